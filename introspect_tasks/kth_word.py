@@ -1,0 +1,99 @@
+"""K-th word prediction: does a model know which word it is about to write?
+
+Paper 003 ("Me, Myself, and π"), §3.1 and E.2 Task 1.1. Paper: K in 1..10 (main text), 1..3 (appendix).
+Here: any of 1..10, by default 1, 2, 3; one sample is one question, scored per k.
+
+    inspect eval introspect_tasks/kth_word.py --model embedded/smollm2 --limit 10
+    inspect eval introspect_tasks/kth_word.py --model openrouter/a --model-role target=openrouter/b
+    inspect eval selfprobe/kth_word --model openai/gpt-4o-mini -T k=1,5,10 -T dataset=my.jsonl
+"""
+
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import GenerateConfig
+from inspect_ai.solver import TaskState
+from selfprobe.scorers.kth_word_match import kth_word_match
+from selfprobe.solvers.act import act
+from selfprobe.solvers.answer import answer
+from selfprobe.solvers.ask import Prompts, json_reply, together
+from selfprobe.solvers.replay import replay_log
+
+from selfprobe.data import Row, load
+
+VERSION = 1
+
+PREDICT_PROMPT = """\
+Question: {question}
+
+Task: Predict the {k}-th word you will output when answering this question normally (at temperature 0). \
+Do not Think step-by-step about how you would answer. Simply output the predicted single word in a JSON object.
+JSON Example: {{ "word": "The" }}"""
+
+# Paper: the target answers in full. Here: 64 tokens, since no word after the tenth is read.
+ACT = GenerateConfig(temperature=0, max_tokens=64, reasoning_effort="none")
+ANSWER = GenerateConfig(
+    temperature=0,
+    max_tokens=64,
+    reasoning_effort="none",
+    response_schema=json_reply("word", "string", longest=40),
+)
+
+
+@task
+def kth_word(
+    k: str | int | list[str | int] = "1,2,3",
+    dataset: str = "open_questions",
+    resamples: int = 1,
+    target_log: str | None = None,
+    observer_log: str | None = None,
+) -> Task:
+    """The observer predicts the k-th word of the target's answer to an open question.
+
+    Args:
+        k: Which words, 1..10: `-T k=1,5,10`.
+        dataset: A bundled name, a .jsonl or .csv file, or hf:owner/name@revision; with a column `question`.
+        resamples: Further runs of the target (0 or 1), whose agreement with the first is the ceiling.
+        target_log: A log, or a folder of logs, to take the target's answers from.
+        observer_log: The same for the observer's predictions.
+    """
+    ks = _positions(k)
+    if resamples not in (0, 1):
+        raise ValueError(f"resamples must be 0 or 1, got {resamples}")
+    table = load(dataset, ("question",))
+    return Task(
+        dataset=MemoryDataset([record_to_sample(row, ks, resamples) for row in table.rows], name=dataset),
+        solver=together(
+            act(
+                act_prompts,
+                config=ACT,
+                may_be_cut=True,
+                replay=replay_log(target_log, "kth_word", table, "acts"),
+            ),
+            answer(answer_prompts, config=ANSWER, replay=replay_log(observer_log, "kth_word", table, "answers")),
+        ),
+        scorer=kth_word_match(),
+        continue_on_fail=True,
+        version=table.version(VERSION),
+        metadata=table.metadata,
+    )
+
+
+def act_prompts(state: TaskState) -> Prompts:
+    names = ["answer", "again"][: 1 + state.metadata["resamples"]]
+    return dict.fromkeys(names, state.input_text)
+
+
+def answer_prompts(state: TaskState) -> Prompts:
+    return {f"k{k}": PREDICT_PROMPT.format(question=state.input_text, k=k) for k in state.metadata["k"]}
+
+
+def record_to_sample(row: Row, ks: list[int], resamples: int) -> Sample:
+    return Sample(id=row["id"], input=row["question"], metadata={"k": ks, "resamples": resamples})
+
+
+def _positions(k: str | int | list[str | int]) -> list[int]:
+    parts = k.split(",") if isinstance(k, str) else k if isinstance(k, list) else [k]
+    texts = [str(part).strip() for part in parts]
+    if not texts or any(text not in map(str, range(1, 11)) for text in texts):
+        raise ValueError(f"k must be whole numbers in 1..10, such as k=1,5,10; got {k!r}")
+    return list(dict.fromkeys(map(int, texts)))

@@ -1,0 +1,71 @@
+"""One judged decision of one sample, and the Score that carries a sample's decisions.
+
+Everything that counts (metrics, matrices, reports) reads decisions, so every task is counted the same way.
+"""
+
+import math
+from collections.abc import Sequence
+
+from inspect_ai.scorer import Score
+from pydantic import BaseModel, ConfigDict
+from selfprobe.solvers.record import Problem, Reply
+
+REASONS: dict[Problem, str] = {
+    "empty": "no_response",
+    "refused": "refusal",
+    "filtered": "filtered",
+    "truncated": "truncated",
+    "garbled": "garbled",
+}
+"""Inspect's standard words for why a reply is unscored, where it has one."""
+
+UNPARSED = "invalid_response_format"
+
+
+class Decision(BaseModel):
+    """What was decided about one key of one sample. Frozen."""
+
+    model_config = ConfigDict(frozen=True)
+
+    key: str
+    """What was asked: "k1", "guess", "choice3"."""
+    value: float | None = None
+    """1 right, 0 wrong, or a similarity; None when unscored."""
+    unscored: str | None = None
+    """Why there is no value."""
+    truth: str | None = None
+    """What the target did, in the form that is compared."""
+    said: str | None = None
+    """What the observer said, in the form that is compared; None when it could not be read."""
+    chance: float | None = None
+    """Expected value of a blind guess, where there is one."""
+    constant: str | None = None
+    """The answer slot that is right ("2"), for tasks with numbered choices: gives the constant-position baseline."""
+    ceiling: float | None = None
+    """What the target itself reaches at the same question."""
+    floor: float | None = None
+    """What an unrelated reply reaches."""
+    reasoned: bool = False
+    """Whether the observer reasoned although it was asked not to."""
+
+
+def target_fault(reply: Reply) -> str | None:
+    """Why a target's reply is no truth to compare with, or None."""
+    return f"target_{REASONS[reply.problem]}" if reply.problem else None
+
+
+def observer_fault(reply: Reply) -> str | None:
+    """Why an observer's reply says nothing, or None."""
+    return REASONS[reply.problem] if reply.problem else None
+
+
+def score_of(decisions: Sequence[Decision], *, answer: str | None, explanation: str) -> Score:
+    """The Score of a sample: a value a key (NaN where unscored) and the decisions as metadata."""
+    reasons = [d.unscored for d in decisions if d.unscored]
+    return Score(
+        value={d.key: math.nan if d.value is None else d.value for d in decisions},
+        answer=answer,
+        explanation=explanation,
+        reason=reasons[0] if len(reasons) == len(decisions) else None,
+        metadata={"decisions": [d.model_dump(exclude_defaults=True) for d in decisions]},
+    )

@@ -1,0 +1,82 @@
+"""Is the predicted word the target's k-th word?"""
+
+from inspect_ai.scorer import Score, Scorer, Target, scorer
+from inspect_ai.solver import TaskState
+from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of, target_fault
+from selfprobe.scorers.summary import summary
+from selfprobe.solvers.record import Record, Reply
+
+from selfprobe.parse import json_value, normalise, words
+
+
+@scorer(metrics=[summary()])
+def kth_word_match() -> Scorer:
+    """Exact match per k after normalisation (paper 003, E.2 Task 1.1), with the target's own repeat as ceiling."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        record = state.store_as(Record)
+        act, again = record.acts["answer"], record.acts.get("again")
+        decisions = [judge(int(key[1:]), act, reply, again) for key, reply in record.answers.items()]
+        return score_of(
+            decisions,
+            answer=", ".join(f"{d.key}={d.said or '?'}" for d in decisions),
+            explanation=explain(act, record.answers, decisions),
+        )
+
+    return score
+
+
+def judge(k: int, act: Reply, prediction: Reply, again: Reply | None = None) -> Decision:
+    """One prediction against the target's text.
+
+    Args:
+        k: 1 is the first word.
+        act: The target's text.
+        prediction: The observer's reply.
+        again: The target's text of a second run, for the ceiling.
+    """
+    truth, fault = kth_word(act, k)
+    said = predicted_word(prediction.text) if not prediction.problem else None
+    unscored = fault or observer_fault(prediction) or (UNPARSED if said is None else None)
+    repeat = kth_word(again, k)[0] if again else None
+    return Decision(
+        key=f"k{k}",
+        value=None if unscored else float(said == truth),
+        unscored=unscored,
+        truth=truth,
+        said=said,
+        ceiling=None if truth is None or repeat is None else float(truth == repeat),
+        reasoned=prediction.reasoned,
+    )
+
+
+def kth_word(act: Reply, k: int) -> tuple[str | None, str | None]:
+    """The k-th word, normalised, or why there is none: (word, None) or (None, reason)."""
+    if fault := target_fault(act):
+        return None, fault
+    # One more than k: in a text that was cut at the token limit, the last word may be half a word.
+    first = words(act.text, limit=k + 1)
+    cut = act.stop_reason in ("max_tokens", "model_length")
+    if len(first) > k or (len(first) == k and not cut):
+        return normalise(first[k - 1]), None
+    return None, "target_truncated" if cut else "too_short"
+
+
+def predicted_word(text: str) -> str | None:
+    """The single word in {"word": …}, normalised; None for anything else, a phrase or bare punctuation too."""
+    value = json_value(text, "word")
+    if not isinstance(value, str) or len(words(value, limit=2)) != 1:
+        return None
+    return normalise(words(value)[0])
+
+
+def explain(act: Reply, answers: dict[str, Reply], decisions: list[Decision]) -> str:
+    """The target's text with the asked words marked, and each prediction, for the log browser."""
+    asked = {int(d.key[1:]) for d in decisions}
+    marked = [f"⟦{i}: {w}⟧" if i in asked else w for i, w in enumerate(words(act.text, limit=60), start=1)]
+    lines = [f"target ({act.model}): {' '.join(marked) or '(no text)'}", ""]
+    for d in decisions:
+        verdict = d.unscored or ("right" if d.value else "wrong")
+        raw = f" (reply: {answers[d.key].text[:200]!r})" if d.said is None else ""
+        lines.append(f"- {d.key}: predicted {d.said!r}, target wrote {d.truth!r}: {verdict}{raw}")
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""selfprobe: measures what a language model knows about itself."""

@@ -1,0 +1,182 @@
+"""Data sets: bundled, JSONL, CSV, or Hugging Face; checked against what a task needs; hashed.
+
+-T dataset=open_questions                       bundled
+-T dataset=my.jsonl | my.csv                    a file, relative to the folder that the command was called from
+-T dataset=s3://bucket/my.jsonl                 any fsspec path
+-T dataset=hf:owner/name@REVISION?column=value  rows of a Hugging Face data set (split "train", or ?split=…)
+"""
+
+import csv
+import hashlib
+import io
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+import fsspec
+
+import selfprobe.solvers
+
+Row = dict[str, Any]
+
+BUNDLED = Path(selfprobe.solvers.__file__).parent.parent / "datasets"
+"""Beside the mapped folders, in a checkout and in a wheel alike."""
+
+PINNED = {"databricks/databricks-dolly-15k": "bdd27f4d94b9c1f951818a7da7fd7aeea5dbff1a"}
+"""Revisions of the papers' own sources; any other needs `@REVISION`."""
+
+ALIASES = {"question": ("instruction", "prompt")}
+"""Columns that stand for one of ours in public sources (Dolly's `instruction`)."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of one data set."""
+
+    name: str
+    """As the user gave it."""
+    rows: list[Row]
+    sha256: str
+    """Over the rows' content in order; two tables with one hash ask the same."""
+
+    def version(self, task: int) -> str:
+        """A task's version with the data set's hash in it, because `eval_set` sees a change only there."""
+        return f"{task}+{self.sha256[:12]}"
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What every log says about its data and its suite (a run by path has no package version otherwise)."""
+        return {"dataset": self.name, "dataset_sha256": self.sha256, "selfprobe": version("selfprobe")}
+
+
+def load(source: str, required: tuple[str, ...]) -> Table:
+    """The rows of `source`, each with an `id` and the required columns filled.
+
+    Args:
+        source: A bundled name, a path, or `hf:…`; see the module's docstring.
+        required: Columns that must hold a non-empty value. A row without `id` gets its line number as one.
+
+    Raises:
+        ValueError: A column is missing or empty, a line is not JSON, ids repeat, there are no rows, or a
+            Hugging Face source is not pinned; with file and line.
+        FileNotFoundError: There is no such data set; with every place looked in.
+    """
+    if source.startswith("hf:"):
+        numbered = list(_hugging_face(source))
+    else:
+        path = _find(source)
+        with fsspec.open(path, "rt", encoding="utf-8-sig", newline="") as file:
+            text = file.read()
+        numbered = list(_csv(text) if path.endswith(".csv") else _jsonl(text, path))
+    if not numbered:
+        raise ValueError(f"{source}: the data set has no rows; expected at least one with {', '.join(required)}")
+    rows = [_checked(row, line, source=source, required=required) for line, row in numbered]
+    seen: dict[str, int] = {}
+    for (line, _), row in zip(numbered, rows, strict=True):
+        if row["id"] in seen:
+            raise ValueError(
+                f"{source}, line {line}: id {row['id']!r} is already on line {seen[row['id']]}; ids must be unique"
+            )
+        seen[row["id"]] = line
+    content = json.dumps(rows, sort_keys=True, ensure_ascii=False)
+    return Table(name=source, rows=rows, sha256=hashlib.sha256(content.encode()).hexdigest())
+
+
+def bundled() -> list[str]:
+    """Names of the data sets that come with the package."""
+    return sorted(path.parent.name for path in BUNDLED.glob("*/rows.jsonl"))
+
+
+def locate(path: str) -> str:
+    """A path that the user gave, made absolute; URLs stay.
+
+    Inspect changes into the task file's folder while it builds a task, so a relative path is looked for
+    in the folder that the command was called from (`$PWD` keeps it), then in the current one.
+
+    Raises:
+        FileNotFoundError: Nothing is there; with every place looked in.
+    """
+    if "://" in path or Path(path).is_absolute():
+        return path
+    places = list(dict.fromkeys(Path(folder) / path for folder in (os.environ.get("PWD", "."), Path.cwd())))
+    for place in places:
+        if place.exists():
+            return str(place)
+    raise FileNotFoundError(f"no file or folder {path!r}; looked at {', '.join(map(str, places))}")
+
+
+def _find(source: str) -> str:
+    if source in bundled():
+        return str(BUNDLED / source / "rows.jsonl")
+    if not source.endswith((".jsonl", ".csv")):
+        raise FileNotFoundError(
+            f"unknown data set {source!r}: expected one of {', '.join(bundled())}, a .jsonl or .csv file, "
+            "or hf:owner/name@revision"
+        )
+    return locate(source)
+
+
+def _jsonl(text: str, path: str) -> Iterator[tuple[int, Row]]:
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path}, line {number}: not JSON ({error.msg}, column {error.colno})") from None
+        if not isinstance(row, dict):
+            raise ValueError(f"{path}, line {number}: expected a JSON object, got {type(row).__name__}")
+        yield number, row
+
+
+def _csv(text: str) -> Iterator[tuple[int, Row]]:
+    reader = csv.DictReader(io.StringIO(text))
+    for row in reader:
+        yield reader.line_num, dict(row)
+
+
+def _hugging_face(source: str) -> Iterator[tuple[int, Row]]:
+    import datasets
+
+    address, _, query = source.removeprefix("hf:").partition("?")
+    name, _, revision = address.partition("@")
+    revision = revision or PINNED.get(name, "")
+    if not revision:
+        raise ValueError(f"{source}: pin the revision, as hf:{name}@COMMIT, so that a run can be repeated")
+    wanted = dict(parse_qsl(query))
+    table = datasets.load_dataset(
+        name, wanted.pop("config", None), split=wanted.pop("split", "train"), revision=revision
+    )
+    if unknown := set(wanted) - set(table.column_names):
+        raise ValueError(f"{source}: no column {', '.join(sorted(unknown))}; there are {', '.join(table.column_names)}")
+    for number, row in enumerate(table, start=1):
+        if all(str(row[column]) == value for column, value in wanted.items()):
+            yield number, dict(row)
+
+
+def _checked(row: Row, line: int, *, source: str, required: tuple[str, ...]) -> Row:
+    row = {**row, **_aliased(row, required)}
+    for column in required:
+        if column not in row:
+            raise ValueError(
+                f"{source}, line {line}: no column {column!r}; expected {', '.join(required)}, "
+                f"got {', '.join(map(str, row)) or 'nothing'}"
+            )
+        if row[column] is None or (isinstance(row[column], str) and not row[column].strip()):
+            raise ValueError(f"{source}, line {line}: column {column!r} is empty")
+    return {**row, "id": str(row.get("id") or f"line-{line}")}
+
+
+def _aliased(row: Mapping[str, Any], required: tuple[str, ...]) -> Row:
+    return {
+        column: row[alias]
+        for column in required
+        if column not in row
+        for alias in ALIASES.get(column, ())
+        if alias in row
+    }

@@ -1,0 +1,265 @@
+"""Contrast pairs: two texts, who is better, and the paper's prompts around them (paper 004, §4.1.1, E, table 3).
+
+    pair = Pair(id="q1", text_1="4", text_2="5", label=1, context="2 + 2 = ?")
+    comparison_prompt(pair)   # "Consider the following instruction:\n2 + 2 = ?\nConsider … single choice."
+    priming(pair)             # "Between Choice 1 and Choice 2, the more helpful response is Choice"
+
+Nothing here needs torch, so the prompting baselines use it too.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+Kind = Literal["general", "newsroom", "summeval", "hanna", "rocstories", "mctaco", "caters"]
+Label = Literal[1, 2]
+
+PROMPT_VERSION = 1  # part of the activation cache's key: raise it when a template below changes
+
+CONTRAST = (" 1", " 2")
+"""What follows the priming text on the two sides of a contrast pair."""
+
+ASPECTS: Mapping[str, Mapping[str, str]] = {
+    "newsroom": {
+        "informativeness": "Informativeness is how well a summary of an article captures the key points of the "
+        "article.",
+        "relevance": "The details provided in a relevant summary of an article are consistent with details in "
+        "the article.",
+        "fluency": "In a fluent summary of an article the individual sentences are well-written and grammatical.",
+        "coherence": "In a coherent summary of an article the phrases and sentences fit together and make sense "
+        "collectively.",
+    },
+    "summeval": {
+        "coherence": "Coherence is the collective quality of all sentences. A coherent summary of a source should "
+        "be well-structured and well-organized. It should not be a heap of related information, but should build "
+        "from sentence to sentence to a coherent body of information about the source.",
+        "consistency": "Consistency is the factual alignment between a summary and summarized source. A coherent "
+        "summary contains only statements that are entailed by the source document.",
+        "fluency": "Fluency is the quality of individual sentences. A fluent summary of a source should have no "
+        "formatting problems, capitalization errors or obviously ungrammatical sentences (e.g., fragments, "
+        "missing components) that make the text difficult to read.",
+        "relevance": "Relevance is the selection of important content from a source. A relevant summary should "
+        "include only important information from the source document.",
+    },
+    "hanna": {
+        "relevance": "A relevant story matches its prompt.",
+        "coherence": "A coherent story makes sense.",
+        "empathy": "An empathetic story allows the reader to understand the character's emotions.",
+        "surprise": "A surprising story has a surprising end.",
+        "engagement": "An engaging story allows the reader to engage with it.",
+        "complexity": "A complex story is elaborate.",
+    },
+}
+"""Table 3: data set → aspect → the description shown in the prompt."""
+
+ADJECTIVES = {
+    "informativeness": "informative",
+    "relevance": "relevant",
+    "fluency": "fluent",
+    "coherence": "coherent",
+    "consistency": "consistent",
+    "empathy": "empathetic",
+    "surprise": "surprising",
+    "engagement": "engaging",
+    "complexity": "complex",
+}
+
+COMPARE: Mapping[Kind, str] = {
+    "general": "{preamble}Consider the following two {items}:\nChoice 1: {text_1}\nChoice 2: {text_2}\n"
+    "Which is more {task}?\nAnswers must be a single choice.",
+    "newsroom": "Consider the following article:\nArticle: {context}\nBelow are two summaries of the above "
+    "article:\nSummary 1: {text_1}\nSummary 2: {text_2}\n{description} Which summary is more {task}? Responses "
+    "must be a single choice.",
+    "summeval": "Consider the following source:\nSource: {context}\nBelow are two summaries of the above source:\n"
+    "Summary 1: {text_1}\nSummary 2: {text_2}\n{description} Which summary is more {task}? Responses must be a "
+    "single choice.",
+    "hanna": "Consider the following prompt:\nPrompt: {context}\nBelow are two stories inspired by the above "
+    "prompt:\nStory 1: {text_1}\nStory 2: {text_2}\n{description} Which story is more {task}? Responses must be "
+    "a single choice.",
+    "rocstories": "Consider the following short story:\nStory: {context}\nBelow are two statements:\n"
+    "Statement 1: {text_1}\nStatement 2: {text_2}\nConsidering the context of the above story, which statement "
+    "is more consistent? Responses must be a single choice.",
+    "mctaco": "Consider the following passage:\nPassage: {context}\nBelow is a question regarding the above "
+    "passage:\nQuestion: {question}\nChoice 1: {text_1}\nChoice 2: {text_2}\nWhich answer is more sensible? "
+    "Responses must be a single choice.",
+    "caters": "The following list of statements form a story, however they are unordered:\nUnordered Statements: "
+    "{context}\nBelow are two statements from this list:\nStatement 1: {text_1}\nStatement 2: {text_2}\n"
+    "Determine the correct order of the above statements - which statement appears before the other? Responses "
+    "must be a single choice.",
+}
+
+SCORE: Mapping[Kind, str] = {
+    "general": "{preamble}Consider the following {item}:\n{text}\nRate how {task} this {item} is from 1 to 5, "
+    "where 1 represents not at all {task}, and 5 represents extremely {task}. Responses must be a single score.",
+    "newsroom": "Consider the following article and summary:\nArticle: {context}\nSummary: {text}\n{description} "
+    "Rate the {aspect} of this summary from 1 to 5, where 1 represents very low {aspect}, and 5 represents "
+    "excellent {aspect}. Responses must be a single score.",
+    "summeval": "Consider the following source and summary:\nSource: {context}\nSummary: {text}\n{description} "
+    "Rate the {aspect} of this summary from 1 to 5, where 1 represents very low {aspect}, and 5 represents "
+    "excellent {aspect}. Responses must be a single score.",
+    "hanna": "Consider the following prompt and story:\nPrompt: {context}\nStory: {text}\n{description} Rate the "
+    "{aspect} of this story from 1 to 5, where 1 represents very low {aspect}, and 5 represents excellent "
+    "{aspect}. Responses must be a single score.",
+}
+
+WORDING: Mapping[Kind, tuple[str, str]] = {
+    "general": ("response", "helpful"),
+    "newsroom": ("summary", ""),
+    "summeval": ("summary", ""),
+    "hanna": ("story", ""),
+    "rocstories": ("statement", "consistent"),
+    "mctaco": ("answer", "sensible"),
+    "caters": ("statement", ""),
+}
+"""Kind → (item, task); an empty task is the aspect's adjective."""
+
+
+def normalised(text: str) -> str:
+    """`text` as compared when asking whether two rows have the same question."""
+    return re.sub(r"\s+", " ", text).strip().lower()
+
+
+def digest(*texts: str) -> str:
+    """A short stable name (12 hex digits) of some texts."""
+    return hashlib.sha256("\x1f".join(texts).encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two texts of which one is better. Ties are not pairs: a loader leaves them out."""
+
+    id: str
+    """Unique in its data set."""
+    text_1: str
+    text_2: str
+    label: Label | None = None
+    """Which text is better; None where unknown (pairs to be scored, not learnt from)."""
+    kind: Kind = "general"
+    """Which of the paper's prompts is used."""
+    context: str = ""
+    """What both texts answer: instruction, article, story prompt, passage …"""
+    question: str = ""
+    """MC-TACO's question about the passage."""
+    aspect: str = ""
+    """Of table 3, for the text quality sets."""
+    subset: str = ""
+    """Part of the data set, e.g. "Natural"."""
+    group: str = field(default="")
+    """The source question: a split keeps a group on one side. By default a digest of context and question."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in COMPARE:
+            raise ValueError(f"pair {self.id!r}: kind must be one of {', '.join(COMPARE)}, got {self.kind!r}")
+        if self.label not in (1, 2, None):
+            raise ValueError(f"pair {self.id!r}: label must be 1, 2 or None, got {self.label!r}")
+        if self.kind in ASPECTS and self.aspect not in ASPECTS[self.kind]:
+            known = ", ".join(ASPECTS[self.kind])
+            raise ValueError(f"pair {self.id!r}: aspect must be one of {known}, got {self.aspect!r}")
+        if not self.group:
+            # Without any question the texts themselves, whichever comes first, tell what is asked.
+            asked = (self.context, self.question) if self.context or self.question else self._texts()
+            object.__setattr__(self, "group", digest(*map(normalised, asked)))
+
+    def _texts(self) -> tuple[str, ...]:
+        return tuple(sorted((self.text_1, self.text_2)))
+
+    @property
+    def swapped(self) -> "Pair":
+        """The same pair shown in the other order: the other label is right."""
+        label: Label | None = None if self.label is None else (2 if self.label == 1 else 1)
+        return replace(self, text_1=self.text_2, text_2=self.text_1, label=label)
+
+    @property
+    def equal_texts(self) -> bool:
+        """Nothing to prefer: such a pair is left unscored."""
+        return normalised(self.text_1) == normalised(self.text_2)
+
+
+def _fields(pair: Pair) -> dict[str, str]:
+    item, task = WORDING[pair.kind]
+    return {
+        "context": pair.context,
+        "question": pair.question,
+        "text_1": pair.text_1,
+        "text_2": pair.text_2,
+        "preamble": f"Consider the following instruction:\n{pair.context}\n" if pair.context else "",
+        "item": item,
+        "items": f"{item}s",
+        "task": task or ADJECTIVES.get(pair.aspect, ""),
+        "aspect": pair.aspect,
+        "description": ASPECTS.get(pair.kind, {}).get(pair.aspect, ""),
+    }
+
+
+def comparison_prompt(pair: Pair) -> str:
+    """The user's turn of a pairwise comparison (§4.1.1, appendix E).
+
+    Paper: the general template has no place for the question that MT-Bench's and LLMBar's texts answer, and
+    leaves <items> and <task> open. Here: one line with the instruction before it, "responses", "helpful".
+    """
+    return COMPARE[pair.kind].format_map(_fields(pair))
+
+
+def score_prompt(pair: Pair, side: Label) -> str:
+    """The user's turn of direct scoring, 1 to 5, for one of the texts (appendix E.1).
+
+    Paper: for the text quality sets only. Here: also for the general kind, in the same words.
+    """
+    if pair.kind not in SCORE:
+        raise ValueError(f"direct scoring is defined for {', '.join(SCORE)}; {pair.kind!r} only has comparisons")
+    text = pair.text_1 if side == 1 else pair.text_2
+    return SCORE[pair.kind].format_map(_fields(pair) | {"text": text})
+
+
+def priming(pair: Pair) -> str:
+    """What the assistant's turn begins with, up to the contrast token (§4.1.1); `CONTRAST` follows.
+
+    Paper: "the more <task> <item> is Choice" for all. Here: CaTeRS asks for no <task>, so its question is put.
+    """
+    words = _fields(pair)
+    what = f"the more {words['task']} {words['item']}"
+    if pair.kind == "caters":
+        what = "the statement which appears before the other"
+    return f"Between Choice 1 and Choice 2, {what} is Choice"
+
+
+def data_hash(pairs: Iterable[Pair]) -> str:
+    """Sixteen hex digits of everything in `pairs`, in their order."""
+    digests = hashlib.sha256(str(PROMPT_VERSION).encode())
+    for pair in pairs:
+        digests.update(json.dumps(asdict(pair), sort_keys=True, ensure_ascii=False).encode())
+    return digests.hexdigest()[:16]
+
+
+def checked(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
+    """`pairs` if ids are unique and no question is in two groups (a split would put it on both sides)."""
+    result, ids, groups = tuple(pairs), set[str](), dict[tuple[str, str], Pair]()
+    if not result:
+        raise ValueError("no pairs: the data set is empty, or all its rows are ties")
+    for pair in result:
+        if pair.id in ids:
+            raise ValueError(f"pair ids must be unique, {pair.id!r} occurs twice")
+        ids.add(pair.id)
+        asked = (normalised(pair.context), normalised(pair.question))
+        other = groups.setdefault(asked, pair)
+        if any(asked) and other.group != pair.group:
+            raise ValueError(
+                f"pairs {other.id!r} and {pair.id!r} have the same question but different groups "
+                f"({other.group!r}, {pair.group!r}): a split would put it on both sides. Give them one group"
+            )
+    return result
+
+
+def write_pairs(pairs: Iterable[Pair], path: Path) -> None:
+    """One JSON object a line, every field of `Pair`."""
+    path.write_text("".join(json.dumps(asdict(p), ensure_ascii=False) + "\n" for p in pairs), encoding="utf-8")
+
+
+def read_pairs(path: Path) -> tuple[Pair, ...]:
+    """What `write_pairs` wrote."""
+    rows: list[dict[str, Any]] = [json.loads(x) for x in path.read_text("utf-8").split("\n") if x]
+    return tuple(Pair(**row) for row in rows)

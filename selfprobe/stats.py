@@ -1,0 +1,288 @@
+"""Estimates, baselines, divergences and tests: arrays in, frozen results out.
+
+One bootstrap and one permutation test, which everything else calls. A result that is undefined is NaN with a
+reason, never 0. Scores that were not given ("unscored") are NaN.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import permutations, product
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.intp]
+Alternative = Literal["greater", "less", "two-sided"]
+
+EXACT_LIMIT = 10_000  # up to here all permutations are enumerated
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its interval, e.g. `Estimate(.62, .55, .69, n=200, unit="question")`."""
+
+    value: float
+    """The point estimate; NaN where undefined."""
+    low: float
+    """Lower end of the interval (95 % unless asked otherwise); NaN where undefined."""
+    high: float
+    """Upper end of the interval."""
+    n: int
+    """Number of independent units (clusters) that carry a score: what was resampled."""
+    unit: str
+    """What one such unit is: "item", "question", "model"."""
+    reason: str = ""
+    """Why the value or its interval is undefined, or what was left out; else empty."""
+
+
+@dataclass(frozen=True)
+class Permutation:
+    """Result of `permutation_test`."""
+
+    value: float
+    """The statistic of the data as they are."""
+    p: float
+    """Share of permutations at least as extreme; the data themselves count as one."""
+    count: int
+    """Permutations looked at. The smallest p possible is 1/count (exact) or 1/(count + 1) (sampled)."""
+    exact: bool
+    """Whether all permutations were enumerated."""
+
+
+def undefined(reason: str, *, n: int = 0, unit: str = "item", value: float = math.nan) -> Estimate:
+    """An estimate without an interval (and, by default, without a value) that says why."""
+    return Estimate(value, math.nan, math.nan, n, unit, reason)
+
+
+def bootstrap(
+    statistic: Callable[..., float],
+    *arrays: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    rng: np.random.Generator,
+    resamples: int = 2000,
+    level: float = 0.95,
+    unit: str = "item",
+) -> Estimate:
+    """Cluster bootstrap: whole clusters are drawn with replacement, all their rows together.
+
+    `arrays` share their first axis (rows) with `clusters`, one label a row. `statistic(*arrays)` gets the
+    rows of the drawn clusters and returns a float, NaN where undefined: such resamples are left out, and
+    counted in `reason`. The interval is Hesterberg's expanded percentile interval (2015, The American
+    Statistician 69:371): for a mean as wide as the t interval with clusters - 1 degrees of freedom. One
+    cluster, or the same value in every resample, tells nothing about the spread: the interval is then NaN
+    with a reason.
+    """
+    data, labels = [np.asarray(array) for array in arrays], np.asarray(clusters)
+    if not data or labels.ndim != 1 or any(array.shape[:1] != labels.shape for array in data):
+        shapes = [array.shape for array in data]
+        raise ValueError(f"expected arrays with one row for each of {labels.shape} cluster labels, got {shapes}")
+    if resamples < 100 or not 0 < level < 1:
+        raise ValueError(f"expected resamples >= 100 and a level in (0, 1), got {resamples} and {level}")
+    _, inverse, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    n = len(sizes)
+    value = float(statistic(*data)) if n else math.nan
+    if math.isnan(value):
+        return undefined("the statistic is undefined for these data" if n else "no data", n=n, unit=unit)
+    if n < 2:
+        return undefined(f"no interval from one {unit}", n=n, unit=unit, value=value)
+    order, starts = np.argsort(inverse, kind="stable"), np.cumsum(sizes) - sizes
+    draws = np.empty(resamples)
+    for r in range(resamples):
+        pick = rng.integers(n, size=n)
+        ends = np.cumsum(sizes[pick])
+        rows = order[np.repeat(starts[pick] - ends + sizes[pick], sizes[pick]) + np.arange(ends[-1])]
+        draws[r] = statistic(*[array[rows] for array in data])
+    defined = draws[~np.isnan(draws)]
+    left_out = resamples - len(defined)
+    reason = f"{left_out} of {resamples} resamples undefined, left out" if left_out else ""
+    if not len(defined) or np.ptp(defined) <= 1e-12 * abs(value):
+        return undefined(reason or "every resample gives the same value", n=n, unit=unit, value=value)
+    tail = special.ndtr(math.sqrt(n / (n - 1)) * special.stdtrit(n - 1, (1 - level) / 2))
+    low, high = np.quantile(defined, [tail, 1 - tail])
+    return Estimate(value, float(low), float(high), n, unit, reason)
+
+
+def clustered_mean(
+    values: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    *,
+    unit: str = "item",
+    level: float = 0.95,
+    interval: Literal["auto", "wilson", "t"] = "auto",
+) -> Estimate:
+    """Mean of the scored `values  # [row]` with an interval robust to correlation within clusters.
+
+    NaN is unscored and left out; `n` counts the clusters that have a score. The standard error is
+    cluster-robust (CR1, as statsmodels' OLS on a constant), df = clusters - 1. "t": mean ± t·SE. "wilson":
+    Wilson's score interval with t for z and for n the effective size mean(1 - mean)/SE² (Korn & Graubard
+    1998; Franco et al. 2019), for 0/1 scores at most their number; where SE is 0 (all right, all wrong) the
+    number of clusters. "auto": Wilson when all values lie in [0, 1]; say "t" for differences and divergences,
+    which may lie there by chance.
+    """
+    scores, labels = np.asarray(values, dtype=float), np.asarray(clusters)
+    if scores.ndim != 1 or scores.shape != labels.shape:
+        raise ValueError(f"expected one cluster label for each value, got {labels.shape} for {scores.shape}")
+    if np.isinf(scores).any():
+        raise ValueError("values must be finite, or NaN where unscored; got an infinite one")
+    scored = ~np.isnan(scores)
+    scores, (_, inverse) = scores[scored], np.unique(labels[scored], return_inverse=True)
+    n = int(inverse.max()) + 1 if len(inverse) else 0
+    if n == 0:
+        return undefined("nothing was scored", unit=unit)
+    in_unit = bool(((scores >= 0) & (scores <= 1)).all())
+    if interval == "wilson" and not in_unit:
+        raise ValueError(f"expected values in [0, 1] for wilson, got {scores.min():g} to {scores.max():g}")
+    mean = float(scores.mean())
+    if n < 2:
+        return undefined(f"no interval from one {unit}", n=n, unit=unit, value=mean)
+    sums = np.bincount(inverse, weights=scores - mean)
+    se = math.sqrt(n / (n - 1) * float(sums @ sums)) / len(scores)
+    if interval == "wilson" or (interval == "auto" and in_unit):
+        effective = mean * (1 - mean) / se**2 if se > 1e-12 else float(n)
+        if np.isin(scores, (0, 1)).all():
+            effective = min(effective, float(len(scores)))
+        return Estimate(mean, *wilson(mean, effective, df=n - 1, level=level), n, unit)
+    if se <= 1e-12 * max(abs(mean), 1):
+        return undefined("all values are equal", n=n, unit=unit, value=mean)
+    half = -float(special.stdtrit(n - 1, (1 - level) / 2)) * se
+    return Estimate(mean, mean - half, mean + half, n, unit)
+
+
+def wilson(share: float, n: float, *, df: float = math.inf, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's score interval for a share of n (possibly an effective n), with t(df) in the place of z."""
+    t2 = float(special.stdtrit(df, (1 - level) / 2)) ** 2
+    centre = (share + t2 / (2 * n)) / (1 + t2 / n)
+    half = math.sqrt(t2) / (1 + t2 / n) * math.sqrt(share * (1 - share) / n + t2 / (4 * n**2))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def mode_baseline(truths: Iterable[Any], clusters: npt.ArrayLike | None = None) -> FloatArray:
+    """Hits (0/1) of always saying the most frequent truth among the *other* items, for `truths  # [row]`.
+
+    Rows with the same label in `clusters` are one item, left out together. Ties go to the label that sorts
+    first, whatever the order of rows. A single item has no others: NaN. Of two equally frequent truths
+    leave-one-out always names the wrong one, so put chance beside it.
+    """
+    _, truth = np.unique(np.asarray(list(truths)), return_inverse=True)
+    items = np.arange(len(truth)) if clusters is None else np.asarray(clusters)
+    _, groups = np.unique(items, return_inverse=True)
+    if truth.ndim != 1 or groups.shape != truth.shape:
+        raise ValueError(f"expected one cluster label for each truth, got {groups.shape} for {truth.shape}")
+    counts, hits = np.bincount(truth), np.full(len(truth), math.nan)
+    order = np.argsort(groups, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
+        if len(rows) < len(truth):
+            others = counts - np.bincount(truth[rows], minlength=len(counts))
+            hits[rows] = truth[rows] == np.argmax(others)
+    return hits
+
+
+def skill(score: float, baseline: float) -> float:
+    """Share of the way from the baseline to a perfect score: (score - b)/(1 - b). NaN where b is 1."""
+    return math.nan if baseline == 1 else (score - baseline) / (1 - baseline)
+
+
+def worst_case(values: npt.ArrayLike, unscored: int) -> tuple[float, float]:
+    """Mean of scores in [0, 1] if all `unscored` ones were wrong, and if they were right. NaN without any."""
+    scores = np.asarray(values, dtype=float)
+    if unscored < 0 or not ((scores >= 0) & (scores <= 1)).all():
+        raise ValueError(f"expected scored values in [0, 1] and unscored >= 0, got {scores} and {unscored}")
+    total = scores.size + unscored
+    if total == 0:
+        return math.nan, math.nan
+    return float(scores.sum() / total), float((scores.sum() + unscored) / total)
+
+
+def _probabilities(name: str, values: npt.ArrayLike) -> FloatArray:
+    array = np.asarray(values, dtype=float)
+    if ((array < 0) | (array > 1)).any():
+        raise ValueError(f"{name} must hold probabilities in [0, 1] (NaN where unscored), got {array}")
+    return array
+
+
+def smoothed(p: npt.ArrayLike, n: npt.ArrayLike) -> FloatArray:
+    """Jeffreys-smoothed mean probability over n rollouts, (n·p + ½)/(n + 1): never 0 or 1; broadcasts."""
+    mean, rollouts = _probabilities("p", p), np.asarray(n, dtype=float)
+    if (rollouts < 1).any():
+        raise ValueError(f"n must be at least 1 rollout, got {rollouts}")
+    return np.asarray((rollouts * mean + 0.5) / (rollouts + 1))
+
+
+def kl(p: npt.ArrayLike, q: npt.ArrayLike) -> FloatArray:
+    """KL(Bernoulli(p) ‖ Bernoulli(q)) in nats, elementwise; NaN stays NaN, infinite where q rules p out."""
+    a, b = _probabilities("p", p), _probabilities("q", q)
+    return np.asarray(special.rel_entr(a, b) + special.rel_entr(1 - a, 1 - b))
+
+
+def js(p: npt.ArrayLike, q: npt.ArrayLike) -> FloatArray:
+    """Jensen–Shannon divergence of Bernoulli(p) and Bernoulli(q) in nats, elementwise: at most ln 2."""
+    middle = (_probabilities("p", p) + _probabilities("q", q)) / 2
+    return np.asarray((kl(p, middle) + kl(q, middle)) / 2)
+
+
+def jsd(distributions: npt.ArrayLike) -> FloatArray:
+    """Equal-weight JSD in nats of `distributions  # [..., judge, option]` (paper 003, F.4, Algorithm 1)."""
+    array = _probabilities("distributions", distributions)
+    sums = array.sum(axis=-1) if array.ndim >= 2 else np.zeros(1)
+    if array.ndim < 2 or (np.abs(sums - 1) > 1e-6).any():
+        raise ValueError(f"expected [..., judge, option] summing to 1 over options (normalise first), got {sums}")
+    mixture = array.mean(axis=-2, keepdims=True)
+    return np.asarray(special.rel_entr(array, mixture).sum(axis=-1).mean(axis=-1))
+
+
+def permutation_test(
+    statistic: Callable[[IntArray], float],
+    size: int,
+    *,
+    rng: np.random.Generator,
+    within: npt.ArrayLike | None = None,
+    resamples: int = 9999,
+    alternative: Alternative = "greater",
+) -> Permutation:
+    """Permutation test of `statistic(order)`, where `order` is a permutation of range(size).
+
+    `within  # [size]` restricts exchanges to rows with the same label (pairs: the paired test). Up to 10,000
+    permutations are enumerated; of more, `resamples` are drawn and p = (1 + hits)/(1 + resamples).
+    "two-sided" is twice the smaller tail.
+    """
+    labels = np.zeros(size) if within is None else np.asarray(within)
+    if size < 2 or labels.shape != (size,):
+        raise ValueError(f"expected 2 or more rows and a `within` label for each, got {size} and {labels.shape}")
+    groups = [np.flatnonzero(labels == label) for label in np.unique(labels)]
+    total = math.prod(math.factorial(len(group)) for group in groups)
+    exact = total <= EXACT_LIMIT
+    value = float(statistic(np.arange(size)))
+    if math.isnan(value):
+        return Permutation(math.nan, math.nan, 0, exact)
+    draws = np.array([statistic(order) for order in _orders(groups, 0 if exact else resamples, rng)])
+    slack, extra = 1e-12 * max(1.0, abs(value)), 0 if exact else 1  # rounding must not break ties
+    upper = (np.count_nonzero(draws >= value - slack) + extra) / (len(draws) + extra)
+    lower = (np.count_nonzero(draws <= value + slack) + extra) / (len(draws) + extra)
+    tails = {"greater": upper, "less": lower, "two-sided": min(1.0, 2 * min(upper, lower))}
+    return Permutation(value, tails[alternative], len(draws), exact)
+
+
+def _orders(groups: list[IntArray], resamples: int, rng: np.random.Generator) -> Iterator[IntArray]:
+    """All permutations within the groups (resamples = 0), or so many random ones."""
+    every = product(*(permutations(group.tolist()) for group in groups))
+    drawn = ([rng.permutation(group) for group in groups] for _ in range(resamples))
+    place = np.concatenate(groups)
+    for parts in drawn if resamples else every:
+        order = np.empty(len(place), dtype=np.intp)
+        order[place] = np.concatenate(parts)
+        yield order
+
+
+def holm(pvalues: npt.ArrayLike) -> FloatArray:
+    """Holm-adjusted p values; an undefined one (NaN) stays NaN and is no member of the family."""
+    from statsmodels.stats.multitest import multipletests  # here, as it loads pandas
+
+    p = _probabilities("pvalues", pvalues)
+    adjusted, defined = np.full(p.shape, math.nan), ~np.isnan(p)
+    if defined.any():
+        adjusted[defined] = multipletests(p[defined], method="holm")[1]
+    return adjusted

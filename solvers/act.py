@@ -1,0 +1,39 @@
+"""What does the target do? Sends the prompts to the role `target` and records the replies."""
+
+from inspect_ai.model import GenerateConfig
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+from selfprobe.solvers.ask import PromptFunction, ask
+from selfprobe.solvers.record import Record
+from selfprobe.solvers.replay import Replay
+
+
+@solver
+def act(
+    prompts: PromptFunction,
+    *,
+    config: GenerateConfig,
+    may_be_cut: bool = False,
+    replay: Replay | None = None,
+) -> Solver:
+    """Record the target's replies under `Record.acts`.
+
+    The target is the role `target`; without one it is the evaluated model itself (self-introspection).
+
+    Args:
+        prompts: From the state to the prompts by name. An empty dict asks nothing.
+        config: Everything that the method fixes: settings of the command line never reach a role.
+        may_be_cut: Whether a reply that ends at the token limit is good (when only its first words are read).
+        replay: An earlier log of the same task, to take its acts instead of asking.
+    """
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        wanted = prompts(state)
+        if replay is not None:
+            replies = replay(state, wanted)
+        else:
+            replies = await ask(wanted, role="target", config=config, may_be_cut=may_be_cut)
+        record = state.store_as(Record)
+        record.acts = {**record.acts, **replies}
+        return state
+
+    return solve

@@ -1,0 +1,35 @@
+"""What does the observer say about it? Sends the prompts to the evaluated model and records the replies."""
+
+from inspect_ai.model import GenerateConfig
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+from selfprobe.solvers.ask import PromptFunction, ask
+from selfprobe.solvers.record import Record
+from selfprobe.solvers.replay import Replay
+
+
+@solver
+def answer(
+    prompts: PromptFunction,
+    *,
+    config: GenerateConfig,
+    replay: Replay | None = None,
+) -> Solver:
+    """Record the observer's replies under `Record.answers`. The observer is Inspect's `--model`.
+
+    Args:
+        prompts: From the state to the prompts by name; may read the Record, since acts come first.
+        config: Everything that the method fixes.
+        replay: An earlier log of the same task, to take its answers instead of asking.
+    """
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        wanted = prompts(state)
+        if replay is not None:
+            replies = replay(state, wanted)
+        else:
+            replies = await ask(wanted, role=None, config=config, may_be_cut=False)
+        record = state.store_as(Record)
+        record.answers = {**record.answers, **replies}
+        return state
+
+    return solve

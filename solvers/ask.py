@@ -1,0 +1,84 @@
+"""Send prompts that need not wait for each other, together."""
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from inspect_ai.model import ChatMessage, GenerateConfig, ResponseSchema, get_model
+from inspect_ai.model._generate_config import active_generate_config
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.util import JSONSchema, collect
+from selfprobe.solvers.record import Reply, reply_from
+
+Prompts = Mapping[str, str | list[ChatMessage]]
+"""What to send, by the name under which the reply is recorded."""
+
+PromptFunction = Callable[[TaskState], Prompts]
+
+PATIENCE = GenerateConfig(max_retries=5, timeout=900, attempt_timeout=300)
+"""Retries, and seconds for a call with all its attempts and for one attempt, where the command line sets none.
+
+Sent with every call: `attempt_timeout` does not reach role models otherwise, and Inspect retries for
+ever by default, so that one hung call holds a run.
+"""
+
+
+def json_reply(field: str, kind: Literal["string", "integer"], *, longest: int | None = None) -> ResponseSchema:
+    """A reply that is one JSON object with one field, where the provider can hold a model to that.
+
+    Paper: "JSON output was utilized where applicable" (E.1). Providers that cannot are parsed all the same.
+
+    Args:
+        field: The field's name, as the prompt gives it.
+        kind: Its JSON type.
+        longest: Most characters of a string; keeps a small model from writing on until the token limit.
+    """
+    return ResponseSchema(
+        name="reply",
+        json_schema=JSONSchema(
+            type="object",
+            properties={field: JSONSchema(type=kind, maxLength=longest)},
+            required=[field],
+            additionalProperties=False,
+        ),
+    )
+
+
+async def ask(prompts: Prompts, *, role: str | None, config: GenerateConfig, may_be_cut: bool) -> dict[str, Reply]:
+    """The replies to all prompts, asked concurrently, by name.
+
+    Args:
+        prompts: What to send.
+        role: The model role to ask; None or an unbound role is the evaluated model.
+        config: The method's settings; they win over the command line's, PATIENCE does not.
+        may_be_cut: Whether a reply that ends at the token limit is good.
+
+    Raises:
+        Exception: The provider's error when the retries are used up; it ends the sample, and a resume
+            (`inspect eval-retry`) asks again.
+    """
+    model = get_model(role=role) if role else get_model()
+    settings = _patience().merge(config)
+
+    async def one(prompt: str | list[ChatMessage]) -> Reply:
+        return reply_from(await model.generate(prompt, config=settings), model, may_be_cut=may_be_cut)
+
+    replies = await collect(*(one(prompt) for prompt in prompts.values()))
+    return dict(zip(prompts, replies, strict=True))
+
+
+def _patience() -> GenerateConfig:
+    chosen = active_generate_config()
+    return PATIENCE.merge(
+        GenerateConfig(max_retries=chosen.max_retries, timeout=chosen.timeout, attempt_timeout=chosen.attempt_timeout)
+    )
+
+
+@solver
+def together(*solvers: Solver) -> Solver:
+    """Run solvers at the same time on one state. For an `act` and an `answer` that do not read each other."""
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        await collect(*(each(state, generate) for each in solvers))
+        return state
+
+    return solve

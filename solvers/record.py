@@ -1,0 +1,125 @@
+"""The Record: what the target did and what the observer said, in every sample of every log.
+
+Scorers read nothing else, so a log can be scored again, or replayed, without a model.
+"""
+
+from typing import Literal
+
+from inspect_ai.model import ContentReasoning, ContentText, Model, ModelOutput, StopReason
+from inspect_ai.util import StoreModel
+from pydantic import BaseModel, ConfigDict, Field
+
+from selfprobe.parse import is_garbled, is_refusal, think_block
+
+Problem = Literal["empty", "refused", "filtered", "truncated", "garbled"]
+"""Why a reply is not what was asked for. A reply with a problem is never taken as somebody's behaviour."""
+
+ReasoningKind = Literal["none", "full", "summary", "redacted"]
+
+
+class TokenLogprob(BaseModel):
+    """One candidate for the first token."""
+
+    model_config = ConfigDict(frozen=True)
+
+    token: str
+    logprob: float  # nats
+
+
+class Reply(BaseModel):
+    """One reply, raw. Frozen: a replayed reply is the same object as the one that was recorded."""
+
+    model_config = ConfigDict(frozen=True)
+
+    text: str
+    """The completion without reasoning."""
+    model: str
+    """The model that wrote it, as Inspect names it (provider/name)."""
+    stop_reason: StopReason
+    problem: Problem | None = None
+    reasoning: str | None = None
+    """The reasoning as far as the provider shows it."""
+    reasoning_kind: ReasoningKind = "none"
+    reasoning_tokens: int | None = None
+    """As the provider counts them; a model can reason and show nothing."""
+    first_token: list[TokenLogprob] | None = None
+    """Candidates for the first token, best first; None where the provider gives no logprobs."""
+
+    @property
+    def reasoned(self) -> bool:
+        """Whether the model reasoned before it replied, shown or not."""
+        return self.reasoning_kind != "none" or bool(self.reasoning_tokens)
+
+
+class Record(StoreModel):
+    """Everything that was asked in a sample, by the name of the prompt."""
+
+    acts: dict[str, Reply] = Field(default_factory=dict)
+    answers: dict[str, Reply] = Field(default_factory=dict)
+
+
+def reply_from(output: ModelOutput, model: Model, *, may_be_cut: bool) -> Reply:
+    """The Reply for a model's output.
+
+    Args:
+        output: What Inspect returned.
+        model: Who was asked.
+        may_be_cut: Whether a reply that ends at the token limit still counts (the first words of a long text do).
+    """
+    completion = output.completion if output.choices else ""
+    shown, text = think_block(completion)
+    kind, reasoning = _reasoning(output)
+    if kind == "none" and shown is not None:
+        kind, reasoning = "full", shown
+    return Reply(
+        text=text,
+        model=str(model),
+        stop_reason=output.stop_reason,
+        problem=_problem(text, output, may_be_cut=may_be_cut),
+        reasoning=reasoning,
+        reasoning_kind=kind,
+        reasoning_tokens=output.usage.reasoning_tokens if output.usage else None,
+        first_token=_first_token(output),
+    )
+
+
+def _problem(text: str, output: ModelOutput, *, may_be_cut: bool) -> Problem | None:
+    if output.stop_reason == "content_filter":
+        return "filtered"
+    if output.stop_reason in ("max_tokens", "model_length") and not (may_be_cut and text.strip()):
+        return "truncated"
+    if not text.strip():
+        return "empty"
+    if is_garbled(text):
+        return "garbled"
+    return "refused" if _declined(output) or is_refusal(text) else None
+
+
+def _declined(output: ModelOutput) -> bool:
+    """Whether the provider itself marks the reply as a refusal."""
+    content = output.message.content if output.choices else ""
+    return not isinstance(content, str) and any(isinstance(p, ContentText) and p.refusal for p in content)
+
+
+def _reasoning(output: ModelOutput) -> tuple[ReasoningKind, str | None]:
+    """Full only where the trace itself is there: a summary or a redacted trace is not the trace."""
+    if not output.choices or isinstance(output.message.content, str):
+        return "none", None
+    parts = [part for part in output.message.content if isinstance(part, ContentReasoning)]
+    if not parts:
+        return "none", None
+    if any(part.redacted for part in parts):
+        return "redacted", "\n".join(part.summary or "" for part in parts).strip() or None
+    if full := "\n".join(part.reasoning for part in parts if part.reasoning).strip():
+        return "full", full
+    summary = "\n".join(part.summary or "" for part in parts).strip()
+    return ("summary", summary) if summary else ("none", None)
+
+
+def _first_token(output: ModelOutput) -> list[TokenLogprob] | None:
+    logprobs = output.choices[0].logprobs if output.choices else None
+    if logprobs is None or not logprobs.content:
+        return None
+    first = logprobs.content[0]
+    candidates = first.top_logprobs or [first]
+    return [TokenLogprob(token=c.token, logprob=c.logprob) for c in candidates]
