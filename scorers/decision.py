@@ -60,12 +60,36 @@ def observer_fault(reply: Reply) -> str | None:
 
 
 def score_of(decisions: Sequence[Decision], *, answer: str | None, explanation: str) -> Score:
-    """The Score of a sample: a value a key (NaN where unscored) and the decisions as metadata."""
+    """The Score of a sample: a value a key (NaN where unscored), and the decisions as metadata.
+
+    The metadata holds a small dict for each field rather than a list of decisions: a log's summaries, which tables
+    are read from, keep only entries under 1 kB.
+    """
     reasons = [d.unscored for d in decisions if d.unscored]
+    columns: dict[str, dict[str, object]] = {"keys": {d.key: d.value is not None for d in decisions}}
+    for decision in decisions:
+        for field, value in decision.model_dump(exclude_defaults=True, exclude={"key"}).items():
+            columns.setdefault(field, {})[decision.key] = value
     return Score(
         value={d.key: math.nan if d.value is None else d.value for d in decisions},
         answer=answer,
         explanation=explanation,
-        reason=reasons[0] if len(reasons) == len(decisions) else None,
-        metadata={"decisions": [d.model_dump(exclude_defaults=True) for d in decisions]},
+        reason=reasons[0] if len(reasons) == len(decisions) and reasons else None,
+        metadata=columns,
     )
+
+
+def decisions_of(score: Score) -> list[Decision]:
+    """The decisions that `score_of` put into a score.
+
+    Raises:
+        ValueError: The score was not made by selfprobe.
+    """
+    columns = score.metadata or {}
+    if "keys" not in columns:
+        raise ValueError("this score carries no decisions: it was not made by a selfprobe scorer")
+    fields = [field for field in Decision.model_fields if field in columns]
+    return [
+        Decision(key=key, **{field: columns[field][key] for field in fields if key in columns[field]})
+        for key in columns["keys"]
+    ]

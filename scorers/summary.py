@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from inspect_ai.scorer import Metric, SampleScore, Value, metric
-from selfprobe.scorers.decision import Decision
+from selfprobe.scorers.decision import Decision, decisions_of
 
 from selfprobe.stats import bootstrap, clustered_mean, mode_baseline, skill, worst_case
 
@@ -30,39 +30,35 @@ def summary(name: str = "accuracy") -> Metric:
     """
 
     def compute(scores: list[SampleScore]) -> Value:
-        return summarise(decisions_of(scores), name) if scores else {}
+        return summarise(judged(scores), name) if scores else {}
 
     return compute
 
 
-def decisions_of(scores: Sequence[SampleScore]) -> list[Judged]:
+def judged(scores: Sequence[SampleScore]) -> list[Judged]:
     """Every decision of every sample and epoch, with its item."""
-    return [
-        (str(sample.sample_id), Decision(**decision))
-        for sample in scores
-        for decision in (sample.score.metadata or {})["decisions"]
-    ]
+    return [(str(sample.sample_id), decision) for sample in scores for decision in decisions_of(sample.score)]
 
 
-def summarise(judged: Sequence[Judged], name: str) -> dict[str, float]:
+def summarise(decisions: Sequence[Judged], name: str) -> dict[str, float]:
     """The numbers of `summary` for these decisions; what is undefined is left out, never 0."""
-    scored = [(item, d) for item, d in judged if d.value is not None]
+    scored = [(item, d) for item, d in decisions if d.value is not None]
     out: dict[str, float] = _interval(name, [(i, d.value) for i, d in scored if d.value is not None])
-    keys = list(dict.fromkeys(d.key for _, d in judged))
+    keys = list(dict.fromkeys(d.key for _, d in decisions))
     if len(keys) > 1:
         for key in keys:
             out |= _interval(f"{key}_{name}", [(i, d.value) for i, d in scored if d.key == key and d.value is not None])
     out |= _baselines(scored)
     for anchor in ("ceiling", "floor"):
-        values = [(i, v) for i, d in judged if (v := getattr(d, anchor)) is not None]
+        values = [(i, v) for i, d in decisions if (v := getattr(d, anchor)) is not None]
         out |= _interval(anchor, values)
-    reasons = Counter(d.unscored for _, d in judged if d.unscored)
-    out |= {"n": len(scored), "unscored": sum(reasons.values()) / len(judged)}
-    out |= {f"unscored_{reason}": count / len(judged) for reason, count in sorted(reasons.items())}
+    reasons = Counter(d.unscored for _, d in decisions if d.unscored)
+    out |= {"n": len(scored), "unscored": sum(reasons.values()) / len(decisions)}
+    out |= {f"unscored_{reason}": count / len(decisions) for reason, count in sorted(reasons.items())}
     if reasons:
         worst, best = worst_case(np.array([d.value for _, d in scored], dtype=float), sum(reasons.values()))
         out |= {"worst_case": worst, "best_case": best}
-    return out | {"reasoned_rate": float(np.mean([d.reasoned for _, d in judged]))}
+    return out | {"reasoned_rate": float(np.mean([d.reasoned for _, d in decisions]))}
 
 
 def _interval(name: str, values: Sequence[tuple[str, float]]) -> dict[str, float]:

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
 from inspect_ai.model import get_model
+from inspect_ai.model._model import active_model
 from inspect_ai.solver import TaskState
 from selfprobe.solvers.record import Record, Reply
 
@@ -20,9 +21,9 @@ class Replay:
     """An earlier log in the place of a model."""
 
     given: str
-    """What the user passed: a file or a folder."""
-    file: str
-    """The log that was found."""
+    """What the user passed, made absolute: a file or a folder."""
+    task: str
+    table: Table
     arm: Arm
     """Which half of the record is taken from it."""
 
@@ -30,6 +31,22 @@ class Replay:
     def __name__(self) -> str:
         """What Inspect puts into the log and into a task's identity: not the file, which a retry renames."""
         return self.given
+
+    @cached_property
+    def file(self) -> str:
+        """The log, found and checked against the models of the run that is under way; see `replay_log`."""
+        model = str(get_model(role="target") if self.arm == "acts" else get_model())
+        files = [self.given] if _is_log(self.given) else [i.name for i in list_eval_logs(self.given, recursive=True)]
+        faults = []
+        for file in files:  # newest first
+            fault = self._mismatch(read_eval_log(file, header_only=True), model)
+            if fault is None:
+                return file
+            faults.append(f"{file}: {fault}")
+        raise ValueError(
+            f"no log to replay {self.arm} from in {self.given}: expected a finished {self.task} log of {model} on "
+            f"{self.table.name}; found {'; '.join(faults[:5]) or 'no logs'}"
+        )
 
     def __call__(self, state: TaskState, names: Iterable[str]) -> dict[str, Reply]:
         """The named replies of this sample and epoch.
@@ -49,9 +66,22 @@ class Replay:
             )
         return {name: replies[name] for name in names}
 
+    def _mismatch(self, log: EvalLog, model: str) -> str | None:
+        if task_of(log) != self.task:
+            return f"it is a log of {task_of(log)}, this run is {self.task}"
+        sha256 = (log.eval.metadata or {}).get("dataset_sha256")
+        if sha256 != self.table.sha256:
+            return f"its data set has hash {str(sha256)[:12]}, this run's ({self.table.name}) {self.table.sha256[:12]}"
+        its = target_of(log) if self.arm == "acts" else log.eval.model
+        if its != model:
+            return f"it holds {self.arm} of {its}, this run needs those of {model}"
+        if log.status != "success":
+            return f"it is not finished (status {log.status}); finish it with `inspect eval-retry`"
+        return None
+
 
 def replay_log(path: str | None, task: str, table: Table, arm: Arm) -> Replay | None:
-    """The log to replay, found and checked while the task is built; None stays None.
+    """The log to replay; None stays None.
 
     Args:
         path: A log file, or a folder from which the last successful log of this task, data set and model is
@@ -61,32 +91,23 @@ def replay_log(path: str | None, task: str, table: Table, arm: Arm) -> Replay | 
         arm: "acts": the log's target must be this run's; "answers": its observer.
 
     Raises:
-        ValueError: The log is of another task, data set or model, or was not finished; naming both sides.
-        FileNotFoundError: There is no such file, or no such log in the folder.
+        ValueError: No log there is of this task, data set and model, and finished; naming both sides. Raised while
+            the task is built where the run's models are known by then (not in a matrix, which builds tasks first).
+        FileNotFoundError: There is no such file or folder.
     """
     if path is None:
         return None
-    place = locate(path)
-    model = str(get_model(role="target") if arm == "acts" else get_model())
-    if place.endswith((".eval", ".json")):
-        header = read_eval_log(place, header_only=True)
-        if fault := _mismatch(header, task=task, table=table, model=model, arm=arm):
-            raise ValueError(f"cannot replay {arm} from {path}: {fault}")
-        return Replay(path, place, arm)
-    faults = []
-    for info in list_eval_logs(place, recursive=True):  # newest first
-        header = read_eval_log(info, header_only=True)
-        fault = _mismatch(header, task=task, table=table, model=model, arm=arm)
-        if fault is None:
-            return Replay(path, info.name, arm)
-        faults.append(f"{info.name}: {fault}")
-    raise FileNotFoundError(
-        f"no log to replay {arm} from in {path}: expected a finished {task} log of {model} on {table.name}; "
-        f"found {'; '.join(faults[:5]) or 'no logs'}"
-    )
+    replay = Replay(locate(path), task, table, arm)
+    if active_model() is not None:
+        _ = replay.file
+    return replay
 
 
-@lru_cache(maxsize=8)  # a matrix replays a diagonal log once a cell
+def _is_log(path: str) -> bool:
+    return path.endswith((".eval", ".json"))
+
+
+@lru_cache(maxsize=128)  # a matrix replays a diagonal log once a cell
 def _records(log: str) -> dict[tuple[str, int], Record]:
     samples = read_eval_log(log).samples or []
     return {(str(s.id), s.epoch): s.store_as(Record) for s in samples if s.error is None}
@@ -102,17 +123,3 @@ def target_of(log: EvalLog) -> str:
 def task_of(log: EvalLog) -> str:
     """A run's task without the package prefix that a run by name has."""
     return log.eval.task.rpartition("/")[2]
-
-
-def _mismatch(log: EvalLog, *, task: str, table: Table, model: str, arm: Arm) -> str | None:
-    if task_of(log) != task:
-        return f"it is a log of {task_of(log)}, this run is {task}"
-    sha256 = (log.eval.metadata or {}).get("dataset_sha256")
-    if sha256 != table.sha256:
-        return f"its data set has hash {str(sha256)[:12]}, this run's ({table.name}) {table.sha256[:12]}"
-    its = target_of(log) if arm == "acts" else log.eval.model
-    if its != model:
-        return f"it holds {arm} of {its}, this run needs those of {model}"
-    if log.status != "success":
-        return f"it is not finished (status {log.status}); finish it with `inspect eval-retry`"
-    return None

@@ -44,7 +44,7 @@ _WORDS = (
     "energy method value often usually rarely quickly slowly carefully mostly perhaps certainly clearly first early "
     "modern simple complex quiet bright small large common distant gentle makes takes gives shows keeps finds brings "
     "holds turns moves grows helps follows because although while since before after under between across through"
-).split()  # noqa: SIM905
+).split()
 _MALFORMED = ("It depends, as so often.", '{"answer": ', '{"reply": {"is": "nested"}}', "[1, 2, 3]", "As you wish! {}")
 REFUSAL = "I'm sorry, but I can't help with that."
 
