@@ -1,9 +1,10 @@
 """Replies from an earlier log instead of a model. Logs are the only memory: there is no cache beside them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Literal
+from typing import Literal, TypeVar
 
 from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
 from inspect_ai.model import get_model
@@ -14,6 +15,7 @@ from selfprobe.solvers.record import Record, Reply
 from selfprobe.data import Table, locate
 
 Arm = Literal["acts", "answers"]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -36,13 +38,12 @@ class Replay:
     def file(self) -> str:
         """The log, found and checked against the models of the run that is under way; see `replay_log`."""
         model = str(get_model(role="target") if self.arm == "acts" else get_model())
-        files = [self.given] if _is_log(self.given) else [i.name for i in list_eval_logs(self.given, recursive=True)]
         faults = []
-        for file in files:  # newest first
-            fault = self._mismatch(read_eval_log(file, header_only=True), model)
+        for header in _apart(_headers, self.given):
+            fault = self._mismatch(header, model)
             if fault is None:
-                return file
-            faults.append(f"{file}: {fault}")
+                return header.location
+            faults.append(f"{header.location}: {fault}")
         raise ValueError(
             f"no log to replay {self.arm} from in {self.given}: expected a finished {self.task} log of {model} on "
             f"{self.table.name}; found {'; '.join(faults[:5]) or 'no logs'}"
@@ -98,19 +99,32 @@ def replay_log(path: str | None, task: str, table: Table, arm: Arm) -> Replay | 
     if path is None:
         return None
     replay = Replay(locate(path), task, table, arm)
-    if active_model() is not None:
+    running = active_model()
+    if running is not None and str(running) != "none/none":
         _ = replay.file
     return replay
 
 
-def _is_log(path: str) -> bool:
-    return path.endswith((".eval", ".json"))
+def _headers(path: str) -> list[EvalLog]:
+    """Headers of a log, or of all logs in a folder, newest first."""
+    logs = [path] if path.endswith((".eval", ".json")) else [info.name for info in list_eval_logs(path)]
+    return [read_eval_log(log, header_only=True) for log in logs]
 
 
 @lru_cache(maxsize=128)  # a matrix replays a diagonal log once a cell
 def _records(log: str) -> dict[tuple[str, int], Record]:
-    samples = read_eval_log(log).samples or []
+    samples = _apart(read_eval_log, log).samples or []
     return {(str(s.id), s.epoch): s.store_as(Record) for s in samples if s.error is None}
+
+
+def _apart(read: Callable[[str], T], path: str) -> T:
+    """Read in a thread of its own.
+
+    In a running event loop Inspect's readers re-enter it through nest_asyncio, after which anyio's cancelled scopes
+    spin for ever: a second `eval_set` in the process never ended.
+    """
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(read, path).result()
 
 
 def target_of(log: EvalLog) -> str:

@@ -1,0 +1,180 @@
+"""From logs to tidy tables: the only place that reads logs for analysis.
+
+Reads headers and sample summaries, not transcripts, so that a matrix of hundreds of logs takes seconds.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from inspect_ai.log import (
+    EvalLog,
+    EvalLogInfo,
+    EvalSampleSummary,
+    list_eval_logs,
+    read_eval_log,
+    read_eval_log_sample_summaries,
+)
+
+from selfprobe.data import locate
+from selfprobe.scorers.decision import Decision, decisions_of
+from selfprobe.solvers.replay import target_of, task_of
+
+CELL = ["task", "target", "observer"]
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a set of logs says. Every table has the columns `task`, `target`, `observer`."""
+
+    cells: pd.DataFrame
+    """One row a task × target × observer: log, status ("complete", "failed", "missing"), reason, samples, errors,
+    reasoned (share), epochs, version, dataset, dataset_sha256, created, args."""
+    decisions: pd.DataFrame
+    """One row a cell × item × epoch × key: value (NaN when unscored), unscored, truth, said, chance, ceiling, floor,
+    reasoned. Rows of failed cells are there too; `cells.status` says so."""
+    items: pd.DataFrame
+    """One row a task × item: its input text."""
+    ignored: dict[str, str]
+    """Logs that were not used, and why: superseded, killed, or of something else."""
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Scores of one task, for the statistics."""
+
+    task: str
+    models: list[str]
+    """Targets and observers, in this order."""
+    items: list[str]
+    scores: npt.NDArray[np.float64]
+    """[target, observer, item]; NaN where unscored or where the cell is a hole."""
+    holes: dict[tuple[str, str], str]
+    """(target, observer) → why there is nothing."""
+
+
+def load(paths: Iterable[str]) -> Results:
+    """Tables of all selfprobe logs under these files and folders (local or any fsspec address).
+
+    Of several logs of one cell, the last finished one wins; without a finished one, the last, as "failed".
+
+    Raises:
+        FileNotFoundError: A path does not exist.
+        ValueError: There is no selfprobe log.
+    """
+    ignored: dict[str, str] = {}
+    chosen: dict[tuple[str, ...], EvalLog] = {}
+    for log in _headers(paths):
+        if "dataset_sha256" not in (log.eval.metadata or {}):
+            ignored[log.location] = f"not a selfprobe log (task {log.eval.task})"
+            continue
+        cell = (task_of(log), target_of(log), log.eval.model)
+        held = chosen.get(cell)
+        if held is None:
+            chosen[cell] = log
+            continue
+        better = max((held, log), key=lambda one: (one.status == "success", one.eval.created))
+        worse = log if better is held else held
+        ignored[worse.location] = f"superseded by {better.location}"
+        chosen[cell] = better
+    if not chosen:
+        raise ValueError(f"no selfprobe log in {', '.join(paths)}; found {len(ignored)} other logs")
+    summaries = {cell: read_eval_log_sample_summaries(log.location) for cell, log in chosen.items()}
+    return Results(
+        cells=pd.DataFrame([_cell(cell, log, summaries[cell]) for cell, log in chosen.items()]),
+        decisions=_decisions(summaries),
+        items=_items(summaries),
+        ignored=ignored,
+    )
+
+
+def matrix_of(results: Results, task: str) -> Matrix:
+    """The scores of one task as [target, observer, item]: per item the mean over its keys and epochs.
+
+    Models are those that are a target or an observer of the task. A cell without a finished run is a hole with a
+    reason: all its scores are NaN, never 0.
+    """
+    cells = results.cells[results.cells.task == task]
+    models = sorted({*cells.target, *cells.observer})
+    rows = results.decisions[results.decisions.task == task]
+    items = sorted(set(rows.item))
+    place, at = {name: i for i, name in enumerate(models)}, {item: i for i, item in enumerate(items)}
+    scores = np.full((len(models), len(models), len(items)), math.nan)
+    holes = {(t, o): "there is no log of this cell" for t in models for o in models}
+    for cell in cells.itertuples():
+        pair = (str(cell.target), str(cell.observer))
+        if cell.status == "complete":
+            del holes[pair]
+        else:
+            holes[pair] = str(cell.reason)
+    for (target, observer, item), value in item_scores(rows).items():
+        if (target, observer) not in holes:
+            scores[place[target], place[observer], at[item]] = value
+    return Matrix(task=task, models=models, items=items, scores=scores, holes=holes)
+
+
+def item_scores(rows: pd.DataFrame) -> pd.Series:
+    """Per target × observer × item of one task the mean value over keys and epochs; NaN if none is scored."""
+    return rows.groupby(["target", "observer", "item"]).value.mean()
+
+
+def _headers(paths: Iterable[str]) -> list[EvalLog]:
+    found: list[EvalLogInfo | str] = []
+    for path in paths:
+        place = locate(path)
+        found += [place] if place.endswith((".eval", ".json")) else list_eval_logs(place, recursive=True)
+    return [read_eval_log(log, header_only=True) for log in found]
+
+
+def _cell(cell: Sequence[str], log: EvalLog, samples: Sequence[EvalSampleSummary]) -> dict[str, Any]:
+    errors = [sample.error for sample in samples if sample.error]
+    if log.status == "success" and not errors:
+        status, reason = "complete", ""
+    else:
+        planned = log.results.total_samples if log.results else log.eval.dataset.samples
+        first = (errors[0] if errors else log.error.message if log.error else "").strip().splitlines()
+        status = "failed"
+        reason = f"run ended as {log.status}; {len(errors)} of {planned} samples in error"
+        reason += f": {first[-1][:200]}" if first else ""
+    return dict(zip(CELL, cell, strict=True)) | {
+        "status": status,
+        "reason": reason,
+        "log": log.location,
+        "samples": len(samples),
+        "errors": len(errors),
+        "epochs": log.eval.config.epochs or 1,
+        "version": str(log.eval.task_version),
+        "dataset": log.eval.metadata.get("dataset") if log.eval.metadata else None,
+        "dataset_sha256": log.eval.metadata.get("dataset_sha256") if log.eval.metadata else None,
+        "selfprobe": log.eval.metadata.get("selfprobe") if log.eval.metadata else None,
+        "inspect": log.eval.packages.get("inspect_ai"),
+        "created": log.eval.created,
+        "args": dict(log.eval.task_args),
+        "tokens": sum(usage.total_tokens for usage in log.stats.model_usage.values()),
+    }
+
+
+def _decisions(summaries: dict[tuple[str, ...], list[EvalSampleSummary]]) -> pd.DataFrame:
+    fields = list(Decision.model_fields)
+    rows = [
+        (*cell, str(sample.id), sample.epoch, *(getattr(decision, field) for field in fields))
+        for cell, samples in summaries.items()
+        for sample in samples
+        for score in (sample.scores or {}).values()
+        for decision in decisions_of(score)
+    ]
+    table = pd.DataFrame(rows, columns=[*CELL, "item", "epoch", *fields])
+    return table.astype({"value": float, "chance": float, "ceiling": float, "floor": float, "reasoned": bool})
+
+
+def _items(summaries: dict[tuple[str, ...], list[EvalSampleSummary]]) -> pd.DataFrame:
+    texts = {
+        (cell[0], str(sample.id)): sample.input if isinstance(sample.input, str) else sample.input[-1].text
+        for cell, samples in summaries.items()
+        for sample in samples
+    }
+    return pd.DataFrame([(*key, text) for key, text in texts.items()], columns=["task", "item", "input"])
