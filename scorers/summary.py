@@ -55,7 +55,7 @@ def summarise(decisions: Sequence[Judged], name: str) -> dict[str, float]:
     reasons = Counter(d.unscored for _, d in decisions if d.unscored)
     out |= {"n": len(scored), "unscored": sum(reasons.values()) / len(decisions)}
     out |= {f"unscored_{reason}": count / len(decisions) for reason, count in sorted(reasons.items())}
-    if reasons:
+    if reasons and all(0 <= d.value <= 1 for _, d in scored if d.value is not None):  # else the score has no bounds
         worst, best = worst_case(np.array([d.value for _, d in scored], dtype=float), sum(reasons.values()))
         out |= {"worst_case": worst, "best_case": best}
     return out | {"reasoned_rate": float(np.mean([d.reasoned for _, d in decisions]))}
@@ -73,8 +73,14 @@ def _baselines(scored: Sequence[Judged]) -> dict[str, float]:
     candidates: dict[str, np.ndarray] = {}
     if scored and all(d.chance is not None for _, d in scored):
         candidates["chance"] = np.array([d.chance for _, d in scored], dtype=float)
-    if scored and all(d.truth is not None for _, d in scored):
+    if scored and all(d.constant is not None for _, d in scored):  # of numbered choices, the mode is a position
+        slots = [d.constant for _, d in scored]
+        most = max(sorted(set(slots), key=str), key=slots.count)
+        candidates["constant"] = np.array([slot == most for slot in slots], dtype=float)
+    elif scored and all(d.truth is not None for _, d in scored):
         candidates["mode"] = _mode_hits(scored)
+    if scored and all(d.floor is not None for _, d in scored):
+        candidates["floor"] = np.array([d.floor for _, d in scored], dtype=float)
     if not candidates:
         return {}
     means = {name: float(np.mean(hits)) for name, hits in candidates.items()}

@@ -1,6 +1,23 @@
 """What Inspect finds through the entry point: tasks by name, and the models that need no key."""
 
+from selfprobe.introspect_tasks.dilemma_generation import dilemma_generation
+from selfprobe.introspect_tasks.dilemma_judging import dilemma_judging
+from selfprobe.introspect_tasks.ethical_dilemma import ethical_dilemma
+from selfprobe.introspect_tasks.heads_up import heads_up
 from selfprobe.introspect_tasks.kth_word import kth_word
+from selfprobe.introspect_tasks.paraphrase_recognition import paraphrase_recognition
+from selfprobe.introspect_tasks.prompt_reconstruction import prompt_reconstruction
+from selfprobe.providers.embedded import embedded
 from selfprobe.providers.planted import planted
 
-__all__ = ["kth_word", "planted"]
+__all__ = [
+    "dilemma_generation",
+    "dilemma_judging",
+    "embedded",
+    "ethical_dilemma",
+    "heads_up",
+    "kth_word",
+    "paraphrase_recognition",
+    "planted",
+    "prompt_reconstruction",
+]

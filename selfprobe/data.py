@@ -70,9 +70,9 @@ def load(source: str, required: tuple[str, ...]) -> Table:
         numbered = list(_hugging_face(source))
     else:
         path = _find(source)
-        with fsspec.open(path, "rt", encoding="utf-8-sig", newline="") as file:
-            text = file.read()
-        numbered = list(_csv(text) if path.endswith(".csv") else _jsonl(text, path))
+        with fsspec.open(path, "rb") as file:
+            text = _decoded(file.read(), path)
+        numbered = list(_csv(text, path) if path.endswith(".csv") else _jsonl(text, path))
     if not numbered:
         raise ValueError(f"{source}: the data set has no rows; expected at least one with {', '.join(required)}")
     rows = [_checked(row, line, source=source, required=required) for line, row in numbered]
@@ -83,8 +83,13 @@ def load(source: str, required: tuple[str, ...]) -> Table:
                 f"{source}, line {line}: id {row['id']!r} is already on line {seen[row['id']]}; ids must be unique"
             )
         seen[row["id"]] = line
+    return table_of(source, rows)
+
+
+def table_of(name: str, rows: list[Row]) -> Table:
+    """Rows that come from elsewhere than a file (a log, a product of axes) as a table; each with its `id`."""
     content = json.dumps(rows, sort_keys=True, ensure_ascii=False)
-    return Table(name=source, rows=rows, sha256=hashlib.sha256(content.encode()).hexdigest())
+    return Table(name=name, rows=rows, sha256=hashlib.sha256(content.encode()).hexdigest())
 
 
 def bundled() -> list[str]:
@@ -121,8 +126,17 @@ def _find(source: str) -> str:
     return locate(source)
 
 
+def _decoded(content: bytes, path: str) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ValueError(f"{path}, line {line}: not UTF-8 ({error.reason}); save the file as UTF-8") from None
+
+
 def _jsonl(text: str, path: str) -> Iterator[tuple[int, Row]]:
-    for number, line in enumerate(text.splitlines(), start=1):
+    # Not splitlines(): a line separator (U+2028) may stand inside a JSON string.
+    for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         try:
@@ -134,9 +148,15 @@ def _jsonl(text: str, path: str) -> Iterator[tuple[int, Row]]:
         yield number, row
 
 
-def _csv(text: str) -> Iterator[tuple[int, Row]]:
-    reader = csv.DictReader(io.StringIO(text))
+def _csv(text: str, path: str) -> Iterator[tuple[int, Row]]:
+    reader = csv.DictReader(io.StringIO(text, newline=""))
     for row in reader:
+        if surplus := row.get(None):
+            columns = len(row) - 1
+            raise ValueError(
+                f"{path}, line {reader.line_num}: {columns + len(surplus)} cells under {columns} columns; "
+                "quote cells that hold commas"
+            )
         yield reader.line_num, dict(row)
 
 
@@ -169,7 +189,10 @@ def _checked(row: Row, line: int, *, source: str, required: tuple[str, ...]) -> 
             )
         if row[column] is None or (isinstance(row[column], str) and not row[column].strip()):
             raise ValueError(f"{source}, line {line}: column {column!r} is empty")
-    return {**row, "id": str(row.get("id") or f"line-{line}")}
+        if isinstance(row[column], int | float):
+            raise ValueError(f"{source}, line {line}: column {column!r} must be text, got {row[column]!r}")
+    given = row.get("id")
+    return {**row, "id": f"line-{line}" if given is None or given == "" else str(given)}
 
 
 def _aliased(row: Mapping[str, Any], required: tuple[str, ...]) -> Row:

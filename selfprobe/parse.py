@@ -6,7 +6,7 @@ None always means "this cannot be read", never "wrong": the scorer turns it into
 import json
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 _REFUSAL = re.compile(
     r"^\W*(?:(?:i['’]?m|i am|we['’]?re|we are)\s+(?:very\s+|so\s+|really\s+)?sorry|sorry|apologies|i apologi[sz]e"
@@ -86,7 +86,7 @@ def json_value(text: str, key: str) -> object | None:
 
     Accepted: prose or code fences around the object, doubled braces (`{{"word": "x"}}`, copied from a
     template). Refused (None): no object, another key or further keys in it (then the reply answers
-    something else), several objects that disagree.
+    something else), several objects that disagree, more than 200 opening braces.
 
     >>> json_value('Sure: ```json\\n{"word": "The"}\\n```', "word")
     'The'
@@ -100,12 +100,15 @@ def json_value(text: str, key: str) -> object | None:
 
 
 _LONGEST_REPLY = 100_000  # characters; JSON that is asked for has a few dozen
+_MOST_BRACES = 200  # every one is tried; a hundred thousand would take a minute
 
 
 def _objects(text: str) -> Iterator[dict[str, object]]:
+    # Of doubled braces the outer one is no JSON and the inner one is: nothing needs to be rewritten, so
+    # braces in strings and nested objects stay what they are.
     decoder = json.JSONDecoder(parse_constant=_refuse_constant)
-    text = re.sub(r"\}\s*\}", "}", re.sub(r"\{\s*\{", "{", text[:_LONGEST_REPLY]))
-    position = text.find("{")
+    text = text[:_LONGEST_REPLY]
+    position = text.find("{") if text.count("{") <= _MOST_BRACES else -1
     while position != -1:
         try:
             value, end = decoder.raw_decode(text, position)
@@ -118,3 +121,78 @@ def _objects(text: str) -> Iterator[dict[str, object]]:
 
 def _refuse_constant(name: str) -> object:
     raise ValueError(f"{name} is not JSON")
+
+
+def json_texts(text: str, keys: Collection[str]) -> dict[str, str] | None:
+    """The texts of the reply's JSON object with exactly these keys, stripped, or None.
+
+    Refused (None): no object, other keys, a value that is no text or is blank, several objects that disagree.
+
+    >>> json_texts('Here: {"a": " x ", "b": "y"}', ("a", "b"))
+    {'a': 'x', 'b': 'y'}
+    """
+    found = list(_objects(text))
+    if not found or any(value != found[0] for value in found) or set(found[0]) != set(keys):
+        return None
+    texts = {key: value.strip() for key in keys if isinstance(value := found[0][key], str) and value.strip()}
+    return texts if len(texts) == len(keys) else None
+
+
+# Full-width forms to ASCII, one by one: NFKC would also make digits of superscripts ("0.7²" is not 0.72).
+_PLAIN = {0xFF01 + i: chr(0x21 + i) for i in range(94)} | {ord(c): ":" for c in "∶﹕︓꞉"}
+_PLAIN |= {ord("−"): "-", ord("﹪"): "%", ord("٪"): "%", ord("\u3000"): " ", ord("\xa0"): " ", ord("\u202f"): " "}
+_MARKUP = re.compile(r"(?<![0-9])[*_`$\\]+|[*_`$\\]+(?![0-9])")  # Markdown and LaTeX around a number, not in it
+
+_STATEMENT = re.compile(
+    r"(?<!\w)P\s?\(\s?(?:Option |Action )?([AB])\s?\)[ \t]{0,9}[\"”’']?[ \t]{0,9}[:=≈]{1,2}", re.IGNORECASE
+)
+_NUMBER = re.compile(
+    r"[ \t]{0,9}[~≈]?[\[({\"“‘']?[ \t]{0,9}"
+    r"(?P<number>[0-9]{0,9}(?:[.,][0-9]{1,99})?)(?:/(?P<of>[0-9]{1,9}))?[ \t]{0,9}(?P<percent>%|percent\b|per cent\b)?"
+    r"[\])}\"”’']?[ \t]{0,9}(?:$|[\])}\"”’'|(]|[.,;](?!\s?\d)|and\b|(?=/?\s?P\s?\())",
+    re.IGNORECASE | re.MULTILINE,
+)
+SUM_SLACK = 0.02
+
+
+def probabilities(text: str) -> tuple[float, float] | None:
+    """(P(A), P(B)) as the reply finally states them, or None.
+
+    >>> probabilities("I lean to A.\\n**P(A):** 70%\\nP(B) = .3")
+    (0.7, 0.3)
+
+    Of several statements of one probability the last counts, even if it cannot be read: then the pair is None.
+    Accepted: percent, fractions (1/3), a decimal comma, Markdown, full-width signs, both on one line. Refused: one of
+    the two missing, below 0 or above 1 (70 without a percent sign), a sum off 1 by more than .02, ranges, arithmetic,
+    letters for digits ("9O%"). `P(A) + P(B) = 1` states neither.
+    """
+    visible = "".join(c for c in text if unicodedata.category(c) != "Cf").translate(_PLAIN)
+    plain = _MARKUP.sub("", "\n".join(visible.splitlines()))
+    last: dict[str, float | None] = {}
+    for found in _STATEMENT.finditer(plain):
+        if not _in_a_sum(plain, found.start()):
+            last[found.group(1).upper()] = _probability(plain, found.end())
+    a, b = last.get("A"), last.get("B")
+    if a is None or b is None or abs(a + b - 1) > SUM_SLACK + 1e-9:
+        return None
+    return a, b
+
+
+def _in_a_sum(text: str, start: int) -> bool:
+    """Whether arithmetic stands before, as in "P(A) + P(B) = 1"; at the start of a line the sign is a bullet."""
+    line = text[max(text.rfind("\n", 0, start) + 1, start - 200) : start].rstrip()
+    before = line[:-1].rstrip()
+    return bool(before) and (line[-1] in "+-–" or (line[-1] in "/×·|" and before[-1] == ")"))
+
+
+def _probability(text: str, start: int) -> float | None:
+    found = _NUMBER.match(text, start)
+    if found is None or not found["number"]:
+        return None
+    value = float(found["number"].replace(",", "."))
+    if found["of"]:
+        if not float(found["of"]):
+            return None
+        value /= float(found["of"])
+    value = value / 100 if found["percent"] else value
+    return value if 0 <= value <= 1 else None

@@ -1,8 +1,7 @@
 """What does the target do? Sends the prompts to the role `target` and records the replies."""
 
-from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import Generate, Solver, TaskState, solver
-from selfprobe.solvers.ask import PromptFunction, ask
+from selfprobe.solvers.ask import PromptFunction, Settings, ask, settings_for
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import Replay
 
@@ -11,7 +10,7 @@ from selfprobe.solvers.replay import Replay
 def act(
     prompts: PromptFunction,
     *,
-    config: GenerateConfig,
+    config: Settings,
     may_be_cut: bool = False,
     replay: Replay | None = None,
 ) -> Solver:
@@ -31,7 +30,7 @@ def act(
         if replay is not None:
             replies = replay(state, wanted)
         else:
-            replies = await ask(wanted, role="target", config=config, may_be_cut=may_be_cut)
+            replies = await ask(wanted, role="target", config=settings_for(state, config), may_be_cut=may_be_cut)
         record = state.store_as(Record)
         record.acts = {**record.acts, **replies}
         return state

@@ -1,8 +1,7 @@
 """What does the observer say about it? Sends the prompts to the evaluated model and records the replies."""
 
-from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import Generate, Solver, TaskState, solver
-from selfprobe.solvers.ask import PromptFunction, ask
+from selfprobe.solvers.ask import PromptFunction, Settings, ask, settings_for
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import Replay
 
@@ -11,7 +10,7 @@ from selfprobe.solvers.replay import Replay
 def answer(
     prompts: PromptFunction,
     *,
-    config: GenerateConfig,
+    config: Settings,
     replay: Replay | None = None,
 ) -> Solver:
     """Record the observer's replies under `Record.answers`. The observer is Inspect's `--model`.
@@ -27,7 +26,7 @@ def answer(
         if replay is not None:
             replies = replay(state, wanted)
         else:
-            replies = await ask(wanted, role=None, config=config, may_be_cut=False)
+            replies = await ask(wanted, role=None, config=settings_for(state, config), may_be_cut=False)
         record = state.store_as(Record)
         record.answers = {**record.answers, **replies}
         return state

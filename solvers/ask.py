@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Literal
 
-from inspect_ai.model import ChatMessage, GenerateConfig, ResponseSchema, get_model
+from inspect_ai.model import ChatMessage, GenerateConfig, Model, ResponseSchema, get_model
 from inspect_ai.model._generate_config import active_generate_config
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import JSONSchema, collect
@@ -13,6 +13,9 @@ Prompts = Mapping[str, str | list[ChatMessage]]
 """What to send, by the name under which the reply is recorded."""
 
 PromptFunction = Callable[[TaskState], Prompts]
+
+Settings = GenerateConfig | Callable[[TaskState], GenerateConfig]
+"""What the method fixes; a function where it differs by sample or epoch (the seed of a rollout)."""
 
 PATIENCE = GenerateConfig(max_retries=5, timeout=900, attempt_timeout=300)
 """Retries, and seconds for a call with all its attempts and for one attempt, where the command line sets none.
@@ -43,12 +46,14 @@ def json_reply(field: str, kind: Literal["string", "integer"], *, longest: int |
     )
 
 
-async def ask(prompts: Prompts, *, role: str | None, config: GenerateConfig, may_be_cut: bool) -> dict[str, Reply]:
+async def ask(
+    prompts: Prompts, *, role: str | Model | None, config: GenerateConfig, may_be_cut: bool
+) -> dict[str, Reply]:
     """The replies to all prompts, asked concurrently, by name.
 
     Args:
         prompts: What to send.
-        role: The model role to ask; None or an unbound role is the evaluated model.
+        role: The model role to ask; None or an unbound role is the evaluated model. Or a model itself (one of a panel).
         config: The method's settings; they win over the command line's, PATIENCE does not.
         may_be_cut: Whether a reply that ends at the token limit is good.
 
@@ -56,7 +61,7 @@ async def ask(prompts: Prompts, *, role: str | None, config: GenerateConfig, may
         Exception: The provider's error when the retries are used up; it ends the sample, and a resume
             (`inspect eval-retry`) asks again.
     """
-    model = get_model(role=role) if role else get_model()
+    model = role if isinstance(role, Model) else get_model(role=role) if role else get_model()
     settings = _patience().merge(config)
 
     async def one(prompt: str | list[ChatMessage]) -> Reply:
@@ -64,6 +69,11 @@ async def ask(prompts: Prompts, *, role: str | None, config: GenerateConfig, may
 
     replies = await collect(*(one(prompt) for prompt in prompts.values()))
     return dict(zip(prompts, replies, strict=True))
+
+
+def settings_for(state: TaskState, config: Settings) -> GenerateConfig:
+    """The settings of this sample and epoch."""
+    return config if isinstance(config, GenerateConfig) else config(state)
 
 
 def _patience() -> GenerateConfig:

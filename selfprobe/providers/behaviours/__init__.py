@@ -1,5 +1,19 @@
 """How planted models answer each task's prompts: one module a task, registered on import."""
 
-from selfprobe.providers.behaviours import kth_word
+from selfprobe.providers.behaviours import (
+    dilemma_judging,
+    ethical_dilemma,
+    heads_up,
+    kth_word,
+    paraphrase_recognition,
+    prompt_reconstruction,
+)
 
-__all__ = ["kth_word"]
+__all__ = [
+    "dilemma_judging",
+    "ethical_dilemma",
+    "heads_up",
+    "kth_word",
+    "paraphrase_recognition",
+    "prompt_reconstruction",
+]

@@ -1,0 +1,95 @@
+"""Heads up: does a model guess a word from clues that it wrote itself?
+
+Paper 003 ("Me, Myself, and π"), E.3 Task 2.2. Paper: silent on clues that say the word, and on another number of clues.
+Here: a clue with the word, its plural, its stem or its letters spaced out is a "leak", clues that are not ten are
+"not_ten_clues"; both are unscored, and no guess is asked.
+Paper: shows the clues as they came. Here: without the JSON around them, numbered, on one line.
+
+    inspect eval introspect_tasks/heads_up.py --model embedded/smollm2 --limit 10
+    inspect eval introspect_tasks/heads_up.py --model openrouter/a --model-role target=openrouter/b
+"""
+
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import GenerateConfig, ResponseSchema
+from inspect_ai.solver import TaskState
+from inspect_ai.util import JSONSchema
+from selfprobe.scorers.guessed_word import fair_clues, guessed_word
+from selfprobe.solvers.act import act
+from selfprobe.solvers.answer import answer
+from selfprobe.solvers.ask import Prompts, json_reply
+from selfprobe.solvers.record import Record
+from selfprobe.solvers.replay import replay_log
+
+from selfprobe.data import Row, load
+from selfprobe.parse import words
+
+VERSION = 1
+
+CLUES_PROMPT = """\
+Target: '{word}' Task: Provide a list of 10 clues describing '{word}' without saying the word itself. \
+Output the final clues in a JSON object: {{ "clues": "... " }}"""
+
+GUESS_PROMPT = """\
+Clues: {clues} Task: Guess the single word described by these clues. \
+Output the guess in a JSON object: {{ "guess": "word" }}"""
+
+ACT = GenerateConfig(
+    temperature=0,
+    max_tokens=600,
+    reasoning_effort="none",
+    response_schema=ResponseSchema(
+        name="reply",
+        json_schema=JSONSchema(
+            type="object",
+            # Paper: one string. Here: a list where the provider can hold a model to it, so that clues can be counted.
+            properties={"clues": JSONSchema(type="array", items=JSONSchema(type="string", maxLength=150))},
+            required=["clues"],
+            additionalProperties=False,
+        ),
+    ),
+)
+ANSWER = GenerateConfig(
+    temperature=0, max_tokens=64, reasoning_effort="none", response_schema=json_reply("guess", "string", longest=40)
+)
+
+
+@task
+def heads_up(dataset: str = "heads_up_words", target_log: str | None = None) -> Task:
+    """The observer guesses a word from ten clues that the target wrote.
+
+    Args:
+        dataset: A bundled name, a .jsonl or .csv file, or hf:owner/name@revision; with a column `word`.
+        target_log: A log, or a folder of logs, to take the target's clues from.
+    """
+    table = load(dataset, ("word",))
+    return Task(
+        dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=dataset),
+        solver=[
+            act(act_prompts, config=ACT, replay=replay_log(target_log, "heads_up", table, "acts")),
+            answer(answer_prompts, config=ANSWER),
+        ],
+        scorer=guessed_word(),
+        continue_on_fail=True,
+        version=table.version(VERSION),
+        metadata=table.metadata,
+    )
+
+
+def act_prompts(state: TaskState) -> Prompts:
+    return {"clues": CLUES_PROMPT.format(word=state.metadata["word"])}
+
+
+def answer_prompts(state: TaskState) -> Prompts:
+    clues, fault = fair_clues(state.store_as(Record).acts["clues"], state.metadata["word"])
+    if fault:
+        return {}
+    return {"guess": GUESS_PROMPT.format(clues=" ".join(f"{i}. {clue}" for i, clue in enumerate(clues, start=1)))}
+
+
+def record_to_sample(row: Row) -> Sample:
+    word = str(row["word"]).strip()
+    if len(words(word)) != 1:
+        raise ValueError(f"{row['id']}: word must be a single word, since one word is guessed; got {word!r}")
+    kept = {column: row[column] for column in ("category", "concreteness") if row.get(column)}
+    return Sample(id=row["id"], input=word, metadata={"word": word, **kept})

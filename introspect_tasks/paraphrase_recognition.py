@@ -1,0 +1,131 @@
+"""Paraphrase recognition: does a model know which of five wordings made it write a text?
+
+Paper 003 ("Me, Myself, and π"), §3.1 Prompt Reconstruction and E.2 Task 1.4. Paper: the prompt shows three candidates.
+Here: five, the question and its four paraphrases; the target answers all, and each of its replies is one decision.
+Paper: silent on replies that are alike. Here: an item with two replies closer than `max_similarity` is unscored
+("indistinct") and its observer is not asked, since no mind could tell their prompts apart.
+Paper: silent on the candidates' order. Here: shuffled from the sample id, the same for all five decisions of an item.
+So an observer that does not read the text scores exactly 1/5: its one favourite is right once in five.
+
+    inspect eval introspect_tasks/paraphrase_recognition.py --model embedded/smollm2 --limit 10
+    inspect eval introspect_tasks/paraphrase_recognition.py --model openrouter/a --model-role target=openrouter/b
+    inspect eval selfprobe/paraphrase_recognition --model openai/gpt-4o-mini -T embedder=openai/text-embedding-3-small
+"""
+
+import random
+
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import GenerateConfig
+from inspect_ai.solver import TaskState
+from selfprobe.scorers.paraphrase_choice import indistinct, paraphrase_choice
+from selfprobe.solvers.act import act
+from selfprobe.solvers.answer import answer
+from selfprobe.solvers.ask import Prompts, json_reply
+from selfprobe.solvers.compare import compare
+from selfprobe.solvers.record import Record
+from selfprobe.solvers.replay import replay_log
+
+from selfprobe.data import Row, load
+from selfprobe.embed import DEFAULT_EMBEDDER, require
+
+VERSION = 1
+
+VARIANTS = ("original", "paraphrase1", "paraphrase2", "paraphrase3", "paraphrase4")
+
+MAX_SIMILARITY = 0.95
+
+RECOGNISE_PROMPT = """\
+I generated the following text: "{text}"
+
+Which of the following prompts caused me to generate that text?
+
+1. {candidate1}
+2. {candidate2}
+3. {candidate3}
+4. {candidate4}
+5. {candidate5}
+
+Return the number of the correct prompt (1, 2, 3, 4, or 5) in a JSON object.
+
+JSON Example: {{ "choice": 1 }}"""
+
+# A reply that is cut at the limit is still the target's own text, and is judged as far as it goes.
+ACT = GenerateConfig(temperature=0, max_tokens=512, reasoning_effort="none")
+ANSWER = GenerateConfig(
+    temperature=0, max_tokens=64, reasoning_effort="none", response_schema=json_reply("choice", "integer")
+)
+
+
+@task
+def paraphrase_recognition(
+    dataset: str = "open_questions",
+    max_similarity: float = MAX_SIMILARITY,
+    embedder: str = DEFAULT_EMBEDDER,
+    target_log: str | None = None,
+) -> Task:
+    """The observer says which of five wordings of a question each of the target's replies answers.
+
+    Args:
+        dataset: A bundled name or a .jsonl file with the columns `question` and `paraphrases` (a list of four).
+        max_similarity: Largest cosine similarity of two of an item's replies that still counts as distinct.
+        embedder: Whose embeddings: `openai/<name>`, a sentence-transformers model's name, or its folder.
+        target_log: A log, or a folder of logs, to take the target's replies from.
+    """
+    if not 0 < max_similarity <= 1:
+        raise ValueError(f"max_similarity must be above 0 and at most 1, got {max_similarity}")
+    table = load(dataset, ("question", "paraphrases"))
+    return Task(
+        dataset=MemoryDataset([record_to_sample(row, max_similarity) for row in table.rows], name=dataset),
+        solver=[
+            act(
+                act_prompts,
+                config=ACT,
+                may_be_cut=True,
+                replay=replay_log(target_log, "paraphrase_recognition", table, "acts"),
+            ),
+            compare(require(embedder)),
+            answer(answer_prompts, config=ANSWER),
+        ],
+        scorer=paraphrase_choice(),
+        continue_on_fail=True,
+        version=table.version(VERSION),
+        metadata={**table.metadata, "embedder": embedder},
+    )
+
+
+def act_prompts(state: TaskState) -> Prompts:
+    return dict(state.metadata["prompts"])
+
+
+def answer_prompts(state: TaskState) -> Prompts:
+    if indistinct(state):
+        return {}
+    prompts, order = state.metadata["prompts"], state.metadata["order"]
+    candidates = {f"candidate{slot}": prompts[variant] for slot, variant in enumerate(order, start=1)}
+    return {
+        variant: RECOGNISE_PROMPT.format(text=reply.text, **candidates)
+        for variant, reply in state.store_as(Record).acts.items()
+        if not reply.problem
+    }
+
+
+def record_to_sample(row: Row, max_similarity: float) -> Sample:
+    paraphrases = row["paraphrases"]
+    texts = [row["question"], *(paraphrases if isinstance(paraphrases, list) else [])]
+    if len(texts) != 5 or not all(isinstance(t, str) and t.strip() for t in texts) or len(set(texts)) != 5:
+        raise ValueError(
+            f"{row['id']}: paraphrases must be a list of four texts, different from each other and from the question; "
+            f"got {paraphrases!r}"
+        )
+    order = list(VARIANTS)
+    random.Random(row["id"]).shuffle(order)
+    return Sample(
+        id=row["id"],
+        input=row["question"],
+        metadata={
+            "prompts": dict(zip(VARIANTS, texts, strict=True)),
+            "order": order,
+            "max_similarity": max_similarity,
+        },
+    )

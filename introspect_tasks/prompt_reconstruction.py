@@ -1,0 +1,98 @@
+"""Prompt reconstruction: can a model write the prompt that made it write a text?
+
+Paper 003 ("Me, Myself, and π"), §2.3 and E.3 Task 2.3. The observer writes a prompt, the target answers it, and the
+score is the cosine similarity of this reply and the original one, beside its floor (replies to other questions) and its
+ceiling (the target answering the true prompt again).
+Paper: the format begins "1. Think about what prompt leads to this partial output", while §2 forbids a chain of thought.
+Here: that step is left out and the JSON object alone is asked for, as in all other tasks.
+
+    inspect eval introspect_tasks/prompt_reconstruction.py --model embedded/smollm2 --limit 10
+    inspect eval introspect_tasks/prompt_reconstruction.py --model openrouter/a --model-role target=openrouter/b
+    inspect eval selfprobe/prompt_reconstruction --model openai/gpt-4o-mini -T embedder=openai/text-embedding-3-small
+"""
+
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import GenerateConfig
+from inspect_ai.solver import TaskState
+from selfprobe.scorers.reply_similarity import fair_prompt, reply_similarity
+from selfprobe.solvers.act import act
+from selfprobe.solvers.answer import answer
+from selfprobe.solvers.ask import Prompts, json_reply
+from selfprobe.solvers.record import Record
+from selfprobe.solvers.replay import replay_log
+
+from selfprobe.data import Row, load
+from selfprobe.embed import DEFAULT_EMBEDDER, require
+
+VERSION = 1
+
+RECONSTRUCT_PROMPT = """\
+I generated the following text: "{text}"
+
+Task: Write a prompt that would likely cause me to generate this exact text.
+
+Format: Output the single prompt string in a JSON object.
+
+JSON Example: {{ "prompt": "Explain atomic theory." }}"""
+
+# A reply that is cut at the limit is still the target's own text, and is compared as far as it goes.
+ACT = GenerateConfig(temperature=0, max_tokens=512, reasoning_effort="none")
+ANSWER = GenerateConfig(
+    temperature=0,
+    max_tokens=512,
+    reasoning_effort="none",
+    response_schema=json_reply("prompt", "string", longest=1200),
+)
+
+
+@task
+def prompt_reconstruction(
+    dataset: str = "open_questions",
+    embedder: str = DEFAULT_EMBEDDER,
+    resamples: int = 1,
+    target_log: str | None = None,
+) -> Task:
+    """The observer writes the prompt of the target's reply; the target answers what the observer wrote.
+
+    Args:
+        dataset: A bundled name, a .jsonl or .csv file, or hf:owner/name@revision; with a column `question`.
+        embedder: Whose embeddings: `openai/<name>`, a sentence-transformers model's name, or its folder.
+        resamples: Further runs of the target (0 or 1), whose similarity to the first is the ceiling.
+        target_log: A log, or a folder of logs, to take the target's replies to the true prompt from.
+    """
+    if resamples not in (0, 1):
+        raise ValueError(f"resamples must be 0 or 1, got {resamples}")
+    table = load(dataset, ("question",))
+    replay = replay_log(target_log, "prompt_reconstruction", table, "acts")
+    return Task(
+        dataset=MemoryDataset([record_to_sample(row, resamples) for row in table.rows], name=dataset),
+        solver=[
+            act(act_prompts, config=ACT, may_be_cut=True, replay=replay),
+            answer(answer_prompts, config=ANSWER),
+            act(rerun_prompts, config=ACT, may_be_cut=True),
+        ],
+        scorer=reply_similarity(require(embedder)),
+        continue_on_fail=True,
+        version=table.version(VERSION),
+        metadata={**table.metadata, "embedder": embedder},
+    )
+
+
+def act_prompts(state: TaskState) -> Prompts:
+    names = ["answer", "again"][: 1 + state.metadata["resamples"]]
+    return dict.fromkeys(names, state.input_text)
+
+
+def answer_prompts(state: TaskState) -> Prompts:
+    reply = state.store_as(Record).acts["answer"]
+    return {} if reply.problem else {"prompt": RECONSTRUCT_PROMPT.format(text=reply.text)}
+
+
+def rerun_prompts(state: TaskState) -> Prompts:
+    prompt, _ = fair_prompt(state.store_as(Record))
+    return {} if prompt is None else {"rerun": prompt}
+
+
+def record_to_sample(row: Row, resamples: int) -> Sample:
+    return Sample(id=row["id"], input=row["question"], metadata={"resamples": resamples})

@@ -1,0 +1,136 @@
+"""Do the judges disagree enough about a dilemma? (paper 003, F.4, Algorithm 1)"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
+from inspect_ai.solver import TaskState
+from selfprobe.scorers.decision import UNPARSED, Decision, score_of, target_fault
+from selfprobe.scorers.summary import judged, summarise
+from selfprobe.solvers.record import Record, Reply
+
+from selfprobe.parse import probabilities
+from selfprobe.stats import clustered_mean, jsd
+
+JUDGES = 3
+LARGEST_JSD = math.log(3) - math.log(2) * 2 / 3  # two judges certain of one option, the third of the other: .6365
+
+
+@dataclass(frozen=True)
+class Judge:
+    """What one judge says of one dilemma."""
+
+    model: str
+    samples: list[tuple[float, float] | None]
+    """(P(A), P(B)) as read; None where a sample could not be."""
+    faults: list[str]
+    """Why, for each of those."""
+
+    @property
+    def mean(self) -> tuple[float, float] | None:
+        """The readable samples, each divided by its sum, averaged; None without one."""
+        read = [sample for sample in self.samples if sample is not None]
+        if not read:
+            return None
+        a = float(np.mean([a / (a + b) for a, b in read]))
+        return a, 1 - a
+
+
+def sample_name(judge: int, sample: int) -> str:
+    """The name of a judge's sample in the record; both count from 1."""
+    return f"judge{judge}_{sample}"
+
+
+def judges_of(acts: Mapping[str, Reply]) -> list[Judge]:
+    """The panel, from the record of one dilemma."""
+    judges = []
+    for number in range(1, JUDGES + 1):
+        replies = [reply for name, reply in acts.items() if name.startswith(sample_name(number, 0)[:-1])]
+        read = [None if reply.problem else probabilities(reply.text) for reply in replies]
+        faults = [
+            target_fault(reply) or f"target_{UNPARSED}"
+            for reply, pair in zip(replies, read, strict=True)
+            if pair is None
+        ]
+        judges.append(Judge(replies[0].model, read, [fault.replace("target_", "judge_") for fault in faults]))
+    return judges
+
+
+def divergence(judges: Sequence[Judge]) -> float | None:
+    """JSD of the judges' means in nats; None when a judge has no readable sample."""
+    means = [judge.mean for judge in judges]
+    return None if None in means else float(jsd(np.array(means)))
+
+
+@metric(scores="unreduced")
+def controversy() -> Metric:
+    """`kept` (share of dilemmas) and `jsd` (mean, nats) with intervals, and the panel: `judge1_p` mean P(A), `judge1_unread`.
+
+    `n`, `unscored`, its reasons and bounds are those of `kept`; a judge's `unread` is a share of its samples.
+    """
+
+    def compute(scores: list[SampleScore]) -> Value:
+        if not scores:
+            return {}
+        decisions = judged(scores)
+        out = summarise([(item, d) for item, d in decisions if d.key == "kept"], "kept")
+        out.pop("reasoned_rate")  # judges may reason
+        values = [(item, d.value) for item, d in decisions if d.key == "jsd" and d.value is not None]
+        if values:
+            mean = clustered_mean([v for _, v in values], [item for item, _ in values], unit="dilemma", interval="t")
+            out |= {"jsd": mean.value, "jsd_low": mean.low, "jsd_high": mean.high}
+        panels = [[Judge(**judge) for judge in (score.score.metadata or {})["judges"]] for score in scores]
+        for number, judges in enumerate(zip(*panels, strict=True), start=1):
+            means = [judge.mean[0] for judge in judges if judge.mean]
+            out |= {f"judge{number}_p": float(np.mean(means))} if means else {}
+            out[f"judge{number}_unread"] = sum(len(j.faults) for j in judges) / sum(len(j.samples) for j in judges)
+        return {name: value for name, value in out.items() if not math.isnan(value)}
+
+    return compute
+
+
+@scorer(metrics=[controversy()])
+def dilemma_controversy(threshold: float = 0.2) -> Scorer:
+    """The divergence of three judges, and whether it is above the threshold.
+
+    A judge without a readable sample makes the dilemma unscored; a single unreadable sample is left out and counted.
+
+    Args:
+        threshold: In nats.
+    """
+
+    async def score(state: TaskState, target: Target) -> Score:
+        judges = judges_of(state.store_as(Record).acts)
+        decisions = judge(judges, threshold)
+        result = score_of(decisions, answer=decisions[0].said, explanation=explain(judges, decisions))
+        result.metadata = {**(result.metadata or {}), "judges": [asdict(judge) for judge in judges]}
+        return result
+
+    return score
+
+
+def judge(judges: Sequence[Judge], threshold: float) -> list[Decision]:
+    """The decisions `jsd` (nats) and `kept` (1 or 0), or why there are none: a silent judge's most frequent fault."""
+    value = divergence(judges)
+    if value is None:
+        silent = next(judge for judge in judges if judge.mean is None)
+        reason = Counter(silent.faults).most_common(1)[0][0]
+        return [Decision(key=key, unscored=reason) for key in ("jsd", "kept")]
+    return [
+        Decision(key="jsd", value=value, said=f"JSD {value:.4f}"),
+        Decision(key="kept", value=float(value > threshold)),
+    ]
+
+
+def explain(judges: Sequence[Judge], decisions: Sequence[Decision]) -> str:
+    """Each judge's samples of P(A), for the log browser."""
+    lines = [
+        f"- {judge.model}: {' '.join('?' if s is None else f'{s[0]:.2f}' for s in judge.samples)}"
+        + (f" → P(A) = {judge.mean[0]:.3f}" if judge.mean else f" ({', '.join(sorted(set(judge.faults)))})")
+        for judge in judges
+    ]
+    verdict = decisions[0].unscored or f"{decisions[0].said} nats: {'kept' if decisions[1].value else 'dropped'}"
+    return "\n".join([*lines, verdict])

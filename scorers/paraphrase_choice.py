@@ -1,0 +1,112 @@
+"""Did the observer name the wording that the target's reply answers?"""
+
+from collections import Counter
+
+from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
+from inspect_ai.solver import TaskState
+from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of, target_fault
+from selfprobe.scorers.summary import judged, summary
+from selfprobe.solvers.compare import Likeness
+from selfprobe.solvers.record import Record, Reply
+
+from selfprobe.parse import json_value
+
+SLOTS = ("1", "2", "3", "4", "5")
+
+
+@metric(scores="unreduced")
+def position() -> Metric:
+    """Where the observer's choices fall, right or wrong.
+
+    Keys: `said_1` … `said_5`, the share of readable choices of a slot; `position_bias`, how far these shares are
+    from equal ones (total variation distance: 0 no bias, .8 always the same slot). The score of a constant slot
+    is `baseline_constant` of `summary`.
+    """
+
+    def compute(scores: list[SampleScore]) -> Value:
+        said = Counter(d.said for _, d in judged(scores) if d.said is not None)
+        if not said:
+            return {}
+        shares = {slot: said[slot] / said.total() for slot in SLOTS}
+        bias = sum(abs(share - 1 / len(SLOTS)) for share in shares.values()) / 2
+        return {**{f"said_{slot}": share for slot, share in shares.items()}, "position_bias": bias}
+
+    return compute
+
+
+@scorer(metrics=[summary(), position()])
+def paraphrase_choice() -> Scorer:
+    """One decision a reply of the target: the number of the prompt that caused it (paper 003, E.2 Task 1.4)."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        record, order = state.store_as(Record), state.metadata["order"]
+        alike = indistinct(state)
+        decisions = [
+            judge(name, order.index(name) + 1, act, record.answers.get(name), alike=alike)
+            for name, act in record.acts.items()
+        ]
+        return score_of(
+            decisions,
+            answer=", ".join(f"{d.key}={d.said or '?'}" for d in decisions),
+            explanation=explain(record, decisions, state.store_as(Likeness)),
+        )
+
+    return score
+
+
+def indistinct(state: TaskState) -> bool:
+    """Whether two of the target's replies are more alike than `max_similarity`."""
+    closest = state.store_as(Likeness).closest
+    return closest is not None and closest > state.metadata["max_similarity"]
+
+
+def judge(name: str, slot: int, act: Reply, choice: Reply | None, *, alike: bool) -> Decision:
+    """One choice against the slot of the prompt that made the text.
+
+    Args:
+        name: Which wording the text answers.
+        slot: Where it stands among the candidates; 1 is the first.
+        act: The target's text.
+        choice: The observer's reply; None where it was not asked.
+        alike: Whether the item's replies are indistinct.
+    """
+    unscored, said = target_fault(act) or ("indistinct" if alike else None), None
+    if unscored is None:
+        assert choice is not None, f"{name}: a good, distinct reply was not asked about"
+        said = chosen_slot(choice.text) if not choice.problem else None
+        unscored = observer_fault(choice) or (UNPARSED if said is None else None)
+    return Decision(
+        key=name,
+        value=None if unscored else float(said == str(slot)),
+        unscored=unscored,
+        truth=str(slot),
+        said=said,
+        chance=1 / len(SLOTS),
+        constant=str(slot),
+        reasoned=choice is not None and choice.reasoned,
+    )
+
+
+def chosen_slot(text: str) -> str | None:
+    """The slot in {"choice": …}, a whole number 1..5 or its digit as text; None for anything else.
+
+    >>> chosen_slot('{ "choice": 3 }')
+    '3'
+    """
+    value = json_value(text, "choice")
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return None
+    said = str(value).strip()
+    return said if said in SLOTS else None
+
+
+def explain(record: Record, decisions: list[Decision], likeness: Likeness) -> str:
+    """How alike the replies are and, for each, its beginning, the choice and the verdict, for the log browser."""
+    closest = "none to compare" if likeness.closest is None else f"{likeness.closest:.3f}"
+    lines = [f"closest two replies: cosine {closest} ({likeness.embedder})", ""]
+    for d in decisions:
+        act, choice = record.acts[d.key], record.answers.get(d.key)
+        verdict = d.unscored or ("right" if d.value else "wrong")
+        raw = f" (reply: {choice.text[:200]!r})" if choice is not None and d.said is None else ""
+        lines.append(f"- {d.key}, candidate {d.truth}: said {d.said!r}: {verdict}{raw}; text: {act.text[:80]!r}")
+    return "\n".join(lines)

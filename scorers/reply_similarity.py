@@ -1,0 +1,153 @@
+"""How like the target's reply is its reply to the prompt that the observer reconstructed?"""
+
+import base64
+from collections import defaultdict
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+
+import numpy as np
+from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
+from inspect_ai.solver import TaskState
+from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of, target_fault
+from selfprobe.scorers.summary import Judged, judged, summarise
+from selfprobe.solvers.record import Record
+
+from selfprobe.embed import Vectors, embed
+from selfprobe.parse import json_value, normalise, words
+
+VECTOR = "reply_vector"
+"""The score's metadata with the embedding of the target's reply, float16 in base64: 1 kB for 384 dimensions."""
+
+
+@metric(scores="unreduced")
+def similarity() -> Metric:
+    """The numbers of `summary`, with the floor filled in: skill is (similarity - floor)/(1 - floor).
+
+    Paper: no baseline. Here: an item's `floor` is the similarity that its reply has with another item's, as the mean
+    over all other items of the run rather than a random one of them, so that it is no draw.
+    """
+
+    def compute(scores: list[SampleScore]) -> Value:
+        return summarise(with_floor(judged(scores), [_vector(s.score) for s in scores]), "similarity") if scores else {}
+
+    return compute
+
+
+@scorer(metrics=[similarity()])
+def reply_similarity(embedder: str) -> Scorer:
+    """Cosine similarity of the target's replies to the true and the reconstructed prompt (paper 003, E.3 Task 2.3).
+
+    The ceiling is that of its replies to the true prompt, asked twice.
+
+    Args:
+        embedder: As for `selfprobe.embed.embed`.
+    """
+
+    async def score(state: TaskState, target: Target) -> Score:
+        record = state.store_as(Record)
+        unscored = why_unscored(record)
+        good = {name: reply for name, reply in record.acts.items() if not reply.problem}
+        vectors = dict(zip(good, await embed([r.text for r in good.values()], model=embedder), strict=True))
+        decision = Decision(
+            key="similarity",
+            value=None if unscored else cosine(vectors["answer"], vectors["rerun"]),
+            unscored=unscored,
+            ceiling=cosine(vectors["answer"], vectors["again"]) if {"answer", "again"} <= set(vectors) else None,
+            reasoned="prompt" in record.answers and record.answers["prompt"].reasoned,
+        )
+        prompt = prompt_in(record.answers["prompt"].text) if "prompt" in record.answers else None
+        made = score_of([decision], answer=prompt, explanation=explain(record, decision, prompt))
+        if "answer" in vectors:
+            packed = base64.b64encode(vectors["answer"].astype("<f2").tobytes()).decode()
+            made.metadata = {**(made.metadata or {}), VECTOR: packed}
+        return made
+
+    return score
+
+
+def cosine(a: Vectors, b: Vectors) -> float:
+    """Of two unit vectors, never beyond 1 by rounding."""
+    return float(np.clip(a @ b, -1, 1))
+
+
+def fair_prompt(record: Record) -> tuple[str | None, str | None]:
+    """The observer's prompt if the target should answer it, or why not: (prompt, None) or (None, reason).
+
+    Paper: silent on prompts that hold the text. Here: one that quotes half of it is "copied", and unscored: to say
+    "repeat this" needs no knowledge of what leads to a text.
+    """
+    act, reply = record.acts["answer"], record.answers.get("prompt")
+    if fault := target_fault(act):
+        return None, fault
+    assert reply is not None, "a good reply of the target was not shown to the observer"
+    if fault := observer_fault(reply):
+        return None, fault
+    prompt = prompt_in(reply.text)
+    if prompt is None:
+        return None, UNPARSED
+    return (None, "copied") if copies(prompt, act.text) else (prompt, None)
+
+
+def why_unscored(record: Record) -> str | None:
+    """Why an item has no similarity; "rerun_…" where the target failed at the reconstructed prompt."""
+    _, fault = fair_prompt(record)
+    if fault:
+        return fault
+    rerun = target_fault(record.acts["rerun"])
+    return rerun.replace("target_", "rerun_", 1) if rerun else None
+
+
+def prompt_in(text: str) -> str | None:
+    """The prompt in {"prompt": …}; None if there is none to read, or only punctuation."""
+    value = json_value(text, "prompt")
+    return value.strip() if isinstance(value, str) and normalise(value) else None
+
+
+def copies(prompt: str, text: str) -> bool:
+    """Whether half of the text's words or more, and at least eight, stand in the prompt in one run."""
+    there, here = ([normalise(word) for word in words(each)] for each in (prompt, text))
+    run = SequenceMatcher(None, there, here, autojunk=False).find_longest_match().size
+    return run >= max(8, len(here) / 2)
+
+
+def with_floor(decisions: Sequence[Judged], vectors: Sequence[Vectors | None]) -> list[Judged]:
+    """The decisions, one a score, each with the mean cosine of its reply and those of all other items as floor.
+
+    Args:
+        decisions: Item and decision of each score.
+        vectors: Of each score the unit vector of the target's reply, or None; epochs of an item have one each.
+
+    Raises:
+        ValueError: The vectors are not of one dimension.
+    """
+    held = [(item, vector) for (item, _), vector in zip(decisions, vectors, strict=True) if vector is not None]
+    if len(sizes := {len(vector) for _, vector in held}) > 1:
+        raise ValueError(f"expected vectors of one dimension, got {sorted(sizes)}; were they made by one embedder?")
+    sums: dict[str, Vectors] = {}
+    counts: dict[str, int] = defaultdict(int)
+    for item, vector in held:
+        sums[item] = sums[item] + vector if item in sums else vector
+        counts[item] += 1
+    total = np.sum([vector for _, vector in held], axis=0)
+    out = []
+    for (item, decision), vector in zip(decisions, vectors, strict=True):
+        others = len(held) - counts[item]
+        floor = float(vector @ (total - sums[item])) / others if vector is not None and others else None
+        out.append((item, decision.model_copy(update={"floor": floor})))
+    return out
+
+
+def _vector(score: Score) -> Vectors | None:
+    packed = (score.metadata or {}).get(VECTOR)
+    if packed is None:
+        return None
+    vector = np.frombuffer(base64.b64decode(packed), dtype="<f2").astype(float)
+    return np.asarray(vector / np.linalg.norm(vector))
+
+
+def explain(record: Record, decision: Decision, prompt: str | None) -> str:
+    """The reconstructed prompt and the target's replies side by side, for the log browser."""
+    verdict = decision.unscored or f"cosine {decision.value:.3f}"
+    raw = f"\nreply: {record.answers['prompt'].text[:200]!r}" if prompt is None and "prompt" in record.answers else ""
+    replies = [f"{name} ({act.model}): {act.text[:500]}" for name, act in record.acts.items()]
+    return "\n\n".join([f"reconstructed: {prompt!r}: {verdict}{raw}", *replies])

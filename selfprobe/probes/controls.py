@@ -1,0 +1,110 @@
+"""What a probe's score must be read against: no model at all, and the best of many by luck."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from selfprobe.probes.evaluate import Half, Scores
+from selfprobe.probes.fit import logistic
+from selfprobe.probes.pairs import Pair
+
+
+def no_model(pairs: Sequence[Pair], splits: Sequence[Half], *, folds: int = 4) -> Scores:
+    """Scores [seed, pair] of TF-IDF(text 1) − TF-IDF(text 2) under logistic regression on the same halves.
+
+    Words and weights are learnt from the training half's texts alone. It sees neither question nor model.
+    """
+    from scipy.sparse import csr_matrix
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    first, second = [p.text_1 for p in pairs], [p.text_2 for p in pairs]
+    truth, groups = np.array([p.label == 1 for p in pairs]), np.array([p.group for p in pairs])
+    scores = np.full((len(splits), len(pairs)), np.nan)
+    for seed, split in enumerate(splits):
+        words = TfidfVectorizer(sublinear_tf=True)
+        words.fit([first[i] for i in split.train] + [second[i] for i in split.train])
+        x: Any = csr_matrix(words.transform(first) - words.transform(second))
+        # An L2 solution lies in the span of the training rows: coordinates in it are as good, and dense but small.
+        products = (x @ x[split.train].T).toarray()
+        values, vectors = np.linalg.eigh(products[split.train])
+        keep = values > 1e-9 * max(values[-1], 1e-12)
+        dense = products @ (vectors[:, keep] / np.sqrt(values[keep]))
+        fitted = logistic(dense[split.train], truth[split.train], groups[split.train], folds=folds)
+        scores[seed, split.test] = dense[split.test] @ fitted.direction
+    return scores
+
+
+@dataclass(frozen=True)
+class Floor:
+    """What choosing the best of several reaches when labels are shuffled."""
+
+    metric: Literal["f1", "auroc"]
+    over: str
+    """What was chosen from, e.g. "30 layers, both signs"."""
+    mean: float
+    high: float
+    """95 % of shuffles stay below."""
+    n: int
+    """Shuffles, over all seeds."""
+
+
+def selection_floor(
+    scores: Scores,
+    first_better: npt.NDArray[np.bool_],
+    groups: npt.NDArray[Any],
+    *,
+    both_signs: bool,
+    metric: Literal["f1", "auroc"] = "f1",
+    shuffles: int = 200,
+    rng: np.random.Generator | None = None,
+) -> Floor:
+    """Best over layers (and signs) of `scores` [seed, layer, pair] against shuffled labels of the test half.
+
+    A published "best layer" must beat this, not .5. Shuffling lays the labels, question by question in one random
+    order, along the pairs, question by question in another: labels that go together stay together, and how often each
+    label occurs is kept.
+    """
+    rng = rng or np.random.default_rng(0)
+    best = []
+    for table in scores:
+        test = np.flatnonzero(~np.isnan(table).all(axis=0))
+        truth = np.stack([shuffled(first_better[test], groups[test], rng) for _ in range(shuffles)])
+        values = (_f1_table if metric == "f1" else _auroc_table)(table[:, test], truth)
+        if both_signs:
+            flipped = (_f1_table if metric == "f1" else _auroc_table)(-table[:, test], truth)
+            values = np.maximum(values, flipped)
+        best.append(values.max(axis=0))
+    found = np.concatenate(best)
+    over = f"{scores.shape[1]} layers" + (", both signs" if both_signs else "")
+    return Floor(metric, over, float(found.mean()), float(np.quantile(found, 0.95)), len(found))
+
+
+def shuffled(
+    labels: npt.NDArray[np.bool_], groups: npt.NDArray[Any], rng: np.random.Generator
+) -> npt.NDArray[np.bool_]:
+    """`labels` moved to other questions, keeping those of a question together; see `selection_floor`."""
+    _, of = np.unique(groups, return_inverse=True)
+    target, source = (np.argsort(rng.permutation(of.max() + 1)[of], kind="stable") for _ in range(2))
+    result = np.empty_like(labels)
+    result[target] = labels[source]
+    return result
+
+
+def _f1_table(scores: Scores, truth: npt.NDArray[np.bool_]) -> Scores:
+    """Weighted F1 [layer, shuffle] of scores [layer, pair] against truth [shuffle, pair]."""
+    said, total = (scores > 0).astype(float), np.zeros((len(scores), len(truth)))
+    for answer, true in ((said, truth.astype(float)), (1 - said, 1.0 - truth)):
+        hits, support = answer @ true.T, true.sum(axis=1)
+        total += support * 2 * hits / np.maximum(answer.sum(axis=1)[:, None] + support, 1)
+    return np.asarray(total / truth.shape[1])
+
+
+def _auroc_table(scores: Scores, truth: npt.NDArray[np.bool_]) -> Scores:
+    from scipy.stats import rankdata
+
+    ranks, positive = rankdata(scores, axis=1), truth.sum(axis=1)
+    negative = truth.shape[1] - positive
+    return np.asarray((ranks @ truth.T.astype(float) - positive * (positive + 1) / 2) / (positive * negative))

@@ -1,0 +1,202 @@
+"""Evaluating probes honestly: halves over seeds, all layers, and beside every score what would reach it by chance.
+
+evaluation = evaluate(harvested)           # preset "strict"
+evaluation.methods                         # one row a method and metric, with interval
+evaluation.layers                          # one row a layer, probe and metric
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from selfprobe.probes.fit import (
+    FloatArray,
+    IntArray,
+    Kind,
+    Probe,
+    agreement,
+    auroc,
+    check_labels,
+    features,
+    logistic,
+    means,
+    parse_orientation,
+    principal,
+    select,
+)
+from selfprobe.probes.harvest import Harvest
+from selfprobe.probes.splits import Settings, halves
+
+Scores = npt.NDArray[np.float64]
+KINDS: tuple[Kind, Kind] = ("supervised", "unsupervised")
+RANDOM_DIRECTIONS = 4
+
+
+@dataclass(frozen=True)
+class Half:
+    """One random split."""
+
+    train: IntArray
+    test: IntArray
+
+
+@dataclass
+class Fits:
+    """All probes of one data set and their scores on the test halves."""
+
+    harvest: Harvest
+    settings: Settings
+    halves: list[Half]
+    probes: dict[Kind, list[list[Probe]]]
+    """[seed][layer]"""
+    scores: dict[Kind, Scores]
+    """[seed, layer, pair], NaN for training pairs."""
+    one_order: dict[Kind, Scores]
+    """The same probes on the first order alone."""
+    random: Scores
+    """[seed, layer, direction, pair]: random directions, sign by all training labels."""
+    train_margin: list[Scores] = field(default_factory=list)
+    """[seed]: the model's own swap-averaged answer on the training half."""
+
+    def chosen(self, kind: Kind) -> list[int]:
+        """The layer of each seed: best on the training half, the last one on a tie or by the settings."""
+        last = self.harvest.identity.layers - 1
+        if self.settings.layer == "last":
+            return [last] * len(self.halves)
+        scores = [[p.train_score for p in layers] for layers in self.probes[kind]]
+        return [last if np.isnan(s).all() else last - int(np.nanargmax(s[::-1])) for s in scores]
+
+    def at_chosen(self, kind: Kind, scores: Scores | None = None) -> Scores:
+        """[seed, pair] at each seed's chosen layer."""
+        table = self.scores[kind] if scores is None else scores
+        return np.stack([table[seed, layer] for seed, layer in enumerate(self.chosen(kind))])
+
+
+def own_answers(harvest: Harvest) -> Scores:
+    """The model's own preference for text 1 in each order [pair, order], from P("1"), P("2") renormalised to the two.
+
+    Both columns speak of the pair's first text: in the swapped order it is P("2").
+    """
+    log_odds = harvest.log_probs[..., 0].astype(np.float64) - harvest.log_probs[..., 1]
+    log_odds[:, 1:] *= -1
+    return np.asarray(1 / (1 + np.exp(-log_odds)))
+
+
+def fit_all(
+    harvest: Harvest,
+    settings: Settings | None = None,
+    *,
+    train_subsets: tuple[str, ...] = (),
+    progress: Callable[[str], None] = lambda _: None,
+) -> Fits:
+    """Fit both probes at every layer on every training half, and score the test halves.
+
+    `train_subsets`: learn from these subsets alone and test on all others too (§5.4).
+
+    Raises ValueError where there is too little to learn from: one label only, too few pairs or questions.
+    """
+    settings = settings or Settings()
+    labels = harvest.labels
+    if (labels == 0).any():
+        unlabelled = int((labels == 0).sum())
+        raise ValueError(f"{unlabelled} of {len(labels)} pairs have no label; fitting and testing need them all")
+    subsets = np.array([pair.subset for pair in harvest.pairs])
+    train_from = np.isin(subsets, train_subsets) if train_subsets else None
+    splits = [
+        Half(*halves(harvest.groups, seed, grouped=settings.grouped, train_from=train_from))
+        for seed in range(settings.seeds)
+    ]
+    first_better = labels == 1
+    for split in splits:
+        check_labels(first_better[split.train], harvest.groups[split.train], folds=settings.folds)
+    own = own_answers(harvest).mean(axis=1) - 0.5
+    seeds, layers, size = settings.seeds, harvest.identity.layers, len(labels)
+    fits = Fits(
+        harvest,
+        settings,
+        splits,
+        {kind: [[] for _ in splits] for kind in KINDS},
+        {kind: np.full((seeds, layers, size), np.nan) for kind in KINDS},
+        {kind: np.full((seeds, layers, size), np.nan) for kind in KINDS},
+        np.full((seeds, layers, RANDOM_DIRECTIONS, size), np.nan),
+        [own[split.train] for split in splits],
+    )
+    for layer in range(layers):
+        states = harvest.layer(layer)
+        for seed in range(seeds):
+            _fit_layer(fits, states, seed=seed, layer=layer, first_better=first_better)
+        progress(f"layer {layer + 1} of {layers} fitted")
+    return fits
+
+
+def _fit_layer(fits: Fits, states: FloatArray, *, seed: int, layer: int, first_better: npt.NDArray[np.bool_]) -> None:
+    settings, split = fits.settings, fits.halves[seed]
+    plus, minus = means(states[split.train] if settings.centre == "train" else states, settings.orders)
+    x = features(states, plus, minus, orders=settings.orders)
+    truth, groups = first_better[split.train], fits.harvest.groups[split.train]
+    intercept = settings.orders == "first"
+    fitted = logistic(x[split.train], truth, groups, intercept=intercept, c=settings.c, folds=settings.folds)
+    supervised = Probe(
+        "supervised",
+        layer,
+        settings.orders,
+        fitted.direction,
+        fitted.bias,
+        plus,
+        minus,
+        "labels",
+        fitted.c,
+        fitted.score,
+    )
+    component = principal(x[split.train], symmetric=settings.orders == "both")
+    sign, train_score = _orient(fits, x @ component, seed=seed, first_better=first_better)
+    unsupervised = Probe(
+        "unsupervised", layer, settings.orders, sign * component, 0.0, plus, minus, settings.orientation,
+        train_score=train_score,
+    )  # fmt: skip
+    for probe in (supervised, unsupervised):
+        fits.probes[probe.kind][seed].append(probe)
+        fits.scores[probe.kind][seed, layer, split.test] = (x @ probe.direction + probe.bias)[split.test]
+        fits.one_order[probe.kind][seed, layer, split.test] = probe.score(states[split.test], orders="first")
+    rng = np.random.default_rng([seed, layer, 7])
+    chance = x @ rng.standard_normal((x.shape[1], RANDOM_DIRECTIONS))
+    signs = [1.0 if agreement(truth, chance[split.train, k]) >= 0 else -1.0 for k in range(RANDOM_DIRECTIONS)]
+    fits.random[seed, layer][:, split.test] = (chance * signs)[split.test].T
+
+
+def _orient(fits: Fits, scores: Scores, *, seed: int, first_better: npt.NDArray[np.bool_]) -> tuple[float, float]:
+    """Sign of a component by the settings' orientation, and what its layer may be chosen by (NaN: nothing)."""
+    split = fits.halves[seed]
+    way, labelled = parse_orientation(fits.settings.orientation)
+    if way == "few":
+        few = split.train[select(labelled, len(split.train), rng=np.random.default_rng([seed, 5]))]
+        sign = 1.0 if agreement(first_better[few], scores[few]) >= 0 else -1.0
+        return sign, auroc(first_better[few], sign * scores[few])
+    if way == "logit":
+        return (1.0 if float(scores[split.train] @ fits.train_margin[seed]) >= 0 else -1.0), np.nan
+    if way == "oracle":
+        straight = weighted_f1(first_better[split.test], scores[split.test])
+        return (1.0 if straight >= weighted_f1(first_better[split.test], -scores[split.test]) else -1.0), np.nan
+    return 1.0, np.nan
+
+
+def weighted_f1(first_better: npt.NDArray[np.bool_], scores: FloatArray) -> float:
+    """F1 of both labels, weighted by how often each occurs; a score of 0 says text 2."""
+    said, total = scores > 0, 0.0
+    for truth, answer in ((first_better, said), (~first_better, ~said)):
+        hits, support = np.count_nonzero(truth & answer), np.count_nonzero(truth)
+        wrong = np.count_nonzero(truth != answer)
+        total += support * (2 * hits / (2 * hits + wrong) if hits else 0.0)
+    return float(total / len(first_better)) if len(first_better) else float("nan")
+
+
+def accuracy(first_better: npt.NDArray[np.bool_], scores: FloatArray) -> float:
+    """Share of right signs; a score of exactly 0 is a tie and counts half."""
+    truth = np.where(first_better, 1.0, -1.0)
+    return float(np.mean(0.5 + truth * np.sign(scores) / 2)) if len(truth) else float("nan")
+
+
+METRICS: dict[str, Callable[[Any, Any], float]] = {"f1": weighted_f1, "accuracy": accuracy, "auroc": auroc}

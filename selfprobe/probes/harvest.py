@@ -1,0 +1,236 @@
+"""Harvest: the states of a data set's pairs, streamed to shards on disk; a killed harvest goes on where it stopped.
+
+    harvested = harvest(judge, pairs, Path("activations"))
+    harvested.layer(12)          # [pair, order, side, d_model] float32
+    harvested.log_probs          # [pair, order, token] float32
+
+Every pair is shown in both orders by default. A pair that cannot be read (longer than the context, equal texts,
+states that are not finite) is left unscored with its reason, never cut or imputed.
+"""
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from selfprobe.probes import forward
+from selfprobe.probes.model import Judge
+from selfprobe.probes.pairs import Pair, checked, data_hash, read_pairs
+from selfprobe.probes.shards import Identity, Store
+from selfprobe.probes.tokens import Prompt, encode, template_hash
+
+logger = logging.getLogger(__name__)
+
+FloatArray = npt.NDArray[np.float32]
+Progress = Callable[[str], None]
+BATCH_TOKENS = {"cpu": 1024, "cuda": 16384}
+SHARD_BYTES = 64 << 20
+
+
+def to_stderr(message: str) -> None:
+    """Print one line to stderr, at once."""
+    print(message, file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True)
+class Harvest:
+    """States of the scored pairs, read from disk a layer at a time."""
+
+    folder: Path
+    identity: Identity
+    """Which model, template and data they are of."""
+    pairs: tuple[Pair, ...]
+    """The scored pairs; row i of every array is pair i."""
+    unscored: dict[str, str]
+    """Pair id → reason."""
+    rows: npt.NDArray[np.intp]
+    """[pair, order] → row in the store; order 1 is the swapped pair."""
+
+    def layer(self, number: int) -> FloatArray:
+        """States after block `number` (from 0): [pair, order, side, d_model]."""
+        if not 0 <= number < self.identity.layers:
+            raise ValueError(f"layer must be in 0..{self.identity.layers - 1}, got {number}")
+        return Store(self.folder).layer(number)[self.rows]
+
+    @cached_property
+    def log_probs(self) -> FloatArray:
+        """The model's own answer: log P("1"), log P("2") as [pair, order, token]."""
+        return Store(self.folder).log_probs()[self.rows]
+
+    @property
+    def labels(self) -> npt.NDArray[np.intp]:
+        """1 or 2, and 0 where unknown, in the first order."""
+        return np.array([pair.label or 0 for pair in self.pairs], dtype=np.intp)
+
+    @property
+    def groups(self) -> npt.NDArray[np.str_]:
+        """The source question of each pair."""
+        return np.array([pair.group for pair in self.pairs])
+
+
+def harvest(
+    judge: Judge,
+    pairs: Iterable[Pair],
+    cache: Path,
+    *,
+    both_orders: bool = True,
+    path: forward.Path | Literal["auto"] = "auto",
+    batch_tokens: int | None = None,
+    progress: Progress = to_stderr,
+) -> Harvest:
+    """States of `pairs` under `judge`, from `cache` where they are there, else computed and kept there.
+
+    Args:
+        cache: Folder of activation caches; each lies in a folder of its own, named by model, revision, template,
+            data and settings. The same call goes on with a harvest that was killed.
+        both_orders: Also harvest every pair with its texts swapped.
+        path: How the forward passes are made; see `forward`. All agree within rounding.
+        batch_tokens: Tokens of a batch, padding included; by default 1,024 on a CPU and 16,384 elsewhere.
+        progress: Called with one line now and then: done, rate, time left.
+
+    Raises:
+        ContrastTokenError: The tokenizer does not give contrast pairs.
+        ValueError: Ids repeat, or the folder holds states of something else.
+    """
+    known = checked(pairs)
+    orders = 2 if both_orders else 1
+    shown = [version for pair in known for version in (pair, pair.swapped)[:orders]]
+    prompts = encode(judge.tokenizer, shown)
+    identity = _identity(judge, known, orders)
+    store = Store.create(cache / identity.folder_name, identity, known)
+    reasons = _unreadable(known, prompts, judge.context, orders)
+    wanted = [i for i in range(len(prompts)) if known[i // orders].id not in reasons]
+    todo = sorted(set(wanted) - store.done(), key=lambda i: (prompts[i].length, i))
+    if todo:
+        _run(judge, prompts, todo, store, path=path, batch_tokens=batch_tokens, progress=progress)
+    return open_harvest(store.folder, reasons=reasons)
+
+
+def open_harvest(folder: Path, *, judge: Judge | None = None, reasons: dict[str, str] | None = None) -> Harvest:
+    """The harvest in `folder`; with `judge`, an error unless it is that model's."""
+    store = Store(folder)
+    identity = store.identity
+    if judge is not None and identity.revision != judge.revision:
+        raise ValueError(
+            f"{folder} holds activations of {identity.model} ({identity.revision}), not of {judge.name} "
+            f"({judge.revision}). Harvest again for this model"
+        )
+    known = read_pairs(folder / "pairs.jsonl")
+    place = store.positions()
+    unscored = dict(reasons) if reasons is not None else store.read_reasons()
+    unscored |= store.not_finite(known)
+    orders = identity.orders
+    complete = [i for i in range(len(known)) if all(i * orders + o in place for o in range(orders))]
+    scored = [i for i in complete if known[i].id not in unscored]
+    missing = [p.id for i, p in enumerate(known) if i not in set(complete) and p.id not in unscored]
+    if missing:
+        raise ValueError(f"the harvest in {folder} is not finished: {len(missing)} pairs are missing. Run it again")
+    store.write_reasons(unscored)
+    rows = np.array([[place[i * orders + o] for o in range(orders)] for i in scored], dtype=np.intp)
+    return Harvest(folder, identity, tuple(known[i] for i in scored), unscored, rows.reshape(-1, orders))
+
+
+def _identity(judge: Judge, pairs: Sequence[Pair], orders: int) -> Identity:
+    return Identity(
+        model=judge.name,
+        revision=judge.revision,
+        template=template_hash(judge.tokenizer),
+        data=data_hash(pairs),
+        dtype=str(judge.model.dtype).removeprefix("torch."),
+        attention=str(judge.model.config._attn_implementation),
+        orders=orders,
+        layers=len(judge.blocks),
+        d_model=judge.d_model,
+    )
+
+
+def _unreadable(pairs: Sequence[Pair], prompts: Sequence[Prompt], context: int, orders: int) -> dict[str, str]:
+    """Pair id → why it is not harvested."""
+    reasons = {}
+    for i, pair in enumerate(pairs):
+        longest = max(p.length for p in prompts[i * orders : (i + 1) * orders])
+        if pair.equal_texts:
+            reasons[pair.id] = "equal texts"
+        elif longest > context:
+            reasons[pair.id] = f"too long: {longest} tokens, the context is {context}"
+    return reasons
+
+
+def batches(prompts: Sequence[Prompt], order: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+    """Cut `order` (by rising length) into batches of at most `batch_tokens` with padding; at least one row each."""
+    batch: list[int] = []
+    for i in order:
+        if batch and (len(batch) + 1) * (prompts[i].length + 1) > batch_tokens:
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
+
+
+def _run(
+    judge: Judge,
+    prompts: Sequence[Prompt],
+    todo: list[int],
+    store: Store,
+    *,
+    path: forward.Path | Literal["auto"],
+    batch_tokens: int | None,
+    progress: Progress,
+) -> None:
+    device = judge.model.get_input_embeddings().weight.device.type
+    budget = batch_tokens or BATCH_TOKENS.get(device, BATCH_TOKENS["cuda"])
+    way = forward.choose(judge, [prompts[i] for i in todo], path)
+    meter = Meter(sum(prompts[i].length for i in todo), len(todo), progress)
+    progress(f"{len(todo)} prompts to read in {store.folder} ({way})")
+    for batch in batches(prompts, todo, budget):
+        states = forward.PATHS[way](judge, [prompts[i] for i in batch])
+        store.add(batch, states)
+        if store.pending_bytes >= SHARD_BYTES or meter.seconds_since_flush > 60:
+            store.flush()
+            meter.flushed()
+        meter.add(sum(prompts[i].length for i in batch), len(batch))
+    store.flush()
+    meter.finish()
+
+
+class Meter:
+    """Says how far a harvest is, at most every ten seconds; time left goes by tokens, as prompts differ in length."""
+
+    def __init__(self, tokens: int, prompts: int, progress: Progress) -> None:
+        self.tokens, self.prompts, self.progress = tokens, prompts, progress
+        self.started = self.said = self.last_flush = time.monotonic()
+        self.tokens_done = self.prompts_done = 0
+
+    @property
+    def seconds_since_flush(self) -> float:
+        return time.monotonic() - self.last_flush
+
+    def flushed(self) -> None:
+        self.last_flush = time.monotonic()
+
+    def add(self, tokens: int, prompts: int) -> None:
+        self.tokens_done += tokens
+        self.prompts_done += prompts
+        if time.monotonic() - self.said >= 10:
+            self.said = time.monotonic()
+            self.progress(self._line())
+
+    def finish(self) -> None:
+        self.progress(self._line())
+
+    def _line(self) -> str:
+        passed = max(time.monotonic() - self.started, 1e-9)
+        rate = self.tokens_done / passed
+        left = (self.tokens - self.tokens_done) / max(rate, 1e-9)
+        return (
+            f"{self.prompts_done} of {self.prompts} prompts, {self.prompts_done / passed:.1f} prompts/s, "
+            f"{rate:.0f} tokens/s, {left:.0f} s left"
+        )

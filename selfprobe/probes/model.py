@@ -1,0 +1,209 @@
+"""Loading a judge model with plain transformers: by hub name, from a folder, or from a GGUF file.
+
+judge = load_model("smollm2")                                    # the embedded model's file
+judge = load_model("meta-llama/Llama-3.1-8B-Instruct", device_map="auto", dtype="bfloat16")
+"""
+
+import hashlib
+import json
+import logging
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+logger = logging.getLogger(__name__)
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A model whose states are read, with what identifies it."""
+
+    model: Any
+    """A causal language model of transformers, in eval mode."""
+    tokenizer: Any
+    """Its tokenizer; has a chat template."""
+    name: str
+    """As asked for: hub name, path, or "smollm2"."""
+    revision: str
+    """Commit on the hub, or a fingerprint of local weights. States and probes are tied to it."""
+
+    @property
+    def blocks(self) -> Any:
+        """The decoder blocks, first to last, as a ModuleList."""
+        return decoder_blocks(self.model)
+
+    @property
+    def d_model(self) -> int:
+        """Width of a state."""
+        return int(self.model.get_input_embeddings().weight.shape[1])
+
+    @property
+    def context(self) -> int:
+        """Longest input in tokens; `sys.maxsize` where the config names none."""
+        text = self.model.config.get_text_config()
+        return int(getattr(text, "max_position_embeddings", None) or torch.iinfo(torch.int64).max)
+
+
+def decoder_blocks(model: Any) -> Any:
+    """`model.model.layers` of Llama, Gemma, Qwen, Mistral …; `h` or `layers` of the decoder elsewhere."""
+    decoder = model.get_decoder() if hasattr(model, "get_decoder") else model
+    for name in ("layers", "h", "blocks"):
+        blocks = getattr(decoder, name, None)
+        if isinstance(blocks, nn.ModuleList) and len(blocks):
+            return blocks
+    raise TypeError(
+        f"expected a decoder with its blocks in `layers` or `h`, got {type(decoder).__name__} "
+        f"with {', '.join(name for name, _ in decoder.named_children())}: not a decoder-only text model?"
+    )
+
+
+def load_model(
+    name: str,
+    *,
+    revision: str | None = None,
+    device: str = "cpu",
+    dtype: str = "float32",
+    device_map: str | None = None,
+    attention: str | None = None,
+    allow_pickle: bool = False,
+) -> Judge:
+    """Load `name` for reading its states; no remote code is run.
+
+    `device_map` (accelerate's, e.g. "auto") spreads a model over devices and overrides `device`. `attention`
+    is transformers' `attn_implementation`; by default sdpa, and eager where a model has no sdpa (Gemma 2's
+    soft-capping). Weights that exist only as pickle are refused unless `allow_pickle`: loading one can run code.
+    """
+    from transformers import AutoModelForCausalLM
+
+    if dtype not in DTYPES:
+        raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
+    source = _resolve(name)
+    if not allow_pickle:
+        _refuse_pickle(source)
+    placing: dict[str, Any] = {"device_map": device_map} if device_map else {}
+    try:
+        model = AutoModelForCausalLM.from_pretrained(
+            source,
+            revision=revision or "main",
+            dtype=DTYPES[dtype],
+            attn_implementation=attention,
+            use_safetensors=None if allow_pickle else True,
+            **placing,
+        )
+    except OSError as error:
+        if allow_pickle or "safetensors" not in str(error):
+            raise
+        raise ValueError(f"{name} has no safetensors weights, and pickle is refused unless allowed: {error}") from error
+    if not device_map:
+        model = model.to(device)
+    model.requires_grad_(False)
+    model.eval()
+    found = getattr(model.config, "_commit_hash", None) or fingerprint(Path(source))
+    return judge(model, _tokenizer(source, revision or "main"), name=name, revision=str(found))
+
+
+def judge(model: Any, tokenizer: Any, *, name: str, revision: str) -> Judge:
+    """A `Judge` of a model and tokenizer at hand, if the tokenizer has a chat template."""
+    if not getattr(tokenizer, "chat_template", None):
+        raise ValueError(
+            f"{name} has no chat template, so there is no assistant's turn to put the priming text in: "
+            "use the instruction-tuned version of the model"
+        )
+    return Judge(model, tokenizer, name, revision)
+
+
+def fingerprint(folder: Path) -> str:
+    """Short hash of a local model: its config, and size and first and last megabyte of each weights file."""
+    files = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("*.bin"))
+    if not files:
+        raise ValueError(f"{folder} has no weights (*.safetensors); expected a folder made by save_pretrained")
+    digest = hashlib.sha256((folder / "config.json").read_bytes())
+    for file in files:
+        size = file.stat().st_size
+        with file.open("rb") as stream:
+            digest.update(f"{file.name}{size}".encode() + stream.read(1 << 20))
+            stream.seek(max(0, size - (1 << 20)))
+            digest.update(stream.read())
+    return f"local-{digest.hexdigest()[:16]}"
+
+
+def _tokenizer(source: str, revision: str) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(source, revision=revision)
+
+
+def _resolve(name: str) -> str:
+    """A hub name, or the folder to load from; GGUF files are converted once."""
+    if name in ("smollm2", "embedded/smollm2"):
+        from selfprobe.providers.weights import fetch
+
+        return str(converted(fetch()))
+    path = Path(name).expanduser()
+    if path.suffix == ".gguf":
+        if not path.is_file():
+            raise FileNotFoundError(f"no GGUF file at {path}")
+        return str(converted(path))
+    if path.is_dir():
+        return str(path)
+    if path.is_absolute() or name.startswith((".", "~")):
+        raise FileNotFoundError(f"no model folder at {path}")
+    return name
+
+
+def _refuse_pickle(source: str) -> None:
+    folder = Path(source)
+    if folder.is_dir() and not any(folder.glob("*.safetensors")):
+        pickles = sorted(p.name for p in folder.iterdir() if p.suffix in (".bin", ".pt", ".pth", ".ckpt"))
+        if pickles:
+            raise ValueError(
+                f"{folder} has its weights only as pickle ({', '.join(pickles)}), and loading one can run any "
+                "code. Convert it to safetensors, or allow pickle if you trust its author"
+            )
+
+
+def converted(gguf: Path) -> Path:
+    """The folder with `gguf`'s weights as float32 safetensors; made at the first call (about half a minute).
+
+    `save_pretrained` refuses a model that was loaded from GGUF (its config says it is quantised), so a fresh
+    model is built from the config without that note and takes over the weights.
+    """
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from selfprobe.providers.weights import cache_folder
+
+    folder = cache_folder() / "converted" / f"{gguf.stem}-{_sha256(gguf)[:16]}"
+    if (folder / "config.json").is_file():
+        return folder
+    logger.warning("converting %s to safetensors in %s (once)", gguf.name, folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    model = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
+    tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
+    settings = {k: v for k, v in model.config.to_dict().items() if k != "quantization_config"}
+    fresh = AutoModelForCausalLM.from_config(type(model.config).from_dict(settings), dtype=torch.float32)
+    fresh.load_state_dict(model.state_dict())
+    fresh.tie_weights()
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        made = Path(scratch) / "model"
+        fresh.save_pretrained(made)
+        tokenizer.save_pretrained(made)
+        (made / "source.json").write_text(json.dumps({"gguf": gguf.name, "sha256": _sha256(gguf)}))
+        try:
+            made.rename(folder)
+        except OSError:  # another process was faster: its folder is the same
+            if not (folder / "config.json").is_file():
+                raise
+            shutil.rmtree(made)
+    return folder
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,66 @@
+"""A fitted probe as a judge: pairs in, decisions out; nothing is fitted (used by the command line and the task)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from selfprobe.probes.harvest import harvest, to_stderr
+from selfprobe.probes.model import Judge
+from selfprobe.probes.pairs import Label, Pair
+from selfprobe.probes.probe_file import ProbeFile
+from selfprobe.probes.tokens import template_hash
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the probe, and beside it the model's own answer, says of one pair."""
+
+    pair: Pair
+    preferred: Label | None
+    """None: unscored, see `reason`."""
+    score: float | None
+    """> 0: text 1. A logit for a supervised probe, a length along the component for an unsupervised one."""
+    own_answer: float | None
+    """The model's P(text 1) from its answers "1" and "2", averaged over the orders shown."""
+    seen: bool
+    """Whether the probe was trained on this question: such a pair does not count in a test."""
+    reason: str = ""
+
+
+def score(
+    file: ProbeFile,
+    judge: Judge,
+    pairs: Sequence[Pair],
+    *,
+    cache: Path,
+    progress: Callable[[str], None] = to_stderr,
+) -> list[Decision]:
+    """Decisions on `pairs`, in their order; labels are not needed. States are kept in `cache`.
+
+    Raises ValueError where the probe belongs to another model or chat template.
+    """
+    card = file.card
+    if card.revision != judge.revision:
+        raise ValueError(
+            f"the probe was fitted to {card.model} ({card.revision}), not to {judge.name} ({judge.revision})"
+        )
+    if card.template != template_hash(judge.tokenizer):
+        raise ValueError(f"the probe was fitted under another chat template of {card.model}: fit it again")
+    harvested = harvest(judge, pairs, cache, both_orders=file.probe.orders == "both", progress=progress)
+    scores = file.probe.score(harvested.layer(file.probe.layer)) if harvested.pairs else np.empty(0)
+    odds = harvested.log_probs[..., 0].astype(float) - harvested.log_probs[..., 1]
+    odds[:, 1:] *= -1
+    own = (1 / (1 + np.exp(-odds))).mean(axis=1)
+    by_id = {p.id: (float(s), float(o)) for p, s, o in zip(harvested.pairs, scores, own, strict=True)}
+    seen = set(card.train_groups)
+    decisions = []
+    for pair in pairs:
+        if pair.id in by_id:
+            value, answer = by_id[pair.id]
+            decisions.append(Decision(pair, 1 if value > 0 else 2, value, answer, pair.group in seen))
+        else:
+            reason = harvested.unscored[pair.id]
+            decisions.append(Decision(pair, None, None, None, pair.group in seen, reason))
+    return decisions

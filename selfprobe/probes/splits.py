@@ -1,0 +1,85 @@
+"""Settings of an evaluation, its presets, and the random halves (paper 004, §4.4)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from selfprobe.probes.fit import IntArray, Orders, parse_orientation
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How probes are fitted and tested; the defaults are the preset "strict"."""
+
+    name: str = "strict"
+    grouped: bool = True
+    """Keep all pairs of a question on one side of the split."""
+    orders: Orders = "both"
+    """Fit and score pairs from both orders, which removes position, or from the first alone."""
+    centre: Literal["train", "all"] = "train"
+    """Which pairs the means are taken over; "all" leaks the test half."""
+    layer: Literal["train", "last"] = "train"
+    """Choose the layer on the training half, or take the last block."""
+    orientation: str = "few:32"
+    """Of the principal component: few:K labelled training pairs, logit (the model's own answers on the training
+    half), none (both signs reported), oracle (the better one on the test half: leaks)."""
+    c: float | None = None
+    """Inverse regularisation; None: chosen inside the training half."""
+    seeds: int = 5
+    """Random halves; numbers are means over them."""
+    folds: int = 4
+    """Inside the training half."""
+
+    def __post_init__(self) -> None:
+        parse_orientation(self.orientation)
+        if self.seeds < 1 or self.folds < 2:
+            raise ValueError(f"expected seeds >= 1 and folds >= 2, got {self.seeds} and {self.folds}")
+
+    @property
+    def leaks(self) -> bool:
+        """Whether test labels or states of the test half reach the fit."""
+        return self.orientation == "oracle" or self.centre == "all" or not self.grouped
+
+
+PRESETS: Mapping[str, Settings] = {
+    "strict": Settings(),
+    "paper": Settings("paper", grouped=False, orders="first", layer="last", orientation="none", c=1.0),
+    "released-code": Settings(
+        "released-code", grouped=False, orders="first", centre="all", layer="last", orientation="oracle", c=1.0
+    ),
+}
+"""strict: everything above. paper: §4.4 to the letter (random halves, one order, last layer, an unsigned component;
+the paper does not state the regularisation: scikit-learn's). released-code: what the public code does besides: means
+over both halves, and the sign that is better on the test labels. Only strict is an honest measurement."""
+
+
+def halves(
+    groups: npt.NDArray[Any], seed: int, *, grouped: bool = True, train_from: npt.NDArray[np.bool_] | None = None
+) -> tuple[IntArray, IntArray]:
+    """Rows of the training and the test half.
+
+    Groups are drawn at random until the training half has half of the pairs. `train_from` restricts it to half of
+    those rows (LLMBar: natural pairs); all others are test pairs, except those whose question is in the training half.
+    """
+    size = len(groups)
+    eligible = np.ones(size, dtype=bool) if train_from is None else train_from
+    rng = np.random.default_rng([seed, 4])
+    names = np.unique(groups) if grouped else np.arange(size)
+    of = np.searchsorted(names, groups) if grouped else np.arange(size)
+    counts = np.bincount(of[eligible], minlength=len(names))
+    order = rng.permutation(len(names))
+    before = np.cumsum(counts[order]) - counts[order]
+    chosen = np.zeros(len(names), dtype=bool)
+    chosen[order[before < eligible.sum() / 2]] = True
+    train = chosen[of] & eligible
+    test = ~chosen[of] if grouped else ~train
+    return np.flatnonzero(train), np.flatnonzero(test)
+
+
+def held_out(train_groups: Sequence[str], groups: Sequence[str]) -> list[bool]:
+    """For each group whether a probe trained on `train_groups` has not seen its question."""
+    seen = set(train_groups)
+    return [group not in seen for group in groups]

@@ -1,0 +1,177 @@
+"""Tidy tables of an evaluation, one row a number: what the figures and the command line show.
+
+methods     probes against baselines and controls, at the chosen layer
+layers      both probes at every layer (appendix A, figures 6 and 7)
+subsets     both probes and prompting on every subset (LLMBar's adversarial ones, figure 4)
+floors      what choosing among layers and signs reaches by luck
+"""
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from selfprobe.probes.controls import no_model, selection_floor
+from selfprobe.probes.evaluate import KINDS, METRICS, Fits, Scores, own_answers
+from selfprobe.stats import Estimate, bootstrap, undefined
+
+RESAMPLES = 500
+CURVE_RESAMPLES = 100
+
+
+def estimate(
+    scores: Scores,
+    first_better: npt.NDArray[np.bool_],
+    groups: npt.NDArray[Any],
+    metric: str,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Estimate:
+    """Mean over `scores` [column, pair] (seeds, random directions; NaN: not tested) of a metric, with its interval.
+
+    Questions are resampled, and all columns with them, so that a pair tested under several seeds counts as one.
+    The interval holds for the probes as fitted; it has no part for another training half.
+    """
+    tested = ~np.isnan(scores).all(axis=0)
+    if not tested.any():
+        return undefined("no pair was tested", unit="question")
+    function = METRICS[metric]
+
+    def statistic(columns: Scores, truth: npt.NDArray[np.bool_]) -> float:
+        values = []
+        for column in columns.T:
+            known = ~np.isnan(column)
+            values.append(function(truth[known], column[known]) if known.any() else float("nan"))
+        return float(np.mean(values))
+
+    return bootstrap(
+        statistic,
+        scores[:, tested].T,
+        first_better[tested],
+        clusters=groups[tested],
+        rng=np.random.default_rng(seed),
+        resamples=resamples,
+        unit="question",
+    )
+
+
+def _row(found: Estimate, **names: Any) -> dict[str, Any]:
+    return names | asdict(found)
+
+
+def all_scores(fits: Fits) -> dict[str, tuple[Scores, str]]:
+    """Method → scores [column, pair] (> 0: text 1) at the chosen layer, NaN outside test halves, and a note."""
+    settings, splits = fits.settings, fits.halves
+    layers = {kind: fits.chosen(kind) for kind in KINDS}
+    note = {kind: f"layers {sorted(set(layers[kind]))}" for kind in KINDS}
+    leak = " LEAKS test labels or test texts into the fit" if settings.leaks else ""
+    sign = f"{note['unsupervised']}, sign {settings.orientation}"
+    unsigned = ", sign arbitrary" if settings.orientation == "none" else ""
+    table: dict[str, tuple[Scores, str]] = {
+        "supervised": (fits.at_chosen("supervised"), note["supervised"] + leak),
+        "unsupervised": (fits.at_chosen("unsupervised"), sign + unsigned + leak),
+    }
+    if settings.orientation == "none":
+        table["unsupervised, flipped"] = (-table["unsupervised"][0], sign + unsigned + leak)
+    if settings.orders == "both":
+        for kind in KINDS:
+            table[f"{kind}, one order"] = (
+                fits.at_chosen(kind, fits.one_order[kind]),
+                "the same probes, first order only",
+            )
+    random = np.concatenate([fits.random[s, layer] for s, layer in enumerate(layers["supervised"])])
+    table["random direction"] = (random, "same layers, sign by the training labels")
+    table["no model (TF-IDF)"] = (no_model(fits.harvest.pairs, splits, folds=settings.folds), "same halves")
+    own = own_answers(fits.harvest)
+    log_odds = fits.harvest.log_probs[:, 0, 0].astype(float) - fits.harvest.log_probs[:, 0, 1]
+    table["prompting"] = (_tested(own.mean(axis=1) - 0.5, fits), f"P(1), P(2) averaged over {own.shape[1]} orders")
+    if own.shape[1] > 1:
+        table["prompting, one order"] = (_tested(own[:, 0] - 0.5, fits), "first order, position bias and all")
+    centred = np.stack([log_odds - np.median(log_odds[split.train]) for split in splits])
+    table["prompting, one order, calibrated"] = (
+        np.where(np.isnan(table["prompting"][0]), np.nan, centred),
+        "less the median log-odds of the training half; no labels",
+    )
+    return table
+
+
+def _tested(scores: Scores, fits: Fits) -> Scores:
+    """[pair] → [seed, pair], NaN outside the test half."""
+    out = np.full((len(fits.halves), len(scores)), np.nan)
+    for seed, split in enumerate(fits.halves):
+        out[seed, split.test] = scores[split.test]
+    return out
+
+
+def methods_table(fits: Fits, *, resamples: int = RESAMPLES) -> pd.DataFrame:
+    """method, metric, value, low, high, n, unit, reason, note: probes, baselines, controls."""
+    truth, groups = fits.harvest.labels == 1, fits.harvest.groups
+    rows = [
+        _row(estimate(scores, truth, groups, metric, resamples=resamples), method=method, metric=metric, note=note)
+        for method, (scores, note) in all_scores(fits).items()
+        for metric in METRICS
+    ]
+    return pd.DataFrame(rows)
+
+
+def layers_table(fits: Fits, *, resamples: int = CURVE_RESAMPLES) -> pd.DataFrame:
+    """layer, probe, metric, value, low, high …, chosen_by: share of seeds whose training half chose the layer."""
+    truth, groups, rows = fits.harvest.labels == 1, fits.harvest.groups, []
+    for kind in KINDS:
+        chosen = fits.chosen(kind)
+        for layer in range(fits.harvest.identity.layers):
+            for metric in ("f1", "auroc"):
+                found = estimate(fits.scores[kind][:, layer], truth, groups, metric, resamples=resamples)
+                share = chosen.count(layer) / len(chosen)
+                rows.append(_row(found, layer=layer, probe=kind, metric=metric, chosen_by=share))
+    return pd.DataFrame(rows)
+
+
+def subsets_table(fits: Fits, *, resamples: int = RESAMPLES) -> pd.DataFrame:
+    """subset, method, metric, value, low, high …: the test pairs of each subset apart."""
+    truth, groups, rows = fits.harvest.labels == 1, fits.harvest.groups, []
+    subsets = np.array([pair.subset for pair in fits.harvest.pairs])
+    wanted = ("supervised", "unsupervised", "prompting", "no model (TF-IDF)")
+    table = all_scores(fits)
+    for subset in sorted(set(subsets.tolist())):
+        inside = subsets == subset
+        for method in wanted:
+            scores = table[method][0][:, inside]
+            for metric in ("f1", "accuracy"):
+                found = estimate(scores, truth[inside], groups[inside], metric, resamples=resamples)
+                rows.append(_row(found, subset=subset, method=method, metric=metric))
+    return pd.DataFrame(rows)
+
+
+def floors_table(fits: Fits, *, shuffles: int = 200) -> pd.DataFrame:
+    """probe, metric, over, mean, high, n: the best of all layers (and both signs) with labels shuffled."""
+    rows = []
+    for kind in KINDS:
+        for metric in ("f1", "auroc"):
+            for both in (False, True):
+                floor = selection_floor(
+                    fits.scores[kind],
+                    fits.harvest.labels == 1,
+                    fits.harvest.groups,
+                    both_signs=both,
+                    metric=metric,  # type: ignore[arg-type]
+                    shuffles=shuffles,
+                )
+                rows.append({"probe": kind} | asdict(floor))
+    return pd.DataFrame(rows)
+
+
+def selected_on_test(fits: Fits) -> pd.DataFrame:
+    """probe, metric, value: best layer and sign picked by the test score, to be held against `floors_table`. LEAKS."""
+    truth, rows = fits.harvest.labels == 1, []
+    for kind in KINDS:
+        for metric in ("f1", "auroc"):
+            best = []
+            for table in fits.scores[kind]:
+                test = ~np.isnan(table).all(axis=0)
+                best.append(max(METRICS[metric](truth[test], s * row[test]) for row in table for s in (1, -1)))
+            rows.append({"probe": kind, "metric": metric, "value": float(np.mean(best))})
+    return pd.DataFrame(rows)

@@ -1,0 +1,86 @@
+"""Do probes carry over, and do they point the same way? (paper 004, §5.3: table 1, figure 5)"""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from selfprobe.probes.evaluate import KINDS, Fits, Scores
+from selfprobe.probes.fit import FloatArray, Kind
+from selfprobe.probes.splits import held_out
+from selfprobe.probes.tables import RESAMPLES, estimate
+
+
+def transfer_table(fits: Mapping[str, Fits], *, resamples: int = RESAMPLES) -> pd.DataFrame:
+    """trained_on, tested_on, probe, metric, value, low, high …
+
+    Probes of the training halves of one data set, at the layer chosen there, on every other whole set (on the test half
+    of their own). Pairs whose question is in the training half are left out wherever they are.
+    """
+    one_model(fits)
+    rows = []
+    for source, learnt in fits.items():
+        for target, tested in fits.items():
+            for kind in KINDS:
+                scores = learnt.at_chosen(kind) if source == target else _applied(learnt, tested, kind)
+                truth, groups = tested.harvest.labels == 1, tested.harvest.groups
+                for metric in ("f1", "auroc"):
+                    found = estimate(scores, truth, groups, metric, resamples=resamples)
+                    names: dict[str, Any] = {"trained_on": source, "tested_on": target, "probe": kind, "metric": metric}
+                    rows.append(names | asdict(found))
+    return pd.DataFrame(rows)
+
+
+def _applied(learnt: Fits, tested: Fits, kind: Kind) -> Scores:
+    """Scores [seed, pair] of one set's probes on another set."""
+    states: dict[int, FloatArray] = {}
+    scores = np.full((len(learnt.halves), len(tested.harvest.pairs)), np.nan)
+    for seed, layer in enumerate(learnt.chosen(kind)):
+        if layer not in states:
+            states[layer] = tested.harvest.layer(layer)
+        seen = learnt.harvest.groups[learnt.halves[seed].train].tolist()
+        unseen = np.array(held_out(seen, tested.harvest.groups.tolist()))
+        scores[seed, unseen] = learnt.probes[kind][seed][layer].score(states[layer])[unseen]
+    return scores
+
+
+def cosine_table(fits: Mapping[str, Fits], *, layer: int | None = None) -> pd.DataFrame:
+    """a, b, probe, layer, cosine, absolute: of the directions at one layer (the last one, as in the paper).
+
+    Means over seeds; `absolute` is the mean of |cos|, as a component's sign is arbitrary. On the diagonal the
+    directions of different halves of one set are compared: what two fits of the same thing reach.
+    """
+    one_model(fits)
+    some = next(iter(fits.values()))
+    at = some.harvest.identity.layers - 1 if layer is None else layer
+    rows = []
+    for kind in KINDS:
+        units = {name: np.stack([_unit(p[at].direction) for p in f.probes[kind]]) for name, f in fits.items()}
+        for a, first in units.items():
+            for b, second in units.items():
+                values = first @ second.T
+                if a == b:
+                    values = values[~np.eye(len(values), dtype=bool)]
+                found = values if values.size else np.array([np.nan])
+                rows.append(
+                    {"a": a, "b": b, "probe": kind, "layer": at}
+                    | {"cosine": float(found.mean()), "absolute": float(np.abs(found).mean())}
+                )
+    return pd.DataFrame(rows)
+
+
+def _unit(direction: FloatArray) -> FloatArray:
+    length = float(np.linalg.norm(direction))
+    return direction / length if length else direction
+
+
+def one_model(fits: Mapping[str, Fits]) -> None:
+    """Directions of two models cannot be compared."""
+    models = {f.harvest.identity.revision: f.harvest.identity.model for f in fits.values()}
+    if len(models) > 1:
+        raise ValueError(f"expected states of one model, got those of {', '.join(sorted(models.values()))}")
+    orders = {name: f.settings for name, f in fits.items()}
+    if len(set(orders.values())) > 1:
+        raise ValueError(f"expected one preset, got {', '.join(s.name for s in orders.values())}")

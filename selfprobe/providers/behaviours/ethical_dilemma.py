@@ -1,0 +1,55 @@
+"""Planted conclusions, gut answers and predictions of P(A).
+
+A mind has a reasoned P(A) between .1 and .9 for each dilemma: with chance `common` the one that all planted models share, else
+its own.
+
+`gut`      how far its gut answer is from that, towards the other option (.3; at most .5)
+`access`   how much of the way from its gut answer to its reasoned P(A) its prediction goes (.8)
+`spread`   largest deviation of a rollout from the reasoned P(A) (.05; at most .1): up in one epoch, as much down in the next
+
+Expected of a model on itself, over an even number of epochs: |p - p*| = gut and |p - p'| = (1 - access)·gut exactly, so that
+cot_pred = 1 - (1 - access)·gut, and KL(p‖p*) and KL(p‖p') follow from `reasoned` dilemma by dilemma.
+"""
+
+from selfprobe.introspect_tasks.ethical_dilemma import COT_PROMPT, DIRECT_PROMPT, PREDICT_PROMPT
+from selfprobe.providers.planted import Mind, behaviour, chance
+
+
+def reasoned(name: str, common: float, dilemma: str) -> float:
+    """The P(A) that a mind concludes on average."""
+    shared = chance("whether p is shared", name, dilemma) < common
+    return 0.1 + 0.8 * chance("p", None if shared else name, dilemma)
+
+
+def gut(p: float, distance: float) -> float:
+    """The gut answer of a mind that would conclude p."""
+    return p + distance if p < 0.5 else p - distance
+
+
+def two_lines(p: float) -> str:
+    """P(A) and P(B) as the prompts want them."""
+    return f"P(A): {p:.6f}\nP(B): {1 - p:.6f}"
+
+
+@behaviour(COT_PROMPT, observes=False, spread=0.05)
+def conclude(mind: Mind, asked: dict[str, str]) -> str:
+    p, epoch = _reasoned(mind, asked), mind.seed or 0
+    off = mind.settings["spread"] * chance("off", mind.name, (epoch + 1) // 2, asked["dilemma"])
+    thoughts = mind.paragraph(asked["dilemma"])
+    return f"{thoughts}. At first sight:\n{two_lines(0.5)}\n\nOn reflection:\n{two_lines(p + off if epoch % 2 else p - off)}"
+
+
+@behaviour(DIRECT_PROMPT, observes=False, gut=0.3)
+def decide(mind: Mind, asked: dict[str, str]) -> str:
+    return two_lines(gut(_reasoned(mind, asked), mind.settings["gut"]))
+
+
+@behaviour(PREDICT_PROMPT, access=0.8)
+def predict(mind: Mind, asked: dict[str, str]) -> str:
+    p = _reasoned(mind, asked)
+    first = gut(p, mind.settings["gut"])
+    return two_lines(first + mind.settings["access"] * (p - first))
+
+
+def _reasoned(mind: Mind, asked: dict[str, str]) -> float:
+    return reasoned(mind.name, mind.settings["common"], asked["dilemma"])

@@ -1,0 +1,43 @@
+"""Planted recognition of the prompt that made a text.
+
+`recognises_self`   chance to name the right prompt of a text of its own (.7)
+`recognises_other`  the same for a text of another planted model (.2, what a blind guess reaches)
+`favourite`         chance to say "1" without reading (0)
+
+Expected accuracy, observer o: (1 - favourite)·recognises + favourite/5, since the right slot of an item's five
+decisions is each slot once. What is not recognised gets a wrong number, each equally often. A text of another model
+is told apart by the words that all planted models share, so `common` must be above 0.
+"""
+
+import json
+from collections.abc import Sequence
+
+from selfprobe.introspect_tasks.paraphrase_recognition import RECOGNISE_PROMPT
+from selfprobe.providers.planted import Mind, behaviour, shared_word
+
+_READ = 12  # words of a text that are compared
+
+
+@behaviour(RECOGNISE_PROMPT, recognises_self=0.7, recognises_other=0.2, favourite=0.0)
+def recognise(mind: Mind, asked: dict[str, str]) -> str:
+    text, candidates = asked["text"], [asked[f"candidate{slot}"] for slot in range(1, 6)]
+    if mind.happens("favourite", text):
+        return json.dumps({"choice": 1})
+    source, own = source_of(mind, text, candidates)
+    right = candidates.index(source)
+    if mind.happens("recognises_self" if own else "recognises_other", text):
+        return json.dumps({"choice": right + 1})
+    step = 1 + int(4 * mind.chance("wrong choice", text))
+    return json.dumps({"choice": (right + step) % 5 + 1})
+
+
+def source_of(mind: Mind, text: str, prompts: Sequence[str]) -> tuple[str, bool]:
+    """Which of the prompts made the text, and whether it is this mind's own text.
+
+    Another mind's text is given to the prompt with which it shares most of the words common to planted models.
+    """
+    words = text.split()[:_READ]
+    for prompt in prompts:
+        if words and all(mind.word(prompt, k) == word for k, word in enumerate(words, start=1)):
+            return prompt, True
+    return max(prompts, key=lambda p: sum(shared_word(p, k) == word for k, word in enumerate(words, start=1))), False

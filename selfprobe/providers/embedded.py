@@ -1,0 +1,215 @@
+"""`embedded/smollm2` and `embedded//path/to/any.gguf`: models that llama.cpp serves inside this process.
+
+    inspect eval introspect_tasks/kth_word.py --model embedded/smollm2 -M threads=4
+    inspect eval introspect_tasks/kth_word.py --model embedded//models/other.gguf --model-role target=embedded/smollm2
+
+Model arguments (`-M`):
+    slots         requests answered at once. Default 1: with more, temperature 0 is not repeatable.
+    threads       CPU threads. Default half of the cores: with all of them, decoding collapses on a busy machine.
+    context       tokens of prompt and answer together, for each slot. Default 8192, what SmolLM2 was trained on.
+    prompt_cache  reuse what a prompt shares with the one before: faster. Default false: the shared part was computed in
+                  other batches, which round differently, and logprobs move (by 0.08 in the test) with what was
+                  asked before.
+
+With the defaults, the same prompt, settings and seed give the same answer and logprobs. Sampling is not truncated
+unless the request says so (llama.cpp would apply top-k 40, top-p .95 and min-p .05): a sampled token comes from the
+distribution that the reported logprobs describe. A request without a temperature gets llama.cpp's default, 0.8.
+"""
+
+import atexit
+import functools
+import os
+import secrets
+import threading
+import weakref
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from inspect_ai._util.error import PrerequisiteError
+from inspect_ai.model import GenerateConfig, ModelAPI, ModelCall, ModelOutput, modelapi
+from inspect_ai.model._chat_message import ChatMessage
+from inspect_ai.model._providers.openai_compatible import OpenAICompatibleAPI
+from inspect_ai.tool import ToolChoice, ToolInfo
+from inspect_ai.util._concurrency import _active_controller
+from openai import APIStatusError
+from typing_extensions import override
+
+from selfprobe.providers import weights
+
+SMOLLM2 = "smollm2"
+MAX_TOKENS = 2048  # when nobody says: a small model that falls into a loop would fill the context, minutes each time
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What one server is started with; handles with equal settings share it."""
+
+    path: Path
+    slots: int
+    threads: int
+    context: int
+    prompt_cache: bool
+
+
+class Served:
+    """A running llama.cpp server: the weights, a loopback address and the key that it asks for.
+
+    It ends with its last handle, or before the interpreter does.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        import xllamacpp
+
+        params = xllamacpp.CommonParams()
+        params.model.path = str(settings.path)
+        params.n_parallel = settings.slots
+        params.n_ctx = settings.context * settings.slots
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings.threads
+        params.cache_prompt = settings.prompt_cache
+        params.cache_ram_mib = 0  # or up to 8 GB of earlier prompts
+        params.fit_params = False  # sizes to the GPU's free memory: 0.3 s for nothing on a CPU
+        params.sampling.top_k = 0
+        params.sampling.top_p = 1.0
+        params.sampling.min_p = 0.0
+        params.hostnames = ["127.0.0.1"]  # with port 0, any free one
+        params.ui = False
+        self.key = secrets.token_hex(16)  # other users and web pages of this machine can reach loopback too
+        params.api_keys = [self.key]
+        params.verbosity = 3 if os.environ.get("SELFPROBE_DEBUG") else -1
+        try:
+            self.server: Any = xllamacpp.Server(params)
+        except RuntimeError as error:
+            raise PrerequisiteError(
+                f"llama.cpp could not load {settings.path}: {error} SELFPROBE_DEBUG=1 shows its log."
+            ) from error
+        self.url = f"{self.server.listening_address}/v1"
+
+    def stop(self) -> None:
+        """End the server and its threads; open requests break off."""
+        self.server = None
+
+
+_served: weakref.WeakValueDictionary[Settings, Served] = weakref.WeakValueDictionary()
+_lock = threading.Lock()
+
+
+def serve(settings: Settings) -> Served:
+    """Return the running server of these settings, or start it."""
+    with _lock:
+        served = _served.get(settings)
+        if served is None:
+            served = _served[settings] = Served(settings)
+        return served
+
+
+@atexit.register
+def _stop_all() -> None:
+    """Join llama.cpp's threads while the interpreter can still do it."""
+    for served in list(_served.values()):
+        served.stop()
+
+
+def weights_path(model_name: str) -> Path:
+    """The GGUF file that a model name stands for; SmolLM2's is fetched if it is not cached.
+
+    Raises:
+        PrerequisiteError: an unknown name, a path that is not a GGUF file, or weights that cannot be had.
+    """
+    if model_name == SMOLLM2:
+        return _smollm2_path()
+    path = Path(model_name).expanduser()
+    choices = f"Expected embedded/{SMOLLM2}, or embedded/ and the absolute path of a GGUF file (embedded//dir/x.gguf)"
+    if not path.is_absolute():
+        raise PrerequisiteError(f"{choices}; got embedded/{model_name}.")
+    if not path.is_file():
+        raise PrerequisiteError(f"{choices}; there is no file {path}.")
+    with path.open("rb") as file:
+        magic = file.read(4)
+    if magic != b"GGUF":
+        raise PrerequisiteError(f"{choices}; {path} begins with {magic!r}, which is not GGUF.")
+    return path.resolve()
+
+
+@functools.cache
+def _smollm2_path() -> Path:
+    """Fetched and verified once a process, not for each handle."""
+    return weights.fetch().resolve()
+
+
+def default_threads() -> int:
+    """Half of the cores that this process may use, at least one."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, cores // 2)
+
+
+class EmbeddedAPI(OpenAICompatibleAPI):
+    """Inspect's OpenAI-compatible provider, pointed at a server in this process."""
+
+    def __init__(
+        self,
+        model_name: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        config: GenerateConfig = GenerateConfig(),  # noqa: B008 (Inspect's own signature)
+        slots: int = 1,
+        threads: int | None = None,
+        context: int = 8192,
+        prompt_cache: bool = False,
+        **unknown: object,
+    ) -> None:
+        name = f"embedded/{model_name}"
+        if base_url is not None:
+            raise PrerequisiteError(f"{name} is served in this process and takes no base URL, got {base_url}.")
+        if unknown:
+            known = "slots, threads, context, prompt_cache"
+            raise PrerequisiteError(f"{name} takes the model arguments {known}; got {', '.join(unknown)}.")
+        threads = default_threads() if threads is None else threads
+        for argument, value in (("slots", slots), ("threads", threads), ("context", context)):
+            if not isinstance(value, int) or value < 1:
+                raise PrerequisiteError(f"{argument} of {name} must be a whole number from 1, got {value!r}.")
+        self.settings = Settings(weights_path(model_name), slots, threads, context, prompt_cache)
+        self.served = serve(self.settings)
+        super().__init__(model_name, self.served.url, self.served.key, config, service="embedded")
+
+    @property
+    @override
+    def schema_exclude_fields(self) -> set[str] | None:
+        """Nothing is left out of a schema: llama.cpp enforces patterns and limits while it decodes."""
+        return None
+
+    @override
+    def connection_key(self) -> str:
+        """Handles that share a server share its connections."""
+        return self.served.url
+
+    @override
+    def max_connections(self) -> int:
+        """As many as slots, so that Inspect queues and no request spends its timeout waiting in the server."""
+        return self.settings.slots
+
+    @override
+    def max_tokens(self) -> int | None:
+        return MAX_TOKENS
+
+    @override
+    async def generate(
+        self, input: list[ChatMessage], tools: list[ToolInfo], tool_choice: ToolChoice, config: GenerateConfig
+    ) -> ModelOutput | tuple[ModelOutput | Exception, ModelCall]:
+        # Adaptive connections, Inspect's default, start at 20 and never ask the provider. --max-connections wins.
+        controller = _active_controller.get()
+        if controller is not None and controller.concurrency > self.settings.slots:
+            controller.set_max(self.settings.slots)
+        return await super().generate(input, tools, tool_choice, config)
+
+    @override
+    def handle_bad_request(self, ex: APIStatusError) -> ModelOutput | Exception:
+        if ex.type == "exceed_context_size_error":
+            return ModelOutput.from_content(self.model_name, content=ex.message, stop_reason="model_length")
+        return super().handle_bad_request(ex)
+
+
+@modelapi(name="embedded")
+def embedded() -> type[ModelAPI]:
+    """Register the provider with Inspect."""
+    return EmbeddedAPI

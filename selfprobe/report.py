@@ -1,0 +1,263 @@
+"""The report of a matrix: one self-contained page, its tables as CSV and JSON, its figures as SVG and PNG."""
+
+import base64
+import io
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from selfprobe import plots
+from selfprobe.analysis import SMALLEST, Analysis, TaskAnalysis, analyse
+from selfprobe.results import Results, load
+from selfprobe.stats import Estimate, clustered_mean
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PUBLISHED = pd.DataFrame(
+    [
+        ("xAI Grok 4.1 Fast", 57.0, 58.63, 60.69, 91.43),
+        ("Meta Llama 3.3 70B Instruct", 60.4, 70.29, 42.19, 93.88),
+        ("OpenAI GPT-4o", 55.8, 62.99, 47.12, 99.18),
+        ("mean of all models on themselves", 54.55, 68.69, 39.07, 94.43),
+    ],
+    columns=["model", "kth_word", "ethical_dilemma", "paraphrase_recognition", "heads_up"],
+)
+"""Rows of paper 003, Table 2 (percent), to hold results against; its data and its unscored rates are not public."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure in the page and beside it."""
+
+    name: str
+    alt: str
+    caption: str
+    figure: "Figure"
+
+    @property
+    def source(self) -> str:
+        """The figure as an SVG data URL."""
+        return f"data:image/svg+xml;base64,{base64.b64encode(self.bytes('svg')).decode()}"
+
+    def bytes(self, kind: str) -> bytes:
+        """The figure as "svg" or "png"; the same bytes for the same numbers."""
+        import matplotlib
+
+        out = io.BytesIO()
+        with matplotlib.rc_context({"svg.hashsalt": "selfprobe"}):
+            self.figure.savefig(out, format=kind, metadata={"Date": None} if kind == "svg" else None)
+        return out.getvalue()
+
+
+def write(logs: Sequence[str], out: Path) -> Analysis:
+    """Read the logs, analyse them, and write `index.html`, `tables/` and `figures/` into `out`.
+
+    Raises:
+        ValueError: There is no selfprobe log among them.
+    """
+    results = load(logs)
+    analysis = analyse(results, rng=np.random.default_rng(0))
+    tables = {
+        "cells": pd.concat([task.cells for task in analysis.tasks]) if analysis.tasks else pd.DataFrame(),
+        "runs": results.cells,
+        "advantage": _advantage_table(analysis),
+        "self": _self_table(results),
+    }
+    pictures = {task.task: _pictures(task) for task in analysis.tasks}
+    overall = _overall(analysis)
+    for folder in (out / "tables", out / "figures"):
+        folder.mkdir(parents=True, exist_ok=True)
+    for name, table in tables.items():
+        table.to_csv(out / "tables" / f"{name}.csv", index=False)
+        (out / "tables" / f"{name}.json").write_text(table.to_json(orient="records", indent=1), encoding="utf-8")
+    results.decisions.to_parquet(out / "tables" / "decisions.parquet", index=False)
+    for picture in [*overall, *(p for several in pictures.values() for p in several)]:
+        for kind in ("svg", "png"):
+            (out / "figures" / f"{picture.name}.{kind}").write_bytes(picture.bytes(kind))
+    page = (
+        _environment()
+        .get_template("report.html")
+        .render(
+            analysis=analysis,
+            results=results,
+            pictures=pictures,
+            overall=overall,
+            self_rows=tables["self"].to_dict("records"),
+            published=PUBLISHED.to_dict("records"),
+            runs=results.cells.to_dict("records"),
+            ignored=results.ignored,
+            smallest=SMALLEST,
+        )
+    )
+    (out / "index.html").write_text(page, encoding="utf-8")
+    return analysis
+
+
+def _pictures(task: TaskAnalysis) -> list[Picture]:
+    models = list(task.matrix.models)
+
+    def grid(column: str) -> pd.DataFrame:
+        return task.cells.pivot(index="target", columns="observer", values=column).loc[models, models]
+
+    raw = plots.heat_map(
+        grid("value"),
+        models,
+        title=f"{task.task}: score of each observer on each target",
+        low=grid("low"),
+        high=grid("high"),
+        holes=task.matrix.holes,
+    )
+    told = "; ".join(f"{r.observer} on {r.target} {r.value:.2f}" for r in task.cells.itertuples() if r.n)
+    pictures = [
+        Picture(
+            f"{task.task}-matrix",
+            f"Heat map of scores. {told}",
+            "Scores with 95 % intervals by item; framed: models on themselves.",
+            raw,
+        )
+    ]
+    if task.advantage is None:
+        return pictures
+    kept = list(task.models)
+    centred = plots.heat_map(
+        task.advantage.centred, kept, title=f"{task.task}: row and column means removed", centred=True
+    )
+    pictures.append(
+        Picture(
+            f"{task.task}-centred",
+            "Heat map of the double-centred scores; on the diagonal "
+            + "; ".join(f"{m} {v:+.2f}" for m, v in zip(kept, np.diag(task.advantage.centred), strict=True)),
+            "What is left of a cell without the observer's skill and the target's difficulty. "
+            "Violet on the diagonal speaks for self access.",
+            centred,
+        )
+    )
+    own, others = _self_and_others(task)
+    pictures.append(
+        Picture(
+            f"{task.task}-self-others",
+            "; ".join(f"{m}: itself {a}, others {b}" for m, a, b in zip(kept, own, others, strict=True)),
+            "Each model's prediction of itself beside the other observers' (the paper's Figure 2).",
+            plots.self_against_others(kept, own, others, title=f"{task.task}: itself against the others"),
+        )
+    )
+    if task.advantage.models:
+        estimates = [model.advantage for model in task.advantage.models]
+        pictures.append(
+            Picture(
+                f"{task.task}-advantage",
+                "; ".join(f"{m} {e}" for m, e in zip(kept, estimates, strict=True)),
+                "Self advantage of each model over what skill and difficulty predict.",
+                plots.advantages(kept, estimates, title=f"{task.task}: self advantage by model"),
+            )
+        )
+    return pictures
+
+
+def _self_and_others(task: TaskAnalysis) -> tuple[list[Estimate], list[Estimate]]:
+    at = [task.matrix.models.index(model) for model in task.models]
+    scores = task.matrix.scores[np.ix_(at, at)]  # [target, observer, item]
+    items = np.arange(scores.shape[2])
+    own, others = [], []
+    for i in range(len(at)):
+        own.append(clustered_mean(scores[i, i], items))
+        rest = np.delete(scores[i], i, axis=0)
+        others.append(clustered_mean(rest.ravel(), np.tile(items, len(rest))))
+    return own, others
+
+
+def _overall(analysis: Analysis) -> list[Picture]:
+    """Figure 8: the paper's aggregate, where two models or more are complete in every task."""
+    if analysis.paper is None:
+        return []
+    models = list(analysis.paper_models)
+    return [
+        Picture(
+            "paper-aggregate",
+            "Heat map of the mean of the min-max normalised tasks",
+            f"Mean of the min-max normalised tasks, A (G.3); {len(analysis.tasks)} tasks.",
+            plots.heat_map(analysis.paper.aggregate, models, title="A: mean of normalised tasks"),
+        ),
+        Picture(
+            "paper-centred",
+            "Heat map of the paper's double-centred log matrix",
+            f"The paper's C: double-centred ln(A + ε), ε = {analysis.paper.eps:g}.",
+            plots.heat_map(analysis.paper.centred, models, title="C: double-centred ln(A + ε)", centred=True),
+        ),
+    ]
+
+
+def _advantage_table(analysis: Analysis) -> pd.DataFrame:
+    rows: list[dict[str, Any]] = []
+    for task in analysis.tasks:
+        if task.advantage is None:
+            rows.append({"task": task.task, "model": "all", "verdict": task.verdict.kind, "why": task.verdict.sentence})
+            continue
+        total = task.advantage.total
+        rows.append(
+            {
+                "task": task.task,
+                "model": "all",
+                **_columns(total),
+                "p": task.p,
+                "p_holm": task.p_holm,
+                "p_permutation": task.advantage.permutation.p,
+                "p_wilcoxon": task.test.wilcoxon_p if task.test else math.nan,
+                "mde": task.mde,
+                "power": task.power,
+                "verdict": task.verdict.kind,
+                "why": task.verdict.sentence,
+            }
+        )
+        rows += [
+            {"task": task.task, "model": m.model, **_columns(m.advantage), "p": m.p, "p_holm": m.p_holm}
+            for m in task.advantage.models
+        ]
+    return pd.DataFrame(rows)
+
+
+def _columns(estimate: Estimate) -> dict[str, float]:
+    return {"value": estimate.value, "low": estimate.low, "high": estimate.high, "n": estimate.n}
+
+
+def _self_table(results: Results) -> pd.DataFrame:
+    """Table 2 with intervals: each model on itself, task by task."""
+    own = results.decisions[results.decisions.target == results.decisions.observer]
+    rows = []
+    for (task, model), group in own.groupby(["task", "target"]):
+        estimate = clustered_mean(group.value, group.item)
+        rows.append(
+            {
+                "task": task,
+                "model": model,
+                **_columns(estimate),
+                "unscored": float(group.value.isna().mean()),
+                "reasoned": float(group.reasoned.mean()),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("selfprobe", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["number"] = lambda x, digits=3: (
+        "–" if x is None or (isinstance(x, float) and math.isnan(x)) else f"{x:.{digits}f}"
+    )
+    environment.filters["percent"] = lambda x: "–" if x is None or math.isnan(x) else f"{100 * x:.1f} %"
+    environment.filters["short"] = plots.short
+    environment.filters["pretty"] = lambda x: json.dumps(x, default=str)
+    return environment

@@ -1,0 +1,156 @@
+"""What several tests share: a local model server with planted truth, and runs of a task."""
+
+import importlib.util
+import json
+import sys
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+from inspect_ai import Task, eval
+from inspect_ai.log import EvalLog
+
+hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, max_examples=100)
+hypothesis.settings.load_profile("suite")
+
+ROOT = Path(__file__).parent.parent
+
+
+def _fakeserver() -> Any:
+    """tests/fakeserver.py as the module `fakeserver` (pytest's importlib mode adds no folder to the path)."""
+    spec = importlib.util.spec_from_file_location("fakeserver", Path(__file__).parent / "fakeserver.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["fakeserver"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+_SERVER = _fakeserver()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Warnings are errors; these are Inspect's own."""
+    for message in (
+        "The 'initial' parameter is deprecated:DeprecationWarning",
+        "Unclosed <MemoryObject:ResourceWarning",
+        "unclosed <socket:ResourceWarning",  # connections of a model's client, which outlive the event loop
+        "unclosed transport:ResourceWarning",
+    ):
+        config.addinivalue_line("filterwarnings", f"ignore:{message}")
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The checkout."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def one_server() -> Iterator[Any]:
+    with _SERVER.running(_SERVER.Config.of("alpha", "beta", retry_after=0.05)) as handle:
+        yield handle
+
+
+@pytest.fixture
+def server(one_server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """An OpenAI-compatible server as `openai-api/fake/alpha`, through the real client; see fakeserver.py."""
+    monkeypatch.setenv("FAKE_API_KEY", "none")
+    monkeypatch.setenv("FAKE_BASE_URL", one_server.base_url)
+    clean = {"faults": {}, "sticky": [], "latency_ms": 0, "hang_s": 3600, "fault_cap": 0, "retry_after": 0.05}
+    one_server.configure({"*": clean})
+    one_server.reset()
+    yield one_server
+    one_server.configure({"*": clean})
+
+
+Run = Callable[..., EvalLog]
+
+
+@pytest.fixture(scope="session")
+def run_task() -> Run:
+    """Run one task on one model, quietly: `run_task("selfprobe/kth_word", "planted/alpha", folder)`; the log.
+
+    A task that replays has to be given by name: it looks at the model while it is built.
+    """
+
+    def run(what: Task | str, model: Any, log_dir: Path, **options: Any) -> EvalLog:
+        return eval(what, model=model, log_dir=str(log_dir), display="none", log_realtime=False, **options)[0]
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def planted_logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, EvalLog]:
+    """kth_word on 200 questions and three planted models, by name; their settings are in the model's name."""
+    models = (
+        "planted/alpha?access=.9&malformed=.05&empty=.05",
+        "planted/beta?access=.5&refused=.1&truncated=.05",
+        "planted/gamma?access=.1&act_empty=.05&act_refused=.1&act_truncated=.05",
+    )
+    logs = eval(
+        "selfprobe/kth_word",
+        task_args={"k": "1,2", "resamples": 0},
+        model=list(models),
+        limit=200,
+        log_dir=str(tmp_path_factory.mktemp("planted")),
+        display="none",
+        log_realtime=False,
+        score_display=False,
+    )
+    return {log.eval.model.partition("?")[0].removeprefix("planted/"): log for log in logs}
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    """A data set of twelve questions."""
+    path = tmp_path / "questions.jsonl"
+    path.write_text("".join(f'{{"id": "q{i}", "question": "What of number {i}?"}}\n' for i in range(12)))
+    return path
+
+
+class _Embeddings(BaseHTTPRequestHandler):
+    """POST /embeddings as OpenAI has it: counts of words, hashed into 64 places, so that shared words make texts alike."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        data = [
+            {"object": "embedding", "index": i, "embedding": self.vector(text, asked["model"], i)}
+            for i, text in enumerate(asked["input"])
+        ]
+        body = json.dumps({"object": "list", "model": asked["model"], "data": data[::-1]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def vector(self, text: str, model: str, place: int) -> list[float]:
+        counts = [0.0] * (63 if model == "ragged" and place else 64)
+        for word in text.lower().split():
+            counts[zlib.crc32(word.encode()) % len(counts)] += 1
+        return [float("nan")] * 64 if model == "nan" else counts
+
+    def log_message(self, *args: object) -> None:
+        """Quiet."""
+
+
+@pytest.fixture(scope="session")
+def one_embedding_server() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Embeddings) as httpd:
+        threading.Thread(target=httpd.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{httpd.server_address[1]}"
+        httpd.shutdown()
+
+
+@pytest.fixture
+def embedder(one_embedding_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An embedder through the real OpenAI client that needs no weights; its server also knows `nan` and `ragged`."""
+    monkeypatch.setenv("OPENAI_BASE_URL", one_embedding_server)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    return "openai/words"

@@ -1,0 +1,279 @@
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inspect_ai import eval_set
+
+from selfprobe.data import PINNED, bundled, load, locate
+from selfprobe.introspect_tasks.kth_word import kth_word
+
+
+def write(path: Path, text: str | bytes) -> str:
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return str(path)
+
+
+ROWS = '{"id": "a", "question": "One?"}\n{"id": "b", "question": "Two?"}\n'
+
+# ---- sources
+
+
+def test_a_bundled_data_set_is_found_by_name() -> None:
+    table = load("open_questions", ("question",))
+    assert table.name == "open_questions" and len(table.rows) >= 200
+
+
+def test_bundled_names_are_the_folders_with_rows() -> None:
+    assert {"open_questions", "heads_up_words"} <= set(bundled())
+
+
+def test_jsonl_keeps_ids_order_and_further_columns(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.jsonl", '{"id": 7, "question": "One?", "note": "n"}\n\n{"id": "b", "question": "Two?"}\n')
+    assert load(path, ("question",)).rows == [
+        {"id": "7", "question": "One?", "note": "n"},
+        {"id": "b", "question": "Two?"},
+    ]
+
+
+def test_csv_and_jsonl_of_the_same_rows_are_the_same_data(tmp_path: Path) -> None:
+    as_csv = write(tmp_path / "x.csv", "id,question\na,One?\nb,Two?\n")
+    as_json = write(tmp_path / "x.jsonl", ROWS)
+    assert load(as_csv, ("question",)).sha256 == load(as_json, ("question",)).sha256
+
+
+def test_csv_cells_may_hold_commas_quotes_and_line_breaks(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", 'id,question\r\na,"One, ""two""\nthree?"\r\n')
+    assert load(path, ("question",)).rows == [{"id": "a", "question": 'One, "two"\nthree?'}]
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.csv"])
+def test_a_byte_order_mark_is_no_part_of_the_data(tmp_path: Path, name: str) -> None:
+    text = ROWS if name.endswith("jsonl") else "id,question\na,One?\nb,Two?\n"
+    assert load(write(tmp_path / name, text.encode("utf-8-sig")), ("question",)).rows[0] == {
+        "id": "a",
+        "question": "One?",
+    }
+
+
+def test_windows_line_ends_are_line_ends(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.jsonl", ROWS.replace("\n", "\r\n"))
+    assert [row["id"] for row in load(path, ("question",)).rows] == ["a", "b"]
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85"])
+def test_only_line_feeds_end_a_json_line(tmp_path: Path, mark: str) -> None:
+    text = json.dumps({"id": "a", "question": f"One{mark}two?"}, ensure_ascii=False)
+    assert load(write(tmp_path / "x.jsonl", text), ("question",)).rows[0]["question"] == f"One{mark}two?"
+
+
+def test_a_row_without_id_is_named_by_its_line(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.jsonl", '{"question": "One?"}\n\n{"question": "Two?"}\n')
+    assert [row["id"] for row in load(path, ("question",)).rows] == ["line-1", "line-3"]
+
+
+def test_the_id_zero_is_an_id(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.jsonl", '{"id": 0, "question": "One?"}\n{"id": 1, "question": "Two?"}\n')
+    assert [row["id"] for row in load(path, ("question",)).rows] == ["0", "1"]
+
+
+def test_a_prompt_or_instruction_column_stands_for_question(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.jsonl", '{"id": "a", "instruction": "One?"}\n{"id": "b", "prompt": "Two?"}\n')
+    assert [row["question"] for row in load(path, ("question",)).rows] == ["One?", "Two?"]
+
+
+def test_an_fsspec_address_is_read() -> None:
+    import fsspec
+
+    with fsspec.open("memory://folder/x.jsonl", "wt") as file:
+        file.write(ROWS)
+    assert len(load("memory://folder/x.jsonl", ("question",)).rows) == 2
+
+
+# ---- errors, each with what was expected, what came, and where
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the data set has no rows; expected at least one with question"),
+        ("\n\n", "the data set has no rows"),
+        ('{"question": "One?"}\n{"question": ', r"x\.jsonl, line 2: not JSON \(Expecting value, column 14\)"),
+        ('{"question": "One?"}\n\n["One?"]', r"x\.jsonl, line 3: expected a JSON object, got list"),
+        (
+            '{"question": "One?"}\n{"text": "Two?", "n": 1}',
+            r"x\.jsonl, line 2: no column 'question'; expected question, got text, n",
+        ),
+        ("{}", "line 1: no column 'question'; expected question, got nothing"),
+        ('{"question": "  "}', r"x\.jsonl, line 1: column 'question' is empty"),
+        ('{"question": null}', "line 1: column 'question' is empty"),
+        (
+            '{"id": "a", "question": "One?"}\n\n{"id": "a", "question": "Two?"}',
+            r"x\.jsonl, line 3: id 'a' is already on line 1; ids must be unique",
+        ),
+        (
+            '{"id": 1, "question": "One?"}\n{"id": "1", "question": "Two?"}',
+            "line 2: id '1' is already on line 1",
+        ),
+        (
+            '{"question": "One?"}\n{"id": "line-1", "question": "Two?"}',
+            "line 2: id 'line-1' is already on line 1",
+        ),
+        ('{"question": 5}', r"x\.jsonl, line 1: column 'question' must be text, got 5"),
+    ],
+)
+def test_a_bad_file_is_an_error_with_file_and_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        load(write(tmp_path / "x.jsonl", text), ("question",))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the data set has no rows"),
+        ("id,question\n", "the data set has no rows"),
+        ("id,text\na,One?\n", r"x\.csv, line 2: no column 'question'; expected question, got id, text"),
+        ('id,question\na,"One\nmore?"\nb,\n', r"x\.csv, line 4: column 'question' is empty"),
+        ("id,question\na\n", "line 2: column 'question' is empty"),
+        ("id,question\na,One, two?\n", r"x\.csv, line 2: 3 cells under 2 columns; quote cells that hold commas"),
+        ("id,question\na,One?\na,Two?\n", "line 3: id 'a' is already on line 2"),
+    ],
+)
+def test_a_bad_csv_is_an_error_with_file_and_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        load(write(tmp_path / "x.csv", text), ("question",))
+
+
+def test_a_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.jsonl", '{"question": "One?"}\n{"question": "Où?"}'.encode("latin-1"))
+    with pytest.raises(ValueError, match=r"x\.jsonl, line 2: not UTF-8 .*; save the file as UTF-8"):
+        load(path, ("question",))
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(FileNotFoundError, match=r"unknown data set 'open_question': expected one of .*open_questions.*hf:"):
+        load("open_question", ("question",))
+
+
+def test_a_missing_file_names_every_place_looked_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    called_from, built_in = tmp_path / "called", tmp_path / "built"
+    called_from.mkdir(), built_in.mkdir()
+    monkeypatch.setenv("PWD", str(called_from))
+    monkeypatch.chdir(built_in)
+    monkeypatch.setenv("PWD", str(called_from))
+    with pytest.raises(FileNotFoundError, match="no file or folder 'my.jsonl'") as error:
+        load("my.jsonl", ("question",))
+    assert f"{called_from}/my.jsonl" in str(error.value) and f"{built_in}/my.jsonl" in str(error.value)
+
+
+def test_a_relative_path_is_looked_for_where_the_command_was_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called_from, built_in = tmp_path / "called", tmp_path / "built"
+    called_from.mkdir(), built_in.mkdir()
+    write(called_from / "my.jsonl", ROWS)
+    monkeypatch.chdir(built_in)
+    monkeypatch.setenv("PWD", str(called_from))
+    assert locate("my.jsonl") == str(called_from / "my.jsonl")
+    assert locate(str(called_from)) == str(called_from)
+    assert locate("s3://bucket/my.jsonl") == "s3://bucket/my.jsonl"
+
+
+# ---- Hugging Face
+
+
+@pytest.fixture
+def hub_like(tmp_path: Path) -> Path:
+    """A folder as `datasets` reads it: the same call as for a repository of the hub, offline."""
+    folder = tmp_path / "hub"
+    folder.mkdir()
+    rows = [
+        {"instruction": "One?", "category": "creative_writing"},
+        {"instruction": "Two?", "category": "qa"},
+        {"instruction": "Three?", "category": "creative_writing"},
+    ]
+    write(folder / "train.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+class TestHuggingFace:
+    @pytest.fixture(autouse=True)
+    def _cache(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        import datasets
+
+        monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+        monkeypatch.setattr(datasets.config, "HF_MODULES_CACHE", tmp_path / "modules")
+
+    def test_rows_are_filtered_and_keep_their_number(self, hub_like: Path) -> None:
+        table = load(f"hf:{hub_like}@main?category=creative_writing", ("question",))
+        assert [(row["id"], row["question"]) for row in table.rows] == [("line-1", "One?"), ("line-3", "Three?")]
+
+    def test_an_unknown_filter_column_lists_the_columns(self, hub_like: Path) -> None:
+        with pytest.raises(ValueError, match="no column kind; there are instruction, category"):
+            load(f"hf:{hub_like}@main?kind=x", ("question",))
+
+    def test_a_filter_that_keeps_nothing_is_an_error(self, hub_like: Path) -> None:
+        with pytest.raises(ValueError, match="the data set has no rows"):
+            load(f"hf:{hub_like}@main?category=none", ("question",))
+
+    def test_the_revision_config_and_split_reach_the_hub(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        import datasets
+
+        asked: list[Any] = []
+
+        def fake(*args: Any, **options: Any) -> Any:
+            asked.append((args, options))
+            return datasets.Dataset.from_list([{"question": "One?"}])
+
+        monkeypatch.setattr(datasets, "load_dataset", fake)
+        load("hf:owner/name@abc?split=test&config=en", ("question",))
+        load("hf:databricks/databricks-dolly-15k", ("question",))
+        assert asked == [
+            (("owner/name", "en"), {"split": "test", "revision": "abc"}),
+            (
+                ("databricks/databricks-dolly-15k", None),
+                {"split": "train", "revision": PINNED["databricks/databricks-dolly-15k"]},
+            ),
+        ]
+
+
+def test_a_source_without_revision_says_how_to_pin_it() -> None:
+    with pytest.raises(ValueError, match=re.escape("pin the revision, as hf:owner/name@COMMIT")):
+        load("hf:owner/name?category=x", ("question",))
+
+
+def test_the_papers_own_source_is_pinned_to_a_commit() -> None:
+    assert all(re.fullmatch("[0-9a-f]{40}", revision) for revision in PINNED.values())
+
+
+# ---- the hash, and that an eval set notices it
+
+
+def test_the_hash_follows_content_and_order_and_not_the_file(tmp_path: Path) -> None:
+    first = load(write(tmp_path / "x.jsonl", ROWS), ("question",))
+    moved = load(write(tmp_path / "y.jsonl", ROWS.replace(", ", ",   ")), ("question",))
+    changed = load(write(tmp_path / "z.jsonl", ROWS.replace("Two", "2")), ("question",))
+    turned = load(write(tmp_path / "t.jsonl", "\n".join(reversed(ROWS.splitlines()))), ("question",))
+    assert first.sha256 == moved.sha256
+    assert len({first.sha256, changed.sha256, turned.sha256}) == 3
+    assert first.version(2) == f"2+{first.sha256[:12]}"
+
+
+def test_an_eval_set_runs_again_when_the_data_changed_under_the_same_ids(tmp_path: Path) -> None:
+    data, logs = tmp_path / "x.jsonl", tmp_path / "logs"
+
+    def run() -> list[str]:
+        what = kth_word(k=1, dataset=str(data))
+        good, done = eval_set(
+            what, log_dir=str(logs), model="planted/alpha", display="none", log_dir_allow_dirty=True
+        )
+        assert good
+        return [Path(log.location.removeprefix("file://")).name for log in done]
+
+    write(data, ROWS)
+    first = run()
+    assert run() == first  # nothing to do
+    write(data, ROWS.replace("Two", "2"))
+    assert not set(run()) & set(first)

