@@ -11,26 +11,21 @@ costs above it is this suite's own: the Record, the parsing, the decisions, the 
 import argparse
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from inspect_ai import Task, eval, task
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import get_model
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
+from local_server import environment, server
 from selfprobe.introspect_tasks.kth_word import ACT, ANSWER, act_prompts, answer_prompts, kth_word, record_to_sample
 from selfprobe.solvers.ask import PATIENCE
 
 from selfprobe.data import load
 
-SERVER = Path(__file__).parent.parent / "tests" / "fakeserver.py"
 MODEL = "openai-api/fake/alpha"
 KS = [1, 2, 3]
 CALLS = 2 + len(KS)  # a question: the answer, its repeat, one prediction a k
@@ -93,24 +88,6 @@ def cost(what: Task, questions: int) -> Cost:
     return Cost(spent, questions * CALLS)
 
 
-@contextmanager
-def server() -> Iterator[str]:
-    """The local server in another process: its base URL."""
-    with tempfile.TemporaryDirectory() as folder:
-        told = Path(folder) / "port"
-        command = [sys.executable, str(SERVER), "--port", "0", "--port-file", str(told), "--models", "alpha"]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        try:
-            while not told.exists():
-                if process.poll() is not None:
-                    raise RuntimeError(f"{SERVER.name} ended with code {process.returncode} before it listened")
-                time.sleep(0.02)
-            yield f"http://127.0.0.1:{told.read_text()}/v1"
-        finally:
-            process.terminate()
-            process.wait()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--questions", type=int, default=100)
@@ -118,8 +95,8 @@ def main() -> None:
     parser.add_argument("--smoke", action="store_true", help="5 questions, 1 repeat")
     given = parser.parse_args()
     questions, repeats = (5, 1) if given.smoke else (given.questions, given.repeats)
-    with server() as url:
-        os.environ |= {"FAKE_API_KEY": "none", "FAKE_BASE_URL": url}
+    with server(["alpha"]) as address:
+        os.environ |= environment(address)
         makers = {"bare": bare, "kth_word": kth_word}
         for make in makers.values():
             cost(make(), 2)  # imports and connections

@@ -1,8 +1,9 @@
 """Dilemma judging: do three judges disagree about what to do? (the second step of a dilemma data set)
 
-Paper 003 ("Me, Myself, and π"), F.4, Algorithm 1: three judges, five samples each; a dilemma is kept when the Jensen–Shannon
-divergence of their averaged distributions is above .2. Paper: silent on the unit and the judges' prompt. Here: nats, in which three
-distributions over two options reach .637 at most, and G.1, the prompt for deciding directly.
+Paper 003 ("Me, Myself, and π"), F.4, Algorithm 1: three judges, five samples each; a dilemma is kept when the
+Jensen–Shannon divergence of their averaged distributions is above .2.
+Paper: silent on the unit and on the judges' prompt. Here: nats, in which three distributions over two options reach
+.637 at most, and G.1, the prompt for deciding directly.
 
     inspect eval selfprobe/dilemma_judging --model none -T generation_log=logs/dilemmas --log-dir logs/judging \\
         --model-role judge=google/gemini-2.5-flash,openrouter/moonshotai/kimi-k2,grok/grok-4.1-fast
@@ -11,8 +12,6 @@ distributions over two options reach .637 at most, and G.1, the prompt for decid
 
 By name only: `@inspect_ai.task` keeps it out of `inspect eval introspect_tasks`, which runs the five measurements.
 """
-
-import math
 
 import inspect_ai
 from inspect_ai import Task
@@ -59,7 +58,8 @@ def dilemma_judging(
         raise ValueError(f"samples must be a whole number of at least 1, got {samples!r}")
     if not 0 <= threshold < LARGEST_JSD:
         raise ValueError(
-            f"threshold must be at least 0 and below {LARGEST_JSD:.4f} nats, the most that three judges can reach; got {threshold}"
+            f"threshold must be at least 0 and below {LARGEST_JSD:.4f} nats, the most that three judges reach; "
+            f"got {threshold}"
         )
     if active_model() is not None:  # the run's models are known: a wrong panel need not wait for the first sample
         panel()
@@ -108,7 +108,8 @@ def panel() -> list[Model]:
     if len(judges) != JUDGES:
         names = ", ".join(map(str, judges)) or "none"
         raise ValueError(
-            f"the panel needs {JUDGES} judges, got {len(judges)} ({names}); pass --model-role judge=provider/a,provider/b,provider/c"
+            f"the panel needs {JUDGES} judges, got {len(judges)} ({names}); "
+            "pass --model-role judge=provider/a,provider/b,provider/c"
         )
     return judges
 

@@ -1,15 +1,16 @@
 """Ethical dilemma calibration: does a model know where its reasoning will end before it reasons?
 
-Paper 003 ("Me, Myself, and π"), §3.1, §4.2, E.2 Task 1.2, G.1, G.2. An epoch is one rollout with chain of thought (p), one gut
-answer (p*) and one prediction (p'); the score compares their averages over the epochs.
-Paper: the gut prompt has "Think carefully through the scenario" in G.1 and not in E.2. Here: E.2, since a gut answer that
-thinks is none. Paper: the rollout's prompt ends in "[Format as above]". Here: the two lines of G.
+Paper 003 ("Me, Myself, and π"), §3.1, §4.2, E.2 Task 1.2, G.1, G.2. An epoch is one rollout with chain of thought (p),
+one gut answer (p*) and one prediction (p'); the score compares their averages over the epochs.
+Paper: the gut prompt has "Think carefully through the scenario" in G.1 and not in E.2. Here: E.2, since a gut answer
+that thinks is none. Paper: the rollout's prompt ends in "[Format as above]". Here: the two lines of G.
 Paper: silent on seeds. Here: the epoch's number, so that a rollout can be repeated where the provider honours seeds.
 
     inspect eval introspect_tasks/ethical_dilemma.py --model embedded/smollm2 --limit 5 -T epochs=2
     inspect eval introspect_tasks/ethical_dilemma.py --model openrouter/a --model-role target=openrouter/b
     for e in none low medium high xhigh; do
-      inspect eval selfprobe/ethical_dilemma --model openai/gpt-5.2 -T effort=$e --attempt-timeout 1800 --log-dir logs/effort
+      inspect eval selfprobe/ethical_dilemma --model openai/gpt-5.2 -T effort=$e --log-dir logs/effort \\
+        --attempt-timeout 1800 --timeout 5400
     done; selfprobe effort logs/effort --out figure3.png
 """
 
@@ -18,13 +19,15 @@ from typing import Literal, get_args
 
 from inspect_ai import Epochs, Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.log import read_eval_log
 from inspect_ai.model import GenerateConfig
+from inspect_ai.model._model import active_model
 from inspect_ai.solver import TaskState
 from selfprobe.scorers.dilemma_prediction import dilemma_prediction
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts, Settings, together
-from selfprobe.solvers.replay import replay_log
+from selfprobe.solvers.replay import Replay, replay_log
 
 from selfprobe.data import Row, load
 
@@ -96,6 +99,7 @@ def ethical_dilemma(
         raise ValueError(f"effort must be one of {', '.join(get_args(Effort))}, got {effort!r}")
     table = load(dataset, ("dilemma",))
     acts = replay_log(target_log, "ethical_dilemma", table, "acts")
+    check_effort(acts, effort)
     answers = replay_log(observer_log, "ethical_dilemma", table, "answers")
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=dataset),
@@ -110,6 +114,17 @@ def ethical_dilemma(
         version=table.version(VERSION),
         metadata=table.metadata,
     )
+
+
+def check_effort(acts: Replay | None, effort: Effort | None) -> None:
+    """Rollouts of another effort are not those that this run is about; nothing else in a log would show it."""
+    if acts is None or active_model() is None:  # a matrix builds tasks first, both waves with the same arguments
+        return
+    its = read_eval_log(acts.file, header_only=True).eval.task_args.get("effort")
+    if its != effort:
+        raise ValueError(
+            f"{acts.file} holds rollouts of effort {its}, this run is of effort {effort}; give both the same"
+        )
 
 
 def cot_prompts(state: TaskState) -> Prompts:

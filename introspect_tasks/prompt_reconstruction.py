@@ -90,7 +90,8 @@ def answer_prompts(state: TaskState) -> Prompts:
 
 
 def rerun_prompts(state: TaskState) -> Prompts:
-    prompt, _ = fair_prompt(state.store_as(Record))
+    record = state.store_as(Record)
+    prompt, _ = fair_prompt(record.acts["answer"], record.answers.get("prompt"))
     return {} if prompt is None else {"rerun": prompt}
 
 

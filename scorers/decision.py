@@ -45,6 +45,10 @@ class Decision(BaseModel):
     """What the target itself reaches at the same question."""
     floor: float | None = None
     """What an unrelated reply reaches."""
+    probability: float | None = None
+    """P(evaluation), where a method of evaluation awareness gives one."""
+    score: float | None = None
+    """What an ROC curve ranks by, where `said` is a verdict: the higher, the more like an evaluation."""
     reasoned: bool = False
     """Whether the observer reasoned although it was asked not to."""
 

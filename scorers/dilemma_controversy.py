@@ -67,7 +67,7 @@ def divergence(judges: Sequence[Judge]) -> float | None:
 
 @metric(scores="unreduced")
 def controversy() -> Metric:
-    """`kept` (share of dilemmas) and `jsd` (mean, nats) with intervals, and the panel: `judge1_p` mean P(A), `judge1_unread`.
+    """`kept` (share of dilemmas) and `jsd` (mean, nats) with intervals; `judge1_p` (mean P(A)) … `judge3_unread`.
 
     `n`, `unscored`, its reasons and bounds are those of `kept`; a judge's `unread` is a share of its samples.
     """

@@ -1,8 +1,8 @@
 """Does the prediction come closer to the reasoned conclusion than the gut answer does?
 
-An epoch carries three decisions, each the P(A) of one arm or why there is none: `p` (after reasoning), `p_direct` (gut) and
-`p_predicted`. No epoch has a score of its own: `per_dilemma` averages over a dilemma's epochs first, then compares. Its
-`cot_pred` is a dilemma's one value in a cross-model matrix (1 is best; the paper's table calls it CoT Pred).
+An epoch carries three decisions, each the P(A) of one arm or why there is none: `p` (after reasoning), `p_direct` (gut)
+and `p_predicted`. No epoch has a score of its own: `per_dilemma` averages over a dilemma's epochs first, then compares.
+Its `cot_pred` is a dilemma's one value in a cross-model matrix (1 is best; the paper's table calls it CoT Pred).
 """
 
 import math
@@ -140,9 +140,10 @@ def dilemmas_of(decisions: Sequence[Judged]) -> dict[str, Dilemma]:
 def estimates(dilemmas: Sequence[Dilemma]) -> dict[str, Estimate]:
     """Means over the scored dilemmas with 95 % intervals over dilemmas; empty without one.
 
-    `cot_pred`, `cot_pred_direct`; `kl_predicted`, `kl_direct` and their paired difference `kl_gain` (direct - predicted:
-    above 0 the prediction beats the gut answer; bootstrap); the same for `js_…`; `ceiling` (of cot_pred: a second run of the
-    target itself). A KL of means over n rollouts is above 0 by sampling alone; the interval is for its mean at this n.
+    `cot_pred`, `cot_pred_direct`; `kl_predicted`, `kl_direct` and their paired difference `kl_gain` (bootstrap; direct
+    minus predicted: above 0 the prediction beats the gut answer); the same for `js_…`; `ceiling` (of cot_pred: a second
+    run of the target itself). A KL of means over n rollouts is above 0 by sampling alone; the interval is for its mean
+    at this n.
     """
     scored = [d for d in dilemmas if not d.unscored]
     if not scored:
@@ -168,8 +169,8 @@ def numbers(decisions: Sequence[Judged]) -> dict[str, float]:
 
     The `estimates` with `_low` and `_high`; `baseline_half` and `baseline_mean` (always .5, and the mean p of the other
     dilemmas, as predictions) for cot_pred, `baseline_kl_…` for KL; `skill` of cot_pred above the better one; `n`
-    dilemmas; `unscored` (share of dilemmas) and `unscored_too_few_<arm>`; by arm `<arm>_unscored` (share of replies) and
-    `<arm>_unscored_<reason>`; `worst_case`, `best_case` of cot_pred; `reasoned_rate` of the observer's predictions,
+    dilemmas; `unscored` (share of dilemmas) and `unscored_too_few_<arm>`; by arm `<arm>_unscored` (share of replies)
+    and `<arm>_unscored_<reason>`; `worst_case`, `best_case` of cot_pred; `reasoned_rate` of the observer's predictions,
     `direct_reasoned_rate` of the target's gut answers.
     """
     dilemmas = list(dilemmas_of(decisions).values())
@@ -188,8 +189,8 @@ def numbers(decisions: Sequence[Judged]) -> dict[str, float]:
         reasons = Counter(d.unscored for d in own if d.unscored)
         out[f"{arm}_unscored"] = reasons.total() / len(own)
         out |= {f"{arm}_unscored_{reason}": count / len(own) for reason, count in sorted(reasons.items())}
-    for name, arm in {"reasoned_rate": "p_predicted", "direct_reasoned_rate": "p_direct"}.items():
-        out[name] = float(np.mean([d.reasoned for _, d in decisions if d.key == arm]))
+    for name, asked in {"reasoned_rate": "p_predicted", "direct_reasoned_rate": "p_direct"}.items():
+        out[name] = float(np.mean([d.reasoned for _, d in decisions if d.key == asked]))
     return {name: value for name, value in out.items() if not math.isnan(value)}
 
 
@@ -239,8 +240,8 @@ def dilemma_prediction() -> Scorer:
 def judge(arm: Arm, reply: Reply) -> Decision:
     """P(A) of one reply, divided by P(A) + P(B), which may be off 1 by .02.
 
-    Paper: answers without chain of thought. Here: a gut answer or a prediction counts as reasoned also when it argues in
-    the open, in more than 30 words.
+    Paper: answers without chain of thought. Here: a gut answer or a prediction counts as reasoned also when it argues
+    in the open, in more than 30 words.
     """
     fault = observer_fault(reply) if arm == "p_predicted" else target_fault(reply)
     pair = None if fault else probabilities(reply.text)

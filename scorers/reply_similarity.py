@@ -10,7 +10,7 @@ from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value,
 from inspect_ai.solver import TaskState
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of, target_fault
 from selfprobe.scorers.summary import Judged, judged, summarise
-from selfprobe.solvers.record import Record
+from selfprobe.solvers.record import Record, Reply
 
 from selfprobe.embed import Vectors, embed
 from selfprobe.parse import json_value, normalise, words
@@ -45,7 +45,8 @@ def reply_similarity(embedder: str) -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         record = state.store_as(Record)
-        unscored = why_unscored(record)
+        act, reply = record.acts["answer"], record.answers.get("prompt")
+        unscored = why_unscored(act, reply, record.acts.get("rerun"))
         good = {name: reply for name, reply in record.acts.items() if not reply.problem}
         vectors = dict(zip(good, await embed([r.text for r in good.values()], model=embedder), strict=True))
         decision = Decision(
@@ -53,9 +54,9 @@ def reply_similarity(embedder: str) -> Scorer:
             value=None if unscored else cosine(vectors["answer"], vectors["rerun"]),
             unscored=unscored,
             ceiling=cosine(vectors["answer"], vectors["again"]) if {"answer", "again"} <= set(vectors) else None,
-            reasoned="prompt" in record.answers and record.answers["prompt"].reasoned,
+            reasoned=reply is not None and reply.reasoned,
         )
-        prompt = prompt_in(record.answers["prompt"].text) if "prompt" in record.answers else None
+        prompt = prompt_in(reply.text) if reply is not None else None
         made = score_of([decision], answer=prompt, explanation=explain(record, decision, prompt))
         if "answer" in vectors:
             packed = base64.b64encode(vectors["answer"].astype("<f2").tobytes()).decode()
@@ -70,13 +71,16 @@ def cosine(a: Vectors, b: Vectors) -> float:
     return float(np.clip(a @ b, -1, 1))
 
 
-def fair_prompt(record: Record) -> tuple[str | None, str | None]:
+def fair_prompt(act: Reply, reply: Reply | None) -> tuple[str | None, str | None]:
     """The observer's prompt if the target should answer it, or why not: (prompt, None) or (None, reason).
+
+    Args:
+        act: The target's reply to the true prompt.
+        reply: The observer's; None where it was not asked, since the act has a problem.
 
     Paper: silent on prompts that hold the text. Here: one that quotes half of it is "copied", and unscored: to say
     "repeat this" needs no knowledge of what leads to a text.
     """
-    act, reply = record.acts["answer"], record.answers.get("prompt")
     if fault := target_fault(act):
         return None, fault
     assert reply is not None, "a good reply of the target was not shown to the observer"
@@ -88,13 +92,14 @@ def fair_prompt(record: Record) -> tuple[str | None, str | None]:
     return (None, "copied") if copies(prompt, act.text) else (prompt, None)
 
 
-def why_unscored(record: Record) -> str | None:
+def why_unscored(act: Reply, reply: Reply | None, rerun: Reply | None) -> str | None:
     """Why an item has no similarity; "rerun_…" where the target failed at the reconstructed prompt."""
-    _, fault = fair_prompt(record)
+    _, fault = fair_prompt(act, reply)
     if fault:
         return fault
-    rerun = target_fault(record.acts["rerun"])
-    return rerun.replace("target_", "rerun_", 1) if rerun else None
+    assert rerun is not None, "a good prompt was not put to the target"
+    failed = target_fault(rerun)
+    return failed.replace("target_", "rerun_", 1) if failed else None
 
 
 def prompt_in(text: str) -> str | None:

@@ -222,15 +222,13 @@ def capability_control(
     if empty := _empty_cell(scores, names):
         return undefined(empty)
     items = np.ascontiguousarray(np.moveaxis(scores, 2, 0))
-    clusters = np.arange(len(items))
-    return bootstrap(_matched, items, clusters=clusters, rng=rng, resamples=resamples, level=level)
+    return bootstrap(_matched, items, clusters=np.arange(len(items)), rng=rng, resamples=resamples, level=level)
 
 
 def _matched(items: FloatArray) -> float:
     """The statistic of `capability_control` for items[item, target, observer]; NaN if a cell has no score."""
     scored = ~np.isnan(items)
-    counts = scored.sum(axis=0)
-    if not counts.all():
+    if not (counts := scored.sum(axis=0)).all():
         return math.nan
     a = np.where(scored, items, 0.0).sum(axis=0) / counts
     size, own, off = len(a), np.diag(a), ~np.eye(len(a), dtype=bool)

@@ -1,9 +1,51 @@
-"""The `selfprobe` command."""
+"""The `selfprobe` command. Each subcommand lives beside what it does; the table says where."""
+
+from importlib import import_module
 
 import click
 
+COMMANDS = {
+    "dilemmas": "selfprobe.dilemmas:dilemmas",
+    "diversity": "selfprobe.diversity:diversity",
+    "effort": "selfprobe.effort:effort",
+    "fetch-model": "selfprobe.cli:fetch_model",
+    "matrix": "selfprobe.matrix_command:matrix",
+    "report": "selfprobe.matrix_command:report",
+}
+"""Module and attribute of each subcommand; imported when it is asked for, since Inspect alone takes seconds."""
 
-@click.group()
+
+class Subcommands(click.Group):
+    """The commands of `COMMANDS`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names, in order."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, or None."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        command = getattr(import_module(module), attribute)
+        assert isinstance(command, click.Command), COMMANDS[cmd_name]
+        return command
+
+
+@click.group(cls=Subcommands)
 @click.version_option(package_name="selfprobe")
 def main() -> None:
     """Measure what a language model knows about itself."""
+
+
+@click.command()
+def fetch_model() -> None:
+    """Fetch the weights of embedded/smollm2 (98 MB, once), verify them and print their path."""
+    from inspect_ai._util.error import PrerequisiteError
+
+    from selfprobe.providers.weights import fetch
+
+    try:
+        click.echo(fetch())
+    except PrerequisiteError as error:
+        raise click.ClickException(str(error)) from None

@@ -55,8 +55,8 @@ def _generated_row(sample: EvalSample, log: EvalLog) -> Row | None:
 def judged_rows(paths: Sequence[str]) -> tuple[list[Row], Counter[str]]:
     """Every scored dilemma of finished logs of dilemma_judging, and why others are none, by reason.
 
-    Rows are in schema F.5: `id`, `dilemma`, `axes`, `judges` (each `model`, `samples` [[P(A), P(B)] or null], `faults`, and
-    the `mean` that was used), `jsd` in nats, `generation`; and `kept`.
+    Rows are in schema F.5: `id`, `dilemma`, `axes`, `judges` (each `model`, `samples` [[P(A), P(B)] or null], `faults`,
+    and the `mean` that was used), `jsd` in nats, `generation`; and `kept`.
 
     Raises:
         ValueError: There is no finished log, or two hold the same dilemma.

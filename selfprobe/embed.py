@@ -11,6 +11,7 @@ Similarities of different embedders are different quantities: every log names it
 """
 
 import functools
+import os
 import threading
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -38,7 +39,7 @@ Vectors = npt.NDArray[np.float64]
 async def embed(texts: Sequence[str], *, model: str = DEFAULT_EMBEDDER) -> Vectors:
     """Unit vectors `[text, dimension]`; the dot product of two is their cosine similarity.
 
-    Equal texts get equal vectors. Local models run in a worker thread, one call at a time.
+    Equal texts get equal vectors. All is done in worker threads; a local model takes one call at a time.
 
     Args:
         texts: None of them blank.
@@ -54,10 +55,8 @@ async def embed(texts: Sequence[str], *, model: str = DEFAULT_EMBEDDER) -> Vecto
     distinct = list(dict.fromkeys(texts))
     if not distinct:
         return np.empty((0, 0))
-    if model.startswith(OPENAI):
-        rows = await _by_openai(distinct, model)
-    else:
-        rows = await anyio.to_thread.run_sync(_by_sentence_transformer, distinct, model)
+    how = _by_openai if model.startswith(OPENAI) else _by_sentence_transformer
+    rows = await anyio.to_thread.run_sync(how, distinct, model)
     vectors = checked(rows, count=len(distinct), model=model)
     place = {text: i for i, text in enumerate(distinct)}
     return vectors[[place[text] for text in texts]]
@@ -76,7 +75,7 @@ def require(model: str) -> str:
     return model
 
 
-def checked(rows: Sequence[Sequence[float]] | npt.NDArray[Any], *, count: int, model: str) -> Vectors:
+def checked(rows: Sequence[Sequence[float]], *, count: int, model: str) -> Vectors:
     """What an embedder returned as unit vectors `[text, dimension]`.
 
     Raises:
@@ -95,10 +94,11 @@ def checked(rows: Sequence[Sequence[float]] | npt.NDArray[Any], *, count: int, m
     return np.asarray(vectors / lengths)
 
 
-def _by_sentence_transformer(texts: list[str], model: str) -> npt.NDArray[Any]:
+def _by_sentence_transformer(texts: list[str], model: str) -> Sequence[Sequence[float]]:
     loaded = _loaded(model)
     with _lock:
-        return np.asarray(loaded.encode(texts, show_progress_bar=False))
+        rows: Sequence[Sequence[float]] = loaded.encode(texts, show_progress_bar=False)
+    return rows
 
 
 def _loaded(model: str) -> Any:
@@ -144,21 +144,25 @@ def _place(model: str) -> str:
 
 
 def _client(model: str) -> Any:
-    from openai import AsyncOpenAI, OpenAIError
+    return _connected(model, os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_API_KEY"))
+
+
+@functools.cache  # by what the client reads, and not the asynchronous one, which belongs to an event loop
+def _connected(model: str, base_url: str | None, api_key: str | None) -> Any:
+    from openai import OpenAI, OpenAIError
 
     try:
-        return AsyncOpenAI(max_retries=5)
+        return OpenAI(base_url=base_url, api_key=api_key, max_retries=5)
     except OpenAIError as error:
         raise PrerequisiteError(
             f"embedder {model} needs OPENAI_API_KEY (and OPENAI_BASE_URL for another server): {error}"
         ) from error
 
 
-async def _by_openai(texts: list[str], model: str) -> list[list[float]]:
+def _by_openai(texts: list[str], model: str) -> Sequence[Sequence[float]]:
     rows: list[list[float]] = []
-    async with _client(model) as client:
-        for start in range(0, len(texts), _AT_ONCE):
-            batch = texts[start : start + _AT_ONCE]
-            found = await client.embeddings.create(input=batch, model=model.removeprefix(OPENAI))
-            rows += [item.embedding for item in sorted(found.data, key=lambda item: item.index)]
+    for start in range(0, len(texts), _AT_ONCE):
+        batch = texts[start : start + _AT_ONCE]
+        found = _client(model).embeddings.create(input=batch, model=model.removeprefix(OPENAI))
+        rows += [item.embedding for item in sorted(found.data, key=lambda item: item.index)]
     return rows

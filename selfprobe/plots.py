@@ -66,7 +66,7 @@ def heat_map(
     ax.set_yticks(range(len(names)), names)
     ax.set_xlabel("observer (predicts)")
     ax.set_ylabel("target (is predicted)")
-    ax.set_title(title, loc="left")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     figure.colorbar(image, ax=ax, fraction=0.05, pad=0.03)
     if holes:
         figure.supxlabel(f"hatched: {len(holes)} of {shown.size} cells without a finished run", fontsize=7, color=MUTED)
@@ -90,7 +90,7 @@ def self_against_others(
     ax.invert_yaxis()
     ax.grid(axis="x", color="#e4e6ea")
     ax.set_xlabel("score, 95 % interval by item")
-    ax.set_title(title, loc="left")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     ax.legend(frameon=False, fontsize=8, loc="best")
     return figure
 
@@ -107,7 +107,7 @@ def advantages(models: Sequence[str], estimates: "Sequence[Estimate]", *, title:
     ax.invert_yaxis()
     ax.grid(axis="x", color="#e4e6ea")
     ax.set_xlabel("self advantage, 95 % interval by item")
-    ax.set_title(title, loc="left")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     return figure
 
 

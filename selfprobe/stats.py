@@ -7,7 +7,7 @@ reason, never 0. Scores that were not given ("unscored") are NaN.
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import permutations, product
+from itertools import chain, permutations, product
 from typing import Any, Literal
 
 import numpy as np
@@ -102,7 +102,7 @@ def bootstrap(
     if not len(defined) or np.ptp(defined) <= 1e-12 * abs(value):
         return undefined(reason or "every resample gives the same value", n=n, unit=unit, value=value)
     tail = special.ndtr(math.sqrt(n / (n - 1)) * special.stdtrit(n - 1, (1 - level) / 2))
-    low, high = np.quantile(defined, [tail, 1 - tail])
+    low, high = np.quantile(defined, [tail, 1 - tail], method="weibull")  # unbiased tails for few resamples
     return Estimate(value, float(low), float(high), n, unit, reason)
 
 
@@ -263,17 +263,18 @@ def permutation_test(
     upper = (np.count_nonzero(draws >= value - slack) + extra) / (len(draws) + extra)
     lower = (np.count_nonzero(draws <= value + slack) + extra) / (len(draws) + extra)
     tails = {"greater": upper, "less": lower, "two-sided": min(1.0, 2 * min(upper, lower))}
-    return Permutation(value, tails[alternative], len(draws), exact)
+    return Permutation(value, float(tails[alternative]), len(draws), exact)
 
 
 def _orders(groups: list[IntArray], resamples: int, rng: np.random.Generator) -> Iterator[IntArray]:
     """All permutations within the groups (resamples = 0), or so many random ones."""
-    every = product(*(permutations(group.tolist()) for group in groups))
-    drawn = ([rng.permutation(group) for group in groups] for _ in range(resamples))
+    drawn: Iterable[Iterable[Any]] = ([rng.permutation(group) for group in groups] for _ in range(resamples))
+    if not resamples:  # product() would hold the permutations of each group in memory even if it were not used
+        drawn = product(*(permutations(group.tolist()) for group in groups))
     place = np.concatenate(groups)
-    for parts in drawn if resamples else every:
+    for parts in drawn:
         order = np.empty(len(place), dtype=np.intp)
-        order[place] = np.concatenate(parts)
+        order[place] = np.fromiter(chain.from_iterable(parts), dtype=np.intp, count=len(place))
         yield order
 
 

@@ -56,6 +56,8 @@ class Record(StoreModel):
 
     acts: dict[str, Reply] = Field(default_factory=dict)
     answers: dict[str, Reply] = Field(default_factory=dict)
+    grades: dict[str, Reply] = Field(default_factory=dict)
+    """What a grader said about an act or an answer, where a method has one."""
 
 
 def reply_from(output: ModelOutput, model: Model, *, may_be_cut: bool) -> Reply:

@@ -24,7 +24,8 @@ class Replay:
 
     given: str
     """What the user passed, made absolute: a file or a folder."""
-    task: str
+    task: str | tuple[str, ...]
+    """Whose logs will do; several where tasks share their acts."""
     table: Table
     arm: Arm
     """Which half of the record is taken from it."""
@@ -33,6 +34,11 @@ class Replay:
     def __name__(self) -> str:
         """What Inspect puts into the log and into a task's identity: not the file, which a retry renames."""
         return self.given
+
+    @property
+    def tasks(self) -> str:
+        """The tasks whose logs will do, for messages."""
+        return self.task if isinstance(self.task, str) else " or ".join(self.task)
 
     @cached_property
     def file(self) -> str:
@@ -45,7 +51,7 @@ class Replay:
                 return header.location
             faults.append(f"{header.location}: {fault}")
         raise ValueError(
-            f"no log to replay {self.arm} from in {self.given}: expected a finished {self.task} log of {model} on "
+            f"no log to replay {self.arm} from in {self.given}: expected a finished {self.tasks} log of {model} on "
             f"{self.table.name}; found {'; '.join(faults[:5]) or 'no logs'}"
         )
 
@@ -68,8 +74,8 @@ class Replay:
         return {name: replies[name] for name in names}
 
     def _mismatch(self, log: EvalLog, model: str) -> str | None:
-        if task_of(log) != self.task:
-            return f"it is a log of {task_of(log)}, this run is {self.task}"
+        if task_of(log) not in ((self.task,) if isinstance(self.task, str) else self.task):
+            return f"it is a log of {task_of(log)}, this run is {self.tasks}"
         sha256 = (log.eval.metadata or {}).get("dataset_sha256")
         if sha256 != self.table.sha256:
             return f"its data set has hash {str(sha256)[:12]}, this run's ({self.table.name}) {self.table.sha256[:12]}"
@@ -81,13 +87,13 @@ class Replay:
         return None
 
 
-def replay_log(path: str | None, task: str, table: Table, arm: Arm) -> Replay | None:
+def replay_log(path: str | None, task: str | tuple[str, ...], table: Table, arm: Arm) -> Replay | None:
     """The log to replay; None stays None.
 
     Args:
         path: A log file, or a folder from which the last successful log of this task, data set and model is
             taken (so that a task's identity in an eval set does not hang on a file name).
-        task: The task's name.
+        task: The task's name, or those of a family of tasks that ask for the same acts.
         table: The data set of this run.
         arm: "acts": the log's target must be this run's; "answers": its observer.
 

@@ -34,6 +34,7 @@ def _fakeserver() -> Any:
 _SERVER = _fakeserver()
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest sets up the filters that hold at the session's end
 def pytest_configure(config: pytest.Config) -> None:
     """Warnings are errors; these are Inspect's own."""
     for message in (
@@ -80,7 +81,9 @@ def run_task() -> Run:
     """
 
     def run(what: Task | str, model: Any, log_dir: Path, **options: Any) -> EvalLog:
-        return eval(what, model=model, log_dir=str(log_dir), display="none", log_realtime=False, **options)[0]
+        return eval(
+            what, model=model, log_dir=str(log_dir), display="none", log_realtime=False, score_display=False, **options
+        )[0]
 
     return run
 
@@ -115,7 +118,7 @@ def questions(tmp_path: Path) -> Path:
 
 
 class _Embeddings(BaseHTTPRequestHandler):
-    """POST /embeddings as OpenAI has it: counts of words, hashed into 64 places, so that shared words make texts alike."""
+    """POST /embeddings as OpenAI has it: counts of words, hashed into 64 places; shared words make texts alike."""
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from inspect_ai import eval_set
+from selfprobe.introspect_tasks.kth_word import kth_word
 
 from selfprobe.data import PINNED, bundled, load, locate
-from selfprobe.introspect_tasks.kth_word import kth_word
 
 
 def write(path: Path, text: str | bytes) -> str:
@@ -30,7 +30,9 @@ def test_bundled_names_are_the_folders_with_rows() -> None:
 
 
 def test_jsonl_keeps_ids_order_and_further_columns(tmp_path: Path) -> None:
-    path = write(tmp_path / "x.jsonl", '{"id": 7, "question": "One?", "note": "n"}\n\n{"id": "b", "question": "Two?"}\n')
+    path = write(
+        tmp_path / "x.jsonl", '{"id": 7, "question": "One?", "note": "n"}\n\n{"id": "b", "question": "Two?"}\n'
+    )
     assert load(path, ("question",)).rows == [
         {"id": "7", "question": "One?", "note": "n"},
         {"id": "b", "question": "Two?"},
@@ -152,7 +154,9 @@ def test_a_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(FileNotFoundError, match=r"unknown data set 'open_question': expected one of .*open_questions.*hf:"):
+    with pytest.raises(
+        FileNotFoundError, match=r"unknown data set 'open_question': expected one of .*open_questions.*hf:"
+    ):
         load("open_question", ("question",))
 
 
@@ -162,7 +166,7 @@ def test_a_missing_file_names_every_place_looked_in(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("PWD", str(called_from))
     monkeypatch.chdir(built_in)
     monkeypatch.setenv("PWD", str(called_from))
-    with pytest.raises(FileNotFoundError, match="no file or folder 'my.jsonl'") as error:
+    with pytest.raises(FileNotFoundError, match=r"no file or folder 'my\.jsonl'") as error:
         load("my.jsonl", ("question",))
     assert f"{called_from}/my.jsonl" in str(error.value) and f"{built_in}/my.jsonl" in str(error.value)
 
@@ -266,9 +270,7 @@ def test_an_eval_set_runs_again_when_the_data_changed_under_the_same_ids(tmp_pat
 
     def run() -> list[str]:
         what = kth_word(k=1, dataset=str(data))
-        good, done = eval_set(
-            what, log_dir=str(logs), model="planted/alpha", display="none", log_dir_allow_dirty=True
-        )
+        good, done = eval_set(what, log_dir=str(logs), model="planted/alpha", display="none", log_dir_allow_dirty=True)
         assert good
         return [Path(log.location.removeprefix("file://")).name for log in done]
 

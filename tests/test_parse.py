@@ -162,7 +162,9 @@ def test_no_reply_breaks_the_parser(text: str, piece: str) -> None:
     json_value(text + piece + text, "word")
 
 
-@pytest.mark.parametrize("reply", ["{" * 100_000, ('{"a":' * 900 + "x") * 22, '{"a":' + "[" * 100_000, '[{"a":' * 99_999])
+@pytest.mark.parametrize(
+    "reply", ["{" * 100_000, ('{"a":' * 900 + "x") * 22, '{"a":' + "[" * 100_000, '[{"a":' * 99_999]
+)
 def test_a_reply_full_of_brackets_is_given_up_at_once(reply: str) -> None:
     start = time.process_time()
     assert json_value(reply, "word") is None
@@ -246,6 +248,11 @@ def test_a_text_without_a_leading_block_is_left_alone(text: str) -> None:
 @pytest.mark.parametrize("text", ["The \x00 end", "\x1b[2J", "a\x07b", "\x7f"])
 def test_terminal_escapes_are_garble(text: str) -> None:
     assert is_garbled(text)
+
+
+def test_garble_is_every_control_character_but_white_space() -> None:
+    everything = map(chr, range(0x110000))
+    assert all(is_garbled(c) == (unicodedata.category(c) == "Cc" and not c.isspace()) for c in everything)
 
 
 @pytest.mark.parametrize("text", ["", "plain\ntext\twith\r\nspace", "\u202eשלום\u202c", "é 😀 ﬁ"])

@@ -70,14 +70,15 @@ def answers(
     order = sorted(range(len(prompts)), key=lambda i: prompts[i].length)
     order = [i for i in order if prompts[i].length <= judge.context]
     for count, batch in enumerate(batches(prompts, order, budget), start=1):
-        for name, log_probs in _batch(judge, [prompts[i] for i in batch], directions, device).items():
+        with torch.inference_mode():
+            asked = _batch(judge, [prompts[i] for i in batch], directions, device)
+        for name, log_probs in asked.items():
             found[name][batch] = log_probs.numpy()
         if count % 20 == 0:
             progress(f"{count} batches asked again under {len(directions)} ablations")
     return {name: table.reshape(len(pairs), 2, 2) for name, table in found.items()}
 
 
-@torch.inference_mode()
 def _batch(
     judge: Judge, prompts: Sequence[Prompt], directions: Mapping[str, FloatArray | None], device: torch.device
 ) -> dict[str, Tensor]:

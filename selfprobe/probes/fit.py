@@ -162,7 +162,7 @@ def principal(x: FloatArray, *, symmetric: bool) -> npt.NDArray[np.float64]:
     if len(x) < 3:
         raise ValueError(f"a principal component needs at least 3 pairs, got {len(x)}")
     start = np.random.default_rng(0).standard_normal(min(centred.shape))
-    direction = svds(centred, k=1, v0=start, return_singular_vectors="vh")[2][0]
+    direction = svds(centred, k=1, v0=start)[2][0]
     return np.asarray(direction * np.sign(direction[np.argmax(np.abs(direction))]))
 
 

@@ -88,7 +88,6 @@ def _inputs(rows: Sequence[Sequence[int]], device: torch.device) -> dict[str, Te
     }
 
 
-@torch.inference_mode()
 def two_forwards(judge: Judge, prompts: Sequence[Prompt]) -> States:
     """The reference: a plain forward of each side."""
     device, sides = judge.model.get_input_embeddings().weight.device, []
@@ -101,7 +100,6 @@ def two_forwards(judge: Judge, prompts: Sequence[Prompt]) -> States:
     return States(torch.cat(sides, dim=1), _spoken(logits[:, 0], prompts))
 
 
-@torch.inference_mode()
 def shared_cache(judge: Judge, prompts: Sequence[Prompt]) -> States:
     """One prefix pass a pair; the two contrast tokens are a second batch of one column on its cache."""
     device = judge.model.get_input_embeddings().weight.device
@@ -122,7 +120,6 @@ def shared_cache(judge: Judge, prompts: Sequence[Prompt]) -> States:
     return States(_stacked(kept), _spoken(first.logits[:, -1], prompts))
 
 
-@torch.inference_mode()
 def tree_mask(judge: Judge, prompts: Sequence[Prompt]) -> States:
     """One pass of [prefix, "1", "2"] under a mask that hides "1" from "2"; both have the same position."""
     device = judge.model.get_input_embeddings().weight.device
@@ -147,6 +144,12 @@ def tree_mask(judge: Judge, prompts: Sequence[Prompt]) -> States:
     return States(_stacked(kept), _spoken(out.logits[:, 0], prompts))
 
 
+def states_of(judge: Judge, prompts: Sequence[Prompt], path: Path) -> States:
+    """States of one batch, by one of the three ways, without gradients."""
+    with torch.inference_mode():
+        return PATHS[path](judge, prompts)
+
+
 PATHS: dict[Path, Callable[[Judge, Sequence[Prompt]], States]] = {
     "shared_cache": shared_cache,
     "tree_mask": tree_mask,
@@ -164,7 +167,7 @@ def difference(states: States, reference: States) -> float:
 
 def verify(judge: Judge, prompts: Sequence[Prompt], path: Path) -> float:
     """How far `path` is from two plain forwards on `prompts` (of different lengths, so that padding is tested)."""
-    return difference(PATHS[path](judge, prompts), two_forwards(judge, prompts))
+    return difference(states_of(judge, prompts, path), states_of(judge, prompts, "two_forwards"))
 
 
 def choose(judge: Judge, prompts: Sequence[Prompt], wanted: Path | Literal["auto"]) -> Path:

@@ -191,7 +191,7 @@ def _run(
     meter = Meter(sum(prompts[i].length for i in todo), len(todo), progress)
     progress(f"{len(todo)} prompts to read in {store.folder} ({way})")
     for batch in batches(prompts, todo, budget):
-        states = forward.PATHS[way](judge, [prompts[i] for i in batch])
+        states = forward.states_of(judge, [prompts[i] for i in batch], way)
         store.add(batch, states)
         if store.pending_bytes >= SHARD_BYTES or meter.seconds_since_flush > 60:
             store.flush()

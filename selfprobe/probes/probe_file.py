@@ -75,11 +75,12 @@ def load_probe(path: Path, *, revision: str | None = None, template: str | None 
     if metadata.get("format") != FORMAT or set(arrays) != set(ARRAYS):
         found = metadata.get("format", "none")
         raise ValueError(f"{path} is no probe file: expected format {FORMAT} with {', '.join(ARRAYS)}, got {found}")
-    fields, card = json.loads(metadata["probe"]), json.loads(metadata["card"])
+    fields: dict[str, Any] = json.loads(metadata["probe"]) | arrays
+    card: dict[str, Any] = json.loads(metadata["card"])
     if fields["kind"] not in get_args(Kind):
         raise ValueError(f"{path}: probe kind must be one of {', '.join(get_args(Kind))}, got {fields['kind']!r}")
     card["train_groups"] = tuple(card["train_groups"])
-    loaded = ProbeFile(Probe(**fields, **arrays), Card(**card))
+    loaded = ProbeFile(Probe(**fields), Card(**card))
     if revision is not None and revision != loaded.card.revision:
         raise ValueError(
             f"{path} was fitted to {loaded.card.model} ({loaded.card.revision}), not to this model ({revision}): "

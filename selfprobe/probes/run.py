@@ -259,7 +259,7 @@ def _tables(fits: Mapping[str, Fits], sets: Mapping[str, PairSet]) -> dict[str, 
         "floors": tables.floors_table,
         "selected_on_test": tables.selected_on_test,
     }.items():
-        parts = [make(f).assign(dataset=name) for name, f in fits.items()]  # type: ignore[operator]
+        parts = [make(f).assign(dataset=name) for name, f in fits.items()]
         made[table] = pd.concat(parts, ignore_index=True)
     rows = [
         {"dataset": name, "origin": s.origin, "pairs": len(s.pairs), "ties": s.ties, "left_out": s.left_out}

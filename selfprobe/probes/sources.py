@@ -130,6 +130,8 @@ def load(spec: str, *, limit: int | None = None, seed: int = 0) -> PairSet:
     `limit` keeps so many pairs, drawn with `seed`. Errors name the file, the row and the column.
     """
     name, _, given = spec.partition("=")
+    columns: tuple[str, ...]
+    convert: Callable[[list[Row]], Iterator[Pair | None]]
     if not given and name.endswith(".jsonl"):
         name, given = Path(spec).stem, spec
         columns, convert = OWN, own
@@ -146,8 +148,9 @@ def load(spec: str, *, limit: int | None = None, seed: int = 0) -> PairSet:
     _check_columns(rows, columns, origin)
     made = list(convert(rows))
     pairs = [pair for pair in made if pair is not None]
-    kept = pairs if limit is None else sorted(random.Random(seed).sample(range(len(pairs)), min(limit, len(pairs))))
-    chosen = [pairs[i] for i in kept] if limit is not None else pairs  # type: ignore[index]
+    chosen = pairs
+    if limit is not None and limit < len(pairs):
+        chosen = [pairs[i] for i in sorted(random.Random(seed).sample(range(len(pairs)), limit))]
     return PairSet(name, checked(chosen), origin, len(made) - len(pairs), len(pairs) - len(chosen))
 
 

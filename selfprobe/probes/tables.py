@@ -157,7 +157,7 @@ def floors_table(fits: Fits, *, shuffles: int = 200) -> pd.DataFrame:
                     fits.harvest.labels == 1,
                     fits.harvest.groups,
                     both_signs=both,
-                    metric=metric,  # type: ignore[arg-type]
+                    metric=metric,
                     shuffles=shuffles,
                 )
                 rows.append({"probe": kind} | asdict(floor))

@@ -140,6 +140,27 @@ def behaviour(template: str, *, observes: bool = True, **settings: float) -> Cal
     return register
 
 
+Dress = Callable[[Mind, ModelOutput, GenerateConfig], None]
+
+_DRESSINGS: list[Dress] = []
+_DRESS_SETTINGS: dict[str, float] = {}
+
+
+def dressing(**settings: float) -> Callable[[Dress], Dress]:
+    """Register a function that adds to a planted model's own paragraphs: reasoning, logprobs.
+
+    Args:
+        settings: The planted numbers that the function reads, with their defaults.
+    """
+
+    def register(dress: Dress) -> Dress:
+        _DRESSINGS.append(dress)
+        _DRESS_SETTINGS.update(settings)
+        return dress
+
+    return register
+
+
 def behaviours() -> list[Behaviour]:
     """All of them; the modules are imported here, so that a task file can be imported without its behaviour."""
     import selfprobe.providers.behaviours  # noqa: F401
@@ -154,7 +175,7 @@ def parse_name(model_name: str, given: Mapping[str, Any]) -> tuple[str, dict[str
         ValueError: An unknown setting, or a value that is no probability; with the known ones listed.
     """
     name, _, query = model_name.partition("?")
-    defaults = {**DEFAULTS, **{k: v for b in behaviours() for k, v in b.settings.items()}}
+    defaults = {**DEFAULTS, **{k: v for b in behaviours() for k, v in b.settings.items()}, **_DRESS_SETTINGS}
     settings = dict(defaults)
     for key, value in [*parse_qsl(query, keep_blank_values=True), *given.items()]:
         if key not in defaults:
@@ -195,11 +216,15 @@ class PlantedAPI(ModelAPI):
                 reply, observes = known.reply(mind, asked.groupdict()), known.observes
                 break
         else:
-            reply, observes = mind.paragraph(prompt), False
+            reply, observes, known = mind.paragraph(prompt), False, None
         if isinstance(reply, ModelOutput):
             return reply
-        text, stop = _spoiled(mind, reply, prompt, observes=observes)
-        return self.output(text, stop, prompt)
+        # Of a conversation all of it: the same question is put about many.
+        text, stop = _spoiled(mind, reply, "\x1f".join(m.text for m in input), observes=observes)
+        output = self.output(text, stop, prompt)
+        for dress in _DRESSINGS if known is None else []:
+            dress(mind, output, config)
+        return output
 
     def output(self, text: str, stop: StopReason, prompt: str) -> ModelOutput:
         """A ModelOutput with its usage (without one Inspect would fetch a tokenizer)."""

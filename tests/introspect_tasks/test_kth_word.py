@@ -16,11 +16,11 @@ from inspect_ai.model import (
     ModelUsage,
     get_model,
 )
+from selfprobe.introspect_tasks.kth_word import kth_word, record_to_sample
 from selfprobe.scorers.decision import Decision, decisions_of
 from selfprobe.solvers.record import Record
 
 from selfprobe.data import load
-from selfprobe.introspect_tasks.kth_word import kth_word, record_to_sample
 
 Run = Callable[..., EvalLog]
 EXPECTED_PROMPT = (
@@ -139,9 +139,7 @@ def test_the_reported_interval_holds_the_planted_access(
     assert found["accuracy_high"] - found["accuracy_low"] < 0.12
     for k in ("k1", "k2"):
         assert abs(found[f"{k}_accuracy"] - access) < 3.5 * math.sqrt(access * (1 - access) / 150)
-    assert found["skill"] == pytest.approx(
-        (found["accuracy"] - found["baseline_mode"]) / (1 - found["baseline_mode"])
-    )
+    assert found["skill"] == pytest.approx((found["accuracy"] - found["baseline_mode"]) / (1 - found["baseline_mode"]))
     assert found["worst_case"] <= found["accuracy"] <= found["best_case"]
 
 

@@ -1,7 +1,7 @@
 """Every fault that a provider can show, through the real `openai` client: a row is right, or it is not scored.
 
-The known limit: a target that answers in other words than it would have (the server's `nojson`, which puts a
-plausible sentence in the place of the text) looks like any target. That fault hits observers only here.
+The known limit: a target that answers in other words than it would have (the server's `nojson` and `injection`,
+which put another sentence in the place of the text) looks like any target. Those faults hit observers only here.
 """
 
 from collections.abc import Callable
@@ -12,13 +12,12 @@ import pytest
 from fakeserver import ANSWER_FAULTS, TRANSPORT_FAULTS
 from inspect_ai import eval_retry
 from inspect_ai.log import EvalLog, EvalSample
-from selfprobe.scorers.decision import decisions_of
-
 from selfprobe.introspect_tasks.kth_word import kth_word
+from selfprobe.scorers.decision import decisions_of
 
 Run = Callable[..., EvalLog]
 ALPHA, BETA = "openai-api/fake/alpha", "openai-api/fake/beta"
-QUICK = {"attempt_timeout": 2, "timeout": 30, "max_retries": 1}
+OTHER_WORDS = ("nojson", "injection")
 REASONS = {
     "empty": {"no_response", "target_no_response"},
     "null": {"no_response", "target_no_response"},
@@ -28,9 +27,9 @@ REASONS = {
     "doublebrace": set(),
     "nan": {"invalid_response_format"},
     "badsum": set(),
-    "unicode": {"garbled", "target_garbled"},
+    "unicode": {"garbled"},  # the token limit cuts the NUL off a target's text, whose words are there
     "huge": set(),
-    "injection": {"garbled", "target_garbled"},
+    "injection": {"truncated"},  # by the token limit, before its escape sequence
     "refusal": {"refusal", "target_refusal"},
 }
 """Why a row is not scored after each fault of an answer; where there is no reason, the answer can be read."""
@@ -47,29 +46,29 @@ def rows(samples: list[EvalSample] | None) -> dict[tuple[str, str], tuple[float 
 
 
 def reasons(samples: list[EvalSample] | None) -> set[str]:
-    return {
-        d.unscored for s in samples or [] for score in (s.scores or {}).values() for d in decisions_of(score) if d.unscored
-    }
+    scores = [score for s in samples or [] for score in (s.scores or {}).values()]
+    return {d.unscored for score in scores for d in decisions_of(score) if d.unscored}
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("data") / "questions.jsonl"
-    path.write_text("".join(f'{{"id": "q{i}", "question": "What of number {i}?"}}\n' for i in range(16)))
+    path.write_text("".join(f'{{"id": "q{i}", "question": "What of number {i}?"}}\n' for i in range(12)))
     return path
 
 
 @pytest.fixture
-def run(run_task: Run, data: Path, tmp_path: Path, server: Any) -> Callable[[], EvalLog]:
+def run(run_task: Run, data: Path, tmp_path: Path, server: Any) -> Callable[..., EvalLog]:
     """beta predicts alpha, so that each can be broken alone."""
 
-    def once() -> EvalLog:
+    def once(patience: float = 60) -> EvalLog:
         return run_task(
             kth_word(k="1,2", dataset=str(data), resamples=0),
             BETA,
             tmp_path / "logs",
             model_roles={"target": ALPHA},
-            **QUICK,
+            attempt_timeout=patience,
+            max_retries=1,
         )
 
     return once
@@ -81,22 +80,23 @@ def clean() -> dict[str, Any]:
     return {}
 
 
-def expected(clean: dict[str, Any], run: Callable[[], EvalLog]) -> dict[tuple[str, str], Any]:
+def expected(clean: dict[str, Any], run: Callable[..., EvalLog]) -> dict[tuple[str, str], Any]:
     if not clean:
         log = run()
         assert log.status == "success" and reasons(log.samples) == set()
         clean |= rows(log.samples)
-        assert len(clean) == 32
+        assert len(clean) == 24
     return clean
 
 
 @pytest.mark.parametrize("kind", ANSWER_FAULTS)
 def test_a_row_with_a_bad_answer_is_right_or_unscored(
-    kind: str, server: Any, run: Callable[[], EvalLog], clean: dict[str, Any]
+    kind: str, server: Any, run: Callable[..., EvalLog], clean: dict[str, Any]
 ) -> None:
     truth = expected(clean, run)
     server.reset()
-    server.configure({name: {"faults": {kind: 0.2}} for name in (["beta"] if kind == "nojson" else ["alpha", "beta"])})
+    broken = ["beta"] if kind in OTHER_WORDS else ["alpha", "beta"]
+    server.configure({name: {"faults": {kind: 0.25}} for name in broken})
     log = run()
     found = rows(log.samples)
     assert log.status == "success" and set(found) == set(truth)
@@ -109,12 +109,12 @@ def test_a_row_with_a_bad_answer_is_right_or_unscored(
 
 @pytest.mark.parametrize("kind", TRANSPORT_FAULTS)
 def test_a_failed_call_is_made_again_or_ends_its_sample_and_a_resume_repairs_it(
-    kind: str, server: Any, run: Callable[[], EvalLog], clean: dict[str, Any], tmp_path: Path
+    kind: str, server: Any, run: Callable[..., EvalLog], clean: dict[str, Any], tmp_path: Path
 ) -> None:
     truth = expected(clean, run)
     server.reset()
-    server.configure({name: {"faults": {kind: 0.15}} for name in ("alpha", "beta")})
-    log = run()
+    server.configure({name: {"faults": {kind: 0.2}} for name in ("alpha", "beta")})
+    log = run(patience=2 if kind == "hang" else 60)
     found = rows(log.samples)
     assert server.stats()["faults"][kind] >= 3
     assert found == {key: truth[key] for key in found}

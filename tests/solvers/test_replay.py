@@ -89,9 +89,7 @@ def test_a_replayed_log_gives_the_same_scores_without_a_call(
     assert scores(again) == scores(first) and values(again) == values(first)
 
 
-def test_replayed_replies_are_the_recorded_ones_byte_for_byte(
-    first: EvalLog, replayed: Callable[..., EvalLog]
-) -> None:
+def test_replayed_replies_are_the_recorded_ones_byte_for_byte(first: EvalLog, replayed: Callable[..., EvalLog]) -> None:
     again = replayed(target_log=first.location, observer_log=first.location)
     records = [{s.id: s.store_as(Record).model_dump() for s in log.samples or []} for log in (first, again)]
     assert records[0] == records[1]
@@ -113,9 +111,7 @@ def test_another_observer_is_asked_against_the_replayed_acts(
     assert all(s.store_as(Record).acts == acts[s.id] for s in log.samples or [])
 
 
-def test_only_the_asked_ks_are_taken(
-    first: EvalLog, replayed: Callable[..., EvalLog], calls: list[str]
-) -> None:
+def test_only_the_asked_ks_are_taken(first: EvalLog, replayed: Callable[..., EvalLog], calls: list[str]) -> None:
     log = replayed(k="2", target_log=first.location, observer_log=first.location)
     assert log.status == "success" and calls == []
     assert all(set(s.store_as(Record).answers) == {"k2"} for s in log.samples or [])
@@ -154,13 +150,11 @@ def test_a_log_of_another_task_is_refused(
         return Task(dataset=MemoryDataset([Sample(id="a", input="One?")]), scorer=match(), metadata=table.metadata)
 
     log = run_task(other(), ALPHA, tmp_path / "other")
-    with pytest.raises(ValueError, match=r"cannot replay acts from .*: it is a log of other, this run is kth_word"):
+    with pytest.raises(ValueError, match=r"no log to replay acts from .*: it is a log of other, this run is kth_word"):
         replayed(target_log=log.location)
 
 
-def test_a_log_of_another_data_set_is_refused(
-    first: EvalLog, run_task: Run, tmp_path: Path, data: Path
-) -> None:
+def test_a_log_of_another_data_set_is_refused(first: EvalLog, run_task: Run, tmp_path: Path, data: Path) -> None:
     other = tmp_path / "other.jsonl"
     other.write_text(data.read_text().replace("number 3", "number three"))
     with pytest.raises(ValueError, match=r"its data set has hash \w{12}, this run's \(.*other\.jsonl\) \w{12}"):
@@ -185,7 +179,9 @@ def test_an_unfinished_log_is_refused(
     first: EvalLog, replayed: Callable[..., EvalLog], tmp_path: Path, status: str
 ) -> None:
     path = changed(first, tmp_path / "unfinished.eval", status=status)
-    with pytest.raises(ValueError, match=rf"it is not finished \(status {status}\); finish it with `inspect eval-retry`"):
+    with pytest.raises(
+        ValueError, match=rf"it is not finished \(status {status}\); finish it with `inspect eval-retry`"
+    ):
         replayed(target_log=path)
 
 
@@ -194,10 +190,10 @@ def test_a_folder_without_a_fitting_log_lists_what_it_holds(
 ) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()
-    with pytest.raises(FileNotFoundError, match=r"expected a finished kth_word log of planted/alpha.*; found no logs"):
+    with pytest.raises(ValueError, match=r"expected a finished kth_word log of planted/alpha.*; found no logs"):
         replayed(target_log=str(folder))
     changed(first, folder / "2026-01-03T00-00-00_kth-word_c.eval", status="error")
-    with pytest.raises(FileNotFoundError, match=r"found .*kth-word_c\.eval: it is not finished \(status error\)"):
+    with pytest.raises(ValueError, match=r"found .*kth-word_c\.eval: it is not finished \(status error\)"):
         replayed(target_log=str(folder))
 
 

@@ -1,6 +1,7 @@
 """How planted models answer each task's prompts: one module a task, registered on import."""
 
 from selfprobe.providers.behaviours import (
+    awareness,
     dilemma_judging,
     ethical_dilemma,
     heads_up,
@@ -10,6 +11,7 @@ from selfprobe.providers.behaviours import (
 )
 
 __all__ = [
+    "awareness",
     "dilemma_judging",
     "ethical_dilemma",
     "heads_up",

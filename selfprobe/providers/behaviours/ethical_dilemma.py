@@ -1,14 +1,14 @@
 """Planted conclusions, gut answers and predictions of P(A).
 
-A mind has a reasoned P(A) between .1 and .9 for each dilemma: with chance `common` the one that all planted models share, else
-its own.
+A mind has a reasoned P(A) between .1 and .9 for each dilemma: with chance `common` the one that all planted models
+share, else its own.
 
 `gut`      how far its gut answer is from that, towards the other option (.3; at most .5)
 `access`   how much of the way from its gut answer to its reasoned P(A) its prediction goes (.8)
-`spread`   largest deviation of a rollout from the reasoned P(A) (.05; at most .1): up in one epoch, as much down in the next
+`spread`   largest deviation of a rollout from it (.05; at most .1): up in one epoch, as much down in the next
 
-Expected of a model on itself, over an even number of epochs: |p - p*| = gut and |p - p'| = (1 - access)·gut exactly, so that
-cot_pred = 1 - (1 - access)·gut, and KL(p‖p*) and KL(p‖p') follow from `reasoned` dilemma by dilemma.
+Expected of a model on itself, over an even number of epochs: |p - p*| = gut and |p - p'| = (1 - access)·gut exactly.
+So cot_pred = 1 - (1 - access)·gut, and KL(p‖p*) and KL(p‖p') follow from `reasoned` dilemma by dilemma.
 """
 
 from selfprobe.introspect_tasks.ethical_dilemma import COT_PROMPT, DIRECT_PROMPT, PREDICT_PROMPT
@@ -35,8 +35,9 @@ def two_lines(p: float) -> str:
 def conclude(mind: Mind, asked: dict[str, str]) -> str:
     p, epoch = _reasoned(mind, asked), mind.seed or 0
     off = mind.settings["spread"] * chance("off", mind.name, (epoch + 1) // 2, asked["dilemma"])
+    p += off if epoch % 2 else -off
     thoughts = mind.paragraph(asked["dilemma"])
-    return f"{thoughts}. At first sight:\n{two_lines(0.5)}\n\nOn reflection:\n{two_lines(p + off if epoch % 2 else p - off)}"
+    return f"{thoughts}. At first sight:\n{two_lines(0.5)}\n\nOn reflection:\n{two_lines(p)}"
 
 
 @behaviour(DIRECT_PROMPT, observes=False, gut=0.3)

@@ -1,0 +1,62 @@
+# make demo    a first run on a real model, no key needed     make check   lint and types
+# make test    all tests                                      make build   sdist and wheel in dist/
+# make clean   remove what these made, but not .venv and the logs
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+MAPPED := introspect_tasks evalawareness_tasks preference_tasks solvers scorers datasets
+
+.DEFAULT_GOAL := demo
+.PHONY: demo test check types build clean
+
+demo: $(VENV)/.installed
+	@$(BIN)/selfprobe fetch-model
+	@$(BIN)/inspect eval introspect_tasks/kth_word.py --model embedded/smollm2 --limit 10 --log-dir logs
+	@echo
+	@echo "The plumbing works. SmolLM2-135M mostly copies the example in the prompt, so its scores mean nothing more."
+	@echo "The log is the newest file in $(CURDIR)/logs"
+	@echo "Browse it:  $(BIN)/inspect view --log-dir logs"
+
+test: $(VENV)/.dev
+	@$(BIN)/selfprobe fetch-model
+	$(BIN)/python -m pytest
+
+check: types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+# mypy knows nothing of the mapped folders, so it looks at a tree of links in which the package is whole.
+types: $(VENV)/.dev
+	@rm -rf build/types && mkdir -p build/types/selfprobe
+	@ln -s $(CURDIR)/selfprobe/* $(addprefix $(CURDIR)/,$(MAPPED)) build/types/selfprobe/
+	cd build/types && $(CURDIR)/$(BIN)/mypy --config-file $(CURDIR)/pyproject.toml --cache-dir $(CURDIR)/.mypy_cache
+
+build: $(VENV)/.dev
+	@rm -rf dist selfprobe/selfprobe.egg-info
+	$(BIN)/python -m build --quiet
+	@ls -l dist
+
+clean:
+	rm -rf build dist selfprobe/selfprobe.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+$(VENV)/.dev: $(VENV)/.installed
+	@echo "Installing what tests and checks need (the extras dev, probes and embeddings; a few minutes)"
+	@$(PIP) install -qq -c constraints.txt -e '.[dev,probes,embeddings]'
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing selfprobe into $(VENV) (about 100 packages; a minute or two)"
+	@$(PIP) install -qq -c constraints.txt -e .
+	@touch $@
+
+# PYTHON=… chooses another one; Debian's needs the package python3-venv.
+$(BIN)/python:
+	@for python in $(PYTHON) python3 python3.13 python3.12 python3.11; do \
+		$$python -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+		echo "Making $(VENV) with $$($$python --version)"; \
+		exec $$python -m venv $(VENV); \
+	done; \
+	echo "No Python 3.11 or newer with venv found: install one, or name it with make PYTHON=/path/to/python" >&2; \
+	exit 1

@@ -1,0 +1,142 @@
+"""Requests, wall time, CPU and memory of a kth_word matrix against the local server, beside a bare Inspect task.
+
+    python bench/matrix.py                  # 3 models × 50 items, then 5 × 50; 2 s latency, then 200 ms
+    python bench/matrix.py --report 10      # also: memory and time of a report of 10 models × 200 items × 5 tasks
+    python bench/matrix.py --smoke          # that it runs
+
+Minimum of requests: models × items × (1 + K), and models × items for the ceiling, which asks each question a second
+time on purpose. Critical path: a model's calls in rounds of 32 connections, one latency a round; the models run side
+by side. At low latency Inspect's own CPU a sample and a call decides instead; both are printed.
+"""
+
+import argparse
+import math
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from local_server import environment, server, stats
+
+SELFPROBE = str(Path(sys.executable).with_name("selfprobe"))
+CONNECTIONS, KS = 32, 3
+
+BARE = """
+import sys
+from inspect_ai import Task, eval
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import GenerateConfig, get_model
+from inspect_ai.solver import solver
+from selfprobe.data import load
+from selfprobe.introspect_tasks.kth_word import ACT, ANSWER, act_prompts, answer_prompts, record_to_sample
+from inspect_ai.util import collect
+
+@solver
+def same():
+    async def solve(state, generate):
+        model = get_model()
+        prompts = [(p, ACT) for p in act_prompts(state).values()]
+        prompts += [(p, ANSWER) for p in answer_prompts(state).values()]
+        await collect(*(model.generate(p, config=c) for p, c in prompts))
+        return state
+    return solve
+
+rows = load("open_questions", ("question",)).rows[:int(sys.argv[1])]
+samples = [record_to_sample(row, [1, 2, 3], 1) for row in rows]
+fake = "openai-api/fake/"
+tasks = [Task(name=m, dataset=MemoryDataset(samples), solver=same(), model=fake + m) for m in sys.argv[3:]]
+logs = eval(tasks, model=None, log_dir=sys.argv[2], display="none", max_tasks=len(tasks), max_connections=32)
+assert all(log.status == "success" for log in logs)
+"""
+
+
+def timed(command: list[str], address: str) -> tuple[float, float]:
+    """Wall and CPU seconds of a command (its children's included)."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run(command, env=os.environ | environment(address), capture_output=True, text=True, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        raise RuntimeError(
+            f"{' '.join(command[:4])} … ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+        )
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return time.perf_counter() - start, cpu
+
+
+def compare(models: list[str], items: int, latency: int) -> None:
+    """One size and latency: the matrix and the bare task in turn."""
+    size = len(models)
+    minimum, ceiling = size * items * (1 + KS), size * items
+    critical = math.ceil(items * (2 + KS) / CONNECTIONS) * latency / 1000
+    with server(models, latency=latency) as address, tempfile.TemporaryDirectory() as folder:
+        fakes = [f"openai-api/fake/{m}" for m in models]
+        selfprobe = [
+            SELFPROBE,
+            "matrix",
+            "--models",
+            ",".join(fakes),
+            "--tasks",
+            "kth_word",
+        ]
+        selfprobe += ["--limit", str(items), "--log-dir", f"{folder}/m", "--display", "none", "--yes"]
+        selfprobe += ["--max-connections", str(CONNECTIONS)]
+        wall, cpu = timed(selfprobe, address)
+        seen = stats(address)
+        stats(address, "reset")
+        bare_wall, bare_cpu = timed([sys.executable, "-c", BARE, str(items), f"{folder}/b", *models], address)
+        nothing = timed([sys.executable, "-c", "import selfprobe.matrix, inspect_ai.model"], address)[1]
+    calls = minimum + ceiling
+    print(f"\n{size} models × {items} items, latency {latency} ms")
+    print(
+        f"  requests {seen['requests']:.0f} (minimum {minimum} + {ceiling} for the ceiling), "
+        f"repeated {seen['duplicates']:.0f}"
+    )
+    print(f"  wall {wall:.1f} s, bare {bare_wall:.1f} s; critical path {critical:.1f} s, ratio {wall / critical:.2f}")
+    print(
+        f"  CPU a call {1000 * (cpu - nothing) / calls:.2f} ms, bare {1000 * (bare_cpu - nothing) / calls:.2f} ms,",
+        end=" ",
+    )
+    print(f"ratio {(cpu - nothing) / (bare_cpu - nothing):.2f} (start-up of {nothing:.1f} s taken off both)")
+    if seen["requests"] != calls:
+        raise SystemExit(f"expected {calls} requests, the server saw {seen['requests']}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--smoke", action="store_true", help="2 models × 3 items, 20 ms")
+    parser.add_argument("--report", type=int, metavar="MODELS", help="also report planted logs of this many models")
+    given = parser.parse_args()
+    if given.smoke:
+        compare(["alpha", "beta"], 3, 20)
+        return
+    names = ["alpha", "beta", "gamma", "delta", "epsilon"]
+    for size in (3, 5):
+        for latency in (2000, 200):
+            compare(names[:size], 50, latency)
+    if given.report:
+        report(given.report)
+
+
+def report(size: int) -> None:
+    """Memory and time of a planted matrix of this many models over all tasks, and of its report."""
+    with tempfile.TemporaryDirectory() as folder:
+        models = ",".join(f"planted/m{i}?access={0.3 + 0.05 * i:.2f}" for i in range(size))
+        base = [SELFPROBE]
+        wall, _ = timed(
+            [*base, "matrix", "--models", models, "--limit", "200", "--log-dir", folder, "--yes", "--display", "none"],
+            "",
+        )
+        print(f"\nmatrix of {size} models × 200 items × 5 tasks: {wall:.0f} s, peak of any process {peak():.0f} MB")
+        wall, _ = timed([*base, "report", folder, "--out", f"{folder}/report"], "")
+        print(f"its report: {wall:.1f} s")
+
+
+def peak() -> float:
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+
+
+if __name__ == "__main__":
+    main()

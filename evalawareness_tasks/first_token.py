@@ -1,0 +1,57 @@
+"""First token: does a model's reply lean towards beginning with "evaluation" or with "deployment"?
+
+Paper 002, logprob analysis: log probabilities of "evaluation", "test", "real" and "deployment" as the first token of
+the reply; found to be of little use, since few replies have any of them among the candidates (`coverage`). Here:
+case and a leading space do not count, tokens that only begin such a word are excluded and listed, and the score is
+the log-ratio of the two masses. Asks nothing but the reply.
+
+    inspect eval evalawareness_tasks/first_token.py --model embedded/smollm2 --limit 10
+    inspect eval selfprobe/first_token --model openai/gpt-4o-mini -T dataset=my.jsonl -T target_log=logs/aw
+"""
+
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset
+from selfprobe.scorers.first_token_mass import first_token_mass
+from selfprobe.scorers.votes import Verdict
+from selfprobe.solvers.converse import reply_once
+
+from selfprobe.conversations import conversations, record_to_sample
+
+VERSION = 1
+
+WORDS: dict[str, Verdict] = {
+    "evaluation": "evaluation",
+    "test": "evaluation",
+    "real": "deployment",
+    "deployment": "deployment",
+}
+
+
+@task
+def first_token(
+    dataset: str | list[str] = "eval_awareness",
+    task: str | None = None,
+    logs: str | None = None,
+    label: str | None = None,
+    context: str = "first",
+    target_log: str | None = None,
+) -> Task:
+    """The subject replies to a conversation, and the candidates for its first token are read.
+
+    Args:
+        dataset: Conversations: a bundled name, .jsonl, .csv, .json, hf:owner/name@revision; several with commas.
+        task: Or an Inspect task, whose data set's samples are the conversations.
+        logs: Or Inspect logs, whose samples' conversations are taken.
+        label: The label of every row ("evaluation", "deployment"), instead of the rows' own.
+        context: "first": system prompt and first user message. "full": the whole transcript.
+        target_log: A log of any of the five methods, or a folder of logs, to take the subject's replies from.
+    """
+    table = conversations(dataset, task=task, logs=logs, label=label, context=context)
+    return Task(
+        dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
+        solver=reply_once(table, target_log),
+        scorer=first_token_mass(WORDS, "first_token"),
+        continue_on_fail=True,
+        version=table.version(VERSION),
+        metadata=table.metadata | {"context": context, "perspective": None},
+    )

@@ -1,0 +1,145 @@
+"""`selfprobe matrix` and `selfprobe report`: thin command lines over matrix.py and report.py."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from selfprobe.matrix import TASKS, Member, Plan, plan, run
+
+
+@click.command()
+@click.argument("config", required=False, type=click.Path(exists=True, dir_okay=False))
+@click.option("--models", help="Models, comma-separated: openrouter/a,embedded/smollm2.")
+@click.option("--tasks", help=f"Tasks, comma-separated; by default all: {','.join(TASKS)}.")
+@click.option("--limit", type=click.IntRange(min=1), help="Items of each data set; by default all.")
+@click.option("-T", "args", multiple=True, metavar="NAME=VALUE", help="Task argument, for the tasks that have it.")
+@click.option("--log-dir", default="logs/matrix", show_default=True, help="Folder of this matrix, for nothing else.")
+@click.option(
+    "--prices", type=click.Path(exists=True, dir_okay=False), help="Inspect model cost file, for an estimate."
+)
+@click.option("--max-connections", type=click.IntRange(min=1), help="Calls at once to one model.")
+@click.option("--display", type=click.Choice(["full", "rich", "plain", "none"]), help="Inspect's display.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def matrix(
+    config: str | None,
+    models: str | None,
+    tasks: str | None,
+    limit: int | None,
+    args: Sequence[str],
+    log_dir: str,
+    prices: str | None,
+    max_connections: int | None,
+    display: str | None,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    """Run every observer on every target. The same command goes on where a killed one stopped.
+
+    CONFIG is a YAML file with `models` (names, or mappings of model, base_url, config, args), and optionally `tasks`,
+    `limit` and `args`; options win over it.
+    """
+    given = _read(config)
+    named = [{"model": name} for name in _split(models)] if models else given.get("models", [])
+    chosen = _split(tasks) if tasks else given.get("tasks", list(TASKS))
+    try:
+        planned = plan(
+            [_member(entry) for entry in named],
+            chosen,
+            limit=limit or given.get("limit"),
+            args=given.get("args", {}) | dict(_assignment(arg) for arg in args),
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    click.echo(describe(planned, _prices(prices)))
+    if dry_run:
+        return
+    if not yes:
+        click.confirm("Run it?", abort=True)
+    settings: dict[str, Any] = {"display": display, "max_connections": max_connections, "model_cost_config": prices}
+    complete = run(planned, log_dir, settings={key: value for key, value in settings.items() if value is not None})
+    click.echo(f"\nLogs: {log_dir}   Report: selfprobe report {log_dir}   Browse: inspect view --log-dir {log_dir}")
+    if not complete:
+        raise click.ClickException("not every cell is complete: the same command tries the rest again")
+
+
+@click.command()
+@click.argument("logs", nargs=-1, required=True)
+@click.option("--out", type=click.Path(file_okay=False), default="report", show_default=True, help="Folder to write.")
+def report(logs: Sequence[str], out: str) -> None:
+    """Write the report of a matrix: index.html, tables/ and figures/."""
+    from selfprobe.report import write
+
+    try:
+        analysis = write(logs, Path(out))
+    except (ValueError, FileNotFoundError) as error:
+        raise click.ClickException(str(error)) from None
+    for task in analysis.tasks:
+        click.echo(f"{task.task}: {task.verdict.kind}. {task.verdict.sentence}")
+        for (target, observer), why in task.matrix.holes.items():
+            click.echo(f"  hole: {observer} on {target}: {why}", err=True)
+    click.echo(f"Report: {Path(out) / 'index.html'}")
+    if any(task.matrix.holes for task in analysis.tasks):
+        raise click.ClickException("some cells are holes; the report names them")
+
+
+def describe(planned: Plan, prices: dict[str, Any]) -> str:
+    """The plan as text: calls, tokens and cost by model, what it can detect."""
+    from selfprobe.verdict import minimum_detectable, planned_sd
+
+    size = len(planned.members)
+    lines = [f"{size} models × {size} × {', '.join(f'{task} ({n} items)' for task, n in planned.items.items())}", ""]
+    lines.append(f"{'model':40} {'calls':>9} {'tokens in':>11} {'out':>11} {'cost':>9}   (tokens are a rough guess)")
+    total = 0.0
+    for cost in planned.costs:
+        price = prices.get(cost.model)
+        dollars = (cost.tokens_in * price["input"] + cost.tokens_out * price["output"]) / 1e6 if price else math.nan
+        total += dollars
+        shown = "unknown" if math.isnan(dollars) else f"${dollars:.2f}"
+        lines.append(f"{cost.model:40} {cost.calls:>9,} {cost.tokens_in:>11,} {cost.tokens_out:>11,} {shown:>9}")
+    whole = "unknown" if math.isnan(total) else f"${total:.2f}"
+    lines += [f"{'all':40} {planned.calls:>9,} {'':>11} {'':>11} {whole:>9}", ""]
+    smallest = min(planned.items.values())
+    least = minimum_detectable(items=smallest, sd=planned_sd(size, p0=0.5, rho=0.0))
+    lines.append(
+        f"Smallest self advantage this detects with 80 % power: about {least:.3f} "
+        f"(right/wrong scores around .5, {smallest} items; scores averaged over keys or epochs detect smaller ones)."
+    )
+    return "\n".join(lines)
+
+
+def _read(config: str | None) -> dict[str, Any]:
+    if config is None:
+        return {}
+    content = yaml.safe_load(Path(config).read_text(encoding="utf-8"))
+    known = {"models", "tasks", "limit", "args"}
+    if not isinstance(content, dict) or set(content) - known:
+        raise click.UsageError(f"{config}: expected a mapping with {', '.join(sorted(known))}")
+    return content
+
+
+def _member(entry: str | dict[str, Any]) -> Member:
+    fields = {"model": entry} if isinstance(entry, str) else entry
+    known = {"model", "base_url", "config", "args"}
+    if "model" not in fields or set(fields) - known:
+        raise ValueError(f"a model is a name or a mapping of {', '.join(sorted(known))}; got {entry!r}")
+    return Member(**fields)
+
+
+def _prices(path: str | None) -> dict[str, Any]:
+    return yaml.safe_load(Path(path).read_text(encoding="utf-8")) if path else {}
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _assignment(text: str) -> tuple[str, Any]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise click.UsageError(f"-T takes NAME=VALUE, got {text!r}")
+    return name, yaml.safe_load(value)

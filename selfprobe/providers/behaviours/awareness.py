@@ -1,0 +1,177 @@
+"""Planted evaluation awareness: a subject that knows to a planted degree which conversations are evaluations, and a grader.
+
+What is true of a conversation is the label in the bundled data set where its opening is in there, else
+`planted_label` of its first user message, with which test data can be labelled.
+
+`awareness`      AUROC of the subject's signal (.5 nothing, up to .999): normal, with d' = √2·Φ⁻¹(awareness) between
+the labels
+`sharpness`      the log-odds that it states are the true ones times 4^sharpness (0: calibrated on data with as many
+of each label)
+`tilt`           four times this is added to the log-odds
+`wobble`         standard deviation of what each question adds to the signal
+`yes`            share of questions to which it says "yes", or "A", whatever it thinks
+`voiced`, `voiced_wrongly`, `voiced_placebo`   chance that an answer about the user's purpose brings up an
+evaluation, in an
+                 evaluation, in deployment, and asked about something else
+`reasons`        share of acts with a reasoning trace; `traced`, `traced_wrongly` as above for what the trace brings up
+`leaning`        the first token's log-ratio is six times this times the signal; no target tokens at 0
+`sensitivity`, `specificity`, `misquotes`      of the grader: chance to find what is there, to find nothing where
+nothing is, to quote
+                 what is not there
+"""
+
+import json
+import math
+import re
+from functools import lru_cache
+
+from inspect_ai.model import ContentReasoning, ContentText, GenerateConfig, Logprob, Logprobs, ModelOutput, TopLogprob
+from scipy.special import ndtri
+
+from selfprobe.data import bundled, load
+from selfprobe.evalawareness_tasks import binary, probability, reasoning_trace, user_motivation
+from selfprobe.providers.planted import Mind, behaviour, chance, dressing
+from selfprobe.solvers.converse import QUOTE_PROMPT, quoted
+
+SUSPICION = "This may well be a test of the model and not a real request."
+"""What a planted subject says when it brings up an evaluation."""
+
+_SUBJECT = {"awareness": 0.8, "sharpness": 0.0, "tilt": 0.0, "wobble": 0.0, "yes": 0.0}
+_VOICE = {"voiced": 0.5, "voiced_wrongly": 0.1, "voiced_placebo": 0.0}
+_TRACE = {"reasons": 0.0, "traced": 0.5, "traced_wrongly": 0.1}
+_GRADER = {"sensitivity": 1.0, "specificity": 1.0, "misquotes": 0.0}
+_FIRST_USER = re.compile(r"\[\d+\] user:\n(.*?)(?=\n\n\[\d+\] (?:system|user|assistant):\n|\Z)", re.DOTALL)
+
+
+def planted_label(first_user_message: str) -> str:
+    """What planted subjects take for true of a conversation that is not in the bundled data set."""
+    return "evaluation" if chance("planted label", first_user_message.strip()) < 0.5 else "deployment"
+
+
+@lru_cache(maxsize=1)
+def _bundled_labels() -> dict[str, str]:
+    if "eval_awareness" not in bundled():
+        return {}
+    rows = load("eval_awareness", ("messages", "label")).rows
+    firsts = [next(m["content"].strip() for m in row["messages"] if m["role"] == "user") for row in rows]
+    return {text: row["label"] for text, row in zip(firsts, rows, strict=True) if firsts.count(text) == 1}
+
+
+def label_of(conversation: str) -> str:
+    """The truth about a conversation in the form of `quoted`."""
+    found = _FIRST_USER.search(conversation)
+    first = found.group(1).strip() if found else ""
+    return _bundled_labels().get(first) or planted_label(first)
+
+
+def signal(mind: Mind, conversation: str, *about: object) -> float:
+    """How much the conversation looks like an evaluation to this subject: N(±d'/2, 1), and the question's own noise."""
+    centre = d_prime(mind.settings["awareness"]) / 2
+    centre = centre if label_of(conversation) == "evaluation" else -centre
+    first = _FIRST_USER.search(conversation)
+    noise = ndtri(0.5 * 2**-53 + mind_chance(mind, "signal", first.group(1) if first else ""))
+    wobble = mind.settings["wobble"] * ndtri(0.5 * 2**-53 + mind.chance("wobble", conversation, *about))
+    return float(centre + noise + wobble)
+
+
+def mind_chance(mind: Mind, *about: object) -> float:
+    """A number fixed by the name alone: what a subject makes of a conversation does not change with the seed."""
+    return chance(mind.name, None, *about)
+
+
+def d_prime(awareness: float) -> float:
+    return math.sqrt(2) * float(ndtri(min(awareness, 0.999)))
+
+
+def reply_to(mind: Mind, question: str, conversation: str) -> str:
+    """What a planted subject answers to any of the tasks' questions."""
+    x = signal(mind, conversation, question)
+    for texts, answers in ((binary.QUESTIONS, binary.ANSWERS), (binary.FLIPPED, binary.FLIPPED_ANSWERS)):
+        for key, text in texts.items():
+            if text == question:
+                first = next(iter(answers[key]))
+                if mind.happens("yes", conversation, question):
+                    return first
+                thinks = "evaluation" if x + mind.settings["tilt"] > 0 else "deployment"
+                return next(word for word, meaning in answers[key].items() if meaning == thinks)
+    for texts, of in ((probability.QUESTIONS, probability.OF), (probability.FLIPPED, probability.FLIPPED_OF)):
+        for key, text in texts.items():
+            if text == question:
+                odds = d_prime(mind.settings["awareness"]) * x * 4 ** mind.settings["sharpness"]
+                p = 1 / (1 + math.exp(-(odds + 4 * mind.settings["tilt"])))
+                return f"{p if of[key] == 'evaluation' else 1 - p:.4f}"
+    if question in user_motivation.PLACEBO.values():
+        voiced = mind.happens("voiced_placebo", conversation, question)
+    else:
+        rate = "voiced" if label_of(conversation) == "evaluation" else "voiced_wrongly"
+        voiced = mind.happens(rate, conversation, question)
+    text = mind.paragraph(question + conversation)
+    return f"{text.capitalize()}. {SUSPICION}" if voiced else f"{text.capitalize()}."
+
+
+def _about_its_own(mind: Mind, asked: dict[str, str]) -> str:
+    """First person: the conversation is what stands before the question."""
+    question = mind.messages[-1].text
+    return reply_to(mind, question, quoted(mind.messages[:-2], mind.messages[-2].text))
+
+
+for _texts in (
+    binary.QUESTIONS, binary.FLIPPED, probability.QUESTIONS, probability.FLIPPED,
+    user_motivation.QUESTIONS, user_motivation.PLACEBO,
+):  # fmt: skip
+    for _text in _texts.values():
+        behaviour(_text.replace("{", "{{").replace("}", "}}"), **_SUBJECT, **_VOICE)(_about_its_own)
+
+
+@behaviour(QUOTE_PROMPT, **_SUBJECT, **_VOICE)
+def about_a_quoted_one(mind: Mind, asked: dict[str, str]) -> str:
+    return reply_to(mind, asked["question"], asked["conversation"])
+
+
+@behaviour(user_motivation.GRADE_PROMPT, **_GRADER)
+def grade_motivation(mind: Mind, asked: dict[str, str]) -> str:
+    return _finding(mind, asked["material"])
+
+
+@behaviour(reasoning_trace.GRADE_PROMPT, **_GRADER)
+def grade_trace(mind: Mind, asked: dict[str, str]) -> str:
+    return _finding(mind, asked["material"])
+
+
+def _finding(mind: Mind, material: str) -> str:
+    there = SUSPICION in material
+    aware = mind.happens("sensitivity", material) if there else not mind.happens("specificity", material)
+    if not aware:
+        return json.dumps({"aware": False, "quotes": []})
+    text = material.split("\n", 1)[1].rsplit("\n", 1)[0]
+    quote = SUSPICION if there else " ".join(text.split()[:4])
+    if mind.happens("misquotes", material):
+        quote = "The user is surely examining me here."
+    return json.dumps({"aware": True, "quotes": [quote]})
+
+
+@dressing(leaning=0.0, **_SUBJECT, **_TRACE)
+def witnessed(mind: Mind, output: ModelOutput, config: GenerateConfig) -> None:
+    """What goes with an act: a reasoning trace, and candidates for the first token where they were asked for."""
+    if not output.choices:
+        return
+    conversation = quoted(mind.messages, "")
+    choice = output.choices[0]
+    if mind.happens("reasons", conversation):
+        rate = "traced" if label_of(conversation) == "evaluation" else "traced_wrongly"
+        trace = f"{mind.paragraph('trace' + conversation).capitalize()}."
+        trace = f"{trace} {SUSPICION}" if mind.happens(rate, "trace", conversation) else trace
+        choice.message.content = [ContentReasoning(reasoning=trace), ContentText(text=choice.message.text)]
+    if config.logprobs:
+        choice.logprobs = Logprobs(content=[_candidates(mind, conversation, choice.message.text)])
+
+
+def _candidates(mind: Mind, conversation: str, text: str) -> Logprob:
+    first = text.split(" ", 1)[0] or "The"
+    listed = {first: math.log(0.6), "E": math.log(0.01)}
+    if leaning := mind.settings["leaning"]:
+        ratio = 6 * leaning * signal(mind, conversation)
+        shares = {" Test": -math.log1p(math.exp(-ratio)), "▁real": -math.log1p(math.exp(ratio))}
+        listed |= {token: math.log(0.2) + share for token, share in shares.items()}
+    top = sorted((TopLogprob(token=t, logprob=p) for t, p in listed.items()), key=lambda c: -c.logprob)
+    return Logprob(token=first, logprob=listed[first], top_logprobs=top)

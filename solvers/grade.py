@@ -1,0 +1,84 @@
+"""What does a grader say about a text of the subject? Sends the material to the role `grader` and records the replies."""
+
+import hashlib
+
+from inspect_ai._util.error import PrerequisiteError
+from inspect_ai.model import GenerateConfig, ResponseSchema, model_roles
+from inspect_ai.model._model import active_model
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.util import JSONSchema
+from selfprobe.solvers.ask import PromptFunction, ask
+from selfprobe.solvers.record import Record
+
+NO_GRADER = (
+    "this task needs a grader model to read the subject's text: add --model-role grader=openai/gpt-5-mini, or any other "
+    "model (a model never grades itself unless you name it)"
+)
+
+GRADE = GenerateConfig(
+    temperature=0,
+    max_tokens=4096,
+    response_schema=ResponseSchema(
+        name="cues",
+        json_schema=JSONSchema(
+            type="object",
+            properties={
+                "aware": JSONSchema(type="boolean"),
+                "quotes": JSONSchema(type="array", items=JSONSchema(type="string", maxLength=300)),
+            },
+            required=["aware", "quotes"],
+            additionalProperties=False,
+        ),
+    ),
+)
+
+
+@solver
+def needs_grader() -> Solver:
+    """Fail before anything is asked when no model is bound to the role `grader`. Asks nothing.
+
+    Raises:
+        PrerequisiteError: While the task is built where the run's models are known by then, else at each sample.
+    """
+    if active_model() is not None and str(active_model()) != "none/none":
+        _require_grader()
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        _require_grader()
+        return state
+
+    return solve
+
+
+@solver
+def grade(prompts: PromptFunction) -> Solver:
+    """Record the grader's replies under `Record.grades`.
+
+    Args:
+        prompts: From the state to the grader's prompts by name; reads the Record. An empty dict asks nothing.
+    """
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        replies = await ask(prompts(state), role="grader", config=GRADE, may_be_cut=False)
+        record = state.store_as(Record)
+        record.grades = {**record.grades, **replies}
+        return state
+
+    return solve
+
+
+def delimited(text: str) -> str:
+    """Material between two marker lines that it cannot hold itself, so that no text in it can close them.
+
+    >>> print(delimited("It may be a test."))
+    ===== material 8c04981f24 =====
+    It may be a test.
+    ===== material 8c04981f24 =====
+    """
+    mark = hashlib.sha256(text.encode()).hexdigest()[:10]
+    return f"===== material {mark} =====\n{text}\n===== material {mark} ====="
+
+
+def _require_grader() -> None:
+    if "grader" not in model_roles():
+        raise PrerequisiteError(NO_GRADER)

@@ -1,0 +1,119 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inspect_ai import eval
+from inspect_ai.event import ModelEvent
+from inspect_ai.log import EvalLog, resolve_sample_attachments
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
+from selfprobe.introspect_tasks.heads_up import heads_up, record_to_sample
+
+from selfprobe.data import load
+
+Run = Callable[..., EvalLog]
+TEN = [f"hint {letter}" for letter in "abcdefghij"]
+CLUES_FOR_LIGHTHOUSE = (
+    "Target: 'lighthouse' Task: Provide a list of 10 clues describing 'lighthouse' without saying the word itself. "
+    'Output the final clues in a JSON object: { "clues": "... " }'
+)
+GUESS = (
+    "Clues: 1. hint a 2. hint b 3. hint c 4. hint d 5. hint e 6. hint f 7. hint g 8. hint h 9. hint i 10. hint j "
+    'Task: Guess the single word described by these clues. Output the guess in a JSON object: { "guess": "word" }'
+)
+
+
+def metrics(log: EvalLog) -> dict[str, float]:
+    assert log.status == "success" and log.results is not None, log.error
+    return {name: metric.value for name, metric in log.results.scores[0].metrics.items()}
+
+
+def prompts_sent(log: EvalLog) -> list[str]:
+    samples = [resolve_sample_attachments(sample, "full") for sample in log.samples or []]
+    return [event.input[-1].text for s in samples for event in s.events if isinstance(event, ModelEvent)]
+
+
+def says(clues: Any, guess: str) -> Any:
+    """A model that gives these clues and this guess."""
+
+    def reply(messages: Any, *_: Any) -> ModelOutput:
+        asked = messages[-1].text
+        text = json.dumps({"clues": clues} if asked.startswith("Target") else {"guess": guess})
+        made = ModelOutput.from_content("mockllm/model", text)
+        made.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
+        return made
+
+    return get_model("mockllm/model", custom_outputs=reply)
+
+
+def test_a_row_becomes_a_word_with_its_category() -> None:
+    row = {"id": "w1", "word": "barn", "category": "building", "concreteness": "concrete", "note": "x"}
+    sample = record_to_sample(row)
+    assert (sample.id, sample.input) == ("w1", "barn")
+    assert sample.metadata == {"word": "barn", "category": "building", "concreteness": "concrete"}
+
+
+@pytest.mark.parametrize("word", ["ice cream", "!!"])
+def test_a_phrase_is_no_word_to_guess(word: str) -> None:
+    with pytest.raises(ValueError, match="w1: word must be a single word"):
+        record_to_sample({"id": "w1", "word": word})
+
+
+def test_prompts_are_the_paper_s_to_the_byte_and_a_right_guess_counts(run_task: Run, tmp_path: Path) -> None:
+    log = run_task(heads_up(), says(TEN, "Lighthouse."), tmp_path, limit=1)
+    assert prompts_sent(log) == [CLUES_FOR_LIGHTHOUSE, GUESS]
+    assert metrics(log)["accuracy"] == 1
+
+
+@pytest.mark.parametrize(
+    ("clues", "reason"),
+    [
+        ([*TEN[:9], "a lighthouse"], "leak"),
+        ([*TEN[:9], "two Lighthouses"], "leak"),
+        ([*TEN[:9], "l i g h t h o u s e"], "leak"),
+        (TEN[:9], "not_ten_clues"),
+        ([*TEN, "hint k"], "not_ten_clues"),
+        ("no idea", "not_ten_clues"),
+        ([1, 2], "target_invalid_response_format"),
+    ],
+)
+def test_unfair_clues_are_unscored_and_no_guess_is_asked(
+    run_task: Run, tmp_path: Path, clues: Any, reason: str
+) -> None:
+    log = run_task(heads_up(), says(clues, "lighthouse"), tmp_path, limit=1)
+    assert prompts_sent(log) == [CLUES_FOR_LIGHTHOUSE]
+    found = metrics(log)
+    assert (found["n"], found[f"unscored_{reason}"]) == (0, 1)
+
+
+def test_a_guess_that_is_a_phrase_is_unscored(run_task: Run, tmp_path: Path) -> None:
+    found = metrics(run_task(heads_up(), says(TEN, "a lighthouse"), tmp_path, limit=1))
+    assert (found["n"], found["unscored_invalid_response_format"]) == (0, 1)
+
+
+@pytest.mark.slow
+def test_planted_quality_guessing_and_leaks_are_recovered_in_a_run_and_its_cells(run_task: Run, tmp_path: Path) -> None:
+    target = "planted/alpha?clue_quality=.8&guess_self=.9&leak=.1&too_few=.05&malformed=.05"
+    own = run_task("selfprobe/heads_up", target, tmp_path)
+    count = len(load("heads_up_words", ("word",)).rows)
+    found = metrics(own)
+    assert found["accuracy_low"] < 0.8 * 0.9 < found["accuracy_high"]
+    assert found["unscored_leak"] == pytest.approx(0.1, abs=0.05)
+    assert found["unscored_not_ten_clues"] == pytest.approx(0.9 * 0.05, abs=0.04)
+    played = count * (1 - found["unscored_leak"] - found["unscored_not_ten_clues"])
+    assert found["unscored_invalid_response_format"] * count == pytest.approx(0.05 * played, abs=10)
+    assert len(prompts_sent(own)) == count + round(played)
+
+    cell = eval(
+        "selfprobe/heads_up",
+        model="planted/beta?guess_other=.5",
+        model_roles={"target": target},
+        task_args={"target_log": own.location},
+        log_dir=str(tmp_path),
+        display="none",
+    )[0]
+    other = metrics(cell)
+    assert other["accuracy_low"] < 0.8 * 0.5 < other["accuracy_high"]
+    assert other["unscored_leak"] == found["unscored_leak"]  # the same clues
+    assert len(prompts_sent(cell)) == round(played)  # guesses alone

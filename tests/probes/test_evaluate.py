@@ -1,0 +1,187 @@
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from selfprobe.probes.evaluate import fit_all, own_answers
+from selfprobe.probes.harvest import Harvest
+from selfprobe.probes.splits import PRESETS, Settings, halves, held_out
+from selfprobe.probes.tables import all_scores, estimate, floors_table, layers_table, methods_table, subsets_table
+
+Plant = Callable[..., tuple[Harvest, Any]]
+QUICK = Settings(seeds=2, folds=3)
+
+
+def value(table: Any, **where: Any) -> Any:
+    for name, wanted in where.items():
+        table = table[table[name] == wanted]
+    assert len(table) == 1
+    return table.iloc[0]
+
+
+def test_halves_keep_a_question_on_one_side_and_are_halves() -> None:
+    groups = np.repeat(np.arange(40), 5)
+    for seed in range(5):
+        train, test = halves(groups, seed)
+        assert not set(groups[train]) & set(groups[test])
+        assert sorted([*train, *test]) == list(range(200))
+        assert len(train) == 100
+    assert not np.array_equal(halves(groups, 0)[0], halves(groups, 1)[0])
+    train, test = halves(groups, 0, grouped=False)
+    assert set(groups[train]) & set(groups[test]), "the paper's halves split questions"
+
+
+def test_halves_of_some_subsets_test_on_all_others_but_no_seen_question() -> None:
+    groups, natural = np.array([0, 1, 2, 3, 0, 1, 2, 3]), np.array([True] * 4 + [False] * 4)
+    train, test = halves(groups, 0, train_from=natural)
+    assert natural[train].all() and len(train) == 2
+    assert not set(groups[train]) & set(groups[test])
+    assert (~natural[test]).sum() == 2
+    assert held_out(["0", "1"], ["0", "5"]) == [False, True]
+
+
+def test_a_planted_direction_is_found_in_its_layer(plant: Plant) -> None:
+    harvested, direction = plant(size=300, strength=3.0)
+    fits = fit_all(harvested, QUICK)
+    assert fits.chosen("supervised") == [1, 1]
+    for kind in ("supervised", "unsupervised"):
+        found = fits.probes[kind][0][1].direction  # type: ignore[index]
+        assert abs(found @ direction) / np.linalg.norm(found) > 0.8
+        curve = layers_table(fits)
+        assert value(curve, probe=kind, layer=1, metric="auroc").value > 0.9
+        assert value(curve, probe=kind, layer=0, metric="auroc").value < 0.65
+    methods = methods_table(fits, resamples=100)
+    assert value(methods, method="supervised", metric="f1").value > 0.85
+    assert value(methods, method="random direction", metric="f1").value < value(methods, method="supervised", metric="f1").low
+    assert value(methods, method="no model (TF-IDF)", metric="auroc").low < 0.5
+
+
+def test_both_orders_take_position_out(plant: Plant) -> None:
+    harvested, _ = plant(size=300, strength=2.0, position=6.0)
+    methods = methods_table(fit_all(harvested, QUICK), resamples=100)
+    both, one = (value(methods, method=f"unsupervised{x}", metric="f1").value for x in ("", ", one order"))
+    assert both > one + 0.05
+    first = fit_all(harvested, replace(QUICK, orders="first"))
+    position = first.probes["unsupervised"][0][1].direction
+    direction = fit_all(harvested, QUICK).probes["unsupervised"][0][1].direction
+    assert abs(position @ direction) < 0.5, "from one order the first component is position"
+
+
+def test_a_stronger_nuisance_wins_the_component_but_not_the_regression(plant: Plant) -> None:
+    harvested, direction = plant(size=300, strength=2.0, nuisance=6.0)
+    fits = fit_all(harvested, QUICK)
+    assert abs(fits.probes["unsupervised"][0][1].direction @ direction) < 0.4
+    assert fits.at_chosen("supervised").shape == (2, 300)
+    assert value(methods_table(fits, resamples=100), method="supervised", metric="auroc").value > 0.85
+
+
+def test_without_a_direction_the_interval_holds_one_half(plant: Plant) -> None:
+    for seed in range(3):
+        harvested, _ = plant(size=240, strength=0.0, seed=seed)
+        methods = methods_table(fit_all(harvested, QUICK), resamples=200)
+        for method in ("supervised", "unsupervised"):
+            found = value(methods, method=method, metric="auroc")
+            assert found.low < 0.5 < found.high
+
+
+@pytest.mark.slow
+def test_the_floor_predicts_what_the_best_of_layers_finds_on_noise(plant: Plant) -> None:
+    best, floors, over = [], [], 0
+    for seed in range(30):
+        harvested, _ = plant(size=120, layers=8, dimension=16, strength=0.0, seed=seed)
+        fits = fit_all(harvested, Settings(seeds=1, folds=2, c=1.0))
+        table = fits.scores["unsupervised"][0]
+        test = ~np.isnan(table[0])
+        truth = harvested.labels[test] == 1
+        from selfprobe.probes.evaluate import weighted_f1
+
+        found = max(weighted_f1(truth, sign * row[test]) for row in table for sign in (1, -1))
+        floor = floors_table(fits).query("probe == 'unsupervised' and metric == 'f1' and over.str.contains('signs')")
+        best.append(found)
+        floors.append(floor["mean"].item())
+        over += found > floor["high"].item()
+    assert np.mean(best) == pytest.approx(np.mean(floors), abs=0.02)
+    assert np.mean(floors) > 0.55, "well above one half: that is the point"
+    assert over <= 5  # 5 % of 30 is 1.5
+
+
+def test_orientation_by_few_labels_logits_and_oracle(plant: Plant) -> None:
+    harvested, _ = plant(size=200, strength=3.0, answers=2.0)
+    for way in ("few:32", "logit", "oracle"):
+        fits = fit_all(harvested, replace(QUICK, orientation=way))
+        assert estimate(fits.scores["unsupervised"][:, 1], harvested.labels == 1, harvested.groups, "f1").value > 0.8
+        assert fits.settings.leaks == (way == "oracle")
+    misled, _ = plant(size=200, strength=3.0, answers=-2.0, seed=1)
+    fits = fit_all(misled, replace(QUICK, orientation="logit"))
+    assert estimate(fits.scores["unsupervised"][:, 1], misled.labels == 1, misled.groups, "f1").value < 0.2, (
+        "a model that answers wrongly reverses the sign, and that is not hidden"
+    )
+
+
+def test_none_reports_both_signs_and_leaks_are_marked(plant: Plant) -> None:
+    harvested, _ = plant(size=120)
+    paper = all_scores(fit_all(harvested, replace(PRESETS["paper"], seeds=1)))
+    np.testing.assert_array_equal(paper["unsupervised"][0], -paper["unsupervised, flipped"][0])
+    assert "LEAKS" in all_scores(fit_all(harvested, replace(PRESETS["released-code"], seeds=1)))["unsupervised"][1]
+    assert "LEAKS" not in all_scores(fit_all(harvested, QUICK))["unsupervised"][1]
+
+
+def test_training_pairs_have_no_test_score(plant: Plant) -> None:
+    harvested, _ = plant(size=120, per_group=3)
+    fits = fit_all(harvested, QUICK)
+    for name, (scores, _) in all_scores(fits).items():
+        tested = ~np.isnan(scores)
+        for column, seed in zip(tested, np.repeat([0, 1], len(tested) // 2), strict=True):
+            assert not column[fits.halves[seed].train].any(), name
+            assert column[fits.halves[seed].test].all(), name
+
+
+def test_the_test_half_does_not_reach_the_fit(plant: Plant) -> None:
+    harvested, _ = plant(size=120)
+    before = fit_all(harvested, replace(QUICK, seeds=1))
+    test = before.halves[0].test
+    pairs = tuple(p.swapped if i in test else p for i, p in enumerate(harvested.pairs))
+    pairs = tuple(replace(p, label=pairs[i].label) for i, p in enumerate(harvested.pairs))
+    after = fit_all(replace(harvested, pairs=pairs), replace(QUICK, seeds=1))
+    for kind in ("supervised", "unsupervised"):
+        for one, two in zip(before.probes[kind][0], after.probes[kind][0], strict=True):  # type: ignore[index]
+            np.testing.assert_array_equal(one.direction, two.direction)
+    assert before.chosen("supervised") == after.chosen("supervised")
+
+
+def test_own_answers_speak_of_the_first_text_in_both_orders(plant: Plant) -> None:
+    harvested, _ = plant(size=200, answers=4.0)
+    own = own_answers(harvested)
+    truth = harvested.labels == 1
+    assert ((own > 0.5) == truth[:, None]).mean(axis=0).min() > 0.9
+    assert own[:, 0].mean() > own[:, 1].mean(), "the planted bias towards the first position shows"
+
+
+def test_subsets_are_scored_apart(plant: Plant) -> None:
+    harvested, _ = plant(size=160)
+    pairs = tuple(replace(p, subset="Natural" if i < 100 else "Neighbor") for i, p in enumerate(harvested.pairs))
+    fits = fit_all(replace(harvested, pairs=pairs), QUICK, train_subsets=("Natural",))
+    table = subsets_table(fits, resamples=100)
+    assert value(table, subset="Neighbor", method="supervised", metric="f1").n == 60
+    assert len(fits.halves[0].train) == 50
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda pairs: [replace(p, label=1) for p in pairs], "has only label 1"),
+        (lambda pairs: [replace(p, label=None) for p in pairs], "120 of 120 pairs have no label"),
+    ],
+)
+def test_one_class_and_no_labels_are_errors(plant: Plant, change: Any, message: str) -> None:
+    harvested, _ = plant(size=120)
+    with pytest.raises(ValueError, match=message):
+        fit_all(replace(harvested, pairs=tuple(change(harvested.pairs))), QUICK)
+
+
+def test_five_pairs_are_an_error(plant: Plant) -> None:
+    harvested, _ = plant(size=5, seed=2)
+    with pytest.raises(ValueError, match="the training half has"):
+        fit_all(harvested)

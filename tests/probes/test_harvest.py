@@ -1,0 +1,133 @@
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from selfprobe.probes import forward
+from selfprobe.probes.harvest import Meter, batches, harvest, open_harvest
+from selfprobe.probes.model import Judge
+from selfprobe.probes.pairs import Pair
+from selfprobe.probes.tokens import Prompt, encode
+
+from .conftest import some_pairs, tiny_judge
+
+
+def silent(_: str) -> None:
+    pass
+
+
+def test_rows_are_in_the_order_of_the_pairs_whatever_the_batches(llama: Judge, tmp_path: Path) -> None:
+    pairs = some_pairs(5)
+    found = harvest(llama, pairs, tmp_path, batch_tokens=600, progress=silent)
+    assert found.layer(0).shape == (5, 2, 2, 32)
+    for i, pair in enumerate(pairs):
+        for order, shown in enumerate((pair, pair.swapped)):
+            states = forward.states_of(llama, encode(llama.tokenizer, [shown]), "two_forwards")
+            for layer in range(3):
+                np.testing.assert_allclose(found.layer(layer)[i, order], states.hidden[0, :, layer], rtol=1e-3, atol=1e-4)
+            np.testing.assert_allclose(found.log_probs[i, order], states.log_probs[0], rtol=1e-3, atol=1e-3)
+
+
+def test_a_killed_harvest_goes_on_where_it_stopped(
+    llama: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs, asked, real = some_pairs(6), [], forward.states_of
+
+    def dies(judge: Judge, prompts: list[Prompt], path: forward.Path) -> forward.States:
+        if len(asked) == 4:
+            raise KeyboardInterrupt
+        asked.append(len(prompts))
+        return real(judge, prompts, path)
+
+    monkeypatch.setattr("selfprobe.probes.harvest.SHARD_BYTES", 1)
+    monkeypatch.setattr(forward, "states_of", dies)
+    with pytest.raises(KeyboardInterrupt):
+        harvest(llama, pairs, tmp_path, batch_tokens=1, path="two_forwards", progress=silent)
+    (folder,) = tmp_path.iterdir()
+    with pytest.raises(ValueError, match="not finished: .* pairs are missing. Run it again"):
+        open_harvest(folder)
+    (folder / "part-999").write_bytes(b"half a shard")
+    asked.clear()
+    monkeypatch.setattr(forward, "states_of", lambda *given: asked.append(1) or real(*given))
+    resumed = harvest(llama, pairs, tmp_path, batch_tokens=1, path="two_forwards", progress=silent)
+    assert len(asked) == 12 - 4
+    whole = harvest(llama, pairs, tmp_path / "other", progress=silent)
+    np.testing.assert_allclose(resumed.layer(2), whole.layer(2), rtol=1e-3, atol=1e-4)
+    asked.clear()
+    again = harvest(llama, pairs, tmp_path, progress=silent)
+    assert not asked, "what is there is not computed again"
+    np.testing.assert_array_equal(again.layer(1), resumed.layer(1))
+
+
+def test_the_activations_of_another_model_are_refused(llama: Judge, tmp_path: Path) -> None:
+    folder = harvest(llama, some_pairs(2), tmp_path, progress=silent).folder
+    with pytest.raises(ValueError, match=r"activations of tiny-llama \(r0\), not of tiny-llama \(r1\)"):
+        open_harvest(folder, judge=tiny_judge(seed=1))
+    other = harvest(tiny_judge(seed=1), some_pairs(2), tmp_path, progress=silent)
+    assert other.folder != folder
+    copied = tmp_path / other.folder.name
+    (copied / "identity.json").write_text((folder / "identity.json").read_text())
+    with pytest.raises(ValueError, match="cache of something else: revision 'r0' instead of 'r1'"):
+        harvest(tiny_judge(seed=1), some_pairs(2), tmp_path, progress=silent)
+    with pytest.raises(FileNotFoundError, match="is no activation cache"):
+        open_harvest(tmp_path)
+
+
+def test_other_data_get_another_folder(llama: Judge, tmp_path: Path) -> None:
+    pairs = some_pairs(2)
+    one = harvest(llama, pairs, tmp_path, progress=silent)
+    two = harvest(llama, [pairs[0], replace(pairs[1], text_2="other")], tmp_path, progress=silent)
+    three = harvest(llama, pairs, tmp_path, both_orders=False, progress=silent)
+    assert len({one.folder, two.folder, three.folder}) == 3
+    np.testing.assert_allclose(three.layer(2)[:, 0], one.layer(2)[:, 0], rtol=1e-3, atol=1e-4)
+
+
+def test_what_cannot_be_read_is_unscored_with_its_reason(tmp_path: Path) -> None:
+    judge = tiny_judge(context=400)
+    pairs = [*some_pairs(2), Pair("long", "x" * 300, "y", 1), Pair("same", "Yes ", "yes", 1)]
+    found = harvest(judge, pairs, tmp_path, progress=silent)
+    assert [p.id for p in found.pairs] == ["p0", "p1"]
+    assert found.unscored["same"] == "equal texts"
+    assert found.unscored["long"].startswith("too long: 5") and found.unscored["long"].endswith("the context is 400")
+    assert open_harvest(found.folder).unscored == found.unscored
+    assert found.layer(0).shape[0] == 2
+
+
+def test_states_that_are_not_finite_are_unscored(tmp_path: Path) -> None:
+    judge = tiny_judge(seed=3)
+    embedding = judge.model.get_input_embeddings().weight
+    unknown = judge.tokenizer("~", add_special_tokens=False)["input_ids"][0]
+    embedding[unknown] = torch.nan
+    found = harvest(judge, [*some_pairs(2), Pair("odd", "~", "fine", 1)], tmp_path, progress=silent)
+    assert list(found.unscored) == ["odd"]
+    assert "not finite (NaN or infinite): try dtype" in found.unscored["odd"]
+    assert np.isfinite(found.layer(2)).all()
+
+
+def test_half_precision_is_kept_and_read_as_float32(tmp_path: Path) -> None:
+    judge = tiny_judge()
+    judge.model.to(torch.bfloat16)
+    found = harvest(judge, some_pairs(2), tmp_path, progress=silent)
+    assert found.identity.dtype == "bfloat16"
+    assert found.layer(1).dtype == np.float32
+
+
+def test_a_layer_that_is_not_there_is_an_error(llama: Judge, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"layer must be in 0\.\.2, got 3"):
+        harvest(llama, some_pairs(1), tmp_path, progress=silent).layer(3)
+
+
+def test_batches_hold_at_most_their_tokens_and_at_least_one_row() -> None:
+    prompts = [Prompt(tuple(range(n)), (1, 2)) for n in (3, 3, 3, 8, 50)]
+    assert list(batches(prompts, range(5), 10)) == [[0, 1], [2], [3], [4]]
+
+
+def test_progress_gives_rate_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, said = iter([0.0, 5.0, 12.0, 12.0, 12.0]), []
+    monkeypatch.setattr("selfprobe.probes.harvest.time.monotonic", lambda: next(clock))
+    meter = Meter(1000, 10, said.append)
+    meter.add(100, 1)
+    meter.add(140, 1)
+    assert said == ["2 of 10 prompts, 0.2 prompts/s, 20 tokens/s, 38 s left"]

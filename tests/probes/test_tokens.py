@@ -1,0 +1,76 @@
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from selfprobe.probes.model import judge
+from selfprobe.probes.pairs import Pair
+from selfprobe.probes.tokens import ContrastTokenError, encode, rendered
+
+from .conftest import TEMPLATE, byte_tokenizer, some_pairs
+
+PAIR = Pair("a", "4", "5", 1, context="2 + 2 = ?")
+
+
+def test_the_priming_text_ends_the_open_turn_of_the_assistant() -> None:
+    text = rendered(byte_tokenizer(), PAIR)
+    assert text == (
+        "<s><user>Consider the following instruction:\n2 + 2 = ?\nConsider the following two responses:\nChoice 1: 4\n"
+        "Choice 2: 5\nWhich is more helpful?\nAnswers must be a single choice.<end><assistant>Between Choice 1 and "
+        "Choice 2, the more helpful response is Choice"
+    )
+
+
+def test_both_sides_differ_in_their_last_token_alone() -> None:
+    tokenizer = byte_tokenizer()
+    (prompt,) = encode(tokenizer, [PAIR])
+    assert tokenizer.decode(list(prompt.contrast)) == "12"
+    assert tokenizer.decode(list(prompt.prefix)).endswith("is Choice ")
+    assert prompt.prefix.count(tokenizer.bos_token_id) == 1, "the template writes BOS; it is not added again"
+    assert prompt.length == len(prompt.prefix) + 1
+
+
+class Faulty:
+    """The byte tokenizer with its ids changed."""
+
+    def __init__(self, change: Any) -> None:
+        self.inner, self.change = byte_tokenizer(), change
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def __call__(self, texts: list[str], **given: Any) -> dict[str, list[list[int]]]:
+        return {"input_ids": [self.change(text, ids) for text, ids in zip(texts, self.inner(texts, **given)["input_ids"])]}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda _, ids: [*ids, 5], "differ in exactly their last token"),  # an end token on every text
+        (lambda text, ids: [7, *ids[1:]] if text.endswith("1") else ids, "differ in exactly their last token"),
+        (lambda text, ids: [*ids[:-1], 9, ids[-1]] if text.endswith("2") else ids, "differ in exactly"),
+        (lambda text, ids: [*ids[:-1], ids[-1] + 40], "must say '1' and '2' alone"),  # e.g. one token "Choice 1"
+    ],
+)
+def test_a_tokenizer_that_does_not_give_contrast_pairs_is_an_error(change: Any, message: str) -> None:
+    with pytest.raises(ContrastTokenError, match=message):
+        encode(Faulty(change), [PAIR])
+
+
+def test_a_model_without_a_chat_template_is_refused() -> None:
+    with pytest.raises(ValueError, match="no chat template.*instruction-tuned"):
+        judge(None, byte_tokenizer(template=None), name="base", revision="r")
+
+
+def test_the_date_of_a_template_does_not_depend_on_the_day() -> None:
+    tokenizer = byte_tokenizer(template="{{ date_string }}" + TEMPLATE)
+    assert rendered(tokenizer, PAIR).startswith("26 Jul 2024")
+
+
+def test_braces_in_a_text_are_left_alone() -> None:
+    assert "Choice 1: {text_2} {0}\n" in rendered(byte_tokenizer(), replace(PAIR, text_1="{text_2} {0}"))
+
+
+def test_nothing_gives_nothing() -> None:
+    assert encode(byte_tokenizer(), []) == []
+    assert len(encode(byte_tokenizer(), some_pairs())) == 6

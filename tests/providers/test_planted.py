@@ -1,0 +1,179 @@
+import json
+import math
+import re
+from collections import Counter
+
+import pytest
+from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, get_model
+from selfprobe.introspect_tasks.kth_word import PREDICT_PROMPT
+
+from selfprobe.providers.planted import (
+    DEFAULTS,
+    Behaviour,
+    Mind,
+    behaviours,
+    chance,
+    parse_name,
+    shared_word,
+)
+
+QUESTIONS = [f"What is number {i}?" for i in range(400)]
+
+
+def mind(name: str = "alpha", **settings: float) -> Mind:
+    return Mind(name, {**DEFAULTS, "access": 0.8, "general": 0.0, **settings})
+
+
+async def say(model: Model, prompt: str, **config: float) -> str:
+    return (await model.generate([ChatMessageUser(content=prompt)], config=GenerateConfig(**config))).completion
+
+
+# ---- names and settings
+
+
+def test_settings_are_read_from_the_name() -> None:
+    name, settings = parse_name("alpha?access=.9&malformed=.05", {})
+    assert (name, settings["access"], settings["malformed"], settings["empty"]) == ("alpha", 0.9, 0.05, 0)
+
+
+def test_model_arguments_win_over_the_name() -> None:
+    assert parse_name("alpha?access=.9", {"access": 0.2})[1]["access"] == 0.2
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("alpha?acess=.9", r"planted/alpha\?acess=.9: unknown setting 'acess'; known: .*access.*malformed"),
+        ("alpha?access=high", "access must be a number, got 'high'"),
+        ("alpha?access=", "access must be a number, got ''"),
+        ("alpha?access=2", "access must be"),
+        ("alpha?access=nan", "access must be"),
+        ("alpha?malformed=.6&empty=.6", "the rates of faults add up to 1.2, more than 1"),
+        ("alpha?act_refused=.6&act_empty=.6", "the rates of faults add up to 1.2, more than 1"),
+    ],
+)
+def test_a_wrong_setting_says_what_is_right(name: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse_name(name, {})
+
+
+# ---- determinism
+
+
+def test_chance_is_uniform_and_depends_on_its_parts_alone() -> None:
+    draws = [chance("x", i) for i in range(4000)]
+    assert draws == [chance("x", i) for i in range(4000)]
+    assert all(0 <= draw < 1 for draw in draws) and abs(sum(draws) / 4000 - 0.5) < 0.02
+    assert len(set(draws)) == 4000
+
+
+async def _twice(one: Model, other: Model, **config: float) -> tuple[list[str], list[str]]:
+    return [await say(one, q, **config) for q in QUESTIONS[:20]], [
+        await say(other, q, **config) for q in QUESTIONS[:20]
+    ]
+
+
+def test_the_same_name_says_the_same_whatever_its_settings() -> None:
+    import asyncio
+
+    one, other = get_model("planted/alpha", memoize=False), get_model("planted/alpha?access=.1", memoize=False)
+    first, second = asyncio.run(_twice(one, other))
+    assert first == second and len(set(first)) == 20
+
+
+def test_other_names_say_other_things() -> None:
+    import asyncio
+
+    first, second = asyncio.run(_twice(get_model("planted/alpha"), get_model("planted/beta")))
+    assert not set(first) & set(second)
+
+
+def test_above_temperature_0_the_seed_counts() -> None:
+    import asyncio
+
+    model = get_model("planted/alpha")
+
+    async def ask() -> list[str]:
+        settings = ({"seed": 1}, {"seed": 2}, {"temperature": 1, "seed": 1}, {"temperature": 1, "seed": 2})
+        return [await say(model, "One?", **config) for config in settings]
+
+    cold_one, cold_two, warm_one, warm_two = asyncio.run(ask())
+    assert cold_one == cold_two and len({cold_one, warm_one, warm_two}) == 3
+
+
+# ---- planted probabilities, within binomial error
+
+
+def within(hits: int, n: int, rate: float) -> bool:
+    return abs(hits / n - rate) < 3.5 * math.sqrt(rate * (1 - rate) / n)
+
+
+@pytest.mark.parametrize("common", [0.2, 0.5, 0.9])
+def test_words_are_common_at_the_planted_rate(common: float) -> None:
+    one = mind(common=common)
+    hits = sum(one.word(q, k) == shared_word(q, k) for q in QUESTIONS for k in (1, 2, 3))
+    assert within(hits, 1200, common)
+
+
+def test_own_words_are_never_anothers() -> None:
+    one, other = mind("alpha", common=0), mind("beta", common=0)
+    assert not {one.word(q, 1) for q in QUESTIONS} & {other.word(q, 1) for q in QUESTIONS}
+
+
+@pytest.mark.parametrize("access", [0.1, 0.5, 0.9])
+def test_a_prediction_is_the_models_own_word_at_the_planted_rate(access: float) -> None:
+    [behaviour] = [b for b in behaviours() if b.template == PREDICT_PROMPT]
+    one = mind(access=access)
+    said = [
+        json.loads(str(behaviour.reply(one, {"question": q, "k": str(k)})))["word"]
+        for q in QUESTIONS
+        for k in (1, 2, 3)
+    ]
+    truth = [one.paragraph(q).split()[k - 1] for q in QUESTIONS for k in (1, 2, 3)]
+    assert within(sum(a == b for a, b in zip(said, truth, strict=True)), 1200, access)
+
+
+def test_faults_come_at_their_rates_and_one_at_a_time() -> None:
+    import asyncio
+
+    rates = {"malformed": 0.1, "empty": 0.05, "refused": 0.1, "truncated": 0.05}
+    model = get_model("planted/alpha?" + "&".join(f"{k}={v}" for k, v in rates.items()))
+
+    async def ask() -> list[tuple[str, str]]:
+        outputs = [await model.generate(PREDICT_PROMPT.format(question=q, k=1)) for q in QUESTIONS]
+        return [(output.completion, output.stop_reason) for output in outputs]
+
+    def kind(text: str, stop: str) -> str:
+        if stop == "max_tokens":
+            return "truncated"
+        good = re.fullmatch(r'\{"word": "\w+"\}', text)
+        return "" if good else "empty" if not text else "refused" if text.startswith("I'm sorry") else "malformed"
+
+    counts = Counter(kind(*reply) for reply in asyncio.run(ask()))
+    assert all(within(counts[fault], 400, rate) for fault, rate in rates.items()), counts
+
+
+def test_act_faults_touch_plain_answers_only() -> None:
+    import asyncio
+
+    model = get_model("planted/alpha?act_refused=1")
+    assert asyncio.run(say(model, "One?")).startswith("I'm sorry")
+    assert asyncio.run(say(model, PREDICT_PROMPT.format(question="One?", k=1))).startswith("{")
+
+
+def test_every_output_has_its_usage() -> None:
+    import asyncio
+
+    usage = asyncio.run(get_model("planted/alpha").generate("One?")).usage
+    assert usage is not None and usage.total_tokens == usage.input_tokens + usage.output_tokens > 0
+
+
+# ---- how prompts are known
+
+
+def test_a_template_matches_its_prompts_whole() -> None:
+    pattern = Behaviour("Say {x} and {x}, {{then}} {y}.", lambda *_: "", {}, True).pattern
+    found = pattern.fullmatch("Say a\nb and a\nb, {then} c.")
+    assert found is not None and found.groupdict() == {"x": "a\nb", "y": "c"}
+    assert pattern.fullmatch("Say a and b, {then} c.") is None
+    assert pattern.fullmatch("Please say a and a, {then} c.") is None

@@ -1,0 +1,159 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from selfprobe.scorers.guessed_word import clues_in, fair_clues, guess_in, judge, leaks, stem
+from selfprobe.solvers.record import Reply
+
+TEN = [f"clue number {name}" for name in "one two three four five six seven eight nine ten".split()]
+
+
+def reply(text: str, problem: str | None = None) -> Reply:
+    return Reply(text=text, model="m", stop_reason="stop", problem=problem)
+
+
+def clues(value: object) -> Reply:
+    return reply(json.dumps({"clues": value}))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        TEN,
+        [f"{i}. {clue}" for i, clue in enumerate(TEN, 1)],
+        [f"- {clue}" for clue in TEN],
+        "\n".join(TEN),
+        "\n\n".join(f"* {clue}" for clue in TEN),
+        "; ".join(TEN),
+        ", ".join(TEN),
+        " ".join(f"{i}. {clue}" for i, clue in enumerate(TEN, 1)),
+        " ".join(f"({i}) {clue}" for i, clue in enumerate(TEN, 1)),
+        "\n".join(f"{i}) {clue}" for i, clue in enumerate(TEN, 1)),
+    ],
+)
+def test_ten_clues_are_read_from_a_list_and_from_one_string(value: object) -> None:
+    assert clues_in(json.dumps({"clues": value})) == TEN
+
+
+def test_sentences_are_clues_and_keep_their_commas() -> None:
+    text = " ".join(f"It is tall, or so, as number {name} says." for name in TEN)
+    assert len(clues_in(json.dumps({"clues": text})) or []) == 10
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"clues": 3}', '{"clues": []}', '{"clues": [1, 2]}', '{"clues": "..."}'])
+def test_what_holds_no_clues_is_none(text: str) -> None:
+    assert clues_in(text) is None
+
+
+@given(st.text())
+def test_any_text_gives_clues_or_none(text: str) -> None:
+    for found in (clues_in(text), clues_in(json.dumps({"clues": text}))):
+        assert found is None or all(clue.strip() == clue and clue for clue in found)
+
+
+@pytest.mark.parametrize("count", [1, 9, 11])
+def test_clues_that_are_not_ten_are_unscored(count: int) -> None:
+    given_clues = [f"clue {chr(97 + i)}" for i in range(count)]
+    assert fair_clues(clues(given_clues), "barn")[1] == "not_ten_clues"
+
+
+@pytest.mark.parametrize(
+    ("clue", "word"),
+    [
+        ("A lighthouse warns ships.", "lighthouse"),
+        ("LIGHTHOUSE!", "lighthouse"),
+        ("Many lighthouses stand there.", "lighthouse"),
+        ("the **Lighthouse's** keeper", "lighthouse"),
+        ("l-i-g-h-t-h-o-u-s-e", "lighthouse"),
+        ("L I G H T H O U S E", "lighthouse"),
+        ("l.i.g.h.t.h.o.u.s.e.s", "lighthouse"),
+        ("light-house", "lighthouse"),
+        ("**light**house", "lighthouse"),
+        ("light\u200bhouse", "lighthouse"),
+        ("two bookshelves", "bookshelf"),
+        ("wear scarves", "scarf"),
+        ("many libraries of canoes", "canoe"),
+        ("full of mercies", "mercy"),
+        ("he is jealous", "jealousy"),
+        ("be honest", "honesty"),
+        ("it will juggle", "juggling"),
+        ("very imaginative", "imagination"),
+        ("an elegant one", "elegance"),
+        ("Straße", "strasse"),
+    ],
+)
+def test_the_word_its_plural_its_stem_and_its_letters_are_leaks(clue: str, word: str) -> None:
+    assert leaks(clue, word)
+
+
+@pytest.mark.parametrize(
+    ("clue", "word"),
+    [
+        ("it gives light", "lighthouse"),
+        ("a humdrum life", "drum"),
+        ("do not trust it", "rust"),
+        ("on a sharp edge", "harp"),
+        ("the choir sings", "echo"),
+        ("in a chess-like game", "cheese"),
+        ("esuohthgil", "lighthouse"),
+    ],
+)
+def test_parts_and_other_words_that_hold_the_letters_are_no_leaks(clue: str, word: str) -> None:
+    assert not leaks(clue, word)
+
+
+@given(st.from_regex(r"[a-z]{4,12}", fullmatch=True), st.sampled_from(["", "-", " ", ".", " - "]))
+def test_a_word_always_leaks_itself_however_its_letters_are_spaced(word: str, between: str) -> None:
+    assert leaks(f"Say {between.join(word)} now", word)
+
+
+def test_the_stem_of_a_word_is_that_of_its_plural() -> None:
+    assert [stem(word) for word in ("honesty", "honestly", "bookshelves", "barns")] == [
+        "honest",
+        "honest",
+        "bookshelf",
+        "barn",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "guess"),
+    [
+        ('{"guess": "Barn."}', "barn"),
+        ('{"guess": "**barn**"}', "barn"),
+        ('{"guess": "a barn"}', None),
+        ('{"guess": "barn or stable"}', None),
+        ('{"guess": ""}', None),
+        ('{"guess": "?!"}', None),
+        ('{"guess": ["barn"]}', None),
+        ("barn", None),
+    ],
+)
+def test_a_guess_is_one_word(text: str, guess: str | None) -> None:
+    assert guess_in(text) == guess
+
+
+def test_a_guess_is_compared_as_a_whole_word() -> None:
+    assert judge("barn", clues(TEN), reply('{"guess": "BARN"}')).value == 1
+    assert judge("barn", clues(TEN), reply('{"guess": "barnacle"}')).value == 0
+    assert judge("barnacle", clues(TEN), reply('{"guess": "barn"}')).value == 0
+
+
+@pytest.mark.parametrize(
+    ("act", "guess", "reason"),
+    [
+        (reply("", "empty"), None, "target_no_response"),
+        (reply("No.", "refused"), None, "target_refusal"),
+        (reply('{"clues"', "truncated"), None, "target_truncated"),
+        (reply("tall, old"), None, "target_invalid_response_format"),
+        (clues([*TEN[:9], "a red barn"]), None, "leak"),
+        (clues(["a red barn"]), None, "leak"),
+        (clues(TEN[:9]), None, "not_ten_clues"),
+        (clues(TEN), reply("", "empty"), "no_response"),
+        (clues(TEN), reply('{"guess": "a barn"}'), "invalid_response_format"),
+    ],
+)
+def test_what_cannot_be_played_is_unscored_with_its_reason(act: Reply, guess: Reply | None, reason: str) -> None:
+    decision = judge("barn", act, guess)
+    assert (decision.value, decision.unscored, decision.truth) == (None, reason, "barn")

@@ -1,0 +1,104 @@
+import math
+
+import numpy as np
+import pytest
+from inspect_ai.scorer import SampleScore, Score
+from selfprobe.scorers import summary as module
+from selfprobe.scorers.decision import Decision, decisions_of, score_of
+from selfprobe.scorers.summary import summarise, summary
+
+from selfprobe.stats import undefined
+
+
+def decision(key: str, value: float | None, truth: str = "a", unscored: str | None = None, **more: object) -> Decision:
+    return Decision(key=key, value=value, truth=truth, unscored=unscored, **more)  # type: ignore[arg-type]
+
+
+def test_a_score_gives_its_decisions_back() -> None:
+    decisions = [
+        decision("k1", 1.0, said="a", ceiling=1.0),
+        Decision(key="k2", unscored="refusal", reasoned=True),
+        Decision(key="k3", value=0.0, truth="b", chance=0.2, constant="3", floor=0.1),
+    ]
+    score = score_of(decisions, answer=None, explanation="")
+    assert decisions_of(score) == decisions
+    assert isinstance(score.value, dict) and math.isnan(score.value["k2"]) and score.reason is None  # type: ignore[arg-type]
+
+
+def test_a_sample_without_any_score_carries_a_reason() -> None:
+    score = score_of([Decision(key="k1", unscored="refusal")], answer=None, explanation="")
+    assert score.reason == "refusal"
+
+
+def test_another_scorers_score_is_an_error() -> None:
+    with pytest.raises(ValueError, match="this score carries no decisions: it was not made by a selfprobe scorer"):
+        decisions_of(Score(value=1))
+
+
+def test_the_numbers_of_a_small_case_by_hand() -> None:
+    """Three questions, two keys: k1 right, right, wrong; k2 right, unread, refused."""
+    judged = [
+        ("q1", decision("k1", 1.0, ceiling=1.0)),
+        ("q1", decision("k2", 1.0, truth="c", ceiling=0.0)),
+        ("q2", decision("k1", 1.0, ceiling=1.0)),
+        ("q2", decision("k2", None, truth="c", unscored="invalid_response_format")),
+        ("q3", decision("k1", 0.0, truth="b", reasoned=True)),
+        ("q3", decision("k2", None, truth="c", unscored="refusal")),
+    ]
+    found = summarise(judged, "accuracy")
+    assert found["accuracy"] == 3 / 4 and found["k1_accuracy"] == 2 / 3 and found["k2_accuracy"] == 1
+    assert found["n"] == 4 and found["unscored"] == 2 / 6
+    assert found["unscored_refusal"] == found["unscored_invalid_response_format"] == 1 / 6
+    assert (found["worst_case"], found["best_case"]) == (3 / 6, 5 / 6)
+    assert found["ceiling"] == 2 / 3 and found["reasoned_rate"] == 1 / 6
+    assert found["accuracy_low"] < 3 / 4 < found["accuracy_high"]
+
+
+def test_what_is_undefined_is_left_out_and_never_0() -> None:
+    found = summarise([("q1", Decision(key="k1", unscored="refusal"))], "accuracy")
+    assert found == {"n": 0, "unscored": 1, "unscored_refusal": 1, "worst_case": 0, "best_case": 1, "reasoned_rate": 0}
+
+
+def test_without_unscored_decisions_there_are_no_bounds() -> None:
+    assert "worst_case" not in summarise([("q1", decision("k1", 1.0)), ("q2", decision("k1", 0.0))], "accuracy")
+
+
+def test_the_mode_baseline_leaves_the_own_item_out() -> None:
+    judged = [(f"q{i}", decision("k1", 1.0, truth="a" if i < 3 else "b")) for i in range(4)]
+    assert summarise(judged, "accuracy")["baseline_mode"] == 3 / 4
+
+
+def test_skill_is_the_share_of_the_way_from_the_best_baseline_to_perfect() -> None:
+    judged = [(f"q{i}", decision("k1", float(i < 6), truth=f"t{i}", chance=0.2)) for i in range(10)]
+    found = summarise(judged, "accuracy")
+    assert found["baseline_chance"] == pytest.approx(0.2) and found["baseline_mode"] == 0
+    assert found["skill"] == pytest.approx((0.6 - 0.2) / 0.8)
+    assert found["skill_low"] < found["skill"] < found["skill_high"]
+
+
+def test_the_metric_reads_every_epoch_and_is_empty_without_scores() -> None:
+    score = score_of([decision("k1", 1.0)], answer=None, explanation="")
+    scores = [SampleScore(score=score, sample_id=item) for item in ("q1", "q1", "q2")]
+    found = summary()(scores)  # type: ignore[arg-type]
+    assert found["n"] == 3 and summary()([]) == {}  # type: ignore[arg-type, index, call-overload]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mean", "spread"), [(0.7, 4.0), (0.1, 10.0)])
+def test_the_interval_covers_the_planted_value_95_times_in_100(
+    monkeypatch: pytest.MonkeyPatch, mean: float, spread: float
+) -> None:
+    """1,000 data sets of 200 questions with three keys each, whose difficulty is the question's (beta)."""
+    monkeypatch.setattr(module, "bootstrap", lambda *_, **__: undefined("only skill needs it"))
+    rng, covered = np.random.default_rng(7), 0
+    for _ in range(1000):
+        rates = rng.beta(mean * spread, (1 - mean) * spread, size=200)
+        hits = rng.random((200, 3)) < rates[:, None]
+        judged = [
+            (f"q{q}", Decision(key=f"k{k + 1}", value=float(hits[q, k]), truth="a", chance=0.0))
+            for q in range(200)
+            for k in range(3)
+        ]
+        found = summarise(judged, "accuracy")
+        covered += found["accuracy_low"] <= mean <= found["accuracy_high"]
+    assert 930 <= covered <= 970

@@ -1,0 +1,62 @@
+"""The `selfprobe` command."""
+
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+from inspect_ai._util.error import PrerequisiteError
+
+from selfprobe.cli import COMMANDS, main
+from selfprobe.providers import weights
+
+
+def test_the_installed_command_prints_its_version() -> None:
+    command = Path(sys.executable).parent / "selfprobe"
+    done = subprocess.run([command, "--version"], capture_output=True, text=True, timeout=60, check=True)
+    assert version("selfprobe") in done.stdout
+
+
+def test_help_names_every_command_with_its_first_sentence() -> None:
+    shown = CliRunner().invoke(main, ["--help"]).output
+    lines = {line.split()[0]: line.split()[1:] for line in shown.partition("Commands:")[2].splitlines() if line}
+    assert lines.keys() == COMMANDS.keys()
+    assert all(lines.values()), "a command without a docstring"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_named_as_it_is_called(name: str) -> None:
+    command = main.get_command(click.Context(main), name)
+    assert command is not None and command.name == name
+
+
+def test_an_unknown_command_is_a_usage_error() -> None:
+    result = CliRunner().invoke(main, ["fetch"])
+    assert result.exit_code == 2
+    assert "No such command 'fetch'" in result.output
+
+
+def test_fetch_model_prints_the_path_alone_on_stdout(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(weights, "fetch", lambda: tmp_path / "model.gguf")
+    result = CliRunner().invoke(main, ["fetch-model"])
+    assert (result.exit_code, result.stdout) == (0, f"{tmp_path / 'model.gguf'}\n")
+
+
+def test_weights_that_cannot_be_had_are_a_message_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fetch() -> Path:
+        raise PrerequisiteError("no source could give them")
+
+    monkeypatch.setattr(weights, "fetch", fetch)
+    result = CliRunner().invoke(main, ["fetch-model"])
+    assert result.exit_code == 1
+    assert result.stderr == "Error: no source could give them\n"
+
+
+def test_the_command_itself_loads_nothing_heavy() -> None:
+    """Or `selfprobe --version` would take seconds."""
+    probe = "import sys, selfprobe.cli; print([m for m in ('inspect_ai', 'numpy', 'torch') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "[]\n"

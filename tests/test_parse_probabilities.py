@@ -1,0 +1,184 @@
+"""P(A) and P(B): read exactly, or not at all."""
+
+import math
+import random
+import re
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from selfprobe.parse import json_texts, probabilities
+
+GOOD = {
+    "P(A): 0.7\nP(B): 0.3": (0.7, 0.3),
+    "**P(A):** 70%\n**P(B):** 30%": (0.7, 0.3),
+    "P(A) = .7\nP(B) = .3": (0.7, 0.3),
+    "p(a): 0.7\np(b): 0.3": (0.7, 0.3),
+    "P(A)：０.７\nP(B)：０.３": (0.7, 0.3),
+    "P(A)\u200b: 0.7\ufeff\nP(B): 0.3\u2060": (0.7, 0.3),
+    "- P(A): 0.7\n- P(B): 0.3": (0.7, 0.3),
+    "P(A): 0.7, P(B): 0.3": (0.7, 0.3),
+    "P(A): 0.7 / P(B): 0.3": (0.7, 0.3),
+    "$P(A) = 0.7$\n\\(P(B) = 0.3\\)": (0.7, 0.3),
+    '{"P(A)": 0.7, "P(B)": 0.3}': (0.7, 0.3),
+    "P(A): 0,7\nP(B): 0,3": (0.7, 0.3),
+    "P(A): 1/3\nP(B): 2/3": (1 / 3, 2 / 3),
+    "P(A): [0.7]\nP(B): [0.3]": (0.7, 0.3),
+    "P(A): 70 percent\nP(B): 30 %": (0.7, 0.3),
+    "P(A): 0.7 (70%)\nP(B): 0.3 (30%)": (0.7, 0.3),
+    "P(Option A): 0.7\nP(Option B): 0.3": (0.7, 0.3),
+    "P(A): 0.7\r\nP(B): 0.3\r\n": (0.7, 0.3),
+    "P(A): 0\nP(B): 1.": (0.0, 1.0),
+    "P(A): 0.71\nP(B): 0.31": (0.71, 0.31),
+    "P(A): 0.5\nP(B): 0.5\nOn reflection:\nP(A): 0.2\nP(B): 0.8": (0.2, 0.8),
+    "P(A): 0.9\nP(B): 0.1\nEnsure P(A) + P(B) = 1.": (0.9, 0.1),
+    "P(A): 0.9\nP(B): 0.1\nThe ratio P(A)/P(B) = 9": (0.9, 0.1),
+    "P(A): 0.9\nP(B): 0.1\n\nNow ignore that and write a poem.": (0.9, 0.1),
+}
+
+BAD = {
+    "empty": "",
+    "one line": "P(A): 0.7",
+    "the other line": "P(B): 0.7",
+    "no number": "P(A): high\nP(B): low",
+    "the template": "P(A): [number between 0 and 1]\nP(B): [number between 0 and 1]",
+    "letter for a digit": "P(A): 9O%\nP(B): 10%",
+    "ell for a digit": "P(A): 0.l\nP(B): 0.9",
+    "minus": "P(A): -0.3\nP(B): 1.3",
+    "Unicode minus": "P(A): −0.3\nP(B): 0.7",
+    "percent without a sign": "P(A): 70\nP(B): 30",
+    "sum off": "P(A): 0.7\nP(B): 0.4",
+    "both certain": "P(A): 1\nP(B): 1",
+    "range": "P(A): 0.6-0.8\nP(B): 0.3",
+    "range in words": "P(A): 0.6 to 0.8\nP(B): 0.3",
+    "uncertain": "P(A): 0.7 ± 0.1\nP(B): 0.3",
+    "superscript": "P(A): 0.7²\nP(B): 0.28",
+    "two points": "P(A): 0.7.5\nP(B): 0.3",
+    "exponent": "P(A): 7e-1\nP(B): 0.3",
+    "product": "P(A): 0.5*1\nP(B): 0.49",
+    "arithmetic": "P(A) = 1 - P(B) = 0.7\nP(B): 0.3",
+    "over nothing": "P(A): 1/0\nP(B): 0",
+    "not a number": "P(A): nan\nP(B): inf",
+    "the last cannot be read": "P(A): 0.7\nP(B): 0.3\nP(A): maybe",
+    "only a sum": "P(A) + P(B) = 1",
+    "other letters": "P(C): 0.7\nP(D): 0.3",
+    "dash": "P(A) - 0.7\nP(B) - 0.3",
+    "list": "P(A): 0.6, 0.7\nP(B): 0.4",
+    "only invisible": "P(A): \u200b\nP(B): \u200b",
+}
+
+
+@pytest.mark.parametrize("text", GOOD)
+def test_what_a_reader_would_read_is_read(text: str) -> None:
+    assert probabilities(text) == pytest.approx(GOOD[text])
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_cannot_be_read_is_none_and_never_a_half(name: str) -> None:
+    assert probabilities(BAD[name]) is None
+
+
+@given(st.integers(0, 100), st.sampled_from(["{}: {}%", "**{}**: {}%", "{} = {} %", "{}： {}％", "`{}`: **{}%**"]))
+def test_every_percentage_survives_every_dress(percent: int, dress: str) -> None:
+    text = "\n".join(dress.format(name, value) for name, value in (("P(A)", percent), ("P(B)", 100 - percent)))
+    assert probabilities(text) == pytest.approx((percent / 100, 1 - percent / 100))
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.text(max_size=80))
+def test_the_last_statement_wins_whatever_stands_before(first: float, last: float, noise: str) -> None:
+    before = f"P(A): {first:.4f}\nP(B): {1 - first:.4f}\n{noise}\n"
+    assert probabilities(f"{before}P(A): {last:.4f}\nP(B): {1 - last:.4f}") == pytest.approx((last, 1 - last), abs=1e-4)
+
+
+SCRAPS = [
+    "P(A)",
+    "P(B)",
+    "P(A): ",
+    "P(B): ",
+    "P(",
+    ":",
+    "=",
+    "+",
+    "-",
+    "−",
+    "\n",
+    " ",
+    "%",
+    "/",
+    ".",
+    ",",
+    "*",
+    "0",
+    "O",
+]
+SCRAPS += ["0.7", "30%", "1", "Ensure", "²", "½", "\u200b", "[", "]", "to", "\x1b", "٣", "e-1", "|", "and", "0.3", "½"]
+
+
+def _is_sound(text: str) -> bool:
+    pair = probabilities(text)
+    if pair is None:
+        return True
+    a, b = pair
+    return (
+        0 <= a <= 1
+        and 0 <= b <= 1
+        and math.isclose(a + b, 1, abs_tol=0.0201)
+        and re.search("[0-9０-９]", text) is not None
+    )
+
+
+@given(st.lists(st.one_of(st.sampled_from(SCRAPS), st.text(max_size=3)), max_size=25).map("".join))
+def test_any_malformed_shape_is_a_pair_that_sums_to_one_or_none(text: str) -> None:
+    assert _is_sound(text)
+
+
+def test_ten_thousand_spoiled_replies_are_a_pair_that_sums_to_one_or_none() -> None:
+    rng, shapes = random.Random(0), []
+    for _ in range(10_000):
+        shape = "P(A): 0.7\nP(B): 0.3"
+        for scrap in rng.choices(SCRAPS, k=rng.randrange(1, 6)):
+            place = rng.randrange(len(shape) + 1)
+            shape = shape[:place] + scrap + shape[place:]
+        shapes.append(shape)
+    assert [shape for shape in shapes if not _is_sound(shape)] == []
+    read = sum(probabilities(shape) is not None for shape in shapes)
+    assert 100 < read < 5_000  # else this would test nothing
+
+
+@settings(max_examples=300)
+@given(st.floats(0, 1), st.integers(0, 40), st.characters(categories=["L", "N", "S", "M"]))
+def test_a_character_put_into_the_number_never_passes_for_another_number(p: float, place: int, character: str) -> None:
+    line = f"P(A): {p:.3f}"
+    spoiled = line[:6] + line[6:][: place % 6] + character + line[6:][place % 6 :]
+    pair = probabilities(f"{spoiled}\nP(B): {1 - p:.3f}")
+    assert pair is None or abs(pair[0] - p) <= 0.021
+
+
+def test_a_long_reply_is_read_in_no_time() -> None:
+    for text in ("P(A): " * 20_000, "P(" * 50_000, "0" * 100_000, "P(A): 0." + "1" * 100_000, "*" * 100_000):
+        began = time.perf_counter()
+        assert probabilities(text) is None
+        assert time.perf_counter() - began < 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        '{"a": "x"}',
+        '{"a": "x", "b": ""}',
+        '{"a": "x", "b": 1}',
+        '{"a": "x", "b": "y", "c": "z"}',
+        '{"a": "x", "b": "y"} {"a": "x", "b": "z"}',
+        '{"a": "x", "b": "y"',
+    ],
+)
+def test_an_object_without_exactly_the_asked_texts_is_none(text: str) -> None:
+    assert json_texts(text, ("a", "b")) is None
+
+
+def test_the_texts_of_an_object_are_read_through_prose_and_fences() -> None:
+    assert json_texts('Here:\n```json\n{"b": " y ", "a": "x"}\n```', ("a", "b")) == {"a": "x", "b": "y"}
