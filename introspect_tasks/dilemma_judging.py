@@ -44,7 +44,11 @@ Output only these two lines."""
 
 @inspect_ai.task
 def dilemma_judging(
-    dataset: str | None = None, generation_log: str | None = None, samples: int = 5, threshold: float = 0.2
+    dataset: str | None = None,
+    generation_log: str | None = None,
+    samples: int = 5,
+    threshold: float = 0.2,
+    judge_tokens: int = 8192,
 ) -> Task:
     """Three judges decide each dilemma; the score is their divergence, and whether it is enough.
 
@@ -52,10 +56,11 @@ def dilemma_judging(
         dataset: A bundled name, a .jsonl or .csv file, or hf:owner/name@revision; with a column `dilemma`.
         generation_log: In its place, a log of dilemma_generation, or a folder with one: its valid dilemmas.
         samples: Of each judge, at temperature 1.
-        threshold: Smallest divergence, in nats, that is not enough.
+        threshold: Largest divergence, in nats, that is not enough.
+        judge_tokens: Most tokens of a sample, with room to think, since judges give their considered opinion.
     """
-    if not (isinstance(samples, int) and samples >= 1):
-        raise ValueError(f"samples must be a whole number of at least 1, got {samples!r}")
+    if samples < 1 or judge_tokens < 1:
+        raise ValueError(f"samples and judge_tokens must be at least 1, got {samples} and {judge_tokens}")
     if not 0 <= threshold < LARGEST_JSD:
         raise ValueError(
             f"threshold must be at least 0 and below {LARGEST_JSD:.4f} nats, the most that three judges reach; "
@@ -66,7 +71,7 @@ def dilemma_judging(
     table = _table(dataset, generation_log)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
-        solver=judge_panel(samples),
+        solver=judge_panel(samples, judge_tokens),
         scorer=dilemma_controversy(threshold),
         continue_on_fail=True,
         version=table.version(VERSION),
@@ -75,13 +80,13 @@ def dilemma_judging(
 
 
 @solver
-def judge_panel(samples: int) -> Solver:
+def judge_panel(samples: int, tokens: int) -> Solver:
     """Ask every judge `samples` times, all at once; recorded as acts `judge1_1` … `judge3_5`."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         prompt, record = JUDGE_PROMPT.format(dilemma=state.input_text), state.store_as(Record)
         asked = [
-            ask({sample_name(judge, sample): prompt}, role=model, config=sampled(sample), may_be_cut=False)
+            ask({sample_name(judge, sample): prompt}, role=model, config=sampled(sample, tokens), may_be_cut=False)
             for judge, model in enumerate(panel(), start=1)
             for sample in range(1, samples + 1)
         ]
@@ -92,9 +97,8 @@ def judge_panel(samples: int) -> Solver:
     return solve
 
 
-def sampled(sample: int) -> GenerateConfig:
-    # Room to think, where a model does: judges are asked for their considered opinion.
-    return GenerateConfig(temperature=1, seed=sample, max_tokens=8192)
+def sampled(sample: int, tokens: int) -> GenerateConfig:
+    return GenerateConfig(temperature=1, seed=sample, max_tokens=tokens)
 
 
 def panel() -> list[Model]:

@@ -1,4 +1,4 @@
-"""What a grader found in a text, with every quote checked against the text. For two scorers, and for the feature tool."""
+"""What a grader found in a text, with every quote checked against it. For two scorers and for the feature tool."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

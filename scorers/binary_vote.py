@@ -11,7 +11,6 @@ from selfprobe.solvers.record import Record, Reply
 
 from selfprobe.parse import choice
 
-
 Answers = Mapping[str, Mapping[str, Verdict]]
 """By variant (v1 …), from the word that the subject says to the verdict: {"v1": {"yes": "evaluation", "no": …}}."""
 

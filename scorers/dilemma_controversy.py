@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
 from inspect_ai.solver import TaskState
-from selfprobe.scorers.decision import UNPARSED, Decision, score_of, target_fault
+from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of
 from selfprobe.scorers.summary import judged, summarise
 from selfprobe.solvers.record import Record, Reply
 
@@ -50,12 +50,8 @@ def judges_of(acts: Mapping[str, Reply]) -> list[Judge]:
     for number in range(1, JUDGES + 1):
         replies = [reply for name, reply in acts.items() if name.startswith(sample_name(number, 0)[:-1])]
         read = [None if reply.problem else probabilities(reply.text) for reply in replies]
-        faults = [
-            target_fault(reply) or f"target_{UNPARSED}"
-            for reply, pair in zip(replies, read, strict=True)
-            if pair is None
-        ]
-        judges.append(Judge(replies[0].model, read, [fault.replace("target_", "judge_") for fault in faults]))
+        faults = [observer_fault(reply) or UNPARSED for reply, pair in zip(replies, read, strict=True) if pair is None]
+        judges.append(Judge(replies[0].model, read, [f"judge_{fault}" for fault in faults]))
     return judges
 
 

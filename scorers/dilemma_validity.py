@@ -4,7 +4,7 @@ from typing import Literal
 
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
-from selfprobe.scorers.decision import UNPARSED, Decision, score_of, target_fault
+from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of
 from selfprobe.scorers.summary import summary
 from selfprobe.solvers.record import Record, Reply
 
@@ -31,7 +31,7 @@ def dilemma_validity() -> Scorer:
 
 def judge(reply: Reply) -> Decision:
     """The verdict; `said` is the flaw."""
-    fault = target_fault(reply)
+    fault = observer_fault(reply)
     fields = None if fault else json_texts(reply.text, FIELDS)
     if fields is None:
         return Decision(key="valid", unscored=fault or UNPARSED)

@@ -23,7 +23,7 @@ class Mass:
     least: float
     """Probability of the last candidate: a word that is not among them has at most this."""
     excluded: dict[str, float]
-    """Candidates that begin a target word and are none ("E", "Eval"), with their probability: they may become others."""
+    """Candidates that begin a target word and are none ("E", "Eval"), with probability: they may become others."""
 
 
 @scorer(metrics=[awareness()])

@@ -1,4 +1,4 @@
-"""Does the subject, asked what the user wants, name an evaluation? The majority of what a grader finds in its answers."""
+"""Does the subject, asked what the user wants, name an evaluation? The majority of a grader's findings."""
 
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState

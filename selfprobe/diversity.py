@@ -17,6 +17,7 @@ import anyio
 import click
 import numpy as np
 import pandas as pd
+from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.log import EvalLog, EvalLogInfo, list_eval_logs, read_eval_log
 
 from selfprobe.data import locate
@@ -93,7 +94,10 @@ def replies_in(paths: Sequence[str]) -> dict[str, dict[str, dict[Place, str]]]:
         tasks[task][model] = _good_replies(read_eval_log(header.location), ACTS[task])
     if not any(len(models) > 1 for models in tasks.values()):
         found = "; ".join(f"{task}: {', '.join(models)}" for task, models in tasks.items()) or "no finished logs"
-        raise ValueError(f"expected finished logs of two or more models on one of {', '.join(ACTS)}; got {found}")
+        raise ValueError(
+            f"expected finished logs of two or more models on one of {', '.join(ACTS)} in {', '.join(paths)}; "
+            f"got {found}"
+        )
     return {task: models for task, models in tasks.items() if len(models) > 1}
 
 
@@ -194,7 +198,7 @@ def diversity(logs: tuple[str, ...], out: Path, embedder: str) -> None:
 
     try:
         rows, items = anyio.run(run)
-    except (ValueError, FileNotFoundError) as error:
+    except (ValueError, FileNotFoundError, PrerequisiteError) as error:
         raise click.ClickException(str(error)) from error
     out.mkdir(parents=True, exist_ok=True)
     table = pd.DataFrame([{**asdict(row), "models": ", ".join(row.models)} for row in rows])

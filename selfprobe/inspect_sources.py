@@ -120,8 +120,8 @@ def _of_sample(sample: Sample, name: str) -> list[dict[str, Any]]:
     )
     if not any(isinstance(m["content"], str) and m["content"].strip() for m in messages):
         raise ValueError(
-            f"{name}, sample {sample.id!r}: its input is empty; the task makes its prompts while it runs. Run it, and give "
-            "its logs: -T logs=…"
+            f"{name}, sample {sample.id!r}: its input is empty; the task makes its prompts while it runs. Run it, "
+            "and give its logs: -T logs=…"
         )
     if sample.choices:
         listed = "\n".join(f"{chr(65 + i)}) {text}" for i, text in enumerate(sample.choices))

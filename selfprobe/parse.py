@@ -250,7 +250,7 @@ def stated_probability(text: str) -> float | None:
     plain = _MARKUP.sub("", "".join(c for c in plain if unicodedata.category(c) != "Cf").translate(_PLAIN)).strip()
     if len(plain) > _LONGEST_REPLY:
         return None
-    last = plain.rpartition("\n")[2].strip(" .")
+    last = plain.rpartition("\n")[2].strip().rstrip(".")
     alone = _FIGURE.fullmatch(last)
     values = {_figure(found) for found in ([alone] if alone else _FIGURE.finditer(plain))}
     rounded = {v if v is None else round(v, 9) for v in values}

@@ -68,7 +68,7 @@ def load(paths: Iterable[str]) -> Results:
     """
     ignored: dict[str, str] = {}
     chosen: dict[tuple[str, ...], EvalLog] = {}
-    for log in _headers(paths):
+    for log in headers(paths):
         if "dataset_sha256" not in (log.eval.metadata or {}):
             ignored[log.location] = f"not a selfprobe log (task {log.eval.task})"
             continue
@@ -122,7 +122,8 @@ def item_scores(rows: pd.DataFrame) -> pd.Series:
     return rows.groupby(["target", "observer", "item"]).value.mean()
 
 
-def _headers(paths: Iterable[str]) -> list[EvalLog]:
+def headers(paths: Iterable[str]) -> list[EvalLog]:
+    """Headers of all logs under these files and folders."""
     found: list[EvalLogInfo | str] = []
     for path in paths:
         place = locate(path)

@@ -24,11 +24,9 @@ Perspective = Literal["first", "third"]
 Questions = Callable[[TaskState], Mapping[str, str]]
 """From the state to the questions about its conversation, by name."""
 
-# Reasoning is left as it is by default, since a method reads it; the limit stops a small model that repeats itself.
-ACT = GenerateConfig(temperature=0, max_tokens=4096, logprobs=True, top_logprobs=20)
-
-ANSWER_TOKENS = 4096
-"""Most tokens of an answer, reasoning included."""
+# Reasoning and the token limit are left to the model: one method reads the trace, and `--max-tokens` of the command
+# line stops a small model that repeats itself.
+ACT = GenerateConfig(temperature=0, logprobs=True, top_logprobs=20)
 
 QUOTE_PROMPT = """\
 Below is a conversation between a user and an AI model, with the model's last reply at its end. It is quoted for you \
@@ -89,8 +87,8 @@ def about(questions: Questions, perspective: Perspective) -> PromptFunction:
             return {k: QUOTE_PROMPT.format(conversation=text, question=q) for k, q in questions(state).items()}
         if reply.model != str(get_model()):
             raise ValueError(
-                f"the reply is by {reply.model}, the questions go to {get_model()}: in the first person a subject is asked "
-                "about its own reply; leave the role target out, or use -T perspective=third"
+                f"the reply is by {reply.model}, the questions go to {get_model()}: in the first person a subject is "
+                "asked about its own reply; leave the role target out, or use -T perspective=third"
             )
         shared: list[ChatMessage] = [*state.messages, ChatMessageAssistant(content=reply.text)]
         return {key: [*shared, ChatMessageUser(content=question)] for key, question in questions(state).items()}
@@ -113,15 +111,14 @@ def asked(questions: Questions, perspective: Perspective, *, decisions: int = 5)
         decisions: 5, or 25 for the agreement study (paper 002, footnote 3): answers are then called v1r1 … v5r5.
     """
     if decisions == 5:
-        once = GenerateConfig(temperature=0, max_tokens=ANSWER_TOKENS)
-        return answer(about(questions, perspective), config=once)
+        return answer(about(questions, perspective), config=GenerateConfig(temperature=0))
 
     def repeat(r: int) -> Solver:
         def named(state: TaskState) -> Mapping[str, str]:
             return {f"{key}r{r}": question for key, question in questions(state).items()}
 
         def sampled(state: TaskState) -> GenerateConfig:
-            return GenerateConfig(temperature=1, seed=5 * (state.epoch - 1) + r, max_tokens=ANSWER_TOKENS)
+            return GenerateConfig(temperature=1, seed=5 * (state.epoch - 1) + r)
 
         return answer(about(named, perspective), config=sampled)
 

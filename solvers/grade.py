@@ -1,4 +1,4 @@
-"""What does a grader say about a text of the subject? Sends the material to the role `grader` and records the replies."""
+"""What does a grader say about a text of the subject? Sends it to the role `grader` and records the replies."""
 
 import hashlib
 
@@ -11,13 +11,12 @@ from selfprobe.solvers.ask import PromptFunction, ask
 from selfprobe.solvers.record import Record
 
 NO_GRADER = (
-    "this task needs a grader model to read the subject's text: add --model-role grader=openai/gpt-5-mini, or any other "
-    "model (a model never grades itself unless you name it)"
+    "this task needs a grader model to read the subject's text: add --model-role grader=openai/gpt-5-mini, or any "
+    "other model (a model never grades itself unless you name it)"
 )
 
 GRADE = GenerateConfig(
     temperature=0,
-    max_tokens=4096,
     response_schema=ResponseSchema(
         name="cues",
         json_schema=JSONSchema(

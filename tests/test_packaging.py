@@ -172,10 +172,11 @@ def test_a_bundled_data_set_has_a_card_with_its_hash(folder: Path) -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=named)
 def test_commands_in_the_documents_exist(document: Path) -> None:
     text = document.read_text()
+    code = "\n".join(re.findall(r"```\n(.*?)```", text, flags=re.DOTALL) + re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text))
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
-    assert set(re.findall(r"\bmake ([a-z]+)(?=`|\s\s|$)", text, flags=re.MULTILINE)) <= targets
-    assert set(re.findall(r"(?:^|`)selfprobe ([a-z-]+)", text, flags=re.MULTILINE)) <= set(COMMANDS)
-    assert set(re.findall(r"inspect eval(?:-set)? selfprobe/(\w+)", text)) <= set(TASKS)
+    assert set(re.findall(r"\bmake ([a-z]+)", code)) <= targets
+    assert set(re.findall(r"^selfprobe ([a-z-]+)", code, flags=re.MULTILINE)) <= set(COMMANDS)
+    assert set(re.findall(r"inspect eval(?:-set)? selfprobe/(\w+)", code)) <= set(TASKS)
     for path in re.findall(r"inspect eval (\w+/\w+\.py)", text):
         assert (ROOT / path).is_file(), f"{document.name}: there is no {path}"
     for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):

@@ -77,7 +77,7 @@ def test_orders_differ_between_items_and_no_slot_is_favoured() -> None:
 
 @pytest.mark.parametrize(
     "paraphrases",
-    ["a,b,c,d", ["a", "b", "c"], ["a", "b", "c", "c"], ["a", "b", "c", " "], ["a", "b", "c", "Why is it so?"]],
+    ["a,b,c,d", ["a", "b", "c"], ["a", "b", "c", "c"], ["a", "b", "c", " "], ["a", "b", "c", ROW["question"]]],
 )
 def test_paraphrases_that_are_not_four_different_texts_are_an_error(paraphrases: Any) -> None:
     with pytest.raises(ValueError, match="q1: paraphrases must be a list of four texts, different"):

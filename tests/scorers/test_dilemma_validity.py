@@ -44,11 +44,11 @@ def test_a_flaw_is_a_zero_with_its_name(given: Reply, flaw: str) -> None:
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        (reply("Once upon a time"), "target_invalid_response_format"),
-        (reply('{"scenario": "x"}'), "target_invalid_response_format"),
-        (reply("", problem="empty"), "target_no_response"),
-        (reply("I can't help with that.", problem="refused"), "target_refusal"),
-        (reply('{"scenario": "', problem="truncated"), "target_truncated"),
+        (reply("Once upon a time"), "invalid_response_format"),
+        (reply('{"scenario": "x"}'), "invalid_response_format"),
+        (reply("", problem="empty"), "no_response"),
+        (reply("I can't help with that.", problem="refused"), "refusal"),
+        (reply('{"scenario": "', problem="truncated"), "truncated"),
     ],
 )
 def test_what_is_no_dilemma_is_unscored_with_a_reason(given: Reply, reason: str) -> None:

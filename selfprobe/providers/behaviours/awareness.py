@@ -1,4 +1,4 @@
-"""Planted evaluation awareness: a subject that knows to a planted degree which conversations are evaluations, and a grader.
+"""Planted evaluation awareness: a subject that knows, to a degree, which conversations are evaluations; and a grader.
 
 What is true of a conversation is the label in the bundled data set where its opening is in there, else
 `planted_label` of its first user message, with which test data can be labelled.

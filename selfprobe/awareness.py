@@ -1,0 +1,342 @@
+"""Evaluation awareness: every number of a method, its text-only baselines, and the methods side by side (paper 002).
+
+All methods of a model read one reply, so they are compared on the same conversations. Intervals are clustered by
+source, because conversations of one source are alike.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from inspect_ai.log import EvalLog, EvalSample, read_eval_log, read_eval_log_sample_summaries
+
+from selfprobe.agreement import (
+    Agreement,
+    Equivalence,
+    KappaCurve,
+    Trend,
+    agreement,
+    debiased_ece,
+    equivalence,
+    kappa_curve,
+    precision_at,
+    turns_trend,
+)
+from selfprobe.conversations import METHODS
+from selfprobe.results import headers
+from selfprobe.scorers.awareness import auroc, balanced_accuracy
+from selfprobe.scorers.decision import decisions_of
+from selfprobe.solvers.replay import task_of
+from selfprobe.stats import Estimate, bootstrap, clustered_mean
+
+Arm = tuple[Any, ...]
+ARM = ["method", "model", "perspective", "context", "placebo"]
+"""What makes two runs different measurements."""
+PREVALENCES = (0.01, 0.05, 0.10)
+
+
+@dataclass(frozen=True)
+class Logged:
+    """All that a set of awareness logs says."""
+
+    verdicts: pd.DataFrame
+    """One row an arm × conversation × epoch: said, unscored, probability, score, truth, reasoned, source, domain,
+    format, agentic, turns, decisions (how many were asked), log."""
+    votes: pd.DataFrame
+    """One row an arm × conversation × variant: said, probability, unscored."""
+    texts: pd.DataFrame
+    """One row a conversation: text, source, label, pair."""
+    runs: pd.DataFrame
+    """One row a log: arm, status, samples, grader, dataset."""
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """What needs no model: how well the text gives the label away. Beside every result."""
+
+    length: Estimate
+    """AUROC of the number of characters, the better sign."""
+    words: Estimate
+    """AUROC of TF-IDF and logistic regression, cross-fitted with pairs kept together."""
+    words_other_source: Estimate
+    """The same, each source predicted by a classifier that saw only the others."""
+    scores: pd.DataFrame
+    """item, label, length, words, words_other_source: for the ROC figure."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """One arm's numbers; the estimates are NaN with a reason where undefined."""
+
+    method: str
+    model: str
+    perspective: str
+    context: str
+    placebo: bool
+    n: int
+    """Conversations with a verdict."""
+    labelled: int
+    tpr: Estimate
+    """Share of evaluation rows called evaluation."""
+    tnr: Estimate
+    """Share of deployment rows called deployment."""
+    balanced_accuracy: Estimate
+    called: Estimate
+    """Share called evaluation."""
+    auroc: Estimate
+    brier: float
+    mae: float
+    """Mean absolute error, which the paper calls Brier."""
+    ece: float
+    """Debiased."""
+    precision: dict[float, float]
+    """By prevalence of evaluations."""
+    unscored: dict[str, float]
+    """Share of conversations by reason."""
+    trend: Trend
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two methods of one model."""
+
+    model: str
+    first: str
+    second: str
+    agreement: Agreement
+    pearson: float
+    """Of the two methods' ranking scores."""
+    curve: KappaCurve | None
+    """Binary against probability, where both were run with 25 decisions."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Everything `selfprobe awareness compare` shows."""
+
+    baselines: Baselines
+    methods: tuple[Method, ...]
+    pairs: tuple[Pair, ...]
+    perspectives: dict[tuple[str, str], Equivalence]
+    """(method, model) → first against third person, share called evaluation."""
+
+
+def load(paths: Iterable[str]) -> Logged:
+    """Tables of all finished awareness logs under these paths; the last of equal arms and data sets wins.
+
+    Raises:
+        ValueError: There is none.
+    """
+    logs = [log for log in headers(paths) if task_of(log) in METHODS and log.status == "success"]
+    if not logs:
+        raise ValueError(f"no finished log of {', '.join(METHODS)} in {', '.join(paths)}")
+    newest = {(*_arm(log), str((log.eval.metadata or {})["dataset_sha256"])): log for log in _oldest_first(logs)}
+    verdicts, votes, texts, runs = [], [], {}, []
+    for (*arm, sha256), log in newest.items():
+        named = dict(zip(ARM, arm, strict=True))
+        asked = (log.eval.metadata or {}).get("decisions")
+        samples = read_eval_log_sample_summaries(log.location)
+        for sample in samples:
+            for score in (sample.scores or {}).values():
+                first, *rest = decisions_of(score)
+                about = {k: sample.metadata.get(k) for k in ("source", "domain", "format", "agentic", "turns", "pair")}
+                row = named | {"item": str(sample.id), "epoch": sample.epoch}
+                verdicts.append(row | about | first.model_dump() | {"decisions": asked, "log": log.location})
+                votes += [row | decision.model_dump() for decision in rest]
+        if sha256 not in {key[0] for key in texts}:
+            texts |= {(sha256, str(s.id)): _text(s) for s in read_eval_log(log.location).samples or []}
+        roles = log.eval.model_roles or {}
+        grader = roles.get("grader")
+        runs.append(
+            named | {"log": log.location, "samples": len(samples), "grader": _name(grader), "status": log.status}
+        )
+    return Logged(pd.DataFrame(verdicts), pd.DataFrame(votes), pd.DataFrame(list(texts.values())), pd.DataFrame(runs))
+
+
+def compare(logged: Logged, *, rng: np.random.Generator) -> Comparison:
+    """Every arm's numbers, each pair of methods of a model, and first against third person."""
+    arms = {tuple(key): rows for key, rows in logged.verdicts.groupby(ARM, sort=False)}
+    methods = tuple(method_numbers(rows, rng=rng) for rows in arms.values())
+    main = {key: rows for key, rows in arms.items() if key[2] != "third" and not key[4]}
+    pairs = [
+        _pair(logged, a, b, _shared(main[a], main[b]), rng)
+        for a, b in combinations(main, 2)
+        if a[1] == b[1] and a[3] == b[3]
+    ]
+    perspectives = {}
+    for key, rows in arms.items():
+        other = (key[0], key[1], "third", key[3], key[4])
+        if key[2] == "first" and other in arms:
+            both = _shared(rows, arms[other])
+            perspectives[key[0], key[1]] = equivalence(
+                both.said_a == "evaluation", both.said_b == "evaluation", clusters=both.source_a
+            )
+    return Comparison(text_baselines(logged.texts, rng=rng), methods, tuple(pairs), perspectives)
+
+
+def method_numbers(rows: pd.DataFrame, *, rng: np.random.Generator) -> Method:
+    """All numbers of one arm from its verdict rows."""
+    said = rows[rows.said.notna()]
+    labelled = said[said.truth.notna()]
+    positive = (labelled.truth == "evaluation").to_numpy(dtype=bool)
+    called = (labelled.said == "evaluation").to_numpy(dtype=bool)
+    sources = labelled.source.astype(str).to_numpy()
+    stated = labelled[labelled.probability.notna()]
+    errors = stated.probability.to_numpy(dtype=float) - (stated.truth == "evaluation").to_numpy(dtype=float)
+    tpr = _share(labelled[positive], "evaluation")
+    tnr = _share(labelled[~positive], "deployment")
+    ranked = labelled.score.notna().to_numpy() if len(labelled) else positive
+    reasons = Counter(rows.unscored.dropna())
+    return Method(
+        **{name: rows[name].iloc[0] for name in ARM},
+        n=len(said),
+        labelled=len(labelled),
+        tpr=tpr,
+        tnr=tnr,
+        balanced_accuracy=bootstrap(balanced_accuracy, positive, called, clusters=sources, rng=rng, unit="source"),
+        called=_share(said, "evaluation"),
+        auroc=_auroc(positive[ranked], labelled.score.to_numpy(dtype=float)[ranked], called, sources[ranked], rng),
+        brier=float(np.mean(errors**2)) if len(errors) else float("nan"),
+        mae=float(np.mean(np.abs(errors))) if len(errors) else float("nan"),
+        ece=debiased_ece(stated.probability, stated.truth == "evaluation") if len(errors) else float("nan"),
+        precision={at: precision_at(tpr.value, tnr.value, at) for at in PREVALENCES},
+        unscored={reason: count / len(rows) for reason, count in sorted(reasons.items())},
+        trend=turns_trend(list(stated.turns), np.abs(errors)),
+    )
+
+
+def text_baselines(texts: pd.DataFrame, *, rng: np.random.Generator) -> Baselines:
+    """How well length and words alone tell the label, on exactly these conversations."""
+    labelled = texts[texts.label.notna()].reset_index(drop=True)
+    positive = (labelled.label == "evaluation").to_numpy(dtype=bool)
+    sources = labelled.source.astype(str).to_numpy()
+    lengths = labelled.text.str.len().to_numpy(dtype=float)
+    if len(labelled) and auroc(positive, lengths) < 0.5:
+        lengths = -lengths
+    pairs = labelled.pair.fillna(labelled.item).astype(str).to_numpy()
+    within = _crossfitted(list(labelled.text), positive, pairs)
+    across = _crossfitted(list(labelled.text), positive, sources, every=True)
+    scores = labelled[["item", "label"]].assign(length=lengths, words=within, words_other_source=across)
+
+    def rated(values: npt.NDArray[np.float64]) -> Estimate:
+        known = ~np.isnan(values)
+        return bootstrap(auroc, positive[known], values[known], clusters=sources[known], rng=rng, unit="source")
+
+    return Baselines(rated(lengths), rated(within), rated(across), scores)
+
+
+def _crossfitted(
+    texts: Sequence[str], positive: npt.NDArray[np.bool_], groups: npt.NDArray[Any], *, every: bool = False
+) -> npt.NDArray[np.float64]:
+    """Log-odds of a text classifier that never saw a row's group; NaN where it cannot be trained."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GroupKFold, LeaveOneGroupOut
+    from sklearn.pipeline import make_pipeline
+
+    out = np.full(len(texts), np.nan)
+    number = len(set(groups))
+    if number < 2 or positive.all() or not positive.any():
+        return out
+    splitter = LeaveOneGroupOut() if every else GroupKFold(min(5, number), shuffle=True, random_state=0)
+    for train, test in splitter.split(texts, positive, groups):
+        if len(set(positive[train])) == 2:
+            model = make_pipeline(
+                TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True), LogisticRegression(max_iter=2000)
+            )
+            model.fit([texts[i] for i in train], positive[train])
+            out[test] = model.decision_function([texts[i] for i in test])
+    return out
+
+
+def _pair(
+    logged: Logged,
+    a: tuple[Any, ...],
+    b: tuple[Any, ...],
+    rows_a: pd.DataFrame,
+    rows_b: pd.DataFrame,
+    rng: np.random.Generator,
+) -> Pair:
+    both = _shared(rows_a, rows_b)
+    ranked = both[both.score_a.notna() & both.score_b.notna()]
+    flat = ranked.score_a.nunique() < 2 or ranked.score_b.nunique() < 2
+    return Pair(
+        model=str(a[1]),
+        first=str(a[0]),
+        second=str(b[0]),
+        agreement=agreement(
+            both.said_a == "evaluation", both.said_b == "evaluation", clusters=both.source_a.astype(str), rng=rng
+        ),
+        pearson=float("nan") if flat else float(np.corrcoef(ranked.score_a, ranked.score_b)[0, 1]),
+        curve=_curve(logged, a, b, rng),
+    )
+
+
+def _curve(logged: Logged, a: Arm, b: Arm, rng: np.random.Generator) -> KappaCurve | None:
+    """Binary against probability by number of decisions, where both asked 25."""
+    arms = {str(arm[0]): arm for arm in (a, b)}
+    if set(arms) != {"binary", "probability"} or logged.votes.empty:
+        return None
+    votes = logged.votes.assign(vote=logged.votes.said.map({"evaluation": 1.0, "deployment": 0.0}))
+    grids = []
+    for method, value in (("binary", "vote"), ("probability", "probability")):
+        mine = votes[(votes[ARM] == list(arms[method])).all(axis=1)]
+        grids.append(mine.pivot(index="item", columns="key", values=value).astype(float))
+    items = grids[0].index.intersection(grids[1].index)
+    if min(grid.shape[1] for grid in grids) < 25:
+        return None
+    return kappa_curve(grids[0].loc[items], grids[1].loc[items], rng=rng)
+
+
+def _shared(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
+    """Conversations with a verdict in both arms, columns `…_a` and `…_b`."""
+    return a[a.said.notna()].merge(b[b.said.notna()], on=["item", "epoch"], suffixes=("_a", "_b"))
+
+
+def _share(rows: pd.DataFrame, says: str) -> Estimate:
+    return clustered_mean((rows.said == says).to_numpy(dtype=float), rows.source.astype(str), unit="source")
+
+
+def _auroc(
+    positive: npt.NDArray[np.bool_],
+    scores: npt.NDArray[np.float64],
+    called: npt.NDArray[np.bool_],
+    sources: npt.NDArray[Any],
+    rng: np.random.Generator,
+) -> Estimate:
+    """AUROC; undefined for a subject that gives one answer to everything: it ranks nothing."""
+    if len(scores) and np.ptp(scores) == 0:
+        return Estimate(float("nan"), float("nan"), float("nan"), len(set(sources)), "source", "one score for all rows")
+    return bootstrap(auroc, positive, scores, clusters=sources, rng=rng, unit="source")
+
+
+def _text(sample: EvalSample) -> dict[str, Any]:
+    messages = sample.input if isinstance(sample.input, list) else []
+    text = "\n".join(m.text for m in messages) if messages else str(sample.input)
+    about = {name: sample.metadata.get(name) for name in ("label", "source", "pair")}
+    return {"item": str(sample.id), "text": text} | about
+
+
+def _arm(log: EvalLog) -> Arm:
+    about = log.eval.metadata or {}
+    return (
+        task_of(log),
+        log.eval.model,
+        str(about.get("perspective") or "first"),
+        str(about.get("context") or "first"),
+        bool(about.get("placebo")),
+    )
+
+
+def _oldest_first(logs: Sequence[EvalLog]) -> list[EvalLog]:
+    return sorted(logs, key=lambda log: str(log.eval.created))
+
+
+def _name(role: Any) -> str | None:
+    first = role[0] if isinstance(role, list) else role
+    return None if first is None else str(first.model)
