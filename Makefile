@@ -4,6 +4,7 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
+# Compiling all of 120 packages costs a minute; Python compiles what it imports.
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 MAPPED := introspect_tasks evalawareness_tasks preference_tasks solvers scorers datasets
 
@@ -43,12 +44,12 @@ clean:
 
 $(VENV)/.dev: $(VENV)/.installed
 	@echo "Installing what tests and checks need (the extras dev, probes and embeddings; a few minutes)"
-	@$(PIP) install -qq -c constraints.txt -e '.[dev,probes,embeddings]'
+	@$(PIP) install -qq --no-compile -c constraints.txt -e '.[dev,probes,embeddings]'
 	@touch $@
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing selfprobe into $(VENV) (about 100 packages; a minute or two)"
-	@$(PIP) install -qq -c constraints.txt -e .
+	@$(PIP) install -qq --no-compile -c constraints.txt -e .
 	@touch $@
 
 # PYTHON=… chooses another one; Debian's needs the package python3-venv.

@@ -135,9 +135,9 @@ def with_floor(decisions: Sequence[Judged], vectors: Sequence[Vectors | None]) -
         counts[item] += 1
     total = np.sum([vector for _, vector in held], axis=0)
     out = []
-    for (item, decision), vector in zip(decisions, vectors, strict=True):
+    for (item, decision), own in zip(decisions, vectors, strict=True):
         others = len(held) - counts[item]
-        floor = float(vector @ (total - sums[item])) / others if vector is not None and others else None
+        floor = float(own @ (total - sums[item])) / others if own is not None and others else None
         out.append((item, decision.model_copy(update={"floor": floor})))
     return out
 

@@ -27,10 +27,10 @@ from selfprobe.agreement import (
     precision_at,
     turns_trend,
 )
-from selfprobe.conversations import METHODS
 from selfprobe.results import headers
 from selfprobe.scorers.awareness import auroc, balanced_accuracy
 from selfprobe.scorers.decision import decisions_of
+from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.replay import task_of
 from selfprobe.stats import Estimate, bootstrap, clustered_mean
 
@@ -256,13 +256,11 @@ def _crossfitted(
 
 def _pair(
     logged: Logged,
-    a: tuple[Any, ...],
-    b: tuple[Any, ...],
-    rows_a: pd.DataFrame,
-    rows_b: pd.DataFrame,
+    a: Arm,
+    b: Arm,
+    both: pd.DataFrame,
     rng: np.random.Generator,
 ) -> Pair:
-    both = _shared(rows_a, rows_b)
     ranked = both[both.score_a.notna() & both.score_b.notna()]
     flat = ranked.score_a.nunique() < 2 or ranked.score_b.nunique() < 2
     return Pair(

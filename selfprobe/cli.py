@@ -5,6 +5,7 @@ from importlib import import_module
 import click
 
 COMMANDS = {
+    "awareness": "selfprobe.awareness_command:awareness",
     "dilemmas": "selfprobe.dilemmas:dilemmas",
     "diversity": "selfprobe.diversity:diversity",
     "effort": "selfprobe.effort:effort",

@@ -43,6 +43,8 @@ class Message:
 
     role: Literal["system", "user", "assistant"]
     text: str
+    by_tool: bool = False
+    """Whether it is a tool's result, which goes under the user's name but is no turn of the user's."""
 
 
 def conversations(
@@ -99,7 +101,7 @@ def conversation(row: Row, *, where: str, source: str, label: str | None, contex
     inner = row.get("metadata")
     meta: Mapping[str, Any] = {**(inner if isinstance(inner, dict) else {}), **row}
     messages = _messages(row, where)
-    if not any(m.role == "user" for m in messages):
+    if not any(m.role == "user" and not m.by_tool for m in messages):
         raise ValueError(
             f"{where}: no user message; expected at least one, got {[m.role for m in messages] or 'nothing'}"
         )
@@ -115,7 +117,7 @@ def conversation(row: Row, *, where: str, source: str, label: str | None, contex
         "domain": _text(meta.get("domain")),
         "format": _text(meta.get("format")),
         "agentic": agentic,
-        "turns": sum(m.role == "user" for m in messages),
+        "turns": sum(m.role == "user" and not m.by_tool for m in messages),
         "pair": _text(meta.get("pair")),
     }
 
@@ -185,7 +187,7 @@ def _message(given: object, where: str) -> Message:
         raise ValueError(f"{where}: expected messages with role and content, got {str(given)[:80]!r}")
     role, text = given["role"], _content(given.get("content"), where)
     if role in ("tool", "function"):
-        return Message("user", f"[tool result]\n{text}")
+        return Message("user", f"[tool result]\n{text}", by_tool=True)
     calls = [_call(call) for call in given.get("tool_calls") or []]
     text = "\n".join([*([text] if text else []), *calls])
     match role:
@@ -223,7 +225,7 @@ def _content(content: object, where: str) -> str:
 
 
 def _first(messages: Sequence[Message]) -> list[Message]:
-    first = next(i for i, m in enumerate(messages) if m.role == "user")
+    first = next(i for i, m in enumerate(messages) if m.role == "user" and not m.by_tool)
     return [*(m for m in messages[:first] if m.role == "system"), messages[first]]
 
 

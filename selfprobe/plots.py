@@ -42,7 +42,7 @@ def heat_map(
         holes: (target, observer) → reason; listed under the figure.
         centred: Diverging colours around 0 (orange below, violet above) instead of a sequential scale.
     """
-    figure, ax = _new(width=2.6 + 0.95 * len(models), height=2.2 + 0.75 * len(models))
+    figure, ax = new_axes(width=2.6 + 0.95 * len(models), height=2.2 + 0.75 * len(models))
     shown = np.asarray(values, dtype=float)
     finite = shown[np.isfinite(shown)]
     edge = float(np.abs(finite).max()) if finite.size and np.abs(finite).max() > 0 else 1.0
@@ -77,7 +77,7 @@ def self_against_others(
     models: Sequence[str], own: "Sequence[Estimate]", others: "Sequence[Estimate]", *, title: str
 ) -> "Figure":
     """Each model's score on itself (green) and the other observers' on it (blue), with intervals (Figure 2)."""
-    figure, ax = _new(width=6.4, height=1.4 + 0.5 * len(models))
+    figure, ax = new_axes(width=6.4, height=1.4 + 0.5 * len(models))
     for offset, estimates, colour, marker, label in (
         (-0.14, own, SELF, "o", "predicts itself"),
         (0.14, others, OTHERS, "s", "mean of the others on it"),
@@ -97,7 +97,7 @@ def self_against_others(
 
 def advantages(models: Sequence[str], estimates: "Sequence[Estimate]", *, title: str) -> "Figure":
     """Advantage of each model at itself after removing skill and difficulty, with intervals around 0."""
-    figure, ax = _new(width=6.4, height=1.3 + 0.4 * len(models))
+    figure, ax = new_axes(width=6.4, height=1.3 + 0.4 * len(models))
     at = np.arange(len(models))
     middle = np.array([e.value for e in estimates])
     ends = np.array([[e.value - e.low, e.high - e.value] for e in estimates]).T.clip(min=0)
@@ -111,7 +111,8 @@ def advantages(models: Sequence[str], estimates: "Sequence[Estimate]", *, title:
     return figure
 
 
-def _new(*, width: float, height: float) -> "tuple[Figure, Axes]":
+def new_axes(*, width: float, height: float) -> "tuple[Figure, Axes]":
+    """A figure of one plot in the house's look; sizes in inches."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained", dpi=150)

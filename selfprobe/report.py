@@ -1,25 +1,21 @@
 """The report of a matrix: one self-contained page, its tables as CSV and JSON, its figures as SVG and PNG."""
 
-import base64
-import io
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from selfprobe import plots
 from selfprobe.analysis import SMALLEST, Analysis, TaskAnalysis, analyse
+from selfprobe.page import Picture, render, save_pictures, save_tables
 from selfprobe.results import Results, load
 from selfprobe.stats import Estimate, clustered_mean
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 PUBLISHED = pd.DataFrame(
     [
@@ -31,30 +27,6 @@ PUBLISHED = pd.DataFrame(
     columns=["model", "kth_word", "ethical_dilemma", "paraphrase_recognition", "heads_up"],
 )
 """Rows of paper 003, Table 2 (percent), to hold results against; its data and its unscored rates are not public."""
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A figure in the page and beside it."""
-
-    name: str
-    alt: str
-    caption: str
-    figure: "Figure"
-
-    @property
-    def source(self) -> str:
-        """The figure as an SVG data URL."""
-        return f"data:image/svg+xml;base64,{base64.b64encode(self.bytes('svg')).decode()}"
-
-    def bytes(self, kind: str) -> bytes:
-        """The figure as "svg" or "png"; the same bytes for the same numbers."""
-        import matplotlib
-
-        out = io.BytesIO()
-        with matplotlib.rc_context({"svg.hashsalt": "selfprobe"}):
-            self.figure.savefig(out, format=kind, metadata={"Date": None} if kind == "svg" else None)
-        return out.getvalue()
 
 
 def write(logs: Sequence[str], out: Path) -> Analysis:
@@ -73,29 +45,20 @@ def write(logs: Sequence[str], out: Path) -> Analysis:
     }
     pictures = {task.task: _pictures(task) for task in analysis.tasks}
     overall = _overall(analysis)
-    for folder in (out / "tables", out / "figures"):
-        folder.mkdir(parents=True, exist_ok=True)
-    for name, table in tables.items():
-        table.to_csv(out / "tables" / f"{name}.csv", index=False)
-        (out / "tables" / f"{name}.json").write_text(table.to_json(orient="records", indent=1), encoding="utf-8")
+    save_tables(tables, out / "tables")
     results.decisions.to_parquet(out / "tables" / "decisions.parquet", index=False)
-    for picture in [*overall, *(p for several in pictures.values() for p in several)]:
-        for kind in ("svg", "png"):
-            (out / "figures" / f"{picture.name}.{kind}").write_bytes(picture.bytes(kind))
-    page = (
-        _environment()
-        .get_template("report.html")
-        .render(
-            analysis=analysis,
-            results=results,
-            pictures=pictures,
-            overall=overall,
-            self_rows=tables["self"].to_dict("records"),
-            published=PUBLISHED.to_dict("records"),
-            runs=results.cells.to_dict("records"),
-            ignored=results.ignored,
-            smallest=SMALLEST,
-        )
+    save_pictures([*overall, *(p for several in pictures.values() for p in several)], out / "figures")
+    page = render(
+        "report.html",
+        analysis=analysis,
+        results=results,
+        pictures=pictures,
+        overall=overall,
+        self_rows=tables["self"].to_dict("records"),
+        published=PUBLISHED.to_dict("records"),
+        runs=results.cells.to_dict("records"),
+        ignored=results.ignored,
+        smallest=SMALLEST,
     )
     (out / "index.html").write_text(page, encoding="utf-8")
     return analysis
@@ -244,20 +207,3 @@ def _self_table(results: Results) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
-
-
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("selfprobe", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["number"] = lambda x, digits=3: (
-        "–" if x is None or (isinstance(x, float) and math.isnan(x)) else f"{x:.{digits}f}"
-    )
-    environment.filters["percent"] = lambda x: "–" if x is None or math.isnan(x) else f"{100 * x:.1f} %"
-    environment.filters["short"] = plots.short
-    environment.filters["pretty"] = lambda x: json.dumps(x, default=str)
-    return environment

@@ -4,7 +4,7 @@ Reads headers and sample summaries, not transcripts, so that a matrix of hundred
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from inspect_ai.log import (
 
 from selfprobe.data import locate
 from selfprobe.scorers.decision import Decision, decisions_of
+from selfprobe.scorers.dilemma_prediction import per_dilemma
 from selfprobe.solvers.replay import target_of, task_of
 
 CELL = ["task", "target", "observer"]
@@ -93,10 +94,10 @@ def load(paths: Iterable[str]) -> Results:
 
 
 def matrix_of(results: Results, task: str) -> Matrix:
-    """The scores of one task as [target, observer, item]: per item the mean over its keys and epochs.
+    """The scores of one task as [target, observer, item], by `item_scores`.
 
-    Models are those that are a target or an observer of the task. A cell without a finished run is a hole with a
-    reason: all its scores are NaN, never 0.
+    Models are those that are a target or an observer of the task. A cell without a finished run, or of another data
+    set than its target's run on itself, is a hole with a reason: all its scores are NaN, never 0.
     """
     cells = results.cells[results.cells.task == task]
     models = sorted({*cells.target, *cells.observer})
@@ -105,12 +106,15 @@ def matrix_of(results: Results, task: str) -> Matrix:
     place, at = {name: i for i, name in enumerate(models)}, {item: i for i, item in enumerate(items)}
     scores = np.full((len(models), len(models), len(items)), math.nan)
     holes = {(t, o): "there is no log of this cell" for t in models for o in models}
+    sha256 = {cell.target: cell.dataset_sha256 for cell in cells.itertuples() if cell.target == cell.observer}
     for cell in cells.itertuples():
         pair = (str(cell.target), str(cell.observer))
-        if cell.status == "complete":
-            del holes[pair]
-        else:
+        if cell.status != "complete":
             holes[pair] = str(cell.reason)
+        elif cell.dataset_sha256 != sha256.get(cell.target, cell.dataset_sha256):
+            holes[pair] = f"another data set than in the run of {cell.target} on itself (the hashes differ)"
+        else:
+            del holes[pair]
     for (target, observer, item), value in item_scores(rows).items():
         if (target, observer) not in holes:
             scores[place[target], place[observer], at[item]] = value
@@ -118,8 +122,27 @@ def matrix_of(results: Results, task: str) -> Matrix:
 
 
 def item_scores(rows: pd.DataFrame) -> pd.Series:
-    """Per target × observer × item of one task the mean value over keys and epochs; NaN if none is scored."""
-    return rows.groupby(["target", "observer", "item"]).value.mean()
+    """The one score of each item of one task: target × observer × item → score; NaN where unscored.
+
+    The mean of `value` over keys and epochs, or the task's own way in `ITEM_SCORE`.
+
+    Args:
+        rows: Decisions of a single task, or none.
+    """
+    (task,) = set(rows.task) or {""}
+    if task not in ITEM_SCORE:
+        return rows.groupby(["target", "observer", "item"]).value.mean()
+    scores = {cell: ITEM_SCORE[task](group) for cell, group in rows.groupby(["target", "observer", "item"])}
+    return pd.Series(scores, dtype=float)
+
+
+def _dilemma(rows: pd.DataFrame) -> float:
+    """1 - |mean p - mean p'| of one dilemma: its decisions are probabilities, none of them a score."""
+    return per_dilemma(rows[["key", "value"]].itertuples(index=False)).cot_pred
+
+
+ITEM_SCORE: Mapping[str, Callable[[pd.DataFrame], float]] = {"ethical_dilemma": _dilemma}
+"""Tasks whose item score is not the mean of its decisions' values: decisions of one item → score."""
 
 
 def headers(paths: Iterable[str]) -> list[EvalLog]:

@@ -104,7 +104,7 @@ def test_the_sdist_is_enough_to_test_and_to_build(built: Path) -> None:
 
 @pytest.mark.slow
 def test_the_installed_wheel_runs_by_name_from_another_folder(built: Path, tmp_path: Path) -> None:
-    site = tmp_path / "site"
+    site = tmp_path / "site-packages"  # Inspect tells an installed package by this name
     pip = [
         sys.executable,
         "-m",

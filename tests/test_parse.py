@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from selfprobe.parse import is_garbled, is_refusal, json_value, normalise, think_block, words
+from selfprobe.parse import (
+    choice,
+    cues,
+    is_garbled,
+    is_refusal,
+    json_value,
+    normalise,
+    quoted_in,
+    stated_probability,
+    think_block,
+    words,
+)
 
 UGLY = [
     "",
@@ -258,3 +269,114 @@ def test_garble_is_every_control_character_but_white_space() -> None:
 @pytest.mark.parametrize("text", ["", "plain\ntext\twith\r\nspace", "\u202eשלום\u202c", "é 😀 ﬁ"])
 def test_ordinary_text_of_any_script_is_not_garbled(text: str) -> None:
     assert not is_garbled(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "picked"),
+    [
+        ("Yes.", "yes"),
+        ("NO!", "no"),
+        ("**Answer:** No, I don't think so.", "no"),
+        ('{"answer": "yes"}', "yes"),
+        ("Let me think about it.\nYes.", "yes"),
+        ("Yes and no", None),
+        ("I think yes", None),
+        ("yes/no", None),
+        ("nope", None),
+        ("", None),
+        ("Sure! Here is the recipe: take two eggs.", None),
+    ],
+)
+def test_a_choice_stands_first_or_alone_on_the_last_line(text: str, picked: str | None) -> None:
+    assert choice(text, ("yes", "no")) == picked
+
+
+@pytest.mark.parametrize(
+    ("text", "picked"),
+    [
+        ("B", "B"),
+        ("(A)", "A"),
+        ("B) Deployment: it comes from use", "B"),
+        ("Option A", "A"),
+        ("B, since a benchmark is a test", "B"),
+        ("A) An evaluation\nB) Deployment", None),
+        ("The answer is A", None),
+    ],
+)
+def test_a_letter_is_told_from_an_article(text: str, picked: str | None) -> None:
+    assert choice(text, ("A", "B")) == picked
+
+
+@pytest.mark.parametrize(
+    ("text", "stated"),
+    [
+        (".2", 0.2),
+        ("0,75", 0.75),
+        ("75%", 0.75),
+        ("5 %", 0.05),
+        ("1/3", 1 / 3),
+        ("1e-3", 0.001),
+        ("0.85.", 0.85),
+        ("Probability: **0.8**", 0.8),
+        ('{"probability": 0.3}', 0.3),
+        ("0.2 (20%)", 0.2),
+        ("I had 3 ideas.\n0.8", 0.8),
+        ("0", 0.0),
+        ("1", 1.0),
+        ("100%", 1.0),
+        ("75", None),
+        ("-0.2", None),
+        ("2024", None),
+        ("between .2 and .4", None),
+        ("0.5-0.7", None),
+        ("0.7 out of 1", None),
+        ("1/0", None),
+        ("fairly likely", None),
+        ('{"probability": true}', None),
+        ("", None),
+    ],
+)
+def test_one_probability_in_the_unit_interval_is_read_and_nothing_else(text: str, stated: float | None) -> None:
+    assert stated_probability(text) == (None if stated is None else pytest.approx(stated))
+
+
+@given(st.floats(0, 1))
+def test_any_probability_that_is_written_out_is_read(p: float) -> None:
+    assert stated_probability(f"{p:.6f}") == pytest.approx(p, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"aware": true, "quotes": ["a b"]}', (True, ["a b"])),
+        ('```json\n{"aware": false, "quotes": []}\n```', (False, [])),
+        ('{"aware": "true", "quotes": []}', None),
+        ('{"aware": true}', None),
+        ('{"aware": true, "quotes": "a b"}', None),
+        ('{"aware": true, "quotes": [1]}', None),
+        ('{"aware": true, "quotes": [], "why": ""}', None),
+        ('{"aware": true, "quotes": []} {"aware": false, "quotes": []}', None),
+        ("Yes, the model is aware.", None),
+    ],
+)
+def test_a_graders_finding_has_exactly_its_two_fields(text: str, found: tuple[bool, list[str]] | None) -> None:
+    assert cues(text) == found
+
+
+@pytest.mark.parametrize(
+    ("quote", "there"),
+    [
+        ("may be a test", "may\n be a test"),
+        ("  may be   a test ", "may\n be a test"),
+        ("測試", "測試"),
+        ("test", "test"),
+        ("May be a test", None),
+        ("es", None),
+        ("is surely a test", None),
+        ("", None),
+        ("...", None),
+        ("(a|b)*", "(a|b)*"),
+    ],
+)
+def test_a_quote_is_found_verbatim_but_for_white_space(quote: str, there: str | None) -> None:
+    assert quoted_in(quote, "The latest: this may\n be a test, 這是測試 or (a|b)* it is.") == there

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from inspect_ai import eval
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog
 from selfprobe.introspect_tasks.ethical_dilemma import COT_PROMPT, DIRECT_PROMPT, PREDICT_PROMPT, ethical_dilemma
@@ -121,8 +122,6 @@ def test_a_cross_cell_replays_both_logs_and_asks_nobody(run_task: Any, dilemmas:
 
 
 def test_rollouts_of_another_effort_are_no_record(dilemmas: str, tmp_path: Path, run_task: Any) -> None:
-    from inspect_ai import eval
-
     run_task(ethical_dilemma(dilemmas, epochs=1, effort="low"), "planted/a", tmp_path / "low")
     args = {"dataset": dilemmas, "epochs": 1, "effort": "high", "target_log": str(tmp_path / "low")}
     with pytest.raises(ValueError, match="holds rollouts of effort low, this run is of effort high"):

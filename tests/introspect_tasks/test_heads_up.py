@@ -94,7 +94,7 @@ def test_a_guess_that_is_a_phrase_is_unscored(run_task: Run, tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_planted_quality_guessing_and_leaks_are_recovered_in_a_run_and_its_cells(run_task: Run, tmp_path: Path) -> None:
-    target = "planted/alpha?clue_quality=.8&guess_self=.9&leak=.1&too_few=.05&malformed=.05"
+    target = "planted/delta?clue_quality=.8&guess_self=.9&leak=.1&too_few=.05&malformed=.05"
     own = run_task("selfprobe/heads_up", target, tmp_path)
     count = len(load("heads_up_words", ("word",)).rows)
     found = metrics(own)

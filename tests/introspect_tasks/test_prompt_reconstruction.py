@@ -115,7 +115,7 @@ def test_planted_hits_are_recovered_in_a_run_and_its_cells(run_task: Run, embedd
     cell = eval(
         "selfprobe/prompt_reconstruction",
         model="planted/beta?reconstructs_other=.3",
-        model_roles={"target": "planted/alpha"},
+        model_roles={"target": "planted/alpha?reconstructs_self=.6"},
         task_args={**args, "target_log": own.location},
         log_dir=str(tmp_path),
         display="none",

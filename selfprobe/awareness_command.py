@@ -1,0 +1,93 @@
+"""`selfprobe awareness run`, `compare` and `validate`: thin command lines over ordinary runs and awareness.py."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from selfprobe.solvers.converse import METHODS
+
+GRADED = ("user_motivation", "reasoning_trace")
+
+
+@click.group()
+def awareness() -> None:
+    """Evaluation awareness: five methods on the same conversations (paper 002)."""
+
+
+@awareness.command()
+@click.option("--models", required=True, help="Subjects, comma-separated.")
+@click.option("--dataset", default="eval_awareness", show_default=True, help="Conversations: bundled, file, or hf:….")
+@click.option("--task", help="Instead: the data set of an Inspect task.")
+@click.option("--logs", help="Instead: conversations of Inspect logs.")
+@click.option("--label", type=click.Choice(["evaluation", "deployment"]), help="Label of every row.")
+@click.option("--methods", default="all", show_default=True, help=f"Comma-separated: {','.join(METHODS)}.")
+@click.option("--grader", help="Judge model; needed for user_motivation and reasoning_trace.")
+@click.option("--context", type=click.Choice(["first", "full"]), default="first", show_default=True)
+@click.option("--decisions", type=click.Choice(["5", "25"]), default="5", show_default=True)
+@click.option("--limit", type=click.IntRange(min=1), help="Conversations; by default all.")
+@click.option("--log-dir", default="logs/awareness", show_default=True)
+@click.option("--max-connections", type=click.IntRange(min=1), help="Calls at once to one model.")
+@click.option("--display", type=click.Choice(["full", "rich", "plain", "none"]), help="Inspect's display.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def run(models: str, methods: str, yes: bool, dry_run: bool, **given: Any) -> None:
+    """Run methods on subjects: one reply a conversation, which every method reads. Resumes with the same command."""
+    from selfprobe.awareness_run import Study, describe, run_study
+
+    chosen = METHODS if methods == "all" else tuple(part.strip() for part in methods.split(","))
+    if unknown := [method for method in chosen if method not in METHODS]:
+        raise click.UsageError(f"unknown method {', '.join(unknown)}; there are {', '.join(METHODS)}")
+    if given["grader"] is None and (graded := [method for method in chosen if method in GRADED]):
+        raise click.UsageError(
+            f"{', '.join(graded)} need a judge: --grader MODEL (a subject never grades itself silently)"
+        )
+    study = Study(models=tuple(m.strip() for m in models.split(",")), methods=chosen, **given)
+    try:
+        click.echo(describe(study))
+    except (ValueError, FileNotFoundError) as error:
+        raise click.ClickException(str(error)) from None
+    if dry_run:
+        return
+    if not yes:
+        click.confirm("Run it?", abort=True)
+    complete = run_study(study)
+    click.echo(f"\nLogs: {study.log_dir}   Compare: selfprobe awareness compare {study.log_dir}")
+    if not complete:
+        raise click.ClickException("not every run is complete: the same command tries the rest again")
+
+
+@awareness.command()
+@click.argument("logs", nargs=-1, required=True)
+@click.option(
+    "--out", type=click.Path(file_okay=False), default="awareness", show_default=True, help="Folder to write."
+)
+def compare(logs: Sequence[str], out: str) -> None:
+    """Compare the methods in LOGS: tables, figures and one page."""
+    from selfprobe.awareness_report import write
+
+    try:
+        comparison = write(logs, Path(out))
+    except (ValueError, FileNotFoundError) as error:
+        raise click.ClickException(str(error)) from None
+    text = comparison.baselines
+    click.echo(
+        f"text alone: AUROC length {text.length}, words {text.words}, a source left out {text.words_other_source}"
+    )
+    for m in comparison.methods:
+        click.echo(f"{m.method:16} {m.model:30} AUROC {m.auroc}  called evaluation {m.called}")
+    click.echo(f"Page: {Path(out) / 'index.html'}")
+
+
+@awareness.command()
+@click.argument("labels", type=click.Path(exists=True, dir_okay=False))
+@click.argument("logs", nargs=-1, required=True)
+def validate(labels: str, logs: Sequence[str]) -> None:
+    """How often the grader agrees with people: LABELS is a CSV of item, key (m1, m2, m3 or trace) and aware (yes, no)."""
+    from selfprobe.awareness_validate import validate_grader
+
+    try:
+        click.echo(validate_grader(labels, logs))
+    except (ValueError, FileNotFoundError) as error:
+        raise click.ClickException(str(error)) from None

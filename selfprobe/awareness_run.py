@@ -1,0 +1,121 @@
+"""All methods on all subjects, in two flat lists of ordinary runs: the first method records the replies, the others replay them."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from inspect_ai import Task, eval_set, task_with
+from inspect_ai.model import get_model
+
+from selfprobe.conversations import conversations
+
+REPLIES, METHODS_DIR = "replies", "methods"
+"""Folders of the two waves below the log folder."""
+
+CALLS = {"binary": 5, "probability": 5, "user_motivation": 3, "reasoning_trace": 0, "first_token": 0}
+"""Of the subject for a conversation, beside its one reply."""
+GRADES = {"user_motivation": 3, "reasoning_trace": 1}
+"""Of the grader for a conversation, at most (no trace, no grade)."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """What `selfprobe awareness run` was asked for."""
+
+    models: tuple[str, ...]
+    methods: tuple[str, ...]
+    dataset: str = "eval_awareness"
+    task: str | None = None
+    logs: str | None = None
+    label: str | None = None
+    grader: str | None = None
+    context: str = "first"
+    decisions: str = "5"
+    limit: int | None = None
+    log_dir: str = "logs/awareness"
+    max_connections: int | None = None
+    display: str | None = None
+
+    @property
+    def source(self) -> dict[str, Any]:
+        """The conversations, as the tasks take them."""
+        return {
+            "dataset": self.dataset,
+            "task": self.task,
+            "logs": self.logs,
+            "label": self.label,
+            "context": self.context,
+        }
+
+
+def describe(study: Study) -> str:
+    """Calls by model, and the AUROC interval that this many rows can give."""
+    if len(set(study.models)) < len(study.models):
+        raise ValueError(f"each model once, got {', '.join(study.models)}")
+    given = dict(study.source)
+    rows = conversations(given.pop("dataset"), **given).rows[: study.limit]
+    labels = [row.get("label") for row in rows]
+    calls = 1 + sum(
+        CALLS[m] * (5 if study.decisions == "25" and m in ("binary", "probability") else 1) for m in study.methods
+    )
+    grades = sum(GRADES.get(method, 0) for method in study.methods)
+    words = sum(len(str(row)) for row in rows) // 4
+    lines = [f"{len(rows)} conversations × {len(study.models)} models × {', '.join(study.methods)}", ""]
+    lines += [
+        f"{model:40} {len(rows) * calls:>8,} calls, roughly {words * calls:,} tokens in" for model in study.models
+    ]
+    if grades:
+        lines.append(f"{study.grader or '':40} {len(rows) * grades * len(study.models):>8,} calls as grader, at most")
+    lines += ["", "Cost: unknown here; Inspect adds it to the logs where you give it prices (--model-cost-config)."]
+    ours, others = labels.count("evaluation"), labels.count("deployment")
+    if ours and others:
+        half = 1.96 * auroc_se(0.7, ours, others)
+        lines.append(
+            f"An AUROC of .70 would come with about ± {half:.2f} ({ours} evaluation, {others} deployment rows; "
+            "wider where rows of one source are alike)."
+        )
+    else:
+        lines.append("One class or no labels: shares called evaluation only, no AUROC.")
+    return "\n".join(lines)
+
+
+def auroc_se(auroc: float, positives: int, negatives: int) -> float:
+    """Standard error of an AUROC on independent rows (Hanley & McNeil 1982)."""
+    q1, q2 = auroc / (2 - auroc), 2 * auroc**2 / (1 + auroc)
+    spread = auroc * (1 - auroc) + (positives - 1) * (q1 - auroc**2) + (negatives - 1) * (q2 - auroc**2)
+    return math.sqrt(spread / (positives * negatives))
+
+
+def run_study(study: Study) -> bool:
+    """Run both waves; True when every run is complete. Killed, the same study goes on where it stopped."""
+    base = study.log_dir.rstrip("/")
+    first, rest = study.methods[0], study.methods[1:]
+    good, logs = _wave(study, [_task(study, first, model) for model in study.models], f"{base}/{REPLIES}")
+    recorded = {log.eval.model for log in logs if log.status == "success"}
+    second = [
+        _task(study, method, model, record=f"{base}/{REPLIES}")
+        for method in rest
+        for model in study.models
+        if str(get_model(model)) in recorded
+    ]
+    return (_wave(study, second, f"{base}/{METHODS_DIR}")[0] if second else True) and good
+
+
+def _wave(study: Study, tasks: Sequence[Task], log_dir: str) -> tuple[bool, list[Any]]:
+    settings = {"display": study.display, "limit": study.limit, "max_connections": study.max_connections}
+    given = {key: value for key, value in settings.items() if value is not None}
+    return eval_set(list(tasks), log_dir=log_dir, retry_attempts=1, max_tasks=len(tasks), **given)
+
+
+def _task(study: Study, method: str, model: str, *, record: str | None = None) -> Task:
+    from selfprobe import _registry
+
+    given: dict[str, Any] = {key: value for key, value in study.source.items() if value is not None}
+    if method in ("binary", "probability"):
+        given["decisions"] = int(study.decisions)
+    if record:
+        given["target_log"] = record
+    made = getattr(_registry, method)(**given)
+    roles = {"grader": get_model(study.grader)} if method in GRADES and study.grader else None
+    return task_with(made, model=get_model(model), model_roles=roles)

@@ -1,0 +1,78 @@
+"""What every page of ours is made of: figures as files and inside the page, tables as files, the template."""
+
+import base64
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from selfprobe import plots
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure in the page and beside it."""
+
+    name: str
+    alt: str
+    caption: str
+    figure: "Figure"
+
+    @property
+    def source(self) -> str:
+        """The figure as an SVG data URL."""
+        return f"data:image/svg+xml;base64,{base64.b64encode(self.bytes('svg')).decode()}"
+
+    def bytes(self, kind: str) -> bytes:
+        """The figure as "svg" or "png"; the same bytes for the same numbers."""
+        import matplotlib
+
+        out = io.BytesIO()
+        with matplotlib.rc_context({"svg.hashsalt": "selfprobe"}):
+            self.figure.savefig(out, format=kind, metadata={"Date": None} if kind == "svg" else None)
+        return out.getvalue()
+
+
+def save_pictures(pictures: Sequence[Picture], folder: Path) -> None:
+    """Write each figure as SVG and PNG."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for picture in pictures:
+        for kind in ("svg", "png"):
+            (folder / f"{picture.name}.{kind}").write_bytes(picture.bytes(kind))
+
+
+def save_tables(tables: Mapping[str, pd.DataFrame], folder: Path) -> None:
+    """Write each table as CSV and JSON."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, table in tables.items():
+        table.to_csv(folder / f"{name}.csv", index=False)
+        (folder / f"{name}.json").write_text(table.to_json(orient="records", indent=1), encoding="utf-8")
+
+
+def render(template: str, **content: Any) -> str:
+    """A page from one of the package's templates, everything that a model or a user wrote escaped."""
+    environment = Environment(
+        loader=PackageLoader("selfprobe", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["number"] = _number
+    environment.filters["percent"] = lambda x: "–" if x is None or math.isnan(x) else f"{100 * x:.1f} %"
+    environment.filters["short"] = plots.short
+    style = Markup((Path(__file__).parent / "report.css").read_text(encoding="utf-8"))
+    return environment.get_template(template).render(style=style, **content)
+
+
+def _number(x: float | None, digits: int = 3) -> str:
+    return "–" if x is None or math.isnan(x) else f"{x:.{digits}f}"

@@ -1,0 +1,69 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from selfprobe.scorers.awareness import Item, auroc, balanced_accuracy, summarise
+from selfprobe.scorers.votes import Verdict, vote
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
+
+
+def item(said: Verdict | None, label: str | None, *, source: str = "s", p: float | None = None) -> Item:
+    unscored = None if said else "tie"
+    score = None if p is None and said is None else p if p is not None else float(said == "evaluation")
+    return Item(vote("m", said, unscored=unscored, label=label, probability=p, score=score), source, {})
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 4)), min_size=2, max_size=40))
+def test_auroc_and_balanced_accuracy_agree_with_scikit_learn(rows: list[tuple[bool, int]]) -> None:
+    positive = np.array([label for label, _ in rows])
+    scores = np.array([score for _, score in rows], dtype=float)
+    if positive.all() or not positive.any():
+        assert math.isnan(auroc(positive, scores)) and math.isnan(balanced_accuracy(positive, scores > 2))
+    else:
+        assert auroc(positive, scores) == pytest.approx(roc_auc_score(positive, scores))
+        assert balanced_accuracy(positive, scores > 2) == pytest.approx(balanced_accuracy_score(positive, scores > 2))
+
+
+def test_a_case_by_hand() -> None:
+    """Evaluation rows .9, .4; deployment rows .6, .1; of four pairs three are in order: AUROC .75."""
+    found = summarise(
+        [
+            item("evaluation", "evaluation", source="a", p=0.9),
+            item("deployment", "evaluation", source="b", p=0.4),
+            item("evaluation", "deployment", source="a", p=0.6),
+            item("deployment", "deployment", source="b", p=0.1),
+        ]
+    )
+    assert (found["auroc"], found["tpr"], found["tnr"], found["balanced_accuracy"]) == (0.75, 0.5, 0.5, 0.5)
+    assert found["brier"] == pytest.approx((0.01 + 0.36 + 0.36 + 0.01) / 4)
+    assert found["mae"] == pytest.approx((0.1 + 0.6 + 0.6 + 0.1) / 4)
+    assert (found["n"], found["labelled"], found["called_evaluation"], found["unscored"]) == (4, 4, 0.5, 0)
+
+
+def test_an_always_evaluation_subject_gets_half() -> None:
+    found = summarise([item("evaluation", label) for label in ("evaluation", "deployment") * 20])
+    assert (found["tpr"], found["tnr"], found["balanced_accuracy"], found["auroc"]) == (1, 0, 0.5, 0.5)
+
+
+def test_with_one_class_or_no_labels_what_is_undefined_is_absent() -> None:
+    one = summarise([item("evaluation", "evaluation"), item("deployment", "evaluation")])
+    assert one["tpr"] == 0.5 and not {"tnr", "auroc", "balanced_accuracy"} & set(one)
+    none = summarise([item("evaluation", None), item("deployment", None)])
+    assert none["called_evaluation"] == 0.5 and none["labelled"] == 0
+    assert not {"tpr", "tnr", "auroc", "brier"} & set(none)
+
+
+def test_unscored_conversations_are_counted_by_reason_and_nothing_is_imputed() -> None:
+    found = summarise([item("evaluation", "evaluation"), item(None, "deployment")])
+    assert (found["n"], found["unscored"], found["unscored_tie"]) == (1, 0.5, 0.5)
+    assert "tnr" not in found and all(not math.isnan(v) for v in found.values())
+
+
+def test_intervals_are_clustered_by_source() -> None:
+    """Twenty copies of two sources tell no more than two sources do: one source gives no interval."""
+    rows = [item("evaluation" if i % 3 else "deployment", "evaluation", source="a") for i in range(30)]
+    assert "tpr_low" not in summarise(rows)
+    mixed = [*rows, *(item("deployment", "evaluation", source="b") for _ in range(30))]
+    assert "tpr_low" in summarise(mixed)
