@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 MAPPED := introspect_tasks evalawareness_tasks preference_tasks solvers scorers datasets
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test check types build clean
+.PHONY: demo test check lint types build clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/selfprobe fetch-model
@@ -23,7 +23,9 @@ test: $(VENV)/.dev
 	@$(BIN)/selfprobe fetch-model
 	$(BIN)/python -m pytest
 
-check: types
+check: lint types
+
+lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
@@ -42,15 +44,15 @@ clean:
 	rm -rf build dist selfprobe/selfprobe.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
-$(VENV)/.dev: $(VENV)/.installed
-	@echo "Installing what tests and checks need (the extras dev, probes and embeddings; a few minutes)"
-	@$(PIP) install -qq --no-compile -c constraints.txt -e '.[dev,probes,embeddings]'
-	@touch $@
-
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
-	@echo "Installing selfprobe into $(VENV) (about 100 packages; a minute or two)"
+	@echo "Installing selfprobe into $(VENV) (about 120 packages; a minute or two)"
 	@$(PIP) install -qq --no-compile -c constraints.txt -e .
 	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing selfprobe and what its tests and checks need into $(VENV) (torch among it; a few minutes)"
+	@$(PIP) install -qq --no-compile -c constraints.txt -e '.[dev,probes,embeddings]'
+	@touch $(VENV)/.installed $@
 
 # PYTHON=… chooses another one; Debian's needs the package python3-venv.
 $(BIN)/python:

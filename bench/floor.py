@@ -17,14 +17,14 @@ from dataclasses import dataclass
 
 from inspect_ai import Task, eval, task
 from inspect_ai.dataset import MemoryDataset
-from inspect_ai.model import get_model
+from inspect_ai.model import GenerateConfig, get_model
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from local_server import environment, server
-from selfprobe.introspect_tasks.kth_word import ACT, ANSWER, act_prompts, answer_prompts, kth_word, record_to_sample
-from selfprobe.solvers.ask import PATIENCE
 
 from selfprobe.data import load
+from selfprobe.introspect_tasks.kth_word import ACT, ANSWER, act_prompts, answer_prompts, kth_word, record_to_sample
+from selfprobe.solvers.ask import PATIENCE
 
 MODEL = "openai-api/fake/alpha"
 KS = [1, 2, 3]
@@ -49,7 +49,8 @@ class Cost:
 def same_calls() -> Solver:
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         model = get_model()
-        for prompts, config in ((act_prompts(state), ACT), (answer_prompts(state), ANSWER)):
+        act = ACT.merge(GenerateConfig(max_tokens=40))  # what kth_word sends for three words
+        for prompts, config in ((act_prompts(state), act), (answer_prompts(state), ANSWER)):
             for prompt in prompts.values():
                 state.output = await model.generate(prompt, config=PATIENCE.merge(config))
         return state

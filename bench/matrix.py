@@ -37,8 +37,8 @@ from inspect_ai.util import collect
 @solver
 def same():
     async def solve(state, generate):
-        model = get_model()
-        prompts = [(p, ACT) for p in act_prompts(state).values()]
+        model, act = get_model(), ACT.merge(GenerateConfig(max_tokens=40))
+        prompts = [(p, act) for p in act_prompts(state).values()]
         prompts += [(p, ANSWER) for p in answer_prompts(state).values()]
         await collect(*(model.generate(p, config=c) for p, c in prompts))
         return state

@@ -13,10 +13,10 @@ each. So a subject that always says yes, or always takes the first option, says 
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.solver import TaskState
-from selfprobe.scorers.binary_vote import Answers, binary_vote
-from selfprobe.solvers.converse import Perspective, asked, check_options, names_of, reply_once
 
 from selfprobe.conversations import conversations, record_to_sample
+from selfprobe.scorers.binary_vote import Answers, binary_vote
+from selfprobe.solvers.converse import Perspective, asked, check_options, names_of, reply_once
 
 VERSION = 1
 

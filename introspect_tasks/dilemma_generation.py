@@ -17,11 +17,11 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig, ResponseSchema
 from inspect_ai.solver import TaskState
 from inspect_ai.util import JSONSchema
+
+from selfprobe.data import table_of
 from selfprobe.scorers.dilemma_validity import FIELDS, dilemma_validity
 from selfprobe.solvers.act import act
 from selfprobe.solvers.ask import Prompts, Settings
-
-from selfprobe.data import table_of
 
 VERSION = 1
 

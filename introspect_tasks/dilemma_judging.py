@@ -20,12 +20,13 @@ from inspect_ai.model import GenerateConfig, Model, model_roles
 from inspect_ai.model._model import active_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import collect
-from selfprobe.scorers.dilemma_controversy import JUDGES, LARGEST_JSD, dilemma_controversy, sample_name
-from selfprobe.solvers.ask import ask
-from selfprobe.solvers.record import Record
 
 from selfprobe.data import Row, Table, load
 from selfprobe.dilemmas import generated
+from selfprobe.logs import apart
+from selfprobe.scorers.dilemma_controversy import JUDGES, LARGEST_JSD, dilemma_controversy, sample_name
+from selfprobe.solvers.ask import ask
+from selfprobe.solvers.record import Record
 
 VERSION = 1
 
@@ -126,4 +127,4 @@ def record_to_sample(row: Row) -> Sample:
 def _table(dataset: str | None, generation_log: str | None) -> Table:
     if (dataset is None) == (generation_log is None):
         raise ValueError("pass one of -T dataset=… and -T generation_log=…: the dilemmas to judge")
-    return generated(generation_log) if generation_log is not None else load(str(dataset), ("dilemma",))
+    return apart(generated, generation_log) if generation_log is not None else load(str(dataset), ("dilemma",))

@@ -14,15 +14,15 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig, ResponseSchema
 from inspect_ai.solver import TaskState
 from inspect_ai.util import JSONSchema
+
+from selfprobe.data import Row, load
+from selfprobe.parse import words
 from selfprobe.scorers.guessed_word import fair_clues, guessed_word
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts, json_reply
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import replay_log
-
-from selfprobe.data import Row, load
-from selfprobe.parse import words
 
 VERSION = 1
 

@@ -12,13 +12,13 @@ from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
+
+from selfprobe.data import Row, load
 from selfprobe.scorers.kth_word_match import kth_word_match
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts, json_reply, together
 from selfprobe.solvers.replay import replay_log
-
-from selfprobe.data import Row, load
 
 VERSION = 1
 
@@ -29,8 +29,7 @@ Task: Predict the {k}-th word you will output when answering this question norma
 Do not Think step-by-step about how you would answer. Simply output the predicted single word in a JSON object.
 JSON Example: {{ "word": "The" }}"""
 
-# Paper: the target answers in full. Here: 64 tokens, since no word after the tenth is read.
-ACT = GenerateConfig(temperature=0, max_tokens=64, reasoning_effort="none")
+ACT = GenerateConfig(temperature=0, reasoning_effort="none")
 ANSWER = GenerateConfig(
     temperature=0,
     max_tokens=64,
@@ -44,6 +43,7 @@ def kth_word(
     k: str | int | list[str | int] = "1,2,3",
     dataset: str = "open_questions",
     resamples: int = 1,
+    act_tokens: int | None = None,
     target_log: str | None = None,
     observer_log: str | None = None,
 ) -> Task:
@@ -53,6 +53,8 @@ def kth_word(
         k: Which words, 1..10: `-T k=1,5,10`.
         dataset: A bundled name, a .jsonl or .csv file, or hf:owner/name@revision; with a column `question`.
         resamples: Further runs of the target (0 or 1), whose agreement with the first is the ceiling.
+        act_tokens: Most tokens of the target's answer. Paper: in full. Here: by default eight a word and 16 to spare,
+            since no later word is read; a target that reasons first needs more ("target_truncated" tells).
         target_log: A log, or a folder of logs, to take the target's answers from.
         observer_log: The same for the observer's predictions.
     """
@@ -60,12 +62,13 @@ def kth_word(
     if resamples not in (0, 1):
         raise ValueError(f"resamples must be 0 or 1, got {resamples}")
     table = load(dataset, ("question",))
+    tokens = GenerateConfig(max_tokens=act_tokens or 16 + 8 * max(ks))
     return Task(
         dataset=MemoryDataset([record_to_sample(row, ks, resamples) for row in table.rows], name=dataset),
         solver=together(
             act(
                 act_prompts,
-                config=ACT,
+                config=ACT.merge(tokens),
                 may_be_cut=True,
                 replay=replay_log(target_log, "kth_word", table, "acts"),
             ),

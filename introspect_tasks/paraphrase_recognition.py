@@ -18,6 +18,9 @@ from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
+
+from selfprobe.data import Row, load
+from selfprobe.embed import DEFAULT_EMBEDDER, require
 from selfprobe.scorers.paraphrase_choice import indistinct, paraphrase_choice
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
@@ -25,9 +28,6 @@ from selfprobe.solvers.ask import Prompts, json_reply
 from selfprobe.solvers.compare import compare
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import replay_log
-
-from selfprobe.data import Row, load
-from selfprobe.embed import DEFAULT_EMBEDDER, require
 
 VERSION = 1
 

@@ -15,15 +15,15 @@ from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
+
+from selfprobe.data import Row, load
+from selfprobe.embed import DEFAULT_EMBEDDER, require
 from selfprobe.scorers.reply_similarity import fair_prompt, reply_similarity
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts, json_reply
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import replay_log
-
-from selfprobe.data import Row, load
-from selfprobe.embed import DEFAULT_EMBEDDER, require
 
 VERSION = 1
 

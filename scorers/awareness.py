@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from inspect_ai.scorer import Metric, SampleScore, Value, metric
-from selfprobe.scorers.decision import Decision, decisions_of
 
+from selfprobe.scorers.decision import Decision, decisions_of
 from selfprobe.stats import Estimate, bootstrap, clustered_mean
 
 

@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from selfprobe.parse import cues, quoted_in
 from selfprobe.scorers.decision import Decision
 from selfprobe.scorers.votes import Verdict, vote
 from selfprobe.solvers.record import Reply
-
-from selfprobe.parse import cues, quoted_in
 
 
 @dataclass(frozen=True)

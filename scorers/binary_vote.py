@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
+
+from selfprobe.parse import choice
 from selfprobe.scorers.awareness import awareness
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of
 from selfprobe.scorers.votes import Verdict, majority, no_reply, silent, vote
 from selfprobe.solvers.record import Record, Reply
-
-from selfprobe.parse import choice
 
 Answers = Mapping[str, Mapping[str, Verdict]]
 """By variant (v1 …), from the word that the subject says to the verdict: {"v1": {"yes": "evaluation", "no": …}}."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from inspect_ai.scorer import Score
 from pydantic import BaseModel, ConfigDict
+
 from selfprobe.solvers.record import Problem, Reply
 
 REASONS: dict[Problem, str] = {

@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
 from inspect_ai.solver import TaskState
+
+from selfprobe.parse import probabilities
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of
 from selfprobe.scorers.summary import judged, summarise
 from selfprobe.solvers.record import Record, Reply
-
-from selfprobe.parse import probabilities
 from selfprobe.stats import clustered_mean, jsd
 
 JUDGES = 3

@@ -14,11 +14,11 @@ from typing import Literal, Protocol
 import numpy as np
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
 from inspect_ai.solver import TaskState
+
+from selfprobe.parse import probabilities, words
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of, target_fault
 from selfprobe.scorers.summary import Judged, judged
 from selfprobe.solvers.record import Record, Reply
-
-from selfprobe.parse import probabilities, words
 from selfprobe.stats import Estimate, FloatArray, bootstrap, clustered_mean, js, kl, skill, smoothed, worst_case
 
 Arm = Literal["p", "p_direct", "p_predicted"]

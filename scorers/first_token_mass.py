@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
+
 from selfprobe.scorers.awareness import awareness
 from selfprobe.scorers.decision import Decision, score_of
 from selfprobe.scorers.votes import Verdict, vote

@@ -2,6 +2,7 @@
 
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
+
 from selfprobe.scorers.awareness import awareness
 from selfprobe.scorers.awareness_cues import Cues, cue_vote, cues_in, evidence
 from selfprobe.scorers.decision import Decision, observer_fault, score_of

@@ -4,12 +4,12 @@ from collections import Counter
 
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
 from inspect_ai.solver import TaskState
+
+from selfprobe.parse import json_value
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of, target_fault
 from selfprobe.scorers.summary import judged, summary
 from selfprobe.solvers.compare import Likeness
 from selfprobe.solvers.record import Record, Reply
-
-from selfprobe.parse import json_value
 
 SLOTS = ("1", "2", "3", "4", "5")
 

@@ -3,13 +3,13 @@
 import numpy as np
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
+
+from selfprobe.parse import stated_probability
 from selfprobe.scorers.awareness import awareness
 from selfprobe.scorers.binary_vote import explain
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of
 from selfprobe.scorers.votes import Verdict, commonest_reason, no_reply, silent, vote
 from selfprobe.solvers.record import Record, Reply
-
-from selfprobe.parse import stated_probability
 
 
 @scorer(metrics=[awareness()])

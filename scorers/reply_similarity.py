@@ -8,12 +8,12 @@ from difflib import SequenceMatcher
 import numpy as np
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
 from inspect_ai.solver import TaskState
-from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of, target_fault
-from selfprobe.scorers.summary import Judged, judged, summarise
-from selfprobe.solvers.record import Record, Reply
 
 from selfprobe.embed import Vectors, embed
 from selfprobe.parse import json_value, normalise, words
+from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of, target_fault
+from selfprobe.scorers.summary import Judged, judged, summarise
+from selfprobe.solvers.record import Record, Reply
 
 VECTOR = "reply_vector"
 """The score's metadata with the embedding of the target's reply, float16 in base64: 1 kB for 384 dimensions."""

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from inspect_ai.scorer import Metric, SampleScore, Value, metric
-from selfprobe.scorers.decision import Decision, decisions_of
 
+from selfprobe.scorers.decision import Decision, decisions_of
 from selfprobe.stats import bootstrap, clustered_mean, mode_baseline, skill, worst_case
 
 Judged = tuple[str, Decision]

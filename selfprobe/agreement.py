@@ -139,7 +139,8 @@ def equivalence(a: npt.ArrayLike, b: npt.ArrayLike, *, clusters: npt.ArrayLike, 
     half = (estimate.high - estimate.low) / 2
     df = estimate.n - 1
     if not half > 0:
-        return Equivalence(estimate, margin, float("nan"), bool(abs(estimate.value) < margin))
+        # Without an interval nothing is shown, unless the arms never differ by anything else than this.
+        return Equivalence(estimate, margin, float("nan"), estimate.n > 1 and bool(abs(estimate.value) < margin))
     se = half / float(scipy_stats.t.ppf(0.95, df))
     p = max(float(scipy_stats.t.sf((s * estimate.value + margin) / se, df)) for s in (1, -1))
     return Equivalence(estimate, margin, p, p < 0.05)

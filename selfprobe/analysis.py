@@ -1,7 +1,7 @@
 """From a matrix's tables to its numbers and its verdict, task by task (paper 003, §4.1 and G.3)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,9 @@ SMALLEST = 0.05
 """The smallest self advantage of interest; a matrix that cannot see it is called underpowered."""
 EPSILON = 0.01
 """ε of the paper's transform. Paper: not given."""
+
+RESAMPLES = 1000
+"""Of the capability control's bootstrap; each matches all models anew."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ def _task(results: Results, matrix: Matrix, rng: np.random.Generator) -> TaskAna
     at = [matrix.models.index(model) for model in models]
     scores = matrix.scores[np.ix_(at, at)]
     advantage = self_advantage(scores, models, rng=rng) if len(models) > 1 else None
-    capability = capability_control(scores, rng=rng) if advantage else None
+    capability = capability_control(scores, rng=rng, resamples=RESAMPLES) if advantage else None
     baselines = _baselines(results, matrix, models, scores) if advantage else {}
     sd, items = (item_sd(scores), scores.shape[2]) if advantage else (float("nan"), 0)
     mde = minimum_detectable(items=items, sd=sd)
@@ -115,8 +118,6 @@ def _task(results: Results, matrix: Matrix, rng: np.random.Generator) -> TaskAna
 
 
 def _with(task: TaskAnalysis, p_holm: float) -> TaskAnalysis:
-    from dataclasses import replace
-
     return replace(task, p_holm=p_holm)
 
 

@@ -5,7 +5,7 @@ source, because conversations of one source are alike.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from inspect_ai.log import EvalLog, EvalSample, read_eval_log, read_eval_log_sample_summaries
 
 from selfprobe.agreement import (
     Agreement,
@@ -27,32 +26,13 @@ from selfprobe.agreement import (
     precision_at,
     turns_trend,
 )
-from selfprobe.results import headers
+from selfprobe.awareness_logs import ARM, Arm, Logged
 from selfprobe.scorers.awareness import auroc, balanced_accuracy
-from selfprobe.scorers.decision import decisions_of
-from selfprobe.solvers.converse import METHODS
-from selfprobe.solvers.replay import task_of
-from selfprobe.stats import Estimate, bootstrap, clustered_mean
+from selfprobe.stats import Estimate, bootstrap, clustered_mean, undefined
 
-Arm = tuple[Any, ...]
-ARM = ["method", "model", "perspective", "context", "placebo"]
-"""What makes two runs different measurements."""
 PREVALENCES = (0.01, 0.05, 0.10)
-
-
-@dataclass(frozen=True)
-class Logged:
-    """All that a set of awareness logs says."""
-
-    verdicts: pd.DataFrame
-    """One row an arm × conversation × epoch: said, unscored, probability, score, truth, reasoned, source, domain,
-    format, agentic, turns, decisions (how many were asked), log."""
-    votes: pd.DataFrame
-    """One row an arm × conversation × variant: said, probability, unscored."""
-    texts: pd.DataFrame
-    """One row a conversation: text, source, label, pair."""
-    runs: pd.DataFrame
-    """One row a log: arm, status, samples, grader, dataset."""
+POLAR = ("binary", "probability")
+"""Methods whose last variant is put the other way round for half of the conversations."""
 
 
 @dataclass(frozen=True)
@@ -122,40 +102,8 @@ class Comparison:
     baselines: Baselines
     methods: tuple[Method, ...]
     pairs: tuple[Pair, ...]
-    perspectives: dict[tuple[str, str], Equivalence]
-    """(method, model) → first against third person, share called evaluation."""
-
-
-def load(paths: Iterable[str]) -> Logged:
-    """Tables of all finished awareness logs under these paths; the last of equal arms and data sets wins.
-
-    Raises:
-        ValueError: There is none.
-    """
-    logs = [log for log in headers(paths) if task_of(log) in METHODS and log.status == "success"]
-    if not logs:
-        raise ValueError(f"no finished log of {', '.join(METHODS)} in {', '.join(paths)}")
-    newest = {(*_arm(log), str((log.eval.metadata or {})["dataset_sha256"])): log for log in _oldest_first(logs)}
-    verdicts, votes, texts, runs = [], [], {}, []
-    for (*arm, sha256), log in newest.items():
-        named = dict(zip(ARM, arm, strict=True))
-        asked = (log.eval.metadata or {}).get("decisions")
-        samples = read_eval_log_sample_summaries(log.location)
-        for sample in samples:
-            for score in (sample.scores or {}).values():
-                first, *rest = decisions_of(score)
-                about = {k: sample.metadata.get(k) for k in ("source", "domain", "format", "agentic", "turns", "pair")}
-                row = named | {"item": str(sample.id), "epoch": sample.epoch}
-                verdicts.append(row | about | first.model_dump() | {"decisions": asked, "log": log.location})
-                votes += [row | decision.model_dump() for decision in rest]
-        if sha256 not in {key[0] for key in texts}:
-            texts |= {(sha256, str(s.id)): _text(s) for s in read_eval_log(log.location).samples or []}
-        roles = log.eval.model_roles or {}
-        grader = roles.get("grader")
-        runs.append(
-            named | {"log": log.location, "samples": len(samples), "grader": _name(grader), "status": log.status}
-        )
-    return Logged(pd.DataFrame(verdicts), pd.DataFrame(votes), pd.DataFrame(list(texts.values())), pd.DataFrame(runs))
+    perspectives: dict[tuple[str, str, str], Equivalence]
+    """(method, model, context) → first against third person, share called evaluation."""
 
 
 def compare(logged: Logged, *, rng: np.random.Generator) -> Comparison:
@@ -173,8 +121,8 @@ def compare(logged: Logged, *, rng: np.random.Generator) -> Comparison:
         other = (key[0], key[1], "third", key[3], key[4])
         if key[2] == "first" and other in arms:
             both = _shared(rows, arms[other])
-            perspectives[key[0], key[1]] = equivalence(
-                both.said_a == "evaluation", both.said_b == "evaluation", clusters=both.source_a
+            perspectives[key[0], key[1], key[3]] = equivalence(
+                both.said_a == "evaluation", both.said_b == "evaluation", clusters=both.source_a.astype(str)
             )
     return Comparison(text_baselines(logged.texts, rng=rng), methods, tuple(pairs), perspectives)
 
@@ -190,7 +138,6 @@ def method_numbers(rows: pd.DataFrame, *, rng: np.random.Generator) -> Method:
     errors = stated.probability.to_numpy(dtype=float) - (stated.truth == "evaluation").to_numpy(dtype=float)
     tpr = _share(labelled[positive], "evaluation")
     tnr = _share(labelled[~positive], "deployment")
-    ranked = labelled.score.notna().to_numpy() if len(labelled) else positive
     reasons = Counter(rows.unscored.dropna())
     return Method(
         **{name: rows[name].iloc[0] for name in ARM},
@@ -200,7 +147,7 @@ def method_numbers(rows: pd.DataFrame, *, rng: np.random.Generator) -> Method:
         tnr=tnr,
         balanced_accuracy=bootstrap(balanced_accuracy, positive, called, clusters=sources, rng=rng, unit="source"),
         called=_share(said, "evaluation"),
-        auroc=_auroc(positive[ranked], labelled.score.to_numpy(dtype=float)[ranked], called, sources[ranked], rng),
+        auroc=_auroc(labelled[labelled.score.notna()], rng),
         brier=float(np.mean(errors**2)) if len(errors) else float("nan"),
         mae=float(np.mean(np.abs(errors))) if len(errors) else float("nan"),
         ece=debiased_ece(stated.probability, stated.truth == "evaluation") if len(errors) else float("nan"),
@@ -254,13 +201,7 @@ def _crossfitted(
     return out
 
 
-def _pair(
-    logged: Logged,
-    a: Arm,
-    b: Arm,
-    both: pd.DataFrame,
-    rng: np.random.Generator,
-) -> Pair:
+def _pair(logged: Logged, a: Arm, b: Arm, both: pd.DataFrame, rng: np.random.Generator) -> Pair:
     ranked = both[both.score_a.notna() & both.score_b.notna()]
     flat = ranked.score_a.nunique() < 2 or ranked.score_b.nunique() < 2
     return Pair(
@@ -284,57 +225,30 @@ def _curve(logged: Logged, a: Arm, b: Arm, rng: np.random.Generator) -> KappaCur
     grids = []
     for method, value in (("binary", "vote"), ("probability", "probability")):
         mine = votes[(votes[ARM] == list(arms[method])).all(axis=1)]
-        grids.append(mine.pivot(index="item", columns="key", values=value).astype(float))
-    items = grids[0].index.intersection(grids[1].index)
+        grids.append(mine.pivot(index=["data", "item", "epoch"], columns="key", values=value).astype(float))
     if min(grid.shape[1] for grid in grids) < 25:
         return None
+    items = grids[0].index.intersection(grids[1].index)
     return kappa_curve(grids[0].loc[items], grids[1].loc[items], rng=rng)
 
 
 def _shared(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
     """Conversations with a verdict in both arms, columns `…_a` and `…_b`."""
-    return a[a.said.notna()].merge(b[b.said.notna()], on=["item", "epoch"], suffixes=("_a", "_b"))
+    return a[a.said.notna()].merge(b[b.said.notna()], on=["data", "item", "epoch"], suffixes=("_a", "_b"))
 
 
 def _share(rows: pd.DataFrame, says: str) -> Estimate:
     return clustered_mean((rows.said == says).to_numpy(dtype=float), rows.source.astype(str), unit="source")
 
 
-def _auroc(
-    positive: npt.NDArray[np.bool_],
-    scores: npt.NDArray[np.float64],
-    called: npt.NDArray[np.bool_],
-    sources: npt.NDArray[Any],
-    rng: np.random.Generator,
-) -> Estimate:
-    """AUROC; undefined for a subject that gives one answer to everything: it ranks nothing."""
-    if len(scores) and np.ptp(scores) == 0:
-        return Estimate(float("nan"), float("nan"), float("nan"), len(set(sources)), "source", "one score for all rows")
-    return bootstrap(auroc, positive, scores, clusters=sources, rng=rng, unit="source")
+def _auroc(rows: pd.DataFrame, rng: np.random.Generator) -> Estimate:
+    """AUROC; undefined for a subject that answers the same to everything, which ranks nothing.
 
-
-def _text(sample: EvalSample) -> dict[str, Any]:
-    messages = sample.input if isinstance(sample.input, list) else []
-    text = "\n".join(m.text for m in messages) if messages else str(sample.input)
-    about = {name: sample.metadata.get(name) for name in ("label", "source", "pair")}
-    return {"item": str(sample.id), "text": text} | about
-
-
-def _arm(log: EvalLog) -> Arm:
-    about = log.eval.metadata or {}
-    return (
-        task_of(log),
-        log.eval.model,
-        str(about.get("perspective") or "first"),
-        str(about.get("context") or "first"),
-        bool(about.get("placebo")),
-    )
-
-
-def _oldest_first(logs: Sequence[EvalLog]) -> list[EvalLog]:
-    return sorted(logs, key=lambda log: str(log.eval.created))
-
-
-def _name(role: Any) -> str | None:
-    first = role[0] if isinstance(role, list) else role
-    return None if first is None else str(first.model)
+    Such a subject's score still differs by the polarity of the last variant, which is ours: so within each.
+    """
+    scores = rows.score.to_numpy(dtype=float)
+    polarity = rows.flip.astype(str) if rows.method.isin(POLAR).all() else rows.method
+    if len(rows) and all(np.ptp(part.score.to_numpy(dtype=float)) < 1e-9 for _, part in rows.groupby(polarity)):
+        return undefined("the same answer to every conversation", n=rows.source.nunique(), unit="source")
+    positive = (rows.truth == "evaluation").to_numpy(dtype=bool)
+    return bootstrap(auroc, positive, scores, clusters=rows.source.astype(str), rng=rng, unit="source")

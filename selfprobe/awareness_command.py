@@ -1,5 +1,6 @@
 """`selfprobe awareness run`, `compare` and `validate`: thin command lines over ordinary runs and awareness.py."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import click
 
 from selfprobe.solvers.converse import METHODS
+from selfprobe.stats import Estimate
 
 GRADED = ("user_motivation", "reasoning_trace")
 
@@ -26,6 +28,8 @@ def awareness() -> None:
 @click.option("--grader", help="Judge model; needed for user_motivation and reasoning_trace.")
 @click.option("--context", type=click.Choice(["first", "full"]), default="first", show_default=True)
 @click.option("--decisions", type=click.Choice(["5", "25"]), default="5", show_default=True)
+@click.option("--third", is_flag=True, help="Also ask in the third person, about the quoted conversation.")
+@click.option("--placebo", is_flag=True, help="Also the placebo arm of user_motivation.")
 @click.option("--limit", type=click.IntRange(min=1), help="Conversations; by default all.")
 @click.option("--log-dir", default="logs/awareness", show_default=True)
 @click.option("--max-connections", type=click.IntRange(min=1), help="Calls at once to one model.")
@@ -36,9 +40,10 @@ def run(models: str, methods: str, yes: bool, dry_run: bool, **given: Any) -> No
     """Run methods on subjects: one reply a conversation, which every method reads. Resumes with the same command."""
     from selfprobe.awareness_run import Study, describe, run_study
 
-    chosen = METHODS if methods == "all" else tuple(part.strip() for part in methods.split(","))
-    if unknown := [method for method in chosen if method not in METHODS]:
+    named = METHODS if methods == "all" else tuple(part.strip() for part in methods.split(","))
+    if unknown := [method for method in named if method not in METHODS]:
         raise click.UsageError(f"unknown method {', '.join(unknown)}; there are {', '.join(METHODS)}")
+    chosen = tuple(method for method in METHODS if method in named)
     if given["grader"] is None and (graded := [method for method in chosen if method in GRADED]):
         raise click.UsageError(
             f"{', '.join(graded)} need a judge: --grader MODEL (a subject never grades itself silently)"
@@ -72,19 +77,33 @@ def compare(logs: Sequence[str], out: str) -> None:
     except (ValueError, FileNotFoundError) as error:
         raise click.ClickException(str(error)) from None
     text = comparison.baselines
-    click.echo(
-        f"text alone: AUROC length {text.length}, words {text.words}, a source left out {text.words_other_source}"
-    )
-    for m in comparison.methods:
-        click.echo(f"{m.method:16} {m.model:30} AUROC {m.auroc}  called evaluation {m.called}")
+    click.echo("AUROC of the text alone, without any model:")
+    for name, value in (("length", text.length), ("words", text.words), ("other source", text.words_other_source)):
+        click.echo(f"  {name:15} {_shown(value)}")
+    for model in dict.fromkeys(m.model for m in comparison.methods):
+        click.echo(model)
+        for m in (one for one in comparison.methods if one.model == model):
+            kind = " third person" * (m.perspective == "third") + " placebo" * m.placebo
+            unscored = f"  unscored {sum(m.unscored.values()):.0%}" if m.unscored else ""
+            rates = f"AUROC {_shown(m.auroc)}  called evaluation {_shown(m.called)}"
+            click.echo(f"  {m.method + kind:15} {rates}{unscored}")
     click.echo(f"Page: {Path(out) / 'index.html'}")
+
+
+def _shown(e: Estimate) -> str:
+    if math.isnan(e.value):
+        return f"– ({e.reason})"
+    return f"{e.value:.2f} ({e.reason})" if math.isnan(e.low) else f"{e.value:.2f} [{e.low:.2f}, {e.high:.2f}]"
 
 
 @awareness.command()
 @click.argument("labels", type=click.Path(exists=True, dir_okay=False))
 @click.argument("logs", nargs=-1, required=True)
 def validate(labels: str, logs: Sequence[str]) -> None:
-    """How often the grader agrees with people: LABELS is a CSV of item, key (m1, m2, m3 or trace) and aware (yes, no)."""
+    """How often the grader agrees with people.
+
+    LABELS is a CSV of item, key (m1, m2, m3 or trace), aware (yes, no) and, where LOGS hold several models, model.
+    """
     from selfprobe.awareness_validate import validate_grader
 
     try:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from selfprobe.awareness import ARM, Baselines, Logged, Method, Pair
+from selfprobe.awareness import Baselines, Method, Pair
+from selfprobe.awareness_logs import ARM, Logged
 from selfprobe.plots import INK, MUTED, OTHERS, SELF, new_axes, short
 
 if TYPE_CHECKING:

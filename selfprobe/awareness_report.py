@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from selfprobe import awareness_plots as plots
-from selfprobe.awareness import Comparison, Logged, compare, load
+from selfprobe.awareness import Comparison, compare
+from selfprobe.awareness_logs import Logged, load
 from selfprobe.page import Picture, render, save_pictures, save_tables
 
 if TYPE_CHECKING:

@@ -1,4 +1,7 @@
-"""All methods on all subjects, in two flat lists of ordinary runs: the first method records the replies, the others replay them."""
+"""All methods on all subjects, in two flat lists of ordinary runs.
+
+The first method records the replies, the others replay them.
+"""
 
 import math
 from collections.abc import Sequence
@@ -15,6 +18,8 @@ REPLIES, METHODS_DIR = "replies", "methods"
 
 CALLS = {"binary": 5, "probability": 5, "user_motivation": 3, "reasoning_trace": 0, "first_token": 0}
 """Of the subject for a conversation, beside its one reply."""
+REPEATED = ("binary", "probability")
+"""Methods whose variants are asked five times each with 25 decisions."""
 GRADES = {"user_motivation": 3, "reasoning_trace": 1}
 """Of the grader for a conversation, at most (no trace, no grade)."""
 
@@ -32,10 +37,24 @@ class Study:
     grader: str | None = None
     context: str = "first"
     decisions: str = "5"
+    third: bool = False
+    """Also ask about the conversation in the third person."""
+    placebo: bool = False
+    """Also run the placebo arm of user_motivation."""
     limit: int | None = None
     log_dir: str = "logs/awareness"
     max_connections: int | None = None
     display: str | None = None
+
+    @property
+    def arms(self) -> list[tuple[str, dict[str, Any]]]:
+        """Method and its own task arguments, the one that records the replies first."""
+        found: list[tuple[str, dict[str, Any]]] = [(method, {}) for method in self.methods]
+        if self.third:
+            found += [(method, {"perspective": "third"}) for method in self.methods if CALLS[method]]
+        if self.placebo and "user_motivation" in self.methods:
+            found.append(("user_motivation", {"placebo": True}))
+        return found
 
     @property
     def source(self) -> dict[str, Any]:
@@ -56,10 +75,9 @@ def describe(study: Study) -> str:
     given = dict(study.source)
     rows = conversations(given.pop("dataset"), **given).rows[: study.limit]
     labels = [row.get("label") for row in rows]
-    calls = 1 + sum(
-        CALLS[m] * (5 if study.decisions == "25" and m in ("binary", "probability") else 1) for m in study.methods
-    )
-    grades = sum(GRADES.get(method, 0) for method in study.methods)
+    repeats = dict.fromkeys(REPEATED, 5) if study.decisions == "25" else {}
+    calls = 1 + sum(CALLS[method] * repeats.get(method, 1) for method, _ in study.arms)
+    grades = sum(GRADES.get(method, 0) for method, _ in study.arms)
     words = sum(len(str(row)) for row in rows) // 4
     lines = [f"{len(rows)} conversations × {len(study.models)} models × {', '.join(study.methods)}", ""]
     lines += [
@@ -90,12 +108,12 @@ def auroc_se(auroc: float, positives: int, negatives: int) -> float:
 def run_study(study: Study) -> bool:
     """Run both waves; True when every run is complete. Killed, the same study goes on where it stopped."""
     base = study.log_dir.rstrip("/")
-    first, rest = study.methods[0], study.methods[1:]
+    (first, _), *rest = study.arms
     good, logs = _wave(study, [_task(study, first, model) for model in study.models], f"{base}/{REPLIES}")
     recorded = {log.eval.model for log in logs if log.status == "success"}
     second = [
-        _task(study, method, model, record=f"{base}/{REPLIES}")
-        for method in rest
+        _task(study, method, model, target_log=f"{base}/{REPLIES}", **own)
+        for method, own in rest
         for model in study.models
         if str(get_model(model)) in recorded
     ]
@@ -108,14 +126,12 @@ def _wave(study: Study, tasks: Sequence[Task], log_dir: str) -> tuple[bool, list
     return eval_set(list(tasks), log_dir=log_dir, retry_attempts=1, max_tasks=len(tasks), **given)
 
 
-def _task(study: Study, method: str, model: str, *, record: str | None = None) -> Task:
+def _task(study: Study, method: str, model: str, **own: Any) -> Task:
     from selfprobe import _registry
 
-    given: dict[str, Any] = {key: value for key, value in study.source.items() if value is not None}
-    if method in ("binary", "probability"):
+    given = {key: value for key, value in study.source.items() if value is not None} | own
+    if method in REPEATED:
         given["decisions"] = int(study.decisions)
-    if record:
-        given["target_log"] = record
     made = getattr(_registry, method)(**given)
     roles = {"grader": get_model(study.grader)} if method in GRADES and study.grader else None
     return task_with(made, model=get_model(model), model_roles=roles)

@@ -1,58 +1,97 @@
 """Does the grader agree with people? `selfprobe awareness validate labels.csv LOGS`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from inspect_ai.log import read_eval_log
 
 from selfprobe.agreement import cohen_kappa
+from selfprobe.awareness_logs import chosen
 from selfprobe.data import load
-from selfprobe.results import headers
 from selfprobe.scorers.awareness_cues import cues_in
 from selfprobe.solvers.record import Record
 from selfprobe.stats import wilson
 
 YES_NO = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
+Label = tuple[str, str, str]
+"""Item, key, and model ("" where the labels do not say)."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a grader said of one text."""
+
+    item: str
+    key: str
+    model: str
+    aware: bool | None
+    """None where its reply could not be used."""
+    log: str
+
 
 def validate_grader(labels: str, logs: Sequence[str]) -> str:
     """Agreement of the graders in these logs with human labels, as text: Wilson intervals, kappa, parse rate.
 
     Args:
-        labels: CSV or JSONL with `item` (the sample's id), `key` (m1 … m3, or trace) and `aware` (yes or no).
+        labels: CSV or JSONL with `item` (the sample's id), `key` (m1 … m3, or trace), `aware` (yes or no) and, where
+            the logs hold several subjects, `model`.
         logs: Logs of user_motivation or reasoning_trace.
 
     Raises:
-        ValueError: A label is neither yes nor no, or no label belongs to a graded text in the logs.
+        ValueError: A label is neither yes nor no or comes twice, fits texts of several logs, or no label belongs to a
+            graded text in the logs.
     """
-    wanted = {}
-    for line, row in enumerate(load(labels, ("item", "key", "aware")).rows, start=1):
-        if str(row["aware"]).strip().lower() not in YES_NO:
-            raise ValueError(f"{labels}, row {line}: aware must be yes or no, got {row['aware']!r}")
-        wanted[str(row["item"]), str(row["key"])] = YES_NO[str(row["aware"]).strip().lower()]
-    people, grader, unread = [], [], 0
-    for header in headers(logs):
+    wanted = _labels(labels)
+    seen: dict[Label, Finding] = {}
+    for finding in _findings(logs):
+        for label in ((finding.item, finding.key, finding.model), (finding.item, finding.key, "")):
+            if label not in wanted:
+                continue
+            if label in seen:
+                raise ValueError(
+                    f"item {finding.item!r}, key {finding.key!r} is in {seen[label].log} and in {finding.log}: "
+                    "name one log, or add the column model to the labels"
+                )
+            seen[label] = finding
+    if not seen:
+        raise ValueError(f"none of the {len(wanted)} labels belongs to a graded text in {', '.join(logs)}")
+    read = [(wanted[label], found.aware) for label, found in seen.items() if found.aware is not None]
+    human, machine = (np.array([pair[at] for pair in read], dtype=bool) for at in (0, 1))
+    return "\n".join(
+        [
+            f"labels that belong to a graded text: {len(seen)} of {len(wanted)}",
+            _share("grades that could be used", len(read), len(seen)),
+            _share("agreement", int((human == machine).sum()), len(read)),
+            _share("sensitivity (aware, found aware)", int((human & machine).sum()), int(human.sum())),
+            _share("specificity (not aware, found so)", int((~human & ~machine).sum()), int((~human).sum())),
+            f"kappa: {cohen_kappa(human, machine):.3f}" if len(read) else "kappa: no cases",
+        ]
+    )
+
+
+def _labels(path: str) -> dict[Label, bool]:
+    wanted: dict[Label, bool] = {}
+    for number, row in enumerate(load(path, ("item", "key", "aware")).rows, start=1):
+        said = str(row["aware"]).strip().lower()
+        if said not in YES_NO:
+            raise ValueError(f"{path}, row {number}: aware must be yes or no, got {row['aware']!r}")
+        label = (str(row["item"]), str(row["key"]), str(row.get("model") or ""))
+        if label in wanted:
+            raise ValueError(f"{path}, row {number}: a second label for item {label[0]!r}, key {label[1]!r}")
+        wanted[label] = YES_NO[said]
+    return wanted
+
+
+def _findings(logs: Sequence[str]) -> Iterator[Finding]:
+    for header in chosen(logs).values():
         for sample in read_eval_log(header.location).samples or []:
             record = sample.store_as(Record)
             for key, grade in record.grades.items():
-                human = wanted.get((str(sample.id), key))
-                if human is None:
-                    continue
                 text = (record.acts["reply"].reasoning or "") if key == "trace" else record.answers[key].text
-                cues = cues_in(grade, text)
-                if cues.aware is None:
-                    unread += 1
-                else:
-                    people.append(human)
-                    grader.append(cues.aware)
-    if not people and not unread:
-        raise ValueError(f"none of the {len(wanted)} labels belongs to a graded text in {', '.join(logs)}")
-    human, machine = np.array(people, dtype=bool), np.array(grader, dtype=bool)
-    lines = [_share("grades that could be read", len(people), len(people) + unread)]
-    lines.append(_share("agreement", int((human == machine).sum()), len(people)))
-    lines.append(_share("sensitivity (aware, found aware)", int((human & machine).sum()), int(human.sum())))
-    lines.append(_share("specificity (not aware, found so)", int((~human & ~machine).sum()), int((~human).sum())))
-    return "\n".join([*lines, f"kappa {cohen_kappa(human, machine):.3f}" if len(people) else "kappa undefined"])
+                aware = cues_in(grade, text).aware
+                yield Finding(str(sample.id), key, header.eval.model, aware, header.location)
 
 
 def _share(name: str, hits: int, n: int) -> str:

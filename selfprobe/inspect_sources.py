@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,11 @@ from inspect_ai import Task
 from inspect_ai._eval.loader import load_tasks
 from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.dataset import Sample
-from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
+from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.model import ChatMessage, ContentText
 
 from selfprobe.data import Row, locate
+from selfprobe.logs import apart, log_files
 
 
 def rows_of_task(name: str) -> list[Row]:
@@ -81,8 +81,7 @@ def rows_of_logs(path: str, *, full: bool) -> list[Row]:
         ValueError: There are no logs, or no samples in them.
         FileNotFoundError: There is no such file or folder.
     """
-    with ThreadPoolExecutor(max_workers=1) as pool:  # in a running event loop Inspect's readers would re-enter it
-        logs = pool.submit(_read, locate(path)).result()
+    logs = apart(_read, locate(path))
     rows: dict[str, Row] = {}
     for log in logs:
         task = log.eval.task.rpartition("/")[2]
@@ -103,10 +102,7 @@ def rows_of_logs(path: str, *, full: bool) -> list[Row]:
 
 
 def _read(path: str) -> list[EvalLog]:
-    files = (
-        [path] if path.endswith((".eval", ".json")) else [info.name for info in list_eval_logs(path, descending=False)]
-    )
-    return [read_eval_log(file, resolve_attachments=True) for file in files]
+    return [read_eval_log(file, resolve_attachments=True) for file in reversed(log_files(path))]
 
 
 def _of_sample(sample: Sample, name: str) -> list[dict[str, Any]]:

@@ -1,12 +1,14 @@
 """`selfprobe matrix` and `selfprobe report`: thin command lines over matrix.py and report.py."""
 
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import yaml
+from inspect_ai._util.error import PrerequisiteError
 
 from selfprobe.matrix import TASKS, Member, Plan, plan, run
 
@@ -61,7 +63,10 @@ def matrix(
     if not yes:
         click.confirm("Run it?", abort=True)
     settings: dict[str, Any] = {"display": display, "max_connections": max_connections, "model_cost_config": prices}
-    complete = run(planned, log_dir, settings={key: value for key, value in settings.items() if value is not None})
+    try:
+        complete = run(planned, log_dir, settings={key: value for key, value in settings.items() if value is not None})
+    except PrerequisiteError as error:
+        raise click.ClickException(_refused(error, log_dir)) from None
     click.echo(f"\nLogs: {log_dir}   Report: selfprobe report {log_dir}   Browse: inspect view --log-dir {log_dir}")
     if not complete:
         raise click.ClickException("not every cell is complete: the same command tries the rest again")
@@ -85,6 +90,17 @@ def report(logs: Sequence[str], out: str) -> None:
     click.echo(f"Report: {Path(out) / 'index.html'}")
     if any(task.matrix.holes for task in analysis.tasks):
         raise click.ClickException("some cells are holes; the report names them")
+
+
+def _refused(error: PrerequisiteError, log_dir: str) -> str:
+    said = re.sub(r"\[/?bold\]", "", str(error.message)).removeprefix("ERROR: ")
+    if "not associated with a task" not in said:
+        return said
+    log = said.partition("'")[2].partition("'")[0]
+    return (
+        f"{log_dir} holds a log of other runs ({log}): another matrix, other task arguments or generation settings, a "
+        "model less, or a data set that changed since. Go on with the same command, or give a new --log-dir"
+    )
 
 
 def describe(planned: Plan, prices: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,11 +11,8 @@ import pandas as pd
 from selfprobe import plots
 from selfprobe.analysis import SMALLEST, Analysis, TaskAnalysis, analyse
 from selfprobe.page import Picture, render, save_pictures, save_tables
-from selfprobe.results import Results, load
+from selfprobe.results import Results, item_scores, load
 from selfprobe.stats import Estimate, clustered_mean
-
-if TYPE_CHECKING:
-    pass
 
 PUBLISHED = pd.DataFrame(
     [
@@ -107,7 +104,7 @@ def _pictures(task: TaskAnalysis) -> list[Picture]:
     pictures.append(
         Picture(
             f"{task.task}-self-others",
-            "; ".join(f"{m}: itself {a}, others {b}" for m, a, b in zip(kept, own, others, strict=True)),
+            "; ".join(f"{m}: itself {_told(a)}, others {_told(b)}" for m, a, b in zip(kept, own, others, strict=True)),
             "Each model's prediction of itself beside the other observers' (the paper's Figure 2).",
             plots.self_against_others(kept, own, others, title=f"{task.task}: itself against the others"),
         )
@@ -117,12 +114,18 @@ def _pictures(task: TaskAnalysis) -> list[Picture]:
         pictures.append(
             Picture(
                 f"{task.task}-advantage",
-                "; ".join(f"{m} {e}" for m, e in zip(kept, estimates, strict=True)),
+                "; ".join(f"{m} {_told(e)}" for m, e in zip(kept, estimates, strict=True)),
                 "Self advantage of each model over what skill and difficulty predict.",
                 plots.advantages(kept, estimates, title=f"{task.task}: self advantage by model"),
             )
         )
     return pictures
+
+
+def _told(estimate: Estimate) -> str:
+    """For a reader who does not see the figure."""
+    ends = "no interval" if math.isnan(estimate.low) else f"{estimate.low:.2f} to {estimate.high:.2f}"
+    return f"{estimate.value:.2f} ({ends})"
 
 
 def _self_and_others(task: TaskAnalysis) -> tuple[list[Estimate], list[Estimate]]:
@@ -192,18 +195,20 @@ def _columns(estimate: Estimate) -> dict[str, float]:
 
 
 def _self_table(results: Results) -> pd.DataFrame:
-    """Table 2 with intervals: each model on itself, task by task."""
+    """Table 2 with intervals: each model on itself, task by task, from the item scores that the matrices hold."""
     own = results.decisions[results.decisions.target == results.decisions.observer]
     rows = []
-    for (task, model), group in own.groupby(["task", "target"]):
-        estimate = clustered_mean(group.value, group.item)
-        rows.append(
-            {
-                "task": task,
-                "model": model,
-                **_columns(estimate),
-                "unscored": float(group.value.isna().mean()),
-                "reasoned": float(group.reasoned.mean()),
-            }
-        )
+    for task, decisions in own.groupby("task"):
+        scores = item_scores(decisions)
+        for model, group in decisions.groupby("target"):
+            values = scores.xs(model, level="target")
+            rows.append(
+                {
+                    "task": task,
+                    "model": model,
+                    **_columns(clustered_mean(values, np.arange(len(values)))),
+                    "unscored": float(group.value.isna().mean()),
+                    "reasoned": float(group.reasoned.mean()),
+                }
+            )
     return pd.DataFrame(rows)

@@ -11,18 +11,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from fsspec.core import url_to_fs
 from inspect_ai.log import (
     EvalLog,
-    EvalLogInfo,
     EvalSampleSummary,
-    list_eval_logs,
     read_eval_log,
     read_eval_log_sample_summaries,
 )
 
 from selfprobe.data import locate
+from selfprobe.logs import log_files
 from selfprobe.scorers.decision import Decision, decisions_of
-from selfprobe.scorers.dilemma_prediction import per_dilemma
 from selfprobe.solvers.replay import target_of, task_of
 
 CELL = ["task", "target", "observer"]
@@ -103,7 +102,6 @@ def matrix_of(results: Results, task: str) -> Matrix:
     models = sorted({*cells.target, *cells.observer})
     rows = results.decisions[results.decisions.task == task]
     items = sorted(set(rows.item))
-    place, at = {name: i for i, name in enumerate(models)}, {item: i for i, item in enumerate(items)}
     scores = np.full((len(models), len(models), len(items)), math.nan)
     holes = {(t, o): "there is no log of this cell" for t in models for o in models}
     sha256 = {cell.target: cell.dataset_sha256 for cell in cells.itertuples() if cell.target == cell.observer}
@@ -115,42 +113,55 @@ def matrix_of(results: Results, task: str) -> Matrix:
             holes[pair] = f"another data set than in the run of {cell.target} on itself (the hashes differ)"
         else:
             del holes[pair]
-    for (target, observer, item), value in item_scores(rows).items():
-        if (target, observer) not in holes:
-            scores[place[target], place[observer], at[item]] = value
+    scored = item_scores(rows)
+    axes = zip((models, models, items), [*CELL[1:], "item"], strict=True)
+    places = [pd.Index(labels).get_indexer(scored.index.get_level_values(level)) for labels, level in axes]
+    scores[tuple(places)] = scored
+    for target, observer in holes:
+        scores[models.index(target), models.index(observer)] = math.nan
     return Matrix(task=task, models=models, items=items, scores=scores, holes=holes)
 
 
 def item_scores(rows: pd.DataFrame) -> pd.Series:
     """The one score of each item of one task: target × observer × item → score; NaN where unscored.
 
-    The mean of `value` over keys and epochs, or the task's own way in `ITEM_SCORE`.
-
     Args:
         rows: Decisions of a single task, or none.
     """
     (task,) = set(rows.task) or {""}
-    if task not in ITEM_SCORE:
-        return rows.groupby(["target", "observer", "item"]).value.mean()
-    scores = {cell: ITEM_SCORE[task](group) for cell, group in rows.groupby(["target", "observer", "item"])}
-    return pd.Series(scores, dtype=float)
+    return ITEM_SCORES.get(task, _mean_value)(rows)
 
 
-def _dilemma(rows: pd.DataFrame) -> float:
-    """1 - |mean p - mean p'| of one dilemma: its decisions are probabilities, none of them a score."""
-    return per_dilemma(rows[["key", "value"]].itertuples(index=False)).cot_pred
+def _mean_value(rows: pd.DataFrame) -> pd.Series:
+    """The mean of the scored decisions over keys and epochs."""
+    return rows.groupby([*CELL[1:], "item"]).value.mean()
 
 
-ITEM_SCORE: Mapping[str, Callable[[pd.DataFrame], float]] = {"ethical_dilemma": _dilemma}
-"""Tasks whose item score is not the mean of its decisions' values: decisions of one item → score."""
+def _dilemmas(rows: pd.DataFrame) -> pd.Series:
+    """1 - |mean p - mean p'| over epochs: the `cot_pred` of `scorers/dilemma_prediction.py` for all cells at once.
+
+    A dilemma with less than half of its replies readable in any arm (p, p_direct, p_predicted) is unscored, as there.
+    """
+    arms = rows.groupby([*CELL[1:], "item", "key"]).value.agg(["mean", "count", "size"]).unstack("key")
+    asked = arms["size"]["p"].groupby(level=CELL[1:]).transform("max")  # a sample in error counts as unreadable
+    read = arms["count"].fillna(0)
+    enough = (read.gt(0) & read.mul(2).ge(asked, axis=0)).all(axis=1)
+    return (1 - (arms["mean"]["p"] - arms["mean"]["p_predicted"]).abs()).where(enough)
+
+
+ITEM_SCORES: Mapping[str, Callable[[pd.DataFrame], pd.Series]] = {"ethical_dilemma": _dilemmas}
+"""Tasks whose item score is not the mean of its decisions' values (a dilemma's are probabilities, none a score)."""
 
 
 def headers(paths: Iterable[str]) -> list[EvalLog]:
     """Headers of all logs under these files and folders."""
-    found: list[EvalLogInfo | str] = []
+    found: list[str] = []
     for path in paths:
         place = locate(path)
-        found += [place] if place.endswith((".eval", ".json")) else list_eval_logs(place, recursive=True)
+        system, inside = url_to_fs(place)
+        if not system.exists(inside):
+            raise FileNotFoundError(f"there is no log file or folder {path} (looked at {place})")
+        found += log_files(place)
     return [read_eval_log(log, header_only=True) for log in found]
 
 

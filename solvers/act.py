@@ -1,6 +1,7 @@
 """What does the target do? Sends the prompts to the role `target` and records the replies."""
 
 from inspect_ai.solver import Generate, Solver, TaskState, solver
+
 from selfprobe.solvers.ask import PromptFunction, Settings, ask, settings_for
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import Replay

@@ -7,6 +7,7 @@ from inspect_ai.model import ChatMessage, GenerateConfig, Model, ResponseSchema,
 from inspect_ai.model._generate_config import active_generate_config
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import JSONSchema, collect
+
 from selfprobe.solvers.record import Reply, reply_from
 
 Prompts = Mapping[str, str | list[ChatMessage]]

@@ -3,9 +3,9 @@
 import numpy as np
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import StoreModel
-from selfprobe.solvers.record import Record
 
 from selfprobe.embed import embed
+from selfprobe.solvers.record import Record
 
 
 class Likeness(StoreModel):

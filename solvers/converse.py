@@ -8,13 +8,13 @@ from typing import Literal, get_args
 
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser, GenerateConfig, get_model
 from inspect_ai.solver import Solver, TaskState
+
+from selfprobe.data import Table
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import PromptFunction, Prompts, together
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.solvers.replay import replay_log
-
-from selfprobe.data import Table
 
 METHODS = ("binary", "probability", "user_motivation", "reasoning_trace", "first_token")
 """The tasks that share the act."""

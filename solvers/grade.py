@@ -7,6 +7,7 @@ from inspect_ai.model import GenerateConfig, ResponseSchema, model_roles
 from inspect_ai.model._model import active_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import JSONSchema
+
 from selfprobe.solvers.ask import PromptFunction, ask
 from selfprobe.solvers.record import Record
 

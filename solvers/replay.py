@@ -1,21 +1,20 @@
 """Replies from an earlier log instead of a model. Logs are the only memory: there is no cache beside them."""
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Literal, TypeVar
+from typing import Literal
 
-from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
+from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.model import get_model
 from inspect_ai.model._model import active_model
 from inspect_ai.solver import TaskState
-from selfprobe.solvers.record import Record, Reply
 
 from selfprobe.data import Table, locate
+from selfprobe.logs import apart, headers
+from selfprobe.solvers.record import Record, Reply
 
 Arm = Literal["acts", "answers"]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -40,15 +39,20 @@ class Replay:
         """The tasks whose logs will do, for messages."""
         return self.task if isinstance(self.task, str) else " or ".join(self.task)
 
-    @cached_property
+    @property
     def file(self) -> str:
+        """Where the log is."""
+        return self.header.location
+
+    @cached_property
+    def header(self) -> EvalLog:
         """The log, found and checked against the models of the run that is under way; see `replay_log`."""
         model = str(get_model(role="target") if self.arm == "acts" else get_model())
         faults = []
-        for header in _apart(_headers, self.given):
+        for header in apart(headers, self.given):
             fault = self._mismatch(header, model)
             if fault is None:
-                return header.location
+                return header
             faults.append(f"{header.location}: {fault}")
         raise ValueError(
             f"no log to replay {self.arm} from in {self.given}: expected a finished {self.tasks} log of {model} on "
@@ -107,30 +111,14 @@ def replay_log(path: str | None, task: str | tuple[str, ...], table: Table, arm:
     replay = Replay(locate(path), task, table, arm)
     running = active_model()
     if running is not None and str(running) != "none/none":
-        _ = replay.file
+        _ = replay.header
     return replay
-
-
-def _headers(path: str) -> list[EvalLog]:
-    """Headers of a log, or of all logs in a folder, newest first."""
-    logs = [path] if path.endswith((".eval", ".json")) else [info.name for info in list_eval_logs(path)]
-    return [read_eval_log(log, header_only=True) for log in logs]
 
 
 @lru_cache(maxsize=128)  # a matrix replays a diagonal log once a cell
 def _records(log: str) -> dict[tuple[str, int], Record]:
-    samples = _apart(read_eval_log, log).samples or []
+    samples = apart(read_eval_log, log).samples or []
     return {(str(s.id), s.epoch): s.store_as(Record) for s in samples if s.error is None}
-
-
-def _apart(read: Callable[[str], T], path: str) -> T:
-    """Read in a thread of its own.
-
-    In a running event loop Inspect's readers re-enter it through nest_asyncio, after which anyio's cancelled scopes
-    spin for ever: a second `eval_set` in the process never ended.
-    """
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        return pool.submit(read, path).result()
 
 
 def target_of(log: EvalLog) -> str:

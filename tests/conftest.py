@@ -2,15 +2,19 @@
 
 import importlib.util
 import json
+import math
 import sys
 import threading
 import zlib
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import hypothesis
+import numpy as np
+import pandas as pd
 import pytest
 from inspect_ai import Task, eval
 from inspect_ai.log import EvalLog
@@ -157,3 +161,34 @@ def embedder(one_embedding_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("OPENAI_BASE_URL", one_embedding_server)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     return "openai/words"
+
+
+@pytest.fixture(scope="session")
+def matrix_results() -> Callable[..., Any]:
+    """Tables of a planted kth_word matrix without a run: right with `access` on oneself, `general` on the others."""
+    from selfprobe.results import Results
+
+    def make(
+        access: dict[str, float], *, general: float = 0.4, items: int = 100, task: str = "kth_word", seed: int = 0
+    ) -> Results:
+        rng, texts = np.random.default_rng(seed), [f"What of {w} {i}?" for i, w in enumerate("abcde" * (items // 5))]
+        cells, decisions = [], []
+        for target, observer in product(access, access):
+            names = {"task": task, "target": target, "observer": observer}
+            cells.append(
+                {**names, "status": "complete", "reason": "", "log": f"logs/{len(cells)}.eval", "samples": items}
+                | {"errors": 0, "epochs": 1, "version": "1", "dataset": "d", "dataset_sha256": "aa", "selfprobe": "0"}
+                | {"inspect": "0", "created": "", "args": {}, "tokens": 10}
+            )
+            right = rng.random(items) < (access[target] if target == observer else general)
+            truths = np.random.default_rng(sum(map(ord, target))).choice(["the", "a", "we", "it"], items)
+            decisions += [
+                {**names, "item": f"q{i}", "epoch": 1, "key": "k1", "value": float(right[i]), "unscored": None}
+                | {"truth": truths[i], "said": "?", "chance": math.nan, "ceiling": 1.0, "floor": math.nan}
+                | {"reasoned": False}
+                for i in range(items)
+            ]
+        asked = pd.DataFrame({"task": task, "item": [f"q{i}" for i in range(items)], "input": texts})
+        return Results(pd.DataFrame(cells), pd.DataFrame(decisions), asked, {})
+
+    return make

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
+
 from selfprobe.scorers.decision import decisions_of
 from selfprobe.solvers.record import Record
 

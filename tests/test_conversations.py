@@ -72,7 +72,10 @@ def test_labels_come_from_the_row_in_its_own_words(tmp_path: Path, row: dict[str
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"messages": [{"role": "system", "content": "x"}]}, r"no user message; expected at least one, got \['system'\]"),
+        (
+            {"messages": [{"role": "system", "content": "x"}]},
+            r"no user message; expected at least one, got \['system'\]",
+        ),
         ({"messages": []}, "no user message; expected at least one, got nothing"),
         ({"messages": [{"role": "user", "content": "  "}]}, "no user message"),
         ({"messages": "[{"}, "`messages` is not JSON"),

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from inspect_ai import eval_set
-from selfprobe.introspect_tasks.kth_word import kth_word
 
 from selfprobe.data import PINNED, bundled, load, locate
+from selfprobe.introspect_tasks.kth_word import kth_word
 
 
 def write(path: Path, text: str | bytes) -> str:

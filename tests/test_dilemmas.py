@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from inspect_ai.log import read_eval_log, write_eval_log
+
+from selfprobe.dilemmas import dilemmas, generated, judged_rows
 from selfprobe.introspect_tasks.dilemma_generation import AXES, dilemma_generation
 from selfprobe.introspect_tasks.dilemma_judging import dilemma_judging
 from selfprobe.introspect_tasks.ethical_dilemma import ethical_dilemma
-
-from selfprobe.dilemmas import dilemmas, generated, judged_rows
 from selfprobe.stats import jsd
 
 PANEL = ["planted/a", "planted/b?verdict=.95", "planted/c?verdict=.05"]

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from selfprobe.introspect_tasks.ethical_dilemma import ethical_dilemma
 
 from selfprobe.effort import draw, effort, effort_points
+from selfprobe.introspect_tasks.ethical_dilemma import ethical_dilemma
 
 
 @pytest.fixture(scope="module")

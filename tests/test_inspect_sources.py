@@ -62,7 +62,10 @@ def test_a_registered_task_is_found_by_name() -> None:
     ("name", "message"),
     [
         ("@made_later", "its input is empty; the task makes its prompts while it runs. Run it, and give its logs"),
-        ("@offline", "cannot be built here .ConnectionError: Couldn't reach the hub.*may need a network.*give its logs"),
+        (
+            "@offline",
+            "cannot be built here .ConnectionError: Couldn't reach the hub.*may need a network.*give its logs",
+        ),
         ("@nothing", "cannot be built here .ValueError: The specified dataset is empty"),
         ("@quizz", r"quizz"),
     ],

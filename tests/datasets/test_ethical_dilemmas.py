@@ -7,10 +7,10 @@ from itertools import combinations, product
 from statistics import mean
 
 import pytest
-from selfprobe.introspect_tasks.dilemma_generation import AXES
-from selfprobe.introspect_tasks.ethical_dilemma import record_to_sample
 
 from selfprobe.data import BUNDLED, load
+from selfprobe.introspect_tasks.dilemma_generation import AXES
+from selfprobe.introspect_tasks.ethical_dilemma import record_to_sample
 
 ROWS = load("ethical_dilemmas", ("dilemma",)).rows
 FORM = re.compile(r"(?P<scene>\S[^\n]+)\n\nOption A: (?P<a>[^\n]+[.?!])\nOption B: (?P<b>[^\n]+[.?!])")

@@ -2,10 +2,9 @@
 
 from collections import Counter
 
-from selfprobe.scorers.guessed_word import leaks, stem
-
 from selfprobe.data import load
 from selfprobe.parse import normalise, words
+from selfprobe.scorers.guessed_word import leaks, stem
 
 ROWS = load("heads_up_words", ("word", "category", "concreteness")).rows
 WORDS = [row["word"] for row in ROWS]

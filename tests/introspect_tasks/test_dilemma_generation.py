@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from inspect_ai import eval, list_tasks
 from inspect_ai.event import ModelEvent
+
 from selfprobe.introspect_tasks.dilemma_generation import AXES, GENERATE_PROMPT, dilemma_generation
 
 

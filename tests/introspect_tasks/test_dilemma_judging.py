@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from inspect_ai import eval
 from inspect_ai.event import ModelEvent
+
 from selfprobe.introspect_tasks.dilemma_generation import dilemma_generation
 from selfprobe.introspect_tasks.dilemma_judging import dilemma_judging
-
 from selfprobe.stats import jsd
 
 PANEL = ["planted/a?verdict=.9", "planted/b?verdict=.2", "planted/c?verdict=.4"]

@@ -9,11 +9,11 @@ import pytest
 from inspect_ai import eval
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog
+
 from selfprobe.introspect_tasks.ethical_dilemma import COT_PROMPT, DIRECT_PROMPT, PREDICT_PROMPT, ethical_dilemma
 from selfprobe.introspect_tasks.ethical_dilemma import record_to_sample as to_sample
-from selfprobe.solvers.record import Record
-
 from selfprobe.providers.behaviours.ethical_dilemma import gut, reasoned
+from selfprobe.solvers.record import Record
 from selfprobe.stats import kl, smoothed
 
 

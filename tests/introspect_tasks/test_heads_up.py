@@ -8,9 +8,9 @@ from inspect_ai import eval
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog, resolve_sample_attachments
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
-from selfprobe.introspect_tasks.heads_up import heads_up, record_to_sample
 
 from selfprobe.data import load
+from selfprobe.introspect_tasks.heads_up import heads_up, record_to_sample
 
 Run = Callable[..., EvalLog]
 TEN = [f"hint {letter}" for letter in "abcdefghij"]

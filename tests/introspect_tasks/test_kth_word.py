@@ -16,11 +16,11 @@ from inspect_ai.model import (
     ModelUsage,
     get_model,
 )
+
+from selfprobe.data import load
 from selfprobe.introspect_tasks.kth_word import kth_word, record_to_sample
 from selfprobe.scorers.decision import Decision, decisions_of
 from selfprobe.solvers.record import Record
-
-from selfprobe.data import load
 
 Run = Callable[..., EvalLog]
 EXPECTED_PROMPT = (
@@ -98,7 +98,7 @@ def test_the_prompts_and_settings_are_sent_byte_for_byte(run_task: Run, question
     prompts = Counter(event.input[0].text for event in events if len(event.input) == 1)
     assert prompts["What of number 3?"] == 2 and prompts[EXPECTED_PROMPT] == 1 and prompts.total() == 5
     for event in events:
-        assert event.config.temperature == 0 and event.config.max_tokens == 64
+        assert event.config.temperature == 0 and event.config.max_tokens == (64 if event.config.response_schema else 40)
         assert event.config.reasoning_effort == "none"
         assert (event.config.max_retries, event.config.timeout, event.config.attempt_timeout) == (5, 900, 300)
         assert (event.config.response_schema is not None) == (event.input[0].text != "What of number 3?")

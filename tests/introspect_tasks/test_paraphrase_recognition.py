@@ -8,15 +8,15 @@ from inspect_ai import eval
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog, resolve_sample_attachments
 from inspect_ai.model import get_model
+
 from selfprobe.introspect_tasks.paraphrase_recognition import (
     VARIANTS,
     paraphrase_recognition,
     record_to_sample,
 )
+from selfprobe.providers.planted import Mind, parse_name
 from selfprobe.scorers.decision import decisions_of
 from selfprobe.solvers.compare import Likeness
-
-from selfprobe.providers.planted import Mind, parse_name
 
 Run = Callable[..., EvalLog]
 ROW = {"id": "q1", "question": "Why is it so?", "paraphrases": ["Say why.", "What for?", "How come?", "The cause?"]}

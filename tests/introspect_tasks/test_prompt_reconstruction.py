@@ -8,6 +8,7 @@ from inspect_ai import eval
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog, resolve_sample_attachments
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
+
 from selfprobe.introspect_tasks.prompt_reconstruction import prompt_reconstruction, record_to_sample
 
 Run = Callable[..., EvalLog]

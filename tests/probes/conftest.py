@@ -110,7 +110,8 @@ def planted(
     truth = rng.random(size) < 0.5
     labels = truth ^ (rng.random(size) < flip)
     pairs = [
-        Pair(f"p{i}", f"first {i}", f"second {i}", 1 if labels[i] else 2, group=f"g{i // per_group}") for i in range(size)
+        Pair(f"p{i}", f"first {i}", f"second {i}", 1 if labels[i] else 2, group=f"g{i // per_group}")
+        for i in range(size)
     ]
     side_of = np.where(truth, 1.0, -1.0)
     odd = rng.standard_normal(size) * nuisance

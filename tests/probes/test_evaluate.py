@@ -54,7 +54,10 @@ def test_a_planted_direction_is_found_in_its_layer(plant: Plant) -> None:
         assert value(curve, probe=kind, layer=0, metric="auroc").value < 0.65
     methods = methods_table(fits, resamples=100)
     assert value(methods, method="supervised", metric="f1").value > 0.85
-    assert value(methods, method="random direction", metric="f1").value < value(methods, method="supervised", metric="f1").low
+    assert (
+        value(methods, method="random direction", metric="f1").value
+        < value(methods, method="supervised", metric="f1").low
+    )
     assert value(methods, method="no model (TF-IDF)", metric="auroc").low < 0.5
 
 

@@ -38,7 +38,9 @@ def test_log_probs_are_those_after_the_prefix(llama: Judge) -> None:
         logits = llama.model(torch.tensor([prompt.prefix])).logits[0, -1]
         expected.append(logits.log_softmax(0)[list(prompt.contrast)])
     for way in PATHS:
-        torch.testing.assert_close(states_of(llama, prompts, way).log_probs, torch.stack(expected), atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(
+            states_of(llama, prompts, way).log_probs, torch.stack(expected), atol=1e-4, rtol=1e-4
+        )
 
 
 def test_the_check_notices_a_side_that_sees_the_other(llama: Judge) -> None:

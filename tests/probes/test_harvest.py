@@ -26,7 +26,9 @@ def test_rows_are_in_the_order_of_the_pairs_whatever_the_batches(llama: Judge, t
         for order, shown in enumerate((pair, pair.swapped)):
             states = forward.states_of(llama, encode(llama.tokenizer, [shown]), "two_forwards")
             for layer in range(3):
-                np.testing.assert_allclose(found.layer(layer)[i, order], states.hidden[0, :, layer], rtol=1e-3, atol=1e-4)
+                np.testing.assert_allclose(
+                    found.layer(layer)[i, order], states.hidden[0, :, layer], rtol=1e-3, atol=1e-4
+                )
             np.testing.assert_allclose(found.log_probs[i, order], states.log_probs[0], rtol=1e-3, atol=1e-3)
 
 

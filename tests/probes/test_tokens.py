@@ -40,7 +40,9 @@ class Faulty:
         return getattr(self.inner, name)
 
     def __call__(self, texts: list[str], **given: Any) -> dict[str, list[list[int]]]:
-        return {"input_ids": [self.change(text, ids) for text, ids in zip(texts, self.inner(texts, **given)["input_ids"])]}
+        return {
+            "input_ids": [self.change(text, ids) for text, ids in zip(texts, self.inner(texts, **given)["input_ids"])]
+        }
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, get_model
-from selfprobe.introspect_tasks.kth_word import PREDICT_PROMPT
 
+from selfprobe.introspect_tasks.kth_word import PREDICT_PROMPT
 from selfprobe.providers.planted import (
     DEFAULTS,
     Behaviour,

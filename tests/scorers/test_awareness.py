@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
+
 from selfprobe.scorers.awareness import Item, auroc, balanced_accuracy, summarise
 from selfprobe.scorers.votes import Verdict, vote
-from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 
 def item(said: Verdict | None, label: str | None, *, source: str = "s", p: float | None = None) -> Item:

@@ -1,4 +1,5 @@
 import pytest
+
 from selfprobe.scorers.awareness_cues import Cues, cue_vote, cues_in, evidence
 from selfprobe.solvers.record import Reply
 

@@ -1,8 +1,8 @@
 import pytest
-from selfprobe.scorers.binary_vote import judge
-from selfprobe.solvers.record import Reply
 
 from selfprobe.evalawareness_tasks.binary import ANSWERS, FLIPPED, FLIPPED_ANSWERS, QUESTIONS
+from selfprobe.scorers.binary_vote import judge
+from selfprobe.solvers.record import Reply
 
 
 def reply(text: str, problem: str | None = None) -> Reply:

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import entropy
+
 from selfprobe.scorers.dilemma_controversy import (
     LARGEST_JSD,
     Judge,

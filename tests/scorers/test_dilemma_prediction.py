@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from scipy.stats import entropy
+
 from selfprobe.scorers.decision import Decision
 from selfprobe.scorers.dilemma_prediction import ARMS, Arm, dilemmas_of, judge, numbers, per_dilemma
 from selfprobe.scorers.summary import Judged
 from selfprobe.solvers.record import Reply
-
 from selfprobe.stats import FloatArray, bootstrap, clustered_mean, kl, smoothed
 
 

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from selfprobe.scorers.dilemma_validity import dilemma_text, flaw_of, judge
 from selfprobe.solvers.record import Reply
 

@@ -1,10 +1,10 @@
 import math
 
 import pytest
-from selfprobe.scorers.first_token_mass import judge, mass_of
-from selfprobe.solvers.record import TokenLogprob
 
 from selfprobe.evalawareness_tasks.first_token import WORDS
+from selfprobe.scorers.first_token_mass import judge, mass_of
+from selfprobe.solvers.record import TokenLogprob
 
 
 def tokens(**shares: float) -> list[TokenLogprob]:
@@ -19,7 +19,9 @@ def test_case_and_leading_spaces_are_one_word() -> None:
 
 
 def test_ambiguous_prefixes_are_excluded_and_listed() -> None:
-    mass = mass_of(tokens(**{"E": 0.2, " Eval": 0.1, "T": 0.1, "De": 0.1, "testing": 0.1, "Really": 0.1, " ": 0.1}), WORDS)
+    mass = mass_of(
+        tokens(**{"E": 0.2, " Eval": 0.1, "T": 0.1, "De": 0.1, "testing": 0.1, "Really": 0.1, " ": 0.1}), WORDS
+    )
     assert mass.evaluation == mass.deployment == 0
     assert set(mass.excluded) == {"E", " Eval", "T", "De"}
 
@@ -32,7 +34,10 @@ def test_a_case_by_hand() -> None:
 
 def test_a_missing_side_has_at_most_the_last_candidates_probability() -> None:
     decision = judge("first_token", mass_of(tokens(x=0.5, real=0.2, y=0.05), WORDS), label="evaluation")
-    assert decision.score == pytest.approx(math.log(0.05 / 0.2)) and (decision.said, decision.value) == ("deployment", 0)
+    assert decision.score == pytest.approx(math.log(0.05 / 0.2)) and (decision.said, decision.value) == (
+        "deployment",
+        0,
+    )
     tie = judge("first_token", mass_of(tokens(x=0.5, real=0.2), WORDS), label=None)
     assert (tie.said, tie.unscored) == (None, "tie")
 

@@ -3,6 +3,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from selfprobe.scorers.guessed_word import clues_in, fair_clues, guess_in, judge, leaks, stem
 from selfprobe.solvers.record import Reply
 

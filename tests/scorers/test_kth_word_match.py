@@ -1,4 +1,5 @@
 import pytest
+
 from selfprobe.scorers.kth_word_match import explain, judge, kth_word, predicted_word
 from selfprobe.solvers.record import Problem, Reply
 

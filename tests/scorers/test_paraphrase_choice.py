@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inspect_ai.scorer import SampleScore
+
 from selfprobe.scorers.decision import score_of
 from selfprobe.scorers.paraphrase_choice import chosen_slot, judge, position
 from selfprobe.solvers.record import Reply

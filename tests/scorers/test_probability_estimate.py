@@ -1,4 +1,5 @@
 import pytest
+
 from selfprobe.scorers.probability_estimate import judge, mean
 from selfprobe.scorers.votes import Verdict
 from selfprobe.solvers.record import Reply

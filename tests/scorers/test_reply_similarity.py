@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inspect_ai.scorer import SampleScore
+
 from selfprobe.scorers.decision import Decision, score_of
 from selfprobe.scorers.reply_similarity import (
     VECTOR,

@@ -3,10 +3,10 @@ import math
 import numpy as np
 import pytest
 from inspect_ai.scorer import SampleScore, Score
+
 from selfprobe.scorers import summary as module
 from selfprobe.scorers.decision import Decision, decisions_of, score_of
 from selfprobe.scorers.summary import summarise, summary
-
 from selfprobe.stats import undefined
 
 

@@ -1,4 +1,5 @@
 import pytest
+
 from selfprobe.scorers.votes import Verdict, majority, no_reply, vote
 from selfprobe.solvers.record import Reply
 
@@ -15,9 +16,7 @@ def votes(*said: Verdict | None) -> list:  # type: ignore[type-arg]
         (("deployment", "deployment", "evaluation", None, None), "deployment", 1 / 3),
     ],
 )
-def test_the_majority_is_of_the_valid_votes(
-    said: tuple[Verdict | None, ...], verdict: Verdict, score: float
-) -> None:
+def test_the_majority_is_of_the_valid_votes(said: tuple[Verdict | None, ...], verdict: Verdict, score: float) -> None:
     found = majority("binary", votes(*said), label="evaluation")
     assert (found.said, found.score, found.unscored) == (verdict, pytest.approx(score), None)
     assert found.value == float(verdict == "evaluation")

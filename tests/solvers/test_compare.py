@@ -2,6 +2,7 @@ import anyio
 import pytest
 from inspect_ai.model import ModelName
 from inspect_ai.solver import TaskState
+
 from selfprobe.solvers.compare import Likeness, compare
 from selfprobe.solvers.record import Record, Reply
 

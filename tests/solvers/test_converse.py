@@ -1,3 +1,4 @@
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -6,10 +7,10 @@ import pytest
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog, resolve_sample_attachments
 from inspect_ai.model import ChatMessageSystem, ChatMessageUser
-from selfprobe.solvers.converse import act_fault, check_options, names_of, quoted
-from selfprobe.solvers.record import Record, Reply
 
 from selfprobe.evalawareness_tasks.binary import QUESTIONS, binary
+from selfprobe.solvers.converse import act_fault, check_options, names_of, quoted
+from selfprobe.solvers.record import Record, Reply
 
 Run = Callable[..., EvalLog]
 ROWS = (
@@ -34,7 +35,7 @@ def test_first_person_questions_are_the_conversation_with_another_last_message(
     run_task: Run, rows: str, tmp_path: Path
 ) -> None:
     log = run_task(binary(dataset=rows), "planted/alpha", tmp_path / "logs")
-    act, *answers = model_events(log, "a")
+    _, *answers = model_events(log, "a")
     assert [m.text for m in act.input] == ["Be brief.", "What is 2 + 2?"]
     assert (act.config.temperature, act.config.logprobs, act.config.top_logprobs) == (0, True, 20)
     said = act.output.completion
@@ -49,7 +50,7 @@ def test_third_person_questions_quote_the_conversation_to_a_fresh_context(
     run_task: Run, rows: str, tmp_path: Path
 ) -> None:
     log = run_task(binary(dataset=rows, perspective="third"), "planted/alpha", tmp_path / "logs")
-    act, *answers = model_events(log, "a")
+    _, *answers = model_events(log, "a")
     for event in answers:
         [message] = event.input
         assert f"[1] system:\nBe brief.\n\n[2] user:\nWhat is 2 + 2?\n\n[3] assistant:\n{act.output.completion}\n" in (
@@ -62,7 +63,7 @@ def test_twenty_five_decisions_repeat_each_variant_with_seeds_of_their_own(
     run_task: Run, rows: str, tmp_path: Path
 ) -> None:
     log = run_task(binary(dataset=rows, decisions=25), "planted/alpha", tmp_path / "logs", limit=1)
-    act, *answers = model_events(log, "a")
+    _, *answers = model_events(log, "a")
     assert len(answers) == 25 and {e.config.temperature for e in answers} == {1}
     by_question: dict[str, set[Any]] = {}
     for event in answers:
@@ -99,17 +100,15 @@ def test_one_reply_a_conversation_serves_all_five_methods(run_task: Run, rows: s
             assert len(model_events(log, str(sample.id))) == calls
 
 
-def test_a_log_of_another_task_or_context_is_not_replayed(run_task: Run, rows: str, tmp_path: Path) -> None:
-    run_task(
-        "selfprobe/first_token", "planted/alpha", tmp_path / "logs", task_args={"dataset": rows, "context": "full"}
-    )
-    with pytest.raises(ValueError, match="no log to replay acts from .*its data set has hash"):
-        run_task(
-            "selfprobe/binary",
-            "planted/alpha",
-            tmp_path / "x",
-            task_args={"dataset": rows, "target_log": str(tmp_path / "logs")},
-        )
+def test_a_log_of_another_context_is_not_replayed(run_task: Run, tmp_path: Path) -> None:
+    path = tmp_path / "turns.jsonl"
+    turns = [{"role": role, "content": f"{role}?"} for role in ("user", "assistant", "user")]
+    path.write_text(json.dumps({"id": "a", "messages": turns}))
+    given = {"dataset": str(path)}
+    run_task("selfprobe/first_token", "planted/alpha", tmp_path / "logs", task_args=given | {"context": "full"})
+    with pytest.raises(ValueError, match=r"no log to replay acts from .*its data set has hash"):
+        given["target_log"] = str(tmp_path / "logs")
+        run_task("selfprobe/binary", "planted/alpha", tmp_path / "x", task_args=given)
 
 
 def test_a_refusal_is_a_reply_and_an_empty_one_is_none() -> None:

@@ -12,6 +12,7 @@ import pytest
 from fakeserver import ANSWER_FAULTS, TRANSPORT_FAULTS
 from inspect_ai import eval_retry
 from inspect_ai.log import EvalLog, EvalSample
+
 from selfprobe.introspect_tasks.kth_word import kth_word
 from selfprobe.scorers.decision import decisions_of
 

@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.log import EvalLog
-from selfprobe.solvers.grade import delimited
-from selfprobe.solvers.record import Record
 
 from selfprobe.evalawareness_tasks.user_motivation import user_motivation
+from selfprobe.solvers.grade import delimited
+from selfprobe.solvers.record import Record
 
 Run = Callable[..., EvalLog]
 MESSAGE = "needs a grader model .*add --model-role grader="

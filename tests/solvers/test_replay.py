@@ -7,11 +7,11 @@ from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.log import EvalLog, write_eval_log
 from inspect_ai.scorer import match
-from selfprobe.solvers.record import Record
-from selfprobe.solvers.replay import target_of, task_of
 
 from selfprobe.data import load
 from selfprobe.providers.planted import PlantedAPI
+from selfprobe.solvers.record import Record
+from selfprobe.solvers.replay import target_of, task_of
 
 Run = Callable[..., EvalLog]
 ALPHA = "planted/alpha?access=.5&malformed=.2"

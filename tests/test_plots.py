@@ -1,0 +1,57 @@
+"""Figures: every number is in them, a hole looks like one."""
+
+import math
+
+import numpy as np
+import pytest
+
+from selfprobe.plots import advantages, heat_map, self_against_others, short
+from selfprobe.stats import Estimate, undefined
+
+SEEN = Estimate(0.6, 0.5, 0.7, 10, "item")
+
+
+def texts(figure: object) -> list[str]:
+    return [text.get_text() for text in figure.axes[0].texts]  # type: ignore[attr-defined]
+
+
+def test_a_heat_map_writes_each_score_with_its_interval() -> None:
+    values = np.array([[0.9, 0.25], [0.5, 0.75]])
+    assert texts(heat_map(values, ["m/a", "m/b"], title="t", low=values - 0.1, high=values + 0.1)) == [
+        "0.90\n0.80–1.00",
+        "0.25\n0.15–0.35",
+        "0.50\n0.40–0.60",
+        "0.75\n0.65–0.85",
+    ]
+
+
+def test_a_hole_is_hatched_and_says_so_and_is_never_a_zero() -> None:
+    figure = heat_map([[0.9, math.nan], [0.5, 0.7]], ["a", "b"], title="t", holes={("a", "b"): "no log"})
+    assert texts(figure) == ["0.90", "no\nscore", "0.50", "0.70"]
+    assert [patch.get_hatch() for patch in figure.axes[0].patches].count("///") == 1
+    assert "1 of 4 cells" in figure.get_supxlabel()
+
+
+def test_a_centred_map_diverges_symmetrically_around_zero() -> None:
+    figure = heat_map([[0.2, -0.1], [-0.1, 0.05]], ["a", "b"], title="t", centred=True)
+    image = figure.axes[0].images[0]
+    assert image.get_clim() == (-0.2, 0.2) and image.cmap.name == "PuOr"
+    assert texts(figure)[:2] == ["+0.20", "-0.10"]
+
+
+@pytest.mark.parametrize("value", [0.0, 0.5, math.nan])
+def test_equal_scores_or_none_at_all_can_be_drawn(value: float) -> None:
+    for centred in (False, True):
+        heat_map(np.full((2, 2), value), ["a", "b"], title="t", centred=centred).canvas.draw()  # type: ignore[attr-defined]
+
+
+def test_an_undefined_interval_can_be_drawn() -> None:
+    estimates = [SEEN, undefined("one item", value=0.4)]
+    self_against_others(["a", "b"], estimates, estimates, title="t").canvas.draw()  # type: ignore[attr-defined]
+    advantages(["a", "b"], estimates, title="t").canvas.draw()  # type: ignore[attr-defined]
+
+
+def test_long_names_are_cut_in_the_middle() -> None:
+    assert short("openrouter/vendor/model") == "model"
+    cut = short("p/" + "a" * 30 + "z" * 30)
+    assert len(cut) <= 26 and cut.startswith("aaa") and cut.endswith("zzz") and "…" in cut
