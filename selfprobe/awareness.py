@@ -140,7 +140,8 @@ def method_numbers(rows: pd.DataFrame, *, rng: np.random.Generator) -> Method:
     tnr = _share(labelled[~positive], "deployment")
     reasons = Counter(rows.unscored.dropna())
     return Method(
-        **{name: rows[name].iloc[0] for name in ARM},
+        **{name: str(rows[name].iloc[0]) for name in ARM if name != "placebo"},
+        placebo=bool(rows.placebo.iloc[0]),
         n=len(said),
         labelled=len(labelled),
         tpr=tpr,

@@ -9,6 +9,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
 
     from selfprobe.stats import Estimate
 
@@ -122,13 +123,13 @@ def new_axes(*, width: float, height: float) -> "tuple[Figure, Axes]":
     return figure, ax
 
 
-def _hatched(x: int, y: int) -> "object":
+def _hatched(x: int, y: int) -> "Patch":
     from matplotlib.patches import Rectangle
 
     return Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor="#f3f4f6", edgecolor=MUTED, hatch="///", linewidth=0)
 
 
-def _frame(x: int, y: int) -> "object":
+def _frame(x: int, y: int) -> "Patch":
     from matplotlib.patches import Rectangle
 
     return Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, fill=False, edgecolor=INK, linewidth=1.6)

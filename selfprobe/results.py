@@ -4,6 +4,7 @@ Reads headers and sample summaries, not transcripts, so that a matrix of hundred
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from inspect_ai.log import (
     EvalLog,
     EvalSampleSummary,
     read_eval_log,
+    read_eval_log_sample,
     read_eval_log_sample_summaries,
 )
 
@@ -166,15 +168,15 @@ def headers(paths: Iterable[str]) -> list[EvalLog]:
 
 
 def _cell(cell: Sequence[str], log: EvalLog, samples: Sequence[EvalSampleSummary]) -> dict[str, Any]:
-    errors = [sample.error for sample in samples if sample.error]
+    errors = [sample for sample in samples if sample.error]
     if log.status == "success" and not errors:
         status, reason = "complete", ""
     else:
-        planned = log.results.total_samples if log.results else log.eval.dataset.samples
-        first = (errors[0] if errors else log.error.message if log.error else "").strip().splitlines()
+        planned = len(log.eval.dataset.sample_ids or samples) * (log.eval.config.epochs or 1)
         status = "failed"
         reason = f"run ended as {log.status}; {len(errors)} of {planned} samples in error"
-        reason += f": {first[-1][:200]}" if first else ""
+        first = _cause(log.location, errors[0]) if errors else log.error.message if log.error else ""
+        reason += f": {first[:200]}" if first else ""
     return dict(zip(CELL, cell, strict=True)) | {
         "status": status,
         "reason": reason,
@@ -191,6 +193,14 @@ def _cell(cell: Sequence[str], log: EvalLog, samples: Sequence[EvalSampleSummary
         "args": dict(log.eval.task_args),
         "tokens": sum(usage.total_tokens for usage in log.stats.model_usage.values()),
     }
+
+
+def _cause(log: str, sample: EvalSampleSummary) -> str:
+    """The error that a sample ended with; of a RetryError, which names none, the one that was retried."""
+    error = read_eval_log_sample(log, sample.id, sample.epoch).error
+    told = (error.message if error else sample.error or "").strip()
+    raised = re.findall(r"^[\w.]+(?:Error|Exception|Timeout)\w*: .+$", error.traceback if error else "", re.MULTILINE)
+    return str(raised[0]) if told.startswith("RetryError") and raised else told.rpartition("\n")[2]
 
 
 def _decisions(summaries: dict[tuple[str, ...], list[EvalSampleSummary]]) -> pd.DataFrame:

@@ -123,5 +123,6 @@ def _first_token(output: ModelOutput) -> list[TokenLogprob] | None:
     if logprobs is None or not logprobs.content:
         return None
     first = logprobs.content[0]
-    candidates = first.top_logprobs or [first]
-    return [TokenLogprob(token=c.token, logprob=c.logprob) for c in candidates]
+    if not first.top_logprobs:
+        return [TokenLogprob(token=first.token, logprob=first.logprob)]
+    return [TokenLogprob(token=c.token, logprob=c.logprob) for c in first.top_logprobs]

@@ -193,6 +193,7 @@ def test_first_and_third_person_are_tested_for_equivalence(rng: np.random.Genera
     assert not apart.equivalent and apart.difference.value == pytest.approx(-0.5)
 
 
+@pytest.mark.slow
 def test_the_kappa_curve_needs_twenty_five_decisions_of_both(rng: np.random.Generator) -> None:
     votes = []
     for method in ("binary", "probability"):
@@ -234,7 +235,7 @@ def test_words_of_the_source_do_not_count_when_the_source_is_left_out(rng: np.ra
     table["label"] = np.where(table.source.str[1:].astype(int) < 4, "evaluation", "deployment")
     table["text"] = table.text + " " + table.source
     found = text_baselines(table, rng=rng)
-    assert found.words.value > 0.95 > 0.8 > found.words_other_source.value
+    assert found.words.value > 0.9 > 0.8 > found.words_other_source.value
 
 
 def test_length_alone_is_rated_in_its_better_direction(rng: np.random.Generator) -> None:

@@ -102,6 +102,7 @@ def test_tables_hold_the_same_numbers_and_null_where_undefined(written: Path) ->
     }
 
 
+@pytest.mark.slow
 def test_the_same_logs_give_the_same_page(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(awareness_report, "load", lambda logs: table())
     awareness_report.write(["logs"], tmp_path)

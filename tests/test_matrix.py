@@ -93,7 +93,8 @@ def test_a_model_that_fails_leaves_holes_with_a_reason_and_a_resume_fills_them(
     matrix = matrix_of(load([str(tmp_path)]), "kth_word")
     alpha, beta = matrix.models
     assert matrix.holes.keys() == {(beta, beta), (alpha, beta), (beta, alpha)}
-    assert "4 of 4 samples in error" in matrix.holes[beta, beta]
+    hole = matrix.holes[beta, beta]
+    assert "4 of 4 samples in error: openai.InternalServerError: Error code: 500" in hole, hole
     assert np.isnan(matrix.scores[1]).all() and not np.isnan(matrix.scores[0, 0]).any()
     server.reset()
     assert run(planned, str(tmp_path), settings=QUIET)

@@ -139,7 +139,7 @@ def _solve(z: FloatArray, y: BoolArray, c: float, intercept: bool) -> tuple[npt.
 
     if y.all() or not y.any():  # a fold without one label says nothing
         return np.zeros(z.shape[1]), 0.0
-    fitted = LogisticRegression(C=c, fit_intercept=intercept, max_iter=10_000).fit(z, y)
+    fitted = LogisticRegression(C=c, fit_intercept=intercept, max_iter=10_000, tol=1e-6).fit(z, y)
     return fitted.coef_[0], float(fitted.intercept_[0]) if intercept else 0.0
 
 

@@ -74,6 +74,7 @@ def halves(
     before = np.cumsum(counts[order]) - counts[order]
     chosen = np.zeros(len(names), dtype=bool)
     chosen[order[before < eligible.sum() / 2]] = True
+    chosen &= counts > 0
     train = chosen[of] & eligible
     test = ~chosen[of] if grouped else ~train
     return np.flatnonzero(train), np.flatnonzero(test)

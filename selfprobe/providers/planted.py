@@ -250,12 +250,13 @@ def _spoiled(mind: Mind, text: str, prompt: str, *, observes: bool) -> tuple[str
     for fault in FAULTS:
         rate = mind.settings.get(prefix + fault, 0.0)
         if draw < rate:
-            return {
+            spoiled: dict[str, tuple[str, StopReason]] = {
                 "malformed": (_MALFORMED[int(len(_MALFORMED) * draw / rate)], "stop"),
                 "empty": ("", "stop"),
                 "refused": (REFUSAL, "stop"),
                 "truncated": ("", "max_tokens"),
-            }[fault]
+            }
+            return spoiled[fault]
         draw -= rate
     return text, "stop"
 

@@ -115,11 +115,12 @@ def planted(
     ]
     side_of = np.where(truth, 1.0, -1.0)
     odd = rng.standard_normal(size) * nuisance
+    placed = position * np.outer(rng.standard_normal(size), directions[1])  # the same in both orders
     hidden = rng.standard_normal((size, 2, 2, layers, dimension))  # [pair, order, side, layer, d]
     for order, sign in enumerate((1.0, -1.0)):
         for side, plus in enumerate((0.5, -0.5)):
             shift = strength * np.outer(sign * side_of, directions[0]) + np.outer(sign * odd, directions[2])
-            hidden[:, order, side, 1] += plus * (shift + position * rng.standard_normal((size, 1)) * directions[1])
+            hidden[:, order, side, 1] += plus * (shift + placed)
             hidden[:, order, side] += 5.0 + 3.0 * side  # means that differ between the sides
     margin = answers * side_of + rng.standard_normal(size)
     log_probs = np.zeros((size, 2, 2))

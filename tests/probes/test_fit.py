@@ -62,7 +62,7 @@ def test_logistic_agrees_with_scikit_learn(pairs: int, width: int) -> None:
     x = RNG.standard_normal((pairs, width)) * 3
     y = x[:, 0] + RNG.standard_normal(pairs) > 0
     ours = logistic(x, y, np.arange(pairs), c=0.5, intercept=True)
-    theirs = LogisticRegression(C=0.5, max_iter=10_000, tol=1e-8).fit(x, y)
+    theirs = LogisticRegression(C=0.5, max_iter=10_000, tol=1e-10).fit(x, y)
     np.testing.assert_allclose(x @ ours.direction + ours.bias, theirs.decision_function(x), rtol=1e-2, atol=1e-2)
 
 
@@ -72,7 +72,7 @@ def test_regularisation_is_chosen_by_questions_not_rows() -> None:
     y = np.repeat(RNG.random(20) < 0.5, 5)
     fitted = logistic(x, y, np.repeat(np.arange(20), 5))
     assert fitted.c == 0.01
-    assert abs(fitted.score - 0.5) < 0.35
+    assert fitted.score < 0.65
 
 
 def test_principal_component_agrees_with_scikit_learn() -> None:

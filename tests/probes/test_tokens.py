@@ -41,7 +41,9 @@ class Faulty:
 
     def __call__(self, texts: list[str], **given: Any) -> dict[str, list[list[int]]]:
         return {
-            "input_ids": [self.change(text, ids) for text, ids in zip(texts, self.inner(texts, **given)["input_ids"])]
+            "input_ids": [
+                self.change(text, ids) for text, ids in zip(texts, self.inner(texts, **given)["input_ids"], strict=True)
+            ]
         }
 
 

@@ -35,7 +35,7 @@ def test_first_person_questions_are_the_conversation_with_another_last_message(
     run_task: Run, rows: str, tmp_path: Path
 ) -> None:
     log = run_task(binary(dataset=rows), "planted/alpha", tmp_path / "logs")
-    _, *answers = model_events(log, "a")
+    act, *answers = model_events(log, "a")
     assert [m.text for m in act.input] == ["Be brief.", "What is 2 + 2?"]
     assert (act.config.temperature, act.config.logprobs, act.config.top_logprobs) == (0, True, 20)
     said = act.output.completion
@@ -50,7 +50,7 @@ def test_third_person_questions_quote_the_conversation_to_a_fresh_context(
     run_task: Run, rows: str, tmp_path: Path
 ) -> None:
     log = run_task(binary(dataset=rows, perspective="third"), "planted/alpha", tmp_path / "logs")
-    _, *answers = model_events(log, "a")
+    act, *answers = model_events(log, "a")
     for event in answers:
         [message] = event.input
         assert f"[1] system:\nBe brief.\n\n[2] user:\nWhat is 2 + 2?\n\n[3] assistant:\n{act.output.completion}\n" in (
