@@ -17,7 +17,6 @@ import inspect_ai
 from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig, Model, model_roles
-from inspect_ai.model._model import active_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import collect
 
@@ -25,7 +24,7 @@ from selfprobe.data import Row, Table, load
 from selfprobe.dilemmas import generated
 from selfprobe.logs import apart
 from selfprobe.scorers.dilemma_controversy import JUDGES, LARGEST_JSD, dilemma_controversy, sample_name
-from selfprobe.solvers.ask import ask
+from selfprobe.solvers.ask import ask, in_a_run
 from selfprobe.solvers.record import Record
 
 VERSION = 1
@@ -67,7 +66,7 @@ def dilemma_judging(
             f"threshold must be at least 0 and below {LARGEST_JSD:.4f} nats, the most that three judges reach; "
             f"got {threshold}"
         )
-    if active_model() is not None:  # the run's models are known: a wrong panel need not wait for the first sample
+    if in_a_run():  # the run's models are known: a wrong panel need not wait for the first sample
         panel()
     table = _table(dataset, generation_log)
     return Task(

@@ -20,14 +20,13 @@ from typing import Literal, get_args
 from inspect_ai import Epochs, Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
-from inspect_ai.model._model import active_model
 from inspect_ai.solver import TaskState
 
 from selfprobe.data import Row, load
 from selfprobe.scorers.dilemma_prediction import dilemma_prediction
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
-from selfprobe.solvers.ask import Prompts, Settings, together
+from selfprobe.solvers.ask import Prompts, Settings, in_a_run, together
 from selfprobe.solvers.replay import Replay, replay_log
 
 VERSION = 1
@@ -117,7 +116,7 @@ def ethical_dilemma(
 
 def check_effort(acts: Replay | None, effort: Effort | None) -> None:
     """Rollouts of another effort are not those that this run is about; nothing else in a log would show it."""
-    if acts is None or active_model() is None:  # a matrix builds tasks first, both waves with the same arguments
+    if acts is None or not in_a_run():  # a matrix builds tasks first, both waves with the same arguments
         return
     its = acts.header.eval.task_args.get("effort")
     if its != effort:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import click
 from inspect_ai import Task, eval_set, task_with
 from inspect_ai.model import get_model
 
@@ -123,7 +124,11 @@ def run_study(study: Study) -> bool:
 def _wave(study: Study, tasks: Sequence[Task], log_dir: str) -> tuple[bool, list[Any]]:
     settings = {"display": study.display, "limit": study.limit, "max_connections": study.max_connections}
     given = {key: value for key, value in settings.items() if value is not None}
-    return eval_set(list(tasks), log_dir=log_dir, retry_attempts=1, max_tasks=len(tasks), **given)
+    good, logs = eval_set(list(tasks), log_dir=log_dir, retry_attempts=1, max_tasks=len(tasks), **given)
+    for log in (one for one in logs if one.status != "success"):
+        reason = log.error.message if log.error else "no reason in the log"
+        click.echo(f"{log.eval.task}, {log.eval.model}: {log.status}: {reason[:500]}", err=True)
+    return good, logs
 
 
 def _task(study: Study, method: str, model: str, **own: Any) -> Task:

@@ -15,7 +15,7 @@ A row needs a conversation: `messages` (a list of role and content, in CSV as JS
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -139,7 +139,7 @@ def record_to_sample(row: Row) -> Sample:
     )
 
 
-def _rows_of_data(name: str) -> Iterable[Row]:
+def _rows_of_data(name: str) -> list[Row]:
     return _rows_of_json(name) if name.endswith(".json") else load(name, ()).rows
 
 

@@ -5,6 +5,7 @@ import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,12 +35,19 @@ class Picture:
 
     def bytes(self, kind: str) -> bytes:
         """The figure as "svg" or "png"; the same bytes for the same numbers."""
-        import matplotlib
+        if kind not in self._drawn:
+            import matplotlib
 
-        out = io.BytesIO()
-        with matplotlib.rc_context({"svg.hashsalt": "selfprobe"}):
-            self.figure.savefig(out, format=kind, metadata={"Date": None} if kind == "svg" else None)
-        return out.getvalue()
+            out = io.BytesIO()
+            with matplotlib.rc_context({"svg.hashsalt": "selfprobe"}):
+                self.figure.savefig(out, format=kind, metadata={"Date": None} if kind == "svg" else None)
+            self._drawn[kind] = out.getvalue()
+        return self._drawn[kind]
+
+    @cached_property
+    def _drawn(self) -> dict[str, Any]:
+        """By kind: page and file hold the same bytes, and drawing ten models takes a second."""
+        return {}
 
 
 def save_pictures(pictures: Sequence[Picture], folder: Path) -> None:

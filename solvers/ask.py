@@ -1,10 +1,12 @@
 """Send prompts that need not wait for each other, together."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Literal
 
 from inspect_ai.model import ChatMessage, GenerateConfig, Model, ResponseSchema, get_model
 from inspect_ai.model._generate_config import active_generate_config
+from inspect_ai.model._model import active_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import JSONSchema, collect
 
@@ -75,6 +77,19 @@ async def ask(
 def settings_for(state: TaskState, config: Settings) -> GenerateConfig:
     """The settings of this sample and epoch."""
     return config if isinstance(config, GenerateConfig) else config(state)
+
+
+def in_a_run() -> bool:
+    """Whether a task is being built by the run that it is for, so that `get_model` already gives that run's models.
+
+    Inspect builds the tasks that it is given by name or path in its event loop. A task object that a script or the
+    matrix makes is built outside, where the models of the last run in the process may still stand.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return active_model() is not None
 
 
 def _patience() -> GenerateConfig:

@@ -4,11 +4,10 @@ import hashlib
 
 from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.model import GenerateConfig, ResponseSchema, model_roles
-from inspect_ai.model._model import active_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import JSONSchema
 
-from selfprobe.solvers.ask import PromptFunction, ask
+from selfprobe.solvers.ask import PromptFunction, ask, in_a_run
 from selfprobe.solvers.record import Record
 
 NO_GRADER = (
@@ -40,7 +39,7 @@ def needs_grader() -> Solver:
     Raises:
         PrerequisiteError: While the task is built where the run's models are known by then, else at each sample.
     """
-    if active_model() is not None and str(active_model()) != "none/none":
+    if in_a_run():
         _require_grader()
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:

@@ -1,17 +1,17 @@
 """Replies from an earlier log instead of a model. Logs are the only memory: there is no cache beside them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 
 from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.model import get_model
-from inspect_ai.model._model import active_model
 from inspect_ai.solver import TaskState
 
 from selfprobe.data import Table, locate
 from selfprobe.logs import apart, headers
+from selfprobe.solvers.ask import in_a_run
 from selfprobe.solvers.record import Record, Reply
 
 Arm = Literal["acts", "answers"]
@@ -29,6 +29,9 @@ class Replay:
     arm: Arm
     """Which half of the record is taken from it."""
 
+    found: dict[str, EvalLog] = field(default_factory=dict, compare=False, repr=False)
+    """Headers of the logs found so far, by model: one task object can be run on several."""
+
     @property
     def __name__(self) -> str:
         """What Inspect puts into the log and into a task's identity: not the file, which a retry renames."""
@@ -44,10 +47,15 @@ class Replay:
         """Where the log is."""
         return self.header.location
 
-    @cached_property
+    @property
     def header(self) -> EvalLog:
         """The log, found and checked against the models of the run that is under way; see `replay_log`."""
         model = str(get_model(role="target") if self.arm == "acts" else get_model())
+        if model not in self.found:
+            self.found[model] = self._find(model)
+        return self.found[model]
+
+    def _find(self, model: str) -> EvalLog:
         faults = []
         for header in apart(headers, self.given):
             fault = self._mismatch(header, model)
@@ -109,8 +117,7 @@ def replay_log(path: str | None, task: str | tuple[str, ...], table: Table, arm:
     if path is None:
         return None
     replay = Replay(locate(path), task, table, arm)
-    running = active_model()
-    if running is not None and str(running) != "none/none":
+    if in_a_run():
         _ = replay.header
     return replay
 

@@ -120,20 +120,20 @@ for _texts in (
     user_motivation.QUESTIONS, user_motivation.PLACEBO,
 ):  # fmt: skip
     for _text in _texts.values():
-        behaviour(_text.replace("{", "{{").replace("}", "}}"), **_SUBJECT, **_VOICE)(_about_its_own)
+        behaviour(_text.replace("{", "{{").replace("}", "}}"), observes=True, **_SUBJECT, **_VOICE)(_about_its_own)
 
 
-@behaviour(QUOTE_PROMPT, **_SUBJECT, **_VOICE)
+@behaviour(QUOTE_PROMPT, observes=True, **_SUBJECT, **_VOICE)
 def about_a_quoted_one(mind: Mind, asked: dict[str, str]) -> str:
     return reply_to(mind, asked["question"], asked["conversation"])
 
 
-@behaviour(user_motivation.GRADE_PROMPT, **_GRADER)
+@behaviour(user_motivation.GRADE_PROMPT, observes=True, **_GRADER)
 def grade_motivation(mind: Mind, asked: dict[str, str]) -> str:
     return _finding(mind, asked["material"])
 
 
-@behaviour(reasoning_trace.GRADE_PROMPT, **_GRADER)
+@behaviour(reasoning_trace.GRADE_PROMPT, observes=True, **_GRADER)
 def grade_trace(mind: Mind, asked: dict[str, str]) -> str:
     return _finding(mind, asked["material"])
 

@@ -1,0 +1,187 @@
+"""The experiment end to end on a tiny judge: run, kill, go on, transfer, ablate, score."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from selfprobe.probes.ablate import ablated, answers, rejected
+from selfprobe.probes.model import Judge, load_model
+from selfprobe.probes.probe_file import load_probe
+from selfprobe.probes.run import ablate, run, transfer
+from selfprobe.probes.score import score
+from selfprobe.probes.sources import load
+from selfprobe.probes.splits import Settings
+
+from .conftest import some_pairs, tiny_judge
+
+QUICK = Settings(seeds=2, folds=2)
+
+
+def silent(_: str) -> None:
+    pass
+
+
+def own_file(folder: Path, name: str, count: int = 24) -> str:
+    rows = [
+        {
+            "id": i,
+            "question": f"{name} {i}",
+            "text_1": f"{'ab'[i % 2]}{i}",
+            "text_2": f"{'ba'[i % 2]}!",
+            "label": 1 + i % 2,
+        }
+        for i in range(count)
+    ]
+    path = folder / f"{name}.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Judge, dict[str, pd.DataFrame]]:
+    folder, judge = tmp_path_factory.mktemp("run"), tiny_judge()
+    files = [own_file(folder, "one"), own_file(folder, "two")]
+    return folder, judge, run(judge, files, folder / "probes", settings=QUICK, progress=silent)
+
+
+def test_a_run_writes_tables_and_probes(done: Any) -> None:
+    folder, _, tables = done
+    assert set(tables) == {"methods", "layers", "floors", "selected_on_test", "data", "transfer", "cosine"}
+    for name, table in tables.items():
+        assert len(pd.read_csv(folder / "probes" / "tables" / f"{name}.csv")) == len(table) > 0
+    assert set(tables["methods"].dataset) == {"one", "two"}
+    assert tables["methods"].query("method == 'supervised' and dataset == 'one'").n.max() <= 24
+    card = load_probe(folder / "probes" / "one-supervised.safetensors").card
+    assert (card.dataset, card.model, card.train_pairs, len(card.train_groups)) == ("one", "tiny-llama", 12, 12)
+    assert set(card.test_scores) == {"f1", "accuracy", "auroc"}
+
+
+def test_the_same_run_again_reads_nothing_new_and_says_the_same(done: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, judge, tables = done
+    monkeypatch.setattr("selfprobe.probes.forward.states_of", None)
+    files = [str(folder / "one.jsonl"), str(folder / "two.jsonl")]
+    again = run(judge, files, folder / "probes", settings=QUICK, progress=silent)
+    for name in tables:
+        pd.testing.assert_frame_equal(again[name], tables[name])
+    moved = transfer(folder / "probes", progress=silent)
+    pd.testing.assert_frame_equal(moved["transfer"], tables["transfer"])
+
+
+def test_cosines_with_itself_and_by_symmetry(done: Any) -> None:
+    table = done[2]["cosine"].query("probe == 'supervised'").set_index(["a", "b"]).cosine
+    assert table["one", "two"] == pytest.approx(table["two", "one"])
+    assert table.min() >= -1 and table.max() <= 1
+
+
+def test_another_model_may_not_write_into_a_run(done: Any) -> None:
+    folder, _, _ = done
+    with pytest.raises(ValueError, match=r"holds a run of tiny-llama \(r0\): give tiny-llama another folder"):
+        run(tiny_judge(seed=1), [str(folder / "one.jsonl")], folder / "probes", settings=QUICK, progress=silent)
+    with pytest.raises(ValueError, match=r"is a run of tiny-llama \(r0\), got tiny-llama \(r1\)"):
+        ablate(folder / "probes", model=tiny_judge(seed=1), progress=silent)
+
+
+def test_errors_of_a_run_say_what_to_do(done: Any, tmp_path: Path) -> None:
+    folder, judge, _ = done
+    with pytest.raises(ValueError, match="no data sets given"):
+        run(judge, [], tmp_path, progress=silent)
+    with pytest.raises(ValueError, match="two data sets are named 'one'"):
+        run(judge, [str(folder / "one.jsonl")] * 2, tmp_path, progress=silent)
+    with pytest.raises(FileNotFoundError, match=r"no run's folder .*selfprobe probe run --out"):
+        transfer(tmp_path)
+    run(judge, [str(folder / "one.jsonl")], tmp_path, settings=QUICK, progress=silent)
+    with pytest.raises(ValueError, match="has one data set, one: transfer needs at least two"):
+        transfer(tmp_path)
+    with pytest.raises(ValueError, match="has no data set 'three', only one"):
+        ablate(tmp_path, model=judge, datasets=["three"], progress=silent)
+
+
+def test_ablation_stands_beside_random_directions(done: Any) -> None:
+    folder, judge, _ = done
+    table = ablate(folder / "probes", model=judge, random_directions=2, datasets=["one"], progress=silent)
+    assert table.direction.tolist() == ["none", "supervised", "unsupervised", "random 1", "random 2"]
+    assert table.value[0] == 0 and table.changed_answers[0] == 0
+
+
+def test_what_is_left_has_nothing_of_the_direction() -> None:
+    x, p = torch.tensor([[3.0, 4.0]]), torch.tensor([2.0, 0.0])
+    assert rejected(x, p).tolist() == [[0.0, 4.0]]
+
+
+@pytest.mark.parametrize("family", ["llama", "gemma2"])
+def test_ablating_the_last_token_alone_is_the_same_on_the_whole_prompt(family: str) -> None:
+    judge = tiny_judge(family)
+    direction = np.random.default_rng(0).standard_normal(judge.d_model)
+    pairs = some_pairs(3)
+    found = answers(judge, pairs, {"none": None, "it": direction}, batch_tokens=1500)
+    from selfprobe.probes.tokens import encode
+
+    for i, pair in enumerate(pairs):
+        (prompt,) = encode(judge.tokenizer, [pair])
+        ids = torch.tensor([prompt.prefix])
+        plain = judge.model(ids).logits[0, -1].log_softmax(0)[list(prompt.contrast)]
+        with ablated(judge, direction):
+            without = judge.model(ids).logits[0, -1].log_softmax(0)[list(prompt.contrast)]
+        np.testing.assert_allclose(found["none"][i, 0], plain, atol=1e-3)
+        np.testing.assert_allclose(found["it"][i, 0], without, atol=1e-3)
+    assert not np.allclose(found["none"], found["it"], atol=1e-2)
+
+
+def test_a_direction_of_another_width_is_an_error(llama: Judge) -> None:
+    with pytest.raises(ValueError, match="expected a direction of 32 numbers, not all 0"), ablated(llama, np.ones(5)):
+        pass
+
+
+def test_a_probe_judges_pairs_without_labels(done: Any, tmp_path: Path) -> None:
+    folder, judge, _ = done
+    file = load_probe(folder / "probes" / "one-supervised.safetensors", revision=judge.revision)
+    pairs = load(str(folder / "one.jsonl")).pairs
+    found = score(file, judge, pairs, cache=tmp_path, progress=silent)
+    held = [d for d in found if not d.seen]
+    assert len(held) == 12
+    right = np.mean([d.preferred == d.pair.label for d in held])
+    assert right == pytest.approx(file.card.test_scores["accuracy"])
+    same = score(file, judge, [*pairs[:1], type(pairs[0])("same", "x", "x")], cache=tmp_path, progress=silent)[1]
+    assert (same.preferred, same.score, same.reason) == (None, None, "equal texts")
+
+
+def test_a_probe_of_another_model_does_not_judge(done: Any, tmp_path: Path) -> None:
+    file = load_probe(done[0] / "probes" / "one-supervised.safetensors")
+    with pytest.raises(ValueError, match=r"fitted to tiny-llama \(r0\), not to tiny-llama \(r1\)"):
+        score(file, tiny_judge(seed=1), some_pairs(1), cache=tmp_path)
+
+
+def test_a_saved_model_is_loaded_and_named_by_its_weights(tmp_path: Path) -> None:
+    judge = tiny_judge("gemma2")
+    judge.model.save_pretrained(tmp_path / "model")
+    judge.tokenizer.save_pretrained(tmp_path / "model")
+    loaded = load_model(str(tmp_path / "model"))
+    assert loaded.revision.startswith("local-")
+    assert loaded.revision == load_model(str(tmp_path / "model"), dtype="bfloat16").revision
+    assert (len(loaded.blocks), loaded.d_model, loaded.context) == (3, 32, 4096)
+    assert loaded.model.config._attn_implementation == "eager", "sdpa knows no soft-capping"
+
+
+def test_weights_that_are_only_pickle_are_refused_unless_allowed(tmp_path: Path) -> None:
+    judge = tiny_judge()
+    judge.model.save_pretrained(tmp_path)
+    judge.tokenizer.save_pretrained(tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    torch.save(judge.model.state_dict(), tmp_path / "pytorch_model.bin")
+    with pytest.raises(ValueError, match=r"only as pickle \(pytorch_model.bin\).*any code.*allow pickle if you trust"):
+        load_model(str(tmp_path))
+    assert load_model(str(tmp_path), allow_pickle=True).revision.startswith("local-")
+
+
+def test_a_model_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no model folder"):
+        load_model(str(tmp_path / "nothing"))
+    with pytest.raises(FileNotFoundError, match="no GGUF file"):
+        load_model(str(tmp_path / "x.gguf"))
+    with pytest.raises(ValueError, match="dtype must be one of float32, bfloat16, float16, got 'int4'"):
+        load_model("x", dtype="int4")
