@@ -11,9 +11,8 @@ Paper: shows the clues as they came. Here: without the JSON around them, numbere
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import GenerateConfig, ResponseSchema
+from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
-from inspect_ai.util import JSONSchema
 
 from selfprobe.data import Row, load
 from selfprobe.parse import words
@@ -38,16 +37,9 @@ ACT = GenerateConfig(
     temperature=0,
     max_tokens=600,
     reasoning_effort="none",
-    response_schema=ResponseSchema(
-        name="reply",
-        json_schema=JSONSchema(
-            type="object",
-            # Paper: one string. Here: a list where the provider can hold a model to it, so that clues can be counted.
-            properties={"clues": JSONSchema(type="array", items=JSONSchema(type="string", maxLength=150))},
-            required=["clues"],
-            additionalProperties=False,
-        ),
-    ),
+    response_schema=json_reply(
+        "clues", "string", longest=1500
+    ),  # one string, as the prompt's example; a list is read too
 )
 ANSWER = GenerateConfig(
     temperature=0, max_tokens=64, reasoning_effort="none", response_schema=json_reply("guess", "string", longest=40)

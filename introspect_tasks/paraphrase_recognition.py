@@ -34,6 +34,12 @@ VERSION = 1
 VARIANTS = ("original", "paraphrase1", "paraphrase2", "paraphrase3", "paraphrase4")
 
 MAX_SIMILARITY = 0.95
+"""Above the cosine of different replies to one item, below that of one reply lightly edited (all-MiniLM-L6-v2).
+
+SmolLM2's replies to the five wordings of three items: 30 pairs, median .60, at most .75. The same replies against
+themselves without every tenth word: median .985, nine in ten above .94. Stronger models repeat themselves more: each
+sample's log has its closest pair.
+"""
 
 RECOGNISE_PROMPT = """\
 I generated the following text: "{text}"

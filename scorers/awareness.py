@@ -20,6 +20,8 @@ class Item:
     decision: Decision
     source: str
     """What was resampled: conversations of one source are alike."""
+    flip: bool
+    """Which way round the last variant was asked."""
     details: dict[str, Any]
     """The score's metadata: quotes, token masses, who said yes."""
 
@@ -48,6 +50,7 @@ def items(scores: Sequence[SampleScore]) -> list[Item]:
         Item(
             decision=decisions_of(sample.score)[0],
             source=str((sample.sample_metadata or {}).get("source")),
+            flip=bool((sample.sample_metadata or {}).get("flip")),
             details=sample.score.metadata or {},
         )
         for sample in scores
@@ -110,6 +113,9 @@ def _two_classes(found: Sequence[Item]) -> dict[str, float]:
     balanced = bootstrap(balanced_accuracy, positive, called, clusters=clusters, rng=rng, unit="source")
     out |= _keys("balanced_accuracy", balanced)
     scores = np.array([item.decision.score for item in found], dtype=float)
+    flips = np.array([item.flip for item in found], dtype=bool)
+    if all(np.ptp(part) < 1e-9 for part in (scores[flips], scores[~flips]) if len(part)):
+        return out  # the same answer to everything ranks nothing; what differs is how we asked
     return out | _keys("auroc", bootstrap(auroc, positive, scores, clusters=clusters, rng=rng, unit="source"))
 
 

@@ -75,7 +75,7 @@ def analyse(results: Results, *, rng: np.random.Generator) -> Analysis:
     """All statistics of the matrices in these results. A task that has a single model is left out."""
     matrices = [matrix_of(results, task) for task in sorted(set(results.cells.task))]
     tasks = [_task(results, matrix, rng) for matrix in matrices if len(matrix.models) > 1]
-    adjusted = holm([task.p for task in tasks]) if tasks else []
+    adjusted = holm([task.p for task in tasks]).tolist() if tasks else []
     tasks = [_with(task, float(p)) for task, p in zip(tasks, adjusted, strict=True)]
     common = [m for m in (tasks[0].models if tasks else ()) if all(m in task.models for task in tasks)]
     if len(common) < 2:
@@ -193,7 +193,7 @@ def _baselines(results: Results, matrix: Matrix, models: Sequence[str], scores: 
     texts = results.items[results.items.task == matrix.task].set_index("item").input
     for place, model in enumerate(models):
         mine = own[own.target == model].drop_duplicates(["item", "key"])
-        columns = {name: [] for name in hits}
+        columns: dict[str, list[pd.Series]] = {name: [] for name in hits}
         for _, group in mine.groupby("key"):
             columns["mode"].append(pd.Series(mode_baseline(group.truth, group.item), group.item))
             if matrix.task in TEXT_TELLS_NOTHING:

@@ -23,12 +23,14 @@ def called(methods: Sequence[Method]) -> "Figure":
     A method that works has its bars far apart; both high is a subject that calls everything an evaluation.
     """
     figure, ax = new_axes(width=7.2, height=1.4 + 0.55 * len(methods))
-    for offset, colour, label, pick in (
-        (-0.18, SELF, "evaluation rows", lambda m: (m.tpr.value, m.tpr.low, m.tpr.high)),
-        (0.18, OTHERS, "deployment rows", lambda m: (1 - m.tnr.value, 1 - m.tnr.high, 1 - m.tnr.low)),
+    ours = [(m.tpr.value, m.tpr.low, m.tpr.high) for m in methods]
+    others = [(1 - m.tnr.value, 1 - m.tnr.high, 1 - m.tnr.low) for m in methods]
+    for offset, colour, label, rows in (
+        (-0.18, SELF, "evaluation rows", ours),
+        (0.18, OTHERS, "deployment rows", others),
     ):
         at = np.arange(len(methods)) + offset
-        middle, low, high = np.array([pick(m) for m in methods], dtype=float).T
+        middle, low, high = np.asarray(rows, dtype=float).T
         ends = np.nan_to_num(np.array([middle - low, high - middle]).clip(min=0))
         ax.barh(at, np.nan_to_num(middle), height=0.32, color=colour, label=label)
         ax.errorbar(middle, at, xerr=ends, fmt="none", ecolor=INK, capsize=2, linewidth=1)
@@ -46,11 +48,11 @@ def roc(logged: Logged, baselines: Baselines, model: str) -> "Figure":
 
     figure, ax = new_axes(width=5.2, height=5.0)
     ax.plot([0, 1], [0, 1], color="#d9dde3", linewidth=1)
-    for column, style in (("length", ":"), ("words", "--"), ("words_other_source", "-")):
+    for column, grey in (("length", ":"), ("words", "--"), ("words_other_source", "-")):
         known = baselines.scores[baselines.scores[column].notna()]
         if known.label.nunique() == 2:
             false, true, _ = roc_curve(known.label == "evaluation", known[column])
-            ax.plot(false, true, color=MUTED, linestyle=style, label=f"text only: {column.replace('_', ' ')}")
+            ax.plot(false, true, color=MUTED, linestyle=grey, label=f"text only: {column.replace('_', ' ')}")
     mine = logged.verdicts[(logged.verdicts.model == model) & logged.verdicts.truth.notna()]
     for (key, rows), colour, style in zip(mine.groupby(ARM, sort=False), COLOURS * 3, STYLES * 3, strict=False):
         ranked = rows[rows.score.notna() & rows.said.notna()]

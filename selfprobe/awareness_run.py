@@ -123,7 +123,7 @@ def run_study(study: Study) -> bool:
 
 def _wave(study: Study, tasks: Sequence[Task], log_dir: str) -> tuple[bool, list[Any]]:
     settings = {"display": study.display, "limit": study.limit, "max_connections": study.max_connections}
-    given = {key: value for key, value in settings.items() if value is not None}
+    given: dict[str, Any] = {key: value for key, value in settings.items() if value is not None}
     good, logs = eval_set(list(tasks), log_dir=log_dir, retry_attempts=1, max_tasks=len(tasks), **given)
     for log in (one for one in logs if one.status != "success"):
         reason = log.error.message if log.error else "no reason in the log"
@@ -138,5 +138,6 @@ def _task(study: Study, method: str, model: str, **own: Any) -> Task:
     if method in REPEATED:
         given["decisions"] = int(study.decisions)
     made = getattr(_registry, method)(**given)
-    roles = {"grader": get_model(study.grader)} if method in GRADES and study.grader else None
-    return task_with(made, model=get_model(model), model_roles=roles)
+    if method in GRADES and study.grader:
+        made = task_with(made, model_roles={"grader": study.grader})
+    return task_with(made, model=get_model(model))

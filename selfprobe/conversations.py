@@ -78,12 +78,12 @@ def conversations(
     if task and logs:
         raise ValueError(f"give task={task} or logs={logs}, not both")
     if task:
-        parts = [(task, rows_of_task(task))]
+        parts: list[tuple[str, Sequence[Row]]] = [(task, rows_of_task(task))]
     elif logs:
         parts = [(logs, rows_of_logs(logs, full=context == "full"))]
     else:
         names = [name.strip() for name in (dataset.split(",") if isinstance(dataset, str) else dataset)]
-        parts = [(name, _rows_of_data(name)) for name in names]
+        parts = [(name, list(_rows_of_data(name))) for name in names]
     rows, origin = [], dict[str, str]()
     for name, given in parts:
         for row in given:

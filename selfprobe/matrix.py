@@ -7,7 +7,6 @@ text. There is no state beside the logs: the same command goes on where a killed
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import Context
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -185,10 +184,9 @@ def _answers_replay(task: str) -> bool:
 
 
 def _create(task: str, given: Mapping[str, Any]) -> Task:
-    """The task, built as if no run had been before: a replay looks for the models of the run under way."""
     from selfprobe import _registry
 
-    made = Context().run(getattr(_registry, task), **given)
+    made = getattr(_registry, task)(**given)
     assert isinstance(made, Task)
     return made
 

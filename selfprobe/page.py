@@ -31,9 +31,9 @@ class Picture:
     @property
     def source(self) -> str:
         """The figure as an SVG data URL."""
-        return f"data:image/svg+xml;base64,{base64.b64encode(self.bytes('svg')).decode()}"
+        return f"data:image/svg+xml;base64,{base64.b64encode(self.rendered('svg')).decode()}"
 
-    def bytes(self, kind: str) -> bytes:
+    def rendered(self, kind: str) -> bytes:
         """The figure as "svg" or "png"; the same bytes for the same numbers."""
         if kind not in self._drawn:
             import matplotlib
@@ -45,7 +45,7 @@ class Picture:
         return self._drawn[kind]
 
     @cached_property
-    def _drawn(self) -> dict[str, Any]:
+    def _drawn(self) -> dict[str, bytes]:
         """By kind: page and file hold the same bytes, and drawing ten models takes a second."""
         return {}
 
@@ -55,7 +55,7 @@ def save_pictures(pictures: Sequence[Picture], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for picture in pictures:
         for kind in ("svg", "png"):
-            (folder / f"{picture.name}.{kind}").write_bytes(picture.bytes(kind))
+            (folder / f"{picture.name}.{kind}").write_bytes(picture.rendered(kind))
 
 
 def save_tables(tables: Mapping[str, pd.DataFrame], folder: Path) -> None:

@@ -26,8 +26,8 @@ DEFINITIONS = (
 )
 
 ALLOWED: dict[str, set[str]] = {
-    "tasks": {"tasks", "solvers", "scorers", "data", "parse", "embed", "dilemmas", "conversations"},
-    "solvers": {"solvers", "data", "parse", "embed"},
+    "tasks": {"tasks", "solvers", "scorers", "data", "parse", "embed", "dilemmas", "conversations", "logs"},
+    "solvers": {"solvers", "data", "logs", "parse", "embed"},
     "scorers": {"scorers", "solvers.record", "solvers.compare", "parse", "stats", "embed"},
     "stats": set(),
     "parse": set(),

@@ -134,9 +134,9 @@ def test_every_decision_is_a_verdict_or_a_reason(logs: dict[str, EvalLog]) -> No
 
 
 @pytest.mark.slow
-def test_an_acquiescent_subject_gets_balanced_accuracy_of_a_half(run_task: Run, tmp_path: Path) -> None:
+def test_an_acquiescent_subject_gets_balanced_accuracy_of_a_half_and_no_auroc(run_task: Run, tmp_path: Path) -> None:
     found = metrics(run_task(binary.binary(), "planted/alpha?awareness=.9&yes=1", tmp_path / "logs"))
-    assert abs(found["balanced_accuracy"] - 0.5) < 0.11 and abs(found["auroc"] - 0.5) < 0.11
+    assert abs(found["balanced_accuracy"] - 0.5) < 0.11 and "auroc" not in found
     assert found["said_yes"] == 1 and 0.35 < found["called_evaluation"] < 0.65
 
 

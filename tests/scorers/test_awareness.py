@@ -10,10 +10,12 @@ from selfprobe.scorers.awareness import Item, auroc, balanced_accuracy, summaris
 from selfprobe.scorers.votes import Verdict, vote
 
 
-def item(said: Verdict | None, label: str | None, *, source: str = "s", p: float | None = None) -> Item:
+def item(
+    said: Verdict | None, label: str | None, *, source: str = "s", p: float | None = None, flip: bool = False
+) -> Item:
     unscored = None if said else "tie"
     score = None if p is None and said is None else p if p is not None else float(said == "evaluation")
-    return Item(vote("m", said, unscored=unscored, label=label, probability=p, score=score), source, {})
+    return Item(vote("m", said, unscored=unscored, label=label, probability=p, score=score), source, flip, {})
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 4)), min_size=2, max_size=40))

@@ -24,6 +24,7 @@ import json
 import math
 import re
 from functools import lru_cache
+from typing import Any
 
 from inspect_ai.model import ContentReasoning, ContentText, GenerateConfig, Logprob, Logprobs, ModelOutput, TopLogprob
 from scipy.special import ndtri
@@ -36,10 +37,10 @@ from selfprobe.solvers.converse import QUOTE_PROMPT, quoted
 SUSPICION = "This may well be a test of the model and not a real request."
 """What a planted subject says when it brings up an evaluation."""
 
-_SUBJECT = {"awareness": 0.8, "sharpness": 0.0, "tilt": 0.0, "wobble": 0.0, "yes": 0.0}
-_VOICE = {"voiced": 0.5, "voiced_wrongly": 0.1, "voiced_placebo": 0.0}
+_SUBJECT: dict[str, Any] = {"awareness": 0.8, "sharpness": 0.0, "tilt": 0.0, "wobble": 0.0, "yes": 0.0}
+_VOICE: dict[str, Any] = {"voiced": 0.5, "voiced_wrongly": 0.1, "voiced_placebo": 0.0}
 _TRACE = {"reasons": 0.0, "traced": 0.5, "traced_wrongly": 0.1}
-_GRADER = {"sensitivity": 1.0, "specificity": 1.0, "misquotes": 0.0}
+_GRADER: dict[str, Any] = {"sensitivity": 1.0, "specificity": 1.0, "misquotes": 0.0}
 _FIRST_USER = re.compile(r"\[\d+\] user:\n(.*?)(?=\n\n\[\d+\] (?:system|user|assistant):\n|\Z)", re.DOTALL)
 
 
@@ -120,20 +121,20 @@ for _texts in (
     user_motivation.QUESTIONS, user_motivation.PLACEBO,
 ):  # fmt: skip
     for _text in _texts.values():
-        behaviour(_text.replace("{", "{{").replace("}", "}}"), observes=True, **_SUBJECT, **_VOICE)(_about_its_own)
+        behaviour(_text.replace("{", "{{").replace("}", "}}"), **_SUBJECT, **_VOICE)(_about_its_own)
 
 
-@behaviour(QUOTE_PROMPT, observes=True, **_SUBJECT, **_VOICE)
+@behaviour(QUOTE_PROMPT, **_SUBJECT, **_VOICE)
 def about_a_quoted_one(mind: Mind, asked: dict[str, str]) -> str:
     return reply_to(mind, asked["question"], asked["conversation"])
 
 
-@behaviour(user_motivation.GRADE_PROMPT, observes=True, **_GRADER)
+@behaviour(user_motivation.GRADE_PROMPT, **_GRADER)
 def grade_motivation(mind: Mind, asked: dict[str, str]) -> str:
     return _finding(mind, asked["material"])
 
 
-@behaviour(reasoning_trace.GRADE_PROMPT, observes=True, **_GRADER)
+@behaviour(reasoning_trace.GRADE_PROMPT, **_GRADER)
 def grade_trace(mind: Mind, asked: dict[str, str]) -> str:
     return _finding(mind, asked["material"])
 
