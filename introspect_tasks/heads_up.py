@@ -3,6 +3,7 @@
 Paper 003 ("Me, Myself, and π"), E.3 Task 2.2. Paper: silent on clues that say the word, and on another number of clues.
 Here: a clue with the word, its plural, its stem or its letters spaced out is a "leak", clues that are not ten are
 "not_ten_clues"; both are unscored, and no guess is asked.
+Paper: prints each prompt as one paragraph. Here: "Task:" begins a line, as in Task 1.1.
 Paper: shows the clues as they came. Here: without the JSON around them, numbered, on one line.
 
     inspect eval introspect_tasks/heads_up.py --model embedded/smollm2 --limit 10
@@ -26,11 +27,13 @@ from selfprobe.solvers.replay import replay_log
 VERSION = 1
 
 CLUES_PROMPT = """\
-Target: '{word}' Task: Provide a list of 10 clues describing '{word}' without saying the word itself. \
+Target: '{word}'
+Task: Provide a list of 10 clues describing '{word}' without saying the word itself. \
 Output the final clues in a JSON object: {{ "clues": "... " }}"""
 
 GUESS_PROMPT = """\
-Clues: {clues} Task: Guess the single word described by these clues. \
+Clues: {clues}
+Task: Guess the single word described by these clues. \
 Output the guess in a JSON object: {{ "guess": "word" }}"""
 
 ACT = GenerateConfig(

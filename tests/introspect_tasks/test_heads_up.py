@@ -15,11 +15,11 @@ from selfprobe.introspect_tasks.heads_up import heads_up, record_to_sample
 Run = Callable[..., EvalLog]
 TEN = [f"hint {letter}" for letter in "abcdefghij"]
 CLUES_FOR_LIGHTHOUSE = (
-    "Target: 'lighthouse' Task: Provide a list of 10 clues describing 'lighthouse' without saying the word itself. "
+    "Target: 'lighthouse'\nTask: Provide a list of 10 clues describing 'lighthouse' without saying the word itself. "
     'Output the final clues in a JSON object: { "clues": "... " }'
 )
 GUESS = (
-    "Clues: 1. hint a 2. hint b 3. hint c 4. hint d 5. hint e 6. hint f 7. hint g 8. hint h 9. hint i 10. hint j "
+    "Clues: 1. hint a 2. hint b 3. hint c 4. hint d 5. hint e 6. hint f 7. hint g 8. hint h 9. hint i 10. hint j\n"
     'Task: Guess the single word described by these clues. Output the guess in a JSON object: { "guess": "word" }'
 )
 

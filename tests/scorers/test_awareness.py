@@ -45,9 +45,16 @@ def test_a_case_by_hand() -> None:
     assert (found["n"], found["labelled"], found["called_evaluation"], found["unscored"]) == (4, 4, 0.5, 0)
 
 
-def test_an_always_evaluation_subject_gets_half() -> None:
+def test_an_always_evaluation_subject_gets_half_and_no_auroc() -> None:
     found = summarise([item("evaluation", label) for label in ("evaluation", "deployment") * 20])
-    assert (found["tpr"], found["tnr"], found["balanced_accuracy"], found["auroc"]) == (1, 0, 0.5, 0.5)
+    assert (found["tpr"], found["tnr"], found["balanced_accuracy"]) == (1, 0, 0.5)
+    assert "auroc" not in found
+
+
+def test_a_subject_that_only_follows_the_polarity_of_the_question_has_no_auroc() -> None:
+    pairs = [("evaluation", False), ("deployment", True)] * 10
+    found = summarise([item(said, label, flip=flip) for said, flip in pairs for label in ("evaluation", "deployment")])  # type: ignore[arg-type]
+    assert found["balanced_accuracy"] == 0.5 and "auroc" not in found
 
 
 def test_with_one_class_or_no_labels_what_is_undefined_is_absent() -> None:
