@@ -3,6 +3,7 @@
 Reads every epoch (unreduced), so that an interval is clustered by item and a rate counts each decision once.
 """
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
@@ -58,7 +59,8 @@ def summarise(decisions: Sequence[Judged], name: str) -> dict[str, float]:
     if reasons and all(0 <= d.value <= 1 for _, d in scored if d.value is not None):  # else the score has no bounds
         worst, best = worst_case(np.array([d.value for _, d in scored], dtype=float), sum(reasons.values()))
         out |= {"worst_case": worst, "best_case": best}
-    return out | {"reasoned_rate": float(np.mean([d.reasoned for _, d in decisions]))}
+    out["reasoned_rate"] = float(np.mean([d.reasoned for _, d in decisions]))
+    return {key: value for key, value in out.items() if not math.isnan(value)}
 
 
 def _interval(name: str, values: Sequence[tuple[str, float]]) -> dict[str, float]:

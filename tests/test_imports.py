@@ -36,6 +36,9 @@ ALLOWED: dict[str, set[str]] = {
 }
 """What each part of the suite may import of selfprobe."""
 
+BY_NAME_ONLY = {"dilemma_generation.py", "dilemma_judging.py"}
+"""Tasks that make data: `inspect eval introspect_tasks` runs the five that measure, and must not find these."""
+
 
 def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
@@ -100,6 +103,10 @@ def test_a_task_file_has_a_bare_task_and_nothing_that_runs_at_import(path: Path)
     tree = ast.parse(path.read_text())
     decorators = [d for node in tree.body if isinstance(node, ast.FunctionDef) for d in node.decorator_list]
     called = [d.func if isinstance(d, ast.Call) else d for d in decorators]
+    if path.name in BY_NAME_ONLY:
+        assert "task" in [d.attr for d in called if isinstance(d, ast.Attribute)]
+        assert "task" not in [d.id for d in called if isinstance(d, ast.Name)]
+        return
     assert "task" in [d.id for d in called if isinstance(d, ast.Name)], "Inspect finds only a top-level bare @task"
     for node in tree.body:
         docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
