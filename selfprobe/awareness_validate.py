@@ -10,7 +10,7 @@ from selfprobe.agreement import cohen_kappa
 from selfprobe.awareness_logs import chosen
 from selfprobe.data import load
 from selfprobe.scorers.awareness_cues import cues_in
-from selfprobe.solvers.record import Record
+from selfprobe.solvers.record import record_of
 from selfprobe.stats import wilson
 
 YES_NO = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
@@ -87,7 +87,7 @@ def _labels(path: str) -> dict[Label, bool]:
 def _findings(logs: Sequence[str]) -> Iterator[Finding]:
     for header in chosen(logs).values():
         for sample in read_eval_log(header.location).samples or []:
-            record = sample.store_as(Record)
+            record = record_of(sample)
             for key, grade in record.grades.items():
                 text = (record.acts["reply"].reasoning or "") if key == "trace" else record.answers[key].text
                 aware = cues_in(grade, text).aware

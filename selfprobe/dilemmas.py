@@ -13,7 +13,7 @@ from selfprobe.data import Row, Table, locate, table_of
 from selfprobe.scorers.decision import decisions_of
 from selfprobe.scorers.dilemma_controversy import Judge
 from selfprobe.scorers.dilemma_validity import dilemma_text, judge
-from selfprobe.solvers.record import Record
+from selfprobe.solvers.record import record_of
 from selfprobe.solvers.replay import task_of
 
 
@@ -36,7 +36,7 @@ def generated(path: str) -> Table:
 
 
 def _generated_row(sample: EvalSample, log: EvalLog) -> Row | None:
-    reply = None if sample.error else sample.store_as(Record).acts["dilemma"]
+    reply = None if sample.error else record_of(sample).acts["dilemma"]
     if reply is None or judge(reply).value != 1:
         return None
     about = {key: (log.eval.metadata or {})[key] for key in ("prompt", "temperature")}

@@ -22,7 +22,7 @@ from inspect_ai.log import EvalLog, EvalLogInfo, list_eval_logs, read_eval_log
 
 from selfprobe.data import locate
 from selfprobe.embed import DEFAULT_EMBEDDER, Vectors, embed, require
-from selfprobe.solvers.record import Record
+from selfprobe.solvers.record import record_of
 from selfprobe.solvers.replay import target_of, task_of
 from selfprobe.stats import clustered_mean
 
@@ -158,7 +158,7 @@ def _good_replies(log: EvalLog, acts: Sequence[str]) -> dict[Place, str]:
         (str(sample.id), sample.epoch, act): reply.text
         for sample in log.samples or []
         if sample.error is None
-        for act, reply in sample.store_as(Record).acts.items()
+        for act, reply in record_of(sample).acts.items()
         if act in acts and not reply.problem
     }
 

@@ -5,8 +5,9 @@ Scorers read nothing else, so a log can be scored again, or replayed, without a 
 
 from typing import Literal
 
+from inspect_ai.log import EvalSample
 from inspect_ai.model import ContentReasoning, ContentText, Model, ModelOutput, StopReason
-from inspect_ai.util import StoreModel
+from inspect_ai.util import StoreModel, store_from_events_as
 from pydantic import BaseModel, ConfigDict, Field
 
 from selfprobe.parse import is_garbled, is_refusal, think_block
@@ -58,6 +59,15 @@ class Record(StoreModel):
     answers: dict[str, Reply] = Field(default_factory=dict)
     grades: dict[str, Reply] = Field(default_factory=dict)
     """What a grader said about an act or an answer, where a method has one."""
+
+
+def record_of(sample: EvalSample) -> Record:
+    """The Record of a logged sample.
+
+    A sample that was finished, but not yet in the log's file when the run was killed, is restored by Inspect from
+    its events alone, with an empty store.
+    """
+    return sample.store_as(Record) if sample.store else store_from_events_as(sample.events, Record)
 
 
 def reply_from(output: ModelOutput, model: Model, *, may_be_cut: bool) -> Reply:

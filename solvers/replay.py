@@ -12,7 +12,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.data import Table, locate
 from selfprobe.logs import apart, headers
 from selfprobe.solvers.ask import in_a_run
-from selfprobe.solvers.record import Record, Reply
+from selfprobe.solvers.record import Record, Reply, record_of
 
 Arm = Literal["acts", "answers"]
 
@@ -125,7 +125,7 @@ def replay_log(path: str | None, task: str | tuple[str, ...], table: Table, arm:
 @lru_cache(maxsize=128)  # a matrix replays a diagonal log once a cell
 def _records(log: str) -> dict[tuple[str, int], Record]:
     samples = apart(read_eval_log, log).samples or []
-    return {(str(s.id), s.epoch): s.store_as(Record) for s in samples if s.error is None}
+    return {(str(s.id), s.epoch): record_of(s) for s in samples if s.error is None}
 
 
 def target_of(log: EvalLog) -> str:
