@@ -4,6 +4,7 @@ Scores are `x  # [target, observer, item]` as in `selfprobe.advantage`; the clai
 """
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -114,7 +115,9 @@ def text_only_observer(questions: Sequence[str], truths: Sequence[Any], *, folds
         else:
             words = TfidfVectorizer(token_pattern=r"\S+", sublinear_tf=True)
             model = make_pipeline(words, LogisticRegression(C=10, max_iter=2000, random_state=seed))
-            predicted = model.fit(texts[train], labels[train]).predict(texts[test])
+            with warnings.catch_warnings():  # that most truths are rare is the nature of k-th words
+                warnings.filterwarnings("ignore", message="The number of unique classes", category=UserWarning)
+                predicted = model.fit(texts[train], labels[train]).predict(texts[test])
         hits[test] = predicted == labels[test]
     return TextOnly(hits)
 
