@@ -152,17 +152,3 @@ def test_a_killed_matrix_goes_on_and_asks_again_only_what_was_in_flight(
     results = load([str(tmp_path)])
     assert len(results.cells) == 4 and matrix_of(results, "kth_word").holes == {}
     assert len(results.decisions) == 4 * 12 * 3
-
-
-# ---- planted truths come out
-
-
-@pytest.mark.slow
-def test_the_two_models_with_access_are_named_and_no_other(tmp_path: Path) -> None:
-    blind = "access=0&general=.8&common=.8"
-    models = [f"planted/{name}?{blind}" for name in "abc"] + [f"planted/{n}?access=.9&common=.5" for n in "de"]
-    planned = plan([Member(model) for model in models], ["kth_word"], limit=60, args={"k": 1, "resamples": 0})
-    assert run(planned, str(tmp_path), settings=QUIET)
-    (task,) = analyse(load([str(tmp_path)]), rng=np.random.default_rng(0)).tasks
-    assert task.verdict.kind == "supported", task.verdict.sentence
-    assert task.verdict.models == tuple(models[3:])
