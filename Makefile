@@ -13,7 +13,7 @@ MAPPED := introspect_tasks evalawareness_tasks preference_tasks solvers scorers 
 
 demo: $(VENV)/.installed
 	@$(BIN)/selfprobe fetch-model
-	@$(BIN)/inspect eval introspect_tasks/kth_word.py --model embedded/smollm2 --limit 10 --log-dir logs
+	@$(BIN)/inspect eval introspect_tasks/kth_word.py --model embedded/smollm2 --limit 10 --cache 1M --log-dir logs
 	@echo
 	@echo "The plumbing works. SmolLM2-135M mostly copies the example in the prompt, so its scores mean nothing more."
 	@echo "The log is the newest file in $(CURDIR)/logs"

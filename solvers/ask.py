@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Literal
 
-from inspect_ai.model import ChatMessage, GenerateConfig, Model, ResponseSchema, get_model
+from inspect_ai.model import CachePolicy, ChatMessage, GenerateConfig, Model, ResponseSchema, get_model
 from inspect_ai.model._generate_config import active_generate_config
 from inspect_ai.model._model import active_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
@@ -67,10 +67,11 @@ async def ask(
     model = role if isinstance(role, Model) else get_model(role=role) if role else get_model()
     settings = _patience().merge(config)
 
-    async def one(prompt: str | list[ChatMessage]) -> Reply:
-        return reply_from(await model.generate(prompt, config=settings), model, may_be_cut=may_be_cut)
+    async def one(name: str, prompt: str | list[ChatMessage]) -> Reply:
+        output = await model.generate(prompt, config=settings, cache=_cache(name))
+        return reply_from(output, model, may_be_cut=may_be_cut)
 
-    replies = await collect(*(one(prompt) for prompt in prompts.values()))
+    replies = await collect(*(one(name, prompt) for name, prompt in prompts.items()))
     return dict(zip(prompts, replies, strict=True))
 
 
@@ -97,6 +98,18 @@ def _patience() -> GenerateConfig:
     return PATIENCE.merge(
         GenerateConfig(max_retries=chosen.max_retries, timeout=chosen.timeout, attempt_timeout=chosen.attempt_timeout)
     )
+
+
+def _cache(name: str) -> CachePolicy | bool:
+    """Inspect's cache where the command line asks for it (`--cache`), for roles too.
+
+    Each name has entries of its own: a prompt that is sent twice is a second draw, not the first one again.
+    """
+    chosen = active_generate_config().cache
+    if not chosen:
+        return False
+    policy = chosen if isinstance(chosen, CachePolicy) else CachePolicy()
+    return policy.model_copy(update={"scopes": {**policy.scopes, "reply": name}})
 
 
 @solver

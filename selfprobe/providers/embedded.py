@@ -32,7 +32,7 @@ from inspect_ai.model._chat_message import ChatMessage
 from inspect_ai.model._providers.openai_compatible import OpenAICompatibleAPI
 from inspect_ai.tool import ToolChoice, ToolInfo
 from inspect_ai.util._concurrency import _active_controller
-from openai import APIStatusError
+from openai import APIStatusError, AsyncOpenAI
 from typing_extensions import override
 
 from selfprobe.providers import weights
@@ -172,7 +172,12 @@ class EmbeddedAPI(OpenAICompatibleAPI):
                 raise PrerequisiteError(f"{argument} of {name} must be a whole number from 1, got {value!r}.")
         self.settings = Settings(weights_path(model_name), slots, threads, context, prompt_cache)
         self.served = serve(self.settings)
-        super().__init__(model_name, self.served.url, self.served.key, config, service="embedded")
+        # Inspect's cache keys answers by base URL, and the server's port is new in every process.
+        super().__init__(model_name, f"http://embedded{self.settings.path}", self.served.key, config, service="embedded")
+
+    @override
+    def _create_client(self) -> AsyncOpenAI:
+        return super()._create_client().with_options(base_url=self.served.url)
 
     @property
     @override

@@ -232,3 +232,27 @@ def test_the_explanation_marks_the_words_and_shows_the_prediction(
     assert f"⟦1: {act[0]}⟧ {act[1]} ⟦3: {act[2]}⟧ {act[3]}" in (score.explanation or "")
     assert f"- k3: predicted '{act[2]}', target wrote '{act[2]}': right" in (score.explanation or "")
     assert score.answer == f"k1={act[0]}, k3={act[2]}"
+
+
+def test_inspects_cache_answers_a_second_run_and_keeps_two_draws_of_one_prompt_apart(
+    run_task: Run, server: Any, questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--cache`: the resample is the same prompt with the same settings, and still a call of its own."""
+    monkeypatch.setenv("INSPECT_CACHE_DIR", str(tmp_path / "cache"))
+
+    def run() -> EvalLog:
+        return run_task(
+            "selfprobe/kth_word",
+            "openai-api/fake/alpha",
+            tmp_path,
+            task_args={"dataset": str(questions), "k": "1", "resamples": 1},
+            limit=2,
+            cache=True,
+        )
+
+    first = run()
+    assert server.stats()["requests"] == 2 * 3
+    again = run()
+    assert server.stats()["requests"] == 2 * 3
+    assert first.results is not None and again.results is not None
+    assert again.results.scores[0].metrics == first.results.scores[0].metrics
