@@ -34,6 +34,7 @@ def first_token(
     logs: str | None = None,
     label: str | None = None,
     context: str = "first",
+    reply_tokens: int | None = None,
     target_log: str | None = None,
 ) -> Task:
     """The subject replies to a conversation, and the candidates for its first token are read.
@@ -44,12 +45,14 @@ def first_token(
         logs: Or Inspect logs, whose samples' conversations are taken.
         label: The label of every row ("evaluation", "deployment"), instead of the rows' own.
         context: "first": system prompt and first user message. "full": the whole transcript.
+        reply_tokens: Most tokens of the subject's reply, reasoning and all; by default the model's own limit. A cut
+            reply still stands in the conversation.
         target_log: A log of any of the five methods, or a folder of logs, to take the subject's replies from.
     """
     table = conversations(dataset, task=task, logs=logs, label=label, context=context)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
-        solver=reply_once(table, target_log),
+        solver=reply_once(table, target_log, reply_tokens=reply_tokens),
         scorer=first_token_mass(WORDS, "first_token"),
         continue_on_fail=True,
         version=table.version(VERSION),

@@ -73,6 +73,7 @@ def probability(
     context: str = "first",
     perspective: Perspective = "first",
     decisions: int = 5,
+    reply_tokens: int | None = None,
     target_log: str | None = None,
 ) -> Task:
     """The subject replies to a conversation, and estimates how probably it was an evaluation.
@@ -85,13 +86,18 @@ def probability(
         context: "first": system prompt and first user message. "full": the whole transcript.
         perspective: "first": asked in the conversation itself. "third": about the conversation, quoted in a new one.
         decisions: 5: each variant once, at temperature 0. 25: five times each, at temperature 1.
+        reply_tokens: Most tokens of the subject's reply, reasoning and all; by default the model's own limit. A cut
+            reply still stands in the conversation.
         target_log: A log of any of the five methods, or a folder of logs, to take the subject's replies from.
     """
     check_options(perspective=perspective, decisions=decisions)
     table = conversations(dataset, task=task, logs=logs, label=label, context=context)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
-        solver=[reply_once(table, target_log), asked(questions, perspective, decisions=decisions)],
+        solver=[
+            reply_once(table, target_log, reply_tokens=reply_tokens),
+            asked(questions, perspective, decisions=decisions),
+        ],
         scorer=probability_estimate(OF, FLIPPED_OF, names_of(QUESTIONS, decisions), "probability"),
         continue_on_fail=True,
         version=table.version(VERSION),

@@ -48,6 +48,7 @@ def reasoning_trace(
     logs: str | None = None,
     label: str | None = None,
     context: str = "first",
+    reply_tokens: int | None = None,
     target_log: str | None = None,
 ) -> Task:
     """The subject replies to a conversation, and the role `grader` reads its reasoning.
@@ -58,12 +59,14 @@ def reasoning_trace(
         logs: Or Inspect logs, whose samples' conversations are taken.
         label: The label of every row ("evaluation", "deployment"), instead of the rows' own.
         context: "first": system prompt and first user message. "full": the whole transcript.
+        reply_tokens: Most tokens of the subject's reply, reasoning and all; by default the model's own limit. A cut
+            reply still stands in the conversation.
         target_log: A log of any of the five methods, or a folder of logs, to take the subject's replies from.
     """
     table = conversations(dataset, task=task, logs=logs, label=label, context=context)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
-        solver=[needs_grader(), reply_once(table, target_log), grade(grade_prompts)],
+        solver=[needs_grader(), reply_once(table, target_log, reply_tokens=reply_tokens), grade(grade_prompts)],
         scorer=trace_cues("reasoning_trace"),
         continue_on_fail=True,
         version=table.version(VERSION),

@@ -75,6 +75,7 @@ def user_motivation(
     context: str = "first",
     perspective: Perspective = "first",
     placebo: bool = False,
+    reply_tokens: int | None = None,
     target_log: str | None = None,
 ) -> Task:
     """The subject replies to a conversation, says what the user wants, and the role `grader` reads what it says.
@@ -87,6 +88,8 @@ def user_motivation(
         context: "first": system prompt and first user message. "full": the whole transcript.
         perspective: "first": asked in the conversation itself. "third": about the conversation, quoted in a new one.
         placebo: Ask about the conversation's form instead of its purpose.
+        reply_tokens: Most tokens of the subject's reply, reasoning and all; by default the model's own limit. A cut
+            reply still stands in the conversation.
         target_log: A log of any of the five methods, or a folder of logs, to take the subject's replies from.
     """
     check_options(perspective=perspective)
@@ -96,7 +99,7 @@ def user_motivation(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
         solver=[
             needs_grader(),
-            reply_once(table, target_log),
+            reply_once(table, target_log, reply_tokens=reply_tokens),
             asked(lambda state: texts, perspective),
             grade(grade_prompts),
         ],

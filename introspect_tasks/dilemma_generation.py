@@ -19,6 +19,7 @@ from inspect_ai.solver import TaskState
 from inspect_ai.util import JSONSchema
 
 from selfprobe.data import table_of
+from selfprobe.errors import InputError
 from selfprobe.scorers.dilemma_validity import FIELDS, dilemma_validity
 from selfprobe.solvers.act import act
 from selfprobe.solvers.ask import Prompts, Settings
@@ -86,7 +87,7 @@ def dilemma_generation(temperature: float = 1.0, epochs: int = 1) -> Task:
         epochs: Dilemmas for each combination.
     """
     if epochs < 1:
-        raise ValueError(f"epochs must be at least 1, got {epochs}")
+        raise InputError(f"epochs must be at least 1, got {epochs}")
     table = table_of(
         "dilemma axes", [{"id": ".".join(c), **dict(zip(AXES, c, strict=True))} for c in product(*AXES.values())]
     )

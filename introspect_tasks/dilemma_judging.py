@@ -22,6 +22,7 @@ from inspect_ai.util import collect
 
 from selfprobe.data import Row, Table, load
 from selfprobe.dilemmas import generated
+from selfprobe.errors import InputError
 from selfprobe.logs import apart
 from selfprobe.scorers.dilemma_controversy import JUDGES, LARGEST_JSD, dilemma_controversy, sample_name
 from selfprobe.solvers.ask import ask, in_a_run
@@ -60,9 +61,9 @@ def dilemma_judging(
         judge_tokens: Most tokens of a sample, with room to think, since judges give their considered opinion.
     """
     if samples < 1 or judge_tokens < 1:
-        raise ValueError(f"samples and judge_tokens must be at least 1, got {samples} and {judge_tokens}")
+        raise InputError(f"samples and judge_tokens must be at least 1, got {samples} and {judge_tokens}")
     if not 0 <= threshold < LARGEST_JSD:
-        raise ValueError(
+        raise InputError(
             f"threshold must be at least 0 and below {LARGEST_JSD:.4f} nats, the most that three judges reach; "
             f"got {threshold}"
         )
@@ -111,7 +112,7 @@ def panel() -> list[Model]:
     judges = bound if isinstance(bound, list) else [bound]
     if len(judges) != JUDGES:
         names = ", ".join(map(str, judges)) or "none"
-        raise ValueError(
+        raise InputError(
             f"the panel needs {JUDGES} judges, got {len(judges)} ({names}); "
             "pass --model-role judge=provider/a,provider/b,provider/c"
         )
@@ -125,5 +126,5 @@ def record_to_sample(row: Row) -> Sample:
 
 def _table(dataset: str | None, generation_log: str | None) -> Table:
     if (dataset is None) == (generation_log is None):
-        raise ValueError("pass one of -T dataset=… and -T generation_log=…: the dilemmas to judge")
+        raise InputError("pass one of -T dataset=… and -T generation_log=…: the dilemmas to judge")
     return apart(generated, generation_log) if generation_log is not None else load(str(dataset), ("dilemma",))

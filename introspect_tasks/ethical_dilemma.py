@@ -23,6 +23,7 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
 from selfprobe.data import Row, load
+from selfprobe.errors import InputError
 from selfprobe.scorers.dilemma_prediction import dilemma_prediction
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
@@ -92,9 +93,9 @@ def ethical_dilemma(
         observer_log: The same for the observer's predictions.
     """
     if epochs < 1 or rollout_tokens < 1:
-        raise ValueError(f"epochs and rollout_tokens must be at least 1, got {epochs} and {rollout_tokens}")
+        raise InputError(f"epochs and rollout_tokens must be at least 1, got {epochs} and {rollout_tokens}")
     if effort is not None and effort not in get_args(Effort):
-        raise ValueError(f"effort must be one of {', '.join(get_args(Effort))}, got {effort!r}")
+        raise InputError(f"effort must be one of {', '.join(get_args(Effort))}, got {effort!r}")
     table = load(dataset, ("dilemma",))
     acts = replay_log(target_log, "ethical_dilemma", table, "acts")
     check_effort(acts, effort)
@@ -120,7 +121,7 @@ def check_effort(acts: Replay | None, effort: Effort | None) -> None:
         return
     its = acts.header.eval.task_args.get("effort")
     if its != effort:
-        raise ValueError(
+        raise InputError(
             f"{acts.file} holds rollouts of effort {its}, this run is of effort {effort}; give both the same"
         )
 
@@ -151,7 +152,7 @@ def two_lines(state: TaskState) -> GenerateConfig:
 
 def record_to_sample(row: Row) -> Sample:
     if missing := [o for o in ("Option A", "Option B") if not re.search(rf"\b{o}\b", row["dilemma"], re.IGNORECASE)]:
-        raise ValueError(
+        raise InputError(
             f"{row['id']}: the dilemma must name its actions Option A and Option B, since the prompts ask for P(A) and "
             f"P(B); there is no {' and no '.join(missing)}"
         )

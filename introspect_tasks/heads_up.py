@@ -16,6 +16,7 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
 from selfprobe.data import Row, load
+from selfprobe.errors import InputError
 from selfprobe.parse import words
 from selfprobe.scorers.guessed_word import fair_clues, guessed_word
 from selfprobe.solvers.act import act
@@ -85,6 +86,6 @@ def answer_prompts(state: TaskState) -> Prompts:
 def record_to_sample(row: Row) -> Sample:
     word = str(row["word"]).strip()
     if len(words(word)) != 1:
-        raise ValueError(f"{row['id']}: word must be a single word, since one word is guessed; got {word!r}")
+        raise InputError(f"{row['id']}: word must be a single word, since one word is guessed; got {word!r}")
     kept = {column: row[column] for column in ("category", "concreteness") if row.get(column)}
     return Sample(id=row["id"], input=word, metadata={"word": word, **kept})

@@ -14,6 +14,7 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
 from selfprobe.data import Row, load
+from selfprobe.errors import InputError
 from selfprobe.scorers.kth_word_match import kth_word_match
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
@@ -60,7 +61,7 @@ def kth_word(
     """
     ks = _positions(k)
     if resamples not in (0, 1):
-        raise ValueError(f"resamples must be 0 or 1, got {resamples}")
+        raise InputError(f"resamples must be 0 or 1, got {resamples}")
     table = load(dataset, ("question",))
     tokens = GenerateConfig(max_tokens=act_tokens or 16 + 8 * max(ks))
     return Task(
@@ -98,5 +99,5 @@ def _positions(k: str | int | list[str | int]) -> list[int]:
     parts = k.split(",") if isinstance(k, str) else k if isinstance(k, list) else [k]
     texts = [str(part).strip() for part in parts]
     if not texts or any(text not in map(str, range(1, 11)) for text in texts):
-        raise ValueError(f"k must be whole numbers in 1..10, such as k=1,5,10; got {k!r}")
+        raise InputError(f"k must be whole numbers in 1..10, such as k=1,5,10; got {k!r}")
     return list(dict.fromkeys(map(int, texts)))

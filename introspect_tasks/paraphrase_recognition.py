@@ -21,6 +21,7 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.data import Row, load
 from selfprobe.embed import DEFAULT_EMBEDDER, require
+from selfprobe.errors import InputError
 from selfprobe.scorers.paraphrase_choice import indistinct, paraphrase_choice
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
@@ -79,7 +80,7 @@ def paraphrase_recognition(
         target_log: A log, or a folder of logs, to take the target's replies from.
     """
     if not 0 < max_similarity <= 1:
-        raise ValueError(f"max_similarity must be above 0 and at most 1, got {max_similarity}")
+        raise InputError(f"max_similarity must be above 0 and at most 1, got {max_similarity}")
     table = load(dataset, ("question", "paraphrases"))
     return Task(
         dataset=MemoryDataset([record_to_sample(row, max_similarity) for row in table.rows], name=dataset),
@@ -120,7 +121,7 @@ def record_to_sample(row: Row, max_similarity: float) -> Sample:
     paraphrases = row["paraphrases"]
     texts = [row["question"], *(paraphrases if isinstance(paraphrases, list) else [])]
     if len(texts) != 5 or not all(isinstance(t, str) and t.strip() for t in texts) or len(set(texts)) != 5:
-        raise ValueError(
+        raise InputError(
             f"{row['id']}: paraphrases must be a list of four texts, different from each other and from the question; "
             f"got {paraphrases!r}"
         )

@@ -18,6 +18,7 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.data import Row, load
 from selfprobe.embed import DEFAULT_EMBEDDER, require
+from selfprobe.errors import InputError
 from selfprobe.scorers.reply_similarity import fair_prompt, reply_similarity
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
@@ -62,7 +63,7 @@ def prompt_reconstruction(
         target_log: A log, or a folder of logs, to take the target's replies to the true prompt from.
     """
     if resamples not in (0, 1):
-        raise ValueError(f"resamples must be 0 or 1, got {resamples}")
+        raise InputError(f"resamples must be 0 or 1, got {resamples}")
     table = load(dataset, ("question",))
     replay = replay_log(target_log, "prompt_reconstruction", table, "acts")
     return Task(

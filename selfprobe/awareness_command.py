@@ -30,6 +30,7 @@ def awareness() -> None:
 @click.option("--decisions", type=click.Choice(["5", "25"]), default="5", show_default=True)
 @click.option("--third", is_flag=True, help="Also ask in the third person, about the quoted conversation.")
 @click.option("--placebo", is_flag=True, help="Also the placebo arm of user_motivation.")
+@click.option("--reply-tokens", type=click.IntRange(min=1), help="Most tokens of a reply; else the model's own limit.")
 @click.option("--limit", type=click.IntRange(min=1), help="Conversations; by default all.")
 @click.option("--log-dir", default="logs/awareness", show_default=True)
 @click.option("--max-connections", type=click.IntRange(min=1), help="Calls at once to one model.")
@@ -51,7 +52,7 @@ def run(models: str, methods: str, yes: bool, dry_run: bool, **given: Any) -> No
     study = Study(models=tuple(m.strip() for m in models.split(",")), methods=chosen, **given)
     try:
         click.echo(describe(study))
-    except (ValueError, FileNotFoundError) as error:
+    except ValueError as error:
         raise click.ClickException(str(error)) from None
     if dry_run:
         return
@@ -74,7 +75,7 @@ def compare(logs: Sequence[str], out: str) -> None:
 
     try:
         comparison = write(logs, Path(out))
-    except (ValueError, FileNotFoundError) as error:
+    except ValueError as error:
         raise click.ClickException(str(error)) from None
     text = comparison.baselines
     click.echo("AUROC of the text alone, without any model:")
@@ -108,5 +109,5 @@ def validate(labels: str, logs: Sequence[str]) -> None:
 
     try:
         click.echo(validate_grader(labels, logs))
-    except (ValueError, FileNotFoundError) as error:
+    except ValueError as error:
         raise click.ClickException(str(error)) from None

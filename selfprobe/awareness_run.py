@@ -42,6 +42,8 @@ class Study:
     """Also ask about the conversation in the third person."""
     placebo: bool = False
     """Also run the placebo arm of user_motivation."""
+    reply_tokens: int | None = None
+    """Most tokens of the subject's reply to a conversation."""
     limit: int | None = None
     log_dir: str = "logs/awareness"
     max_connections: int | None = None
@@ -110,7 +112,8 @@ def run_study(study: Study) -> bool:
     """Run both waves; True when every run is complete. Killed, the same study goes on where it stopped."""
     base = study.log_dir.rstrip("/")
     (first, _), *rest = study.arms
-    good, logs = _wave(study, [_task(study, first, model) for model in study.models], f"{base}/{REPLIES}")
+    own = {} if study.reply_tokens is None else {"reply_tokens": study.reply_tokens}
+    good, logs = _wave(study, [_task(study, first, model, **own) for model in study.models], f"{base}/{REPLIES}")
     recorded = {log.eval.model for log in logs if log.status == "success"}
     second = [
         _task(study, method, model, target_log=f"{base}/{REPLIES}", **own)

@@ -69,7 +69,7 @@ def conversations(
     Raises:
         ValueError: A row without a user message, with an image or with an unknown label; the same id twice (naming both
             places); `task` and `logs` together; an option that is none.
-        FileNotFoundError: There is no such file.
+        InputError: There is no such file.
     """
     if context not in get_args(Context):
         raise ValueError(f"context must be first or full, got {context!r}")

@@ -21,6 +21,7 @@ from urllib.parse import parse_qsl
 import fsspec
 
 import selfprobe.solvers
+from selfprobe.errors import InputError
 
 Row = dict[str, Any]
 
@@ -64,7 +65,7 @@ def load(source: str, required: tuple[str, ...]) -> Table:
     Raises:
         ValueError: A column is missing or empty, a line is not JSON, ids repeat, there are no rows, or a
             Hugging Face source is not pinned; with file and line.
-        FileNotFoundError: There is no such data set; with every place looked in.
+        InputError: There is no such data set; with every place looked in.
     """
     if source.startswith("hf:"):
         numbered = list(_hugging_face(source))
@@ -74,12 +75,12 @@ def load(source: str, required: tuple[str, ...]) -> Table:
             text = _decoded(file.read(), path)
         numbered = list(_csv(text, path) if path.endswith(".csv") else _jsonl(text, path))
     if not numbered:
-        raise ValueError(f"{source}: the data set has no rows; expected at least one with {', '.join(required)}")
+        raise InputError(f"{source}: the data set has no rows; expected at least one with {', '.join(required)}")
     rows = [_checked(row, line, source=source, required=required) for line, row in numbered]
     seen: dict[str, int] = {}
     for (line, _), row in zip(numbered, rows, strict=True):
         if row["id"] in seen:
-            raise ValueError(
+            raise InputError(
                 f"{source}, line {line}: id {row['id']!r} is already on line {seen[row['id']]}; ids must be unique"
             )
         seen[row["id"]] = line
@@ -104,22 +105,22 @@ def locate(path: str) -> str:
     in the folder that the command was called from (`$PWD` keeps it), then in the current one.
 
     Raises:
-        FileNotFoundError: Nothing is there; with every place looked in.
+        InputError: Nothing is there; with every place looked in.
     """
-    if "://" in path or Path(path).is_absolute():
+    if "://" in path:
         return path
     places = list(dict.fromkeys(Path(folder) / path for folder in (os.environ.get("PWD", "."), Path.cwd())))
     for place in places:
         if place.exists():
             return str(place)
-    raise FileNotFoundError(f"no file or folder {path!r}; looked at {', '.join(map(str, places))}")
+    raise InputError(f"no file or folder {path!r}; looked at {', '.join(map(str, places))}")
 
 
 def _find(source: str) -> str:
     if source in bundled():
         return str(BUNDLED / source / "rows.jsonl")
     if not source.endswith((".jsonl", ".csv")):
-        raise FileNotFoundError(
+        raise InputError(
             f"unknown data set {source!r}: expected one of {', '.join(bundled())}, a .jsonl or .csv file, "
             "or hf:owner/name@revision"
         )
@@ -131,7 +132,7 @@ def _decoded(content: bytes, path: str) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ValueError(f"{path}, line {line}: not UTF-8 ({error.reason}); save the file as UTF-8") from None
+        raise InputError(f"{path}, line {line}: not UTF-8 ({error.reason}); save the file as UTF-8") from None
 
 
 def _jsonl(text: str, path: str) -> Iterator[tuple[int, Row]]:
@@ -142,9 +143,9 @@ def _jsonl(text: str, path: str) -> Iterator[tuple[int, Row]]:
         try:
             row = json.loads(line)
         except json.JSONDecodeError as error:
-            raise ValueError(f"{path}, line {number}: not JSON ({error.msg}, column {error.colno})") from None
+            raise InputError(f"{path}, line {number}: not JSON ({error.msg}, column {error.colno})") from None
         if not isinstance(row, dict):
-            raise ValueError(f"{path}, line {number}: expected a JSON object, got {type(row).__name__}")
+            raise InputError(f"{path}, line {number}: expected a JSON object, got {type(row).__name__}")
         yield number, row
 
 
@@ -153,7 +154,7 @@ def _csv(text: str, path: str) -> Iterator[tuple[int, Row]]:
     for row in reader:
         if surplus := row.get(None):
             columns = len(row) - 1
-            raise ValueError(
+            raise InputError(
                 f"{path}, line {reader.line_num}: {columns + len(surplus)} cells under {columns} columns; "
                 "quote cells that hold commas"
             )
@@ -167,13 +168,13 @@ def _hugging_face(source: str) -> Iterator[tuple[int, Row]]:
     name, _, revision = address.partition("@")
     revision = revision or PINNED.get(name, "")
     if not revision:
-        raise ValueError(f"{source}: pin the revision, as hf:{name}@COMMIT, so that a run can be repeated")
+        raise InputError(f"{source}: pin the revision, as hf:{name}@COMMIT, so that a run can be repeated")
     wanted = dict(parse_qsl(query))
     table = datasets.load_dataset(
         name, wanted.pop("config", None), split=wanted.pop("split", "train"), revision=revision
     )
     if unknown := set(wanted) - set(table.column_names):
-        raise ValueError(f"{source}: no column {', '.join(sorted(unknown))}; there are {', '.join(table.column_names)}")
+        raise InputError(f"{source}: no column {', '.join(sorted(unknown))}; there are {', '.join(table.column_names)}")
     for number, row in enumerate(table, start=1):
         if all(str(row[column]) == value for column, value in wanted.items()):
             yield number, dict(row)
@@ -183,14 +184,14 @@ def _checked(row: Row, line: int, *, source: str, required: tuple[str, ...]) -> 
     row = {**row, **_aliased(row, required)}
     for column in required:
         if column not in row:
-            raise ValueError(
+            raise InputError(
                 f"{source}, line {line}: no column {column!r}; expected {', '.join(required)}, "
                 f"got {', '.join(map(str, row)) or 'nothing'}"
             )
         if row[column] is None or (isinstance(row[column], str) and not row[column].strip()):
-            raise ValueError(f"{source}, line {line}: column {column!r} is empty")
+            raise InputError(f"{source}, line {line}: column {column!r} is empty")
         if isinstance(row[column], int | float):
-            raise ValueError(f"{source}, line {line}: column {column!r} must be text, got {row[column]!r}")
+            raise InputError(f"{source}, line {line}: column {column!r} must be text, got {row[column]!r}")
     given = row.get("id")
     return {**row, "id": f"line-{line}" if given is None or given == "" else str(given)}
 

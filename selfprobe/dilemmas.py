@@ -10,6 +10,7 @@ import click
 from inspect_ai.log import EvalLog, EvalSample, list_eval_logs, read_eval_log
 
 from selfprobe.data import Row, Table, locate, table_of
+from selfprobe.errors import InputError
 from selfprobe.scorers.decision import decisions_of
 from selfprobe.scorers.dilemma_controversy import Judge
 from selfprobe.scorers.dilemma_validity import dilemma_text, judge
@@ -25,13 +26,13 @@ def generated(path: str) -> Table:
 
     Raises:
         ValueError: There is no finished log of dilemma_generation, or no valid dilemma in it.
-        FileNotFoundError: There is no such file or folder.
+        InputError: There is no such file or folder.
     """
     log = read_eval_log(_finished([path], "dilemma_generation")[0])
     samples = log.samples or []
     rows = [row for sample in samples if (row := _generated_row(sample, log)) is not None]
     if not rows:
-        raise ValueError(f"{log.location}: none of its {len(samples)} dilemmas is valid, so there is nothing to judge")
+        raise InputError(f"{log.location}: none of its {len(samples)} dilemmas is valid, so there is nothing to judge")
     return table_of(path, rows)
 
 
@@ -60,14 +61,14 @@ def judged_rows(paths: Sequence[str]) -> tuple[list[Row], Counter[str]]:
 
     Raises:
         ValueError: There is no finished log, or two hold the same dilemma.
-        FileNotFoundError: There is no such file or folder.
+        InputError: There is no such file or folder.
     """
     rows: dict[str, tuple[str, Row]] = {}
     lost: Counter[str] = Counter()
     for place in _finished(paths, "dilemma_judging"):
         for sample in read_eval_log(place).samples or []:
             if str(sample.id) in rows:
-                raise ValueError(
+                raise InputError(
                     f"dilemma {sample.id} is in {rows[str(sample.id)][0]} and in {place}; pass one of these logs"
                 )
             if sample.error or not sample.scores:
@@ -114,11 +115,11 @@ def _finished(paths: Sequence[str], task: str) -> list[str]:
             else:
                 found.append((header.eval.created, file))
             if fault and path == file:
-                raise ValueError(
+                raise InputError(
                     f"{file}: expected a finished log of {task}, got {fault}; `inspect eval-retry` finishes a run"
                 )
     if not found:
-        raise ValueError(f"no finished log of {task} in {', '.join(paths)}; found {'; '.join(faults[:5]) or 'no logs'}")
+        raise InputError(f"no finished log of {task} in {', '.join(paths)}; found {'; '.join(faults[:5]) or 'no logs'}")
     return [file for _, file in sorted(set(found), reverse=True)]
 
 
@@ -147,7 +148,7 @@ def collect(logs: tuple[str, ...], out: str) -> None:
         raise click.BadParameter(f"the data set is a .jsonl file, got {out!r}", param_hint="--out")
     try:
         rows, lost = judged_rows(logs)
-    except (ValueError, FileNotFoundError) as error:
+    except ValueError as error:
         raise click.ClickException(str(error)) from None
     click.echo(kept_table(rows))
     for reason, count in sorted(lost.items()):

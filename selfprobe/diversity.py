@@ -74,7 +74,7 @@ def replies_in(paths: Sequence[str]) -> dict[str, dict[str, dict[Place, str]]]:
 
     Raises:
         ValueError: Logs of a task with different data sets, or fewer than two models in every task.
-        FileNotFoundError: A path that does not exist.
+        InputError: A path that does not exist.
     """
     chosen: dict[tuple[str, str], EvalLog] = {}
     for header in _headers(paths):
@@ -198,7 +198,7 @@ def diversity(logs: tuple[str, ...], out: Path, embedder: str) -> None:
 
     try:
         rows, items = anyio.run(run)
-    except (ValueError, FileNotFoundError, PrerequisiteError) as error:
+    except (ValueError, PrerequisiteError) as error:
         raise click.ClickException(str(error)) from error
     out.mkdir(parents=True, exist_ok=True)
     table = pd.DataFrame([{**asdict(row), "models": ", ".join(row.models)} for row in rows])

@@ -41,7 +41,7 @@ def effort_points(paths: Sequence[str]) -> list[EffortPoint]:
     Raises:
         ValueError: There is no such run, a run has no scored dilemma, two runs have the same models and effort, or the
             runs are of different data sets.
-        FileNotFoundError: There is no such file or folder.
+        InputError: There is no such file or folder.
     """
     found: dict[tuple[str, str, int], EffortPoint] = {}
     for place in dict.fromkeys(file for path in map(locate, paths) for file in _files(path)):
@@ -134,7 +134,7 @@ def effort(logs: tuple[str, ...], out: str) -> None:
         raise click.BadParameter(f"expected a .png, .svg or .pdf file, got {out!r}", param_hint="--out")
     try:
         points = effort_points(logs)
-    except (ValueError, FileNotFoundError) as error:
+    except ValueError as error:
         raise click.ClickException(str(error)) from None
     for point in points:
         numbers = "  ".join(f"{n} {_shown(getattr(point, n))}" for n in ("kl_predicted", "kl_direct", "kl_gain"))

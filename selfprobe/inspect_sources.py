@@ -14,6 +14,7 @@ from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.model import ChatMessage, ContentText
 
 from selfprobe.data import Row, locate
+from selfprobe.errors import InputError
 from selfprobe.logs import apart, log_files
 
 
@@ -47,7 +48,7 @@ def _build(name: str) -> Task:
     try:
         found = load_tasks([_relative(locate(spec)) + at + which if by_file else name])
     except (OSError, ImportError, ValueError, LookupError, PrerequisiteError, httpx.HTTPError) as error:
-        if by_file and isinstance(error, FileNotFoundError) and spec in str(error):
+        if by_file and isinstance(error, InputError) and spec in str(error):
             raise
         raise ValueError(
             f"{name}: the task cannot be built here ({type(error).__name__}: {str(error)[:300]}); its data may need a "
@@ -79,7 +80,7 @@ def rows_of_logs(path: str, *, full: bool) -> list[Row]:
 
     Raises:
         ValueError: There are no logs, or no samples in them.
-        FileNotFoundError: There is no such file or folder.
+        InputError: There is no such file or folder.
     """
     logs = apart(_read, locate(path))
     rows: dict[str, Row] = {}

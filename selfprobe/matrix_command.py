@@ -81,7 +81,7 @@ def report(logs: Sequence[str], out: str) -> None:
 
     try:
         analysis = write(logs, Path(out))
-    except (ValueError, FileNotFoundError) as error:
+    except ValueError as error:
         raise click.ClickException(str(error)) from None
     for task in analysis.tasks:
         click.echo(f"{task.task}: {task.verdict.kind}. {task.verdict.sentence}")

@@ -22,6 +22,7 @@ from inspect_ai.log import (
 )
 
 from selfprobe.data import locate
+from selfprobe.errors import InputError
 from selfprobe.logs import log_files
 from selfprobe.scorers.decision import Decision, decisions_of
 from selfprobe.solvers.replay import target_of, task_of
@@ -65,7 +66,7 @@ def load(paths: Iterable[str]) -> Results:
     Of several logs of one cell, the last finished one wins; without a finished one, the last, as "failed".
 
     Raises:
-        FileNotFoundError: A path does not exist.
+        InputError: A path does not exist.
         ValueError: There is no selfprobe log.
     """
     ignored: dict[str, str] = {}
@@ -162,7 +163,7 @@ def headers(paths: Iterable[str]) -> list[EvalLog]:
         place = locate(path)
         system, inside = url_to_fs(place)
         if not system.exists(inside):
-            raise FileNotFoundError(f"there is no log file or folder {path} (looked at {place})")
+            raise InputError(f"there is no log file or folder {path} (looked at {place})")
         found += log_files(place)
     return [read_eval_log(log, header_only=True) for log in found]
 

@@ -10,6 +10,7 @@ from inspect_ai.model import get_model
 from inspect_ai.solver import TaskState
 
 from selfprobe.data import Table, locate
+from selfprobe.errors import InputError
 from selfprobe.logs import apart, headers
 from selfprobe.solvers.ask import in_a_run
 from selfprobe.solvers.record import Record, Reply, record_of
@@ -62,7 +63,7 @@ class Replay:
             if fault is None:
                 return header
             faults.append(f"{header.location}: {fault}")
-        raise ValueError(
+        raise InputError(
             f"no log to replay {self.arm} from in {self.given}: expected a finished {self.tasks} log of {model} on "
             f"{self.table.name}; found {'; '.join(faults[:5]) or 'no logs'}"
         )
@@ -112,7 +113,7 @@ def replay_log(path: str | None, task: str | tuple[str, ...], table: Table, arm:
     Raises:
         ValueError: No log there is of this task, data set and model, and finished; naming both sides. Raised while
             the task is built where the run's models are known by then (not in a matrix, which builds tasks first).
-        FileNotFoundError: There is no such file or folder.
+        InputError: There is no such file or folder.
     """
     if path is None:
         return None

@@ -7,6 +7,7 @@ import pytest
 from inspect_ai import eval_set
 
 from selfprobe.data import PINNED, bundled, load, locate
+from selfprobe.errors import InputError
 from selfprobe.introspect_tasks.kth_word import kth_word
 
 
@@ -155,7 +156,7 @@ def test_a_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(
-        FileNotFoundError, match=r"unknown data set 'open_question': expected one of .*open_questions.*hf:"
+        InputError, match=r"unknown data set 'open_question': expected one of .*open_questions.*hf:"
     ):
         load("open_question", ("question",))
 
@@ -166,7 +167,7 @@ def test_a_missing_file_names_every_place_looked_in(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("PWD", str(called_from))
     monkeypatch.chdir(built_in)
     monkeypatch.setenv("PWD", str(called_from))
-    with pytest.raises(FileNotFoundError, match=r"no file or folder 'my\.jsonl'") as error:
+    with pytest.raises(InputError, match=r"no file or folder 'my\.jsonl'") as error:
         load("my.jsonl", ("question",))
     assert f"{called_from}/my.jsonl" in str(error.value) and f"{built_in}/my.jsonl" in str(error.value)
 

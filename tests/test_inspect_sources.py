@@ -6,6 +6,7 @@ from inspect_ai._eval.loader import load_tasks
 from inspect_ai.log import EvalLog
 
 from selfprobe.conversations import conversations
+from selfprobe.errors import InputError
 from selfprobe.inspect_sources import rows_of_task
 
 TASKS = '''
@@ -78,7 +79,7 @@ def test_a_task_whose_data_cannot_be_had_says_why(tasks: str, name: str, message
 def test_no_such_task_or_file_says_what_was_expected(tasks: str) -> None:
     with pytest.raises(ValueError, match="no task 'nowhere/gsm8k'; expected a registered name as package/task"):
         rows_of_task("nowhere/gsm8k")
-    with pytest.raises(FileNotFoundError, match=r"no file or folder 'missing\.py'"):
+    with pytest.raises(InputError, match=r"no file or folder 'missing\.py'"):
         rows_of_task("missing.py@quiz")
 
 

@@ -14,6 +14,7 @@ from inspect_ai import Task
 from inspect_ai.dataset import Sample
 from inspect_ai.log import read_eval_log, write_eval_log
 
+from selfprobe.errors import InputError
 from selfprobe.introspect_tasks.kth_word import kth_word
 from selfprobe.results import Results, item_scores, load, matrix_of
 from selfprobe.scorers.dilemma_prediction import ARMS, per_dilemma
@@ -80,7 +81,7 @@ def test_foreign_logs_are_named_and_left_out(folder: Path, run_task: Any, tmp_pa
 
 
 def test_a_missing_or_empty_folder_is_told(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="nowhere"):
+    with pytest.raises(InputError, match="nowhere"):
         load([str(tmp_path / "nowhere")])
     with pytest.raises(ValueError, match="no selfprobe log in"):
         load([str(tmp_path)])

@@ -93,9 +93,8 @@ def two_forwards(judge: Judge, prompts: Sequence[Prompt]) -> States:
     device, sides = judge.model.get_input_embeddings().weight.device, []
     for side in (0, 1):
         rows = [(*p.prefix, p.contrast[side]) for p in prompts]
-        keep = torch.tensor([max(map(len, rows)) - 2], device=device)
         with recorded(judge.blocks, lambda out: out[:, -1:].clone()) as kept:
-            logits = judge.model(**_inputs(rows, device), use_cache=False, logits_to_keep=keep).logits
+            logits = judge.model(**_inputs(rows, device), use_cache=False, logits_to_keep=2).logits
         sides.append(_stacked(kept))
     return States(torch.cat(sides, dim=1), _spoken(logits[:, 0], prompts))
 
@@ -136,10 +135,9 @@ def tree_mask(judge: Judge, prompts: Sequence[Prompt]) -> States:
     if judge.model.config._attn_implementation != "sdpa":
         dtype = judge.model.dtype
         mask = torch.zeros(mask.shape, dtype=dtype, device=device).masked_fill(~mask, torch.finfo(dtype).min)
-    keep = torch.tensor([width - 3], device=device)
     with recorded(judge.blocks, lambda out: out[:, -2:].clone()) as kept:
         out = judge.model(
-            input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False, logits_to_keep=keep
+            input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False, logits_to_keep=3
         )
     return States(_stacked(kept), _spoken(out.logits[:, 0], prompts))
 

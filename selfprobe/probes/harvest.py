@@ -32,6 +32,8 @@ FloatArray = npt.NDArray[np.float32]
 Progress = Callable[[str], None]
 BATCH_TOKENS = {"cpu": 1024, "cuda": 16384}
 SHARD_BYTES = 64 << 20
+FLUSH_SECONDS = 20
+"""What a killed harvest loses at most."""
 
 
 def to_stderr(message: str) -> None:
@@ -83,6 +85,7 @@ def harvest(
     both_orders: bool = True,
     path: forward.Path | Literal["auto"] = "auto",
     batch_tokens: int | None = None,
+    longest: int | None = None,
     progress: Progress = to_stderr,
 ) -> Harvest:
     """States of `pairs` under `judge`, from `cache` where they are there, else computed and kept there.
@@ -93,6 +96,7 @@ def harvest(
         both_orders: Also harvest every pair with its texts swapped.
         path: How the forward passes are made; see `forward`. All agree within rounding.
         batch_tokens: Tokens of a batch, padding included; by default 1,024 on a CPU and 16,384 elsewhere.
+        longest: Leave longer pairs unscored (tokens), for want of time; by default the model's context.
         progress: Called with one line now and then: done, rate, time left.
 
     Raises:
@@ -105,7 +109,7 @@ def harvest(
     prompts = encode(judge.tokenizer, shown)
     identity = _identity(judge, known, orders)
     store = Store.create(cache / identity.folder_name, identity, known)
-    reasons = _unreadable(known, prompts, judge.context, orders)
+    reasons = unreadable(known, prompts, judge.context, longest)
     wanted = [i for i in range(len(prompts)) if known[i // orders].id not in reasons]
     todo = sorted(set(wanted) - store.done(), key=lambda i: (prompts[i].length, i))
     if todo:
@@ -151,15 +155,19 @@ def _identity(judge: Judge, pairs: Sequence[Pair], orders: int) -> Identity:
     )
 
 
-def _unreadable(pairs: Sequence[Pair], prompts: Sequence[Prompt], context: int, orders: int) -> dict[str, str]:
-    """Pair id → why it is not harvested."""
-    reasons = {}
+def unreadable(
+    pairs: Sequence[Pair], prompts: Sequence[Prompt], context: int, longest: int | None = None
+) -> dict[str, str]:
+    """Pair id → why it is not harvested; `prompts` are those of all orders of all pairs, pair by pair."""
+    reasons, orders = {}, len(prompts) // max(len(pairs), 1)
     for i, pair in enumerate(pairs):
-        longest = max(p.length for p in prompts[i * orders : (i + 1) * orders])
+        length = max(p.length for p in prompts[i * orders : (i + 1) * orders])
         if pair.equal_texts:
             reasons[pair.id] = "equal texts"
-        elif longest > context:
-            reasons[pair.id] = f"too long: {longest} tokens, the context is {context}"
+        elif length > context:
+            reasons[pair.id] = f"too long: {length} tokens, the context is {context}"
+        elif longest is not None and length > longest:
+            reasons[pair.id] = f"longer than asked for: {length} tokens, the limit is {longest}"
     return reasons
 
 
@@ -190,14 +198,16 @@ def _run(
     way = forward.choose(judge, [prompts[i] for i in todo], path)
     meter = Meter(sum(prompts[i].length for i in todo), len(todo), progress)
     progress(f"{len(todo)} prompts to read in {store.folder} ({way})")
-    for batch in batches(prompts, todo, budget):
-        states = forward.states_of(judge, [prompts[i] for i in batch], way)
-        store.add(batch, states)
-        if store.pending_bytes >= SHARD_BYTES or meter.seconds_since_flush > 60:
-            store.flush()
-            meter.flushed()
-        meter.add(sum(prompts[i].length for i in batch), len(batch))
-    store.flush()
+    try:
+        for batch in batches(prompts, todo, budget):
+            states = forward.states_of(judge, [prompts[i] for i in batch], way)
+            store.add(batch, states)
+            if store.pending_bytes >= SHARD_BYTES or meter.seconds_since_flush > FLUSH_SECONDS:
+                store.flush()
+                meter.flushed()
+            meter.add(sum(prompts[i].length for i in batch), len(batch))
+    finally:  # what was read before an interrupt is kept
+        store.flush()
     meter.finish()
 
 

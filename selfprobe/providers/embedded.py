@@ -173,7 +173,8 @@ class EmbeddedAPI(OpenAICompatibleAPI):
         self.settings = Settings(weights_path(model_name), slots, threads, context, prompt_cache)
         self.served = serve(self.settings)
         # Inspect's cache keys answers by base URL, and the server's port is new in every process.
-        super().__init__(model_name, f"http://embedded{self.settings.path}", self.served.key, config, service="embedded")
+        identity = f"http://embedded{self.settings.path}"
+        super().__init__(model_name, identity, self.served.key, config, service="embedded")
 
     @override
     def _create_client(self) -> AsyncOpenAI:

@@ -9,6 +9,7 @@ from inspect_ai.log import EvalLog, write_eval_log
 from inspect_ai.scorer import match
 
 from selfprobe.data import load
+from selfprobe.errors import InputError
 from selfprobe.providers.planted import PlantedAPI
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import target_of, task_of
@@ -198,9 +199,9 @@ def test_a_folder_without_a_fitting_log_lists_what_it_holds(
 
 
 def test_a_missing_file_is_named(replayed: Callable[..., EvalLog], tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"nowhere\.eval"):
+    with pytest.raises(InputError, match=r"nowhere\.eval"):
         replayed(target_log=str(tmp_path / "nowhere.eval"))
-    with pytest.raises(FileNotFoundError, match=r"no file or folder 'nowhere\.eval'; looked at"):
+    with pytest.raises(InputError, match=r"no file or folder 'nowhere\.eval'; looked at"):
         replayed(target_log="nowhere.eval")
 
 

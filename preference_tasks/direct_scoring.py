@@ -1,0 +1,55 @@
+"""Direct scoring: which of two texts does a model score higher from 1 to 5, each alone?
+
+Paper 004 ("preference probes"), §4.3, appendix E.1. Paper: for the text quality sets. Here: also for your own pairs,
+LLMBar and MT-Bench, in the same words; a pair's verdict comes from two scores, and equal ones are a tie. The score is
+the most probable of 1 to 5 as the first token, or what is written where the provider gives no token probabilities.
+
+    inspect eval preference_tasks/direct_scoring.py --model embedded/smollm2 -T dataset=llmbar --limit 10
+    inspect eval selfprobe/direct_scoring --model openai/gpt-4o-mini -T dataset=summeval -T pairs=200
+"""
+
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset
+from inspect_ai.model import GenerateConfig
+from inspect_ai.solver import TaskState
+
+from selfprobe.preferences import pair_of, preferences, record_to_sample
+from selfprobe.probes.pairs import Pair, score_prompt
+from selfprobe.scorers.direct_score import direct_score
+from selfprobe.solvers.answer import answer
+from selfprobe.solvers.ask import Prompts
+from selfprobe.solvers.replay import replay_log
+
+VERSION = 1
+
+# The prompts are the paper's: selfprobe/probes/prompts.py.
+ANSWER = GenerateConfig(temperature=0, max_tokens=64, logprobs=True, top_logprobs=20, reasoning_effort="none")
+
+
+@task
+def direct_scoring(dataset: str, pairs: int | None = None, observer_log: str | None = None) -> Task:
+    """The model scores two texts, each alone.
+
+    Args:
+        dataset: llmbar, mt_bench, summeval, newsroom, hanna; NAME=PATH for a local copy; or your own .jsonl or .csv
+            with id, question, text_1, text_2, label. Other sets only have comparisons.
+        pairs: So many of its pairs, drawn at random.
+        observer_log: A log of this task or of g_eval, or a folder of logs, to take the answers from.
+    """
+    loaded = preferences(dataset, pairs=pairs)
+    for pair in loaded.pairs:
+        score_prompt(pair, 1)  # a kind without such a prompt is an error before the first call
+    replay = replay_log(observer_log, ("direct_scoring", "g_eval"), loaded.table, "answers")
+    return Task(
+        dataset=MemoryDataset([record_to_sample(row) for row in loaded.table.rows], name=dataset),
+        solver=answer(score_prompts, config=ANSWER, replay=replay),
+        scorer=direct_score(),
+        continue_on_fail=True,
+        version=loaded.table.version(VERSION),
+        metadata=loaded.metadata,
+    )
+
+
+def score_prompts(state: TaskState) -> Prompts:
+    pair: Pair = pair_of(state)
+    return {} if pair.equal_texts else {"text_1": score_prompt(pair, 1), "text_2": score_prompt(pair, 2)}

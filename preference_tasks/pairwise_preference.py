@@ -1,0 +1,90 @@
+"""Pairwise preference: which of two texts does a model say is better, asked in both orders?
+
+Paper 004 ("preference probes"), §4.1.1, §4.3, appendix E: compare P("1") with P("2"), averaged over both orders, so
+that position drops out. Paper: the assistant's turn begins with "Between Choice 1 and Choice 2, the more … is Choice".
+Here: few providers go on with an assistant's turn, so by default the user's turn asks to complete that sentence;
+`-T prefill=true` is the paper's way. Without token probabilities answers are sampled, and the log says so.
+
+    inspect eval preference_tasks/pairwise_preference.py --model embedded/smollm2 -T dataset=llmbar -T prefill=true
+    inspect eval preference_tasks/pairwise_preference.py --model openai/gpt-4o-mini -T dataset=mine.jsonl
+    inspect eval selfprobe/pairwise_preference --model anthropic/claude-haiku-4-5 -T dataset=summeval -T pairs=200
+"""
+
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset
+from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, GenerateConfig
+from inspect_ai.solver import TaskState
+
+from selfprobe.preferences import pair_of, preferences, record_to_sample
+from selfprobe.probes.pairs import Pair, comparison_prompt, priming
+from selfprobe.scorers.pairwise_choice import ORDERS, pairwise_choice, unsettled
+from selfprobe.solvers.answer import answer
+from selfprobe.solvers.ask import Prompts
+from selfprobe.solvers.draw import draw
+from selfprobe.solvers.replay import replay_log
+
+VERSION = 1
+
+# The comparison and the sentence are the paper's: selfprobe/probes/prompts.py.
+COMPLETE_PROMPT = """\
+{comparison}
+
+Reply with one digit alone, 1 or 2, that completes this sentence:
+{priming}"""
+
+ANSWER = GenerateConfig(temperature=0, max_tokens=64, logprobs=True, top_logprobs=20, reasoning_effort="none")
+
+
+@task
+def pairwise_preference(
+    dataset: str,
+    pairs: int | None = None,
+    prefill: bool = False,
+    draws: int = 8,
+    observer_log: str | None = None,
+) -> Task:
+    """The model compares two texts, in both orders.
+
+    Args:
+        dataset: llmbar, mt_bench, summeval, newsroom, hanna, mctaco; NAME=PATH for a local copy (rocstories=…,
+            caters=…); or your own .jsonl or .csv with id, question, text_1, text_2, label.
+        pairs: So many of its pairs, drawn at random.
+        prefill: Begin the assistant's turn with the sentence, for providers that go on with it.
+        draws: Sampled answers an order, where the provider gives no token probabilities.
+        observer_log: A log, or a folder of logs, to take the answers from.
+    """
+    loaded = preferences(dataset, pairs=pairs)
+    prompts, replay = prefilled if prefill else asked, replay_log(
+        observer_log, "pairwise_preference", loaded.table, "answers"
+    )
+    return Task(
+        dataset=MemoryDataset([record_to_sample(row) for row in loaded.table.rows], name=dataset),
+        solver=[
+            answer(prompts, config=ANSWER, replay=replay),
+            draw(prompts, unsettled, draws=draws, config=ANSWER, replay=replay),
+        ],
+        scorer=pairwise_choice(),
+        continue_on_fail=True,
+        version=loaded.table.version(VERSION),
+        metadata=loaded.metadata | {"prefill": prefill, "draws": draws},
+    )
+
+
+def orders(pair: Pair) -> dict[str, Pair]:
+    """The pair in both orders; equal texts are not asked about."""
+    return {} if pair.equal_texts else dict(zip(ORDERS, (pair, pair.swapped), strict=True))
+
+
+def asked(state: TaskState) -> Prompts:
+    return {
+        order: COMPLETE_PROMPT.format(comparison=comparison_prompt(pair), priming=priming(pair))
+        for order, pair in orders(pair_of(state)).items()
+    }
+
+
+def prefilled(state: TaskState) -> Prompts:
+    # With the space: the tokenizers of the paper's models give it a token of its own before a digit.
+    return {
+        order: [ChatMessageUser(content=comparison_prompt(pair)), ChatMessageAssistant(content=f"{priming(pair)} ")]
+        for order, pair in orders(pair_of(state)).items()
+    }

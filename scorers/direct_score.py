@@ -1,0 +1,128 @@
+"""Which of two texts gets the higher score from 1 to 5, each scored alone?"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from inspect_ai.scorer import Score, Scorer, Target, scorer
+from inspect_ai.solver import TaskState
+
+from selfprobe.parse import json_value
+from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of
+from selfprobe.scorers.preference import VERDICT, first_token_shares, preference, verdict
+from selfprobe.solvers.draw import draws_of
+from selfprobe.solvers.record import Record, Reply
+
+TEXTS = ("text_1", "text_2")
+LEVELS = ("1", "2", "3", "4", "5")
+
+_SCORE = re.compile(r"(?<![\w.,/])([0-9]+(?:[.,][0-9]+)?)(?:\s?(?:/|out of|of)\s?5)?(?![\w/]|[.,]\d)", re.IGNORECASE)
+_SCALE = re.compile(r"\b(?:from )?1 (?:to|-|–) 5\b|\b1[-–]5\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Rating:
+    """What one text's replies say."""
+
+    score: float | None
+    """1 to 5; None where there is none."""
+    read: Literal["logprobs", "draws", "text"] | None
+    """Token probabilities, the mean of sampled scores, or the score that was written."""
+    mass: float | None = None
+    """Probability of all five levels as the first token."""
+    fault: str | None = None
+    """Why there is no score."""
+
+
+Rate = Callable[[Reply, Sequence[Reply]], Rating]
+
+
+@scorer(metrics=[preference()])
+def direct_score() -> Scorer:
+    """The text with the higher score is preferred; equal scores are a tie (paper 004, §4.3)."""
+    return compared(direct)
+
+
+def compared(rate: Rate) -> Scorer:
+    """The verdict on a pair from a rating of each text; the inside of `direct_score` and `g_eval_score`."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        record, label = state.store_as(Record), state.metadata["label"]
+        if not record.answers:
+            silent = [verdict(VERDICT, None, label=label, reason="equal_texts"), *map(unrated, TEXTS)]
+            return score_of(silent, answer=None, explanation="not asked: both texts are the same")
+        ratings = {text: rate(record.answers[text], draws_of(record, text)) for text in TEXTS}
+        reasoned = any(reply.reasoned for reply in record.answers.values())
+        decisions = judge(ratings, label=label, reasoned=reasoned)
+        made = score_of(decisions, answer=decisions[0].said, explanation=explain(record, ratings, decisions))
+        made.metadata = {
+            **(made.metadata or {}),
+            "read": {k: r.read for k, r in ratings.items() if r.read},
+            "mass": {k: r.mass for k, r in ratings.items() if r.mass is not None},
+        }
+        return made
+
+    return score
+
+
+def direct(reply: Reply, draws: Sequence[Reply]) -> Rating:
+    """The most probable level, or where the provider gives no token probabilities the one that was written.
+
+    Paper: "predicted probabilities for possible answer choices" (§4.4). Two equally probable levels: the written one.
+    """
+    fault = "too_long" if reply.stop_reason == "model_length" else observer_fault(reply)
+    shares = first_token_shares(reply.first_token, LEVELS) if fault in (None, "truncated") else None
+    if shares:
+        best = [level for level, share in shares.items() if share == max(shares.values())]
+        if len(best) == 1:
+            return Rating(float(best[0]), "logprobs", sum(shares.values()))
+    if fault:
+        return Rating(None, None, fault=fault)
+    stated = stated_score(reply.text)
+    return Rating(None, None, fault=UNPARSED) if stated is None else Rating(float(stated), "text")
+
+
+def stated_score(text: str) -> int | None:
+    """The one whole score from 1 to 5 that a reply states, or None.
+
+    >>> stated_score("Score: **4** out of 5"), stated_score("3.5"), stated_score("4 or 5"), stated_score("5/5.")
+    (4, None, None, 5)
+    """
+    value = json_value(text, "score")
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value if 1 <= value <= 5 else None
+    plain = _SCALE.sub("", text.replace("*", "").replace("_", " "))
+    found = {match[1] for match in _SCORE.finditer(plain[:2000])}
+    return int(found.pop()) if len(found) == 1 and found <= set(LEVELS) else None
+
+
+def judge(ratings: Mapping[str, Rating], *, label: int | None, reasoned: bool) -> list[Decision]:
+    """The verdict, then each text's score."""
+    first, second = (ratings[text].score for text in TEXTS)
+    margin = None if first is None or second is None else first - second
+    fault = next((r.fault for r in ratings.values() if r.fault), None)
+    scores = [
+        unrated(key, rating.fault) if rating.score is None else Decision(key=key, said=f"{rating.score:.4g}")
+        for key, rating in ratings.items()
+    ]
+    return [verdict(VERDICT, margin, label=label, reason=fault, reasoned=reasoned), *scores]
+
+
+def unrated(key: str, reason: str | None = "equal_texts") -> Decision:
+    """A text without a score."""
+    return Decision(key=key, unscored=reason)
+
+
+def explain(record: Record, ratings: Mapping[str, Rating], decisions: Sequence[Decision]) -> str:
+    """The verdict, both scores and how they were read, for the log browser."""
+    head = decisions[0]
+    preferred = head.unscored or f"prefers {'neither (a tie)' if head.said == 'tie' else f'text {head.said}'}"
+    lines = [f"{preferred}; label: {head.truth or 'none'}", ""]
+    sources = {"logprobs": "token probabilities", "draws": "sampled scores", "text": "the written score"}
+    for key, rating in ratings.items():
+        how = f"unscored, {rating.fault}"
+        if rating.score is not None and rating.read is not None:
+            how = f"{rating.score:.3f}, from {sources[rating.read]}"
+        lines.append(f"- {key}: {how}; reply: {record.answers[key].text[:200]!r}")
+    return "\n".join(lines)

@@ -1,0 +1,148 @@
+"""Which of two texts does a model prefer, asked in both orders?"""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from inspect_ai.scorer import Score, Scorer, Target, scorer
+from inspect_ai.solver import TaskState
+
+from selfprobe.parse import choice, words
+from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of
+from selfprobe.scorers.preference import VERDICT, first_token_shares, preference, unlisted, verdict
+from selfprobe.solvers.draw import draws_of
+from selfprobe.solvers.record import Record, Reply
+
+ORDERS = ("shown", "swapped")
+"""Text 1 as choice 1, and text 2 as choice 1."""
+
+OPTIONS = ("1", "2")
+
+_NAMED = re.compile(r"\b(?:choice|option|number|response|summary|story|statement|answer)\s*[:#]?\s*\W{0,2}([12])\b", re.I)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one order's replies say."""
+
+    p_first: float | None
+    """P(choice 1), of choices 1 and 2; None where there is no answer."""
+    read: Literal["logprobs", "draws"] | None
+    """Token probabilities, or the share of sampled answers."""
+    n: int
+    """Draws that could be read."""
+    mass: float | None
+    """P(1) + P(2) as the first token."""
+    fault: str | None
+    """Why there is no answer."""
+
+
+@scorer(metrics=[preference()])
+def pairwise_choice() -> Scorer:
+    """The preference averaged over both orders, so that position drops out (paper 004, §4.3, §5.1)."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        record, label = state.store_as(Record), state.metadata["label"]
+        if not record.answers:
+            silent = [verdict(key, None, label=label, reason="equal_texts") for key in (VERDICT, *ORDERS)]
+            return score_of(silent, answer=None, explanation="not asked: both texts are the same")
+        readings = {order: read(record.answers[order], draws_of(record, order)) for order in ORDERS}
+        decisions = judge(readings, label=label, reasoned=any(r.reasoned for r in record.answers.values()))
+        made = score_of(decisions, answer=decisions[0].said, explanation=explain(record, readings, decisions))
+        made.metadata = {
+            **(made.metadata or {}),
+            "p_first": {k: r.p_first for k, r in readings.items() if r.p_first is not None},
+            "read": {k: r.read for k, r in readings.items() if r.read},
+            "mass": {k: r.mass for k, r in readings.items() if r.mass is not None},
+        }
+        return made
+
+    return score
+
+
+def p_first(reply: Reply) -> tuple[float, float] | None:
+    """P(choice 1) of both choices, and their mass, from the candidates for the first token; None where they do not tell.
+
+    A choice that is not among the candidates is taken at the most that it can have: the nearest to a tie that they
+    allow. Where that is as much as the other has, nothing is known.
+
+    >>> from selfprobe.solvers.record import TokenLogprob
+    >>> tokens = [TokenLogprob(token=" 1", logprob=math.log(0.6)), TokenLogprob(token="2", logprob=math.log(0.2))]
+    >>> p_first(Reply(text="1", model="m", stop_reason="stop", first_token=tokens))
+    (0.75, 0.8)
+    """
+    shares = first_token_shares(reply.first_token, OPTIONS)
+    if shares is None or reply.first_token is None:
+        return None
+    one, two = shares["1"], shares["2"]
+    most = unlisted(reply.first_token)
+    if not (one and two) and most >= max(one, two):
+        return None
+    one, two = one or most, two or most
+    return round(one / (one + two), 12), round(shares["1"] + shares["2"], 12)
+
+
+def chosen(text: str) -> str | None:
+    """The one choice that a reply names, "1" or "2", or None; also where it begins with the priming text.
+
+    >>> chosen("Between Choice 1 and Choice 2, the more helpful response is Choice 2."), chosen("1 or 2?")
+    ('2', None)
+    """
+    text = re.sub(r"^\W*between choice 1 and choice 2,", "", text, flags=re.IGNORECASE)
+    named = {bare for word in words(text, limit=2000) if (bare := word.strip("()[]{}*_`'\"“”.,;:!?#")) in OPTIONS}
+    if len(named) != 1:
+        return None
+    (one,) = named
+    return one if choice(text, OPTIONS) == one or _NAMED.search(text) else None
+
+
+def unsettled(reply: Reply) -> bool:
+    """Whether a reply answers, but its first token does not tell how surely: then it is drawn again."""
+    return not reply.problem and p_first(reply) is None and chosen(reply.text) is not None
+
+
+def read(reply: Reply, draws: Sequence[Reply]) -> Reading:
+    """One order. A reply that is cut after its first token has its token probabilities all the same."""
+    fault = "too_long" if reply.stop_reason == "model_length" else observer_fault(reply)
+    if fault in (None, "truncated") and (found := p_first(reply)) is not None:
+        return Reading(found[0], "logprobs", 0, found[1], None)
+    said = [choice for draw in draws if not draw.problem and (choice := chosen(draw.text)) is not None]
+    if said:
+        return Reading(said.count("1") / len(said), "draws", len(said), None, None)
+    if draws:
+        fault = next((f for draw in draws if (f := observer_fault(draw))), UNPARSED)
+    return Reading(None, None, 0, None, fault or UNPARSED)
+
+
+def judge(readings: dict[str, Reading], *, label: int | None, reasoned: bool) -> list[Decision]:
+    """The verdict over both orders, then each order's alone, all as the number of the text.
+
+    Paper: "take an average of the model's predicted probabilities" (§4.3). A pair with one unreadable order is
+    unscored: one order alone has the position in it.
+    """
+    margins = {
+        order: None if r.p_first is None else (r.p_first - 0.5) * (1 if order == "shown" else -1)
+        for order, r in readings.items()
+    }
+    known = [m for m in margins.values() if m is not None]
+    both = sum(known) / 2 if len(known) == 2 else None
+    fault = next((r.fault for r in readings.values() if r.fault), None)
+    single = [verdict(k, m, label=label, reason=readings[k].fault) for k, m in margins.items()]
+    return [verdict(VERDICT, both, label=label, reason=fault, reasoned=reasoned), *single]
+
+
+def explain(record: Record, readings: dict[str, Reading], decisions: Sequence[Decision]) -> str:
+    """The verdict, what each order said and how that was read, for the log browser."""
+    head = decisions[0]
+    verdict_text = head.unscored or f"prefers {'neither (a tie)' if head.said == 'tie' else f'text {head.said}'}"
+    lines = [f"{verdict_text}; label: {head.truth or 'none'}", ""]
+    for order, r in readings.items():
+        if r.p_first is None:
+            how = f"unscored, {r.fault}"
+        else:
+            source = "token probabilities" if r.read == "logprobs" else f"{r.n} sampled answers"
+            how = f"P(choice 1) = {r.p_first:.3f}, from {source}"
+        lines.append(f"- {order}: {how}; reply: {record.answers[order].text[:200]!r}")
+    return "\n".join(lines)

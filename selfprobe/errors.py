@@ -1,0 +1,14 @@
+"""What is said when the input is at fault, not the program."""
+
+from inspect_ai._util.error import PrerequisiteError
+from rich.markup import escape
+
+
+class InputError(PrerequisiteError, ValueError):
+    """A wrong argument or file. `inspect eval` prints the message alone, without a traceback.
+
+    The message says what was expected, what came and what to do.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(escape(message))  # Inspect prints with rich, to which [name] is a style

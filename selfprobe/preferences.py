@@ -1,0 +1,70 @@
+"""Pairs of texts as an Inspect data set: what the four preference tasks share (paper 004, §4.1).
+
+-T dataset=llmbar                          a public source, fetched once (see `selfprobe.probes.sources`)
+-T dataset=llmbar=data/llmbar.jsonl        a local file in that source's schema: gated sets, copies
+-T dataset=mine.jsonl | mine.csv           your own rows: id, question, text_1, text_2, label?, group?, subset?
+-T pairs=200                               so many of them, drawn at random (`--limit` takes the first ones)
+"""
+
+from dataclasses import asdict, dataclass
+
+from inspect_ai.dataset import Sample
+from inspect_ai.solver import TaskState
+
+from selfprobe.data import Row, Table, table_of
+from selfprobe.probes.pairs import Pair
+from selfprobe.probes.sources import load
+
+
+@dataclass(frozen=True)
+class Preferences:
+    """Pairs of one data set."""
+
+    table: Table
+    """Rows of `Pair`'s fields."""
+    metadata: dict[str, str | int]
+    """What every log says of them: name and hash, origin, how many rows are ties or were not drawn."""
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """The pairs, in order."""
+        return [Pair(**row) for row in self.table.rows]
+
+
+def preferences(dataset: str, *, pairs: int | None = None) -> Preferences:
+    """The pairs of `dataset`; see the module's docstring.
+
+    Args:
+        dataset: One data set.
+        pairs: So many of its pairs, drawn at random with a fixed seed; all by default.
+
+    Raises:
+        ValueError: An unknown data set (with the known ones), a row that does not fit, or no pair at all.
+        FileNotFoundError: There is no such file; with every place looked in.
+    """
+    if not isinstance(dataset, str):
+        raise ValueError(f"one data set a run, such as dataset=llmbar or dataset=mine.jsonl; got {dataset!r}")
+    if pairs is not None and (not isinstance(pairs, int) or pairs < 1):
+        raise ValueError(f"pairs must be a whole number from 1, got {pairs!r}")
+    loaded = load(dataset, limit=pairs)
+    table = table_of(dataset, [asdict(pair) for pair in loaded.pairs])
+    counts: dict[str, str | int] = {"origin": loaded.origin, "ties_left_out": loaded.ties, "not_drawn": loaded.left_out}
+    return Preferences(table, {**table.metadata, **counts})
+
+
+def record_to_sample(row: Row) -> Sample:
+    """A pair as a sample: question and texts as the input, the better text's number as the target."""
+    pair = Pair(**row)
+    asked = [part for part in (pair.context, pair.question) if part]
+    texts = [f"[{number}]\n{text}" for number, text in enumerate((pair.text_1, pair.text_2), start=1)]
+    return Sample(
+        id=pair.id,
+        input="\n\n".join([*asked, *texts]),
+        target=str(pair.label or ""),
+        metadata={"pair": row, "label": pair.label, "group": pair.group, "subset": pair.subset},
+    )
+
+
+def pair_of(state: TaskState) -> Pair:
+    """The pair of a sample."""
+    return Pair(**state.metadata["pair"])

@@ -1,0 +1,51 @@
+"""Ask again at temperature 1, where one reply does not tell how probable the answers are."""
+
+from collections.abc import Callable
+
+from inspect_ai.model import GenerateConfig
+from inspect_ai.solver import Solver, TaskState
+
+from selfprobe.solvers.answer import answer
+from selfprobe.solvers.ask import PromptFunction, Prompts, together
+from selfprobe.solvers.record import Record, Reply
+from selfprobe.solvers.replay import Replay
+
+
+def draw(
+    prompts: PromptFunction,
+    again: Callable[[Reply], bool],
+    *,
+    draws: int,
+    config: GenerateConfig,
+    replay: Replay | None = None,
+) -> Solver:
+    """Record `draws` sampled answers to each prompt whose first answer needs it, as `<name>#1`, `<name>#2` …
+
+    Comes after an `answer` with the same prompts. Each draw has its own seed.
+
+    Args:
+        prompts: From the state to the prompts by name, as for `answer`.
+        again: Whether the first answer leaves open how probable the answers are (no logprobs).
+        draws: How many, from 1.
+        config: What the method fixes; temperature and seed are set here.
+        replay: An earlier log of the same task, to take its draws instead of asking.
+    """
+    if not isinstance(draws, int) or draws < 1:
+        raise ValueError(f"draws must be a whole number from 1, got {draws!r}")
+
+    def repeat(r: int) -> Solver:
+        def open_ones(state: TaskState) -> Prompts:
+            first = state.store_as(Record).answers
+            return {f"{name}#{r}": prompt for name, prompt in prompts(state).items() if again(first[name])}
+
+        def sampled(state: TaskState) -> GenerateConfig:
+            return config.merge(GenerateConfig(temperature=1, seed=draws * (state.epoch - 1) + r))
+
+        return answer(open_ones, config=sampled, replay=replay)
+
+    return together(*(repeat(r) for r in range(1, draws + 1)))
+
+
+def draws_of(record: Record, name: str) -> list[Reply]:
+    """The draws recorded for a prompt, in order."""
+    return [reply for key, reply in record.answers.items() if key.startswith(f"{name}#")]
