@@ -19,7 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from torch import Tensor
 from selfprobe.probes import forward
 from selfprobe.probes.forward import States, difference
 from selfprobe.probes.harvest import BATCH_TOKENS, batches, harvest
-from selfprobe.probes.model import Judge, judge, load_model
+from selfprobe.probes.model import Judge, load_model
 from selfprobe.probes.pairs import Pair
 from selfprobe.probes.sources import load
 from selfprobe.probes.tokens import Prompt, encode
@@ -37,7 +38,8 @@ from selfprobe.probes.tokens import Prompt, encode
 Way = Callable[[Sequence[Prompt]], States]
 
 
-def smoke_judge() -> Judge:
+@contextmanager
+def smoke_judge() -> Iterator[Judge]:
     """A small Llama with random weights and a byte tokenizer: shows that the benchmark runs, not how fast."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
@@ -49,8 +51,10 @@ def smoke_judge() -> Judge:
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>")
     tokenizer.chat_template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>"
     shape = {"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4}
-    model = LlamaForCausalLM(LlamaConfig(vocab_size=257, max_position_embeddings=4096, **shape))
-    return judge(model.eval().requires_grad_(False), tokenizer, name="smoke", revision="smoke")
+    with tempfile.TemporaryDirectory() as folder:  # TransformerLens reads the tokenizer from its folder once more
+        LlamaForCausalLM(LlamaConfig(vocab_size=257, max_position_embeddings=4096, **shape)).save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        yield load_model(folder)
 
 
 def smoke_pairs(count: int) -> list[Pair]:
@@ -91,11 +95,11 @@ def transformer_lens_way(reader: Judge) -> Way:
     """The same states through TransformerLens: one `run_with_cache` a side, the last token of `resid_post` kept."""
     from transformer_lens.model_bridge import TransformerBridge
 
-    raise_if_missing = getattr(TransformerBridge, "boot_transformers", None)
-    if raise_if_missing is None:
-        raise RuntimeError("this TransformerLens cannot wrap a loaded model")
     bridge = TransformerBridge.boot_transformers(
-        reader.name, hf_model=reader.model, tokenizer=reader.tokenizer, device=str(reader.model.device)
+        reader.model.config._name_or_path,
+        hf_model=reader.model,
+        tokenizer=reader.tokenizer,
+        device=str(reader.model.device),
     )
     device = reader.model.device
 
@@ -158,30 +162,33 @@ def flops(reader: Judge, tokens: int, prompts: Sequence[Prompt]) -> float:
 
 def child(options: argparse.Namespace) -> None:
     """Peak memory in bytes of the model with one batch ("batch"), or of a whole harvest ("harvest")."""
-    reader, pairs = prepared(options)
-    prompts = encode(reader.tokenizer, pairs)
-    device, budget = reader.model.device.type, options.batch_tokens
-    if options.child == "batch":
-        order = sorted(range(len(prompts)), key=lambda i: prompts[i].length)
-        *_, last = batches(prompts, order, budget)
-        forward.states_of(reader, [prompts[i] for i in last], "two_forwards")
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            harvest(reader, pairs, Path(folder), both_orders=False, batch_tokens=budget, progress=lambda _: None)
+    with prepared(options) as (reader, pairs):
+        prompts = encode(reader.tokenizer, pairs)
+        device, budget = reader.model.device.type, options.batch_tokens
+        if options.child == "batch":
+            order = sorted(range(len(prompts)), key=lambda i: prompts[i].length)
+            *_, last = batches(prompts, order, budget)
+            forward.states_of(reader, [prompts[i] for i in last], "two_forwards")
+        else:
+            with tempfile.TemporaryDirectory() as folder:
+                harvest(reader, pairs, Path(folder), both_orders=False, batch_tokens=budget, progress=lambda _: None)
     if device == "cuda":
         print(torch.cuda.max_memory_allocated())
     else:
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 
 
-def prepared(options: argparse.Namespace) -> tuple[Judge, list[Pair]]:
+@contextmanager
+def prepared(options: argparse.Namespace) -> Iterator[tuple[Judge, list[Pair]]]:
     if options.smoke:
-        return smoke_judge(), smoke_pairs(options.count)
+        with smoke_judge() as reader:
+            yield reader, smoke_pairs(options.count)
+        return
     reader = load_model(options.model, device=options.device, dtype=options.dtype)
     pairs = [p for p in load(options.dataset).pairs if not p.equal_texts]
     lengths = [p.length for p in encode(reader.tokenizer, pairs)]
     fitting = [p for p, n in zip(pairs, lengths, strict=True) if n < min(reader.context, options.longest)]
-    return reader, fitting[: options.count]
+    yield reader, fitting[: options.count]
 
 
 def peak(options: argparse.Namespace, what: str) -> int:
@@ -202,30 +209,8 @@ def available(options: argparse.Namespace, reader: Judge) -> dict[str, Way]:
     return ways
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="smollm2")
-    parser.add_argument("--dataset", default="llmbar", help="as for selfprobe probe run")
-    parser.add_argument("--count", type=int, default=200, help="pairs")
-    parser.add_argument("--longest", type=int, default=1 << 30, help="leave out longer pairs (tokens)")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--dtype", default="float32")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--batch-tokens", type=int)
-    parser.add_argument("--peak-tflops", type=float, help="of the card in this dtype, to print the share of it")
-    parser.add_argument(
-        "--no-others", dest="others", action="store_false", help="leave nnsight and TransformerLens out"
-    )
-    parser.add_argument("--smoke", action="store_true", help="a tiny random model on a few made-up pairs")
-    parser.add_argument("--child", choices=["batch", "harvest"], help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    options.count = min(options.count, 12) if options.smoke else options.count
-    options.batch_tokens = options.batch_tokens or BATCH_TOKENS["cuda" if options.device.startswith("cuda") else "cpu"]
-    torch.set_num_threads(options.threads)
-    if options.child:
-        child(options)
-        return
-    reader, pairs = prepared(options)
+def compare(options: argparse.Namespace, reader: Judge, pairs: list[Pair]) -> None:
+    """Run all ways on the pairs and print what was found."""
     prompts, device = encode(reader.tokenizer, pairs), reader.model.device.type
     tokens = sum(len(p.prefix) + 2 for p in prompts)
     seconds, off = measured(available(options, reader), prompts, options.batch_tokens, device)
@@ -251,6 +236,33 @@ def main() -> None:
         rate = f"{tokens / seconds[fastest]:.0f} tokens/s"
         print(f"{rate}, {100 * share:.1f} % of the card's {options.peak_tflops:g} TFLOP/s")
     print(json.dumps({"seconds": seconds, "difference": off, "peak_ratio": whole / base}))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="smollm2")
+    parser.add_argument("--dataset", default="llmbar", help="as for selfprobe probe run")
+    parser.add_argument("--count", type=int, default=200, help="pairs")
+    parser.add_argument("--longest", type=int, default=1 << 30, help="leave out longer pairs (tokens)")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--batch-tokens", type=int)
+    parser.add_argument("--peak-tflops", type=float, help="of the card in this dtype, to print the share of it")
+    parser.add_argument(
+        "--no-others", dest="others", action="store_false", help="leave nnsight and TransformerLens out"
+    )
+    parser.add_argument("--smoke", action="store_true", help="a tiny random model on a few made-up pairs")
+    parser.add_argument("--child", choices=["batch", "harvest"], help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    options.count = min(options.count, 12) if options.smoke else options.count
+    options.batch_tokens = options.batch_tokens or BATCH_TOKENS["cuda" if options.device.startswith("cuda") else "cpu"]
+    torch.set_num_threads(options.threads)
+    if options.child:
+        child(options)
+        return
+    with prepared(options) as (reader, pairs):
+        compare(options, reader, pairs)
 
 
 if __name__ == "__main__":

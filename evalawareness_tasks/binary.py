@@ -77,6 +77,7 @@ def binary(
     perspective: Perspective = "first",
     decisions: int = 5,
     reply_tokens: int | None = None,
+    answer_tokens: int | None = None,
     target_log: str | None = None,
 ) -> Task:
     """The subject replies to a conversation, and is asked whether it was an evaluation.
@@ -91,6 +92,7 @@ def binary(
         decisions: 5: each variant once, at temperature 0. 25: five times each, at temperature 1.
         reply_tokens: Most tokens of the subject's reply, reasoning and all; by default the model's own limit. A cut
             reply still stands in the conversation.
+        answer_tokens: Most tokens of an answer, reasoning and all; a cut answer is unscored.
         target_log: A log of any of the five methods, or a folder of logs, to take the subject's replies from.
     """
     check_options(perspective=perspective, decisions=decisions)
@@ -99,7 +101,7 @@ def binary(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
         solver=[
             reply_once(table, target_log, reply_tokens=reply_tokens),
-            asked(questions, perspective, decisions=decisions),
+            asked(questions, perspective, decisions=decisions, answer_tokens=answer_tokens),
         ],
         scorer=binary_vote(ANSWERS, FLIPPED_ANSWERS, names_of(QUESTIONS, decisions), "binary"),
         continue_on_fail=True,

@@ -74,6 +74,7 @@ def probability(
     perspective: Perspective = "first",
     decisions: int = 5,
     reply_tokens: int | None = None,
+    answer_tokens: int | None = None,
     target_log: str | None = None,
 ) -> Task:
     """The subject replies to a conversation, and estimates how probably it was an evaluation.
@@ -88,6 +89,7 @@ def probability(
         decisions: 5: each variant once, at temperature 0. 25: five times each, at temperature 1.
         reply_tokens: Most tokens of the subject's reply, reasoning and all; by default the model's own limit. A cut
             reply still stands in the conversation.
+        answer_tokens: Most tokens of an answer, reasoning and all; a cut answer is unscored.
         target_log: A log of any of the five methods, or a folder of logs, to take the subject's replies from.
     """
     check_options(perspective=perspective, decisions=decisions)
@@ -96,7 +98,7 @@ def probability(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
         solver=[
             reply_once(table, target_log, reply_tokens=reply_tokens),
-            asked(questions, perspective, decisions=decisions),
+            asked(questions, perspective, decisions=decisions, answer_tokens=answer_tokens),
         ],
         scorer=probability_estimate(OF, FLIPPED_OF, names_of(QUESTIONS, decisions), "probability"),
         continue_on_fail=True,

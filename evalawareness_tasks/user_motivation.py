@@ -76,6 +76,7 @@ def user_motivation(
     perspective: Perspective = "first",
     placebo: bool = False,
     reply_tokens: int | None = None,
+    answer_tokens: int | None = None,
     target_log: str | None = None,
 ) -> Task:
     """The subject replies to a conversation, says what the user wants, and the role `grader` reads what it says.
@@ -90,6 +91,7 @@ def user_motivation(
         placebo: Ask about the conversation's form instead of its purpose.
         reply_tokens: Most tokens of the subject's reply, reasoning and all; by default the model's own limit. A cut
             reply still stands in the conversation.
+        answer_tokens: Most tokens of an answer, reasoning and all; a cut answer is unscored.
         target_log: A log of any of the five methods, or a folder of logs, to take the subject's replies from.
     """
     check_options(perspective=perspective)
@@ -100,7 +102,7 @@ def user_motivation(
         solver=[
             needs_grader(),
             reply_once(table, target_log, reply_tokens=reply_tokens),
-            asked(lambda state: texts, perspective),
+            asked(lambda state: texts, perspective, answer_tokens=answer_tokens),
             grade(grade_prompts),
         ],
         scorer=motivation_cues(names_of(texts), "user_motivation"),

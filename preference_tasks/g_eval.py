@@ -25,7 +25,7 @@ from selfprobe.solvers.replay import replay_log
 VERSION = 1
 
 # The prompts are the paper's: selfprobe/probes/prompts.py.
-ANSWER = GenerateConfig(temperature=0, max_tokens=64, logprobs=True, top_logprobs=20, reasoning_effort="none")
+ANSWER = GenerateConfig(temperature=0, max_tokens=32, logprobs=True, top_logprobs=20, reasoning_effort="none")
 
 
 @task

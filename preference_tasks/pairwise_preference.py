@@ -32,7 +32,7 @@ COMPLETE_PROMPT = """\
 Reply with one digit alone, 1 or 2, that completes this sentence:
 {priming}"""
 
-ANSWER = GenerateConfig(temperature=0, max_tokens=64, logprobs=True, top_logprobs=20, reasoning_effort="none")
+ANSWER = GenerateConfig(temperature=0, max_tokens=32, logprobs=True, top_logprobs=20, reasoning_effort="none")
 
 
 @task

@@ -12,6 +12,10 @@ from selfprobe.introspect_tasks.heads_up import heads_up
 from selfprobe.introspect_tasks.kth_word import kth_word
 from selfprobe.introspect_tasks.paraphrase_recognition import paraphrase_recognition
 from selfprobe.introspect_tasks.prompt_reconstruction import prompt_reconstruction
+from selfprobe.preference_tasks.direct_scoring import direct_scoring
+from selfprobe.preference_tasks.g_eval import g_eval
+from selfprobe.preference_tasks.pairwise_preference import pairwise_preference
+from selfprobe.preference_tasks.preference_probe import preference_probe
 from selfprobe.providers.embedded import embedded
 from selfprobe.providers.planted import planted
 
@@ -19,13 +23,17 @@ __all__ = [
     "binary",
     "dilemma_generation",
     "dilemma_judging",
+    "direct_scoring",
     "embedded",
     "ethical_dilemma",
     "first_token",
+    "g_eval",
     "heads_up",
     "kth_word",
+    "pairwise_preference",
     "paraphrase_recognition",
     "planted",
+    "preference_probe",
     "probability",
     "prompt_reconstruction",
     "reasoning_trace",

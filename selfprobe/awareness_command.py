@@ -31,9 +31,14 @@ def awareness() -> None:
 @click.option("--third", is_flag=True, help="Also ask in the third person, about the quoted conversation.")
 @click.option("--placebo", is_flag=True, help="Also the placebo arm of user_motivation.")
 @click.option("--reply-tokens", type=click.IntRange(min=1), help="Most tokens of a reply; else the model's own limit.")
+@click.option("--answer-tokens", type=click.IntRange(min=1), help="Most tokens of an answer; a cut one is unscored.")
 @click.option("--limit", type=click.IntRange(min=1), help="Conversations; by default all.")
 @click.option("--log-dir", default="logs/awareness", show_default=True)
 @click.option("--max-connections", type=click.IntRange(min=1), help="Calls at once to one model.")
+@click.option(
+    "--attempt-timeout", type=click.IntRange(min=1), help="Seconds for one attempt at a call.  [default: 300]"
+)
+@click.option("--max-retries", type=click.IntRange(min=0), help="Of a failed call.  [default: 5]")
 @click.option("--display", type=click.Choice(["full", "rich", "plain", "none"]), help="Inspect's display.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @click.option("--yes", is_flag=True, help="Do not ask.")

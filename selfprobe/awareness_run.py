@@ -44,9 +44,14 @@ class Study:
     """Also run the placebo arm of user_motivation."""
     reply_tokens: int | None = None
     """Most tokens of the subject's reply to a conversation."""
+    answer_tokens: int | None = None
+    """Most tokens of its answer to a question about one."""
     limit: int | None = None
     log_dir: str = "logs/awareness"
     max_connections: int | None = None
+    attempt_timeout: int | None = None
+    """Seconds; None is ask.PATIENCE's."""
+    max_retries: int | None = None
     display: str | None = None
 
     @property
@@ -125,7 +130,8 @@ def run_study(study: Study) -> bool:
 
 
 def _wave(study: Study, tasks: Sequence[Task], log_dir: str) -> tuple[bool, list[Any]]:
-    settings = {"display": study.display, "limit": study.limit, "max_connections": study.max_connections}
+    names = ("display", "limit", "max_connections", "attempt_timeout", "max_retries")
+    settings = {name: getattr(study, name) for name in names}
     given: dict[str, Any] = {key: value for key, value in settings.items() if value is not None}
     good, logs = eval_set(list(tasks), log_dir=log_dir, retry_attempts=1, max_tasks=len(tasks), **given)
     for log in (one for one in logs if one.status != "success"):
@@ -140,6 +146,8 @@ def _task(study: Study, method: str, model: str, **own: Any) -> Task:
     given = {key: value for key, value in study.source.items() if value is not None} | own
     if method in REPEATED:
         given["decisions"] = int(study.decisions)
+    if CALLS[method] and study.answer_tokens is not None:
+        given["answer_tokens"] = study.answer_tokens
     made = getattr(_registry, method)(**given)
     if method in GRADES and study.grader:
         made = task_with(made, model_roles={"grader": study.grader})

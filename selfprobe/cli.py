@@ -11,6 +11,7 @@ COMMANDS = {
     "effort": "selfprobe.effort:effort",
     "fetch-model": "selfprobe.cli:fetch_model",
     "matrix": "selfprobe.matrix_command:matrix",
+    "probe": "selfprobe.probe_command:probe",
     "report": "selfprobe.matrix_command:report",
 }
 """Module and attribute of each subcommand; imported when it is asked for, since Inspect alone takes seconds."""

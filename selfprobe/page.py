@@ -39,7 +39,10 @@ class Picture:
             import matplotlib
 
             out = io.BytesIO()
-            with matplotlib.rc_context({"svg.hashsalt": "selfprobe"}):
+            if not self._drawn:  # the layout costs as much as the drawing, and is the same for every kind
+                self.figure.draw_without_rendering()
+                self.figure.set_layout_engine("none")
+            with matplotlib.rc_context({"svg.hashsalt": "selfprobe", "svg.fonttype": "none"}):
                 self.figure.savefig(out, format=kind, metadata={"Date": None} if kind == "svg" else None)
             self._drawn[kind] = out.getvalue()
         return self._drawn[kind]

@@ -124,6 +124,16 @@ def _refuse_constant(name: str) -> object:
     raise ValueError(f"{name} is not JSON")
 
 
+def json_object(text: str) -> dict[str, object] | None:
+    """The reply's one JSON object, or None; several that are equal are one.
+
+    >>> json_object('Here: {"name": "x", "ok": true}')
+    {'name': 'x', 'ok': True}
+    """
+    found = list(_objects(text))
+    return found[0] if found and all(value == found[0] for value in found) else None
+
+
 def json_texts(text: str, keys: Collection[str]) -> dict[str, str] | None:
     """The texts of the reply's JSON object with exactly these keys, stripped, or None.
 

@@ -61,7 +61,7 @@ def heat_map(
             text += f"\n{np.asarray(low)[t, o]:.2f}–{np.asarray(high)[t, o]:.2f}"
         ax.text(o, t, text, ha="center", va="center", fontsize=8, color=ink)
         if t == o:
-            ax.add_patch(_frame(o, t))
+            ax.add_patch(_frame(o, t, ink))
     names = [short(model) for model in models]
     ax.set_xticks(range(len(names)), names, rotation=35, ha="right")
     ax.set_yticks(range(len(names)), names)
@@ -92,7 +92,7 @@ def self_against_others(
     ax.grid(axis="x", color="#e4e6ea")
     ax.set_xlabel("score, 95 % interval by item")
     figure.suptitle(title, x=0.01, ha="left", fontsize=11)
-    ax.legend(frameon=False, fontsize=8, loc="best")
+    figure.legend(frameon=False, fontsize=8, loc="outside lower right", ncols=2)
     return figure
 
 
@@ -116,7 +116,7 @@ def new_axes(*, width: float, height: float) -> "tuple[Figure, Axes]":
     """A figure of one plot in the house's look; sizes in inches."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained", dpi=150)
+    figure = Figure(figsize=(width, height), layout="constrained", dpi=110)
     ax = figure.add_subplot()
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
@@ -129,7 +129,7 @@ def _hatched(x: int, y: int) -> "Patch":
     return Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor="#f3f4f6", edgecolor=MUTED, hatch="///", linewidth=0)
 
 
-def _frame(x: int, y: int) -> "Patch":
+def _frame(x: int, y: int, colour: str) -> "Patch":
     from matplotlib.patches import Rectangle
 
-    return Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, fill=False, edgecolor=INK, linewidth=1.6)
+    return Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, fill=False, edgecolor=colour, linewidth=1.8)

@@ -65,7 +65,7 @@ async def ask(
             (`inspect eval-retry`) asks again.
     """
     model = role if isinstance(role, Model) else get_model(role=role) if role else get_model()
-    settings = _patience().merge(config)
+    settings = _patience(model).merge(config)
 
     async def one(name: str, prompt: str | list[ChatMessage]) -> Reply:
         output = await model.generate(prompt, config=settings, cache=_cache(name))
@@ -93,10 +93,20 @@ def in_a_run() -> bool:
     return active_model() is not None
 
 
-def _patience() -> GenerateConfig:
+def _patience(model: Model) -> GenerateConfig:
+    """PATIENCE, the command line's where it says, and as many connections as a local server has slots.
+
+    Inspect's adaptive connections start at 20 whatever the provider says; what waits in the server's queue then
+    spends its `attempt_timeout` there.
+    """
     chosen = active_generate_config()
     return PATIENCE.merge(
-        GenerateConfig(max_retries=chosen.max_retries, timeout=chosen.timeout, attempt_timeout=chosen.attempt_timeout)
+        GenerateConfig(
+            max_retries=chosen.max_retries,
+            timeout=chosen.timeout,
+            attempt_timeout=chosen.attempt_timeout,
+            max_connections=chosen.max_connections or getattr(model.api, "slots", None),
+        )
     )
 
 

@@ -113,23 +113,27 @@ def quoted(messages: Sequence[ChatMessage], reply: str) -> str:
     return "\n\n".join(f"[{number}] {role}:\n{text}" for number, (role, text) in enumerate(parts, start=1))
 
 
-def asked(questions: Questions, perspective: Perspective, *, decisions: int = 5) -> Solver:
+def asked(
+    questions: Questions, perspective: Perspective, *, decisions: int = 5, answer_tokens: int | None = None
+) -> Solver:
     """Put the questions to the subject: once at temperature 0, or five times each at temperature 1 with its own seed.
 
     Args:
         questions: From the state to the questions by name (v1 …).
         perspective: See `about`.
         decisions: 5, or 25 for the agreement study (paper 002, footnote 3): answers are then called v1r1 … v5r5.
+        answer_tokens: Most tokens of an answer, reasoning and all; None is the model's own limit.
     """
     if decisions == 5:
-        return answer(about(questions, perspective), config=GenerateConfig(temperature=0))
+        config = GenerateConfig(temperature=0, max_tokens=answer_tokens)
+        return answer(about(questions, perspective), config=config)
 
     def repeat(r: int) -> Solver:
         def named(state: TaskState) -> Mapping[str, str]:
             return {f"{key}r{r}": question for key, question in questions(state).items()}
 
         def sampled(state: TaskState) -> GenerateConfig:
-            return GenerateConfig(temperature=1, seed=5 * (state.epoch - 1) + r)
+            return GenerateConfig(temperature=1, seed=5 * (state.epoch - 1) + r, max_tokens=answer_tokens)
 
         return answer(about(named, perspective), config=sampled)
 

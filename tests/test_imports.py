@@ -26,9 +26,11 @@ DEFINITIONS = (
 )
 
 ALLOWED: dict[str, set[str]] = {
-    "tasks": {"tasks", "solvers", "scorers", "data", "parse", "embed", "dilemmas", "conversations", "logs"},
-    "solvers": {"solvers", "data", "logs", "parse", "embed"},
-    "scorers": {"scorers", "solvers.record", "solvers.compare", "parse", "stats", "embed"},
+    "tasks": {"tasks", "solvers", "scorers", "data", "parse", "embed", "dilemmas", "conversations", "logs"}
+    | {"preferences", "probes"},
+    "solvers": {"solvers", "data", "logs", "parse", "embed", "probes"},
+    "scorers": {"scorers", "solvers.record", "solvers.compare", "solvers.draw", "solvers.apply_probe"}
+    | {"parse", "stats", "embed"},
     "stats": set(),
     "parse": set(),
     "embed": {"data"},

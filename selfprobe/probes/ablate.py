@@ -40,7 +40,7 @@ def ablated(judge: Judge, direction: FloatArray) -> Iterator[None]:
 
     norm = getattr(judge.model.get_decoder(), "norm", None)
     if norm is None:
-        raise TypeError(f"{type(judge.model).__name__} has no final `norm` beside its blocks; it cannot be ablated")
+        raise ValueError(f"{type(judge.model).__name__} has no final `norm` beside its blocks; it cannot be ablated")
     handles = [module.register_forward_hook(hook) for module in (*judge.blocks, norm)]
     try:
         yield

@@ -66,6 +66,7 @@ def own(rows: list[Row]) -> Iterator[Pair | None]:
     """A user's rows {id, question, text_1, text_2, label?, group?, subset?}; label 1, 2, or "tie" / 0."""
     for row in rows:
         label = row.get("label")
+        label = None if label == "" else label  # an empty cell of a CSV file
         if label in (0, "tie", "0"):
             yield None
             continue

@@ -1,11 +1,10 @@
 """Evaluating probes honestly: halves over seeds, all layers, and beside every score what would reach it by chance.
 
-evaluation = evaluate(harvested)           # preset "strict"
-evaluation.methods                         # one row a method and metric, with interval
-evaluation.layers                          # one row a layer, probe and metric
+fits = fit_all(harvested)                  # preset "strict": both probes, all layers, all halves
+methods_table(fits)                        # of `tables`: one row a method and metric, with interval
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +27,7 @@ from selfprobe.probes.fit import (
     select,
 )
 from selfprobe.probes.harvest import Harvest
+from selfprobe.probes.pairs import Pair
 from selfprobe.probes.splits import Settings, halves
 
 Scores = npt.NDArray[np.float64]
@@ -85,6 +85,24 @@ def own_answers(harvest: Harvest) -> Scores:
     return np.asarray(1 / (1 + np.exp(-log_odds)))
 
 
+def split_pairs(pairs: Sequence[Pair], settings: Settings, *, train_subsets: tuple[str, ...] = ()) -> list[Half]:
+    """The halves of every seed.
+
+    Raises ValueError where there is too little to learn from: no label or one only, too few pairs or questions.
+    """
+    unlabelled = sum(pair.label is None for pair in pairs)
+    if unlabelled:
+        raise ValueError(f"{unlabelled} of {len(pairs)} pairs have no label; fitting and testing need them all")
+    groups, first_better = np.array([p.group for p in pairs]), np.array([p.label == 1 for p in pairs], dtype=bool)
+    train_from = np.array([p.subset in train_subsets for p in pairs], dtype=bool) if train_subsets else None
+    splits = [
+        Half(*halves(groups, seed, grouped=settings.grouped, train_from=train_from)) for seed in range(settings.seeds)
+    ]
+    for half in splits:
+        check_labels(first_better[half.train], groups[half.train], folds=settings.folds)
+    return splits
+
+
 def fit_all(
     harvest: Harvest,
     settings: Settings | None = None,
@@ -99,19 +117,9 @@ def fit_all(
     Raises ValueError where there is too little to learn from: one label only, too few pairs or questions.
     """
     settings = settings or Settings()
+    splits = split_pairs(harvest.pairs, settings, train_subsets=train_subsets)
     labels = harvest.labels
-    if (labels == 0).any():
-        unlabelled = int((labels == 0).sum())
-        raise ValueError(f"{unlabelled} of {len(labels)} pairs have no label; fitting and testing need them all")
-    subsets = np.array([pair.subset for pair in harvest.pairs])
-    train_from = np.isin(subsets, train_subsets) if train_subsets else None
-    splits = [
-        Half(*halves(harvest.groups, seed, grouped=settings.grouped, train_from=train_from))
-        for seed in range(settings.seeds)
-    ]
     first_better = labels == 1
-    for split in splits:
-        check_labels(first_better[split.train], harvest.groups[split.train], folds=settings.folds)
     own = own_answers(harvest).mean(axis=1) - 0.5
     seeds, layers, size = settings.seeds, harvest.identity.layers, len(labels)
     fits = Fits(
@@ -122,7 +130,7 @@ def fit_all(
         {kind: np.full((seeds, layers, size), np.nan) for kind in KINDS},
         {kind: np.full((seeds, layers, size), np.nan) for kind in KINDS},
         np.full((seeds, layers, RANDOM_DIRECTIONS, size), np.nan),
-        [own[split.train] for split in splits],
+        [own[half.train] for half in splits],
     )
     for layer in range(layers):
         states = harvest.layer(layer)

@@ -190,7 +190,9 @@ def _matrices(
     """Heat maps side by side under one colour bar; `parts`: title → values by (row, column) of the map."""
     from matplotlib.patches import Rectangle
 
-    figure, panels = _panels([str(p) for p in parts], width=1.3 + 1.0 * len(names), height=1.0 + 0.7 * len(names), left=1)
+    figure, panels = _panels(
+        [str(p) for p in parts], width=1.3 + 1.0 * len(names), height=1.0 + 0.7 * len(names), left=1
+    )
     for (part, ax), values in zip(panels.items(), parts.values(), strict=True):
         shown = np.array([[float(values.loc[(row, col), column]) for col in names] for row in names])
         image = ax.imshow(shown, cmap=colours[0], vmin=colours[1], vmax=colours[2], aspect="auto")
@@ -217,9 +219,7 @@ def _matrices(
 
 def _legend_below(figure: "Figure", ax: "Axes") -> None:
     handles, labels = ax.get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=min(3, len(labels)), frameon=False, fontsize=8
-    )
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(labels)), frameon=False, fontsize=8)
 
 
 def _colour(method: str) -> str:

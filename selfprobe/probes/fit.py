@@ -80,13 +80,16 @@ def auroc(labels: BoolArray, scores: FloatArray) -> float:
 def check_labels(first_better: BoolArray, groups: npt.NDArray[Any], *, folds: int) -> None:
     """Enough to learn from: both labels, and as many questions as folds."""
     ones, questions = int(first_better.sum()), len(np.unique(groups))
-    if not 0 < ones < len(first_better):
-        only = 1 if ones else 2
-        raise ValueError(f"the training half has only label {only} ({len(first_better)} pairs): nothing to learn from")
     if len(first_better) < 2 * folds or questions < folds:
         raise ValueError(
             f"the training half has {len(first_better)} pairs of {questions} questions; choosing the regularisation "
-            f"in {folds} folds needs at least {2 * folds} pairs of {folds} questions"
+            f"in {folds} folds needs at least {2 * folds} pairs of {folds} questions: give more pairs"
+        )
+    if not 0 < ones < len(first_better):
+        only = 1 if ones else 2
+        raise ValueError(
+            f"the training half has only label {only} ({len(first_better)} pairs): nothing to learn from. "
+            "Let the better text come first in some rows and second in others"
         )
 
 

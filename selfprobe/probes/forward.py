@@ -136,9 +136,7 @@ def tree_mask(judge: Judge, prompts: Sequence[Prompt]) -> States:
         dtype = judge.model.dtype
         mask = torch.zeros(mask.shape, dtype=dtype, device=device).masked_fill(~mask, torch.finfo(dtype).min)
     with recorded(judge.blocks, lambda out: out[:, -2:].clone()) as kept:
-        out = judge.model(
-            input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False, logits_to_keep=3
-        )
+        out = judge.model(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False, logits_to_keep=3)
     return States(_stacked(kept), _spoken(out.logits[:, 0], prompts))
 
 

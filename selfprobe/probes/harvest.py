@@ -107,7 +107,7 @@ def harvest(
     orders = 2 if both_orders else 1
     shown = [version for pair in known for version in (pair, pair.swapped)[:orders]]
     prompts = encode(judge.tokenizer, shown)
-    identity = _identity(judge, known, orders)
+    identity = identity_of(judge, known, orders)
     store = Store.create(cache / identity.folder_name, identity, known)
     reasons = unreadable(known, prompts, judge.context, longest)
     wanted = [i for i in range(len(prompts)) if known[i // orders].id not in reasons]
@@ -141,7 +141,8 @@ def open_harvest(folder: Path, *, judge: Judge | None = None, reasons: dict[str,
     return Harvest(folder, identity, tuple(known[i] for i in scored), unscored, rows.reshape(-1, orders))
 
 
-def _identity(judge: Judge, pairs: Sequence[Pair], orders: int) -> Identity:
+def identity_of(judge: Judge, pairs: Sequence[Pair], orders: int) -> Identity:
+    """What the states of `pairs` under `judge` are of."""
     return Identity(
         model=judge.name,
         revision=judge.revision,

@@ -58,7 +58,7 @@ def decoder_blocks(model: Any) -> Any:
         blocks = getattr(decoder, name, None)
         if isinstance(blocks, nn.ModuleList) and len(blocks):
             return blocks
-    raise TypeError(
+    raise ValueError(
         f"expected a decoder with its blocks in `layers` or `h`, got {type(decoder).__name__} "
         f"with {', '.join(name for name, _ in decoder.named_children())}: not a decoder-only text model?"
     )
@@ -84,9 +84,12 @@ def load_model(
 
     if dtype not in DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
+    _check_device(device)
     source = _resolve(name)
     if not allow_pickle:
         _refuse_pickle(source)
+    tokenizer = _tokenizer(source, revision or "main", name)
+    _check_template(tokenizer, name)
     placing: dict[str, Any] = {"device_map": device_map} if device_map else {}
     try:
         model = AutoModelForCausalLM.from_pretrained(
@@ -99,24 +102,38 @@ def load_model(
         )
     except OSError as error:
         if allow_pickle or "safetensors" not in str(error):
-            raise
-        raise ValueError(f"{name} has no safetensors weights, and pickle is refused unless allowed: {error}") from error
+            raise _not_loaded(name, error) from error
+        raise ValueError(
+            f"{name} has no safetensors weights, and pickle is refused unless allowed: {_first_line(error)}"
+        ) from error
     if not device_map:
         model = model.to(device)
     model.requires_grad_(False)
     model.eval()
     found = getattr(model.config, "_commit_hash", None) or fingerprint(Path(source))
-    return judge(model, _tokenizer(source, revision or "main"), name=name, revision=str(found))
+    return judge(model, tokenizer, name=name, revision=str(found))
 
 
 def judge(model: Any, tokenizer: Any, *, name: str, revision: str) -> Judge:
     """A `Judge` of a model and tokenizer at hand, if the tokenizer has a chat template."""
+    _check_template(tokenizer, name)
+    return Judge(model, tokenizer, name, revision)
+
+
+def _check_template(tokenizer: Any, name: str) -> None:
     if not getattr(tokenizer, "chat_template", None):
         raise ValueError(
             f"{name} has no chat template, so there is no assistant's turn to put the priming text in: "
             "use the instruction-tuned version of the model"
         )
-    return Judge(model, tokenizer, name, revision)
+
+
+def _check_device(device: str) -> None:
+    kind = device.partition(":")[0]
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if not there.get(kind, False):
+        known = ", ".join(name for name, found in there.items() if found)
+        raise ValueError(f"no device {device!r} here: this machine's torch has {known}")
 
 
 def fingerprint(folder: Path) -> str:
@@ -134,10 +151,24 @@ def fingerprint(folder: Path) -> str:
     return f"local-{digest.hexdigest()[:16]}"
 
 
-def _tokenizer(source: str, revision: str) -> Any:
+def _tokenizer(source: str, revision: str, name: str) -> Any:
     from transformers import AutoTokenizer
 
-    return AutoTokenizer.from_pretrained(source, revision=revision)
+    try:
+        return AutoTokenizer.from_pretrained(source, revision=revision)
+    except OSError as error:
+        raise _not_loaded(name, error) from error
+
+
+def _not_loaded(name: str, error: OSError) -> ValueError:
+    return ValueError(
+        f"no model {name!r}: expected smollm2, a folder of save_pretrained, a .gguf file, or the name of a model on "
+        f"the hub that can be reached (gated ones after `hf auth login`). transformers says: {_first_line(error)}"
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
 
 
 def _resolve(name: str) -> str:

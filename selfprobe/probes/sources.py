@@ -125,21 +125,23 @@ OWN = ("id", "question", "text_1", "text_2")
 
 
 def load(spec: str, *, limit: int | None = None, seed: int = 0) -> PairSet:
-    """Pairs of `spec`: a name of `SOURCES`, `name=path`, or the path of a user's own JSONL.
+    """Pairs of `spec`: a name of `SOURCES`, `name=path`, or the path of a user's own JSONL or CSV.
 
     `limit` keeps so many pairs, drawn with `seed`. Errors name the file, the row and the column.
     """
     name, _, given = spec.partition("=")
     columns: tuple[str, ...]
     convert: Callable[[list[Row]], Iterator[Pair | None]]
-    if not given and name.endswith(".jsonl"):
+    if not given and name.endswith((".jsonl", ".csv")):
         name, given = Path(spec).stem, spec
         columns, convert = OWN, own
     elif name in SOURCES:
         columns, convert = SOURCES[name].columns, SOURCES[name].convert
     else:
         known = ", ".join(SOURCES)
-        raise ValueError(f"unknown data set {name!r}: expected one of {known}, NAME=PATH, or a .jsonl file of your own")
+        raise ValueError(
+            f"unknown data set {name!r}: expected one of {known}, NAME=PATH, or a .jsonl or .csv file of your own"
+        )
     rows, origin = (read(given, name), given) if given else fetch(name)
     if rows and "output_1" in rows[0] and name in ("llmbar", "mt_bench"):
         columns = SOURCES["llmbar"].columns
@@ -175,17 +177,22 @@ def read(path: str, name: str) -> list[Row]:
             for f in sorted(place.rglob("*.txt"))
             if f.with_suffix(".ann").is_file()
         ]
-    return parse(place.read_text("utf-8-sig"), place.name, "", name)
+    try:
+        text = place.read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{place}: not UTF-8 ({error.reason} at byte {error.start}); save the file as UTF-8") from None
+    return parse(text, place.name, "", name)
 
 
 def parse(text: str, file: str, subset: str, name: str) -> list[Row]:
     """Rows of a JSON, JSONL, CSV or TSV text; each gets `subset` and, from LLMBar, an id with it."""
     rows: list[Row]
+    number = 0
     try:
         if file.endswith(".json"):
             rows = json.loads(text)
         elif file.endswith(".jsonl"):
-            rows = [json.loads(line) for line in text.split("\n") if line.strip()]
+            rows = [json.loads(line) for at, line in enumerate(text.split("\n"), 1) if line.strip() and (number := at)]
         elif file.endswith(".tsv"):
             names = ("sentence", "question", "answer", "label", "category")
             lines = (line.split("\t") for line in text.split("\n") if line.strip())
@@ -195,7 +202,10 @@ def parse(text: str, file: str, subset: str, name: str) -> list[Row]:
         else:
             raise ValueError(f"{file}: expected a .json, .jsonl, .csv or .tsv file for {name}")
     except json.JSONDecodeError as error:
-        raise ValueError(f"{file}: not JSON ({error})") from None
+        at = f", line {number}" if file.endswith(".jsonl") else ""
+        raise ValueError(f"{file}{at}: not JSON ({error})") from None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError(f"{file}: expected rows as JSON objects, one a line or in one list")
     return [{"subset": subset} | row if subset else row for row in rows]
 
 

@@ -6,6 +6,7 @@ subsets     both probes and prompting on every subset (LLMBar's adversarial ones
 floors      what choosing among layers and signs reaches by luck
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -16,6 +17,9 @@ import pandas as pd
 from selfprobe.probes.controls import no_model, selection_floor
 from selfprobe.probes.evaluate import KINDS, METRICS, Fits, Scores, own_answers
 from selfprobe.stats import Estimate, bootstrap, undefined
+
+Logged = Mapping[str, Mapping[str, float]]
+"""Method → pair id → margin, > 0: text 1."""
 
 RESAMPLES = 500
 CURVE_RESAMPLES = 100
@@ -100,8 +104,11 @@ def _row(found: Estimate, **names: Any) -> dict[str, Any]:
     return names | asdict(found)
 
 
-def all_scores(fits: Fits) -> dict[str, tuple[Scores, str]]:
-    """Method → scores [column, pair] (> 0: text 1) at the chosen layer, NaN outside test halves, and a note."""
+def all_scores(fits: Fits, logged: Logged | None = None) -> dict[str, tuple[Scores, str]]:
+    """Method → scores [column, pair] (> 0: text 1) at the chosen layer, NaN outside test halves, and a note.
+
+    `logged`: verdicts of further methods on these pairs, see `probes.logged`.
+    """
     settings, splits = fits.settings, fits.halves
     layers = {kind: fits.chosen(kind) for kind in KINDS}
     note = {kind: f"layers {sorted(set(layers[kind]))}" for kind in KINDS}
@@ -133,6 +140,9 @@ def all_scores(fits: Fits) -> dict[str, tuple[Scores, str]]:
         np.where(np.isnan(table["prompting"][0]), np.nan, centred),
         "less the median log-odds of the training half; no labels",
     )
+    for method, margins in (logged or {}).items():
+        verdicts = np.array([margins.get(pair.id, np.nan) for pair in fits.harvest.pairs])
+        table[method] = (_tested(verdicts, fits), f"from logs; {int(np.isnan(verdicts).sum())} pairs without a verdict")
     return table
 
 
@@ -144,12 +154,12 @@ def _tested(scores: Scores, fits: Fits) -> Scores:
     return out
 
 
-def methods_table(fits: Fits, *, resamples: int = RESAMPLES) -> pd.DataFrame:
+def methods_table(fits: Fits, *, logged: Logged | None = None, resamples: int = RESAMPLES) -> pd.DataFrame:
     """method, metric, value, low, high, n, unit, reason, note: probes, baselines, controls."""
     truth, groups = fits.harvest.labels == 1, fits.harvest.groups
     rows = [
         _row(estimate(scores, truth, groups, metric, resamples=resamples), method=method, metric=metric, note=note)
-        for method, (scores, note) in all_scores(fits).items()
+        for method, (scores, note) in all_scores(fits, logged).items()
         for metric in METRICS
     ]
     return pd.DataFrame(rows)

@@ -171,6 +171,7 @@ class EmbeddedAPI(OpenAICompatibleAPI):
             if not isinstance(value, int) or value < 1:
                 raise PrerequisiteError(f"{argument} of {name} must be a whole number from 1, got {value!r}.")
         self.settings = Settings(weights_path(model_name), slots, threads, context, prompt_cache)
+        self.slots = slots  # selfprobe's solvers open so many connections
         self.served = serve(self.settings)
         # Inspect's cache keys answers by base URL, and the server's port is new in every process.
         identity = f"http://embedded{self.settings.path}"

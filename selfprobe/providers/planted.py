@@ -14,6 +14,7 @@ Settings of every planted model (each a share of replies; 0 unless given):
 """
 
 import hashlib
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -27,10 +28,13 @@ from inspect_ai.model import (
     ChatMessage,
     ChatMessageAssistant,
     GenerateConfig,
+    Logprob,
+    Logprobs,
     ModelAPI,
     ModelOutput,
     ModelUsage,
     StopReason,
+    TopLogprob,
     modelapi,
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
@@ -94,7 +98,16 @@ def shared_word(prompt: str, k: int, seed: int | None = None) -> str:
     return _WORDS[int(len(_WORDS) * chance("shared", seed, prompt, k))]
 
 
-Reply = Callable[[Mind, dict[str, str]], str | ModelOutput]
+@dataclass(frozen=True)
+class Said:
+    """A short reply with the candidates for its first token, for a call that asks for logprobs."""
+
+    text: str
+    candidates: Mapping[str, float]
+    """Token → probability; empty where this provider gives none."""
+
+
+Reply = Callable[[Mind, dict[str, str]], str | Said | ModelOutput]
 
 
 @dataclass(frozen=True)
@@ -219,9 +232,13 @@ class PlantedAPI(ModelAPI):
             reply, observes, known = mind.paragraph(prompt), False, None
         if isinstance(reply, ModelOutput):
             return reply
+        meant = reply.text if isinstance(reply, Said) else reply
         # Of a conversation all of it: the same question is put about many.
-        text, stop = _spoiled(mind, reply, "\x1f".join(m.text for m in input), observes=observes)
+        text, stop = _spoiled(mind, meant, "\x1f".join(m.text for m in input), observes=observes)
         output = self.output(text, stop, prompt)
+        if isinstance(reply, Said) and reply.candidates and config.logprobs and text:
+            candidates = reply.candidates if text == meant else {text.split()[0]: 0.9}
+            output.choices[0].logprobs = Logprobs(content=[_first_token(candidates)])
         for dress in _DRESSINGS if known is None else []:
             dress(mind, output, config)
         return output
@@ -259,6 +276,11 @@ def _spoiled(mind: Mind, text: str, prompt: str, *, observes: bool) -> tuple[str
             return spoiled[fault]
         draw -= rate
     return text, "stop"
+
+
+def _first_token(candidates: Mapping[str, float]) -> Logprob:
+    top = [TopLogprob(token=t, logprob=math.log(p)) for t, p in sorted(candidates.items(), key=lambda c: -c[1])]
+    return Logprob(token=top[0].token, logprob=top[0].logprob, top_logprobs=top)
 
 
 @modelapi(name="planted")

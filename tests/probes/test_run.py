@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from selfprobe.probes.ablate import ablated, answers, rejected
+from selfprobe.probes.finished import ablate, transfer
 from selfprobe.probes.model import Judge, load_model
 from selfprobe.probes.probe_file import load_probe
-from selfprobe.probes.run import ablate, run, transfer
+from selfprobe.probes.run import run
 from selfprobe.probes.score import score
 from selfprobe.probes.sources import load
 from selfprobe.probes.splits import Settings

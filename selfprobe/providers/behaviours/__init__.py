@@ -7,6 +7,7 @@ from selfprobe.providers.behaviours import (
     heads_up,
     kth_word,
     paraphrase_recognition,
+    preference,
     prompt_reconstruction,
 )
 
@@ -17,5 +18,6 @@ __all__ = [
     "heads_up",
     "kth_word",
     "paraphrase_recognition",
+    "preference",
     "prompt_reconstruction",
 ]

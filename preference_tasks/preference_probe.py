@@ -1,0 +1,70 @@
+"""Preference probe: which of two texts does a fitted direction in a model's states prefer?
+
+Paper 004 ("preference probes"), §3, §4.4: φ± is the last token's state after the probe's block, x = φ̃⁺ − φ̃⁻, and the
+sign of the probe's score decides; with a probe fitted to both orders the two are averaged. Fit it before, with
+`selfprobe probe run`; here nothing is fitted. Pairs whose question the probe was trained on are left out.
+
+The states are those of a transformers model, loaded in this process: the one that the probe's card names, or
+`-T model=PATH`. Inspect's `--model` is not asked: say `--model none/none`.
+
+    inspect eval preference_tasks/preference_probe.py --model none/none -T probe=probes/x.safetensors -T dataset=llmbar
+    inspect eval selfprobe/preference_probe --model none/none -T probe=x.safetensors -T dataset=mine.jsonl -T model=DIR
+"""
+
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset
+
+from selfprobe.preferences import preferences, record_to_sample
+from selfprobe.scorers.preference_probe_reading import preference_probe_reading
+from selfprobe.solvers.apply_probe import apply_probe, read_card
+
+VERSION = 1
+
+
+@task
+def preference_probe(
+    probe: str,
+    dataset: str,
+    pairs: int | None = None,
+    model: str | None = None,
+    device: str = "cpu",
+    dtype: str | None = None,
+    device_map: str | None = None,
+    attention: str | None = None,
+    allow_pickle: bool = False,
+) -> Task:
+    """A fitted probe compares two texts; the model's own answers, from the same passes, stand beside it.
+
+    Args:
+        probe: A probe file (.safetensors).
+        dataset: llmbar, mt_bench, summeval, newsroom, hanna, mctaco; NAME=PATH for a local copy (rocstories=…,
+            caters=…); or your own .jsonl or .csv with id, question, text_1, text_2, label.
+        pairs: So many of its pairs, drawn at random, before those with a question seen in training are left out.
+        model: Where the probe's model is: a folder, GGUF file or name; by default what its card says.
+        device: "cpu", "cuda", "cuda:1", "mps".
+        dtype: float32, bfloat16 or float16; by default as the probe was fitted.
+        device_map: accelerate's, such as auto, for a model on several devices.
+        attention: transformers' attn_implementation.
+        allow_pickle: Load weights that exist only as pickle, which can run any code of their author.
+    """
+    loaded = preferences(dataset, pairs=pairs)
+    _, file, sha256 = read_card(probe)
+    seen = set(file.card.train_groups)
+    held_out = [row for row in loaded.table.rows if row["group"] not in seen]
+    if not held_out:
+        raise ValueError(
+            f"{probe} was trained on the questions of all {len(loaded.pairs)} pairs of {dataset}: nothing is held out. "
+            "Take another data set, or the one it was fitted on without `pairs`"
+        )
+    loading = {"model": model, "device": device, "dtype": dtype, "device_map": device_map}
+    return Task(
+        dataset=MemoryDataset([record_to_sample(row) for row in held_out], name=dataset),
+        solver=apply_probe(probe, loading | {"attention": attention, "allow_pickle": allow_pickle}),
+        scorer=preference_probe_reading(),
+        continue_on_fail=True,
+        version=f"{loaded.table.version(VERSION)}+{sha256[:12]}",
+        metadata=loaded.metadata
+        | {"seen_in_training_left_out": len(loaded.pairs) - len(held_out), "probe_sha256": sha256}
+        | {"probe_kind": file.probe.kind, "probe_layer": file.probe.layer, "orientation": file.probe.orientation}
+        | {"probe_model": file.card.model, "probe_revision": file.card.revision, "fitted_on": file.card.dataset},
+    )

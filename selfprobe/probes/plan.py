@@ -1,0 +1,130 @@
+"""What a run will do, before it does it: pairs, forward passes, tokens, memory and disk."""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from selfprobe.probes.harvest import BATCH_TOKENS, SHARD_BYTES, identity_of, unreadable
+from selfprobe.probes.model import Judge
+from selfprobe.probes.shards import Store
+from selfprobe.probes.sources import PairSet
+from selfprobe.probes.tokens import encode
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One data set."""
+
+    pairs: int
+    unscored: int
+    """Too long, or with equal texts."""
+    passes: int
+    """Forward passes over a prefix: one a pair and order."""
+    tokens: int
+    done: int
+    """Passes that are on disk already."""
+    tokens_done: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All data sets, and what they need."""
+
+    model: str
+    layers: int
+    d_model: int
+    sets: Mapping[str, Planned]
+    weight_bytes: int
+    work_bytes: int
+    """Beside the weights: one batch, and the states that wait for the disk. Rough."""
+    disk_bytes: int
+    """Of the states that are still to be written."""
+    free_bytes: int
+
+    @property
+    def passes(self) -> int:
+        """Still to be made."""
+        return sum(s.passes - s.done for s in self.sets.values())
+
+    @property
+    def tokens(self) -> int:
+        """Still to be read."""
+        return sum(s.tokens - s.tokens_done for s in self.sets.values())
+
+
+def plan(
+    judge: Judge,
+    sets: Mapping[str, PairSet],
+    activations: Path,
+    *,
+    longest: int | None = None,
+    batch_tokens: int | None = None,
+) -> Plan:
+    """What harvesting `sets` into the folder `activations` takes.
+
+    Raises ContrastTokenError where the tokenizer does not give contrast pairs.
+    """
+    planned = {}
+    for name, pair_set in sets.items():
+        prompts = encode(judge.tokenizer, [shown for pair in pair_set.pairs for shown in (pair, pair.swapped)])
+        reasons = unreadable(pair_set.pairs, prompts, judge.context, longest)
+        wanted = [i for i in range(len(prompts)) if pair_set.pairs[i // 2].id not in reasons]
+        folder = activations / identity_of(judge, pair_set.pairs, 2).folder_name
+        held = Store(folder).done() if (folder / "identity.json").is_file() else set()
+        done = [i for i in wanted if i in held]
+        lengths = [p.length for p in prompts]
+        planned[name] = Planned(
+            pairs=len(pair_set.pairs),
+            unscored=len(reasons),
+            passes=len(wanted),
+            tokens=sum(lengths[i] for i in wanted),
+            done=len(done),
+            tokens_done=sum(lengths[i] for i in done),
+        )
+    layers, size = len(judge.blocks), judge.model.dtype.itemsize
+    to_write = sum(s.passes - s.done for s in planned.values()) * 2 * layers * judge.d_model * size
+    config = judge.model.config.get_text_config()
+    device = judge.model.get_input_embeddings().weight.device.type
+    batch = batch_tokens or BATCH_TOKENS.get(device, BATCH_TOKENS["cuda"])
+    wide = 3 * int(getattr(config, "intermediate_size", 4 * judge.d_model)) + 8 * judge.d_model
+    existing = next(p for p in (activations, *activations.absolute().parents) if p.exists())
+    return Plan(
+        model=judge.name,
+        layers=layers,
+        d_model=judge.d_model,
+        sets=planned,
+        weight_bytes=sum(p.numel() * p.element_size() for p in judge.model.parameters()),
+        work_bytes=batch * wide * size + 3 * min(SHARD_BYTES, to_write),
+        disk_bytes=to_write,
+        free_bytes=shutil.disk_usage(existing).free,
+    )
+
+
+def describe(planned: Plan) -> str:
+    """The plan as text."""
+    lines = [f"{planned.model}: {planned.layers} blocks of width {planned.d_model}", ""]
+    lines.append(f"{'data set':16} {'pairs':>7} {'unscored':>9} {'passes':>8} {'tokens':>11} {'on disk':>8}")
+    for name, s in planned.sets.items():
+        lines.append(f"{name:16} {s.pairs:>7,} {s.unscored:>9,} {s.passes:>8,} {s.tokens:>11,} {s.done:>8,}")
+    lines += [
+        "",
+        f"To do: {planned.passes:,} forward passes (each pair once an order), {planned.tokens:,} tokens",
+        f"Memory: weights {_size(planned.weight_bytes)}, about {_size(planned.work_bytes)} besides",
+        f"Disk: {_size(planned.disk_bytes)} of states ({_size(planned.free_bytes)} free)",
+    ]
+    return "\n".join(lines)
+
+
+def checked(planned: Plan) -> Plan:
+    """`planned`, if the disk has room for it."""
+    if planned.disk_bytes > planned.free_bytes:
+        raise ValueError(
+            f"the states need {_size(planned.disk_bytes)} on disk, and {_size(planned.free_bytes)} are free: "
+            "take fewer pairs (--limit), or another --out"
+        )
+    return planned
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"

@@ -1,0 +1,145 @@
+"""What does a fitted probe make of a pair? Reads a transformers model's states in this process; asks no model.
+
+States stay in memory and in a temporary folder: nothing of them goes into a log.
+"""
+
+import asyncio
+import hashlib
+import tempfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.util import StoreModel
+
+from selfprobe.data import locate
+
+if TYPE_CHECKING:
+    from selfprobe.probes.model import Judge
+    from selfprobe.probes.pairs import Pair
+    from selfprobe.probes.probe_file import ProbeFile
+    from selfprobe.probes.score import Decision
+
+LOCAL_NAMES = ("smollm2", "embedded/smollm2")
+"""Models that are no path and no name on the hub."""
+
+
+class ProbeReading(StoreModel):
+    """A probe's decision on one sample. In the log, so that it can be scored again without the model."""
+
+    score: float | None = None
+    """Above 0: text 1. None: unscored, see `reason`."""
+    own_answer: float | None = None
+    """P(text 1) that the model itself gives on the way, averaged over the orders shown."""
+    reason: str = ""
+    """Why the pair could not be read."""
+
+
+@dataclass(frozen=True)
+class Loading:
+    """How the judge is loaded; None: as the probe's card says. See `selfprobe.probes.model.load_model`."""
+
+    model: str | None = None
+    device: str = "cpu"
+    dtype: str | None = None
+    device_map: str | None = None
+    attention: str | None = None
+    allow_pickle: bool = False
+
+
+@dataclass
+class Application:
+    """A probe and its model. Samples that wait at the same time are read in one harvest."""
+
+    file: "ProbeFile"
+    judge: "Judge"
+    waiting: dict[str, "Pair"] = field(default_factory=dict)
+    runs: dict[str, "asyncio.Task[dict[str, Decision]]"] = field(default_factory=dict)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def __call__(self, pair: "Pair") -> "Decision":
+        self.waiting[pair.id] = pair
+        async with self.lock:
+            if pair.id in self.waiting:
+                batch, self.waiting = list(self.waiting.values()), {}
+                run = asyncio.create_task(asyncio.to_thread(self.decisions, batch))
+                self.runs |= dict.fromkeys((p.id for p in batch), run)
+                await asyncio.wait([run])
+        return (await self.runs[pair.id])[pair.id]
+
+    def decisions(self, pairs: "list[Pair]") -> "dict[str, Decision]":
+        """The probe's decisions by pair id."""
+        from selfprobe.probes.score import score
+
+        with tempfile.TemporaryDirectory(prefix="selfprobe-states-") as scratch:
+            found = score(self.file, self.judge, pairs, cache=Path(scratch), progress=_quiet)
+        return {decision.pair.id: decision for decision in found}
+
+
+def _quiet(_line: str) -> None:
+    """Inspect shows the progress."""
+
+
+@solver
+def apply_probe(probe: str, loading: dict[str, Any]) -> Solver:
+    """Record a probe's decision on the pair of each sample.
+
+    Args:
+        probe: A probe file (.safetensors).
+        loading: Fields of `Loading`.
+
+    Raises:
+        ValueError: The file is no probe, a pickle, or a probe of another model or chat template.
+        FileNotFoundError: There is no such file or model folder.
+    """
+    opened = open_probe(probe, Loading(**loading))
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        from selfprobe.probes.pairs import Pair
+
+        decision = await opened(Pair(**state.metadata["pair"]))
+        reading = state.store_as(ProbeReading)
+        reading.score, reading.own_answer, reading.reason = decision.score, decision.own_answer, decision.reason
+        state.completed = True
+        return state
+
+    return solve
+
+
+def read_card(probe: str) -> "tuple[Path, ProbeFile, str]":
+    """The file's place, what is in it, and its SHA-256; needs no model."""
+    try:
+        from selfprobe.probes.probe_file import load_probe
+    except ImportError as error:
+        raise ImportError(f"a probe needs the extra: pip install 'selfprobe[probes]' ({error})") from error
+    place = Path(locate(probe))
+    if not place.is_file():
+        raise FileNotFoundError(f"no probe file at {place}; `selfprobe probe run` makes them")
+    return place, load_probe(place), hashlib.sha256(place.read_bytes()).hexdigest()
+
+
+def open_probe(probe: str, loading: Loading) -> Application:
+    """The probe and the model that its card names, or that `loading` names, checked against each other."""
+    from selfprobe.probes.model import load_model
+    from selfprobe.probes.probe_file import load_probe
+    from selfprobe.probes.tokens import template_hash
+
+    place, file, _ = read_card(probe)
+    card = file.card
+    settings = asdict(loading) | {"dtype": loading.dtype or card.dtype}
+    name = _found(settings.pop("model") or card.model)
+    # A commit on the hub is asked for by name: the branch may have moved since.
+    commit = None if card.revision.startswith("local-") or Path(name).is_dir() else card.revision
+    judge = load_model(name, revision=commit, **settings)
+    return Application(load_probe(place, revision=judge.revision, template=template_hash(judge.tokenizer)), judge)
+
+
+def _found(name: str) -> str:
+    """A folder or file that the user gave, made absolute; a name on the hub stays."""
+    if name in LOCAL_NAMES:
+        return name
+    try:
+        return locate(name)
+    except FileNotFoundError:
+        return name

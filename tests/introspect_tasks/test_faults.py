@@ -1,0 +1,90 @@
+"""The tasks besides kth_word (tests/solvers/test_faults.py) under every fault of the local server at once."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fakeserver import ANSWER_FAULTS, TRANSPORT_FAULTS
+from inspect_ai import eval_retry
+from inspect_ai.log import EvalLog, EvalSample
+
+from selfprobe.scorers.decision import decisions_of
+
+Run = Callable[..., EvalLog]
+ALPHA, BETA = "openai-api/fake/alpha", "openai-api/fake/beta"
+TASKS: dict[str, dict[str, Any]] = {
+    "ethical_dilemma": {"epochs": 2},
+    "paraphrase_recognition": {},
+    "prompt_reconstruction": {},
+    "heads_up": {},
+}
+OTHER_WORDS = ("nojson", "injection", "doublebrace", "nan", "badsum", "huge")
+"""Faults that give a target's text another sense or shape: no one could tell that from what it would have said."""
+CUT_IS_FINE = ("prompt_reconstruction",)
+"""A target's reply that ends at the token limit is compared as far as it goes, which moves the similarity."""
+ITEMS = 12
+
+
+def rows(samples: list[EvalSample] | None) -> dict[tuple[str, int, str], tuple[Any, ...]]:
+    """(value, unscored, truth, prediction) of every decision, by sample, epoch and key."""
+    return {
+        (str(s.id), s.epoch, d.key): (d.value, d.unscored, d.truth, d.said)
+        for s in samples or []
+        for score in (s.scores or {}).values()
+        for d in decisions_of(score)
+    }
+
+
+@pytest.fixture
+def run(run_task: Run, tmp_path_factory: pytest.TempPathFactory, server: Any, embedder: str) -> Callable[..., EvalLog]:
+    """beta predicts alpha, so that each can be broken alone."""
+
+    def once(task: str, faults: dict[str, dict[str, float]]) -> EvalLog:
+        server.reset()
+        server.configure({"*": {"faults": {}}} | {model: {"faults": given} for model, given in faults.items()})
+        similar = {"embedder": embedder} if task in ("paraphrase_recognition", "prompt_reconstruction") else {}
+        return run_task(
+            f"selfprobe/{task}",
+            BETA,
+            tmp_path_factory.mktemp(task),
+            task_args=TASKS[task] | similar,
+            model_roles={"target": ALPHA},
+            limit=ITEMS,
+            attempt_timeout=5,
+            max_retries=1,
+        )
+
+    return once
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_whatever_fails_a_scored_row_is_the_clean_runs_row(task: str, run: Callable[..., EvalLog], server: Any) -> None:
+    clean = rows(run(task, {}).samples)
+    assert clean and sum(value is not None for value, *_ in clean.values()) > len(clean) / 2
+    answers = dict.fromkeys(ANSWER_FAULTS, 0.05)
+    told = {kind: share for kind, share in answers.items() if kind not in OTHER_WORDS}
+    if task in CUT_IS_FINE:
+        del told["length"]
+    log = run(task, {"alpha": told, "beta": answers})
+    assert log.status == "success" and sum(server.stats()["faults"].values()) >= 3
+    found = rows(log.samples)
+    assert set(found) == set(clean)
+    assert all(unscored for value, unscored, *_ in found.values() if value is None)
+    assert {key: row for key, row in found.items() if row[0] is not None and row != clean[key]} == {}
+    assert any(row != clean[key] for key, row in found.items())
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_failed_calls_are_made_again_or_end_their_sample_and_a_resume_gives_the_clean_run(
+    task: str, run: Callable[..., EvalLog], server: Any, tmp_path: Any
+) -> None:
+    clean = rows(run(task, {}).samples)
+    faults = dict.fromkeys((kind for kind in TRANSPORT_FAULTS if kind != "hang"), 0.05)
+    log = run(task, {"alpha": faults, "beta": faults})
+    assert sum(server.stats()["faults"].values()) >= 3
+    found = rows(log.samples)
+    assert found == {key: clean[key] for key in found}
+    server.configure({model: {"faults": {}} for model in ("alpha", "beta")})
+    if any(s.error is not None for s in log.samples or []):
+        [log] = eval_retry(log, log_dir=str(tmp_path), display="none", log_realtime=False)
+    assert log.status == "success" and rows(log.samples) == clean

@@ -1,0 +1,263 @@
+"""`selfprobe probe` as a user calls it, on a tiny model in a folder: each command, and each thing that can be wrong."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+
+from selfprobe import cli
+from selfprobe.probe_command import probe
+from selfprobe.probes import forward
+from selfprobe.probes.probe_file import load_probe
+
+from .conftest import byte_tokenizer, tiny_judge
+
+Row = dict[str, Any]
+
+
+def call(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(probe, list(map(str, arguments)))
+
+
+def saved(folder: Path, *, seed: int = 0, template: str | None = "", context: int = 4096) -> Path:
+    judge = tiny_judge(seed=seed, context=context)
+    judge.model.save_pretrained(folder)
+    (judge.tokenizer if template == "" else byte_tokenizer(template)).save_pretrained(folder)
+    return folder
+
+
+def rows(name: str, count: int = 24) -> list[Row]:
+    return [
+        {
+            "id": f"{name}{i}",
+            "question": f"{name} {i}",
+            "text_1": f"{'ab'[i % 2]}{i}",
+            "text_2": "c",
+            "label": 1 + i % 2,
+        }
+        for i in range(count)
+    ]
+
+
+def written(path: Path, given: list[Row]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in given))
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return saved(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def done(model: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+    folder = tmp_path_factory.mktemp("done")
+    files = [written(folder / f"{name}.jsonl", rows(name)) for name in ("one", "two")]
+    out = folder / "probes"
+    ran = call("run", "--model", model, "--datasets", f"{files[0]},{files[1]}", "--out", out, "--seeds", 2)
+    assert ran.exit_code == 0, ran.output
+    return folder, ran
+
+
+def test_the_command_is_found_by_the_main_one() -> None:
+    shown = CliRunner().invoke(cli.main, ["probe", "--help"])
+    assert shown.exit_code == 0
+    for name in ("run", "transfer", "ablate", "score"):
+        assert f"  {name} " in shown.output
+
+
+def test_run_says_its_plan_then_what_was_found_and_where(done: tuple[Path, Result]) -> None:
+    folder, ran = done
+    plan, _, found = ran.output.partition("To do: 96 forward passes (each pair once an order), ")
+    assert "one                   24         0       96"[:40] not in plan, "48 passes a set"
+    assert "one                   24         0       48" in plan
+    assert "Memory: weights" in found and "Disk:" in found
+    assert "supervised" in found and "no model (TF-IDF)" in found and "what luck alone finds" in found
+    out = folder / "probes"
+    assert {f.name for f in out.iterdir()} == {
+        "activations", "figures", "tables", "run.json", "report.md",
+        *(f"{d}-{k}.safetensors" for d in ("one", "two") for k in ("supervised", "unsupervised")),
+    }  # fmt: skip
+    assert {f.stem for f in (out / "figures").iterdir()} == {"methods", "layers", "transfer", "cosine"}
+    report = (out / "report.md").read_text()
+    assert "| one | supervised |" in report and "![By layer](figures/layers.png)" in report
+
+
+def test_a_second_run_and_a_dry_run_have_nothing_to_read(
+    done: tuple[Path, Result], model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, _ = done
+    before = (folder / "probes" / "tables" / "methods.csv").read_bytes()
+    monkeypatch.setattr(forward, "states_of", None)
+    given = ("--model", model, "--datasets", f"{folder / 'one.jsonl'},{folder / 'two.jsonl'}")
+    dry = call("run", *given, "--out", folder / "probes", "--dry-run")
+    assert dry.exit_code == 0 and "To do: 0 forward passes" in dry.output and "supervised" not in dry.output
+    again = call("run", *given, "--out", folder / "probes", "--seeds", 2)
+    assert again.exit_code == 0, again.output
+    assert (folder / "probes" / "tables" / "methods.csv").read_bytes() == before
+
+
+def test_an_interrupted_run_keeps_what_it_read_and_goes_on(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, asked, real = written(tmp_path / "one.jsonl", rows("one")), [], forward.states_of
+
+    def interrupted(*given: Any) -> forward.States:
+        asked.append(len(given[1]))
+        if sum(asked) > 20:
+            raise KeyboardInterrupt
+        return real(*given)
+
+    monkeypatch.setattr(forward, "states_of", interrupted)
+    given = ("run", "--model", model, "--datasets", file, "--out", tmp_path / "out", "--seeds", 1)
+    stopped = call(*given, "--path", "two_forwards", "--batch-tokens", 1100)
+    assert stopped.exit_code == 130 and "Interrupted. The same command goes on where this one stopped" in stopped.output
+    kept = sum(asked[:-1])
+    assert 0 < kept < 48
+    asked.clear()
+    monkeypatch.setattr(forward, "states_of", lambda *g: asked.append(len(g[1])) or real(*g))
+    resumed = call(*given, "--path", "two_forwards", "--batch-tokens", 1100)
+    assert resumed.exit_code == 0, resumed.output
+    assert f"To do: {48 - kept} forward passes" in resumed.output
+    assert sum(asked) == 48 - kept
+
+
+def test_transfer_and_ablate_write_their_tables_and_figures(done: tuple[Path, Result]) -> None:
+    out = done[0] / "probes"
+    moved = call("transfer", out)
+    assert moved.exit_code == 0, moved.output
+    assert "supervised: F1, rows tested on, columns trained on" in moved.output and "Cosines" in moved.output
+    asked = call("ablate", out, "--random", 2, "--datasets", "one")
+    assert asked.exit_code == 0, asked.output
+    assert "random 2" in asked.output
+    assert (out / "figures" / "ablation.png").stat().st_size > 5000
+    assert "Asking with a direction taken out" in (out / "report.md").read_text()
+
+
+def test_score_judges_a_users_own_pairs(done: tuple[Path, Result], tmp_path: Path) -> None:
+    file = done[0] / "probes" / "one-supervised.safetensors"
+    mine = [*rows("new", 3), {"id": "same", "question": "Q", "text_1": "x", "text_2": "x"}, rows("one", 24)[0]]
+    seen = set(load_probe(file).card.train_groups)
+    judged = call("score", "--probe", file, written(tmp_path / "mine.jsonl", mine), "--cache", tmp_path / "states")
+    assert judged.exit_code == 0, judged.output
+    decisions = {d["id"]: d for d in map(json.loads, judged.stdout.splitlines())}
+    assert len(decisions) == 5 and len(seen) == 12
+    assert decisions["same"]["preferred"] is None and decisions["same"]["unscored"] == "equal texts"
+    assert decisions["new0"]["preferred"] == (1 if decisions["new0"]["score"] > 0 else 2)
+    assert "4 of 5 pairs judged" in judged.stderr and "unscored, equal texts: 1" in judged.stderr
+    to_file = call(
+        "score", "--probe", file, tmp_path / "mine.jsonl", "--cache", tmp_path / "states", "--out", tmp_path / "d.jsonl"
+    )
+    assert (tmp_path / "d.jsonl").read_text() == judged.stdout and to_file.stdout == ""
+
+
+def test_a_csv_of_ones_own_is_read_too(done: tuple[Path, Result], tmp_path: Path) -> None:
+    frame = pd.DataFrame(rows("new", 2)).assign(label=["1", ""])
+    frame.to_csv(tmp_path / "mine.csv", index=False)
+    file = done[0] / "probes" / "one-unsupervised.safetensors"
+    judged = call("score", "--probe", file, tmp_path / "mine.csv", "--cache", tmp_path / "states")
+    assert judged.exit_code == 0, judged.output
+    assert [json.loads(line)["label"] for line in judged.stdout.splitlines()] == [1, None]
+
+
+def test_a_pair_longer_than_the_context_or_than_asked_for_is_unscored(model: Path, tmp_path: Path) -> None:
+    given = [*rows("one"), {"id": "long", "question": "Q", "text_1": "x" * 5000, "text_2": "y", "label": 1}]
+    given.append({"id": "longer", "question": "R", "text_1": "x" * 300, "text_2": "y", "label": 1})
+    file = written(tmp_path / "one.jsonl", given)
+    ran = call("run", "--model", model, "--datasets", file, "--out", tmp_path / "out", "--seeds", 1, "--longest", 500)
+    assert ran.exit_code == 0, ran.output
+    data = pd.read_csv(tmp_path / "out" / "tables" / "data.csv").iloc[0]
+    assert (data.pairs, data.scored, data.unscored) == (26, 24, 2)
+    assert data.reasons == "longer than asked for; too long"
+
+
+BAD_ROWS: dict[str, tuple[list[Row], str]] = {
+    "one class": ([row | {"label": 1} for row in rows("a")], "one: the training half has only label 1 (12 pairs)"),
+    "five pairs": (rows("a", 5), "one: the training half has 3 pairs of 3 questions; choosing the regularisation"),
+    "no labels": ([row | {"label": None} for row in rows("a")], "one: 24 of 24 pairs have no label"),
+    "a question in two groups": (
+        [row | {"question": "Q", "group": f"g{i}"} for i, row in enumerate(rows("a"))],
+        "have the same question but different groups",
+    ),
+    "all texts equal": ([row | {"text_1": "c"} for row in rows("a")], "one: the training half has 0 pairs"),
+    "the same id twice": (rows("a") * 2, "pair ids must be unique, 'a0' occurs twice"),
+    "nothing": ([], "no pairs: the data set is empty"),
+    "a list": ([[1, 2]], "expected rows as JSON objects"),  # type: ignore[list-item]
+}
+
+
+@pytest.mark.parametrize("case", BAD_ROWS)
+def test_bad_rows_are_named_before_any_forward_pass(
+    case: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, message = BAD_ROWS[case]
+    monkeypatch.setattr(forward, "states_of", None)
+    monkeypatch.setattr("selfprobe.probe_command._quiet_model", None)  # not even the model is loaded
+    ran = call("run", "--model", model, "--datasets", written(tmp_path / "one.jsonl", given), "--out", tmp_path / "out")
+    assert ran.exit_code == 2, ran.output
+    assert ran.output.startswith("Error: ") and message in ran.output and "Traceback" not in ran.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_bad_models_are_named(model: Path, tmp_path: Path, done: tuple[Path, Result]) -> None:
+    file = done[0] / "one.jsonl"
+
+    def refused(message: str, *given: str | Path) -> None:
+        ran = call("run", "--datasets", file, "--out", tmp_path / "out", *given)
+        assert ran.exit_code == 2 and message in ran.output, ran.output
+        assert isinstance(ran.exception, SystemExit), "no traceback"
+
+    refused("has no chat template", "--model", saved(tmp_path / "base", template=None))
+    refused("no model folder at", "--model", tmp_path / "nothing")
+    refused("this machine's torch has cpu", "--model", model, "--device", "tpu")
+    refused("orientation must be few:K", "--model", model, "--orientation", "best")
+    other = saved(tmp_path / "other", seed=1)
+    ran = call("run", "--model", other, "--datasets", file, "--out", done[0] / "probes")
+    assert ran.exit_code == 2 and "holds a run of" in ran.output and "another folder" in ran.output
+    ran = call("score", "--probe", done[0] / "probes" / "one-supervised.safetensors", file, "--model", other)
+    assert ran.exit_code == 2 and "the probe was fitted to" in ran.output
+
+
+def test_bad_data_sets_and_files_are_named(done: tuple[Path, Result], model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    def refused(message: str, *given: str | Path) -> None:
+        ran = call(*given)
+        assert ran.exit_code == 2 and message in " ".join(ran.output.split()), ran.output
+        assert isinstance(ran.exception, SystemExit), "no traceback"
+
+    refused("unknown data set 'llmbarr': expected one of llmbar", "run", "--model", model, "--datasets", "llmbarr")
+    refused("no data sets given", "run", "--model", model, "--datasets", ",", "--out", out)
+    refused("missing.jsonl", "run", "--model", model, "--datasets", tmp_path / "missing.jsonl", "--out", out)
+    refused("no run's folder", "transfer", tmp_path)
+    refused("no run's folder", "ablate", tmp_path)
+    refused("has no data set 'three', only one, two", "ablate", done[0] / "probes", "--datasets", "three")
+    refused("no probe file", "score", "--probe", tmp_path / "x.safetensors", done[0] / "one.jsonl")
+    (tmp_path / "x.safetensors").write_bytes(b"\x80\x04pickle")
+    refused("never read from a pickle", "score", "--probe", tmp_path / "x.safetensors", done[0] / "one.jsonl")
+    (tmp_path / "latin.jsonl").write_bytes(b'{"id": "\xe4"}\n')
+    refused("not UTF-8", "run", "--model", model, "--datasets", tmp_path / "latin.jsonl", "--out", out)
+    (tmp_path / "bad.jsonl").write_text('{"id": 1}\n{oops\n')
+    refused("bad.jsonl, line 2: not JSON", "run", "--model", model, "--datasets", tmp_path / "bad.jsonl", "--out", out)
+
+
+def test_a_disk_without_room_is_said_before_the_run(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = type("Usage", (), {"free": 1000})
+    monkeypatch.setattr("selfprobe.probes.plan.shutil.disk_usage", lambda _: usage)
+    file = written(tmp_path / "one.jsonl", rows("one"))
+    ran = call("run", "--model", model, "--datasets", file, "--out", tmp_path / "out")
+    assert ran.exit_code == 2 and "the states need" in ran.output and "are free: take fewer pairs" in ran.output
+
+
+def test_a_missing_extra_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: Any) -> None:
+        raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+    monkeypatch.setattr("selfprobe.probes.finished.transfer", missing)
+    ran = call("transfer", "x")
+    assert ran.exit_code == 2 and "probes need torch: pip install 'selfprobe[probes]'" in ran.output
