@@ -4,6 +4,7 @@
     python bench/harvest.py --model meta-llama/Llama-3.1-8B-Instruct --dataset llmbar --device cuda --dtype bfloat16 \
         --batch-tokens 16384 --peak-tflops 989
     python bench/harvest.py --smoke
+    pip install nnsight transformer-lens       # in an environment of their own: they may change the tested versions
 
 Same pairs, same batches, same model for all. The ways take turns batch by batch, so that a busy machine slows all
 alike; on a CPU processor seconds are counted, on a GPU wall seconds. Memory is measured in processes of their own.

@@ -20,7 +20,9 @@ ORDERS = ("shown", "swapped")
 
 OPTIONS = ("1", "2")
 
-_NAMED = re.compile(r"\b(?:choice|option|number|response|summary|story|statement|answer)\s*[:#]?\s*\W{0,2}([12])\b", re.I)
+_NAMED = re.compile(
+    r"\b(?:choice|option|number|response|summary|story|statement|answer)\s*[:#]?\s*\W{0,2}([12])\b", re.I
+)
 
 
 @dataclass(frozen=True)

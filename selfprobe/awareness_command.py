@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.solvers.converse import METHODS
 from selfprobe.stats import Estimate
 
@@ -116,3 +117,40 @@ def validate(labels: str, logs: Sequence[str]) -> None:
         click.echo(validate_grader(labels, logs))
     except ValueError as error:
         raise click.ClickException(str(error)) from None
+
+
+@awareness.command()
+@click.argument("logs", nargs=-1, required=True)
+@click.option("--clusters", type=click.IntRange(min=1), help="How many; without it only the curve to choose by.")
+@click.option("--grader", help="Model that names the clusters; needed with --clusters.")
+@click.option("--groups", type=click.IntRange(min=1), default=15, show_default=True, help="Most at the top level.")
+@click.option("--embedder", default=DEFAULT_EMBEDDER, show_default=True)
+@click.option("--out", type=click.Path(file_okay=False), default="features", show_default=True, help="Folder to write.")
+def features(
+    logs: Sequence[str], clusters: int | None, grader: str | None, groups: int, embedder: str, out: str
+) -> None:
+    """What in the prompts gives the evaluation away: a taxonomy of the evidence in user_motivation's LOGS."""
+    from inspect_ai._util.error import PrerequisiteError
+    from inspect_ai.model import get_model
+
+    from selfprobe.features_report import write
+
+    if clusters is not None and grader is None:
+        raise click.UsageError("--clusters needs a model that names them: --grader MODEL")
+    try:
+        judge = get_model(grader) if grader else None
+        found = write(logs, Path(out), embedder=embedder, clusters=clusters, grader=judge, most=groups)
+    except (PrerequisiteError, ValueError) as error:
+        raise click.ClickException(str(error)) from None
+    if found is None:
+        click.echo(f"Inertia by number of clusters: {Path(out) / 'figures' / 'inertia.svg'}; then give --clusters")
+        return
+    named = [c for c in found.clusters if c.name]
+    ours = sum(c.artefact for c in named)
+    click.echo(
+        f"{len(found.clusters)} clusters: {len(named)} named, {ours} of them artefacts of the question set aside"
+    )
+    for name in found.groups:
+        quotes = sum(len(c.quotes) for c in found.clusters if c.group == name)
+        click.echo(f"  {quotes:5} quotes  {name}")
+    click.echo(f"Page: {Path(out) / 'index.html'}")

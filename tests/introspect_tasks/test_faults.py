@@ -1,12 +1,17 @@
 """The tasks besides kth_word (tests/solvers/test_faults.py) under every fault of the local server at once."""
 
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fakeserver import ANSWER_FAULTS, TRANSPORT_FAULTS
 from inspect_ai import eval_retry
-from inspect_ai.log import EvalLog, EvalSample
+from inspect_ai.log import EvalLog, EvalSample, list_eval_logs, read_eval_log
 
 from selfprobe.scorers.decision import decisions_of
 
@@ -35,6 +40,10 @@ def rows(samples: list[EvalSample] | None) -> dict[tuple[str, int, str], tuple[A
     }
 
 
+def _similar(task: str, embedder: str) -> dict[str, str]:
+    return {"embedder": embedder} if task in ("paraphrase_recognition", "prompt_reconstruction") else {}
+
+
 @pytest.fixture
 def run(run_task: Run, tmp_path_factory: pytest.TempPathFactory, server: Any, embedder: str) -> Callable[..., EvalLog]:
     """beta predicts alpha, so that each can be broken alone."""
@@ -42,12 +51,11 @@ def run(run_task: Run, tmp_path_factory: pytest.TempPathFactory, server: Any, em
     def once(task: str, faults: dict[str, dict[str, float]]) -> EvalLog:
         server.reset()
         server.configure({"*": {"faults": {}}} | {model: {"faults": given} for model, given in faults.items()})
-        similar = {"embedder": embedder} if task in ("paraphrase_recognition", "prompt_reconstruction") else {}
         return run_task(
             f"selfprobe/{task}",
             BETA,
             tmp_path_factory.mktemp(task),
-            task_args=TASKS[task] | similar,
+            task_args=TASKS[task] | _similar(task, embedder),
             model_roles={"target": ALPHA},
             limit=ITEMS,
             attempt_timeout=5,
@@ -88,3 +96,30 @@ def test_failed_calls_are_made_again_or_end_their_sample_and_a_resume_gives_the_
     if any(s.error is not None for s in log.samples or []):
         [log] = eval_retry(log, log_dir=str(tmp_path), display="none", log_realtime=False)
     assert log.status == "success" and rows(log.samples) == clean
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_run_that_is_killed_and_retried_gives_the_clean_run_without_asking_finished_samples_again(
+    task: str, run: Callable[..., EvalLog], server: Any, embedder: str, tmp_path: Path
+) -> None:
+    clean = rows(run(task, {}).samples)
+    least = server.stats()["requests"]
+    server.reset()
+    server.configure({"*": {"latency_ms": 300}})
+    arguments = TASKS[task] | _similar(task, embedder)
+    command = [sys.executable, "-m", "inspect_ai", "eval", f"selfprobe/{task}", "--model", BETA, "--limit", str(ITEMS)]
+    command += ["--model-role", f"target={ALPHA}", "--log-dir", str(tmp_path), "--display", "none"]
+    command += ["--max-samples", "2", *(part for k, v in arguments.items() for part in ("-T", f"{k}={v}"))]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    until = time.monotonic() + 120
+    while server.stats()["requests"] < least / 2 and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    said, _ = process.communicate()
+    assert process.returncode == -signal.SIGKILL, said.decode()
+    server.configure({"*": {"latency_ms": 0}})
+    [killed] = [read_eval_log(info) for info in list_eval_logs(str(tmp_path))]
+    assert killed.status == "started"
+    [log] = eval_retry(killed, log_dir=str(tmp_path), display="none", log_realtime=False)
+    assert log.status == "success" and rows(log.samples) == clean
+    assert server.stats()["requests"] <= least + 2 * (least / len({key[:2] for key in clean}) + 1)

@@ -72,7 +72,6 @@ def test_the_command_is_found_by_the_main_one() -> None:
 def test_run_says_its_plan_then_what_was_found_and_where(done: tuple[Path, Result]) -> None:
     folder, ran = done
     plan, _, found = ran.output.partition("To do: 96 forward passes (each pair once an order), ")
-    assert "one                   24         0       96"[:40] not in plan, "48 passes a set"
     assert "one                   24         0       48" in plan
     assert "Memory: weights" in found and "Disk:" in found
     assert "supervised" in found and "no model (TF-IDF)" in found and "what luck alone finds" in found
