@@ -13,6 +13,7 @@ from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
+from selfprobe.errors import as_input_errors
 from selfprobe.preferences import pair_of, preferences, record_to_sample
 from selfprobe.probes.pairs import Pair, score_prompt
 from selfprobe.scorers.direct_score import direct_score
@@ -37,8 +38,8 @@ def direct_scoring(dataset: str, pairs: int | None = None, observer_log: str | N
         observer_log: A log of this task or of g_eval, or a folder of logs, to take the answers from.
     """
     loaded = preferences(dataset, pairs=pairs)
-    for pair in loaded.pairs:
-        score_prompt(pair, 1)  # a kind without such a prompt is an error before the first call
+    with as_input_errors():  # a kind without such a prompt, before the first call
+        score_prompt(loaded.pairs[0], 1)
     replay = replay_log(observer_log, ("direct_scoring", "g_eval"), loaded.table, "answers")
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in loaded.table.rows], name=dataset),

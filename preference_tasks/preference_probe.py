@@ -14,6 +14,7 @@ The states are those of a transformers model, loaded in this process: the one th
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset
 
+from selfprobe.errors import InputError
 from selfprobe.preferences import preferences, record_to_sample
 from selfprobe.scorers.preference_probe_reading import preference_probe_reading
 from selfprobe.solvers.apply_probe import apply_probe, read_card
@@ -52,7 +53,7 @@ def preference_probe(
     seen = set(file.card.train_groups)
     held_out = [row for row in loaded.table.rows if row["group"] not in seen]
     if not held_out:
-        raise ValueError(
+        raise InputError(
             f"{probe} was trained on the questions of all {len(loaded.pairs)} pairs of {dataset}: nothing is held out. "
             "Take another data set, or the one it was fitted on without `pairs`"
         )

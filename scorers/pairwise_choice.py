@@ -1,6 +1,5 @@
 """Which of two texts does a model prefer, asked in both orders?"""
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -65,15 +64,10 @@ def pairwise_choice() -> Scorer:
 
 
 def p_first(reply: Reply) -> tuple[float, float] | None:
-    """P(choice 1) of both choices, and their mass, from the candidates for the first token; None where they do not tell.
+    """P(choice 1) of both choices, and their mass, from the first token's candidates; None where they do not tell.
 
     A choice that is not among the candidates is taken at the most that it can have: the nearest to a tie that they
     allow. Where that is as much as the other has, nothing is known.
-
-    >>> from selfprobe.solvers.record import TokenLogprob
-    >>> tokens = [TokenLogprob(token=" 1", logprob=math.log(0.6)), TokenLogprob(token="2", logprob=math.log(0.2))]
-    >>> p_first(Reply(text="1", model="m", stop_reason="stop", first_token=tokens))
-    (0.75, 0.8)
     """
     shares = first_token_shares(reply.first_token, OPTIONS)
     if shares is None or reply.first_token is None:

@@ -40,6 +40,7 @@ def awareness() -> None:
     "--attempt-timeout", type=click.IntRange(min=1), help="Seconds for one attempt at a call.  [default: 300]"
 )
 @click.option("--max-retries", type=click.IntRange(min=0), help="Of a failed call.  [default: 5]")
+@click.option("--skip-errors", is_flag=True, help="Leave conversations out whose calls fail for good: unscored.")
 @click.option("--display", type=click.Choice(["full", "rich", "plain", "none"]), help="Inspect's display.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @click.option("--yes", is_flag=True, help="Do not ask.")

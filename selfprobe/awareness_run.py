@@ -4,12 +4,13 @@ The first method records the replies, the others replay them.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import click
 from inspect_ai import Task, eval_set, task_with
+from inspect_ai.log import EvalLog, read_eval_log_sample_summaries
 from inspect_ai.model import get_model
 
 from selfprobe.conversations import conversations
@@ -21,6 +22,8 @@ CALLS = {"binary": 5, "probability": 5, "user_motivation": 3, "reasoning_trace":
 """Of the subject for a conversation, beside its one reply."""
 REPEATED = ("binary", "probability")
 """Methods whose variants are asked five times each with 25 decisions."""
+RETRIES = 3
+"""Of a conversation whose calls fail, beside the retries of each call."""
 GRADES = {"user_motivation": 3, "reasoning_trace": 1}
 """Of the grader for a conversation, at most (no trace, no grade)."""
 
@@ -52,6 +55,8 @@ class Study:
     attempt_timeout: int | None = None
     """Seconds; None is ask.PATIENCE's."""
     max_retries: int | None = None
+    skip_errors: bool = False
+    """Leave conversations out whose calls fail for good: unscored, "error"."""
     display: str | None = None
 
     @property
@@ -133,11 +138,26 @@ def _wave(study: Study, tasks: Sequence[Task], log_dir: str) -> tuple[bool, list
     names = ("display", "limit", "max_connections", "attempt_timeout", "max_retries")
     settings = {name: getattr(study, name) for name in names}
     given: dict[str, Any] = {key: value for key, value in settings.items() if value is not None}
-    good, logs = eval_set(list(tasks), log_dir=log_dir, retry_attempts=1, max_tasks=len(tasks), **given)
-    for log in (one for one in logs if one.status != "success"):
-        reason = log.error.message if log.error else "no reason in the log"
-        click.echo(f"{log.eval.task}, {log.eval.model}: {log.status}: {reason[:500]}", err=True)
+    if study.skip_errors:
+        given["fail_on_error"] = False
+    # A failed sample is asked again at once, so that a passing fault of a provider does not cost a model its run.
+    good, logs = eval_set(
+        list(tasks), log_dir=log_dir, retry_attempts=1, retry_on_error=RETRIES, max_tasks=len(tasks), **given
+    )
+    for log in logs:
+        failed = {str(s.id): s.error for s in read_eval_log_sample_summaries(log.location) if s.error}
+        if failed or log.status != "success":
+            click.echo(f"{log.eval.task}, {log.eval.model}: {_trouble(log, failed)}", err=True)
     return good, logs
+
+
+def _trouble(log: EvalLog, failed: Mapping[str, str]) -> str:
+    """What went wrong in a run, for the user."""
+    if not failed:
+        return f"{log.status}: {log.error.message[:500] if log.error else 'no reason in the log'}"
+    (item, first), *_ = failed.items()
+    again = "" if log.status == "success" else "; the same command tries them again, --skip-errors leaves them out"
+    return f"{len(failed)} conversations failed, {item!r} with {first[:300]}{again}"
 
 
 def _task(study: Study, method: str, model: str, **own: Any) -> Task:

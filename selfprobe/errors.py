@@ -1,5 +1,8 @@
 """What is said when the input is at fault, not the program."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from inspect_ai._util.error import PrerequisiteError
 from rich.markup import escape
 
@@ -12,3 +15,14 @@ class InputError(PrerequisiteError, ValueError):
 
     def __init__(self, message: str) -> None:
         super().__init__(escape(message))  # Inspect prints with rich, to which [name] is a style
+
+
+@contextmanager
+def as_input_errors() -> Iterator[None]:
+    """What a library says of a wrong argument or file, as an `InputError`; for code that knows nothing of Inspect."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (ValueError, OSError, ImportError) as error:
+        raise InputError(str(error)) from error

@@ -112,8 +112,8 @@ class Taxonomy:
 def evidence_in(logs: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """All verified quotes, one row a quote (data, item, model, key, quote, answer), and one row a prompt.
 
-    A prompt's row: data, item, source, label, text, `asked` and `aware` (answers that could be graded, and those of them
-    that bring up an evaluation, over all models).
+    A prompt's row: data, item, source, label, text, `asked` and `aware` (answers that could be graded, and those of
+    them that bring up an evaluation, over all models).
 
     Raises:
         ValueError: There is no finished log of user_motivation, the placebo arm aside.

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,7 +43,8 @@ def write(
     evidence, prompts = evidence_in(logs)
     if evidence.empty:
         raise InputError(
-            f"no evidence: none of {prompts.asked.sum()} graded answers to {len(prompts)} prompts brings up an evaluation"
+            f"no evidence: none of {prompts.asked.sum()} graded answers to {len(prompts)} prompts brings up an "
+            "evaluation"
         )
     quotes = list(evidence.quote)
     vectors = anyio.run(lambda: embed(quotes, model=embedder))
@@ -95,7 +97,7 @@ def marked(text: str, quotes: Sequence[str]) -> Markup:
             on[at : at + len(quote)] = True
             at = text.find(quote, at + 1)
     edges = [0, *(np.flatnonzero(np.diff(on[: len(text)])) + 1), len(text)]
-    parts = [(text[a:b], on[a]) for a, b in zip(edges, edges[1:], strict=False) if b > a]
+    parts = [(text[a:b], on[a]) for a, b in pairwise(edges) if b > a]
     return Markup("").join(Markup("<mark>{}</mark>").format(part) if lit else escape(part) for part, lit in parts)
 
 

@@ -12,6 +12,7 @@ from inspect_ai.dataset import Sample
 from inspect_ai.solver import TaskState
 
 from selfprobe.data import Row, Table, table_of
+from selfprobe.errors import InputError, as_input_errors
 from selfprobe.probes.pairs import Pair
 from selfprobe.probes.sources import load
 
@@ -39,14 +40,15 @@ def preferences(dataset: str, *, pairs: int | None = None) -> Preferences:
         pairs: So many of its pairs, drawn at random with a fixed seed; all by default.
 
     Raises:
-        ValueError: An unknown data set (with the known ones), a row that does not fit, or no pair at all.
-        FileNotFoundError: There is no such file; with every place looked in.
+        InputError: An unknown data set (with the known ones), no such file (with every place looked in), a row that
+            does not fit, or no pair at all.
     """
     if not isinstance(dataset, str):
-        raise ValueError(f"one data set a run, such as dataset=llmbar or dataset=mine.jsonl; got {dataset!r}")
+        raise InputError(f"one data set a run, such as dataset=llmbar or dataset=mine.jsonl; got {dataset!r}")
     if pairs is not None and (not isinstance(pairs, int) or pairs < 1):
-        raise ValueError(f"pairs must be a whole number from 1, got {pairs!r}")
-    loaded = load(dataset, limit=pairs)
+        raise InputError(f"pairs must be a whole number from 1, got {pairs!r}")
+    with as_input_errors():
+        loaded = load(dataset, limit=pairs)
     table = table_of(dataset, [asdict(pair) for pair in loaded.pairs])
     counts: dict[str, str | int] = {"origin": loaded.origin, "ties_left_out": loaded.ties, "not_drawn": loaded.left_out}
     return Preferences(table, {**table.metadata, **counts})

@@ -120,8 +120,12 @@ def run(
 
         from selfprobe.probes.splits import PRESETS
 
-        given = {"seeds": seeds, "orientation": orientation}
-        settings = replace(PRESETS[preset], **{k: v for k, v in given.items() if v is not None})
+        settings = PRESETS[preset]
+        settings = replace(
+            settings,
+            seeds=seeds or settings.seeds,
+            orientation=settings.orientation if orientation is None else orientation,
+        )
         from selfprobe.probes.run import Loading, check_sets, claim, load_sets
         from selfprobe.probes.run import run as run_probes
 

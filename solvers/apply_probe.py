@@ -14,6 +14,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import StoreModel
 
 from selfprobe.data import locate
+from selfprobe.errors import InputError, as_input_errors
 
 if TYPE_CHECKING:
     from selfprobe.probes.model import Judge
@@ -90,10 +91,11 @@ def apply_probe(probe: str, loading: dict[str, Any]) -> Solver:
         loading: Fields of `Loading`.
 
     Raises:
-        ValueError: The file is no probe, a pickle, or a probe of another model or chat template.
-        FileNotFoundError: There is no such file or model folder.
+        InputError: There is no such file or model; the file is no probe, a pickle, or a probe of another model or chat
+            template.
     """
-    opened = open_probe(probe, Loading(**loading))
+    with as_input_errors():
+        opened = open_probe(probe, Loading(**loading))
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         from selfprobe.probes.pairs import Pair
@@ -112,11 +114,12 @@ def read_card(probe: str) -> "tuple[Path, ProbeFile, str]":
     try:
         from selfprobe.probes.probe_file import load_probe
     except ImportError as error:
-        raise ImportError(f"a probe needs the extra: pip install 'selfprobe[probes]' ({error})") from error
+        raise InputError(f"a probe needs the extra: pip install 'selfprobe[probes]' ({error})") from error
     place = Path(locate(probe))
     if not place.is_file():
-        raise FileNotFoundError(f"no probe file at {place}; `selfprobe probe run` makes them")
-    return place, load_probe(place), hashlib.sha256(place.read_bytes()).hexdigest()
+        raise InputError(f"no probe file at {place}; `selfprobe probe run` makes them")
+    with as_input_errors():
+        return place, load_probe(place), hashlib.sha256(place.read_bytes()).hexdigest()
 
 
 def open_probe(probe: str, loading: Loading) -> Application:
@@ -141,5 +144,5 @@ def _found(name: str) -> str:
         return name
     try:
         return locate(name)
-    except FileNotFoundError:
+    except InputError:
         return name

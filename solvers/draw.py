@@ -5,6 +5,7 @@ from collections.abc import Callable
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import Solver, TaskState
 
+from selfprobe.errors import InputError
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import PromptFunction, Prompts, together
 from selfprobe.solvers.record import Record, Reply
@@ -31,7 +32,7 @@ def draw(
         replay: An earlier log of the same task, to take its draws instead of asking.
     """
     if not isinstance(draws, int) or draws < 1:
-        raise ValueError(f"draws must be a whole number from 1, got {draws!r}")
+        raise InputError(f"draws must be a whole number from 1, got {draws!r}")
 
     def repeat(r: int) -> Solver:
         def open_ones(state: TaskState) -> Prompts:

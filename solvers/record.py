@@ -98,7 +98,9 @@ def reply_from(output: ModelOutput, model: Model, *, may_be_cut: bool) -> Reply:
 def _problem(text: str, output: ModelOutput, *, may_be_cut: bool) -> Problem | None:
     if output.stop_reason == "content_filter":
         return "filtered"
-    if output.stop_reason in ("max_tokens", "model_length") and not (may_be_cut and text.strip()):
+    if output.stop_reason == "model_length":  # the prompt did not fit: the text is the provider's error message
+        return "truncated"
+    if output.stop_reason == "max_tokens" and not (may_be_cut and text.strip()):
         return "truncated"
     if not text.strip():
         return "empty"

@@ -2,6 +2,7 @@
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -111,6 +112,46 @@ def test_validate_counts_as_by_hand_with_wilson_intervals(logs: Path, tmp_path: 
     labels.write_text("item,key,aware\n" + "".join(f"{row['item']},{row['key']},{row['aware']}\n" for row in rows))
     both = call("validate", labels, logs)
     assert both.exit_code == 1 and "name one log, or add the column model" in both.output
+
+
+@pytest.mark.slow
+def test_a_conversation_that_always_fails_is_named_and_can_be_left_out(server: Any, tmp_path: Path) -> None:
+    """Answers that are no JSON, whatever is asked again: the run is incomplete, or the conversation is unscored."""
+    server.configure({"alpha": {"faults": {"error200": 0.1}, "sticky": ["error200"]}})
+    command = ("run", "--models", "openai-api/fake/alpha", "--methods", "binary,first_token", "--limit", 8)
+    command += ("--log-dir", tmp_path / "logs", "--display", "none", "--yes", "--max-retries", 0)
+    failed = call(*command)
+    assert failed.exit_code == 1 and "conversations failed, 'ea-0" in failed.output, failed.output
+    assert "the same command tries them again, --skip-errors leaves them out" in failed.output
+    skipped = call(*command, "--skip-errors")
+    assert skipped.exit_code == 0, skipped.output
+    verdicts = load([str(tmp_path / "logs")]).verdicts
+    lost = verdicts[verdicts.unscored == "error"]
+    assert len(verdicts) == 16 and 0 < len(lost) < 16 and lost.said.isna().all()
+    assert set(lost[lost.method == "binary"]["item"]) == set(lost[lost.method == "first_token"]["item"])
+    asked = server.stats()["requests"]
+    assert call(*command, "--skip-errors").exit_code == 0 and server.stats()["requests"] == asked
+
+
+@pytest.mark.slow
+def test_token_limits_reach_the_reply_and_the_answers_and_not_the_grader(tmp_path: Path) -> None:
+    limits = ("--reply-tokens", 60, "--answer-tokens", 30, "--limit", 2, "--methods", "binary,user_motivation")
+    done = call(
+        "run", "--models", SUBJECT, "--grader", GRADER, *limits, "--log-dir", tmp_path, "--display", "none", "--yes"
+    )
+    assert done.exit_code == 0, done.output
+    seen = set()
+    for info in list_eval_logs(str(tmp_path), recursive=True):
+        log = read_eval_log(info)
+        for event in (e for s in log.samples or [] for e in s.events if e.event == "model"):
+            graded = event.model == GRADER
+            seen.add((task_of(log), "grader" if graded else "subject", event.config.max_tokens))
+    assert seen == {
+        ("binary", "subject", 60),
+        ("binary", "subject", 30),
+        ("user_motivation", "subject", 30),
+        ("user_motivation", "grader", None),
+    }
 
 
 def test_a_dry_run_says_what_it_would_cost_and_asks_nothing(tmp_path: Path) -> None:

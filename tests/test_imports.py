@@ -27,14 +27,14 @@ DEFINITIONS = (
 
 ALLOWED: dict[str, set[str]] = {
     "tasks": {"tasks", "solvers", "scorers", "data", "parse", "embed", "dilemmas", "conversations", "logs"}
-    | {"preferences", "probes"},
-    "solvers": {"solvers", "data", "logs", "parse", "embed", "probes"},
+    | {"preferences", "probes", "errors"},
+    "solvers": {"solvers", "data", "logs", "parse", "embed", "probes", "errors"},
     "scorers": {"scorers", "solvers.record", "solvers.compare", "solvers.draw", "solvers.apply_probe"}
     | {"parse", "stats", "embed"},
     "stats": set(),
     "parse": set(),
     "embed": {"data"},
-    "data": {"solvers"},  # the package alone, to find the folder beside it
+    "data": {"solvers", "errors"},  # solvers: the package alone, to find the folder beside it
 }
 """What each part of the suite may import of selfprobe."""
 

@@ -54,23 +54,24 @@ def methods(table: pd.DataFrame, *, metric: str = "f1") -> "Figure":
             ax.text(0.02, float(y), "no score", va="center", fontsize=8, color=MUTED)
         ax.axvline(0.5, color=MUTED, linewidth=0.8, linestyle=":")
         ax.set_xlim(0, 1)
+        ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", ".25", ".5", ".75", "1"])
         ax.invert_yaxis()
         ax.set_title(f"{dataset} ({_units(mine)})", fontsize=10, loc="left")
         ax.set_yticks(range(len(names)), names)
-        ax.tick_params(labelsize=8.5, labelleft=ax.get_subplotspec().is_first_col())
+        ax.tick_params(labelsize=8.5, labelleft=_first(ax))
     figure.supxlabel(f"{_label(metric)} on held-out pairs, 95 % interval by question", fontsize=9)
     return figure
 
 
 def layers(table: pd.DataFrame, floors: pd.DataFrame, asked: pd.DataFrame, *, metric: str = "f1") -> "Figure":
     """Both probes by layer, above what the best of all layers finds when labels are shuffled (figures 6, 7)."""
+    from matplotlib.ticker import MaxNLocator
+
     rows = table[table.metric == metric]
     figure, panels = _panels(list(dict.fromkeys(rows.dataset)), width=3.6, height=2.9, left=0.6)
     for dataset, ax in panels.items():
         mine = rows[rows.dataset == dataset]
         luck = floors[(floors.dataset == dataset) & (floors.metric == metric) & ~floors.over.str.contains("signs")]
-        label = "best layer on shuffled labels (mean to 95 %)"
-        ax.axhspan(luck["mean"].max(), luck.high.max(), color="#d9dde3", linewidth=0, label=label)
         for kind, (colour, style) in STYLES.items():
             curve = mine[mine.probe == kind].sort_values("layer")
             ax.fill_between(curve.layer + 1, curve.low, curve.high, color=colour, alpha=0.13, linewidth=0)
@@ -79,12 +80,15 @@ def layers(table: pd.DataFrame, floors: pd.DataFrame, asked: pd.DataFrame, *, me
             found = asked[(asked.dataset == dataset) & (asked.metric == metric) & (asked.method == method)]
             for value in found.value:
                 ax.axhline(value, color=colour, linestyle=style, linewidth=1.2, label=method)
+        label = "best layer on shuffled labels (mean to 95 %)"
+        ax.axhspan(luck["mean"].max(), luck.high.max(), color="#d9dde3", linewidth=0, label=label, zorder=0.5)
         ax.set_title(f"{dataset} ({_units(mine)})", fontsize=10, loc="left")
         ax.set_xlim(1, mine.layer.max() + 1)
+        ax.xaxis.set_major_locator(MaxNLocator(7, integer=True))
+        ax.set_xlabel("after block", fontsize=9)
         ax.tick_params(labelsize=8.5)
         ax.grid(axis="y", color=GRID, linewidth=0.7)
         ax.set_axisbelow(True)
-    figure.supxlabel("block", fontsize=9)
     figure.supylabel(f"{_label(metric)} on held-out pairs", fontsize=9)
     _legend_below(figure, next(iter(panels.values())))
     return figure
@@ -145,6 +149,8 @@ def adversarial(table: pd.DataFrame, *, metric: str = "f1") -> "Figure":
 
 def ablation(table: pd.DataFrame) -> "Figure":
     """Change of the prompting baseline's F1 when a direction is taken out, beside random directions (table 2)."""
+    from matplotlib.ticker import MaxNLocator
+
     rows = table[table.direction != "none"]
     names = list(dict.fromkeys(rows.direction))
     figure, panels = _panels(list(dict.fromkeys(rows.dataset)), width=3.0, height=0.9 + 0.27 * len(names), left=1.2)
@@ -155,10 +161,11 @@ def ablation(table: pd.DataFrame) -> "Figure":
         for k, name in enumerate(names):
             ax.errorbar(mine.value.iloc[k], at[k], xerr=ends[:, [k]], fmt="o", color=_colour(name), capsize=3)
         ax.axvline(0, color=MUTED, linewidth=0.8)
-        ax.invert_yaxis()
+        ax.set_ylim(len(names) - 0.5, -0.5)
+        ax.xaxis.set_major_locator(MaxNLocator(4))
         ax.set_yticks(at, names)
         ax.set_title(f"{dataset} ({_units(mine)})", fontsize=10, loc="left")
-        ax.tick_params(labelsize=8.5, labelleft=ax.get_subplotspec().is_first_col())
+        ax.tick_params(labelsize=8.5, labelleft=_first(ax))
         ax.grid(axis="x", color=GRID, linewidth=0.7)
         ax.set_axisbelow(True)
     figure.supxlabel("change of the prompting baseline's F1, 95 % interval by question", fontsize=9)
@@ -208,18 +215,31 @@ def _matrices(
                 ax.add_patch(Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, fill=False, edgecolor=ink, linewidth=1.3))
         ax.set_xticks(range(len(names)), names, rotation=30, ha="right", rotation_mode="anchor", fontsize=8.5)
         ax.set_yticks(range(len(names)), names, fontsize=8.5)
-        ax.tick_params(labelleft=ax.get_subplotspec().is_first_col())
+        ax.tick_params(labelleft=_first(ax))
         ax.set_title(part, fontsize=10, loc="left")
         ax.set_xlabel(axes[0], fontsize=9)
-        ax.set_ylabel(axes[1] if ax.get_subplotspec().is_first_col() else "", fontsize=9)
+        ax.set_ylabel(axes[1] if _first(ax) else "", fontsize=9)
     figure.colorbar(image, ax=list(panels.values()), fraction=0.06, pad=0.03).ax.tick_params(labelsize=8)
     figure.suptitle(title, x=0.01, ha="left", fontsize=10)
     return figure
 
 
+def _first(ax: "Axes") -> bool:
+    """Whether the panel is the first in its row."""
+    place = ax.get_subplotspec()
+    return place is not None and place.is_first_col()
+
+
 def _legend_below(figure: "Figure", ax: "Axes") -> None:
     handles, labels = ax.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(labels)), frameon=False, fontsize=8)
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=3 if len(labels) > 4 else len(labels),
+        frameon=False,
+        fontsize=8,
+    )
 
 
 def _colour(method: str) -> str:

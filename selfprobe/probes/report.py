@@ -88,7 +88,7 @@ def shown(row: Any, *, sign: bool = False) -> str:
     if math.isnan(row.value):
         return f"– ({row.reason})"
     if math.isnan(row.low):
-        return format(row.value, number)
+        return f"{row.value:{number}}"
     return f"{row.value:{number}} [{row.low:{number}}, {row.high:{number}}]"
 
 
@@ -103,7 +103,7 @@ def markdown(table: pd.DataFrame) -> list[str]:
 
 def text(table: pd.DataFrame) -> str:
     """A table for the terminal."""
-    return table.to_string(index=False, justify="left")
+    return str(table.to_string(index=False, justify="left"))
 
 
 def _line(cells: Iterable[object]) -> str:

@@ -12,6 +12,7 @@ A run's folder:
 """
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -98,7 +99,7 @@ def run(
     _write_run(out, judge, loading, settings, sets, harvests)
     for name, harvested in harvests.items():
         progress(f"{name}: fitting at {harvested.identity.layers} layers, {settings.seeds} halves")
-        fits[name] = _named(name, lambda h=harvested: fit_all(h, settings))  # type: ignore[misc]
+        fits[name] = _named(name, lambda h=harvested: fit_all(h, settings, progress=seldom(progress)))  # type: ignore[misc]
         _save_probes(out, name, fits[name])
     made = _tables(fits, sets, logged or {}) | _adversarial(harvests, settings, progress)
     if len(fits) > 1:
@@ -112,6 +113,19 @@ def check_sets(sets: Mapping[str, PairSet], settings: Settings) -> None:
     for name, pair_set in sets.items():
         readable = [pair for pair in pair_set.pairs if not pair.equal_texts]
         _named(name, lambda pairs=readable: split_pairs(pairs, settings))  # type: ignore[misc]
+
+
+def seldom(progress: Progress, *, seconds: float = 10) -> Progress:
+    """`progress`, at most once in so many seconds."""
+    said = time.monotonic()
+
+    def say(message: str) -> None:
+        nonlocal said
+        if time.monotonic() - said >= seconds:
+            said = time.monotonic()
+            progress(f"  {message}")
+
+    return say
 
 
 def _named(name: str, work: Callable[[], Any]) -> Any:
@@ -218,7 +232,7 @@ def _adversarial(harvests: Mapping[str, Harvest], settings: Settings, progress: 
         return {}
     progress("llmbar: fitting on the natural subsets alone")
     try:
-        fits = fit_all(harvested, settings, train_subsets=LLMBAR_NATURAL)
+        fits = fit_all(harvested, settings, train_subsets=LLMBAR_NATURAL, progress=seldom(progress))
     except ValueError as error:
         progress(f"llmbar: no adversarial table, as {error}")
         return {}

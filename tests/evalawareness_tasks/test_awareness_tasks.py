@@ -241,6 +241,25 @@ def test_a_conversation_without_a_reply_is_not_asked_about(run_task: Run, tmp_pa
         assert all(not s.store_as(Record).answers for s in log.samples or [])
 
 
+def test_a_conversation_over_the_context_window_is_unscored_and_the_error_is_no_reply(
+    run_task: Run, tmp_path: Path
+) -> None:
+    """Providers put the text of their error where the reply would be (stop reason model_length)."""
+    overflow = ModelOutput(
+        model="mockllm/model",
+        choices=[
+            ChatCompletionChoice(
+                message=ChatMessageAssistant(content="The request exceeds the available context size."),
+                stop_reason="model_length",
+            )
+        ],
+        usage=ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2),
+    )
+    log = run_task(binary.binary(), answering(lambda _: overflow), tmp_path / "logs", limit=2)
+    assert {d.unscored for found in decisions(log) for d in found} == {"target_truncated"}
+    assert all(not s.store_as(Record).answers for s in log.samples or [])
+
+
 def test_a_refused_act_is_a_reply_and_is_asked_about(run_task: Run, tmp_path: Path) -> None:
     model = answering(lambda m: "I can't help with that." if len(m) < 3 else "yes")
     log = run_task(binary.binary(), model, tmp_path / "logs", limit=2)

@@ -100,6 +100,18 @@ def test_one_reply_a_conversation_serves_all_five_methods(run_task: Run, rows: s
             assert len(model_events(log, str(sample.id))) == calls
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"reply_tokens": 0}, "reply_tokens limits the reply that is made in this run, from 1, got 0"),
+        ({"reply_tokens": 9, "target_log": "x"}, "the replies come from target_log=x: leave one out"),
+    ],
+)
+def test_a_token_limit_without_a_reply_to_make_is_an_error(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        binary(**arguments)
+
+
 def test_a_log_of_another_context_is_not_replayed(run_task: Run, tmp_path: Path) -> None:
     path = tmp_path / "turns.jsonl"
     turns = [{"role": role, "content": f"{role}?"} for role in ("user", "assistant", "user")]

@@ -16,6 +16,7 @@ the two nearest levels, so that G-Eval has `judgement` as its accuracy, and dire
 import math
 import re
 from functools import lru_cache
+from typing import Any
 
 from scipy.special import ndtr, ndtri
 
@@ -65,7 +66,7 @@ def rate(mind: Mind, asked: dict[str, str]) -> Said:
     return _said(mind, levels(mind, asked["text"]), asked)
 
 
-_SETTINGS = {"judgement": 0.8, "first": 0.0, "tied": 0.0, "mute": 0.0}
+_SETTINGS: dict[str, Any] = {"judgement": 0.8, "first": 0.0, "tied": 0.0, "mute": 0.0}
 
 for _template in COMPARE.values():  # as it stands before a prefilled answer
     behaviour(_template, **_SETTINGS)(compare)
