@@ -96,16 +96,20 @@ def in_a_run() -> bool:
 def _patience(model: Model) -> GenerateConfig:
     """PATIENCE, the command line's where it says, and as many connections as a local server has slots.
 
-    Inspect's adaptive connections start at 20 whatever the provider says; what waits in the server's queue then
-    spends its `attempt_timeout` there.
+    Inspect's adaptive connections start at 20 whatever the provider says, and would wait in the server's queue. A local
+    server is slow at times, and never hangs: no timeouts.
     """
-    chosen = active_generate_config()
-    return PATIENCE.merge(
+    slots: int | None = getattr(model.api, "slots", None)
+    chosen, known = (
+        active_generate_config(),
+        PATIENCE if slots is None else GenerateConfig(max_retries=PATIENCE.max_retries),
+    )
+    return known.merge(
         GenerateConfig(
             max_retries=chosen.max_retries,
             timeout=chosen.timeout,
             attempt_timeout=chosen.attempt_timeout,
-            max_connections=chosen.max_connections or getattr(model.api, "slots", None),
+            max_connections=chosen.max_connections or slots,
         )
     )
 
