@@ -2,7 +2,6 @@
 
 import csv
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -112,25 +111,6 @@ def test_validate_counts_as_by_hand_with_wilson_intervals(logs: Path, tmp_path: 
     labels.write_text("item,key,aware\n" + "".join(f"{row['item']},{row['key']},{row['aware']}\n" for row in rows))
     both = call("validate", labels, logs)
     assert both.exit_code == 1 and "name one log, or add the column model" in both.output
-
-
-@pytest.mark.slow
-def test_a_conversation_that_always_fails_is_named_and_can_be_left_out(server: Any, tmp_path: Path) -> None:
-    """Answers that are no JSON, whatever is asked again: the run is incomplete, or the conversation is unscored."""
-    server.configure({"alpha": {"faults": {"error200": 0.1}, "sticky": ["error200"]}})
-    command = ("run", "--models", "openai-api/fake/alpha", "--methods", "binary,first_token", "--limit", 8)
-    command += ("--log-dir", tmp_path / "logs", "--display", "none", "--yes", "--max-retries", 0)
-    failed = call(*command)
-    assert failed.exit_code == 1 and "conversations failed, 'ea-0" in failed.output, failed.output
-    assert "the same command tries them again, --skip-errors leaves them out" in failed.output
-    skipped = call(*command, "--skip-errors")
-    assert skipped.exit_code == 0, skipped.output
-    verdicts = load([str(tmp_path / "logs")]).verdicts
-    lost = verdicts[verdicts.unscored == "error"]
-    assert len(verdicts) == 16 and 0 < len(lost) < 16 and lost.said.isna().all()
-    assert set(lost[lost.method == "binary"]["item"]) == set(lost[lost.method == "first_token"]["item"])
-    asked = server.stats()["requests"]
-    assert call(*command, "--skip-errors").exit_code == 0 and server.stats()["requests"] == asked
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from selfprobe.probes.evaluate import Half, Scores
-from selfprobe.probes.fit import logistic
+from selfprobe.probes.fit import agreement, logistic
 from selfprobe.probes.pairs import Pair
 
 
@@ -34,6 +34,20 @@ def no_model(pairs: Sequence[Pair], splits: Sequence[Half], *, folds: int = 4) -
         dense = products @ (vectors[:, keep] / np.sqrt(values[keep]))
         fitted = logistic(dense[split.train], truth[split.train], groups[split.train], folds=folds)
         scores[seed, split.test] = dense[split.test] @ fitted.direction
+    return scores
+
+
+def by_length(pairs: Sequence[Pair], splits: Sequence[Half]) -> Scores:
+    """Scores [seed, pair] of log(characters of text 1 / characters of text 2), its sign by the training half.
+
+    What a direction that merely holds the length of the texts would reach.
+    """
+    longer = np.array([np.log((len(p.text_1) + 1) / (len(p.text_2) + 1)) for p in pairs])
+    truth = np.array([p.label == 1 for p in pairs])
+    scores = np.full((len(splits), len(pairs)), np.nan)
+    for seed, split in enumerate(splits):
+        sign = 1.0 if agreement(truth[split.train], longer[split.train]) >= 0 else -1.0
+        scores[seed, split.test] = sign * longer[split.test]
     return scores
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 ASKED = "#b35806"
 """Of the model's own answers."""
 STYLES = {"supervised": (SELF, "-"), "unsupervised": (OTHERS, "--")}
+CONTROLS = (("prompting", ASKED, "-."), ("no model (TF-IDF)", INK, ":"), ("no model (length)", MUTED, "--"))
 COLUMNS = 3
 GRID = "#e4e6ea"
 
@@ -76,7 +77,7 @@ def layers(table: pd.DataFrame, floors: pd.DataFrame, asked: pd.DataFrame, *, me
             curve = mine[mine.probe == kind].sort_values("layer")
             ax.fill_between(curve.layer + 1, curve.low, curve.high, color=colour, alpha=0.13, linewidth=0)
             ax.plot(curve.layer + 1, curve.value, color=colour, linestyle=style, linewidth=1.7, label=kind)
-        for method, colour, style in (("prompting", ASKED, "-."), ("no model (TF-IDF)", INK, ":")):
+        for method, colour, style in CONTROLS:
             found = asked[(asked.dataset == dataset) & (asked.metric == metric) & (asked.method == method)]
             for value in found.value:
                 ax.axhline(value, color=colour, linestyle=style, linewidth=1.2, label=method)
@@ -243,7 +244,13 @@ def _legend_below(figure: "Figure", ax: "Axes") -> None:
 
 
 def _colour(method: str) -> str:
-    for beginning, colour in (("supervised", SELF), ("unsupervised", OTHERS), ("random", MUTED), ("no model", MUTED)):
+    for beginning, colour in (
+        ("supervised", SELF),
+        ("unsupervised", OTHERS),
+        ("random", MUTED),
+        ("no model (l", "#c3c7cd"),
+        ("no model", MUTED),
+    ):
         if method.startswith(beginning):
             return colour
     return ASKED

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from selfprobe.probes.controls import no_model, selection_floor
+from selfprobe.probes.controls import by_length, no_model, selection_floor
 from selfprobe.probes.evaluate import KINDS, METRICS, Fits, Scores, own_answers
 from selfprobe.stats import Estimate, bootstrap, undefined
 
@@ -130,6 +130,7 @@ def all_scores(fits: Fits, logged: Logged | None = None) -> dict[str, tuple[Scor
     random = np.concatenate([fits.random[s, layer] for s, layer in enumerate(layers["supervised"])])
     table["random direction"] = (random, "same layers, sign by the training labels")
     table["no model (TF-IDF)"] = (no_model(fits.harvest.pairs, splits, folds=settings.folds), "same halves")
+    table["no model (length)"] = (by_length(fits.harvest.pairs, splits), "longer or shorter, by the training half")
     own = own_answers(fits.harvest)
     log_odds = fits.harvest.log_probs[:, 0, 0].astype(float) - fits.harvest.log_probs[:, 0, 1]
     table["prompting"] = (_tested(own.mean(axis=1) - 0.5, fits), f"P(1), P(2) averaged over {own.shape[1]} orders")
@@ -182,7 +183,7 @@ def subsets_table(fits: Fits, *, resamples: int = RESAMPLES) -> pd.DataFrame:
     """subset, method, metric, value, low, high …: the test pairs of each subset apart."""
     truth, groups, rows = fits.harvest.labels == 1, fits.harvest.groups, []
     subsets = np.array([pair.subset for pair in fits.harvest.pairs])
-    wanted = ("supervised", "unsupervised", "prompting", "no model (TF-IDF)")
+    wanted = ("supervised", "unsupervised", "prompting", "no model (TF-IDF)", "no model (length)")
     table = all_scores(fits)
     for subset in sorted(set(subsets.tolist())):
         inside = subsets == subset

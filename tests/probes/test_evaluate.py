@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from selfprobe.probes.evaluate import METRICS, fit_all, own_answers, weighted_f1
+from selfprobe.probes.controls import by_length
+from selfprobe.probes.evaluate import METRICS, fit_all, own_answers, split_pairs, weighted_f1
 from selfprobe.probes.harvest import Harvest
 from selfprobe.probes.splits import PRESETS, Settings, halves, held_out
 from selfprobe.probes.tables import all_scores, estimate, floors_table, layers_table, methods_table, subsets_table
@@ -211,3 +212,16 @@ def test_metrics_of_the_tables_are_those_of_the_evaluation() -> None:
         found = estimate(scores, truth, np.arange(60), metric, resamples=100)
         assert found.value == pytest.approx(expected)
         assert found.low < expected < found.high
+
+
+def test_length_alone_is_told_apart_from_a_preference(plant: Plant) -> None:
+    harvested, _ = plant(size=120)
+    pairs = [replace(p, text_1="x" * (9 if p.label == 2 else 5), text_2="y" * 7) for p in harvested.pairs]
+    halves_of = split_pairs(pairs, QUICK)
+    scores = by_length(pairs, halves_of)
+    truth = np.array([p.label == 1 for p in pairs])
+    for row, half in zip(scores, halves_of, strict=True):
+        assert ((row[half.test] > 0) == truth[half.test]).all(), "the shorter is better, as the training half says"
+        assert np.isnan(row[half.train]).all()
+    worse = next(i for i in halves_of[0].test if not truth[i])
+    assert scores[0, worse] == pytest.approx(-np.log(10 / 8))  # (9 + 1) characters against (7 + 1)
