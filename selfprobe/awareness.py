@@ -181,17 +181,28 @@ def text_baselines(texts: pd.DataFrame, *, rng: np.random.Generator) -> Baseline
 def _crossfitted(
     texts: Sequence[str], positive: npt.NDArray[np.bool_], groups: npt.NDArray[Any], *, every: bool = False
 ) -> npt.NDArray[np.float64]:
-    """Log-odds of a text classifier that never saw a row's group; NaN where it cannot be trained."""
+    """Log-odds of a text classifier that never saw a row's group; NaN where it cannot be trained.
+
+    `every`: each group is left out alone, where all hold both labels. Else leaving out a group shifts the share of
+    labels against it, and the scores of all groups together rank backwards (.31 on 33 public sources of one label
+    each, where five folds of like shares find .63): then five folds of groups, stratified by label.
+    """
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import GroupKFold, LeaveOneGroupOut
+    from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, StratifiedGroupKFold
     from sklearn.pipeline import make_pipeline
 
     out = np.full(len(texts), np.nan)
     number = len(set(groups))
     if number < 2 or positive.all() or not positive.any():
         return out
-    splitter = LeaveOneGroupOut() if every else GroupKFold(min(5, number), shuffle=True, random_state=0)
+    mixed = all(len(set(positive[groups == group])) == 2 for group in set(groups))
+    folds = min(5, number, int(positive.sum()), int((~positive).sum())) if every else min(5, number)
+    if folds < 2:
+        return out
+    splitter: Any = (StratifiedGroupKFold if every else GroupKFold)(folds, shuffle=True, random_state=0)
+    if every and mixed:
+        splitter = LeaveOneGroupOut()
     for train, test in splitter.split(texts, positive, groups):
         if len(set(positive[train])) == 2:
             model = make_pipeline(

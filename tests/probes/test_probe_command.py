@@ -260,3 +260,24 @@ def test_a_missing_extra_names_the_install_command(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("selfprobe.probes.finished.transfer", missing)
     ran = call("transfer", "x")
     assert ran.exit_code == 2 and "probes need torch: pip install 'selfprobe[probes]'" in ran.output
+
+
+def test_logs_of_a_baseline_stand_beside_the_probes(done: tuple[Path, Result], model: Path, tmp_path: Path) -> None:
+    from inspect_ai import eval as inspect_eval
+
+    from selfprobe.preference_tasks.pairwise_preference import pairwise_preference
+
+    file = done[0] / "one.jsonl"
+    task = pairwise_preference(dataset=str(file))
+    inspect_eval(task, model="planted/judge?judgement=.9", log_dir=str(tmp_path / "logs"), display="none")
+    given = ("run", "--model", model, "--seeds", 2, "--out", done[0] / "probes", "--logs", tmp_path / "logs")
+    ran = call(*given, "--datasets", f"{file},{done[0] / 'two.jsonl'}")
+    assert ran.exit_code == 0, ran.output
+    table = pd.read_csv(done[0] / "probes" / "tables" / "methods.csv").query("metric == 'f1'")
+    (row,) = table[table.method.str.startswith("pairwise_preference, ")].itertuples()
+    assert (row.dataset, row.note) == ("one", "from logs; 0 pairs without a verdict")
+    refused = call(*given, "--datasets", done[0] / "two.jsonl")
+    assert refused.exit_code == 2 and "no finished log of pairwise_preference" in refused.output
+    flipped = written(tmp_path / "one.jsonl", [row | {"label": 3 - row["label"]} for row in rows("one")])
+    refused = call(*given, "--datasets", flipped)
+    assert refused.exit_code == 2 and "is of other pairs: in one, pair one0 has label 2, in the log 1" in refused.output

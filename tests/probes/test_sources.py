@@ -41,7 +41,7 @@ def test_a_wrong_row_is_named(tmp_path: Path, row: dict[str, Any], message: str)
 
 def test_a_line_that_is_not_json_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "mine.jsonl").write_text("{oops\n")
-    with pytest.raises(ValueError, match=r"mine.jsonl: not JSON"):
+    with pytest.raises(ValueError, match=r"mine.jsonl, line 1: not JSON"):
         load(str(tmp_path / "mine.jsonl"))
 
 
