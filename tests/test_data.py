@@ -155,9 +155,7 @@ def test_a_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(
-        InputError, match=r"unknown data set 'open_question': expected one of .*open_questions.*hf:"
-    ):
+    with pytest.raises(InputError, match=r"unknown data set 'open_question': expected one of .*open_questions.*hf:"):
         load("open_question", ("question",))
 
 
