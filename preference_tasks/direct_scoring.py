@@ -13,9 +13,8 @@ from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe.errors import as_input_errors
 from selfprobe.preferences import pair_of, preferences, record_to_sample
-from selfprobe.probes.pairs import Pair, score_prompt
+from selfprobe.probes.pairs import score_prompt
 from selfprobe.scorers.direct_score import direct_score
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts
@@ -37,9 +36,7 @@ def direct_scoring(dataset: str, pairs: int | None = None, observer_log: str | N
         pairs: So many of its pairs, drawn at random.
         observer_log: A log of this task or of g_eval, or a folder of logs, to take the answers from.
     """
-    loaded = preferences(dataset, pairs=pairs)
-    with as_input_errors():  # a kind without such a prompt, before the first call
-        score_prompt(loaded.pairs[0], 1)
+    loaded = preferences(dataset, pairs=pairs, scored=True)
     replay = replay_log(observer_log, ("direct_scoring", "g_eval"), loaded.table, "answers")
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in loaded.table.rows], name=dataset),
@@ -52,5 +49,5 @@ def direct_scoring(dataset: str, pairs: int | None = None, observer_log: str | N
 
 
 def score_prompts(state: TaskState) -> Prompts:
-    pair: Pair = pair_of(state)
+    pair = pair_of(state)
     return {} if pair.equal_texts else {"text_1": score_prompt(pair, 1), "text_2": score_prompt(pair, 2)}

@@ -1,8 +1,8 @@
 """G-Eval: which of two texts has the higher expected score, over the model's probabilities of 1 to 5?
 
-Paper 004 ("preference probes"), §4.3, after Liu et al. 2023: the score is Σ s·p(s). Asks what direct scoring asks, and
-can replay its log. Where the provider gives no token probabilities they are estimated from sampled scores (Liu et al.:
-20 draws), and the log says so.
+Paper 004 ("preference probes"), §4.3, after Liu et al. 2023: the score is Σ s·p(s). Asks what direct scoring asks
+(direct_scoring.py has the prompts), and can replay its log. Where the provider gives no
+token probabilities they are estimated from sampled scores (Liu et al.: 20 draws), and the log says so.
 
     inspect eval preference_tasks/g_eval.py --model embedded/smollm2 -T dataset=llmbar --limit 10
     inspect eval selfprobe/g_eval --model openai/gpt-4o-mini -T dataset=summeval -T pairs=200
@@ -11,22 +11,15 @@ can replay its log. Where the provider gives no token probabilities they are est
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset
-from inspect_ai.model import GenerateConfig
-from inspect_ai.solver import TaskState
 
-from selfprobe.errors import as_input_errors
-from selfprobe.preferences import pair_of, preferences, record_to_sample
-from selfprobe.probes.pairs import Pair, score_prompt
+from selfprobe.preference_tasks.direct_scoring import ANSWER, score_prompts
+from selfprobe.preferences import preferences, record_to_sample
 from selfprobe.scorers.g_eval_score import g_eval_score, unsettled
 from selfprobe.solvers.answer import answer
-from selfprobe.solvers.ask import Prompts
 from selfprobe.solvers.draw import draw
 from selfprobe.solvers.replay import replay_log
 
 VERSION = 1
-
-# The prompts are the paper's: selfprobe/probes/prompts.py.
-ANSWER = GenerateConfig(temperature=0, max_tokens=32, logprobs=True, top_logprobs=20, reasoning_effort="none")
 
 
 @task
@@ -40,9 +33,7 @@ def g_eval(dataset: str, pairs: int | None = None, draws: int = 20, observer_log
         draws: Sampled scores a text, where the provider gives no token probabilities.
         observer_log: A log of this task or of direct_scoring, or a folder of logs, to take the answers from.
     """
-    loaded = preferences(dataset, pairs=pairs)
-    with as_input_errors():  # a kind without such a prompt, before the first call
-        score_prompt(loaded.pairs[0], 1)
+    loaded = preferences(dataset, pairs=pairs, scored=True)
     replay = replay_log(observer_log, ("g_eval", "direct_scoring"), loaded.table, "answers")
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in loaded.table.rows], name=dataset),
@@ -55,8 +46,3 @@ def g_eval(dataset: str, pairs: int | None = None, draws: int = 20, observer_log
         version=loaded.table.version(VERSION),
         metadata=loaded.metadata | {"draws": draws},
     )
-
-
-def score_prompts(state: TaskState) -> Prompts:
-    pair: Pair = pair_of(state)
-    return {} if pair.equal_texts else {"text_1": score_prompt(pair, 1), "text_2": score_prompt(pair, 2)}

@@ -54,10 +54,8 @@ def pairwise_preference(
         observer_log: A log, or a folder of logs, to take the answers from.
     """
     loaded = preferences(dataset, pairs=pairs)
-    prompts, replay = (
-        prefilled if prefill else asked,
-        replay_log(observer_log, "pairwise_preference", loaded.table, "answers"),
-    )
+    prompts = prefilled if prefill else asked
+    replay = replay_log(observer_log, "pairwise_preference", loaded.table, "answers")
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in loaded.table.rows], name=dataset),
         solver=[

@@ -54,18 +54,18 @@ def preference_probe(
     held_out = [row for row in loaded.table.rows if row["group"] not in seen]
     if not held_out:
         raise InputError(
-            f"{probe} was trained on the questions of all {len(loaded.pairs)} pairs of {dataset}: nothing is held out. "
-            "Take another data set, or the one it was fitted on without `pairs`"
+            f"{probe} was trained on the questions of all {len(loaded.table.rows)} pairs of {dataset}: nothing is held "
+            "out. Take another data set, or the one it was fitted on without `pairs`"
         )
-    loading = {"model": model, "device": device, "dtype": dtype, "device_map": device_map}
+    loading = {"model": model, "device": device, "dtype": dtype, "device_map": device_map, "attention": attention}
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in held_out], name=dataset),
-        solver=apply_probe(probe, loading | {"attention": attention, "allow_pickle": allow_pickle}),
+        solver=apply_probe(probe, loading | {"allow_pickle": allow_pickle}),
         scorer=preference_probe_reading(),
         continue_on_fail=True,
         version=f"{loaded.table.version(VERSION)}+{sha256[:12]}",
         metadata=loaded.metadata
-        | {"seen_in_training_left_out": len(loaded.pairs) - len(held_out), "probe_sha256": sha256}
+        | {"seen_in_training_left_out": len(loaded.table.rows) - len(held_out), "probe_sha256": sha256}
         | {"probe_kind": file.probe.kind, "probe_layer": file.probe.layer, "orientation": file.probe.orientation}
         | {"probe_model": file.card.model, "probe_revision": file.card.revision, "fitted_on": file.card.dataset},
     )

@@ -34,11 +34,10 @@ def binary_vote(answers: Answers, flipped: Answers, keys: list[str], method: str
         asked = {**answers, **(flipped if state.metadata["flip"] else {})}
         votes = [judge(key, record.answers[key], asked[key[:2]], label=label) for key in keys]
         verdict = majority(method, votes, label=label)
-        made = score_of([verdict, *votes], answer=verdict.said, explanation=explain(record, votes, verdict))
         yes = {key: asked[key[:2]]["yes"] for key in keys if "yes" in asked[key[:2]]}
         said_yes = {v.key: v.said == yes[v.key] for v in votes if v.said and v.key in yes}
-        made.metadata = {**(made.metadata or {}), "yes": said_yes}
-        return made
+        explanation = explain(record, votes, verdict)
+        return score_of([verdict, *votes], answer=verdict.said, explanation=explanation, details={"yes": said_yes})
 
     return score
 

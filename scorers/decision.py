@@ -4,7 +4,8 @@ Everything that counts (metrics, matrices, reports) reads decisions, so every ta
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from inspect_ai.scorer import Score
 from pydantic import BaseModel, ConfigDict
@@ -64,11 +65,13 @@ def observer_fault(reply: Reply) -> str | None:
     return REASONS[reply.problem] if reply.problem else None
 
 
-def score_of(decisions: Sequence[Decision], *, answer: str | None, explanation: str) -> Score:
+def score_of(
+    decisions: Sequence[Decision], *, answer: str | None, explanation: str, details: Mapping[str, Any] | None = None
+) -> Score:
     """The Score of a sample: a value a key (NaN where unscored), and the decisions as metadata.
 
     The metadata holds a small dict for each field rather than a list of decisions: a log's summaries, which tables
-    are read from, keep only entries under 1 kB.
+    are read from, keep only entries under 1 kB. `details` stand beside them, for a metric or a reader of the log.
     """
     reasons = [d.unscored for d in decisions if d.unscored]
     columns: dict[str, dict[str, object]] = {"keys": {d.key: d.value is not None for d in decisions}}
@@ -80,7 +83,7 @@ def score_of(decisions: Sequence[Decision], *, answer: str | None, explanation: 
         answer=answer,
         explanation=explanation,
         reason=reasons[0] if len(reasons) == len(decisions) and reasons else None,
-        metadata=columns,
+        metadata={**columns, **(details or {})},
     )
 
 

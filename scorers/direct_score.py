@@ -9,8 +9,8 @@ from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from selfprobe.parse import json_value
-from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of
-from selfprobe.scorers.preference import VERDICT, first_token_shares, preference, verdict
+from selfprobe.scorers.decision import UNPARSED, Decision, score_of
+from selfprobe.scorers.preference import VERDICT, first_token_shares, preference, reply_fault, told, verdict
 from selfprobe.solvers.draw import draws_of
 from selfprobe.solvers.record import Record, Reply
 
@@ -55,13 +55,12 @@ def compared(rate: Rate) -> Scorer:
         ratings = {text: rate(record.answers[text], draws_of(record, text)) for text in TEXTS}
         reasoned = any(reply.reasoned for reply in record.answers.values())
         decisions = judge(ratings, label=label, reasoned=reasoned)
-        made = score_of(decisions, answer=decisions[0].said, explanation=explain(record, ratings, decisions))
-        made.metadata = {
-            **(made.metadata or {}),
+        details = {
             "read": {k: r.read for k, r in ratings.items() if r.read},
             "mass": {k: r.mass for k, r in ratings.items() if r.mass is not None},
         }
-        return made
+        explanation = explain(record, ratings, decisions)
+        return score_of(decisions, answer=decisions[0].said, explanation=explanation, details=details)
 
     return score
 
@@ -71,7 +70,7 @@ def direct(reply: Reply, draws: Sequence[Reply]) -> Rating:
 
     Paper: "predicted probabilities for possible answer choices" (§4.4). Two equally probable levels: the written one.
     """
-    fault = "too_long" if reply.stop_reason == "model_length" else observer_fault(reply)
+    fault = reply_fault(reply)
     shares = first_token_shares(reply.first_token, LEVELS) if fault in (None, "truncated") else None
     if shares:
         best = [level for level, share in shares.items() if share == max(shares.values())]
@@ -117,8 +116,7 @@ def unrated(key: str, reason: str | None = "equal_texts") -> Decision:
 def explain(record: Record, ratings: Mapping[str, Rating], decisions: Sequence[Decision]) -> str:
     """The verdict, both scores and how they were read, for the log browser."""
     head = decisions[0]
-    preferred = head.unscored or f"prefers {'neither (a tie)' if head.said == 'tie' else f'text {head.said}'}"
-    lines = [f"{preferred}; label: {head.truth or 'none'}", ""]
+    lines = [f"{head.unscored or f'prefers {told(head)}'}; label: {head.truth or 'none'}", ""]
     sources = {"logprobs": "token probabilities", "draws": "sampled scores", "text": "the written score"}
     for key, rating in ratings.items():
         how = f"unscored, {rating.fault}"

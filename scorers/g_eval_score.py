@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 from inspect_ai.scorer import Scorer, scorer
 
-from selfprobe.scorers.decision import UNPARSED, observer_fault
 from selfprobe.scorers.direct_score import LEVELS, Rating, compared, stated_score
-from selfprobe.scorers.preference import first_token_shares, preference
+from selfprobe.scorers.preference import fault_of, first_token_shares, preference, reply_fault
 from selfprobe.solvers.record import Reply
 
 
@@ -21,7 +20,7 @@ def expected(reply: Reply, draws: Sequence[Reply]) -> Rating:
 
     A level that is not among the candidates has less than each of them, and counts nothing.
     """
-    fault = "too_long" if reply.stop_reason == "model_length" else observer_fault(reply)
+    fault = reply_fault(reply)
     shares = first_token_shares(reply.first_token, LEVELS) if fault in (None, "truncated") else None
     if shares:
         mass = sum(shares.values())
@@ -29,9 +28,7 @@ def expected(reply: Reply, draws: Sequence[Reply]) -> Rating:
     scores = [stated for draw in draws if not draw.problem and (stated := stated_score(draw.text)) is not None]
     if scores:
         return Rating(sum(scores) / len(scores), "draws")
-    if draws:
-        fault = next((f for draw in draws if (f := observer_fault(draw))), UNPARSED)
-    return Rating(None, None, fault=fault or UNPARSED)
+    return Rating(None, None, fault=fault_of(fault, draws))
 
 
 def unsettled(reply: Reply) -> bool:

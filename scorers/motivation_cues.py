@@ -27,9 +27,8 @@ def motivation_cues(keys: list[str], method: str) -> Scorer:
         found = {key: cues_in(grade, record.answers[key].text) for key, grade in record.grades.items()}
         votes = [judge(key, record, found, label=label) for key in keys]
         verdict = majority(method, votes, label=label)
-        made = score_of([verdict, *votes], answer=verdict.said, explanation=explain(record, votes, found, verdict))
-        made.metadata = {**(made.metadata or {}), **evidence(found)}
-        return made
+        explanation = explain(record, votes, found, verdict)
+        return score_of([verdict, *votes], answer=verdict.said, explanation=explanation, details=evidence(found))
 
     return score
 

@@ -9,8 +9,17 @@ from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from selfprobe.parse import choice, words
-from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of
-from selfprobe.scorers.preference import VERDICT, first_token_shares, preference, unlisted, verdict
+from selfprobe.scorers.decision import Decision, score_of
+from selfprobe.scorers.preference import (
+    VERDICT,
+    fault_of,
+    first_token_shares,
+    preference,
+    reply_fault,
+    told,
+    unlisted,
+    verdict,
+)
 from selfprobe.solvers.draw import draws_of
 from selfprobe.solvers.record import Record, Reply
 
@@ -51,14 +60,13 @@ def pairwise_choice() -> Scorer:
             return score_of(silent, answer=None, explanation="not asked: both texts are the same")
         readings = {order: read(record.answers[order], draws_of(record, order)) for order in ORDERS}
         decisions = judge(readings, label=label, reasoned=any(r.reasoned for r in record.answers.values()))
-        made = score_of(decisions, answer=decisions[0].said, explanation=explain(record, readings, decisions))
-        made.metadata = {
-            **(made.metadata or {}),
+        details = {
             "p_first": {k: r.p_first for k, r in readings.items() if r.p_first is not None},
             "read": {k: r.read for k, r in readings.items() if r.read},
             "mass": {k: r.mass for k, r in readings.items() if r.mass is not None},
         }
-        return made
+        explanation = explain(record, readings, decisions)
+        return score_of(decisions, answer=decisions[0].said, explanation=explanation, details=details)
 
     return score
 
@@ -101,15 +109,13 @@ def unsettled(reply: Reply) -> bool:
 
 def read(reply: Reply, draws: Sequence[Reply]) -> Reading:
     """One order. A reply that is cut after its first token has its token probabilities all the same."""
-    fault = "too_long" if reply.stop_reason == "model_length" else observer_fault(reply)
+    fault = reply_fault(reply)
     if fault in (None, "truncated") and (found := p_first(reply)) is not None:
         return Reading(found[0], "logprobs", 0, found[1], None)
     said = [choice for draw in draws if not draw.problem and (choice := chosen(draw.text)) is not None]
     if said:
         return Reading(said.count("1") / len(said), "draws", len(said), None, None)
-    if draws:
-        fault = next((f for draw in draws if (f := observer_fault(draw))), UNPARSED)
-    return Reading(None, None, 0, None, fault or UNPARSED)
+    return Reading(None, None, 0, None, fault_of(fault, draws))
 
 
 def judge(readings: dict[str, Reading], *, label: int | None, reasoned: bool) -> list[Decision]:
@@ -132,8 +138,7 @@ def judge(readings: dict[str, Reading], *, label: int | None, reasoned: bool) ->
 def explain(record: Record, readings: dict[str, Reading], decisions: Sequence[Decision]) -> str:
     """The verdict, what each order said and how that was read, for the log browser."""
     head = decisions[0]
-    verdict_text = head.unscored or f"prefers {'neither (a tie)' if head.said == 'tie' else f'text {head.said}'}"
-    lines = [f"{verdict_text}; label: {head.truth or 'none'}", ""]
+    lines = [f"{head.unscored or f'prefers {told(head)}'}; label: {head.truth or 'none'}", ""]
     for order, r in readings.items():
         if r.p_first is None:
             how = f"unscored, {r.fault}"

@@ -13,10 +13,10 @@ import numpy.typing as npt
 from inspect_ai.scorer import Metric, SampleScore, Value, metric
 
 from selfprobe.scorers.awareness import auroc
-from selfprobe.scorers.decision import Decision, decisions_of
+from selfprobe.scorers.decision import UNPARSED, Decision, decisions_of, observer_fault
 from selfprobe.scorers.summary import summarise
-from selfprobe.solvers.record import TokenLogprob
-from selfprobe.stats import Estimate, bootstrap, clustered_mean
+from selfprobe.solvers.record import Reply, TokenLogprob
+from selfprobe.stats import Estimate, bootstrap, clustered_mean, weighted_f1
 
 Said = Literal["1", "2", "tie"]
 
@@ -72,6 +72,23 @@ def verdict(key: str, margin: float | None, *, label: int | None, reason: str | 
     )
 
 
+def told(decision: Decision) -> str:
+    """What a verdict prefers, in words."""
+    return "neither (a tie)" if decision.said == "tie" else f"text {decision.said}"
+
+
+def reply_fault(reply: Reply) -> str | None:
+    """Why a reply says nothing, or None; "too_long" where the pair did not fit the model's context."""
+    return "too_long" if reply.stop_reason == "model_length" else observer_fault(reply)
+
+
+def fault_of(first: str | None, draws: Sequence[Reply]) -> str:
+    """Why neither the first reply nor its draws could be read."""
+    if draws:
+        first = next((fault for draw in draws if (fault := observer_fault(draw))), None)
+    return first or UNPARSED
+
+
 def first_token_shares(candidates: Sequence[TokenLogprob] | None, options: Sequence[str]) -> dict[str, float] | None:
     """P(option) among the candidates for the first token; a leading space does not count. None where none is there."""
     found = dict.fromkeys(options, 0.0)
@@ -92,7 +109,7 @@ def preference() -> Metric:
     """Numbers of a method over all pairs; intervals are clustered by source question, what is undefined is left out.
 
     Keys: `accuracy` (a tie counts half), `f1` (weighted by label, as the paper's; a tie is a miss), `auroc` of the
-    margin, each with `_low`, `_high`; `tie_rate` and `decided_accuracy` (without ties); `baseline_*` and `skill` as in
+    margin, `tie_rate` and `decided_accuracy` (without ties), each with `_low`, `_high`; `baseline_*` and `skill` as in
     `summary`; `n` verdicts with a label, `pairs` in all, `questions` they come from; `unscored`, `unscored_<reason>`
     (shares of pairs); `worst_case`, `best_case`. Where both orders were shown: `said_1`, `said_2` (share of single
     orders that take choice 1 or 2), `position_bias` (how far these are from equal: 0 none, .5 always the same),
@@ -126,7 +143,7 @@ def summarised(found: Sequence[Item]) -> dict[str, float]:
     out |= {"pairs": len(found), "questions": len({item.group for item in found})}
     said = [item for item in found if item.verdict.said is not None]
     if said:
-        out["tie_rate"] = float(np.mean([item.verdict.said == "tie" for item in said]))
+        out |= _mean("tie_rate", [float(item.verdict.said == "tie") for item in said], said)
     decided = [item for item in said if item.verdict.said != "tie" and item.verdict.value is not None]
     out |= _mean("decided_accuracy", [item.verdict.value for item in decided], decided)
     out |= _ranked("", VERDICT, found) | _positions(found) | _readings(found)
@@ -134,16 +151,6 @@ def summarised(found: Sequence[Item]) -> dict[str, float]:
         own = [item for item in found if item.decisions["own"].value is not None]
         out |= _mean("own_accuracy", [item.decisions["own"].value for item in own], own) | _ranked("own_", "own", found)
     return out
-
-
-def weighted_f1(truth: npt.NDArray[np.int_], said: npt.NDArray[np.int_]) -> float:
-    """F1 of labels 1 and 2, weighted by how often each occurs in `truth`; any other `said` (0, a tie) is a miss."""
-    total = 0.0
-    for label in (1, 2):
-        true, ours = truth == label, said == label
-        hits, wrong = np.count_nonzero(true & ours), np.count_nonzero(true != ours)
-        total += np.count_nonzero(true) * (2 * hits / (2 * hits + wrong) if hits else 0.0)
-    return float(total / len(truth)) if len(truth) else math.nan
 
 
 def _ranked(prefix: str, key: str, found: Sequence[Item]) -> dict[str, float]:

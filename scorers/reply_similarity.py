@@ -57,11 +57,10 @@ def reply_similarity(embedder: str) -> Scorer:
             reasoned=reply is not None and reply.reasoned,
         )
         prompt = prompt_in(reply.text) if reply is not None else None
-        made = score_of([decision], answer=prompt, explanation=explain(record, decision, prompt))
+        details = {}
         if "answer" in vectors:
-            packed = base64.b64encode(vectors["answer"].astype("<f2").tobytes()).decode()
-            made.metadata = {**(made.metadata or {}), VECTOR: packed}
-        return made
+            details[VECTOR] = base64.b64encode(vectors["answer"].astype("<f2").tobytes()).decode()
+        return score_of([decision], answer=prompt, explanation=explain(record, decision, prompt), details=details)
 
     return score
 

@@ -30,9 +30,8 @@ def trace_cues(method: str) -> Scorer:
             return score_of([decision], answer=None, explanation=f"{decision.unscored}; the reply: {act.text[:300]!r}")
         found = cues_in(record.grades["trace"], trace)
         decision = cue_vote(method, found, label=label, score=True)
-        made = score_of([decision], answer=decision.said, explanation=explain(trace, found, record.grades["trace"]))
-        made.metadata = {**(made.metadata or {}), **evidence({"trace": found})}
-        return made
+        explanation, details = explain(trace, found, record.grades["trace"]), evidence({"trace": found})
+        return score_of([decision], answer=decision.said, explanation=explanation, details=details)
 
     return score
 

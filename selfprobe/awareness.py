@@ -196,13 +196,14 @@ def _crossfitted(
     number = len(set(groups))
     if number < 2 or positive.all() or not positive.any():
         return out
-    mixed = all(len(set(positive[groups == group])) == 2 for group in set(groups))
-    folds = min(5, number, int(positive.sum()), int((~positive).sum())) if every else min(5, number)
-    if folds < 2:
-        return out
-    splitter: Any = (StratifiedGroupKFold if every else GroupKFold)(folds, shuffle=True, random_state=0)
-    if every and mixed:
-        splitter = LeaveOneGroupOut()
+    splitter: Any = LeaveOneGroupOut()
+    if not every:
+        splitter = GroupKFold(min(5, number), shuffle=True, random_state=0)
+    elif any(len(set(positive[groups == group])) == 1 for group in set(groups)):
+        folds = min(5, number, int(positive.sum()), int((~positive).sum()))
+        if folds < 2:
+            return out
+        splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=0)
     for train, test in splitter.split(texts, positive, groups):
         if len(set(positive[train])) == 2:
             model = make_pipeline(

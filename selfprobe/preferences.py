@@ -13,7 +13,7 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.data import Row, Table, table_of
 from selfprobe.errors import InputError, as_input_errors
-from selfprobe.probes.pairs import Pair
+from selfprobe.probes.pairs import Pair, score_prompt
 from selfprobe.probes.sources import load
 
 
@@ -26,22 +26,18 @@ class Preferences:
     metadata: dict[str, str | int]
     """What every log says of them: name and hash, origin, how many rows are ties or were not drawn."""
 
-    @property
-    def pairs(self) -> list[Pair]:
-        """The pairs, in order."""
-        return [Pair(**row) for row in self.table.rows]
 
-
-def preferences(dataset: str, *, pairs: int | None = None) -> Preferences:
+def preferences(dataset: str, *, pairs: int | None = None, scored: bool = False) -> Preferences:
     """The pairs of `dataset`; see the module's docstring.
 
     Args:
         dataset: One data set.
         pairs: So many of its pairs, drawn at random with a fixed seed; all by default.
+        scored: Each text is to be scored alone, for which not every kind of text has a prompt.
 
     Raises:
         InputError: An unknown data set (with the known ones), no such file (with every place looked in), a row that
-            does not fit, or no pair at all.
+            does not fit, no pair at all, or a kind of text without such a prompt.
     """
     if not isinstance(dataset, str):
         raise InputError(f"one data set a run, such as dataset=llmbar or dataset=mine.jsonl; got {dataset!r}")
@@ -49,6 +45,8 @@ def preferences(dataset: str, *, pairs: int | None = None) -> Preferences:
         raise InputError(f"pairs must be a whole number from 1, got {pairs!r}")
     with as_input_errors():
         loaded = load(dataset, limit=pairs)
+        if scored:
+            score_prompt(loaded.pairs[0], 1)
     table = table_of(dataset, [asdict(pair) for pair in loaded.pairs])
     counts: dict[str, str | int] = {"origin": loaded.origin, "ties_left_out": loaded.ties, "not_drawn": loaded.left_out}
     return Preferences(table, {**table.metadata, **counts})

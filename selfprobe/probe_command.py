@@ -32,7 +32,7 @@ def said_plainly(going_on: str) -> Iterator[None]:
             raise
         raise Refused(f"probes need {error.name}: pip install 'selfprobe[probes]'") from None
     except (ValueError, OSError) as error:  # OSError: files, folders and the network
-        raise Refused(str(error).replace("\\[", "[")) from None
+        raise Refused(str(error)) from None
     except RuntimeError as error:
         if type(error).__name__ != "OutOfMemoryError":
             raise

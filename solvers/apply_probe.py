@@ -6,7 +6,8 @@ States stay in memory and in a temporary folder: nothing of them goes into a log
 import asyncio
 import hashlib
 import tempfile
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,18 +36,6 @@ class ProbeReading(StoreModel):
     """P(text 1) that the model itself gives on the way, averaged over the orders shown."""
     reason: str = ""
     """Why the pair could not be read."""
-
-
-@dataclass(frozen=True)
-class Loading:
-    """How the judge is loaded; None: as the probe's card says. See `selfprobe.probes.model.load_model`."""
-
-    model: str | None = None
-    device: str = "cpu"
-    dtype: str | None = None
-    device_map: str | None = None
-    attention: str | None = None
-    allow_pickle: bool = False
 
 
 @dataclass
@@ -88,14 +77,15 @@ def apply_probe(probe: str, loading: dict[str, Any]) -> Solver:
 
     Args:
         probe: A probe file (.safetensors).
-        loading: Fields of `Loading`.
+        loading: `model`, where the probe's model is, and arguments of `selfprobe.probes.model.load_model`; without (or
+            with None for) model and dtype as the probe's card says.
 
     Raises:
         InputError: There is no such file or model; the file is no probe, a pickle, or a probe of another model or chat
             template.
     """
     with as_input_errors():
-        opened = open_probe(probe, Loading(**loading))
+        opened = open_probe(probe, loading)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         from selfprobe.probes.pairs import Pair
@@ -122,7 +112,7 @@ def read_card(probe: str) -> "tuple[Path, ProbeFile, str]":
         return place, load_probe(place), hashlib.sha256(place.read_bytes()).hexdigest()
 
 
-def open_probe(probe: str, loading: Loading) -> Application:
+def open_probe(probe: str, loading: Mapping[str, Any]) -> Application:
     """The probe and the model that its card names, or that `loading` names, checked against each other."""
     from selfprobe.probes.model import load_model
     from selfprobe.probes.probe_file import load_probe
@@ -130,8 +120,8 @@ def open_probe(probe: str, loading: Loading) -> Application:
 
     place, file, _ = read_card(probe)
     card = file.card
-    settings = asdict(loading) | {"dtype": loading.dtype or card.dtype}
-    name = _found(settings.pop("model") or card.model)
+    settings = {**loading, "dtype": loading.get("dtype") or card.dtype}
+    name = _found(settings.pop("model", None) or card.model)
     # A commit on the hub is asked for by name: the branch may have moved since.
     commit = None if card.revision.startswith("local-") or Path(name).is_dir() else card.revision
     judge = load_model(name, revision=commit, **settings)

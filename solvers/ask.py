@@ -100,10 +100,8 @@ def _patience(model: Model) -> GenerateConfig:
     server is slow at times, and never hangs: no timeouts.
     """
     slots: int | None = getattr(model.api, "slots", None)
-    chosen, known = (
-        active_generate_config(),
-        PATIENCE if slots is None else GenerateConfig(max_retries=PATIENCE.max_retries),
-    )
+    chosen = active_generate_config()
+    known = PATIENCE if slots is None else GenerateConfig(max_retries=PATIENCE.max_retries)
     return known.merge(
         GenerateConfig(
             max_retries=chosen.max_retries,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from selfprobe import stats
 from selfprobe.probes.fit import (
     FloatArray,
     IntArray,
@@ -80,7 +81,12 @@ def own_answers(harvest: Harvest) -> Scores:
 
     Both columns speak of the pair's first text: in the swapped order it is P("2").
     """
-    log_odds = harvest.log_probs[..., 0].astype(np.float64) - harvest.log_probs[..., 1]
+    return first_text_answers(harvest.log_probs)
+
+
+def first_text_answers(log_probs: npt.NDArray[Any]) -> Scores:
+    """P(text 1) [pair, order] from log_probs [pair, order, token] of the answers "1" and "2"."""
+    log_odds = log_probs[..., 0].astype(np.float64) - log_probs[..., 1]
     log_odds[:, 1:] *= -1
     return np.asarray(1 / (1 + np.exp(-log_odds)))
 
@@ -193,12 +199,7 @@ def _orient(fits: Fits, scores: Scores, *, seed: int, first_better: npt.NDArray[
 
 def weighted_f1(first_better: npt.NDArray[np.bool_], scores: FloatArray) -> float:
     """F1 of both labels, weighted by how often each occurs; a score of 0 says text 2."""
-    said, total = scores > 0, 0.0
-    for truth, answer in ((first_better, said), (~first_better, ~said)):
-        hits, support = np.count_nonzero(truth & answer), np.count_nonzero(truth)
-        wrong = np.count_nonzero(truth != answer)
-        total += support * (2 * hits / (2 * hits + wrong) if hits else 0.0)
-    return float(total / len(first_better)) if len(first_better) else float("nan")
+    return stats.weighted_f1(first_better, scores > 0)
 
 
 def accuracy(first_better: npt.NDArray[np.bool_], scores: FloatArray) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from selfprobe.probes.ablate import answers
-from selfprobe.probes.evaluate import KINDS, fit_all, weighted_f1
+from selfprobe.probes.evaluate import KINDS, first_text_answers, fit_all, weighted_f1
 from selfprobe.probes.harvest import open_harvest, to_stderr
 from selfprobe.probes.model import Judge, load_model
 from selfprobe.probes.probe_file import load_probe
@@ -73,7 +73,8 @@ def _ablated(
     directions |= {f"random {k + 1}": rng.standard_normal(judge.d_model) for k in range(count)}
     progress(f"{name}: {len(pairs)} held-out pairs under {len(directions)} ablations")
     truth, groups = np.array([p.label == 1 for p in pairs]), np.array([p.group for p in pairs])
-    margins = {k: _margin(v) for k, v in answers(judge, pairs, directions, progress=progress).items()}
+    given = answers(judge, pairs, directions, progress=progress)
+    margins = {k: first_text_answers(log_probs).mean(axis=1) - 0.5 for k, log_probs in given.items()}
     rows = []
     for direction, margin in margins.items():
         found = bootstrap(
@@ -88,12 +89,6 @@ def _ablated(
             | asdict(found)
         )
     return rows
-
-
-def _margin(log_probs: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """[pair, order, token] → swap-averaged preference for text 1, > 0 where preferred."""
-    odds = log_probs[..., 0].astype(float) - log_probs[..., 1]
-    return np.asarray((1 / (1 + np.exp(-odds[:, 0])) + 1 / (1 + np.exp(odds[:, 1]))) / 2 - 0.5)
 
 
 def read_run(out: Path) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from selfprobe.plots import short
 from selfprobe.probes.sources import PairSet
 from selfprobe.results import headers
 from selfprobe.scorers.decision import decisions_of
+from selfprobe.scorers.preference import VERDICT
 from selfprobe.solvers.replay import task_of
 
 TASKS = ("pairwise_preference", "direct_scoring", "g_eval", "preference_probe")
-VERDICT = "preferred"
 
 Margins = dict[str, dict[str, dict[str, float]]]
 """Data set → method → pair id → margin, > 0 where text 1 is preferred; pairs without a verdict are not there."""
@@ -51,7 +51,8 @@ def _data_set(log: EvalLog) -> str:
 def _read(log: EvalLog, name: str, pair_set: PairSet) -> dict[str, float]:
     labels = {pair.id: pair.label for pair in pair_set.pairs}
     read: dict[str, list[float]] = {}
-    for sample in read_eval_log_sample_summaries(log.location):
+    # A log holds its samples as they ended: by id, one log gives one message.
+    for sample in sorted(read_eval_log_sample_summaries(log.location), key=lambda one: str(one.id)):
         if str(sample.id) not in labels or not sample.scores:
             continue
         verdict = next(d for d in decisions_of(next(iter(sample.scores.values()))) if d.key == VERDICT)

@@ -88,7 +88,8 @@ def shown(row: Any, *, sign: bool = False) -> str:
     if math.isnan(row.value):
         return f"– ({row.reason})"
     if math.isnan(row.low):
-        return f"{row.value:{number}}"
+        why = row.reason if isinstance(row.reason, str) else "no interval"
+        return f"{row.value:{number}} ({why})"
     return f"{row.value:{number}} [{row.low:{number}}, {row.high:{number}}]"
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from selfprobe.probes.evaluate import own_answers
 from selfprobe.probes.harvest import harvest, to_stderr
 from selfprobe.probes.model import Judge
 from selfprobe.probes.pairs import Label, Pair
@@ -50,9 +51,7 @@ def score(
         raise ValueError(f"the probe was fitted under another chat template of {card.model}: fit it again")
     harvested = harvest(judge, pairs, cache, both_orders=file.probe.orders == "both", progress=progress)
     scores = file.probe.score(harvested.layer(file.probe.layer)) if harvested.pairs else np.empty(0)
-    odds = harvested.log_probs[..., 0].astype(float) - harvested.log_probs[..., 1]
-    odds[:, 1:] *= -1
-    own = (1 / (1 + np.exp(-odds))).mean(axis=1)
+    own = own_answers(harvested).mean(axis=1)
     by_id = {p.id: (float(s), float(o)) for p, s, o in zip(harvested.pairs, scores, own, strict=True)}
     seen = set(card.train_groups)
     decisions = []

@@ -150,13 +150,13 @@ def test_a_csv_and_a_local_copy_of_a_public_set_are_read(tmp_path: Path) -> None
         writer.writeheader()
         writer.writerows([*rows(3), rows(4)[3] | {"label": "tie"}])
     loaded = preferences(str(path))
-    assert [p.label for p in loaded.pairs] == [row["label"] for row in rows(3)]
+    assert [row["label"] for row in loaded.table.rows] == [row["label"] for row in rows(3)]
     assert loaded.metadata["ties_left_out"] == 1
     copy = tmp_path / "copy.jsonl"
     copy.write_text(
         json.dumps({"input": "Q", "output_1": "a", "output_2": "b", "label": 2, "subset": "Natural"}) + "\n"
     )
-    assert [(p.context, p.label) for p in preferences(f"llmbar={copy}").pairs] == [("Q", 2)]
+    assert [(row["context"], row["label"]) for row in preferences(f"llmbar={copy}").table.rows] == [("Q", 2)]
 
 
 def test_llmbar_itself_where_it_is(root: Path) -> None:
@@ -164,7 +164,7 @@ def test_llmbar_itself_where_it_is(root: Path) -> None:
     if not file.is_file():
         pytest.skip(f"no {file}")
     loaded = preferences(f"llmbar={file}", pairs=50)
-    assert len(loaded.pairs) == 50 and loaded.metadata["not_drawn"] == 419 - 50
+    assert len(loaded.table.rows) == 50 and loaded.metadata["not_drawn"] == 419 - 50
     assert loaded.table.sha256 == preferences(f"llmbar={file}", pairs=50).table.sha256
 
 
