@@ -19,7 +19,7 @@ from selfprobe.parse import probabilities, words
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of, target_fault
 from selfprobe.scorers.summary import Judged, judged
 from selfprobe.solvers.record import Record, Reply
-from selfprobe.stats import Estimate, FloatArray, bootstrap, clustered_mean, js, kl, skill, smoothed, worst_case
+from selfprobe.stats import Estimate, FloatArray, bootstrap_means, clustered_mean, js, kl, skill, smoothed, worst_case
 
 Arm = Literal["p", "p_direct", "p_predicted"]
 ARMS: tuple[Arm, ...] = ("p", "p_direct", "p_predicted")
@@ -156,7 +156,8 @@ def estimates(dilemmas: Sequence[Dilemma]) -> dict[str, Estimate]:
         out[name] = clustered_mean(values, items, unit=unit, interval=interval)
     for kind in ("kl", "js"):
         gains = column[f"{kind}_direct"] - column[f"{kind}_predicted"]
-        out[f"{kind}_gain"] = bootstrap(np.mean, gains, clusters=items, rng=np.random.default_rng(0), unit=unit)
+        rng = np.random.default_rng(0)
+        out[f"{kind}_gain"] = bootstrap_means(lambda mean: mean, gains, clusters=items, rng=rng, unit=unit)
     out["ceiling"] = clustered_mean(1 - np.array([d.repeat for d in scored]), items, unit=unit)
     return out
 
@@ -206,13 +207,7 @@ def _baselines(scored: Sequence[Dilemma]) -> dict[str, float]:
     if not hits:
         return out
     values, best = np.array([d.cot_pred for d in scored]), max(hits.values(), key=lambda values: float(np.mean(values)))
-    estimate = bootstrap(
-        lambda value, base: skill(float(np.mean(value)), float(np.mean(base))),
-        values,
-        best,
-        clusters=np.arange(len(values)),
-        rng=np.random.default_rng(0),
-    )
+    estimate = skill(values, best, np.arange(len(values)), unit="dilemma")
     return out | {"skill": estimate.value, "skill_low": estimate.low, "skill_high": estimate.high}
 
 

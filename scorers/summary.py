@@ -11,7 +11,7 @@ import numpy as np
 from inspect_ai.scorer import Metric, SampleScore, Value, metric
 
 from selfprobe.scorers.decision import Decision, decisions_of
-from selfprobe.stats import bootstrap, clustered_mean, mode_baseline, skill, worst_case
+from selfprobe.stats import clustered_mean, mode_baseline, skill, worst_case
 
 Judged = tuple[str, Decision]
 """The item (sample id) and one decision about it."""
@@ -88,13 +88,7 @@ def _baselines(scored: Sequence[Judged]) -> dict[str, float]:
     means = {name: float(np.mean(hits)) for name, hits in candidates.items()}
     best = candidates[max(means, key=lambda name: means[name])]
     values = np.array([d.value for _, d in scored], dtype=float)
-    estimate = bootstrap(
-        lambda value, base: skill(np.mean(value, axis=-1), np.mean(base, axis=-1)),
-        values,
-        best,
-        clusters=np.array([item for item, _ in scored]),
-        rng=np.random.default_rng(0),
-    )
+    estimate = skill(values, best, np.array([item for item, _ in scored]))
     out = {f"baseline_{name}": value for name, value in means.items()}
     return out | {"skill": estimate.value, "skill_low": estimate.low, "skill_high": estimate.high}
 

@@ -9,6 +9,7 @@ from scipy.spatial.distance import jensenshannon
 
 from selfprobe.stats import (
     bootstrap,
+    bootstrap_means,
     clustered_mean,
     holm,
     js,
@@ -232,10 +233,27 @@ def test_mode_baseline_agrees_with_a_plain_count() -> None:
     assert mode_baseline(truths).tolist() == expected
 
 
+def test_the_bootstrap_of_means_is_the_bootstrap() -> None:
+    random = rng()
+    items = np.repeat(np.arange(30), random.integers(1, 6, 30))
+    first, second = (random.normal(k, 1, len(items)) + np.arange(30)[items] / 20 for k in (1, 2))
+    means = bootstrap_means(lambda a, b: a / b, first, second, clusters=items, rng=rng(), resamples=20_000)
+    rows = bootstrap(lambda a, b: a.mean() / b.mean(), first, second, clusters=items, rng=rng(), resamples=20_000)
+    assert means.value == pytest.approx(rows.value)
+    width = rows.high - rows.low
+    assert (means.low, means.high) == pytest.approx((rows.low, rows.high), abs=0.03 * width)
+    assert (means.n, means.unit) == (rows.n, rows.unit)
+    for none in (bootstrap_means(lambda a: a, [], clusters=[], rng=rng()), skill([1], [0], [1])):
+        assert math.isnan(none.low) and none.reason
+    with pytest.raises(ValueError, match="one row for each"):
+        bootstrap_means(lambda a: a, [1, 2], clusters=[1], rng=rng())
+
+
 def test_skill_and_worst_case_by_hand() -> None:
-    assert skill(0.6, 0.2) == pytest.approx(0.5)
-    assert skill(0.1, 0.2) == pytest.approx(-0.125)
-    assert math.isnan(skill(1.0, 1.0))
+    items = range(5)
+    assert skill([1, 1, 1, 0, 0], [0, 0, 0, 0, 1], items).value == pytest.approx(0.5)
+    assert skill([0, 0, 0, 0, 0.5], [0, 0, 0, 0, 1], items).value == pytest.approx(-0.125)
+    assert math.isnan(skill([1, 1], [1, 1], [0, 1]).value)
     assert worst_case([1, 0, 1], 2) == pytest.approx((2 / 5, 4 / 5))
     assert worst_case([1, 0], 0) == (0.5, 0.5)
     assert all(map(math.isnan, worst_case([], 0)))
