@@ -1,18 +1,22 @@
 """Figure 3 of paper 003: how far prediction and gut answer are from the conclusion, by the effort of the reasoning."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
-from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
+from inspect_ai.log import EvalLog, read_eval_log_sample_summaries
 
-from selfprobe.data import locate
 from selfprobe.introspect_tasks.ethical_dilemma import Effort
+from selfprobe.results import effort_of, headers
 from selfprobe.scorers.decision import decisions_of
 from selfprobe.scorers.dilemma_prediction import dilemmas_of, estimates
 from selfprobe.solvers.replay import target_of, task_of
 from selfprobe.stats import Estimate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 EFFORTS = ("default", *get_args(Effort))
 """In the figure's order; "default" is a run without the argument."""
@@ -35,40 +39,45 @@ class EffortPoint:
     log: str
 
 
-def effort_points(paths: Sequence[str]) -> list[EffortPoint]:
-    """A point for each finished run of ethical_dilemma under these files and folders, by models and effort.
+def effort_points(logs: Sequence[EvalLog]) -> list[EffortPoint]:
+    """A point for each models and effort of finished runs of ethical_dilemma; of several such runs the last counts.
+
+    Args:
+        logs: Headers, of other tasks too.
 
     Raises:
-        ValueError: There is no such run, a run has no scored dilemma, two runs have the same models and effort, or the
-            runs are of different data sets.
-        InputError: There is no such file or folder.
+        ValueError: There is no such run, a run has no scored dilemma, or the runs are of different data sets.
     """
-    found: dict[tuple[str, str, int], EffortPoint] = {}
-    for place in dict.fromkeys(file for path in map(locate, paths) for file in _files(path)):
-        header = read_eval_log(place, header_only=True)
-        if task_of(header) != "ethical_dilemma" or header.status != "success":
-            continue
-        point = _point(read_eval_log(place))
-        key = point.target, point.observer, EFFORTS.index(point.effort)
-        if key in found:
-            raise ValueError(f"{found[key].log} and {place} are both {point.target} at effort {point.effort}; pass one")
-        found[key] = point
+    found = _runs(logs)
     if not found:
-        raise ValueError(f"no finished run of ethical_dilemma in {', '.join(paths)}")
-    if len({point.dataset_sha256 for point in found.values()}) > 1:
-        logs = "; ".join(f"{point.log}: {point.dataset_sha256[:12]}" for point in found.values())
-        raise ValueError(f"the runs are of different data sets, so their means cannot be compared: {logs}")
-    return [found[key] for key in sorted(found)]
+        raise ValueError(f"no finished run of ethical_dilemma among {len(logs)} logs")
+    points = [_point(*item) for item in sorted(found.items(), key=lambda item: item[0])]
+    if len({point.dataset_sha256 for point in points}) > 1:
+        told = "; ".join(f"{point.log}: {point.dataset_sha256[:12]}" for point in points)
+        raise ValueError(f"the runs are of different data sets, so their means cannot be compared: {told}")
+    return points
 
 
-def _files(path: str) -> list[str]:
-    return [path] if path.endswith((".eval", ".json")) else [info.name for info in list_eval_logs(path, recursive=True)]
+def sweeps(logs: Sequence[EvalLog]) -> list[EvalLog]:
+    """The runs of those models that ran ethical_dilemma at two efforts or more: what there is a curve of."""
+    found = _runs(logs)
+    pairs = Counter((target, observer) for target, observer, _ in found)
+    return [log for (target, observer, _), log in found.items() if pairs[target, observer] > 1]
 
 
-def _point(log: EvalLog) -> EffortPoint:
+def _runs(logs: Sequence[EvalLog]) -> dict[tuple[str, str, int], EvalLog]:
+    """(target, observer, index into EFFORTS) → its last finished run."""
+    finished = [log for log in logs if task_of(log) == "ethical_dilemma" and log.status == "success"]
+    return {
+        (target_of(log), log.eval.model, EFFORTS.index(effort_of(log) or "default")): log
+        for log in sorted(finished, key=lambda one: one.eval.created)
+    }
+
+
+def _point(run: tuple[str, str, int], log: EvalLog) -> EffortPoint:
     decisions = [
         (str(sample.id), decision)
-        for sample in log.samples or []
+        for sample in read_eval_log_sample_summaries(log.location)
         for name, score in (sample.scores or {}).items()
         if name == "dilemma_prediction"
         for decision in decisions_of(score)
@@ -77,9 +86,9 @@ def _point(log: EvalLog) -> EffortPoint:
     if not found:
         raise ValueError(f"{log.location}: no dilemma is scored, so there is nothing to draw; see its unscored reasons")
     return EffortPoint(
-        target=target_of(log),
-        observer=log.eval.model,
-        effort=log.eval.task_args.get("effort") or "default",
+        target=run[0],
+        observer=run[1],
+        effort=EFFORTS[run[2]],
         dataset_sha256=(log.eval.metadata or {})["dataset_sha256"],
         kl_predicted=found["kl_predicted"],
         kl_direct=found["kl_direct"],
@@ -88,13 +97,8 @@ def _point(log: EvalLog) -> EffortPoint:
     )
 
 
-def draw(points: Sequence[EffortPoint], out: str) -> None:
-    """Both divergences by effort with 95 % intervals, a panel for each pair of models.
-
-    Args:
-        points: From `effort_points`.
-        out: The file; its ending says which format (.png, .svg, .pdf).
-    """
+def draw(points: Sequence[EffortPoint]) -> "Figure":
+    """Both divergences by effort with 95 % intervals, a panel for each pair of models."""
     from matplotlib.figure import Figure
 
     pairs = list(dict.fromkeys((point.target, point.observer) for point in points))
@@ -122,7 +126,7 @@ def draw(points: Sequence[EffortPoint], out: str) -> None:
     panels[0].set_ylabel("mean KL over dilemmas (nats)")
     panels[0].set_ylim(bottom=0)
     panels[-1].legend(frameon=False, fontsize="small")
-    figure.savefig(out, dpi=200)
+    return figure
 
 
 @click.command()
@@ -133,13 +137,13 @@ def effort(logs: tuple[str, ...], out: str) -> None:
     if not out.endswith((".png", ".svg", ".pdf")):
         raise click.BadParameter(f"expected a .png, .svg or .pdf file, got {out!r}", param_hint="--out")
     try:
-        points = effort_points(logs)
+        points = effort_points(headers(logs))
     except ValueError as error:
         raise click.ClickException(str(error)) from None
     for point in points:
         numbers = "  ".join(f"{n} {_shown(getattr(point, n))}" for n in ("kl_predicted", "kl_direct", "kl_gain"))
         click.echo(f"{point.observer} on {point.target}  {point.effort:8} {numbers}  n={point.kl_gain.n}")
-    draw(points, out)
+    draw(points).savefig(out, dpi=200)
     click.echo(f"figure in {out}")
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from selfprobe import plots
 from selfprobe.analysis import SMALLEST, Analysis, TaskAnalysis, analyse
+from selfprobe.effort import draw, effort_points, sweeps
 from selfprobe.page import Picture, render, save_pictures, save_tables
 from selfprobe.results import Results, item_scores, load
 from selfprobe.stats import Estimate, clustered_mean
@@ -42,15 +43,18 @@ def write(logs: Sequence[str], out: Path) -> Analysis:
     }
     pictures = {task.task: _pictures(task) for task in analysis.tasks}
     overall = _overall(analysis)
+    effort, why_no_effort = _effort(results)
     save_tables(tables, out / "tables")
     results.decisions.to_parquet(out / "tables" / "decisions.parquet", index=False)
-    save_pictures([*overall, *(p for several in pictures.values() for p in several)], out / "figures")
+    save_pictures([*overall, *effort, *(p for several in pictures.values() for p in several)], out / "figures")
     page = render(
         "report.html",
         analysis=analysis,
         results=results,
         pictures=pictures,
         overall=overall,
+        effort=effort,
+        why_no_effort=why_no_effort,
         self_rows=tables["self"].to_dict("records"),
         published=PUBLISHED.to_dict("records"),
         runs=results.cells.to_dict("records"),
@@ -159,6 +163,23 @@ def _overall(analysis: Analysis) -> list[Picture]:
             plots.heat_map(analysis.paper.centred, models, title="C: double-centred ln(A + ε)", centred=True),
         ),
     ]
+
+
+def _effort(results: Results) -> tuple[list[Picture], str]:
+    """Figure 3, where a model has runs of ethical_dilemma at several efforts; or why it cannot be drawn."""
+    runs = sweeps(results.headers)
+    if not runs:
+        return [], ""
+    try:
+        points = effort_points(runs)
+    except ValueError as error:
+        return [], str(error)
+    told = "; ".join(
+        f"{p.observer} on {p.target} at {p.effort}: prediction {_told(p.kl_predicted)}, gut answer {_told(p.kl_direct)}"
+        for p in points
+    )
+    caption = "How far the predicted and the gut answer are from the conclusion, by effort (the paper's Figure 3)."
+    return [Picture("effort", f"KL in nats. {told}", caption, draw(points))], ""
 
 
 def _advantage_table(analysis: Analysis) -> pd.DataFrame:

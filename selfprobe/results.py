@@ -44,6 +44,8 @@ class Results:
     """One row a task × item: its input text."""
     ignored: dict[str, str]
     """Logs that were not used, and why: superseded, killed, or of something else."""
+    headers: list[EvalLog]
+    """Of every selfprobe log found, in use or not."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,8 @@ class Matrix:
 def load(paths: Iterable[str]) -> Results:
     """Tables of all selfprobe logs under these files and folders (local or any fsspec address).
 
-    Of several logs of one cell, the last finished one wins; without a finished one, the last, as "failed".
+    Of several logs of one cell, the last finished one wins; without a finished one, the last, as "failed". Runs with
+    an `effort` of their own give way to one without: they are points of the effort curve (`selfprobe.effort`).
 
     Raises:
         InputError: A path does not exist.
@@ -71,18 +74,21 @@ def load(paths: Iterable[str]) -> Results:
     """
     ignored: dict[str, str] = {}
     chosen: dict[tuple[str, ...], EvalLog] = {}
+    ours: list[EvalLog] = []
     for log in headers(paths):
         if "dataset_sha256" not in (log.eval.metadata or {}):
             ignored[log.location] = f"not a selfprobe log (task {log.eval.task})"
             continue
+        ours.append(log)
         cell = (task_of(log), target_of(log), log.eval.model)
         held = chosen.get(cell)
         if held is None:
             chosen[cell] = log
             continue
-        better = max((held, log), key=lambda one: (one.status == "success", one.eval.created))
+        better = max((held, log), key=_rank)
         worse = log if better is held else held
-        ignored[worse.location] = f"superseded by {better.location}"
+        why = "superseded by" if effort_of(worse) == effort_of(better) else "of another effort than"
+        ignored[worse.location] = f"{why} {better.location}"
         chosen[cell] = better
     if not chosen:
         raise ValueError(f"no selfprobe log in {', '.join(paths)}; found {len(ignored)} other logs")
@@ -92,7 +98,17 @@ def load(paths: Iterable[str]) -> Results:
         decisions=_decisions(summaries),
         items=_items(summaries),
         ignored=ignored,
+        headers=ours,
     )
+
+
+def _rank(log: EvalLog) -> tuple[bool, bool, str]:
+    return effort_of(log) is None, log.status == "success", str(log.eval.created)
+
+
+def effort_of(log: EvalLog) -> str | None:
+    """The reasoning effort that the run's task was given, where it has such an argument."""
+    return log.eval.task_args.get("effort")
 
 
 def matrix_of(results: Results, task: str) -> Matrix:

@@ -189,6 +189,6 @@ def matrix_results() -> Callable[..., Any]:
                 for i in range(items)
             ]
         asked = pd.DataFrame({"task": task, "item": [f"q{i}" for i in range(items)], "input": texts})
-        return Results(pd.DataFrame(cells), pd.DataFrame(decisions), asked, {})
+        return Results(pd.DataFrame(cells), pd.DataFrame(decisions), asked, {}, [])
 
     return make

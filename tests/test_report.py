@@ -117,7 +117,7 @@ def test_table_two_of_dilemmas_holds_item_scores_and_no_probabilities() -> None:
         for epoch, values in enumerate([(0.9, 0.5, 0.6), (0.7, 0.5, 0.8)], 1)
         for key, value in zip(("p", "p_direct", "p_predicted"), values, strict=True)
     ]
-    results = Results(pd.DataFrame(), pd.DataFrame(rows), pd.DataFrame(), {})
+    results = Results(pd.DataFrame(), pd.DataFrame(rows), pd.DataFrame(), {}, [])
     (row,) = report._self_table(results).to_dict("records")
     assert row["value"] == pytest.approx(1 - abs(0.8 - 0.7)) and row["n"] == 1
 
