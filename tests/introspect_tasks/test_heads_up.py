@@ -1,4 +1,5 @@
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -93,27 +94,38 @@ def test_a_guess_that_is_a_phrase_is_unscored(run_task: Run, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_planted_quality_guessing_and_leaks_are_recovered_in_a_run_and_its_cells(run_task: Run, tmp_path: Path) -> None:
-    target = "planted/delta?clue_quality=.8&guess_self=.9&leak=.1&too_few=.05&malformed=.05"
-    own = run_task("selfprobe/heads_up", target, tmp_path)
-    count = len(load("heads_up_words", ("word",)).rows)
-    found = metrics(own)
-    assert found["accuracy_low"] < 0.8 * 0.9 < found["accuracy_high"]
-    assert found["unscored_leak"] == pytest.approx(0.1, abs=0.05)
-    assert found["unscored_not_ten_clues"] == pytest.approx(0.9 * 0.05, abs=0.04)
-    played = count * (1 - found["unscored_leak"] - found["unscored_not_ten_clues"])
-    assert found["unscored_invalid_response_format"] * count == pytest.approx(0.05 * played, abs=10)
-    assert len(prompts_sent(own)) == count + round(played)
+def test_planted_quality_guessing_and_leaks_are_recovered_in_runs_and_a_cell(run_task: Run, tmp_path: Path) -> None:
+    """Four models of one truth, pooled: each draws its own luck from its name."""
+    names = ("alpha", "beta", "gamma", "delta")
+    targets = [f"planted/{name}?clue_quality=.8&guess_self=.9&leak=.1&too_few=.05&malformed=.05" for name in names]
+    runs = [run_task("selfprobe/heads_up", target, tmp_path) for target in targets]
+    words = len(load("heads_up_words", ("word",)).rows)
+    found = [metrics(run) for run in runs]
+
+    def agrees(hits: float, n: float, planted: float) -> bool:
+        """Within four standard errors: one draw of the names in 16,000 is not."""
+        return abs(hits / n - planted) <= 4 * math.sqrt(planted * (1 - planted) / n)
+
+    asked = len(names) * words
+    leaks = sum(f["unscored_leak"] for f in found) * words
+    few = sum(f["unscored_not_ten_clues"] for f in found) * words
+    guessed = asked - leaks - few
+    scored = sum(f["n"] for f in found)
+    assert agrees(leaks, asked, 0.1) and agrees(few, asked, 0.9 * 0.05)
+    assert agrees(guessed - scored, guessed, 0.05)
+    assert agrees(sum(f["accuracy"] * f["n"] for f in found), scored, 0.8 * 0.9)
+    assert sum(len(prompts_sent(run)) for run in runs) == asked + round(guessed)
 
     cell = eval(
         "selfprobe/heads_up",
-        model="planted/beta?guess_other=.5",
-        model_roles={"target": target},
-        task_args={"target_log": own.location},
+        model="planted/epsilon?guess_other=.5",
+        model_roles={"target": targets[0]},
+        task_args={"target_log": runs[0].location},
         log_dir=str(tmp_path),
         display="none",
     )[0]
     other = metrics(cell)
-    assert other["accuracy_low"] < 0.8 * 0.5 < other["accuracy_high"]
-    assert other["unscored_leak"] == found["unscored_leak"]  # the same clues
+    assert agrees(other["accuracy"] * other["n"], other["n"], 0.8 * 0.5)
+    assert other["unscored_leak"] == found[0]["unscored_leak"]  # the same clues
+    played = words * (1 - found[0]["unscored_leak"] - found[0]["unscored_not_ten_clues"])
     assert len(prompts_sent(cell)) == round(played)  # guesses alone
