@@ -6,7 +6,9 @@
 
 Minimum of requests: models × items × (1 + K), and models × items for the ceiling, which asks each question a second
 time on purpose. Critical path: a model's calls in rounds of 32 connections, one latency a round; the models run side
-by side. At low latency Inspect's own CPU a sample and a call decides instead; both are printed.
+by side. At low latency Inspect's own CPU a sample and a call decides instead; both are printed. The bare task makes the
+same calls, once with the samples that make them alone (a model's on itself), once with a bare sample for each sample of
+the other cells too, which replay: what Inspect itself takes for as many logs.
 """
 
 import argparse
@@ -25,7 +27,7 @@ SELFPROBE = str(Path(sys.executable).with_name("selfprobe"))
 CONNECTIONS, KS = 32, 3
 
 BARE = """
-import sys
+import os, sys
 from inspect_ai import Task, eval
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig, get_model
@@ -48,15 +50,21 @@ rows = load("open_questions", ("question",)).rows[:int(sys.argv[1])]
 samples = [record_to_sample(row, [1, 2, 3], 1) for row in rows]
 fake = "openai-api/fake/"
 tasks = [Task(name=m, dataset=MemoryDataset(samples), solver=same(), model=fake + m) for m in sys.argv[3:]]
-logs = eval(tasks, model=None, log_dir=sys.argv[2], display="none", max_tasks=len(tasks), max_connections=32)
+given = dict(model=None, log_dir=sys.argv[2], display="none", max_connections=32)
+logs = eval(tasks, max_tasks=len(tasks), **given)
+if os.environ.get("BARE_CELLS"):
+    pairs = [(a, b) for a in sys.argv[3:] for b in sys.argv[3:] if a != b]
+    cells = [Task(name=a, dataset=MemoryDataset(samples), solver=[], model=fake + b) for a, b in pairs]
+    logs += eval(cells, max_tasks=len(cells), **given)
 assert all(log.status == "success" for log in logs)
 """
 
 
-def timed(command: list[str], address: str) -> tuple[float, float]:
+def timed(command: list[str], address: str, **given: str) -> tuple[float, float]:
     """Wall and CPU seconds of a command (its children's included)."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(command, env=os.environ | environment(address), capture_output=True, text=True, check=False)
+    surroundings = os.environ | environment(address) | given
+    done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         raise RuntimeError(
@@ -86,7 +94,9 @@ def compare(models: list[str], items: int, latency: int) -> None:
         wall, cpu = timed(selfprobe, address)
         seen = stats(address)
         stats(address, "reset")
-        bare_wall, bare_cpu = timed([sys.executable, "-c", BARE, str(items), f"{folder}/b", *models], address)
+        bare = [sys.executable, "-c", BARE, str(items), f"{folder}/b", *models]
+        bare_wall, bare_cpu = timed(bare, address)
+        all_cpu = timed(bare, address, BARE_CELLS="yes")[1]
         nothing = timed([sys.executable, "-c", "import selfprobe.matrix, inspect_ai.model"], address)[1]
     calls = minimum + ceiling
     print(f"\n{size} models × {items} items, latency {latency} ms")
@@ -99,7 +109,8 @@ def compare(models: list[str], items: int, latency: int) -> None:
         f"  CPU a call {1000 * (cpu - nothing) / calls:.2f} ms, bare {1000 * (bare_cpu - nothing) / calls:.2f} ms,",
         end=" ",
     )
-    print(f"ratio {(cpu - nothing) / (bare_cpu - nothing):.2f} (start-up of {nothing:.1f} s taken off both)")
+    print(f"ratio {(cpu - nothing) / (bare_cpu - nothing):.2f} (start-up of {nothing:.1f} s taken off both);")
+    print(f"  with a bare sample for each of the cells' {(cpu - nothing) / (all_cpu - nothing):.2f}")
     if seen["requests"] != calls:
         raise SystemExit(f"expected {calls} requests, the server saw {seen['requests']}")
 
