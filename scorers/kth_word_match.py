@@ -15,12 +15,12 @@ def kth_word_match() -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         record = state.store_as(Record)
-        act, again = record.acts["answer"], record.acts.get("again")
-        decisions = [judge(int(key[1:]), act, reply, again) for key, reply in record.answers.items()]
+        acts, answers = record.acts, record.answers
+        decisions = [judge(int(key[1:]), acts["answer"], reply, acts.get("again")) for key, reply in answers.items()]
         return score_of(
             decisions,
             answer=", ".join(f"{d.key}={d.said or '?'}" for d in decisions),
-            explanation=explain(act, record.answers, decisions),
+            explanation=explain(acts["answer"], answers, decisions),
         )
 
     return score

@@ -138,6 +138,7 @@ def _wave(study: Study, tasks: Sequence[Task], log_dir: str) -> tuple[bool, list
     names = ("display", "limit", "max_connections", "attempt_timeout", "max_retries")
     settings = {name: getattr(study, name) for name in names}
     given: dict[str, Any] = {key: value for key, value in settings.items() if value is not None}
+    given["score_display"] = False  # computing the scores of half a run after every sample is work, and says nothing
     if study.skip_errors:
         given["fail_on_error"] = False
     # A failed sample is asked again at once, so that a passing fault of a provider does not cost a model its run.

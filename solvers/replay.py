@@ -13,7 +13,7 @@ from selfprobe.data import Table, locate
 from selfprobe.errors import InputError
 from selfprobe.logs import apart, headers
 from selfprobe.solvers.ask import in_a_run
-from selfprobe.solvers.record import Record, Reply, record_of
+from selfprobe.solvers.record import Reply, record_of
 
 Arm = Literal["acts", "answers"]
 
@@ -74,11 +74,10 @@ class Replay:
         Raises:
             LookupError: The log has no such sample, epoch or reply; naming log, sample and epoch.
         """
-        record = _records(self.file).get((str(state.sample_id), state.epoch))
+        replies = _records(self.file)[self.arm].get((str(state.sample_id), state.epoch))
         here = f"{self.file}, sample {state.sample_id!r}, epoch {state.epoch}"
-        if record is None:
+        if replies is None:
             raise LookupError(f"{here}: not in the log; run both with the same limit and epochs")
-        replies = record.acts if self.arm == "acts" else record.answers
         if missing := [name for name in names if name not in replies]:
             raise LookupError(
                 f"{here}: no {self.arm} {', '.join(missing)} (there are {', '.join(replies) or 'none'}); "
@@ -124,9 +123,10 @@ def replay_log(path: str | None, task: str | tuple[str, ...], table: Table, arm:
 
 
 @lru_cache(maxsize=128)  # a matrix replays a diagonal log once a cell
-def _records(log: str) -> dict[tuple[str, int], Record]:
-    samples = apart(read_eval_log, log).samples or []
-    return {(str(s.id), s.epoch): record_of(s) for s in samples if s.error is None}
+def _records(log: str) -> dict[Arm, dict[tuple[str, int], dict[str, Reply]]]:
+    good = [s for s in apart(read_eval_log, log).samples or [] if s.error is None]
+    records = {(str(s.id), s.epoch): record_of(s) for s in good}
+    return {"acts": {k: r.acts for k, r in records.items()}, "answers": {k: r.answers for k, r in records.items()}}
 
 
 def target_of(log: EvalLog) -> str:
