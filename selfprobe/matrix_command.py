@@ -121,8 +121,9 @@ def describe(planned: Plan, prices: dict[str, Any]) -> str:
     lines += [f"{'all':40} {planned.calls:>9,} {'':>11} {'':>11} {whole:>9}", ""]
     smallest = min(planned.items.values())
     least = minimum_detectable(items=smallest, sd=planned_sd(size, p0=0.5, rho=0.0))
+    seen = f"about {least:.3f}" if least < 1 else "none, it is too small"  # an advantage of 1: only the model itself
     lines.append(
-        f"Smallest self advantage this detects with 80 % power: about {least:.3f} "
+        f"Smallest self advantage this detects with 80 % power: {seen} "
         f"(right/wrong scores around .5, {smallest} items; scores averaged over keys or epochs detect smaller ones)."
     )
     return "\n".join(lines)

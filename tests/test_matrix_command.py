@@ -30,6 +30,11 @@ def test_a_dry_run_says_calls_tokens_and_the_smallest_effect_and_asks_no_model(s
     assert server.stats()["requests"] == 0 and not (tmp_path / "m").exists()
 
 
+def test_a_size_that_can_see_nothing_is_said() -> None:
+    done = called("--models", FAKES, "--tasks", "kth_word", "--limit", "2", "--dry-run")
+    assert "with 80 % power: none, it is too small" in done.output
+
+
 def test_without_yes_it_asks_first_and_no_is_respected(server: Any, tmp_path: Path) -> None:
     options = ["--models", FAKES, "--tasks", "kth_word", "--limit", "2", "--log-dir", str(tmp_path / "m")]
     done = CliRunner().invoke(matrix, options, input="n\n")
