@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 INK, SELF, OTHERS, MUTED = "#1b1f24", "#1b7837", "#2166ac", "#8a8f98"
 """Text, the paper's green for self and blue for others, and what steps back; distinct without colour vision too."""
 
+FAINT = 0.05
+"""Ends of a diverging scale, at least: what is smaller stays pale."""
+
 
 def short(name: str, longest: int = 26) -> str:
     """A model's name as an axis can hold it: without provider, cut in the middle."""
@@ -46,7 +49,7 @@ def heat_map(
     figure, ax = new_axes(width=2.6 + 0.95 * len(models), height=2.2 + 0.75 * len(models))
     shown = np.asarray(values, dtype=float)
     finite = shown[np.isfinite(shown)]
-    edge = float(np.abs(finite).max()) if finite.size and np.abs(finite).max() > 0 else 1.0
+    edge = max(float(np.abs(finite).max()), FAINT) if finite.size else 1.0
     limits = (-edge, edge) if centred else (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     image = ax.imshow(shown, cmap="PuOr" if centred else "cividis", vmin=limits[0], vmax=limits[1], aspect="auto")
     for (t, o), value in np.ndenumerate(shown):

@@ -136,17 +136,18 @@ def verdict(
     Supported: T's interval lies above 0; some model beats every other observer of it (Holm), or all do on average
     (`closest`); the permutation test agrees where it can (M >= 4; access by a few models only cannot reach it, then a
     named model stands in); the capability control and each of `baselines` (self minus baseline, `over_baseline`) lie
-    above 0. Underpowered: T is undefined; or not significant while `mde` exceeds the `smallest` advantage of interest;
-    or significant, but a control is undefined, as with two models. Else not supported.
+    above 0. Underpowered: T is undefined; or it, or a control, is not significant while `mde` exceeds the `smallest`
+    advantage of interest and the interval holds that; or T is significant, but a control is undefined, as with two
+    models. Else not supported.
     """
     t = advantage.total
+    blind = not mde <= smallest
+    size = f"the smallest advantage this size detects is {mde:.3f}, {'above' if blind else 'within'} {smallest:g}"
     if not t.low > 0:
         if math.isnan(t.low):
             return Verdict("underpowered", f"Nothing can be said: T is undefined or has no interval ({t.reason}).")
-        blind = not mde <= smallest
-        size = f"the smallest advantage this size detects is {mde:.3f}, {'above' if blind else 'within'} {smallest:g}"
         text = f"The self advantage T = {_shown(t)} does not differ from 0 upwards; {size}."
-        return Verdict("underpowered" if blind else "not supported", text)
+        return Verdict("underpowered" if blind and t.high > smallest else "not supported", text)
     named = tuple(model.model for model in advantage.models if model.p_holm < alpha)
     controls = {"over observers of like capability": capability, "over the closest other observer": advantage.closest}
     controls |= {f"over the baseline {name!r}": estimate for name, estimate in (baselines or {}).items()}
@@ -154,10 +155,13 @@ def verdict(
         del controls["over the closest other observer"]
     who = f"own access of {', '.join(named)}" if named else "no single model stands out"
     head = f"The self advantage T = {_shown(t)} is above 0 ({who})"
-    failed = [f"{name}: {_shown(e)}" for name, e in controls.items() if e.low <= 0]
+    lost = {name: e for name, e in controls.items() if e.low <= 0}
+    failed = [f"{name}: {_shown(e)}" for name, e in lost.items()]
     p = advantage.permutation.p
-    if len(advantage.means) >= 4 and not p < alpha and not named:
+    if mixed := len(advantage.means) >= 4 and not p < alpha and not named:
         failed.append(f"permutation of the observers: p = {p:.3f}")
+    if lost and not mixed and blind and all(e.high > smallest for e in lost.values()):
+        return Verdict("underpowered", f"{head}, but not certainly {'; '.join(failed)}; {size}.")
     if failed:
         return Verdict("not supported", f"{head}, but does not survive {'; '.join(failed)}.")
     absent = [f"{name} ({e.reason})" for name, e in controls.items() if math.isnan(e.low)]

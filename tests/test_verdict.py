@@ -174,6 +174,11 @@ def test_an_advantage_that_a_baseline_explains_is_not_supported() -> None:
     assert got.kind == "not supported"
     assert "does not survive over the baseline 'text-only': +0.010 [-0.050, +0.070]" in got.sentence
     assert "'mode'" not in got.sentence
+    small = verdict(advantage, capability=control, mde=0.3, baselines=beaten)
+    assert small.kind == "underpowered"  # .07 over the baseline would be of interest, and this size cannot tell
+    assert "not certainly over the baseline 'text-only'" in small.sentence and "detects is 0.300" in small.sentence
+    tight = beaten | {"text-only": Estimate(0.01, -0.02, 0.04, 100, "item")}
+    assert verdict(advantage, capability=control, mde=0.3, baselines=tight).kind == "not supported"
     kept = verdict(advantage, capability=control, mde=0.03, baselines={"mode": beaten["mode"]})
     assert kept.kind == "supported" and "over the baseline 'mode': +0.300" in kept.sentence
 
