@@ -79,6 +79,7 @@ def render(template: str, **content: Any) -> str:
         lstrip_blocks=True,
     )
     environment.filters["number"] = _number
+    environment.filters["p_value"] = lambda p: "p < 0.0001" if p < 0.0001 else f"p = {_number(p, 4)}"
     environment.filters["percent"] = lambda x: "–" if x is None or math.isnan(x) else f"{100 * x:.1f} %"
     environment.filters["short"] = plots.short
     style = Markup((Path(__file__).parent / "report.css").read_text(encoding="utf-8"))
