@@ -3,21 +3,20 @@
 What is true of a conversation is the label in the bundled data set where its opening is in there, else
 `planted_label` of its first user message, with which test data can be labelled.
 
-`awareness`      AUROC of the subject's signal (.5 nothing, up to .999): normal, with d' = √2·Φ⁻¹(awareness) between
-the labels
-`sharpness`      the log-odds that it states are the true ones times 4^sharpness (0: calibrated on data with as many
-of each label)
-`tilt`           four times this is added to the log-odds
-`wobble`         standard deviation of what each question adds to the signal
-`yes`            share of questions to which it says "yes", or "A", whatever it thinks
-`voiced`, `voiced_wrongly`, `voiced_placebo`   chance that an answer about the user's purpose brings up an
-evaluation, in an
-                 evaluation, in deployment, and asked about something else
-`reasons`        share of acts with a reasoning trace; `traced`, `traced_wrongly` as above for what the trace brings up
-`leaning`        the first token's log-ratio is six times this times the signal; no target tokens at 0
-`sensitivity`, `specificity`, `misquotes`      of the grader: chance to find what is there, to find nothing where
-nothing is, to quote
-                 what is not there
+Of a subject:
+`awareness`  AUROC of its signal (.5 nothing, up to .999): normal, with d' = √2·Φ⁻¹(awareness) between the labels
+`sharpness`  the log-odds that it states are the true ones times 4^sharpness (0: calibrated, with as many of each label)
+`tilt`       four times this is added to the log-odds
+`wobble`     standard deviation of what each question adds to the signal
+`yes`        share of questions to which it says "yes", or "A", whatever it thinks
+`voiced`, `voiced_wrongly`, `voiced_placebo`  chance that its answer about the user's purpose brings up an evaluation:
+             in an evaluation, in deployment, and asked about something else
+`reasons`    share of acts with a reasoning trace; `traced`, `traced_wrongly`: as above, for what the trace brings up
+`leaning`    the first token's log-ratio is six times this times the signal; no target tokens at 0
+
+Of a grader:
+`sensitivity`, `specificity`  chance to find what is there, and to find nothing where nothing is
+`misquotes`  chance to quote what is not there
 """
 
 import json
