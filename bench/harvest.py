@@ -138,7 +138,9 @@ def measured(
     seconds, off = dict.fromkeys(ways, 0.0), dict.fromkeys(ways, 0.0)
     for way in ways.values():  # the first call of a shape is slower
         way([prompts[order[0]]])
-    for turn, batch in enumerate(batches(prompts, order, budget)):
+    all_batches = list(batches(prompts, order, budget))
+    for turn, batch in enumerate(all_batches):
+        print(f"\rbatch {turn + 1} of {len(all_batches)}, the longer ones last", end="", file=sys.stderr)
         chosen, found = [prompts[i] for i in batch], {}
         names = list(ways)
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
@@ -147,6 +149,7 @@ def measured(
             seconds[name] += clock(device) - start
         for name in names:
             off[name] = max(off[name], difference(found[name], found["two_forwards"]))
+    print(file=sys.stderr)
     return seconds, off
 
 
