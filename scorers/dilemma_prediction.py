@@ -19,7 +19,7 @@ from selfprobe.parse import probabilities, words
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of, target_fault
 from selfprobe.scorers.summary import Judged, judged
 from selfprobe.solvers.record import Record, Reply
-from selfprobe.stats import Estimate, FloatArray, bootstrap_means, clustered_mean, js, kl, skill, smoothed, worst_case
+from selfprobe.stats import Estimate, FloatArray, bootstrap, clustered_mean, js, kl, skill, smoothed, worst_case
 
 Arm = Literal["p", "p_direct", "p_predicted"]
 ARMS: tuple[Arm, ...] = ("p", "p_direct", "p_predicted")
@@ -157,7 +157,7 @@ def estimates(dilemmas: Sequence[Dilemma]) -> dict[str, Estimate]:
     for kind in ("kl", "js"):
         gains = column[f"{kind}_direct"] - column[f"{kind}_predicted"]
         rng = np.random.default_rng(0)
-        out[f"{kind}_gain"] = bootstrap_means(lambda mean: mean, gains, clusters=items, rng=rng, unit=unit)
+        out[f"{kind}_gain"] = bootstrap(lambda mean: mean, gains, clusters=items, rng=rng, unit=unit, of_means=True)
     out["ceiling"] = clustered_mean(1 - np.array([d.repeat for d in scored]), items, unit=unit)
     return out
 

@@ -5,7 +5,7 @@ reason, never 0. Scores that were not given ("unscored") are NaN.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, permutations, product
 from typing import Any, Literal
@@ -59,40 +59,6 @@ def undefined(reason: str, *, n: int = 0, unit: str = "item", value: float = mat
 
 
 def bootstrap(
-    statistic: Callable[..., float],
-    *arrays: npt.ArrayLike,
-    clusters: npt.ArrayLike,
-    rng: np.random.Generator,
-    resamples: int = 2000,
-    level: float = 0.95,
-    unit: str = "item",
-) -> Estimate:
-    """Cluster bootstrap: whole clusters are drawn with replacement, all their rows together.
-
-    `arrays` share their first axis (rows) with `clusters`, one label a row. `statistic(*arrays)` gets the
-    rows of the drawn clusters and returns a float, NaN where undefined: such resamples are left out, and
-    counted in `reason`. The interval is Hesterberg's expanded percentile interval (2015, The American
-    Statistician 69:371): for a mean as wide as the t interval with clusters - 1 degrees of freedom. One
-    cluster, or the same value in every resample, tells nothing about the spread: the interval is then NaN
-    with a reason.
-    """
-    data = [np.asarray(array) for array in arrays]
-
-    def draw(inverse: npt.NDArray[np.intp], sizes: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
-        n = len(sizes)
-        order, starts = np.argsort(inverse, kind="stable"), np.cumsum(sizes) - sizes
-        draws = np.empty(resamples)
-        for r in range(resamples):
-            pick = rng.integers(n, size=n)
-            ends = np.cumsum(sizes[pick])
-            rows = order[np.repeat(starts[pick] - ends + sizes[pick], sizes[pick]) + np.arange(ends[-1])]
-            draws[r] = statistic(*[array[rows] for array in data])
-        return draws
-
-    return _resampled(lambda: statistic(*data), draw, data, clusters, resamples, level, unit)
-
-
-def bootstrap_means(
     statistic: Callable[..., Any],
     *arrays: npt.ArrayLike,
     clusters: npt.ArrayLike,
@@ -100,35 +66,19 @@ def bootstrap_means(
     resamples: int = 2000,
     level: float = 0.95,
     unit: str = "item",
+    of_means: bool = False,
 ) -> Estimate:
-    """`bootstrap` of a function of the means of `arrays  # [row]`, in one call of it for all resamples.
+    """Cluster bootstrap: whole clusters are drawn with replacement, all their rows together.
 
-    `statistic` takes a mean for each array and returns a number: arrays [resample], and floats for the value itself.
+    `arrays` share their first axis (rows) with `clusters`, one label a row. `statistic(*arrays)` gets the
+    rows of the drawn clusters and returns a float, NaN where undefined: such resamples are left out, and
+    counted in `reason`. With `of_means` it gets the mean of each array instead, floats for the value itself and
+    one call with arrays [resample] for the rest, which takes no time. The interval is Hesterberg's expanded
+    percentile interval (2015, The American Statistician 69:371): for a mean as wide as the t interval with
+    clusters - 1 degrees of freedom. One cluster, or the same value in every resample, tells nothing about the
+    spread: the interval is then NaN with a reason.
     """
-    data = [np.asarray(array, dtype=float) for array in arrays]
-
-    def draw(inverse: npt.NDArray[np.intp], sizes: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
-        n = len(sizes)
-        times = rng.multinomial(n, np.full(n, 1 / n), size=resamples)
-        means = [times @ np.bincount(inverse, array) / (times @ sizes) for array in data]
-        return np.asarray(statistic(*means), dtype=float)
-
-    return _resampled(
-        lambda: statistic(*[array.mean() for array in data]), draw, data, clusters, resamples, level, unit
-    )
-
-
-def _resampled(
-    statistic: Callable[[], Any],
-    draw: Callable[..., npt.NDArray[np.float64]],
-    data: Sequence[npt.NDArray[Any]],
-    clusters: npt.ArrayLike,
-    resamples: int,
-    level: float,
-    unit: str,
-) -> Estimate:
-    """The value and the interval of `bootstrap`; `draw` takes each row's cluster and the clusters' sizes."""
-    labels = np.asarray(clusters)
+    data, labels = [np.asarray(array) for array in arrays], np.asarray(clusters)
     if not data or labels.ndim != 1 or any(array.shape[:1] != labels.shape for array in data):
         shapes = [array.shape for array in data]
         raise ValueError(f"expected arrays with one row for each of {labels.shape} cluster labels, got {shapes}")
@@ -136,12 +86,22 @@ def _resampled(
         raise ValueError(f"expected resamples >= 100 and a level in (0, 1), got {resamples} and {level}")
     _, inverse, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     n = len(sizes)
-    value = float(statistic()) if n else math.nan
+    value = float(statistic(*[array.mean() for array in data] if of_means else data)) if n else math.nan
     if math.isnan(value):
         return undefined("the statistic is undefined for these data" if n else "no data", n=n, unit=unit)
     if n < 2:
         return undefined(f"no interval from one {unit}", n=n, unit=unit, value=value)
-    draws = draw(inverse, sizes)
+    if of_means:
+        times = rng.multinomial(n, np.full(n, 1 / n), size=resamples)
+        draws = np.asarray(statistic(*[times @ np.bincount(inverse, array) / (times @ sizes) for array in data]))
+    else:
+        order, starts = np.argsort(inverse, kind="stable"), np.cumsum(sizes) - sizes
+        draws = np.empty(resamples)
+        for r in range(resamples):
+            pick = rng.integers(n, size=n)
+            ends = np.cumsum(sizes[pick])
+            rows = order[np.repeat(starts[pick] - ends + sizes[pick], sizes[pick]) + np.arange(ends[-1])]
+            draws[r] = statistic(*[array[rows] for array in data])
     defined = draws[~np.isnan(draws)]
     left_out = resamples - len(defined)
     reason = f"{left_out} of {resamples} resamples undefined, left out" if left_out else ""
@@ -249,7 +209,8 @@ def skill(values: npt.ArrayLike, baseline: npt.ArrayLike, clusters: npt.ArrayLik
     def above(score: Any, base: Any) -> Any:
         return (score - base) / np.where(base == 1, math.nan, 1 - base)
 
-    return bootstrap_means(above, values, baseline, clusters=clusters, rng=np.random.default_rng(0), unit=unit)
+    rng = np.random.default_rng(0)
+    return bootstrap(above, values, baseline, clusters=clusters, rng=rng, unit=unit, of_means=True)
 
 
 def worst_case(values: npt.ArrayLike, unscored: int) -> tuple[float, float]:

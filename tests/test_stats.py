@@ -1,6 +1,7 @@
 """Hand-worked cases, agreement with SciPy / statsmodels, and simulated coverage of selfprobe.stats."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,7 +10,6 @@ from scipy.spatial.distance import jensenshannon
 
 from selfprobe.stats import (
     bootstrap,
-    bootstrap_means,
     clustered_mean,
     holm,
     js,
@@ -237,16 +237,17 @@ def test_the_bootstrap_of_means_is_the_bootstrap() -> None:
     random = rng()
     items = np.repeat(np.arange(30), random.integers(1, 6, 30))
     first, second = (random.normal(k, 1, len(items)) + np.arange(30)[items] / 20 for k in (1, 2))
-    means = bootstrap_means(lambda a, b: a / b, first, second, clusters=items, rng=rng(), resamples=20_000)
+    of_means = partial(bootstrap, of_means=True)
+    means = of_means(lambda a, b: a / b, first, second, clusters=items, rng=rng(), resamples=20_000)
     rows = bootstrap(lambda a, b: a.mean() / b.mean(), first, second, clusters=items, rng=rng(), resamples=20_000)
     assert means.value == pytest.approx(rows.value)
     width = rows.high - rows.low
     assert (means.low, means.high) == pytest.approx((rows.low, rows.high), abs=0.03 * width)
     assert (means.n, means.unit) == (rows.n, rows.unit)
-    for none in (bootstrap_means(lambda a: a, [], clusters=[], rng=rng()), skill([1], [0], [1])):
+    for none in (of_means(lambda a: a, [], clusters=[], rng=rng()), skill([1], [0], [1])):
         assert math.isnan(none.low) and none.reason
     with pytest.raises(ValueError, match="one row for each"):
-        bootstrap_means(lambda a: a, [1, 2], clusters=[1], rng=rng())
+        of_means(lambda a: a, [1, 2], clusters=[1], rng=rng())
 
 
 def test_skill_and_worst_case_by_hand() -> None:
