@@ -28,7 +28,7 @@ from selfprobe.scorers.dilemma_prediction import dilemma_prediction
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts, Settings, in_a_run, together
-from selfprobe.solvers.replay import Replay, replay_log
+from selfprobe.solvers.replay import Replay, effort_of, replay_log
 
 VERSION = 1
 
@@ -119,7 +119,7 @@ def check_effort(acts: Replay | None, effort: Effort | None) -> None:
     """Rollouts of another effort are not those that this run is about; nothing else in a log would show it."""
     if acts is None or not in_a_run():  # a matrix builds tasks first, both waves with the same arguments
         return
-    its = acts.header.eval.task_args.get("effort")
+    its = effort_of(acts.header)
     if its != effort:
         raise InputError(
             f"{acts.file} holds rollouts of effort {its}, this run is of effort {effort}; give both the same"

@@ -9,10 +9,10 @@ import click
 from inspect_ai.log import EvalLog, read_eval_log_sample_summaries
 
 from selfprobe.introspect_tasks.ethical_dilemma import Effort
-from selfprobe.results import effort_of, headers
+from selfprobe.results import headers
 from selfprobe.scorers.decision import decisions_of
 from selfprobe.scorers.dilemma_prediction import dilemmas_of, estimates
-from selfprobe.solvers.replay import target_of, task_of
+from selfprobe.solvers.replay import effort_of, target_of, task_of
 from selfprobe.stats import Estimate
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def effort_points(logs: Sequence[EvalLog]) -> list[EffortPoint]:
     found = _runs(logs)
     if not found:
         raise ValueError(f"no finished run of ethical_dilemma among {len(logs)} logs")
-    points = [_point(*item) for item in sorted(found.items(), key=lambda item: item[0])]
+    points = [_point(found[run]) for run in sorted(found)]
     if len({point.dataset_sha256 for point in points}) > 1:
         told = "; ".join(f"{point.log}: {point.dataset_sha256[:12]}" for point in points)
         raise ValueError(f"the runs are of different data sets, so their means cannot be compared: {told}")
@@ -74,7 +74,7 @@ def _runs(logs: Sequence[EvalLog]) -> dict[tuple[str, str, int], EvalLog]:
     }
 
 
-def _point(run: tuple[str, str, int], log: EvalLog) -> EffortPoint:
+def _point(log: EvalLog) -> EffortPoint:
     decisions = [
         (str(sample.id), decision)
         for sample in read_eval_log_sample_summaries(log.location)
@@ -86,9 +86,9 @@ def _point(run: tuple[str, str, int], log: EvalLog) -> EffortPoint:
     if not found:
         raise ValueError(f"{log.location}: no dilemma is scored, so there is nothing to draw; see its unscored reasons")
     return EffortPoint(
-        target=run[0],
-        observer=run[1],
-        effort=EFFORTS[run[2]],
+        target=target_of(log),
+        observer=log.eval.model,
+        effort=effort_of(log) or "default",
         dataset_sha256=(log.eval.metadata or {})["dataset_sha256"],
         kl_predicted=found["kl_predicted"],
         kl_direct=found["kl_direct"],

@@ -25,7 +25,7 @@ from selfprobe.data import locate
 from selfprobe.errors import InputError
 from selfprobe.logs import log_files
 from selfprobe.scorers.decision import Decision, decisions_of
-from selfprobe.solvers.replay import target_of, task_of
+from selfprobe.solvers.replay import effort_of, target_of, task_of
 
 CELL = ["task", "target", "observer"]
 
@@ -104,11 +104,6 @@ def load(paths: Iterable[str]) -> Results:
 
 def _rank(log: EvalLog) -> tuple[bool, bool, str]:
     return effort_of(log) is None, log.status == "success", str(log.eval.created)
-
-
-def effort_of(log: EvalLog) -> str | None:
-    """The reasoning effort that the run's task was given, where it has such an argument."""
-    return log.eval.task_args.get("effort")
 
 
 def matrix_of(results: Results, task: str) -> Matrix:

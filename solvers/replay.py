@@ -136,6 +136,11 @@ def target_of(log: EvalLog) -> str:
     return first.model if first is not None else log.eval.model
 
 
+def effort_of(log: EvalLog) -> str | None:
+    """The reasoning effort that the run's task was given, where it has such an argument."""
+    return log.eval.task_args.get("effort")
+
+
 def task_of(log: EvalLog) -> str:
     """A run's task without the package prefix that a run by name has."""
     return log.eval.task.rpartition("/")[2]
