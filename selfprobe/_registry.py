@@ -1,5 +1,7 @@
 """What Inspect finds through the entry point: tasks by name, and the models that need no key."""
 
+from inspect_ai.model import ModelAPI, modelapi
+
 from selfprobe.evalawareness_tasks.binary import binary
 from selfprobe.evalawareness_tasks.first_token import first_token
 from selfprobe.evalawareness_tasks.probability import probability
@@ -16,7 +18,6 @@ from selfprobe.preference_tasks.direct_scoring import direct_scoring
 from selfprobe.preference_tasks.g_eval import g_eval
 from selfprobe.preference_tasks.pairwise_preference import pairwise_preference
 from selfprobe.preference_tasks.preference_probe import preference_probe
-from selfprobe.providers.embedded import embedded
 from selfprobe.providers.planted import planted
 
 __all__ = [
@@ -39,3 +40,11 @@ __all__ = [
     "reasoning_trace",
     "user_motivation",
 ]
+
+
+@modelapi(name="embedded")
+def embedded() -> type[ModelAPI]:
+    """Models that llama.cpp serves inside this process."""
+    from selfprobe.providers.embedded import EmbeddedAPI  # brings the openai package: 0.8 s of every start otherwise
+
+    return EmbeddedAPI

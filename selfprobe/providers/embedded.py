@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from inspect_ai._util.error import PrerequisiteError
-from inspect_ai.model import GenerateConfig, ModelAPI, ModelCall, ModelOutput, modelapi
+from inspect_ai.model import GenerateConfig, ModelCall, ModelOutput
 from inspect_ai.model._chat_message import ChatMessage
 from inspect_ai.model._providers.openai_compatible import OpenAICompatibleAPI
 from inspect_ai.tool import ToolChoice, ToolInfo
@@ -216,9 +216,3 @@ class EmbeddedAPI(OpenAICompatibleAPI):
         if ex.type == "exceed_context_size_error":
             return ModelOutput.from_content(self.model_name, content=ex.message, stop_reason="model_length")
         return super().handle_bad_request(ex)
-
-
-@modelapi(name="embedded")
-def embedded() -> type[ModelAPI]:
-    """Register the provider with Inspect."""
-    return EmbeddedAPI
