@@ -92,7 +92,7 @@ def judge_panel(samples: int, tokens: int) -> Solver:
             for sample in range(1, samples + 1)
         ]
         for reply in await collect(*asked):
-            record.acts = {**record.acts, **reply}
+            record.acts.update(reply)
         return state
 
     return solve

@@ -32,8 +32,7 @@ def act(
             replies = replay(state, wanted)
         else:
             replies = await ask(wanted, role="target", config=settings_for(state, config), may_be_cut=may_be_cut)
-        record = state.store_as(Record)
-        record.acts = {**record.acts, **replies}
+        state.store_as(Record).acts.update(replies)
         return state
 
     return solve

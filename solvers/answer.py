@@ -28,8 +28,7 @@ def answer(
             replies = replay(state, wanted)
         else:
             replies = await ask(wanted, role=None, config=settings_for(state, config), may_be_cut=False)
-        record = state.store_as(Record)
-        record.answers = {**record.answers, **replies}
+        state.store_as(Record).answers.update(replies)
         return state
 
     return solve

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Literal
 
+from anyio import create_task_group
 from inspect_ai.model import CachePolicy, ChatMessage, GenerateConfig, Model, ResponseSchema, get_model
 from inspect_ai.model._generate_config import active_generate_config
 from inspect_ai.model._model import active_model
@@ -129,7 +130,9 @@ def together(*solvers: Solver) -> Solver:
     """Run solvers at the same time on one state. For an `act` and an `answer` that do not read each other."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        await collect(*(each(state, generate) for each in solvers))
+        async with create_task_group() as group:
+            for each in solvers:
+                group.start_soon(each, state, generate)
         return state
 
     return solve

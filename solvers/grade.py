@@ -59,8 +59,7 @@ def grade(prompts: PromptFunction) -> Solver:
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         replies = await ask(prompts(state), role="grader", config=GRADE, may_be_cut=False)
-        record = state.store_as(Record)
-        record.grades = {**record.grades, **replies}
+        state.store_as(Record).grades.update(replies)
         return state
 
     return solve
