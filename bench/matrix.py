@@ -6,9 +6,10 @@
 
 Minimum of requests: models × items × (1 + K), and models × items for the ceiling, which asks each question a second
 time on purpose. Critical path: a model's calls in rounds of 32 connections, one latency a round; the models run side
-by side. At low latency Inspect's own CPU a sample and a call decides instead; both are printed. The bare task makes the
-same calls, once with the samples that make them alone (a model's on itself), once with a bare sample for each sample of
-the other cells too, which replay: what Inspect itself takes for as many logs.
+by side. At low latency Inspect's own CPU a sample and a call decides instead: both are printed, and how long the bare
+task takes. CPU is counted from the second item on: what any start costs is in neither. The bare task makes the same
+calls, once with the samples that make them alone (a model's on itself), once with a bare sample for each sample of the
+other cells too, which replay: what Inspect itself takes for as many logs.
 """
 
 import argparse
@@ -74,43 +75,45 @@ def timed(command: list[str], address: str, **given: str) -> tuple[float, float]
     return time.perf_counter() - start, cpu
 
 
-def compare(models: list[str], items: int, latency: int) -> None:
-    """One size and latency: the matrix and the bare task in turn."""
+def compare(models: list[str], items: int, latency: int, rounds: int) -> None:
+    """One size and latency: the matrix and the bare task in turn, each also with one item; the best of some rounds."""
     size = len(models)
     minimum, ceiling = size * items * (1 + KS), size * items
     critical = math.ceil(items * (2 + KS) / CONNECTIONS) * latency / 1000
-    with server(models, latency=latency) as address, tempfile.TemporaryDirectory() as folder:
-        fakes = [f"openai-api/fake/{m}" for m in models]
-        selfprobe = [
-            SELFPROBE,
-            "matrix",
-            "--models",
-            ",".join(fakes),
-            "--tasks",
-            "kth_word",
-        ]
-        selfprobe += ["--limit", str(items), "--log-dir", f"{folder}/m", "--display", "none", "--yes"]
-        selfprobe += ["--max-connections", str(CONNECTIONS)]
-        wall, cpu = timed(selfprobe, address)
-        seen = stats(address)
-        stats(address, "reset")
-        bare = [sys.executable, "-c", BARE, str(items), f"{folder}/b", *models]
-        bare_wall, bare_cpu = timed(bare, address)
-        all_cpu = timed(bare, address, BARE_CELLS="yes")[1]
-        nothing = timed([sys.executable, "-c", "import selfprobe.matrix, inspect_ai.model"], address)[1]
+    fakes = ",".join(f"openai-api/fake/{m}" for m in models)
+    matrix = [SELFPROBE, "matrix", "--models", fakes, "--tasks", "kth_word", "--yes", "--display", "none"]
+    matrix += ["--max-connections", str(CONNECTIONS)]
+    wall, cpu = {}, {}
+    with server(models, latency=latency) as address:
+        for _ in range(rounds):
+            for n in (1, items):
+                for name in ("matrix", "bare", "bare with cells"):
+                    with tempfile.TemporaryDirectory() as folder:
+                        command = [*matrix, "--limit", str(n), "--log-dir", folder]
+                        if name != "matrix":
+                            command = [sys.executable, "-c", BARE, str(n), folder, *models]
+                        stats(address, "reset")
+                        took = timed(command, address, BARE_CELLS="yes" if name == "bare with cells" else "")
+                        wall[name, n] = min(took[0], wall.get((name, n), math.inf))
+                        cpu[name, n] = min(took[1], cpu.get((name, n), math.inf))
+                    if (name, n) == ("matrix", items):
+                        seen = stats(address)
     calls = minimum + ceiling
-    print(f"\n{size} models × {items} items, latency {latency} ms")
+    ours, bare, whole = (cpu[name, items] - cpu[name, 1] for name in ("matrix", "bare", "bare with cells"))
+    print(f"\n{size} models × {items} items, latency {latency} ms, best of {rounds}")
     print(
         f"  requests {seen['requests']:.0f} (minimum {minimum} + {ceiling} for the ceiling), "
         f"repeated {seen['duplicates']:.0f}"
     )
-    print(f"  wall {wall:.1f} s, bare {bare_wall:.1f} s; critical path {critical:.1f} s, ratio {wall / critical:.2f}")
+    print(f"  critical path {critical:.1f} s, wall {wall['matrix', items]:.1f} s", end=" ")
+    print(f"(× {wall['matrix', items] / critical:.2f}), bare {wall['bare', items]:.1f} s", end=" ")
+    print(f"(× {wall['bare', items] / critical:.2f})")
+    print(f"  CPU with one item {cpu['matrix', 1]:.1f} s, bare {cpu['bare', 1]:.1f} s; taken off below")
+    print(f"  CPU a call {1000 * ours / calls:.1f} ms, bare {1000 * bare / calls:.1f} ms, ratio {ours / bare:.2f}")
     print(
-        f"  CPU a call {1000 * (cpu - nothing) / calls:.2f} ms, bare {1000 * (bare_cpu - nothing) / calls:.2f} ms,",
-        end=" ",
+        f"  with a bare sample for each of the cells' {1000 * whole / calls:.1f} ms, ratio {ours / whole:.2f}",
+        flush=True,
     )
-    print(f"ratio {(cpu - nothing) / (bare_cpu - nothing):.2f} (start-up of {nothing:.1f} s taken off both);")
-    print(f"  with a bare sample for each of the cells' {(cpu - nothing) / (all_cpu - nothing):.2f}")
     if seen["requests"] != calls:
         raise SystemExit(f"expected {calls} requests, the server saw {seen['requests']}")
 
@@ -118,15 +121,16 @@ def compare(models: list[str], items: int, latency: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--smoke", action="store_true", help="2 models × 3 items, 20 ms")
+    parser.add_argument("--rounds", type=int, default=3, help="of each command (the machine is never quiet)")
     parser.add_argument("--report", type=int, metavar="MODELS", help="also report planted logs of this many models")
     given = parser.parse_args()
     if given.smoke:
-        compare(["alpha", "beta"], 3, 20)
+        compare(["alpha", "beta"], 3, 20, rounds=1)
         return
     names = ["alpha", "beta", "gamma", "delta", "epsilon"]
     for size in (3, 5):
         for latency in (2000, 200):
-            compare(names[:size], 50, latency)
+            compare(names[:size], 50, latency, given.rounds)
     if given.report:
         report(given.report)
 
