@@ -21,7 +21,7 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.dev
 	@$(BIN)/selfprobe fetch-model
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 check: lint types
 
