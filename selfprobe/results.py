@@ -1,6 +1,6 @@
 """From logs to tidy tables: the only place that reads logs for analysis.
 
-Reads headers and sample summaries, not transcripts, so that a matrix of hundreds of logs takes seconds.
+Reads headers and sample summaries, not transcripts, and of many logs in several processes.
 """
 
 import math
@@ -20,6 +20,7 @@ from inspect_ai.log import (
     read_eval_log_sample,
     read_eval_log_sample_summaries,
 )
+from joblib import Parallel, cpu_count, delayed
 
 from selfprobe.data import locate
 from selfprobe.errors import InputError
@@ -28,6 +29,9 @@ from selfprobe.scorers.decision import Decision, decisions_of
 from selfprobe.solvers.replay import effort_of, target_of, task_of
 
 CELL = ["task", "target", "observer"]
+
+LOGS_A_PROCESS = 40
+"""So many more to read are worth a process of their own, which takes seconds to start."""
 
 
 @dataclass(frozen=True)
@@ -92,11 +96,13 @@ def load(paths: Iterable[str]) -> Results:
         chosen[cell] = better
     if not chosen:
         raise ValueError(f"no selfprobe log in {', '.join(paths)}; found {len(ignored)} other logs")
-    summaries = {cell: read_eval_log_sample_summaries(log.location) for cell, log in chosen.items()}
+    processes = max(1, min(cpu_count(), len(chosen) // LOGS_A_PROCESS))
+    samples = Parallel(n_jobs=processes)(delayed(_samples)(log.location) for log in chosen.values())
+    read: dict[tuple[str, ...], _Samples] = dict(zip(chosen, samples, strict=True))
     return Results(
-        cells=pd.DataFrame([_cell(cell, log, summaries[cell]) for cell, log in chosen.items()]),
-        decisions=_decisions(summaries),
-        items=_items(summaries),
+        cells=pd.DataFrame([_cell(cell, log, read[cell]) for cell, log in chosen.items()]),
+        decisions=_decisions(read),
+        items=_items(read),
         ignored=ignored,
         headers=ours,
     )
@@ -179,22 +185,52 @@ def headers(paths: Iterable[str]) -> list[EvalLog]:
     return [read_eval_log(log, header_only=True) for log in found]
 
 
-def _cell(cell: Sequence[str], log: EvalLog, samples: Sequence[EvalSampleSummary]) -> dict[str, Any]:
-    errors = [sample for sample in samples if sample.error]
-    if log.status == "success" and not errors:
+@dataclass(frozen=True)
+class _Samples:
+    """The sample summaries of a log as rows, which go from process to process faster."""
+
+    count: int
+    errors: int
+    cause: str
+    """What the first sample in error ended with."""
+    decisions: list[tuple[Any, ...]]
+    """Item, epoch, and the fields of Decision."""
+    texts: dict[str, str]
+    """Item → its input."""
+
+
+def _samples(log: str) -> _Samples:
+    found = read_eval_log_sample_summaries(log)
+    errors = [sample for sample in found if sample.error]
+    return _Samples(
+        count=len(found),
+        errors=len(errors),
+        cause=_cause(log, errors[0]) if errors else "",
+        decisions=[
+            (str(sample.id), sample.epoch, *(getattr(decision, field) for field in Decision.model_fields))
+            for sample in found
+            for score in (sample.scores or {}).values()
+            for decision in decisions_of(score)
+        ],
+        texts={str(s.id): s.input if isinstance(s.input, str) else s.input[-1].text for s in found},
+    )
+
+
+def _cell(cell: Sequence[str], log: EvalLog, samples: _Samples) -> dict[str, Any]:
+    if log.status == "success" and not samples.errors:
         status, reason = "complete", ""
     else:
-        planned = len(log.eval.dataset.sample_ids or samples) * (log.eval.config.epochs or 1)
+        planned = len(log.eval.dataset.sample_ids or samples.texts) * (log.eval.config.epochs or 1)
         status = "failed"
-        reason = f"run ended as {log.status}; {len(errors)} of {planned} samples in error"
-        first = _cause(log.location, errors[0]) if errors else log.error.message if log.error else ""
+        reason = f"run ended as {log.status}; {samples.errors} of {planned} samples in error"
+        first = samples.cause or (log.error.message if log.error else "")
         reason += f": {first[:200]}" if first else ""
     return dict(zip(CELL, cell, strict=True)) | {
         "status": status,
         "reason": reason,
         "log": log.location,
-        "samples": len(samples),
-        "errors": len(errors),
+        "samples": samples.count,
+        "errors": samples.errors,
         "epochs": log.eval.config.epochs or 1,
         "version": str(log.eval.task_version),
         "dataset": log.eval.metadata.get("dataset") if log.eval.metadata else None,
@@ -215,23 +251,12 @@ def _cause(log: str, sample: EvalSampleSummary) -> str:
     return str(raised[0]) if told.startswith("RetryError") and raised else told.rpartition("\n")[2]
 
 
-def _decisions(summaries: dict[tuple[str, ...], list[EvalSampleSummary]]) -> pd.DataFrame:
-    fields = list(Decision.model_fields)
-    rows = [
-        (*cell, str(sample.id), sample.epoch, *(getattr(decision, field) for field in fields))
-        for cell, samples in summaries.items()
-        for sample in samples
-        for score in (sample.scores or {}).values()
-        for decision in decisions_of(score)
-    ]
-    table = pd.DataFrame(rows, columns=[*CELL, "item", "epoch", *fields])
+def _decisions(read: Mapping[tuple[str, ...], _Samples]) -> pd.DataFrame:
+    rows = [(*cell, *row) for cell, samples in read.items() for row in samples.decisions]
+    table = pd.DataFrame(rows, columns=[*CELL, "item", "epoch", *Decision.model_fields])
     return table.astype({"value": float, "chance": float, "ceiling": float, "floor": float, "reasoned": bool})
 
 
-def _items(summaries: dict[tuple[str, ...], list[EvalSampleSummary]]) -> pd.DataFrame:
-    texts = {
-        (cell[0], str(sample.id)): sample.input if isinstance(sample.input, str) else sample.input[-1].text
-        for cell, samples in summaries.items()
-        for sample in samples
-    }
+def _items(read: Mapping[tuple[str, ...], _Samples]) -> pd.DataFrame:
+    texts = {(cell[0], item): text for cell, samples in read.items() for item, text in samples.texts.items()}
     return pd.DataFrame([(*key, text) for key, text in texts.items()], columns=["task", "item", "input"])

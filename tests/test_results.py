@@ -14,6 +14,7 @@ from inspect_ai import Task
 from inspect_ai.dataset import Sample
 from inspect_ai.log import read_eval_log, write_eval_log
 
+from selfprobe import results as results_module
 from selfprobe.errors import InputError
 from selfprobe.introspect_tasks.kth_word import kth_word
 from selfprobe.results import Results, item_scores, load, matrix_of
@@ -61,6 +62,16 @@ def test_the_last_finished_log_wins_and_the_others_are_named(folder: Path, tmp_p
     assert results.cells.log[0].endswith("2_good.eval") and results.cells.status[0] == "complete"
     assert sorted(Path(log).name for log in results.ignored) == ["1_old.eval", "3_killed.eval"]
     assert all(why.endswith("2_good.eval") for why in results.ignored.values())
+
+
+def test_several_processes_read_what_one_reads(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for k in range(3):
+        copied(folder, tmp_path / f"{k}.eval", model=f"planted/m{k}")
+    alone = load([str(tmp_path)])
+    monkeypatch.setattr(results_module, "LOGS_A_PROCESS", 1)
+    several = load([str(tmp_path)])
+    for name in ("cells", "decisions", "items"):
+        pd.testing.assert_frame_equal(getattr(alone, name), getattr(several, name))
 
 
 def test_a_killed_log_alone_is_a_hole_with_a_reason(folder: Path, tmp_path: Path) -> None:
