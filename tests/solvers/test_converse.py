@@ -6,9 +6,19 @@ from typing import Any
 import pytest
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog, resolve_sample_attachments
-from inspect_ai.model import ChatMessageSystem, ChatMessageUser
+from inspect_ai.model import (
+    ChatMessageSystem,
+    ChatMessageUser,
+    Logprob,
+    Logprobs,
+    ModelOutput,
+    ModelUsage,
+    TopLogprob,
+    get_model,
+)
 
 from selfprobe.evalawareness_tasks.binary import QUESTIONS, binary
+from selfprobe.evalawareness_tasks.first_token import first_token
 from selfprobe.solvers.converse import act_fault, check_options, names_of, quoted
 from selfprobe.solvers.record import Record, Reply
 
@@ -44,6 +54,25 @@ def test_first_person_questions_are_the_conversation_with_another_last_message(
         assert [m.text for m in event.input[:-1]] == ["Be brief.", "What is 2 + 2?", said]
         assert event.config.temperature == 0
     assert {e.input[-1].text for e in answers} >= {QUESTIONS[v] for v in ("v1", "v2", "v3", "v4")}
+
+
+def test_the_log_holds_the_candidates_for_the_first_token_alone(run_task: Run, rows: str, tmp_path: Path) -> None:
+    def reply(*_: Any) -> ModelOutput:
+        output = ModelOutput.from_content("mockllm/model", "Four is it.")
+        output.usage = ModelUsage(input_tokens=1, output_tokens=3, total_tokens=4)
+        tokens = [
+            Logprob(token=t, logprob=-0.1, top_logprobs=[TopLogprob(token=t, logprob=-0.1)])
+            for t in ("Four", " is", " it.")
+        ]
+        output.choices[0].logprobs = Logprobs(content=tokens)
+        return output
+
+    log = run_task(first_token(dataset=rows), get_model("mockllm/model", custom_outputs=reply), tmp_path / "logs")
+    [act] = model_events(log, "a")
+    kept = act.output.choices[0].logprobs
+    assert kept is not None and [one.token for one in kept.content] == ["Four"]
+    recorded = (log.samples or [])[0].store_as(Record).acts["reply"].first_token
+    assert recorded is not None and [one.token for one in recorded] == ["Four"]
 
 
 def test_third_person_questions_quote_the_conversation_to_a_fresh_context(
