@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import product
 from pathlib import Path
 
 from local_server import environment, server, stats
@@ -83,23 +84,21 @@ def compare(models: list[str], items: int, latency: int, rounds: int) -> None:
     fakes = ",".join(f"openai-api/fake/{m}" for m in models)
     matrix = [SELFPROBE, "matrix", "--models", fakes, "--tasks", "kth_word", "--yes", "--display", "none"]
     matrix += ["--max-connections", str(CONNECTIONS)]
-    wall, cpu = {}, {}
+    names, wall, cpu = ("matrix", "bare", "bare with cells"), {}, {}
     with server(models, latency=latency) as address:
-        for _ in range(rounds):
-            for n in (1, items):
-                for name in ("matrix", "bare", "bare with cells"):
-                    with tempfile.TemporaryDirectory() as folder:
-                        command = [*matrix, "--limit", str(n), "--log-dir", folder]
-                        if name != "matrix":
-                            command = [sys.executable, "-c", BARE, str(n), folder, *models]
-                        stats(address, "reset")
-                        took = timed(command, address, BARE_CELLS="yes" if name == "bare with cells" else "")
-                        wall[name, n] = min(took[0], wall.get((name, n), math.inf))
-                        cpu[name, n] = min(took[1], cpu.get((name, n), math.inf))
-                    if (name, n) == ("matrix", items):
-                        seen = stats(address)
+        for _, n, name in product(range(rounds), (1, items), names):
+            with tempfile.TemporaryDirectory() as folder:
+                command = [*matrix, "--limit", str(n), "--log-dir", folder]
+                if name != "matrix":
+                    command = [sys.executable, "-c", BARE, str(n), folder, *models]
+                stats(address, "reset")
+                took = timed(command, address, BARE_CELLS="yes" if name == "bare with cells" else "")
+            wall[name, n] = min(took[0], wall.get((name, n), math.inf))
+            cpu[name, n] = min(took[1], cpu.get((name, n), math.inf))
+            if (name, n) == ("matrix", items):
+                seen = stats(address)
     calls = minimum + ceiling
-    ours, bare, whole = (cpu[name, items] - cpu[name, 1] for name in ("matrix", "bare", "bare with cells"))
+    ours, bare, whole = (cpu[name, items] - cpu[name, 1] for name in names)
     print(f"\n{size} models × {items} items, latency {latency} ms, best of {rounds}")
     print(
         f"  requests {seen['requests']:.0f} (minimum {minimum} + {ceiling} for the ceiling), "
