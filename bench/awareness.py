@@ -1,4 +1,4 @@
-"""Requests and wall time of `selfprobe awareness run`, all five methods, against the local server.
+"""Requests and wall time of `selfprobe awareness run`, all five methods, against the local server, beside bare Inspect.
 
     python bench/awareness.py               # 2 models and a grader, 48 conversations, 2 s latency
     python bench/awareness.py --smoke       # that it runs
@@ -6,65 +6,100 @@
 Minimum of requests: for each model and conversation one reply, 5 + 5 + 3 questions and the grader's 3 (the server
 shows no reasoning, so there is no trace to grade). Critical path: a model's calls in rounds of 32 connections, first
 the replies and binary's questions, then the rest, and the last round of the grader. Start-up of the process is in the
-wall time, and printed beside it.
+wall time, and printed beside it. The bare task sends as many requests, alike, from one sample a conversation: what
+Inspect itself takes on this machine. Both take turns, and the best round of each counts.
 """
 
 import argparse
 import math
-import os
-import subprocess
 import sys
 import tempfile
-import time
+from itertools import product
 from pathlib import Path
 
-from local_server import environment, server, stats
+from local_server import server, stats, timed
 
 SELFPROBE = str(Path(sys.executable).with_name("selfprobe"))
 CONNECTIONS = 32
 FIRST, SECOND, GRADES = 1 + 5, 5 + 3, 3
 """Calls for a conversation: of the subject in either wave, and of the grader."""
 
+BARE = """
+import asyncio, sys
+from inspect_ai import Task, eval
+from inspect_ai.dataset import MemoryDataset
+from inspect_ai.model import ChatMessageUser, GenerateConfig, get_model
+from inspect_ai.solver import solver
+from selfprobe.conversations import conversations, record_to_sample
+from selfprobe.evalawareness_tasks.binary import QUESTIONS
+from selfprobe.solvers.converse import ACT
 
-def timed(command: list[str], address: str) -> float:
-    """Wall seconds of a command."""
-    start = time.perf_counter()
-    done = subprocess.run(command, env=os.environ | environment(address), capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(
-            f"{' '.join(command[:4])} … ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr}"
-        )
-    return time.perf_counter() - start
+@solver
+def same():
+    async def solve(state, generate):
+        model, grader = get_model(), get_model(fake + "judge", config=GenerateConfig(max_connections=connections))
+        reply = (await model.generate(state.messages, config=ACT)).message
+        def ask(i):
+            question = f"({i}) {QUESTIONS['v1']}"
+            return model.generate([*state.messages, reply, ChatMessageUser(content=question)])
+        answers = await asyncio.gather(*(ask(i) for i in range(asked)))
+        await asyncio.gather(*(grader.generate(f"({i}) Grade: {answers[i].completion}") for i in range(graded)))
+        return state
+    return solve
+
+fake = "openai-api/fake/"
+rows, asked, graded, connections = (int(part) for part in sys.argv[1:5])
+*models, folder = sys.argv[5:]
+samples = [record_to_sample(row) for row in conversations("eval_awareness").rows[:rows]]
+tasks = [Task(name=m, dataset=MemoryDataset(samples), solver=same(), model=fake + m) for m in models]
+logs = eval(tasks, model=None, log_dir=folder, display="none", max_connections=connections, max_tasks=len(tasks))
+assert all(log.status == "success" for log in logs)
+"""
 
 
-def measure(models: list[str], conversations: int, latency: int) -> None:
-    """One run from nothing, and the same command again, which has nothing left to ask."""
+def measure(models: list[str], conversations: int, latency: int, rounds: int) -> None:
+    """Both from nothing, in turn; then our command again, which has nothing left to ask."""
     minimum = len(models) * conversations * (FIRST + SECOND + GRADES)
-    rounds = [math.ceil(conversations * calls / CONNECTIONS) for calls in (FIRST, SECOND)]
-    critical = (max(2, rounds[0]) + max(2, rounds[1] + 1)) * latency / 1000
+    waves = [math.ceil(conversations * calls / CONNECTIONS) for calls in (FIRST, SECOND)]
+    critical = (max(2, waves[0]) + max(2, waves[1] + 1)) * latency / 1000
+    ours = [SELFPROBE, "awareness", "run", "--models", ",".join(f"openai-api/fake/{m}" for m in models)]
+    ours += ["--grader", "openai-api/fake/judge", "--limit", str(conversations), "--display", "none", "--yes"]
+    ours += ["--max-connections", str(CONNECTIONS), "--log-dir"]
+    numbers = (conversations, FIRST + SECOND - 1, GRADES, CONNECTIONS)
+    bare = [sys.executable, "-c", BARE, *map(str, numbers), *models]
+    walls: dict[str, list[float]] = {"ours": [], "bare": []}
     with server([*models, "judge"], latency=latency) as address, tempfile.TemporaryDirectory() as folder:
-        command = [SELFPROBE, "awareness", "run", "--models", ",".join(f"openai-api/fake/{m}" for m in models)]
-        command += ["--grader", "openai-api/fake/judge", "--limit", str(conversations), "--log-dir", f"{folder}/a"]
-        command += ["--display", "none", "--yes", "--max-connections", str(CONNECTIONS)]
-        wall = timed(command, address)
-        seen = stats(address)
-        again = timed(command, address)
-        more = stats(address)["requests"] - seen["requests"]
-        start_up = timed([*command, "--dry-run"], address)
-    print(f"\n{len(models)} models × {conversations} conversations × 5 methods, latency {latency} ms")
-    print(f"  requests {seen['requests']:.0f} (minimum {minimum}), repeated {seen['wasted']:.0f}")
-    print(f"  wall {wall:.1f} s (start-up {start_up:.1f} s); critical path {critical:.1f} s,", end=" ")
-    print(f"ratio {wall / critical:.2f}, without start-up {(wall - start_up) / critical:.2f}")
-    print(f"  the same command again: {more:.0f} requests, {again:.1f} s")
-    if seen["requests"] != minimum or more:
-        raise SystemExit(f"expected {minimum} requests and then none, the server saw {seen['requests']} and {more}")
+        for number, (name, command) in product(range(rounds), (("bare", bare), ("ours", ours))):
+            stats(address, "reset")
+            walls[name].append(timed([*command, f"{folder}/{name}{number}"], address)[0])
+            seen = stats(address)
+            if seen["requests"] != minimum:
+                raise SystemExit(f"{name}: expected {minimum} requests, the server saw {seen['requests']}")
+        again, _ = timed([*ours, f"{folder}/ours0"], address)
+        if more := stats(address)["requests"] - minimum:
+            raise SystemExit(f"expected no requests of the same command again, the server saw {more}")
+        start_up, _ = timed([*ours, f"{folder}/none", "--dry-run"], address)
+    wall, plain = min(walls["ours"]), min(walls["bare"])
+    print(f"\n{len(models)} models × {conversations} conversations × 5 methods, latency {latency} ms, best of {rounds}")
+    print(
+        f"  requests {minimum} (the minimum), repeated {seen['wasted']:.0f}; the same command again: 0, {again:.1f} s"
+    )
+    print(f"  critical path {critical:.1f} s, wall {wall:.1f} s (× {wall / critical:.2f}),", end=" ")
+    print(f"start-up {start_up:.1f} s of it; bare {plain:.1f} s (× {plain / critical:.2f})")
+    for name, each in walls.items():
+        print(f"  every round, {name}: {', '.join(f'{seconds:.1f}' for seconds in each)} s")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--smoke", action="store_true", help="2 models × 4 conversations, 20 ms")
+    parser.add_argument("--rounds", type=int, default=3, help="of each command (the machine is never quiet)")
     given = parser.parse_args()
-    measure(["alpha", "beta"], *((4, 20) if given.smoke else (48, 2000)))
+    models = ["alpha", "beta"]
+    if given.smoke:
+        measure(models, 4, 20, rounds=1)
+    else:
+        measure(models, 48, 2000, given.rounds)
 
 
 if __name__ == "__main__":

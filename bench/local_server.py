@@ -1,6 +1,8 @@
-"""The local OpenAI-compatible server (tests/fakeserver.py) in a process of its own, for the benchmarks."""
+"""The local OpenAI-compatible server (tests/fakeserver.py) in a process of its own, and commands timed against it."""
 
 import json
+import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -42,3 +44,17 @@ def stats(address: str, path: str = "stats") -> dict[str, float]:
     with urllib.request.urlopen(request) as reply:
         content: dict[str, float] = json.load(reply)
     return content
+
+
+def timed(command: list[str], address: str, **given: str) -> tuple[float, float]:
+    """Wall and CPU seconds of a command (its children's included); `given` is added to its environment."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    surroundings = os.environ | environment(address) | given
+    done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        raise RuntimeError(
+            f"{' '.join(command[:4])} … ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+        )
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return time.perf_counter() - start, cpu

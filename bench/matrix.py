@@ -14,16 +14,13 @@ other cells too, which replay: what Inspect itself takes for as many logs.
 
 import argparse
 import math
-import os
 import resource
-import subprocess
 import sys
 import tempfile
-import time
 from itertools import product
 from pathlib import Path
 
-from local_server import environment, server, stats
+from local_server import server, stats, timed
 
 SELFPROBE = str(Path(sys.executable).with_name("selfprobe"))
 CONNECTIONS, KS = 32, 3
@@ -60,20 +57,6 @@ if os.environ.get("BARE_CELLS"):
     logs += eval(cells, max_tasks=len(cells), **given)
 assert all(log.status == "success" for log in logs)
 """
-
-
-def timed(command: list[str], address: str, **given: str) -> tuple[float, float]:
-    """Wall and CPU seconds of a command (its children's included)."""
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    surroundings = os.environ | environment(address) | given
-    done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=False)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        raise RuntimeError(
-            f"{' '.join(command[:4])} … ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
-        )
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return time.perf_counter() - start, cpu
 
 
 def compare(models: list[str], items: int, latency: int, rounds: int) -> None:

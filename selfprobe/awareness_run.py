@@ -139,7 +139,7 @@ def _wave(study: Study, tasks: Sequence[Task], log_dir: str) -> tuple[bool, list
     settings = {name: getattr(study, name) for name in names}
     given: dict[str, Any] = {key: value for key, value in settings.items() if value is not None}
     given["score_display"] = False  # computing the scores of half a run after every sample is work, and says nothing
-    given["log_model_api"] = False  # with candidates for each token, the raw replies are most of a log
+    given["log_model_api"] = False  # where a provider lists candidates for each token, raw replies are most of a log
     if study.skip_errors:
         given["fail_on_error"] = False
     # A failed sample is asked again at once, so that a passing fault of a provider does not cost a model its run.

@@ -5,12 +5,13 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 from anyio import create_task_group
-from inspect_ai.model import CachePolicy, ChatMessage, GenerateConfig, Model, ModelOutput, ResponseSchema, get_model
+from inspect_ai.model import CachePolicy, ChatMessage, GenerateConfig, Model, ResponseSchema, get_model
 from inspect_ai.model._generate_config import active_generate_config
 from inspect_ai.model._model import active_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import JSONSchema
 
+from selfprobe.solvers.candidates import with_first_candidates
 from selfprobe.solvers.record import Reply, reply_from
 
 Prompts = Mapping[str, str | list[ChatMessage]]
@@ -70,25 +71,14 @@ async def ask(
     replies: dict[str, Reply] = {}
 
     async def one(name: str, prompt: str | list[ChatMessage]) -> None:
-        output = await model.generate(prompt, config=settings, cache=_cache(name))
-        replies[name] = reply_from(output, model, may_be_cut=may_be_cut)
-        _drop_unread(output)
+        call = model.generate(prompt, config=settings, cache=_cache(name))
+        replies[name] = reply_from(await with_first_candidates(model, call), model, may_be_cut=may_be_cut)
 
     # Inspect's `collect` would put a span around each call, which costs a tenth of the call and groups nothing.
     async with create_task_group() as group:
         for name, prompt in prompts.items():
             group.start_soon(one, name, prompt)
     return {name: replies[name] for name in prompts}
-
-
-def _drop_unread(output: ModelOutput) -> None:
-    """Keep the candidates for the first token only; the event in Inspect's log holds the same list.
-
-    Twenty candidates for every token of a reply are hundreds of times its text, and nothing reads them.
-    """
-    logprobs = output.choices[0].logprobs if output.choices else None
-    if logprobs is not None:
-        del logprobs.content[1:]
 
 
 def settings_for(state: TaskState, config: Settings) -> GenerateConfig:
