@@ -16,6 +16,8 @@ from inspect_ai.dataset import MemoryDataset
 
 from selfprobe.errors import InputError
 from selfprobe.preferences import preferences, record_to_sample
+from selfprobe.probes.pairs import Pair
+from selfprobe.probes.splits import held_out
 from selfprobe.scorers.preference_probe_reading import preference_probe_reading
 from selfprobe.solvers.apply_probe import apply_probe, read_card
 
@@ -50,22 +52,22 @@ def preference_probe(
     """
     loaded = preferences(dataset, pairs=pairs)
     _, file, sha256 = read_card(probe)
-    seen = set(file.card.train_groups)
-    held_out = [row for row in loaded.table.rows if row["group"] not in seen]
-    if not held_out:
+    unseen = held_out(file.card.train_groups, [Pair(**row) for row in loaded.table.rows])
+    rows = [row for row, new in zip(loaded.table.rows, unseen, strict=True) if new]
+    if not rows:
         raise InputError(
             f"{probe} was trained on the questions of all {len(loaded.table.rows)} pairs of {dataset}: nothing is held "
             "out. Take another data set, or the one it was fitted on without `pairs`"
         )
     loading = {"model": model, "device": device, "dtype": dtype, "device_map": device_map, "attention": attention}
     return Task(
-        dataset=MemoryDataset([record_to_sample(row) for row in held_out], name=dataset),
+        dataset=MemoryDataset([record_to_sample(row) for row in rows], name=dataset),
         solver=apply_probe(probe, loading | {"allow_pickle": allow_pickle}),
         scorer=preference_probe_reading(),
         continue_on_fail=True,
         version=f"{loaded.table.version(VERSION)}+{sha256[:12]}",
         metadata=loaded.metadata
-        | {"seen_in_training_left_out": len(loaded.table.rows) - len(held_out), "probe_sha256": sha256}
+        | {"seen_in_training_left_out": len(loaded.table.rows) - len(rows), "probe_sha256": sha256}
         | {"probe_kind": file.probe.kind, "probe_layer": file.probe.layer, "orientation": file.probe.orientation}
         | {"probe_model": file.card.model, "probe_revision": file.card.revision, "fitted_on": file.card.dataset},
     )

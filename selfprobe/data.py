@@ -73,7 +73,7 @@ def load(source: str, required: tuple[str, ...]) -> Table:
         path = _find(source)
         with fsspec.open(path, "rb") as file:
             text = _decoded(file.read(), path)
-        numbered = list(_csv(text, path) if path.endswith(".csv") else _jsonl(text, path))
+        numbered = list(csv_rows(text, path) if path.endswith(".csv") else jsonl_rows(text, path))
     if not numbered:
         raise InputError(f"{source}: the data set has no rows; expected at least one with {', '.join(required)}")
     rows = [_checked(row, line, source=source, required=required) for line, row in numbered]
@@ -135,7 +135,8 @@ def _decoded(content: bytes, path: str) -> str:
         raise InputError(f"{path}, line {line}: not UTF-8 ({error.reason}); save the file as UTF-8") from None
 
 
-def _jsonl(text: str, path: str) -> Iterator[tuple[int, Row]]:
+def jsonl_rows(text: str, path: str) -> Iterator[tuple[int, Row]]:
+    """Line number and row of every line of a JSONL text; InputError names `path` and the line."""
     # Not splitlines(): a line separator (U+2028) may stand inside a JSON string.
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
@@ -149,7 +150,8 @@ def _jsonl(text: str, path: str) -> Iterator[tuple[int, Row]]:
         yield number, row
 
 
-def _csv(text: str, path: str) -> Iterator[tuple[int, Row]]:
+def csv_rows(text: str, path: str) -> Iterator[tuple[int, Row]]:
+    """Line number and row of every row of a CSV text; InputError names `path` and the line."""
     reader = csv.DictReader(io.StringIO(text, newline=""))
     for row in reader:
         if surplus := row.get(None):

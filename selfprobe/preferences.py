@@ -61,7 +61,7 @@ def record_to_sample(row: Row) -> Sample:
         id=pair.id,
         input="\n\n".join([*asked, *texts]),
         target=str(pair.label or ""),
-        metadata={"pair": row, "label": pair.label, "group": pair.group, "subset": pair.subset},
+        metadata={"pair": row, "label": pair.label, "group": pair.group, "subset": pair.subset} | {"shown": pair.shown},
     )
 
 

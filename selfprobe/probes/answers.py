@@ -63,7 +63,10 @@ def shuffled(pair: Pair) -> Pair:
 
 
 def own(rows: list[Row]) -> Iterator[Pair | None]:
-    """A user's rows {id, question, text_1, text_2, label?, group?, subset?}; label 1, 2, or "tie" / 0."""
+    """A user's rows {id, question, text_1, text_2, label?, group?, subset?}; label 1, 2, or "tie" / 0.
+
+    The question may be empty.
+    """
     for row in rows:
         label = row.get("label")
         label = None if label == "" else label  # an empty cell of a CSV file
@@ -77,7 +80,7 @@ def own(rows: list[Row]) -> Iterator[Pair | None]:
             text_1=row["text_1"],
             text_2=row["text_2"],
             label=None if label is None else (1 if int(label) == 1 else 2),
-            context=row["question"],
+            context=row["question"] or "",
             subset=str(row.get("subset", "")),
             group=str(row.get("group", "")),
         )

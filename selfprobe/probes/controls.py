@@ -15,7 +15,8 @@ from selfprobe.probes.pairs import Pair
 def no_model(pairs: Sequence[Pair], splits: Sequence[Half], *, folds: int = 4) -> Scores:
     """Scores [seed, pair] of TF-IDF(text 1) − TF-IDF(text 2) under logistic regression on the same halves.
 
-    Words and weights are learnt from the training half's texts alone. It sees neither question nor model.
+    Words and weights are learnt from the training half's texts alone. It sees neither question nor model. A half is
+    NaN where that leaves nothing to learn: texts without a word of two letters, or pairs that differ in order alone.
     """
     from scipy.sparse import csr_matrix
     from sklearn.feature_extraction.text import TfidfVectorizer
@@ -24,13 +25,17 @@ def no_model(pairs: Sequence[Pair], splits: Sequence[Half], *, folds: int = 4) -
     truth, groups = np.array([p.label == 1 for p in pairs]), np.array([p.group for p in pairs])
     scores = np.full((len(splits), len(pairs)), np.nan)
     for seed, split in enumerate(splits):
-        words = TfidfVectorizer(sublinear_tf=True)
-        words.fit([first[i] for i in split.train] + [second[i] for i in split.train])
+        words, texts = TfidfVectorizer(sublinear_tf=True), [side[i] for side in (first, second) for i in split.train]
+        if not any(map(words.build_analyzer(), texts)):
+            continue
+        words.fit(texts)
         x: Any = csr_matrix(words.transform(first) - words.transform(second))
         # An L2 solution lies in the span of the training rows: coordinates in it are as good, and dense but small.
         products = (x @ x[split.train].T).toarray()
         values, vectors = np.linalg.eigh(products[split.train])
         keep = values > 1e-9 * max(values[-1], 1e-12)
+        if not keep.any():
+            continue
         dense = products @ (vectors[:, keep] / np.sqrt(values[keep]))
         fitted = logistic(dense[split.train], truth[split.train], groups[split.train], folds=folds)
         scores[seed, split.test] = dense[split.test] @ fitted.direction
@@ -109,8 +114,9 @@ def shuffled(
 
 def _f1_table(scores: Scores, truth: npt.NDArray[np.bool_]) -> Scores:
     """Weighted F1 [layer, shuffle] of scores [layer, pair] against truth [shuffle, pair]."""
-    said, total = (scores > 0).astype(float), np.zeros((len(scores), len(truth)))
-    for answer, true in ((said, truth.astype(float)), (1 - said, 1.0 - truth)):
+    total = np.zeros((len(scores), len(truth)))
+    for said, true in ((scores > 0, truth.astype(float)), (scores < 0, 1.0 - truth)):
+        answer = said.astype(float)
         hits, support = answer @ true.T, true.sum(axis=1)
         total += support * 2 * hits / np.maximum(answer.sum(axis=1)[:, None] + support, 1)
     return np.asarray(total / truth.shape[1])

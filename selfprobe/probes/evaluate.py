@@ -198,8 +198,8 @@ def _orient(fits: Fits, scores: Scores, *, seed: int, first_better: npt.NDArray[
 
 
 def weighted_f1(first_better: npt.NDArray[np.bool_], scores: FloatArray) -> float:
-    """F1 of both labels, weighted by how often each occurs; a score of 0 says text 2."""
-    return stats.weighted_f1(first_better, scores > 0)
+    """F1 of both labels, weighted by how often each occurs; a score of 0 is a tie and says neither."""
+    return stats.weighted_f1(np.where(first_better, 1, -1), np.sign(scores))
 
 
 def accuracy(first_better: npt.NDArray[np.bool_], scores: FloatArray) -> float:

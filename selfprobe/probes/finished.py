@@ -45,7 +45,8 @@ def ablate(
     """Table "ablation": prompting on held-out pairs with each probe's direction taken out, beside random ones.
 
     Appendix B, table 2. Paper: the change of F1 alone. Here: with an interval (paired, over questions), and random
-    directions of the same model, as any direction taken out of a state may do something.
+    directions of the same model, as any direction taken out of a state may do something. `limit` of the held-out
+    pairs are drawn with a fixed seed; None: all.
     """
     state = read_run(out)
     judge = model or load_model(state["model"], **state["loading"])
@@ -66,9 +67,11 @@ def _ablated(
 ) -> list[dict[str, Any]]:
     harvested = open_harvest(out / state["datasets"][name]["activations"], judge=judge)
     files = {kind: load_probe(out / f"{name}-{kind}.safetensors", revision=judge.revision) for kind in KINDS}
-    unseen = held_out(files["supervised"].card.train_groups, harvested.groups.tolist())
-    pairs = [p for p, new in zip(harvested.pairs, unseen, strict=True) if new][:limit]
+    unseen = held_out(files["supervised"].card.train_groups, harvested.pairs)
+    pairs = [p for p, new in zip(harvested.pairs, unseen, strict=True) if new]
     rng = np.random.default_rng(0)
+    if limit is not None and limit < len(pairs):  # files come aspect by aspect and subset by subset
+        pairs = [pairs[i] for i in sorted(rng.choice(len(pairs), limit, replace=False))]
     directions: dict[str, Any] = {"none": None} | {kind: f.probe.direction for kind, f in files.items()}
     directions |= {f"random {k + 1}": rng.standard_normal(judge.d_model) for k in range(count)}
     progress(f"{name}: {len(pairs)} held-out pairs under {len(directions)} ablations")

@@ -33,6 +33,11 @@ def to_pairs(kind: Kind, texts: list[Scored]) -> Iterator[Pair | None]:
 
     Which text comes first is decided by the pair's id, so that a source's order of systems tells nothing.
     """
+    for text in texts:
+        if missing := [aspect for aspect in ASPECTS[kind] if aspect not in text.scores]:
+            raise ValueError(
+                f"{kind}, text {text.id}: no score of {', '.join(missing)}; it has {', '.join(text.scores)}"
+            )
     by_context: dict[str, list[Scored]] = defaultdict(list)
     for text in texts:
         by_context[text.context].append(text)

@@ -1,5 +1,6 @@
 """Verdicts of the Inspect baselines (pairwise_preference, direct_scoring, g_eval) on a run's pairs, from their logs."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -19,7 +20,9 @@ Margins = dict[str, dict[str, dict[str, float]]]
 
 
 def margins(paths: Iterable[str], sets: Mapping[str, PairSet]) -> Margins:
-    """Verdicts in all finished logs under `paths`; of equal task, model and data set the newest log counts.
+    """Verdicts in all finished logs under `paths`; of one task, model and arguments on a data set the newest counts.
+
+    A method is named by its task and model, in full and with its arguments where that is needed to tell two apart.
 
     Raises:
         ValueError: No finished log is of these tasks and data sets, or a log is of other pairs than the run.
@@ -27,18 +30,31 @@ def margins(paths: Iterable[str], sets: Mapping[str, PairSet]) -> Margins:
     named = list(paths)
     found = headers(named)
     finished = [log for log in found if task_of(log) in TASKS and log.status == "success"]
-    result: Margins = {}
+    newest: dict[str, dict[str, EvalLog]] = {}
     for log in sorted(finished, key=lambda one: str(one.eval.created)):
-        name = _data_set(log)
-        if name in sets:
-            result.setdefault(name, {})[f"{task_of(log)}, {short(log.eval.model)}"] = _read(log, name, sets[name])
-    if not result:
+        if (name := _data_set(log)) in sets:
+            newest.setdefault(name, {})[_names(log)[-1]] = log
+    if not newest:
         held = ", ".join(sorted({_data_set(log) for log in finished})) or "none"
         raise ValueError(
             f"no finished log of {', '.join(TASKS)} on {', '.join(sets)} in {', '.join(named)}; found {len(found)} "
             f"logs, of these tasks on: {held}"
         )
+    result: Margins = {}
+    for name, logs in newest.items():
+        times = Counter(each for log in logs.values() for each in set(_names(log)))
+        for whole, log in logs.items():
+            shortest = next((each for each in _names(log) if times[each] == 1), whole)
+            result.setdefault(name, {})[shortest] = _read(log, name, sets[name])
     return result
+
+
+def _names(log: EvalLog) -> tuple[str, str, str]:
+    """Of what was run, from the shortest; the last one tells all methods apart."""
+    own = {key: value for key, value in log.eval.task_args_passed.items() if key not in ("dataset", "pairs")}
+    model = log.eval.model
+    whole = ", ".join([task_of(log), model, *(f"{key}={value}" for key, value in sorted(own.items()))])
+    return f"{task_of(log)}, {short(model)}", f"{task_of(log)}, {model}", whole
 
 
 def _data_set(log: EvalLog) -> str:
@@ -49,17 +65,22 @@ def _data_set(log: EvalLog) -> str:
 
 
 def _read(log: EvalLog, name: str, pair_set: PairSet) -> dict[str, float]:
-    labels = {pair.id: pair.label for pair in pair_set.pairs}
+    pairs = {pair.id: pair for pair in pair_set.pairs}
     read: dict[str, list[float]] = {}
     # A log holds its samples as they ended: by id, one log gives one message.
     for sample in sorted(read_eval_log_sample_summaries(log.location), key=lambda one: str(one.id)):
-        if str(sample.id) not in labels or not sample.scores:
+        if str(sample.id) not in pairs or not sample.scores:
             continue
+        pair = pairs[str(sample.id)]
         verdict = next(d for d in decisions_of(next(iter(sample.scores.values()))) if d.key == VERDICT)
-        label = labels[str(sample.id)]
-        if verdict.truth != (label and str(label)):
+        if (sample.metadata or {}).get("shown") != pair.shown:
             raise ValueError(
-                f"{log.location} is of other pairs: in {name}, pair {sample.id} has label {label}, in the log "
+                f"{log.location} is of other pairs: pair {sample.id} of {name} has other texts there. Give logs of the "
+                "same data"
+            )
+        if verdict.truth != (pair.label and str(pair.label)):
+            raise ValueError(
+                f"{log.location} is of other pairs: in {name}, pair {sample.id} has label {pair.label}, in the log "
                 f"{verdict.truth}. Give logs of the same data"
             )
         if verdict.score is not None:

@@ -137,17 +137,14 @@ def _check_device(device: str) -> None:
 
 
 def fingerprint(folder: Path) -> str:
-    """Short hash of a local model: its config, and size and first and last megabyte of each weights file."""
+    """Short hash of a local model: its config and its weights, all of them: a merge may differ in one layer."""
     files = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("*.bin"))
     if not files:
         raise ValueError(f"{folder} has no weights (*.safetensors); expected a folder made by save_pretrained")
     digest = hashlib.sha256((folder / "config.json").read_bytes())
     for file in files:
-        size = file.stat().st_size
         with file.open("rb") as stream:
-            digest.update(f"{file.name}{size}".encode() + stream.read(1 << 20))
-            stream.seek(max(0, size - (1 << 20)))
-            digest.update(stream.read())
+            digest.update(file.name.encode() + hashlib.file_digest(stream, "sha256").digest())
     return f"local-{digest.hexdigest()[:16]}"
 
 

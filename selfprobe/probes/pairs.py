@@ -56,18 +56,28 @@ class Pair:
     def __post_init__(self) -> None:
         if self.kind not in COMPARE:
             raise ValueError(f"pair {self.id!r}: kind must be one of {', '.join(COMPARE)}, got {self.kind!r}")
+        for name in ("text_1", "text_2", "context", "question"):
+            if not isinstance(given := getattr(self, name), str):
+                raise ValueError(f"pair {self.id!r}: {name} must be text, got {given!r}")
         if self.label not in (1, 2, None):
             raise ValueError(f"pair {self.id!r}: label must be 1, 2 or None, got {self.label!r}")
         if self.kind in ASPECTS and self.aspect not in ASPECTS[self.kind]:
             known = ", ".join(ASPECTS[self.kind])
             raise ValueError(f"pair {self.id!r}: aspect must be one of {known}, got {self.aspect!r}")
         if not self.group:
-            # Without any question the texts themselves, whichever comes first, tell what is asked.
-            asked = (self.context, self.question) if self.context or self.question else self._texts()
-            object.__setattr__(self, "group", digest(*map(normalised, asked)))
+            object.__setattr__(self, "group", self.asked)
 
-    def _texts(self) -> tuple[str, ...]:
-        return tuple(sorted((self.text_1, self.text_2)))
+    @property
+    def asked(self) -> str:
+        """A digest of what both texts answer, the same in any data set."""
+        # Without any question the texts themselves, whichever comes first, tell what is asked.
+        texts = (self.context, self.question) if self.context or self.question else sorted((self.text_1, self.text_2))
+        return digest(*map(normalised, texts))
+
+    @property
+    def shown(self) -> str:
+        """A digest of all that a judge reads of this pair."""
+        return digest(self.context, self.question, self.text_1, self.text_2)
 
     @property
     def swapped(self) -> "Pair":

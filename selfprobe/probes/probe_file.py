@@ -32,7 +32,7 @@ class Card:
     """Preset."""
     split_seed: int
     train_groups: tuple[str, ...]
-    """Questions the probe has seen; everything else is held out."""
+    """What the probe has seen, as `splits.questions` names it; everything else is held out."""
     train_pairs: int
     test_scores: dict[str, float]
     """Metric → score on the test half of this split."""

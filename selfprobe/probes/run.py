@@ -30,7 +30,7 @@ from selfprobe.probes.logged import Margins
 from selfprobe.probes.model import Judge, load_model
 from selfprobe.probes.probe_file import Card, save_probe
 from selfprobe.probes.sources import LLMBAR_NATURAL, PairSet, load
-from selfprobe.probes.splits import PRESETS, Settings
+from selfprobe.probes.splits import PRESETS, Settings, questions
 from selfprobe.probes.transfer import cosine_table, transfer_table
 
 Progress = Callable[[str], None]
@@ -179,7 +179,11 @@ def _write_run(
             for name, h in harvests.items()
         },
     }
-    (out / "run.json").write_text(json.dumps(state, indent=1, ensure_ascii=False), encoding="utf-8")
+    file = out / "run.json"
+    if file.is_file() and json.loads(file.read_text("utf-8")) != state:
+        for stale in (*out.glob("tables/*.csv"), *out.glob("figures/*.png")):
+            stale.unlink()  # of another run: the report would show them as this one's
+    file.write_text(json.dumps(state, indent=1, ensure_ascii=False), encoding="utf-8")
 
 
 def _save_probes(out: Path, name: str, fits: Fits) -> None:
@@ -197,7 +201,7 @@ def _save_probes(out: Path, name: str, fits: Fits) -> None:
             data_hash=harvested.identity.data,
             settings=fits.settings.name,
             split_seed=0,
-            train_groups=tuple(sorted(set(harvested.groups[split.train].tolist()))),
+            train_groups=tuple(sorted(questions(harvested.pairs[i] for i in split.train))),
             train_pairs=len(split.train),
             test_scores={metric: f(truth[split.test], scores) for metric, f in METRICS.items()},
             selfprobe=version("selfprobe"),

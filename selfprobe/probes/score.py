@@ -11,6 +11,7 @@ from selfprobe.probes.harvest import harvest, to_stderr
 from selfprobe.probes.model import Judge
 from selfprobe.probes.pairs import Label, Pair
 from selfprobe.probes.probe_file import ProbeFile
+from selfprobe.probes.splits import held_out
 from selfprobe.probes.tokens import template_hash
 
 
@@ -53,13 +54,12 @@ def score(
     scores = file.probe.score(harvested.layer(file.probe.layer)) if harvested.pairs else np.empty(0)
     own = own_answers(harvested).mean(axis=1)
     by_id = {p.id: (float(s), float(o)) for p, s, o in zip(harvested.pairs, scores, own, strict=True)}
-    seen = set(card.train_groups)
     decisions = []
-    for pair in pairs:
+    for pair, unseen in zip(pairs, held_out(card.train_groups, pairs), strict=True):
         if pair.id in by_id:
             value, answer = by_id[pair.id]
-            decisions.append(Decision(pair, 1 if value > 0 else 2, value, answer, pair.group in seen))
+            decisions.append(Decision(pair, 1 if value > 0 else 2, value, answer, not unseen))
         else:
             reason = harvested.unscored[pair.id]
-            decisions.append(Decision(pair, None, None, None, pair.group in seen, reason))
+            decisions.append(Decision(pair, None, None, None, not unseen, reason))
     return decisions

@@ -7,8 +7,6 @@
 None is bundled. Likert scores become pairs within one article or story prompt; equal scores make no pair.
 """
 
-import csv
-import io
 import json
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from selfprobe.data import csv_rows, jsonl_rows
 from selfprobe.probes.answers import judged, mt_bench, own
 from selfprobe.probes.likert import hanna, newsroom, summeval
 from selfprobe.probes.pairs import Pair, checked
@@ -101,7 +100,10 @@ SOURCES: Mapping[str, Source] = {
     ),
     "rocstories": Source(
         rocstories,
-        ("InputStoryid", "InputSentence1", "InputSentence4", "RandomFifthSentenceQuiz1", "AnswerRightEnding"),
+        (
+            *("InputStoryid", *(f"InputSentence{k}" for k in range(1, 5))),
+            *("RandomFifthSentenceQuiz1", "RandomFifthSentenceQuiz2", "AnswerRightEnding"),
+        ),
         {},
         gated="the Story Cloze Test is given on request at https://cs.rochester.edu/nlp/rocstories/; then say "
         "rocstories=PATH with its CSV file",
@@ -143,9 +145,9 @@ def load(spec: str, *, limit: int | None = None, seed: int = 0) -> PairSet:
             f"unknown data set {name!r}: expected one of {known}, NAME=PATH, or a .jsonl or .csv file of your own"
         )
     rows, origin = (read(given, name), given) if given else fetch(name)
-    if rows and "output_1" in rows[0] and name in ("llmbar", "mt_bench"):
+    if rows and "output_1" in rows[0] and convert in (judged, mt_bench):
         columns = SOURCES["llmbar"].columns
-    if rows and "summary" in rows[0] and name == "summeval":
+    if rows and "summary" in rows[0] and convert is summeval:
         columns = ("doc_id", "source", "summary", "scores")
     _check_columns(rows, columns, origin)
     made = list(convert(rows))
@@ -187,23 +189,21 @@ def read(path: str, name: str) -> list[Row]:
 def parse(text: str, file: str, subset: str, name: str) -> list[Row]:
     """Rows of a JSON, JSONL, CSV or TSV text; each gets `subset` and, from LLMBar, an id with it."""
     rows: list[Row]
-    number = 0
     try:
         if file.endswith(".json"):
             rows = json.loads(text)
         elif file.endswith(".jsonl"):
-            rows = [json.loads(line) for at, line in enumerate(text.split("\n"), 1) if line.strip() and (number := at)]
+            rows = [row for _, row in jsonl_rows(text, file)]
         elif file.endswith(".tsv"):
             names = ("sentence", "question", "answer", "label", "category")
             lines = (line.split("\t") for line in text.split("\n") if line.strip())
             rows = [dict(zip(names, line, strict=False)) for line in lines]
         elif file.endswith(".csv"):
-            rows = list(csv.DictReader(io.StringIO(text)))
+            rows = [row for _, row in csv_rows(text, file)]
         else:
             raise ValueError(f"{file}: expected a .json, .jsonl, .csv or .tsv file for {name}")
     except json.JSONDecodeError as error:
-        at = f", line {number}" if file.endswith(".jsonl") else ""
-        raise ValueError(f"{file}{at}: not JSON ({error})") from None
+        raise ValueError(f"{file}: not JSON ({error})") from None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ValueError(f"{file}: expected rows as JSON objects, one a line or in one list")
     return [{"subset": subset} | row if subset else row for row in rows]

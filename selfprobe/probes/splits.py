@@ -1,6 +1,6 @@
 """Settings of an evaluation, its presets, and the random halves (paper 004, §4.4)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from selfprobe.probes.fit import IntArray, Orders, parse_orientation
+from selfprobe.probes.pairs import Pair
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,12 @@ def halves(
     return np.flatnonzero(train), np.flatnonzero(test)
 
 
-def held_out(train_groups: Sequence[str], groups: Sequence[str]) -> list[bool]:
-    """For each group whether a probe trained on `train_groups` has not seen its question."""
-    seen = set(train_groups)
-    return [group not in seen for group in groups]
+def questions(pairs: Iterable[Pair]) -> set[str]:
+    """What a probe trained on `pairs` has seen: their groups, and their questions, which have other names elsewhere."""
+    return {name for pair in pairs for name in (pair.group, pair.asked)}
+
+
+def held_out(seen: Iterable[str], pairs: Iterable[Pair]) -> list[bool]:
+    """For each pair whether neither its group nor its question is in `seen`, which `questions` made."""
+    names = set(seen)
+    return [names.isdisjoint((pair.group, pair.asked)) for pair in pairs]

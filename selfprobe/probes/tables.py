@@ -58,25 +58,24 @@ def estimate(
 
 
 def _outcomes(columns: Scores, truth: npt.NDArray[np.bool_]) -> Scores:
-    """[pair, column, (1 said 1, 1 said 2, 2 said 1, 2 said 2, half a tie)] of scores [pair, column]; NaN: none."""
-    said, known = columns > 0, ~np.isnan(columns)
-    kinds = [truth[:, None] & said, truth[:, None] & ~said, ~truth[:, None] & said, ~truth[:, None] & ~said]
-    # A score of 0 says 2; `accuracy` counts it half, so right answers lose and wrong ones gain a half.
-    ties = np.where(columns == 0, np.where(truth[:, None], 0.5, -0.5), 0.0)
-    return np.stack([*(np.asarray(kind & known, dtype=float) for kind in kinds), ties], axis=2)
+    """[pair, column, (1 said 1, 1 said 2, 1 tied, 2 said 1, 2 said 2, 2 tied)] of scores [pair, column]; NaN: none."""
+    said = (columns > 0, columns < 0, columns == 0)
+    kinds = [true[:, None] & answer for true in (truth, ~truth) for answer in said]
+    return np.stack([kind.astype(float) for kind in kinds], axis=2)
 
 
 def _mean_f1(outcomes: Scores, _: npt.NDArray[np.bool_]) -> float:
-    a, b, c, d, _ties = outcomes.sum(axis=0).T
+    a, b, tied_1, c, d, tied_2 = outcomes.sum(axis=0).T
+    first, second = a + b + tied_1, c + d + tied_2  # pairs of either label
+    f1 = first * 2 * a / np.maximum(first + a + c, 1) + second * 2 * d / np.maximum(second + b + d, 1)
     with np.errstate(invalid="ignore"):  # no pair of the column was drawn: NaN, which the bootstrap leaves out
-        first = (a + b) * 2 * a / np.maximum(2 * a + b + c, 1)
-        return float(np.mean((first + (c + d) * 2 * d / np.maximum(2 * d + b + c, 1)) / (a + b + c + d)))
+        return float(np.mean(f1 / (first + second)))
 
 
 def _mean_accuracy(outcomes: Scores, _: npt.NDArray[np.bool_]) -> float:
-    a, b, c, d, ties = outcomes.sum(axis=0).T
+    a, b, tied_1, c, d, tied_2 = outcomes.sum(axis=0).T
     with np.errstate(invalid="ignore"):
-        return float(np.mean((a + d + ties) / (a + b + c + d)))
+        return float(np.mean((a + d + (tied_1 + tied_2) / 2) / (a + b + tied_1 + c + d + tied_2)))
 
 
 def _ranks(columns: Scores) -> npt.NDArray[np.intp]:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from selfprobe.probes.evaluate import KINDS, Fits, Scores
 from selfprobe.probes.fit import FloatArray, Kind
-from selfprobe.probes.splits import held_out
+from selfprobe.probes.splits import held_out, questions
 from selfprobe.probes.tables import RESAMPLES, estimate
 
 
@@ -40,8 +40,8 @@ def _applied(learnt: Fits, tested: Fits, kind: Kind) -> Scores:
     for seed, layer in enumerate(learnt.chosen(kind)):
         if layer not in states:
             states[layer] = tested.harvest.layer(layer)
-        seen = learnt.harvest.groups[learnt.halves[seed].train].tolist()
-        unseen = np.array(held_out(seen, tested.harvest.groups.tolist()))
+        seen = questions(learnt.harvest.pairs[i] for i in learnt.halves[seed].train)
+        unseen = np.array(held_out(seen, tested.harvest.pairs))
         scores[seed, unseen] = learnt.probes[kind][seed][layer].score(states[layer])[unseen]
     return scores
 

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from selfprobe.probes.controls import by_length
+from selfprobe.probes.controls import by_length, no_model
 from selfprobe.probes.evaluate import METRICS, fit_all, own_answers, split_pairs, weighted_f1
 from selfprobe.probes.harvest import Harvest
-from selfprobe.probes.splits import PRESETS, Settings, halves, held_out
+from selfprobe.probes.pairs import Pair
+from selfprobe.probes.splits import PRESETS, Settings, halves, held_out, questions
 from selfprobe.probes.tables import all_scores, estimate, floors_table, layers_table, methods_table, subsets_table
 
 Plant = Callable[..., tuple[Harvest, Any]]
@@ -40,7 +41,12 @@ def test_halves_of_some_subsets_test_on_all_others_but_no_seen_question() -> Non
     assert natural[train].all() and len(train) == 2
     assert not set(groups[train]) & set(groups[test])
     assert (~natural[test]).sum() == 2
-    assert held_out(["0", "1"], ["0", "5"]) == [False, True]
+
+
+def test_a_question_is_seen_whatever_its_group_is_called() -> None:
+    seen = questions([Pair("a", "x", "y", 1, context="Q", group="g7")])
+    elsewhere = [Pair("b", "v", "w", 1, context="q "), Pair("c", "v", "w", 1, context="R", group="g7")]
+    assert held_out(seen, [*elsewhere, Pair("d", "v", "w", 1, context="R")]) == [False, False, True]
 
 
 def test_a_planted_direction_is_found_in_its_layer(plant: Plant) -> None:
@@ -212,6 +218,13 @@ def test_metrics_of_the_tables_are_those_of_the_evaluation() -> None:
         found = estimate(scores, truth, np.arange(60), metric, resamples=100)
         assert found.value == pytest.approx(expected)
         assert found.low < expected < found.high
+
+
+@pytest.mark.parametrize("texts", [("4", "5"), ("alpha beats beta", "beta beats alpha")], ids=["no words", "one bag"])
+def test_texts_whose_words_tell_nothing_have_no_tfidf_score(plant: Plant, texts: tuple[str, str]) -> None:
+    harvested, _ = plant(size=40)
+    pairs = [replace(p, text_1=texts[0], text_2=texts[1]) for p in harvested.pairs]
+    assert np.isnan(no_model(pairs, split_pairs(pairs, QUICK))).all()
 
 
 def test_length_alone_is_told_apart_from_a_preference(plant: Plant) -> None:

@@ -87,7 +87,9 @@ def test_principal_component_agrees_with_scikit_learn() -> None:
 def test_metrics_agree_with_scikit_learn() -> None:
     truth, scores = RNG.random(80) < 0.3, np.round(RNG.standard_normal(80), 1)
     assert auroc(truth, scores) == pytest.approx(roc_auc_score(truth, scores))
-    assert weighted_f1(truth, scores) == pytest.approx(f1_score(truth, scores > 0, average="weighted"))
+    signs, labels = np.where(truth, 1, -1), {"labels": [-1, 1], "average": "weighted", "zero_division": 0}
+    assert 0 in scores, "a tie says neither"
+    assert weighted_f1(truth, scores) == pytest.approx(f1_score(signs, np.sign(scores), **labels))
     assert math.isnan(auroc(np.ones(3, dtype=bool), scores[:3]))
     constant = np.ones(80)
     assert weighted_f1(truth, constant) == pytest.approx(f1_score(truth, constant > 0, average="weighted"))

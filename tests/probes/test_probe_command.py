@@ -184,7 +184,7 @@ BAD_ROWS: dict[str, tuple[list[Row], str]] = {
     "all texts equal": ([row | {"text_1": "c"} for row in rows("a")], "one: the training half has 0 pairs"),
     "the same id twice": (rows("a") * 2, "pair ids must be unique, 'a0' occurs twice"),
     "nothing": ([], "no pairs: the data set is empty"),
-    "a list": ([[1, 2]], "expected rows as JSON objects"),  # type: ignore[list-item]
+    "a list": ([[1, 2]], "line 1: expected a JSON object, got list"),  # type: ignore[list-item]
 }
 
 

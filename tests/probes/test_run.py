@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from selfprobe.probes.ablate import ablated, answers, rejected
 from selfprobe.probes.finished import ablate, transfer
-from selfprobe.probes.model import Judge, load_model
+from selfprobe.probes.model import Judge, fingerprint, load_model
 from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.run import run
 from selfprobe.probes.score import score
@@ -73,6 +74,15 @@ def test_the_same_run_again_reads_nothing_new_and_says_the_same(done: Any, monke
     pd.testing.assert_frame_equal(moved["transfer"], tables["transfer"])
 
 
+def test_tables_of_another_run_in_the_folder_do_not_stay(done: Any, tmp_path: Path) -> None:
+    folder, judge, _ = done
+    files = [str(folder / "one.jsonl"), str(folder / "two.jsonl")]
+    run(judge, files, tmp_path, settings=QUICK, progress=silent)
+    assert (tmp_path / "tables" / "transfer.csv").is_file()
+    run(judge, files[:1], tmp_path, settings=QUICK, progress=silent)
+    assert not (tmp_path / "tables" / "transfer.csv").exists(), "the report would show it as this run's"
+
+
 def test_cosines_with_itself_and_by_symmetry(done: Any) -> None:
     table = done[2]["cosine"].query("probe == 'supervised'").set_index(["a", "b"]).cosine
     assert table["one", "two"] == pytest.approx(table["two", "one"])
@@ -107,6 +117,32 @@ def test_ablation_stands_beside_random_directions(done: Any) -> None:
     table = ablate(folder / "probes", model=judge, random_directions=2, datasets=["one"], progress=silent)
     assert table.direction.tolist() == ["none", "supervised", "unsupervised", "random 1", "random 2"]
     assert table.value[0] == 0 and table.changed_answers[0] == 0
+
+
+def test_a_model_that_differs_in_one_tensor_is_another(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    found = set()
+    for value in (0.0, 1.0):
+        weights = {"a": torch.zeros(600_000), "b": torch.full((600_000,), value), "c": torch.zeros(600_000)}
+        save_file(weights, tmp_path / "model.safetensors")
+        found.add(fingerprint(tmp_path))
+    assert len(found) == 2
+
+
+def test_ablation_asks_about_held_out_pairs_drawn_at_random(done: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, judge, _ = done
+    asked: list[list[str]] = []
+
+    def noted(judge: Judge, pairs: Any, *rest: Any, **more: Any) -> Any:
+        asked.append([pair.id for pair in pairs])
+        return answers(judge, pairs, *rest, **more)
+
+    monkeypatch.setattr("selfprobe.probes.finished.answers", noted)
+    for limit in (None, 6):
+        ablate(folder / "probes", model=judge, random_directions=1, datasets=["one"], limit=limit, progress=silent)
+    all_of_them, some = asked
+    assert len(some) == 6 and set(some) < set(all_of_them)
+    assert some != all_of_them[:6], "files come subset by subset"
 
 
 def test_what_is_left_has_nothing_of_the_direction() -> None:

@@ -31,12 +31,31 @@ def test_a_users_rows_become_pairs_and_ties_do_not(tmp_path: Path) -> None:
     [
         ({"id": 1, "question": "Q", "text_1": "a"}, r"mine.jsonl, row 1: no text_2; expected id, question, text_1"),
         ({"id": 1, "text_1": "a", "text_2": "b"}, "no question"),
+        ({"id": 1, "question": "Q", "text_1": 4, "text_2": 5}, "pair '1': text_1 must be text, got 4"),
         ({"id": 1, "question": "Q", "text_1": "a", "text_2": "b", "label": "A"}, "label must be 1, 2, 'tie'.*got 'A'"),
     ],
 )
 def test_a_wrong_row_is_named(tmp_path: Path, row: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         load(jsonl(tmp_path / "mine.jsonl", row))
+
+
+def test_llmbars_own_file_needs_its_name(tmp_path: Path) -> None:
+    row = {"input": "Q", "output_1": "a", "output_2": "b", "label": 1}
+    with pytest.raises(ValueError, match=r"llmbar.jsonl, row 1: no id, text_1, text_2"):
+        load(jsonl(tmp_path / "llmbar.jsonl", row))
+    assert len(load("llmbar=" + jsonl(tmp_path / "llmbar.jsonl", row)).pairs) == 1
+
+
+def test_an_unquoted_comma_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("id,question,text_1,text_2\n1,q,red,blue, or green\n")
+    with pytest.raises(ValueError, match=r"mine.csv, line 2: 5 cells under 4 columns; quote cells"):
+        load(str(tmp_path / "mine.csv"))
+
+
+def test_a_null_question_is_no_question(tmp_path: Path) -> None:
+    [pair] = load(jsonl(tmp_path / "mine.jsonl", {"id": 1, "question": None, "text_1": "a", "text_2": "b"})).pairs
+    assert pair.context == ""
 
 
 def test_a_line_that_is_not_json_is_an_error(tmp_path: Path) -> None:
