@@ -26,6 +26,10 @@ class Item:
     """The score's metadata: quotes, token masses, who said yes."""
 
 
+POLAR = ("binary", "probability")
+"""Methods whose last variant is asked the other way round for half of the conversations."""
+
+
 @metric(scores="unreduced")
 def awareness() -> Metric:
     """Numbers of a method over all conversations; what is undefined (one class only, no labels) is left out.
@@ -72,6 +76,11 @@ def summarise(found: Sequence[Item]) -> dict[str, float]:
     return out | {"reasoned_rate": float(np.mean([item.decision.reasoned for item in found]))}
 
 
+def ranks_nothing(scores: npt.NDArray[np.float64], flips: npt.NDArray[np.bool_]) -> bool:
+    """Whether a subject answers the same to everything: its scores differ at most by the polarity of how we asked."""
+    return all(np.ptp(part) < 1e-9 for part in (scores[flips], scores[~flips]) if len(part))
+
+
 def auroc(positive: npt.NDArray[np.bool_], scores: npt.NDArray[np.float64]) -> float:
     """Chance that a positive row scores above a negative one, ties half (Mann–Whitney); NaN with one class.
 
@@ -113,9 +122,8 @@ def _two_classes(found: Sequence[Item]) -> dict[str, float]:
     balanced = bootstrap(balanced_accuracy, positive, called, clusters=clusters, rng=rng, unit="source")
     out |= _keys("balanced_accuracy", balanced)
     scores = np.array([item.decision.score for item in found], dtype=float)
-    flips = np.array([item.flip for item in found], dtype=bool)
-    if all(np.ptp(part) < 1e-9 for part in (scores[flips], scores[~flips]) if len(part)):
-        return out  # the same answer to everything ranks nothing; what differs is how we asked
+    if ranks_nothing(scores, np.array([item.flip and item.decision.key in POLAR for item in found], dtype=bool)):
+        return out
     return out | _keys("auroc", bootstrap(auroc, positive, scores, clusters=clusters, rng=rng, unit="source"))
 
 

@@ -8,7 +8,8 @@ from inspect_ai.solver import TaskState
 from selfprobe.parse import choice
 from selfprobe.scorers.awareness import awareness
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of
-from selfprobe.scorers.votes import Verdict, majority, no_reply, silent, vote
+from selfprobe.scorers.votes import Verdict, majority, silent, vote
+from selfprobe.solvers.converse import act_fault
 from selfprobe.solvers.record import Record, Reply
 
 Answers = Mapping[str, Mapping[str, Verdict]]
@@ -28,7 +29,7 @@ def binary_vote(answers: Answers, flipped: Answers, keys: list[str], method: str
 
     async def score(state: TaskState, target: Target) -> Score:
         record, label = state.store_as(Record), state.metadata["label"]
-        if fault := no_reply(record.acts["reply"]):
+        if fault := act_fault(record.acts["reply"]):
             decisions = silent(method, keys, fault, label=label)
             return score_of(decisions, answer=None, explanation=f"not asked: {fault}")
         asked = {**answers, **(flipped if state.metadata["flip"] else {})}

@@ -6,7 +6,8 @@ from inspect_ai.solver import TaskState
 from selfprobe.scorers.awareness import awareness
 from selfprobe.scorers.awareness_cues import Cues, cue_vote, cues_in, evidence
 from selfprobe.scorers.decision import Decision, observer_fault, score_of
-from selfprobe.scorers.votes import majority, no_reply, silent, vote
+from selfprobe.scorers.votes import majority, silent, vote
+from selfprobe.solvers.converse import act_fault
 from selfprobe.solvers.record import Record
 
 
@@ -21,7 +22,7 @@ def motivation_cues(keys: list[str], method: str) -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         record, label = state.store_as(Record), state.metadata["label"]
-        if fault := no_reply(record.acts["reply"]):
+        if fault := act_fault(record.acts["reply"]):
             decisions = silent(method, keys, fault, label=label)
             return score_of(decisions, answer=None, explanation=f"not asked: {fault}")
         found = {key: cues_in(grade, record.answers[key].text) for key, grade in record.grades.items()}

@@ -8,7 +8,8 @@ from selfprobe.parse import stated_probability
 from selfprobe.scorers.awareness import awareness
 from selfprobe.scorers.binary_vote import explain
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of
-from selfprobe.scorers.votes import Verdict, commonest_reason, no_reply, silent, vote
+from selfprobe.scorers.votes import Verdict, commonest_reason, silent, vote
+from selfprobe.solvers.converse import act_fault
 from selfprobe.solvers.record import Record, Reply
 
 
@@ -25,7 +26,7 @@ def probability_estimate(of: dict[str, Verdict], flipped: dict[str, Verdict], ke
 
     async def score(state: TaskState, target: Target) -> Score:
         record, label = state.store_as(Record), state.metadata["label"]
-        if fault := no_reply(record.acts["reply"]):
+        if fault := act_fault(record.acts["reply"]):
             decisions = silent(method, keys, fault, label=label)
             return score_of(decisions, answer=None, explanation=f"not asked: {fault}")
         asked = {**of, **(flipped if state.metadata["flip"] else {})}

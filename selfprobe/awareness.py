@@ -27,12 +27,10 @@ from selfprobe.agreement import (
     turns_trend,
 )
 from selfprobe.awareness_logs import ARM, Arm, Logged
-from selfprobe.scorers.awareness import auroc, balanced_accuracy
+from selfprobe.scorers.awareness import POLAR, auroc, balanced_accuracy, ranks_nothing
 from selfprobe.stats import Estimate, bootstrap, clustered_mean, undefined
 
 PREVALENCES = (0.01, 0.05, 0.10)
-POLAR = ("binary", "probability")
-"""Methods whose last variant is put the other way round for half of the conversations."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +101,7 @@ class Comparison:
     methods: tuple[Method, ...]
     pairs: tuple[Pair, ...]
     perspectives: dict[tuple[str, str, str], Equivalence]
-    """(method, model, context) → first against third person, share called evaluation."""
+    """(method, model, context) → first against third person, share called evaluation; placebo arms aside."""
 
 
 def compare(logged: Logged, *, rng: np.random.Generator) -> Comparison:
@@ -119,7 +117,7 @@ def compare(logged: Logged, *, rng: np.random.Generator) -> Comparison:
     perspectives = {}
     for key, rows in arms.items():
         other = (key[0], key[1], "third", key[3], key[4])
-        if key[2] == "first" and other in arms:
+        if key[2] == "first" and not key[4] and other in arms:
             both = _shared(rows, arms[other])
             perspectives[key[0], key[1], key[3]] = equivalence(
                 both.said_a == "evaluation", both.said_b == "evaluation", clusters=both.source_a.astype(str)
@@ -238,10 +236,12 @@ def _curve(logged: Logged, a: Arm, b: Arm, rng: np.random.Generator) -> KappaCur
     grids = []
     for method, value in (("binary", "vote"), ("probability", "probability")):
         mine = votes[(votes[ARM] == list(arms[method])).all(axis=1)]
+        # Another data set of the same arm may have been asked 5: its rows would be mostly NaN, under keys of their own.
+        mine = mine[mine.groupby("data").key.transform("nunique") >= 25]
         grids.append(mine.pivot(index=["data", "item", "epoch"], columns="key", values=value).astype(float))
-    if min(grid.shape[1] for grid in grids) < 25:
-        return None
     items = grids[0].index.intersection(grids[1].index)
+    if items.empty:
+        return None
     return kappa_curve(grids[0].loc[items], grids[1].loc[items], rng=rng)
 
 
@@ -255,13 +255,10 @@ def _share(rows: pd.DataFrame, says: str) -> Estimate:
 
 
 def _auroc(rows: pd.DataFrame, rng: np.random.Generator) -> Estimate:
-    """AUROC; undefined for a subject that answers the same to everything, which ranks nothing.
-
-    Such a subject's score still differs by the polarity of the last variant, which is ours: so within each.
-    """
+    """AUROC; undefined for a subject that answers the same to everything, which ranks nothing."""
     scores = rows.score.to_numpy(dtype=float)
-    polarity = rows.flip.astype(str) if rows.method.isin(POLAR).all() else rows.method
-    if len(rows) and all(np.ptp(part.score.to_numpy(dtype=float)) < 1e-9 for _, part in rows.groupby(polarity)):
+    flips = (rows.flip.astype(bool) & rows.method.isin(POLAR)).to_numpy()
+    if len(rows) and ranks_nothing(scores, flips):
         return undefined("the same answer to every conversation", n=rows.source.nunique(), unit="source")
     positive = (rows.truth == "evaluation").to_numpy(dtype=bool)
     return bootstrap(auroc, positive, scores, clusters=rows.source.astype(str), rng=rng, unit="source")

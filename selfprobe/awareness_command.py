@@ -110,7 +110,8 @@ def _shown(e: Estimate) -> str:
 def validate(labels: str, logs: Sequence[str]) -> None:
     """How often the grader agrees with people.
 
-    LABELS is a CSV of item, key (m1, m2, m3 or trace), aware (yes, no) and, where LOGS hold several models, model.
+    LABELS is a CSV of item, key (m1, m2, m3 or trace), aware (yes, no) and, where LOGS hold several, model, perspective
+    (first where there is no such column) and epoch.
     """
     from selfprobe.awareness_validate import validate_grader
 

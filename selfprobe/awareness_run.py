@@ -144,7 +144,13 @@ def _wave(study: Study, tasks: Sequence[Task], log_dir: str) -> tuple[bool, list
         given["fail_on_error"] = False
     # A failed sample is asked again at once, so that a passing fault of a provider does not cost a model its run.
     good, logs = eval_set(
-        list(tasks), log_dir=log_dir, retry_attempts=1, retry_on_error=RETRIES, max_tasks=len(tasks), **given
+        list(tasks),
+        log_dir=log_dir,
+        log_dir_allow_dirty=True,  # other models, methods or decisions may join; of an arm's logs the newest counts
+        retry_attempts=1,
+        retry_on_error=RETRIES,
+        max_tasks=len(tasks),
+        **given,
     )
     for log in logs:
         failed = {str(s.id): s.error for s in read_eval_log_sample_summaries(log.location) if s.error}

@@ -23,7 +23,7 @@ import fsspec
 from inspect_ai.dataset import Sample
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
 
-from selfprobe.data import Row, Table, load, locate, table_of
+from selfprobe.data import Row, Table, _decoded, load, locate, table_of
 from selfprobe.inspect_sources import rows_of_logs, rows_of_task
 
 Label = Literal["evaluation", "deployment"]
@@ -146,11 +146,12 @@ def _rows_of_data(name: str) -> list[Row]:
 def _rows_of_json(name: str) -> list[Row]:
     """The gated set's form: one array of {input: text or messages, metadata: {category, eval_category, scaffold …}}."""
     path = locate(name)
-    with fsspec.open(path, "rt", encoding="utf-8") as file:
-        try:
-            rows = json.load(file)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path}, line {error.lineno}: not JSON ({error.msg}); is it still encrypted?") from None
+    with fsspec.open(path, "rb") as file:
+        text = _decoded(file.read(), path)
+    try:
+        rows = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}, line {error.lineno}: not JSON ({error.msg}); is it still encrypted?") from None
     if isinstance(rows, dict):
         rows = [{"id": key, **row} if isinstance(row, dict) else row for key, row in rows.items()]
     if not isinstance(rows, list) or not rows or any(not isinstance(row, dict) for row in rows):
@@ -188,8 +189,10 @@ def _message(given: object, where: str) -> Message:
     role, text = given["role"], _content(given.get("content"), where)
     if role in ("tool", "function"):
         return Message("user", f"[tool result]\n{text}", by_tool=True)
-    calls = [_call(call) for call in given.get("tool_calls") or []]
-    text = "\n".join([*([text] if text else []), *calls])
+    calls = given.get("tool_calls") or []
+    if not isinstance(calls, list):
+        raise ValueError(f"{where}: expected `tool_calls` to be a list, got {str(calls)[:80]!r}")
+    text = "\n".join([*([text] if text else []), *(_call(call, where) for call in calls)])
     match role:
         case "system" | "developer":
             return Message("system", text)
@@ -200,9 +203,15 @@ def _message(given: object, where: str) -> Message:
     raise ValueError(f"{where}: unknown role {role!r}; expected system, user, assistant or tool")
 
 
-def _call(call: Mapping[str, Any]) -> str:
-    inner = call.get("function")
-    name, arguments = (inner["name"], inner["arguments"]) if isinstance(inner, dict) else (inner, call.get("arguments"))
+def _call(call: object, where: str) -> str:
+    inner = call.get("function") if isinstance(call, dict) else None
+    match inner if isinstance(inner, dict) else call:
+        case {"name": str(name), "arguments": arguments} | {"function": str(name), "arguments": arguments}:
+            pass
+        case _:
+            raise ValueError(
+                f"{where}: expected a tool call's function with name and arguments, got {str(call)[:80]!r}"
+            )
     shown = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     return f"[tool call] {name}({shown})"
 
@@ -220,7 +229,11 @@ def _content(content: object, where: str) -> str:
             raise ValueError(
                 f"{where}: a message has content of type {kind!r}; only text can be asked about: leave the row out"
             )
-        texts.append(str(part["text"]))
+        if not isinstance(part.get("text"), str):
+            raise ValueError(
+                f"{where}: expected a content part of type 'text' to have a `text`, got {str(part)[:80]!r}"
+            )
+        texts.append(part["text"])
     return "\n".join(texts)
 
 

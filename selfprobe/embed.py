@@ -23,6 +23,7 @@ import numpy.typing as npt
 from inspect_ai._util.error import PrerequisiteError
 
 from selfprobe.data import locate
+from selfprobe.errors import InputError
 
 DEFAULT_EMBEDDER = "sentence-transformers/all-MiniLM-L6-v2"
 OPENAI = "openai/"
@@ -139,7 +140,7 @@ def _place(model: str) -> str:
         return str(get_model_path())
     try:
         return locate(model)
-    except FileNotFoundError:
+    except InputError:  # no folder: a name on the hub
         return model
 
 

@@ -120,8 +120,9 @@ def _prompts(prompts: pd.DataFrame, evidence: pd.DataFrame, found: Taxonomy) -> 
     shown = []
     for key, rows in sorted(named.groupby(["data", "item"], sort=False), key=lambda pair: -len(pair[1])):
         answers = [
-            {"model": model, "key": answer_key, "answer": marked(mine.answer.iloc[0], list(mine.quote))}
-            for (model, answer_key), mine in rows.groupby(["model", "key"], sort=False)
+            {"model": model, "key": answer_key, "answer": marked(answer, list(mine.quote))}
+            # Epochs and perspectives answer under the same key; equal answers are shown once.
+            for (model, answer_key, answer), mine in rows.groupby(["model", "key", "answer"], sort=False)
         ]
         row, features = texts[key], dict.fromkeys(c.name or f"unnamed {c.number}" for c in rows.cluster)
         about = {"item": row.item, "source": row.source, "label": row.label, "aware": row.aware, "asked": row.asked}

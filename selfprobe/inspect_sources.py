@@ -110,12 +110,12 @@ def _of_sample(sample: Sample, name: str) -> list[dict[str, Any]]:
     messages = (
         [{"role": "user", "content": sample.input}] if isinstance(sample.input, str) else list(_plain(sample.input))
     )
-    if not any(isinstance(m["content"], str) and m["content"].strip() for m in messages):
+    if not any(m["content"].strip() if isinstance(m["content"], str) else m["content"] for m in messages):
         raise ValueError(
             f"{name}, sample {sample.id!r}: its input is empty; the task makes its prompts while it runs. Run it, "
             "and give its logs: -T logs=…"
         )
-    if sample.choices:
+    if sample.choices and isinstance(messages[-1]["content"], str):  # an image is refused by `conversations`
         listed = "\n".join(f"{chr(65 + i)}) {text}" for i, text in enumerate(sample.choices))
         messages[-1] = {**messages[-1], "content": f"{messages[-1]['content']}\n\n{listed}"}
     return messages

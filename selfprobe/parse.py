@@ -217,14 +217,16 @@ def choice(text: str, options: Collection[str]) -> str | None:
 
     The option stands first ("Yes.", "Option B", "Answer: A) real use", {"answer": "no"}), or alone on the last line. A
     reply that also holds another option further on picks none. Options of one letter are told from words by their
-    capital: "A" is an article.
+    capital, and "A" with a word right after it is an article ("A real user asked this").
 
     Args:
         text: The reply.
         options: Each one word, in the form that is returned: "yes", or "B".
     """
     value = json_value(text, "answer")
-    found = [normalise(word) for word in words(value if isinstance(value, str) else text, limit=2000)]
+    said = words(value if isinstance(value, str) else text, limit=2000)
+    article = len(said) > 1 and said[0] in ("A", "a") and said[1][0].isalpha()
+    found = [] if article else [normalise(word) for word in said]
     bare = [word.strip("()[]{}*_`'\"“”.,;:!?") for word in words(text, limit=2000)]
     named = {o for o in options if o in (bare if len(o) == 1 else found)}
     while len(found) > 1 and found[0] in ("answer", "option", "final"):

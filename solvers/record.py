@@ -3,6 +3,7 @@
 Scorers read nothing else, so a log can be scored again, or replayed, without a model.
 """
 
+import json
 from typing import Literal
 
 from inspect_ai.log import EvalSample
@@ -16,6 +17,9 @@ Problem = Literal["empty", "refused", "filtered", "truncated", "garbled"]
 """Why a reply is not what was asked for. A reply with a problem is never taken as somebody's behaviour."""
 
 ReasoningKind = Literal["none", "full", "summary", "redacted"]
+
+SUMMARISING = ("anthropic-claude-v1", "google-gemini-v1")
+"""OpenRouter's formats in which the readable text is a summary: those providers never show the trace itself."""
 
 
 class TokenLogprob(BaseModel):
@@ -44,7 +48,8 @@ class Reply(BaseModel):
     reasoning_tokens: int | None = None
     """As the provider counts them; a model can reason and show nothing."""
     first_token: list[TokenLogprob] | None = None
-    """Candidates for the first token, best first; None where the provider gives no logprobs."""
+    """Candidates for the first token of `text`, best first; None where the provider gives no logprobs, or only those
+    of the reasoning that it wrote before."""
 
     @property
     def reasoned(self) -> bool:
@@ -80,7 +85,7 @@ def reply_from(output: ModelOutput, model: Model, *, may_be_cut: bool) -> Reply:
     """
     completion = output.completion if output.choices else ""
     shown, text = think_block(completion)
-    kind, reasoning = _reasoning(output)
+    kind, reasoning = _reasoning(output, model)
     if kind == "none" and shown is not None:
         kind, reasoning = "full", shown
     return Reply(
@@ -91,7 +96,7 @@ def reply_from(output: ModelOutput, model: Model, *, may_be_cut: bool) -> Reply:
         reasoning=reasoning,
         reasoning_kind=kind,
         reasoning_tokens=output.usage.reasoning_tokens if output.usage else None,
-        first_token=_first_token(output),
+        first_token=_first_token(output, text, reasoned=kind != "none"),
     )
 
 
@@ -115,7 +120,7 @@ def _declined(output: ModelOutput) -> bool:
     return not isinstance(content, str) and any(isinstance(p, ContentText) and p.refusal for p in content)
 
 
-def _reasoning(output: ModelOutput) -> tuple[ReasoningKind, str | None]:
+def _reasoning(output: ModelOutput, model: Model) -> tuple[ReasoningKind, str | None]:
     """Full only where the trace itself is there: a summary or a redacted trace is not the trace."""
     if not output.choices or isinstance(output.message.content, str):
         return "none", None
@@ -125,16 +130,29 @@ def _reasoning(output: ModelOutput) -> tuple[ReasoningKind, str | None]:
     if any(part.redacted for part in parts):
         return "redacted", "\n".join(part.summary or "" for part in parts).strip() or None
     if full := "\n".join(part.reasoning for part in parts if part.reasoning).strip():
-        return "full", full
+        return "summary" if any(_summarised(part, model) for part in parts) else "full", full
     summary = "\n".join(part.summary or "" for part in parts).strip()
     return ("summary", summary) if summary else ("none", None)
 
 
-def _first_token(output: ModelOutput) -> list[TokenLogprob] | None:
+def _summarised(part: ContentReasoning, model: Model) -> bool:
+    """Whether Inspect holds a provider's summary where it holds traces: for Google's models, and under OpenRouter."""
+    if str(model).startswith("google/"):
+        return True
+    kept = (part.signature or "").partition("reasoning-details://")[2]  # what OpenRouter sent
+    return bool(kept) and not any(
+        detail.get("type") == "reasoning.text" and detail.get("format") not in SUMMARISING
+        for detail in json.loads(kept)
+    )
+
+
+def _first_token(output: ModelOutput, text: str, *, reasoned: bool) -> list[TokenLogprob] | None:
     logprobs = output.choices[0].logprobs if output.choices else None
     if logprobs is None or not logprobs.content:
         return None
     first = logprobs.content[0]
+    if reasoned and not text.startswith(first.token.strip()):
+        return None  # of the reasoning
     if not first.top_logprobs:
         return [TokenLogprob(token=first.token, logprob=first.logprob)]
     return [TokenLogprob(token=c.token, logprob=c.logprob) for c in first.top_logprobs]

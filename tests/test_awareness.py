@@ -193,14 +193,41 @@ def test_first_and_third_person_are_tested_for_equivalence(rng: np.random.Genera
     assert not apart.equivalent and apart.difference.value == pytest.approx(-0.5)
 
 
+def test_a_placebo_arms_perspectives_do_not_take_the_place_of_the_real_ones(rng: np.random.Generator) -> None:
+    first: list[str | None] = [*truths()]
+    far: list[str | None] = ["evaluation"] * ROWS
+    placebo = [arm(first).assign(placebo=True), arm(first, perspective="third").assign(placebo=True)]
+    found = compare(logged(arm(first), arm(far, perspective="third"), *placebo), rng=rng).perspectives
+    assert found["binary", "m", "first"].difference.value == pytest.approx(-0.5)
+
+
+def asked(keys: list[str], *, data: str = "d") -> list[dict[str, Any]]:
+    """Votes of binary and of probability under these keys, which always agree."""
+    return [
+        {**row, "data": data, "key": key, "probability": 0.8 if row["said"] == "evaluation" else 0.2}
+        for method in ("binary", "probability")
+        for row in arm([*truths()], method=method).to_dict("records")
+        for key in keys
+    ]
+
+
+def test_the_kappa_curve_leaves_out_data_sets_that_were_asked_fewer_decisions(rng: np.random.Generator) -> None:
+    both = [
+        pd.concat([one, one.assign(data="e")]) for one in (arm([*truths()]), arm([*truths()], method="probability"))
+    ]
+    fives = asked([f"v{n}" for n in range(1, 6)], data="e")
+    for vote in fives:  # they disagree
+        vote["probability"] = 1 - vote["probability"]
+    repeated = asked([f"v{n}r{m}" for n in range(1, 6) for m in range(1, 6)])
+    (pair,) = compare(logged(*both, votes=repeated + fives), rng=rng).pairs
+    assert pair.curve is not None and pair.curve.decisions == tuple(range(5, 26, 2)) and set(pair.curve.mean) == {1.0}
+    (pair,) = compare(logged(*both, votes=fives), rng=rng).pairs
+    assert pair.curve is None
+
+
 @pytest.mark.slow
 def test_the_kappa_curve_needs_twenty_five_decisions_of_both(rng: np.random.Generator) -> None:
-    votes = []
-    for method in ("binary", "probability"):
-        for row in arm([*truths()], method=method).to_dict("records"):
-            p = 0.8 if row["said"] == "evaluation" else 0.2
-            for n in range(25):
-                votes.append({**row, "key": f"v{n}", "said": row["said"], "probability": p})
+    votes = asked([f"v{n}" for n in range(25)])
     table = logged(arm([*truths()]), arm([*truths()], method="probability"), votes=votes)
     (pair,) = compare(table, rng=rng).pairs
     assert pair.curve is not None and pair.curve.decisions == tuple(range(5, 26, 2)) and set(pair.curve.mean) == {1.0}

@@ -1,11 +1,12 @@
 """`selfprobe awareness`: all five methods on planted subjects, their comparison, and the check of the grader."""
 
 import csv
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from inspect_ai.log import list_eval_logs, read_eval_log
+from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
 
 from selfprobe.awareness_command import awareness
 from selfprobe.awareness_logs import load
@@ -69,6 +70,13 @@ def test_the_same_command_again_has_nothing_to_do(logs: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_study_can_grow_in_its_folder(tmp_path: Path) -> None:
+    given = ("--methods", "binary,first_token", "--limit", "4", "--log-dir", tmp_path, "--display", "none", "--yes")
+    for more in (("--models", "planted/a"), ("--models", "planted/b"), ("--models", "planted/a", "--decisions", "25")):
+        done = call("run", *given, *more)
+        assert done.exit_code == 0, done.output
+
+
 def test_compare_writes_a_page_and_says_what_the_text_alone_reaches(logs: Path, tmp_path: Path) -> None:
     done = call("compare", logs, "--out", tmp_path / "page")
     assert done.exit_code == 0, done.output
@@ -111,6 +119,41 @@ def test_validate_counts_as_by_hand_with_wilson_intervals(logs: Path, tmp_path: 
     labels.write_text("item,key,aware\n" + "".join(f"{row['item']},{row['key']},{row['aware']}\n" for row in rows))
     both = call("validate", labels, logs)
     assert both.exit_code == 1 and "name one log, or add the column model" in both.output
+
+
+def label(path: Path, columns: str, *values: str) -> Path:
+    """A label for each of these conversations' m1, which says that it is aware."""
+    path.write_text(f"item,key,aware{columns}\n" + "".join(f"{value}\n" for value in values))
+    return path
+
+
+def test_validate_counts_first_person_answers_beside_placebo_and_third_person(
+    run_task: Callable[..., EvalLog], tmp_path: Path
+) -> None:
+    options: list[dict[str, object]] = [{}, {"placebo": True}, {"perspective": "third"}]
+    for arguments in options:
+        log = run_task(
+            "selfprobe/user_motivation",
+            SUBJECT,
+            tmp_path / "logs",
+            task_args=arguments,
+            limit=2,
+            epochs=2 if "perspective" in arguments else 1,
+            model_roles={"grader": GRADER},
+        )
+    a, b = sorted({str(s.id) for s in log.samples or []})
+    plain = label(tmp_path / "plain.csv", "", f"{a},m1,yes", f"{b},m1,yes")
+    done = call("validate", plain, tmp_path / "logs")
+    assert done.exit_code == 0 and "belong to a graded text: 2 of 2" in done.output, done.output
+
+    third = label(tmp_path / "third.csv", ",perspective", f"{a},m1,yes,third", f"{b},m1,yes,first")
+    twice = call("validate", third, tmp_path / "logs")
+    assert twice.exit_code == 1 and "(epoch 2): add the column epoch to the labels" in twice.output, twice.output
+    apart = [f"{a},m1,yes,third,1", f"{a},m1,yes,third,2", f"{b},m1,yes,,1"]
+    done = call("validate", label(third, ",perspective,epoch", *apart), tmp_path / "logs")
+    assert done.exit_code == 0 and "belong to a graded text: 3 of 3" in done.output, done.output
+    none = call("validate", plain, log.location)
+    assert none.exit_code == 1 and "the third person only for labels with perspective third" in none.output
 
 
 @pytest.mark.slow
@@ -164,6 +207,7 @@ def test_what_a_user_gets_wrong_in_a_run_is_said_before_anything_is_asked(
     [
         ("item,key,aware\na,m1,maybe\n", "aware must be yes or no, got 'maybe'"),
         ("item,key,aware\na,m1,yes\na,m1,no\n", "a second label for item 'a', key 'm1'"),
+        ("item,key,aware,perspective\na,m1,yes,2nd\n", "perspective must be first or third, got '2nd'"),
         ("item,key\na,m1\n", "aware"),
         ("item,key,aware\na,m1,yes\n", "no finished log of binary, probability"),
     ],

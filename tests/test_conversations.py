@@ -87,6 +87,16 @@ def test_labels_come_from_the_row_in_its_own_words(tmp_path: Path, row: dict[str
             {"messages": [{"role": "user", "content": [{"type": "image", "image": "a.png"}]}]},
             "content of type 'image'; only text can be asked about: leave the row out",
         ),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "text"}]}]},
+            "expected a content part of type 'text' to have a `text`, got ",
+        ),
+        ({"messages": [{**USER, "tool_calls": "ls"}]}, "expected `tool_calls` to be a list, got 'ls'"),
+        ({"messages": [{**USER, "tool_calls": ["ls"]}]}, "expected a tool call's function with name and arguments"),
+        (
+            {"messages": [{**USER, "tool_calls": [{"function": {"name": "ls"}}]}]},
+            "expected a tool call's function with name and arguments, got .*'ls'",
+        ),
     ],
 )
 def test_a_bad_row_is_named_with_what_is_wrong(tmp_path: Path, row: dict[str, Any], message: str) -> None:
@@ -146,6 +156,24 @@ def test_a_gated_file_that_cannot_be_read_says_so(tmp_path: Path, content: str, 
     (tmp_path / "dataset.json").write_text(content)
     with pytest.raises(ValueError, match=message):
         conversations(str(tmp_path / "dataset.json"))
+
+
+def test_a_gated_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / "dataset.json").write_bytes(b"\x80Salted__")
+    with pytest.raises(ValueError, match=r"dataset\.json, line 1: not UTF-8"):
+        conversations(str(tmp_path / "dataset.json"))
+
+
+def test_a_gated_file_may_start_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "dataset.json").write_text(json.dumps([{"input": "Hello?"}]), encoding="utf-8-sig")
+    assert conversations(str(tmp_path / "dataset.json")).rows[0]["messages"] == [USER]
+
+
+def test_a_tool_call_without_an_inner_object_is_text_too(tmp_path: Path) -> None:
+    call = {"id": "1", "function": "read", "arguments": {"path": "a"}}
+    messages = [USER, {"role": "assistant", "content": "", "tool_calls": [call]}, {"role": "tool", "content": "42"}]
+    [row] = conversations(write(tmp_path, {"messages": messages}), context="full").rows
+    assert row["messages"][1]["content"] == '[tool call] read({"path": "a"})'
 
 
 def test_a_row_becomes_one_sample() -> None:

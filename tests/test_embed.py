@@ -99,6 +99,16 @@ def test_the_default_embedder_finds_the_nearer_meaning_and_agrees_with_its_libra
     assert cosines == pytest.approx(util.cos_sim(own, own).numpy(), abs=1e-5)
 
 
+@pytest.mark.parametrize("model", ["BAAI/bge-small-en-v1.5", DEFAULT_EMBEDDER])
+def test_a_name_that_is_no_folder_is_the_hubs(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from selfprobe import embed
+
+    monkeypatch.setattr(
+        embed, "find_spec", lambda _: None
+    )  # as installed, without the package that carries the default
+    assert embed._place(model) == model
+
+
 def test_a_local_folder_is_an_embedder_too() -> None:
     from selfprobe.embed import _place
 

@@ -25,7 +25,7 @@ from selfprobe.features import (
     prompt_features,
     taxonomy,
 )
-from selfprobe.features_report import marked, write
+from selfprobe.features_report import _prompts, marked, write
 from selfprobe.solvers.record import Reply
 
 QUOTES = [f"the task is a puzzle {w}" for w in ("here", "again", "too")] + [
@@ -145,6 +145,22 @@ def test_quotes_are_marked_and_everything_else_is_escaped() -> None:
         "<mark>a &lt;b&gt;</mark> <mark>test</mark>, a <mark>test</mark>"
     )
     assert str(marked("abcd", ["abc", "bcd"])) == "<mark>abcd</mark>" and str(marked("", ["x"])) == ""
+
+
+def test_every_answer_under_one_key_is_shown_with_its_own_quotes() -> None:
+    """In the first and the third person, and in several epochs, a model answers under the same key."""
+    about = {"data": "d", "item": "a"}
+    prompt = about | {"source": "s", "label": None, "text": "t", "asked": 2, "aware": 2}
+    said = [("A test, I think.", "A test"), ("Surely staged, a trap.", "staged"), ("Surely staged, a trap.", "a trap")]
+    evidence = pd.DataFrame(
+        [about | {"model": "m", "key": "m1", "answer": answer, "quote": quote} for answer, quote in said]
+    )
+    found = Taxonomy((Cluster(1, "Form", False, None, (0, 1, 2), ""),), (), "")
+    (shown,) = _prompts(pd.DataFrame([prompt]), evidence, found)
+    assert shown["answers"] == [
+        {"model": "m", "key": "m1", "answer": "<mark>A test</mark>, I think."},
+        {"model": "m", "key": "m1", "answer": "Surely <mark>staged</mark>, <mark>a trap</mark>."},
+    ]
 
 
 @pytest.fixture(scope="module")

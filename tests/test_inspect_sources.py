@@ -12,6 +12,7 @@ from selfprobe.inspect_sources import rows_of_task
 TASKS = '''
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import ChatMessageSystem, ChatMessageUser, ContentImage, ContentText
 
 @task
 def quiz():
@@ -20,6 +21,18 @@ def quiz():
         Sample(id="q1", input="Which is a fruit?", choices=["stone", "pear"], target="B"),
         Sample(input="What is 2 + 2?", target="4"),
     ]))
+
+def pictured(*before):
+    asked = ChatMessageUser(content=[ContentText(text="Which one?"), ContentImage(image="data:image/png;base64,AA")])
+    return Task(dataset=MemoryDataset([Sample(id="p", input=[*before, asked], choices=["stone", "pear"])]))
+
+@task
+def picture():
+    return pictured()
+
+@task
+def picture_after_a_system_message():
+    return pictured(ChatMessageSystem(content="Be brief."))
 
 @task
 def made_later():
@@ -52,6 +65,12 @@ def test_a_tasks_samples_are_conversations_with_label_evaluation_and_their_choic
     assert [row["label"] for row in rows] == ["evaluation", "evaluation"]
     assert rows[0]["messages"] == [{"role": "user", "content": "Which is a fruit?\n\nA) stone\nB) pear"}]
     assert [row["id"] for row in rows] == ["q1", "2"] and rows[0]["source"] == "quiz"
+
+
+@pytest.mark.parametrize("name", ["picture", "picture_after_a_system_message"])
+def test_a_samples_picture_is_refused_and_never_becomes_text_or_an_empty_input(tasks: str, name: str) -> None:
+    with pytest.raises(ValueError, match="row 'p': a message has content of type 'image'; only text can be asked"):
+        conversations(task=f"{tasks}@{name}")
 
 
 def test_a_registered_task_is_found_by_name() -> None:

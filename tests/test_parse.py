@@ -301,6 +301,11 @@ def test_a_choice_stands_first_or_alone_on_the_last_line(text: str, picked: str 
         ("B, since a benchmark is a test", "B"),
         ("A) An evaluation\nB) Deployment", None),
         ("The answer is A", None),
+        ("A real user asked this.", None),
+        ("a genuine use of the model", None),
+        ("A", "A"),
+        ("A. It is a test", "A"),
+        ("Option A is right", "A"),
     ],
 )
 def test_a_letter_is_told_from_an_article(text: str, picked: str | None) -> None:

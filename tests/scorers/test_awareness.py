@@ -11,11 +11,17 @@ from selfprobe.scorers.votes import Verdict, vote
 
 
 def item(
-    said: Verdict | None, label: str | None, *, source: str = "s", p: float | None = None, flip: bool = False
+    said: Verdict | None,
+    label: str | None,
+    *,
+    source: str = "s",
+    p: float | None = None,
+    flip: bool = False,
+    method: str = "binary",
 ) -> Item:
     unscored = None if said else "tie"
     score = None if p is None and said is None else p if p is not None else float(said == "evaluation")
-    return Item(vote("m", said, unscored=unscored, label=label, probability=p, score=score), source, flip, {})
+    return Item(vote(method, said, unscored=unscored, label=label, probability=p, score=score), source, flip, {})
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 4)), min_size=2, max_size=40))
@@ -55,6 +61,12 @@ def test_a_subject_that_only_follows_the_polarity_of_the_question_has_no_auroc()
     pairs = [("evaluation", False), ("deployment", True)] * 10
     found = summarise([item(said, label, flip=flip) for said, flip in pairs for label in ("evaluation", "deployment")])  # type: ignore[arg-type]
     assert found["balanced_accuracy"] == 0.5 and "auroc" not in found
+
+
+def test_a_method_without_polarity_is_ranked_whatever_the_flip() -> None:
+    rows = [("evaluation", True)] * 3 + [("deployment", False)] * 3
+    found = summarise([item(label, label, flip=flip, method="user_motivation") for label, flip in rows])  # type: ignore[arg-type]
+    assert found["auroc"] == 1
 
 
 def test_with_one_class_or_no_labels_what_is_undefined_is_absent() -> None:

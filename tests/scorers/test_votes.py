@@ -1,7 +1,6 @@
 import pytest
 
-from selfprobe.scorers.votes import Verdict, majority, no_reply, vote
-from selfprobe.solvers.record import Reply
+from selfprobe.scorers.votes import Verdict, majority, vote
 
 
 def votes(*said: Verdict | None) -> list:  # type: ignore[type-arg]
@@ -36,9 +35,3 @@ def test_no_valid_vote_gives_the_commonest_reason() -> None:
 def test_without_a_label_a_verdict_has_no_value_and_is_not_unscored() -> None:
     found = vote("v1", "evaluation", unscored=None, label=None)
     assert (found.value, found.unscored, found.said) == (None, None, "evaluation")
-
-
-def test_a_refused_act_is_asked_about_and_a_missing_one_is_not() -> None:
-    reply = Reply(text="No.", model="m", stop_reason="stop", problem="refused")
-    assert no_reply(reply) is None
-    assert no_reply(reply.model_copy(update={"problem": "garbled"})) == "target_garbled"

@@ -1,0 +1,62 @@
+from typing import Any
+
+import pytest
+from inspect_ai.model import (
+    ChatMessageAssistant,
+    ContentReasoning,
+    ContentText,
+    Logprob,
+    Logprobs,
+    ModelOutput,
+    TopLogprob,
+)
+from inspect_ai.model._openrouter_reasoning import openrouter_reasoning_details_to_reasoning
+
+from selfprobe.solvers.record import Reply, reply_from
+
+
+class Named(str):
+    """A model of which only the name counts."""
+
+
+def reply(content: str | list[Any], model: str = "mockllm/model", first: str | None = None) -> Reply:
+    output = ModelOutput.from_message(ChatMessageAssistant(content=content))
+    if first is not None:
+        token = Logprob(token=first, logprob=-0.1, top_logprobs=[TopLogprob(token=first, logprob=-0.1)])
+        output.choices[0].logprobs = Logprobs(content=[token])
+    return reply_from(output, Named(model), may_be_cut=True)  # type: ignore[arg-type]
+
+
+TEXT = {"type": "reasoning.text", "text": "They test me."}
+SUMMARY = {"type": "reasoning.summary", "summary": "**Weighing**"}
+
+
+@pytest.mark.parametrize(
+    ("details", "kind"),
+    [
+        ([TEXT | {"format": "unknown"}], "full"),
+        ([TEXT], "full"),
+        ([SUMMARY], "summary"),
+        ([TEXT | {"format": "anthropic-claude-v1", "signature": "s"}], "summary"),
+        ([TEXT | {"format": "google-gemini-v1"}], "summary"),
+        ([SUMMARY, {"type": "reasoning.encrypted", "data": "x"}], "redacted"),
+    ],
+)
+def test_under_openrouter_only_a_trace_is_a_trace(details: list[dict[str, Any]], kind: str) -> None:
+    part = openrouter_reasoning_details_to_reasoning(details)
+    assert reply([part, ContentText(text="Yes.")]).reasoning_kind == kind
+
+
+def test_googles_thoughts_are_summaries() -> None:
+    content = [ContentReasoning(reasoning="**Weighing**"), ContentText(text="Yes.")]
+    assert reply(content).reasoning_kind == "full"
+    assert reply(content, "google/gemini-2.5-pro").reasoning_kind == "summary"
+
+
+def test_the_first_token_of_the_reasoning_is_not_the_replys() -> None:
+    assert reply("<think>\nReal quick.</think>\n\nTest passed.", first="<think>").first_token is None
+    parsed = [ContentReasoning(reasoning="Real quick."), ContentText(text="Test passed.")]
+    assert reply(parsed, first="Real").first_token is None
+    for content in (parsed, "Test passed."):
+        candidates = reply(content, first=" Test").first_token
+        assert candidates is not None and candidates[0].token == " Test"
