@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 from inspect_ai.log import EvalLog, EvalSample, list_eval_logs, read_eval_log
+from inspect_ai.scorer import Score
 
 from selfprobe.data import Row, Table, locate, table_of
 from selfprobe.errors import InputError
@@ -60,7 +61,7 @@ def judged_rows(paths: Sequence[str]) -> tuple[list[Row], Counter[str]]:
     and the `mean` that was used), `jsd` in nats, `generation`; and `kept`.
 
     Raises:
-        ValueError: There is no finished log, or two hold the same dilemma.
+        ValueError: There is no finished log, two hold the same dilemma, or a dilemma has no score of this task.
         InputError: There is no such file or folder.
     """
     rows: dict[str, tuple[str, Row]] = {}
@@ -74,7 +75,7 @@ def judged_rows(paths: Sequence[str]) -> tuple[list[Row], Counter[str]]:
             if sample.error or not sample.scores:
                 lost["error"] += 1
                 continue
-            (score,) = sample.scores.values()
+            score = _own_score(sample, place)
             decisions = {decision.key: decision for decision in decisions_of(score)}
             if reason := decisions["jsd"].unscored:
                 lost[reason] += 1
@@ -93,6 +94,18 @@ def judged_rows(paths: Sequence[str]) -> tuple[list[Row], Counter[str]]:
                 },
             )
     return [row for _, row in rows.values()], lost
+
+
+def _own_score(sample: EvalSample, place: str) -> Score:
+    """The task's own score, its last one: `inspect score --action append` adds others, and new ones of the same."""
+    scores = sample.scores or {}
+    own = [score for score in scores.values() if {"keys", "judges"} <= set(score.metadata or {})]
+    if not own:
+        raise InputError(
+            f"{place}: expected a score of dilemma_controversy for dilemma {sample.id}, got {', '.join(scores)}; "
+            "`inspect score --scorer selfprobe/dilemma_controversy` adds it"
+        )
+    return own[-1]
 
 
 def _as_row(one: Judge) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from selfprobe.matrix import TASKS, Member, Plan, plan, run
 )
 @click.option("--max-connections", type=click.IntRange(min=1), help="Calls at once to one model.")
 @click.option("--display", type=click.Choice(["full", "rich", "plain", "none"]), help="Inspect's display.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done; opens no model.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def matrix(
     config: str | None,
@@ -55,8 +55,11 @@ def matrix(
             limit=limit or given.get("limit"),
             args=given.get("args", {}) | dict(_assignment(arg) for arg in args),
         )
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
+    except (ValueError, PrerequisiteError) as error:
+        raise click.UsageError(_plain(error)) from None
+    if not dry_run:  # which needs no API key and loads no weights
+        for member in planned.members:
+            _open(member)
     click.echo(describe(planned, _prices(prices)))
     if dry_run:
         return
@@ -92,8 +95,22 @@ def report(logs: Sequence[str], out: str) -> None:
         raise click.ClickException("some cells are holes; the report names them")
 
 
+def _open(member: Member) -> None:
+    """Whether a model can be had shows before the user confirms; Inspect keeps what was opened for the run."""
+    try:
+        member.open()
+    except (PrerequisiteError, ValueError, TypeError, OSError) as error:  # no key, no provider, no argument, no weights
+        raise click.ClickException(f"{member.model}: {_plain(error)}") from None
+
+
+def _plain(error: Exception) -> str:
+    """The message without Inspect's styles, on one line."""
+    said = re.sub(r"\[/?(bold|blue)\]", "", str(error)).removeprefix("ERROR: ")
+    return " ".join(said.split())
+
+
 def _refused(error: PrerequisiteError, log_dir: str) -> str:
-    said = re.sub(r"\[/?bold\]", "", str(error.message)).removeprefix("ERROR: ")
+    said = _plain(error)
     if "not associated with a task" not in said:
         return said
     log = said.partition("'")[2].partition("'")[0]
@@ -132,19 +149,33 @@ def describe(planned: Plan, prices: dict[str, Any]) -> str:
 def _read(config: str | None) -> dict[str, Any]:
     if config is None:
         return {}
-    content = yaml.safe_load(Path(config).read_text(encoding="utf-8"))
+    try:
+        content = yaml.safe_load(Path(config).read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"{config} is not YAML: {error}") from None
     known = {"models", "tasks", "limit", "args"}
     if not isinstance(content, dict) or set(content) - known:
         raise click.UsageError(f"{config}: expected a mapping with {', '.join(sorted(known))}")
-    return content
+    given = {key: value for key, value in content.items() if value is not None}
+    given |= {key: _split(given[key]) for key in ("models", "tasks") if isinstance(given.get(key), str)}
+    tasks, limit = given.get("tasks", []), given.get("limit", 1)
+    for key, right, expected in (
+        ("models", isinstance(given.get("models", []), list), "a list of models"),
+        ("tasks", isinstance(tasks, list) and all(isinstance(task, str) for task in tasks), "a list of task names"),
+        ("limit", type(limit) is int and limit >= 1, "a whole number from 1"),  # YAML's true is an int too
+        ("args", isinstance(given.get("args", {}), dict), "a mapping of task arguments"),
+    ):
+        if not right:
+            raise click.UsageError(f"{config}: {key} must be {expected}, got {given[key]!r}")
+    return given
 
 
-def _member(entry: str | dict[str, Any]) -> Member:
+def _member(entry: object) -> Member:
     fields = {"model": entry} if isinstance(entry, str) else entry
     known = {"model", "base_url", "config", "args"}
-    if "model" not in fields or set(fields) - known:
+    if not isinstance(fields, dict) or not isinstance(fields.get("model"), str) or set(fields) - known:
         raise ValueError(f"a model is a name or a mapping of {', '.join(sorted(known))}; got {entry!r}")
-    return Member(**fields)
+    return Member(**{key: value for key, value in fields.items() if value is not None})
 
 
 def _prices(path: str | None) -> dict[str, Any]:

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from inspect_ai import score
 from inspect_ai.log import read_eval_log, write_eval_log
+from inspect_ai.scorer import includes
 
 from selfprobe.dilemmas import dilemmas, generated, judged_rows
 from selfprobe.introspect_tasks.dilemma_generation import AXES, dilemma_generation
@@ -91,6 +93,22 @@ def test_a_log_of_another_task_or_unfinished_is_told(logs: Path, tmp_path: Path)
     write_eval_log(killed, str(tmp_path / "killed.eval"))
     told = collect(tmp_path, "--out", tmp_path / "mine.jsonl")[1]
     assert "no finished log of dilemma_judging" in told and "killed.eval: status started" in told
+
+
+def test_a_score_appended_to_a_judging_log_leaves_the_dilemmas_what_they_are(logs: Path, tmp_path: Path) -> None:
+    (judged,) = (logs / "judged").glob("*.eval")
+    log = score(read_eval_log(str(judged)), includes(), action="append", display="none")
+    write_eval_log(log, str(tmp_path / "appended.eval"))
+    assert judged_rows([str(tmp_path)]) == judged_rows([str(judged)])
+
+
+def test_a_judging_log_without_its_own_score_is_told_by_name(logs: Path, tmp_path: Path) -> None:
+    (judged,) = (logs / "judged").glob("*.eval")
+    log = score(read_eval_log(str(judged)), includes(), action="overwrite", display="none")
+    write_eval_log(log, str(tmp_path / "overwritten.eval"))
+    code, told = collect(tmp_path, "--out", tmp_path / "mine.jsonl")
+    assert code == 1 and "overwritten.eval: expected a score of dilemma_controversy for dilemma" in told
+    assert "got includes" in told
 
 
 def test_the_file_must_be_jsonl(logs: Path) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from selfprobe.embed import _load
+from selfprobe.matrix import Member
 from selfprobe.matrix_command import matrix, report
 
 COMMAND = str(Path(sys.executable).with_name("selfprobe"))
@@ -81,6 +83,15 @@ def test_a_yaml_file_gives_models_with_their_arguments_and_options_win(server: A
     [
         ("[a, b]", "expected a mapping with args, limit, models, tasks"),
         ("model: [a]", "expected a mapping with args, limit, models, tasks"),
+        ("models:", "a matrix compares two models or more, got none"),
+        ("models: {a: b}", "models must be a list of models, got {'a': 'b'}"),
+        ("models: [3, a/b]", "a model is a name or a mapping of args, base_url, config, model; got 3"),
+        ("tasks: [3]", "tasks must be a list of task names, got [3]"),
+        ("limit: -3", "limit must be a whole number from 1, got -3"),
+        ("limit: 0", "limit must be a whole number from 1, got 0"),
+        ("limit: true", "limit must be a whole number from 1, got True"),
+        ("args: [k]", "args must be a mapping of task arguments, got ['k']"),
+        ("models: [", "is not YAML"),
         ("models: [{name: a}]", "a model is a name or a mapping of args, base_url, config, model; got {'name': 'a'}"),
     ],
 )
@@ -89,6 +100,53 @@ def test_a_wrong_yaml_file_says_what_was_expected(tmp_path: Path, text: str, sai
     config.write_text(text)
     done = called(str(config), "--dry-run")
     assert done.exit_code == 2 and said in " ".join(done.output.split())
+
+
+def test_a_yaml_file_takes_names_with_commas_and_empty_keys_as_absent(tmp_path: Path) -> None:
+    config = tmp_path / "m.yaml"
+    config.write_text("models: planted/a, planted/b\ntasks: kth_word\nlimit:\nargs:\n")
+    done = called(str(config), "--limit", "2", "--dry-run")
+    assert done.exit_code == 0, done.output
+    assert "2 models × 2 × kth_word (2 items)" in done.output
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("foo/a", "foo/a: Model API foo of model 'foo/a' not recognized"),
+        ("bad", "bad: Model name 'bad' should be in the format of <api_name>/<model_name>"),
+        ("planted/a?access=2", "access must be at most 1 in size, got 2"),
+        ("embedded/nope", "embedded/nope: Expected embedded/smollm2"),
+        (
+            "openai-api/nowhere/a",
+            "openai-api/nowhere/a: Unable to initialise nowhere client No NOWHERE_API_KEY defined",
+        ),
+    ],
+)
+def test_a_model_that_cannot_be_opened_is_told_before_the_prices(tmp_path: Path, model: str, said: str) -> None:
+    options = ["--tasks", "kth_word", "--limit", "2", "--log-dir", str(tmp_path / "m")]
+    done = called("--models", f"planted/b,{model}", *options)
+    assert done.exit_code == 1 and said in " ".join(done.output.split())
+    assert "Run it?" not in done.output and "cost" not in done.output and "Traceback" not in done.output
+
+
+def test_a_wrong_model_argument_is_told(tmp_path: Path) -> None:
+    config = tmp_path / "m.yaml"
+    config.write_text("models: [planted/a, {model: embedded/smollm2, args: {slot: 1}}]\ntasks: kth_word\nlimit: 2\n")
+    done = called(str(config))
+    assert done.exit_code == 1 and "embedded/smollm2 takes the model arguments slots" in " ".join(done.output.split())
+
+
+def test_a_model_opened_for_the_check_is_the_one_that_runs() -> None:
+    member = Member("planted/a", args={"access": 0.5})
+    assert member.open() is member.open()
+
+
+def test_a_missing_extra_is_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    _load.cache_clear()
+    done = called("--models", PLANTED, "--limit", "2", "--dry-run")
+    assert done.exit_code == 2 and "needs sentence-transformers" in " ".join(done.output.split())
 
 
 def test_a_task_argument_without_a_value_is_a_usage_error() -> None:
