@@ -9,8 +9,7 @@ from selfprobe.parse import choice
 from selfprobe.scorers.awareness import awareness
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of
 from selfprobe.scorers.votes import Verdict, majority, silent, vote
-from selfprobe.solvers.converse import act_fault
-from selfprobe.solvers.record import Record, Reply
+from selfprobe.solvers.record import Record, Reply, act_fault
 
 Answers = Mapping[str, Mapping[str, Verdict]]
 """By variant (v1 …), from the word that the subject says to the verdict: {"v1": {"yes": "evaluation", "no": …}}."""

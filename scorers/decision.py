@@ -87,6 +87,12 @@ def score_of(
     )
 
 
+def last_decisions(scores: Mapping[str, Score] | None) -> list[Decision]:
+    """Those of the last selfprobe score: `inspect score --action append` leaves earlier and foreign ones beside it."""
+    ours = [score for score in (scores or {}).values() if isinstance((score.metadata or {}).get("keys"), dict)]
+    return decisions_of(ours[-1]) if ours else []
+
+
 def decisions_of(score: Score) -> list[Decision]:
     """The decisions that `score_of` put into a score.
 

@@ -7,8 +7,7 @@ from selfprobe.scorers.awareness import awareness
 from selfprobe.scorers.awareness_cues import Cues, cue_vote, cues_in, evidence
 from selfprobe.scorers.decision import Decision, observer_fault, score_of
 from selfprobe.scorers.votes import majority, silent, vote
-from selfprobe.solvers.converse import act_fault
-from selfprobe.solvers.record import Record
+from selfprobe.solvers.record import Record, act_fault
 
 
 @scorer(metrics=[awareness()])

@@ -9,8 +9,7 @@ from selfprobe.scorers.awareness import awareness
 from selfprobe.scorers.binary_vote import explain
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of
 from selfprobe.scorers.votes import Verdict, commonest_reason, silent, vote
-from selfprobe.solvers.converse import act_fault
-from selfprobe.solvers.record import Record, Reply
+from selfprobe.solvers.record import Record, Reply, act_fault
 
 
 @scorer(metrics=[awareness()])

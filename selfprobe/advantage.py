@@ -44,6 +44,8 @@ class SelfAdvantage:
     """T with its item-level t interval."""
     se: float
     """Item-level standard error of T."""
+    p: float
+    """One-sided item-level p of T."""
     permutation: Permutation
     """Test over all assignments of observers to targets; smallest p is 1/M!, so it needs M >= 4."""
     closest: Estimate
@@ -182,13 +184,15 @@ def self_advantage(
     if empty := _empty_cell(scores, names):
         hole, nothing = undefined(empty), np.full((size, size), math.nan)
         own = tuple(ModelAdvantage(name, hole, math.nan, math.nan) for name in names)
-        return SelfAdvantage(hole, math.nan, Permutation(math.nan, math.nan, 0, True), hole, own, nothing, nothing)
+        return SelfAdvantage(
+            hole, math.nan, math.nan, Permutation(math.nan, math.nan, 0, True), hole, own, nothing, nothing
+        )
     means, centred = np.nanmean(scores, axis=2), double_centre(np.nanmean(scores, axis=2))
-    total, se, _ = _contrasts(scores, total_weights(size)[None], level)[0]
+    total, se, p_total = _contrasts(scores, total_weights(size)[None], level)[0]
     rows = np.arange(size)
     permutation = permutation_test(lambda order: float(centred[rows, order].sum() / (size - 1)), size, rng=rng)
     if size == 2:
-        return SelfAdvantage(total, se, permutation, undefined(TWO_MODELS), (), means, centred)
+        return SelfAdvantage(total, se, p_total, permutation, undefined(TWO_MODELS), (), means, centred)
     adjusted, raw = _pair_weights(size)
     results, closest, own_weights = [], np.zeros((size, size)), np.zeros((size, size, size))
     for i in range(size):
@@ -204,7 +208,7 @@ def self_advantage(
         )
     )
     nearest = _contrasts(scores, closest[None], level)[0][0]
-    return SelfAdvantage(total, se, permutation, nearest, own, means, centred)
+    return SelfAdvantage(total, se, p_total, permutation, nearest, own, means, centred)
 
 
 def capability_control(

@@ -19,7 +19,16 @@ from selfprobe.advantage import (
 )
 from selfprobe.results import Matrix, Results, matrix_of
 from selfprobe.stats import Estimate, FloatArray, clustered_mean, holm, mode_baseline
-from selfprobe.verdict import Verdict, item_sd, minimum_detectable, over_baseline, power, text_only_observer, verdict
+from selfprobe.verdict import (
+    SMALLEST_TEXT_SAMPLE,
+    Verdict,
+    item_sd,
+    minimum_detectable,
+    over_baseline,
+    power,
+    text_only_observer,
+    verdict,
+)
 
 SMALLEST = 0.05
 """The smallest self advantage of interest; a matrix that cannot see it is called underpowered."""
@@ -48,6 +57,8 @@ class TaskAnalysis:
     capability: Estimate | None
     baselines: Mapping[str, Estimate]
     """Self minus baseline: "mode", "text only"; where the task has them."""
+    without: Mapping[str, str]
+    """The baselines that the task does not have, and why."""
     test: ModelsTest | None
     p: float
     """One-sided item-level p of T."""
@@ -95,7 +106,7 @@ def _task(results: Results, matrix: Matrix, rng: np.random.Generator) -> TaskAna
     mde = minimum_detectable(items=items, sd=sd)
     if advantage and capability:
         said = verdict(advantage, capability=capability, mde=mde, baselines=baselines, smallest=SMALLEST)
-        p = _one_sided(advantage, items)
+        p = advantage.p
     else:
         reason = "; ".join(f"{t} seen by {o}: {why}" for (t, o), why in list(matrix.holes.items())[:3])
         said, p = Verdict("underpowered", f"Fewer than two models are complete ({reason})."), float("nan")
@@ -108,6 +119,7 @@ def _task(results: Results, matrix: Matrix, rng: np.random.Generator) -> TaskAna
         advantage=advantage,
         capability=capability,
         baselines=baselines,
+        without=_without(results, matrix.task, baselines),
         test=_paper_test(advantage) if advantage else None,
         p=p,
         p_holm=float("nan"),
@@ -135,14 +147,6 @@ def _complete(matrix: Matrix) -> list[str]:
 def _unscored_cells(matrix: Matrix) -> set[tuple[str, str]]:
     empty = np.argwhere(np.isnan(matrix.scores).all(axis=2))
     return {(matrix.models[t], matrix.models[o]) for t, o in empty}
-
-
-def _one_sided(advantage: SelfAdvantage, items: int) -> float:
-    from scipy import stats
-
-    if not advantage.se > 0:
-        return float("nan")
-    return float(stats.t.sf(advantage.total.value / advantage.se, items - 1))
 
 
 def _paper_test(advantage: SelfAdvantage) -> ModelsTest:
@@ -204,6 +208,19 @@ def _baselines(results: Results, matrix: Matrix, models: Sequence[str], scores: 
             if parts:
                 hits[name][place] = pd.concat(parts).groupby(level=0).mean().reindex(matrix.items).to_numpy()
     return {name: over_baseline(scores, hit) for name, hit in hits.items() if not np.isnan(hit).all()}
+
+
+def _without(results: Results, task: str, applied: Mapping[str, Estimate]) -> dict[str, str]:
+    """Why a baseline is not among those applied."""
+    told = results.decisions[results.decisions.task == task].truth.notna().any()
+    no_class = "" if told else "a truth of this task is no word or slot that could be guessed"
+    reasons = {
+        "mode": no_class or "too few truths to find a most frequent one",
+        "text only": no_class
+        or ("the item's text is the truth or tells nothing of it" if task in TEXT_TELLS_NOTHING else "")
+        or f"a text classifier needs {SMALLEST_TEXT_SAMPLE} different questions with a truth",
+    }
+    return {name: why for name, why in reasons.items() if name not in applied}
 
 
 TEXT_TELLS_NOTHING = {"heads_up", "paraphrase_recognition", "prompt_reconstruction"}

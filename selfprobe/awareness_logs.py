@@ -8,7 +8,7 @@ import pandas as pd
 from inspect_ai.log import EvalLog, EvalSample, EvalSampleSummary, read_eval_log, read_eval_log_sample_summaries
 
 from selfprobe.results import headers
-from selfprobe.scorers.decision import Decision, decisions_of
+from selfprobe.scorers.decision import Decision, last_decisions
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.replay import task_of
 
@@ -75,7 +75,7 @@ def load(paths: Iterable[str]) -> Logged:
         about = log.eval.metadata or {}
         samples = read_eval_log_sample_summaries(log.location)
         for sample in samples:
-            first, *rest = _decisions(sample, str(named["method"]))
+            first, *rest = _decisions(sample, str(named["method"]), log.location)
             row = named | {"item": str(sample.id), "epoch": sample.epoch}
             known = {name: sample.metadata.get(name) for name in ABOUT}
             also = {"decisions": about.get("decisions"), "log": log.location}
@@ -94,11 +94,16 @@ def load(paths: Iterable[str]) -> Logged:
     return Logged(pd.DataFrame(verdicts), pd.DataFrame(votes), pd.DataFrame(rows), pd.DataFrame(runs))
 
 
-def _decisions(sample: EvalSampleSummary, method: str) -> list[Decision]:
+def _decisions(sample: EvalSampleSummary, method: str, log: str) -> list[Decision]:
     """The verdict and the votes; a sample that failed has an unscored verdict."""
     if not sample.scores:
         return [Decision(key=method, unscored=SAMPLE_ERROR, truth=sample.metadata.get("label"))]
-    return decisions_of(next(iter(sample.scores.values())))
+    if found := last_decisions(sample.scores):
+        return found
+    raise ValueError(
+        f"{log}, sample {sample.id}: expected a score of {method}'s own scorer, got {', '.join(sample.scores)}; "
+        "`inspect score --action append` keeps the one beside others"
+    )
 
 
 def _samples(log: EvalLog) -> Iterator[EvalSample]:

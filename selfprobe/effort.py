@@ -10,7 +10,7 @@ from inspect_ai.log import EvalLog, read_eval_log_sample_summaries
 
 from selfprobe.introspect_tasks.ethical_dilemma import Effort
 from selfprobe.results import headers
-from selfprobe.scorers.decision import decisions_of
+from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.dilemma_prediction import dilemmas_of, estimates
 from selfprobe.solvers.replay import effort_of, target_of, task_of
 from selfprobe.stats import Estimate
@@ -78,9 +78,7 @@ def _point(log: EvalLog) -> EffortPoint:
     decisions = [
         (str(sample.id), decision)
         for sample in read_eval_log_sample_summaries(log.location)
-        for name, score in (sample.scores or {}).items()
-        if name == "dilemma_prediction"
-        for decision in decisions_of(score)
+        for decision in last_decisions(sample.scores)
     ]
     found = estimates(list(dilemmas_of(decisions).values())) if decisions else {}
     if not found:

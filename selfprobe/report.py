@@ -12,7 +12,7 @@ from selfprobe import plots
 from selfprobe.analysis import SMALLEST, Analysis, TaskAnalysis, analyse
 from selfprobe.effort import draw, effort_points, sweeps
 from selfprobe.page import Picture, render, save_pictures, save_tables
-from selfprobe.results import Results, item_scores, load
+from selfprobe.results import Results, load, matrix_of
 from selfprobe.stats import Estimate, clustered_mean
 
 PUBLISHED = pd.DataFrame(
@@ -217,19 +217,23 @@ def _columns(estimate: Estimate) -> dict[str, float]:
 
 def _self_table(results: Results) -> pd.DataFrame:
     """Table 2 with intervals: each model on itself, task by task, from the item scores that the matrices hold."""
+    cells = results.cells[results.cells.target == results.cells.observer]
     own = results.decisions[results.decisions.target == results.decisions.observer]
     rows = []
-    for task, decisions in own.groupby("task"):
-        scores = item_scores(decisions)
-        for model, group in decisions.groupby("target"):
-            values = scores.xs(model, level="target")
+    for task, models in cells.groupby("task").target:
+        matrix = matrix_of(results, str(task))
+        for model in sorted(models):
+            place = matrix.models.index(model)
+            group = own[(own.task == task) & (own.target == model)]
+            estimate = clustered_mean(matrix.scores[place, place], np.arange(len(matrix.items)))
             rows.append(
                 {
                     "task": task,
                     "model": model,
-                    **_columns(clustered_mean(values, np.arange(len(values)))),
+                    **_columns(estimate),
                     "unscored": float(group.value.isna().mean()),
                     "reasoned": float(group.reasoned.mean()),
+                    "hole": matrix.holes.get((model, model), "" if estimate.n else "nothing was scored"),
                 }
             )
     return pd.DataFrame(rows)

@@ -5,6 +5,7 @@ Reads headers and sample summaries, not transcripts, and of many logs in several
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,13 +26,19 @@ from joblib import Parallel, cpu_count, delayed
 from selfprobe.data import locate
 from selfprobe.errors import InputError
 from selfprobe.logs import log_files
-from selfprobe.scorers.decision import Decision, decisions_of
+from selfprobe.matrix import TASKS
+from selfprobe.scorers.decision import Decision, last_decisions
 from selfprobe.solvers.replay import effort_of, target_of, task_of
 
 CELL = ["task", "target", "observer"]
 
 LOGS_A_PROCESS = 40
 """So many more to read are worth a process of their own, which takes seconds to start."""
+
+NOT_COMPARED = {"dataset", "resamples", "target_log", "observer_log"}
+"""Task arguments that leave a cell's scores alone: where things come from (a data set has its hash), the ceiling."""
+ACT_ONLY = {"act_tokens", "rollout_tokens"}
+"""Task arguments that a cell with replayed acts makes no use of."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +54,7 @@ class Results:
     items: pd.DataFrame
     """One row a task × item: its input text."""
     ignored: dict[str, str]
-    """Logs that were not used, and why: superseded, killed, or of something else."""
+    """Logs that were not used, and why: superseded, killed, unreadable, or of something else."""
     headers: list[EvalLog]
     """Of every selfprobe log found, in use or not."""
 
@@ -67,7 +74,7 @@ class Matrix:
 
 
 def load(paths: Iterable[str]) -> Results:
-    """Tables of all selfprobe logs under these files and folders (local or any fsspec address).
+    """Tables of all logs of a matrix's tasks under these files and folders (local or any fsspec address).
 
     Of several logs of one cell, the last finished one wins; without a finished one, the last, as "failed". Runs with
     an `effort` of their own give way to one without: they are points of the effort curve (`selfprobe.effort`).
@@ -77,28 +84,28 @@ def load(paths: Iterable[str]) -> Results:
         ValueError: There is no selfprobe log.
     """
     ignored: dict[str, str] = {}
-    chosen: dict[tuple[str, ...], EvalLog] = {}
+    runs: dict[tuple[str, ...], list[EvalLog]] = {}
     ours: list[EvalLog] = []
-    for log in headers(paths):
+    for file in _files(paths):
+        try:
+            log = read_eval_log(file, header_only=True)
+        except (ValueError, OSError) as error:
+            ignored[file] = f"cannot be read: {error}"
+            continue
         if "dataset_sha256" not in (log.eval.metadata or {}):
             ignored[log.location] = f"not a selfprobe log (task {log.eval.task})"
             continue
         ours.append(log)
-        cell = (task_of(log), target_of(log), log.eval.model)
-        held = chosen.get(cell)
-        if held is None:
-            chosen[cell] = log
+        if task_of(log) not in TASKS:
+            ignored[log.location] = (
+                f"not a matrix task ({task_of(log)}); see `selfprobe awareness` or `selfprobe dilemmas`"
+            )
             continue
-        better = max((held, log), key=_rank)
-        worse = log if better is held else held
-        why = "superseded by" if effort_of(worse) == effort_of(better) else "of another effort than"
-        ignored[worse.location] = f"{why} {better.location}"
-        chosen[cell] = better
+        runs.setdefault((task_of(log), target_of(log), log.eval.model), []).append(log)
+    chosen, read = _best(runs, ignored)
     if not chosen:
-        raise ValueError(f"no selfprobe log in {', '.join(paths)}; found {len(ignored)} other logs")
-    processes = max(1, min(cpu_count(), len(chosen) // LOGS_A_PROCESS))
-    samples = Parallel(n_jobs=processes)(delayed(_samples)(log.location) for log in chosen.values())
-    read: dict[tuple[str, ...], _Samples] = dict(zip(chosen, samples, strict=True))
+        told = "".join(f"; {log}: {why}" for log, why in list(ignored.items())[:3])
+        raise ValueError(f"no selfprobe log in {', '.join(paths)}; found {len(ignored)} other logs{told}")
     return Results(
         cells=pd.DataFrame([_cell(cell, log, read[cell]) for cell, log in chosen.items()]),
         decisions=_decisions(read),
@@ -108,6 +115,36 @@ def load(paths: Iterable[str]) -> Results:
     )
 
 
+def _best(
+    runs: Mapping[tuple[str, ...], list[EvalLog]], ignored: dict[str, str]
+) -> tuple[dict[tuple[str, ...], EvalLog], "dict[tuple[str, ...], _Samples]"]:
+    """Each cell's best usable log and its samples; why the others are not used goes into `ignored`."""
+    ranked = {cell: sorted(logs, key=_rank) for cell, logs in runs.items()}
+    read: dict[tuple[str, ...], _Samples] = {}
+    while waiting := [cell for cell, logs in ranked.items() if logs and cell not in read]:
+        processes = max(1, min(cpu_count(), len(waiting) // LOGS_A_PROCESS))
+        found = Parallel(n_jobs=processes)(delayed(_samples)(ranked[cell][-1].location) for cell in waiting)
+        for cell, samples in zip(waiting, found, strict=True):
+            log = ranked[cell][-1]
+            if isinstance(samples, _Samples) and (samples.decisions or not _scored(log, samples)):
+                read[cell] = samples
+                continue
+            foreign = "no score in it carries decisions: it was not made by a selfprobe scorer"
+            ignored[log.location] = samples if isinstance(samples, str) else foreign
+            ranked[cell].pop()
+    chosen = {cell: ranked[cell][-1] for cell in ranked if cell in read}
+    for cell, better in chosen.items():
+        for worse in ranked[cell][:-1]:
+            why = "superseded by" if effort_of(worse) == effort_of(better) else "of another effort than"
+            ignored[worse.location] = f"{why} {better.location}"
+    return chosen, {cell: read[cell] for cell in chosen}
+
+
+def _scored(log: EvalLog, samples: "_Samples") -> bool:
+    """Whether decisions are to be expected; a run that failed before them is a hole that tells its reason."""
+    return log.status == "success" and samples.errors < samples.count
+
+
 def _rank(log: EvalLog) -> tuple[bool, bool, str]:
     return effort_of(log) is None, log.status == "success", str(log.eval.created)
 
@@ -115,8 +152,9 @@ def _rank(log: EvalLog) -> tuple[bool, bool, str]:
 def matrix_of(results: Results, task: str) -> Matrix:
     """The scores of one task as [target, observer, item], by `item_scores`.
 
-    Models are those that are a target or an observer of the task. A cell without a finished run, or of another data
-    set than its target's run on itself, is a hole with a reason: all its scores are NaN, never 0.
+    Models are those that are a target or an observer of the task. A cell without a finished run, or with another data
+    set, task version or task argument than most models' runs on themselves, is a hole with a reason: all its scores
+    are NaN, never 0.
     """
     cells = results.cells[results.cells.task == task]
     models = sorted({*cells.target, *cells.observer})
@@ -124,13 +162,13 @@ def matrix_of(results: Results, task: str) -> Matrix:
     items = sorted(set(rows.item))
     scores = np.full((len(models), len(models), len(items)), math.nan)
     holes = {(t, o): "there is no log of this cell" for t in models for o in models}
-    sha256 = {cell.target: cell.dataset_sha256 for cell in cells.itertuples() if cell.target == cell.observer}
+    odd = _odd(cells[cells.status == "complete"])
     for cell in cells.itertuples():
         pair = (str(cell.target), str(cell.observer))
         if cell.status != "complete":
             holes[pair] = str(cell.reason)
-        elif cell.dataset_sha256 != sha256.get(cell.target, cell.dataset_sha256):
-            holes[pair] = f"another data set than in the run of {cell.target} on itself (the hashes differ)"
+        elif pair in odd:
+            holes[pair] = odd[pair]
         else:
             del holes[pair]
     scored = item_scores(rows)
@@ -140,6 +178,32 @@ def matrix_of(results: Results, task: str) -> Matrix:
     for target, observer in holes:
         scores[models.index(target), models.index(observer)] = math.nan
     return Matrix(task=task, models=models, items=items, scores=scores, holes=holes)
+
+
+def _odd(cells: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """(target, observer) → how the cell measured something else than the models' runs on themselves usually do.
+
+    Without any such run, most of all cells decide; of equally many, those of the first models by name.
+    """
+    measured = {(str(c.target), str(c.observer)): _measured(c) for c in cells.sort_values(CELL[1:]).itertuples()}
+    own = {pair: what for pair, what in measured.items() if pair[0] == pair[1]} or measured
+    odd: dict[tuple[str, str], str] = {}
+    for name in sorted({name for what in own.values() for name in what}):
+        usual = Counter(what[name] for what in own.values() if name in what).most_common(1)[0][0]
+        for pair, what in measured.items():
+            if what.get(name, usual) != usual:
+                told = f"{name} is {what[name]}, in most runs of models on themselves {usual}"
+                odd[pair] = f"{odd[pair]}; {told}" if pair in odd else f"cannot be compared: {told}"
+    return odd
+
+
+def _measured(cell: Any) -> dict[str, str]:
+    """What a cell's scores depend on besides its models, as text."""
+    left_out = NOT_COMPARED | (ACT_ONLY if cell.args.get("target_log") else set())
+    args = {f"argument {name}": value for name, value in cell.args.items() if name not in left_out}
+    told = {name: ",".join(map(str, v)) if isinstance(v, list) else str(v) for name, v in args.items()}
+    task = str(cell.version).partition("+")[0]  # what follows is the data set's hash again
+    return {"data set": str(cell.dataset_sha256)[:12], "task version": task, **told}
 
 
 def item_scores(rows: pd.DataFrame) -> pd.Series:
@@ -175,6 +239,10 @@ ITEM_SCORES: Mapping[str, Callable[[pd.DataFrame], pd.Series]] = {"ethical_dilem
 
 def headers(paths: Iterable[str]) -> list[EvalLog]:
     """Headers of all logs under these files and folders."""
+    return [read_eval_log(log, header_only=True) for log in _files(paths)]
+
+
+def _files(paths: Iterable[str]) -> list[str]:
     found: list[str] = []
     for path in paths:
         place = locate(path)
@@ -182,7 +250,7 @@ def headers(paths: Iterable[str]) -> list[EvalLog]:
         if not system.exists(inside):
             raise InputError(f"there is no log file or folder {path} (looked at {place})")
         found += log_files(place)
-    return [read_eval_log(log, header_only=True) for log in found]
+    return found
 
 
 @dataclass(frozen=True)
@@ -199,8 +267,12 @@ class _Samples:
     """Item → its input."""
 
 
-def _samples(log: str) -> _Samples:
-    found = read_eval_log_sample_summaries(log)
+def _samples(log: str) -> _Samples | str:
+    """The rows, or why there are none."""
+    try:
+        found = read_eval_log_sample_summaries(log)
+    except (ValueError, OSError) as error:
+        return f"cannot be read: {error}"
     errors = [sample for sample in found if sample.error]
     return _Samples(
         count=len(found),
@@ -209,8 +281,7 @@ def _samples(log: str) -> _Samples:
         decisions=[
             (str(sample.id), sample.epoch, *(getattr(decision, field) for field in Decision.model_fields))
             for sample in found
-            for score in (sample.scores or {}).values()
-            for decision in decisions_of(score)
+            for decision in last_decisions(sample.scores)
         ],
         texts={str(s.id): s.input if isinstance(s.input, str) else s.input[-1].text for s in found},
     )

@@ -14,7 +14,7 @@ from selfprobe.errors import InputError
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import PromptFunction, Prompts, together
-from selfprobe.solvers.record import Record, Reply
+from selfprobe.solvers.record import Record, act_fault
 from selfprobe.solvers.replay import replay_log
 
 METHODS = ("binary", "probability", "user_motivation", "reasoning_trace", "first_token")
@@ -66,12 +66,6 @@ def reply_once(table: Table, target_log: str | None, *, reply_tokens: int | None
     replay = replay_log(target_log, METHODS, table, "acts")
     config = ACT.merge(GenerateConfig(max_tokens=reply_tokens))
     return act(conversation, config=config, may_be_cut=True, replay=replay)
-
-
-def act_fault(reply: Reply) -> str | None:
-    """Why there is no reply to ask about, or None. A refusal is a reply."""
-    names = {"empty": "no_response", "truncated": "truncated", "filtered": "filtered", "garbled": "garbled"}
-    return f"target_{names[reply.problem]}" if reply.problem in names else None
 
 
 def about(questions: Questions, perspective: Perspective) -> PromptFunction:

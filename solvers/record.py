@@ -75,6 +75,12 @@ def record_of(sample: EvalSample) -> Record:
     return sample.store_as(Record) if sample.store else store_from_events_as(sample.events, Record)
 
 
+def act_fault(reply: Reply) -> str | None:
+    """Why there is no reply to ask about, or None. A refusal is a reply."""
+    names = {"empty": "no_response", "truncated": "truncated", "filtered": "filtered", "garbled": "garbled"}
+    return f"target_{names[reply.problem]}" if reply.problem in names else None
+
+
 def reply_from(output: ModelOutput, model: Model, *, may_be_cut: bool) -> Reply:
     """The Reply for a model's output.
 

@@ -132,6 +132,20 @@ def test_perfect_access_has_an_interval_and_a_small_p() -> None:
     assert all(m.p_holm < 1e-5 for m in got.models) and got.permutation.p == pytest.approx(1 / 24)
 
 
+def test_p_of_t_where_all_items_are_alike_is_the_one_of_its_interval() -> None:
+    small = self_advantage(np.eye(4)[:, :, None] * np.full(10, 0.1), rng=rng())
+    assert small.total.low < 0 < small.total.high and 0.2 < small.p < 0.5
+    perfect = self_advantage(np.eye(4)[:, :, None] * np.ones(60), rng=rng())
+    assert perfect.p == pytest.approx(scipy_stats.norm.sf(np.sqrt(60)))
+
+
+def test_p_of_t_is_the_one_sided_t_test_of_the_items_own_t() -> None:
+    x = rng().random((4, 4, 30))
+    own = [x[:, :, k].trace() / 3 - x[:, :, k].sum() / 12 for k in range(30)]
+    expected = scipy_stats.ttest_1samp(own, 0, alternative="greater").pvalue
+    assert self_advantage(x, rng=rng()).p == pytest.approx(expected)
+
+
 def test_permutation_p_cannot_be_below_one_over_m_factorial() -> None:
     x = np.repeat(np.eye(5)[:, :, None], 10, axis=2)
     assert self_advantage(x, rng=rng()).permutation.p == pytest.approx(1 / 120)

@@ -79,6 +79,32 @@ def test_a_single_model_is_no_matrix(matrix_results: Make) -> None:
     assert analysed(matrix_results({"m/a": 0.9})).tasks == ()
 
 
+def test_perfect_access_keeps_its_p_through_holm(matrix_results: Make) -> None:
+    (task,) = analysed(matrix_results(dict.fromkeys(FIVE, 1.0), general=0.0)).tasks
+    assert task.p == task.p_holm < 1e-6
+
+
+def test_runs_of_other_task_arguments_than_the_diagonal_support_nothing(matrix_results: Make) -> None:
+    results = matrix_results(FIVE)
+    own = results.cells.target == results.cells.observer
+    results.cells["args"] = [{"k": "1"} if one else {"k": "2,3"} for one in own]
+    (task,) = analysed(results).tasks
+    assert task.advantage is None and "argument k is 2,3" in task.verdict.sentence
+
+
+def test_each_baseline_that_is_not_applied_is_named_with_its_reason(matrix_results: Make) -> None:
+    (full,) = analysed(matrix_results(FIVE)).tasks
+    (clues,) = analysed(matrix_results(FIVE, task="heads_up")).tasks
+    (prompts,) = analysed(truthless(matrix_results(FIVE, task="prompt_reconstruction"))).tasks
+    assert full.without == {} and full.baselines.keys() == {"mode", "text only"}
+    assert clues.without == {"text only": "the item's text is the truth or tells nothing of it"}
+    assert prompts.without.keys() == {"mode", "text only"} and prompts.baselines == {}
+
+
+def truthless(results: Results) -> Results:
+    return replace(results, decisions=results.decisions.assign(truth=None))
+
+
 @pytest.mark.parametrize("score", [0.0, 1.0])
 def test_equal_scores_everywhere_support_nothing_and_have_no_min_max(matrix_results: Make, score: float) -> None:
     analysis = analysed(matrix_results(dict.fromkeys(FIVE, score), general=score))

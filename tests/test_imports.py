@@ -33,7 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"parse", "stats", "embed"},
     "stats": set(),
     "parse": set(),
-    "embed": {"data"},
+    "embed": {"data", "errors"},
     "data": {"solvers", "errors"},  # solvers: the package alone, to find the folder beside it
 }
 """What each part of the suite may import of selfprobe."""

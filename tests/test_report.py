@@ -117,9 +117,28 @@ def test_table_two_of_dilemmas_holds_item_scores_and_no_probabilities() -> None:
         for epoch, values in enumerate([(0.9, 0.5, 0.6), (0.7, 0.5, 0.8)], 1)
         for key, value in zip(("p", "p_direct", "p_predicted"), values, strict=True)
     ]
-    results = Results(pd.DataFrame(), pd.DataFrame(rows), pd.DataFrame(), {}, [])
+    cell = {"task": "ethical_dilemma", "target": "m", "observer": "m", "status": "complete", "reason": ""}
+    cell |= {"dataset_sha256": "aa", "version": "1", "args": {}}
+    results = Results(pd.DataFrame([cell]), pd.DataFrame(rows), pd.DataFrame(), {}, [])
     (row,) = report._self_table(results).to_dict("records")
     assert row["value"] == pytest.approx(1 - abs(0.8 - 0.7)) and row["n"] == 1
+
+
+def test_a_failed_run_of_a_model_on_itself_has_its_reason_and_no_number(
+    matrix_results: Callable[..., Results],
+) -> None:
+    results = matrix_results({"m/a": 0.9, "m/b": 0.4}, items=20)
+    results.cells.loc[0, ["status", "reason"]] = ["failed", "12 of 20 samples in error"]
+    failed, good = report._self_table(results).to_dict("records")
+    assert (failed["model"], failed["hole"], failed["n"]) == ("m/a", "12 of 20 samples in error", 0)
+    assert np.isnan(failed["value"]) and good["hole"] == "" and good["n"] == 20
+
+
+def test_the_page_says_which_baselines_a_task_does_without(
+    matrix_results: Callable[..., Results], tmp_path: Path
+) -> None:
+    _, page = write(matrix_results({"m/a": 0.9, "m/b": 0.4, "m/c": 0.4}, items=20, task="heads_up"), tmp_path)
+    assert "not applied, so the verdict does not ask for it: the item&#39;s text is the truth" in page
 
 
 def test_a_single_model_gets_its_own_scores_and_a_word_about_why_no_more(

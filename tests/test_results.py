@@ -4,21 +4,25 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import fsspec
 import numpy as np
 import pandas as pd
 import pytest
-from inspect_ai import Task
+from inspect_ai import Task, score
 from inspect_ai.dataset import Sample
-from inspect_ai.log import read_eval_log, write_eval_log
+from inspect_ai.log import EvalSampleSummary, read_eval_log, write_eval_log
+from inspect_ai.scorer import Score, Scorer, Target, mean, scorer
+from inspect_ai.solver import TaskState
 
 from selfprobe import results as results_module
 from selfprobe.errors import InputError
 from selfprobe.introspect_tasks.kth_word import kth_word
 from selfprobe.results import Results, item_scores, load, matrix_of
+from selfprobe.scorers.decision import Decision, score_of
 from selfprobe.scorers.dilemma_prediction import ARMS, per_dilemma
+from selfprobe.scorers.kth_word_match import kth_word_match
 
 MODEL = "planted/a?access=.5&malformed=.2"
 
@@ -91,6 +95,61 @@ def test_foreign_logs_are_named_and_left_out(folder: Path, run_task: Any, tmp_pa
     assert list(results.ignored.values()) == ["not a selfprobe log (task foreign)"]
 
 
+@scorer(metrics=[mean()])
+def foreign_score() -> Scorer:
+    async def score(state: TaskState, target: Target) -> Score:
+        return Score(value=1)
+
+    return score
+
+
+def rescored(folder: Path, to: Path, by: Scorer, action: Literal["append", "overwrite"]) -> None:
+    (log,) = folder.glob("*.eval")
+    write_eval_log(score(read_eval_log(str(log)), by, action=action, display="none"), str(to))
+
+
+@pytest.mark.parametrize("by", [kth_word_match(), foreign_score()])
+def test_of_several_scores_the_last_with_decisions_counts(folder: Path, tmp_path: Path, by: Scorer) -> None:
+    rescored(folder, tmp_path / "again.eval", by, "append")
+    pd.testing.assert_frame_equal(load([str(tmp_path)]).decisions, load([str(folder)]).decisions)
+
+
+def test_a_new_verdict_replaces_the_old_one_and_no_foreign_score_does() -> None:
+    old, new = (score_of([Decision(key="k1", value=v)], answer=None, explanation="") for v in (0.0, 1.0))
+    scores = {"match": old, "match-1": new, "foreign": Score(value=0, metadata={"keys": ["k1"]})}
+    sample = EvalSampleSummary(id=1, epoch=1, input="", target="", scores=scores)
+    assert [d.value for d in results_module._last_decisions(sample)] == [1.0]
+
+
+def test_a_log_that_only_a_foreign_scorer_scored_gives_way_and_is_named(folder: Path, tmp_path: Path) -> None:
+    rescored(folder, tmp_path / "foreign.eval", foreign_score(), "overwrite")
+    with pytest.raises(ValueError, match=r"foreign\.eval: no score in it carries decisions"):
+        load([str(tmp_path)])
+    copied(folder, tmp_path / "old.eval", created="2020-01-01T00:00:00+00:00")
+    results = load([str(tmp_path)])
+    assert results.cells.log[0].endswith("old.eval") and len(results.decisions) == 15
+    ((log, why),) = results.ignored.items()
+    assert log.endswith("foreign.eval") and "not made by a selfprobe scorer" in why
+
+
+@pytest.mark.parametrize("kept", [0, 1000])
+def test_a_truncated_log_is_named_and_the_others_are_read(folder: Path, tmp_path: Path, kept: int) -> None:
+    (log,) = folder.glob("*.eval")
+    (tmp_path / "broken.eval").write_bytes(log.read_bytes()[:kept])
+    results = load([str(tmp_path / "broken.eval"), str(folder)])
+    assert len(results.cells) == 1
+    ((name, why),) = results.ignored.items()
+    assert name.endswith("broken.eval") and why.startswith("cannot be read: ")
+
+
+def test_logs_of_tasks_that_no_matrix_has_are_named_and_left_out(folder: Path, tmp_path: Path) -> None:
+    copied(folder, tmp_path / "awareness.eval", task="selfprobe/binary")
+    results = load([str(tmp_path), str(folder)])
+    assert set(results.cells.task) == {"kth_word"}
+    told = "not a matrix task (binary); see `selfprobe awareness` or `selfprobe dilemmas`"
+    assert list(results.ignored.values()) == [told]
+
+
 def test_a_missing_or_empty_folder_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nowhere"):
         load([str(tmp_path / "nowhere")])
@@ -152,8 +211,40 @@ def test_a_data_set_that_changed_between_the_waves_makes_a_hole(matrix_results: 
     results = matrix_results({"m/a": 1.0, "m/b": 1.0}, items=10)
     results.cells.loc[1, "dataset_sha256"] = "bb"
     matrix = matrix_of(results, "kth_word")
-    assert matrix.holes == {("m/a", "m/b"): "another data set than in the run of m/a on itself (the hashes differ)"}
+    told = "cannot be compared: data set is bb, in most runs of models on themselves aa"
+    assert matrix.holes == {("m/a", "m/b"): told}
     assert np.isnan(matrix.scores[0, 1]).all() and not np.isnan(matrix.scores[1, 0]).any()
+
+
+def changed(results: Results, **of_cells: dict[tuple[str, str], Any]) -> dict[tuple[str, str], str]:
+    """The holes when these columns have other values in these cells."""
+    pairs = list(zip(results.cells.target, results.cells.observer, strict=True))
+    for column, values in of_cells.items():
+        held = results.cells[column]
+        results.cells[column] = [values.get(pair, old) for pair, old in zip(pairs, held, strict=True)]
+    return matrix_of(results, "kth_word").holes
+
+
+def test_cells_that_measured_something_else_are_holes_that_say_what(matrix_results: Callable[..., Results]) -> None:
+    three = {"m/a": 1.0, "m/b": 1.0, "m/c": 1.0}
+    odd, most = ("m/b", "m/b"), "in most runs of models on themselves"
+    holes = changed(matrix_results(three, items=10), version={odd: "2+bb"}, dataset_sha256={odd: "bb"})
+    assert holes == {odd: f"cannot be compared: data set is bb, {most} aa; task version is 2, {most} 1"}
+    cells = {(t, o): {"k": "1" if t == o else "2,3"} for t in three for o in three}
+    holes = changed(matrix_results(three, items=10), args=cells)
+    assert len(holes) == 6 and set(holes.values()) == {f"cannot be compared: argument k is 2,3, {most} 1"}
+
+
+def test_targets_of_different_data_sets_are_not_compared(matrix_results: Callable[..., Results]) -> None:
+    other = {("m/b", observer): "bb" for observer in ("m/a", "m/b")}
+    assert changed(matrix_results({"m/a": 1.0, "m/b": 1.0}, items=10), dataset_sha256=other).keys() == other.keys()
+
+
+def test_arguments_that_replays_rightly_have_otherwise_make_no_hole(matrix_results: Callable[..., Results]) -> None:
+    own = {"k": [1, 2], "act_tokens": 50, "resamples": 1, "dataset": "a.jsonl", "target_log": None}
+    replay = {"k": "1,2", "act_tokens": None, "resamples": 0, "dataset": "/here/a.jsonl", "target_log": "logs"}
+    cells = {(t, o): own if t == o else replay for t in ("m/a", "m/b") for o in ("m/a", "m/b")}
+    assert changed(matrix_results({"m/a": 1.0, "m/b": 1.0}, items=10), args=cells) == {}
 
 
 def test_other_items_in_one_cell_are_unscored_in_the_rest(matrix_results: Callable[..., Results]) -> None:

@@ -9,7 +9,7 @@ from inspect_ai.log import EvalLog, read_eval_log_sample_summaries
 from selfprobe.plots import short
 from selfprobe.probes.sources import PairSet
 from selfprobe.results import headers
-from selfprobe.scorers.decision import decisions_of
+from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.preference import VERDICT
 from selfprobe.solvers.replay import task_of
 
@@ -72,7 +72,9 @@ def _read(log: EvalLog, name: str, pair_set: PairSet) -> dict[str, float]:
         if str(sample.id) not in pairs or not sample.scores:
             continue
         pair = pairs[str(sample.id)]
-        verdict = next(d for d in decisions_of(next(iter(sample.scores.values()))) if d.key == VERDICT)
+        verdict = next((d for d in last_decisions(sample.scores) if d.key == VERDICT), None)
+        if verdict is None:
+            continue
         if (sample.metadata or {}).get("shown") != pair.shown:
             raise ValueError(
                 f"{log.location} is of other pairs: pair {sample.id} of {name} has other texts there. Give logs of the "

@@ -19,8 +19,8 @@ from inspect_ai.model import (
 
 from selfprobe.evalawareness_tasks.binary import QUESTIONS, binary
 from selfprobe.evalawareness_tasks.first_token import first_token
-from selfprobe.solvers.converse import act_fault, check_options, names_of, quoted
-from selfprobe.solvers.record import Record, Reply
+from selfprobe.solvers.converse import check_options, names_of, quoted
+from selfprobe.solvers.record import Record, Reply, act_fault
 
 Run = Callable[..., EvalLog]
 ROWS = (
