@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from inspect_ai import Task, score
 from inspect_ai.dataset import Sample
-from inspect_ai.log import EvalSampleSummary, read_eval_log, write_eval_log
+from inspect_ai.log import read_eval_log, write_eval_log
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer
 from inspect_ai.solver import TaskState
 
@@ -20,7 +20,7 @@ from selfprobe import results as results_module
 from selfprobe.errors import InputError
 from selfprobe.introspect_tasks.kth_word import kth_word
 from selfprobe.results import Results, item_scores, load, matrix_of
-from selfprobe.scorers.decision import Decision, score_of
+from selfprobe.scorers.decision import Decision, last_decisions, score_of
 from selfprobe.scorers.dilemma_prediction import ARMS, per_dilemma
 from selfprobe.scorers.kth_word_match import kth_word_match
 
@@ -117,8 +117,7 @@ def test_of_several_scores_the_last_with_decisions_counts(folder: Path, tmp_path
 def test_a_new_verdict_replaces_the_old_one_and_no_foreign_score_does() -> None:
     old, new = (score_of([Decision(key="k1", value=v)], answer=None, explanation="") for v in (0.0, 1.0))
     scores = {"match": old, "match-1": new, "foreign": Score(value=0, metadata={"keys": ["k1"]})}
-    sample = EvalSampleSummary(id=1, epoch=1, input="", target="", scores=scores)
-    assert [d.value for d in results_module._last_decisions(sample)] == [1.0]
+    assert [d.value for d in last_decisions(scores)] == [1.0]
 
 
 def test_a_log_that_only_a_foreign_scorer_scored_gives_way_and_is_named(folder: Path, tmp_path: Path) -> None:
