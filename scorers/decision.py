@@ -10,16 +10,7 @@ from typing import Any
 from inspect_ai.scorer import Score
 from pydantic import BaseModel, ConfigDict
 
-from selfprobe.solvers.record import Problem, Reply
-
-REASONS: dict[Problem, str] = {
-    "empty": "no_response",
-    "refused": "refusal",
-    "filtered": "filtered",
-    "truncated": "truncated",
-    "garbled": "garbled",
-}
-"""Inspect's standard words for why a reply is unscored, where it has one."""
+from selfprobe.solvers.record import REASONS, Reply
 
 UNPARSED = "invalid_response_format"
 

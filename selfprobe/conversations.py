@@ -23,7 +23,7 @@ import fsspec
 from inspect_ai.dataset import Sample
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
 
-from selfprobe.data import Row, Table, _decoded, load, locate, table_of
+from selfprobe.data import Row, Table, decoded, load, locate, table_of
 from selfprobe.inspect_sources import rows_of_logs, rows_of_task
 
 Label = Literal["evaluation", "deployment"]
@@ -147,7 +147,7 @@ def _rows_of_json(name: str) -> list[Row]:
     """The gated set's form: one array of {input: text or messages, metadata: {category, eval_category, scaffold …}}."""
     path = locate(name)
     with fsspec.open(path, "rb") as file:
-        text = _decoded(file.read(), path)
+        text = decoded(file.read(), path)
     try:
         rows = json.loads(text)
     except json.JSONDecodeError as error:

@@ -72,7 +72,7 @@ def load(source: str, required: tuple[str, ...]) -> Table:
     else:
         path = _find(source)
         with fsspec.open(path, "rb") as file:
-            text = _decoded(file.read(), path)
+            text = decoded(file.read(), path)
         numbered = list(csv_rows(text, path) if path.endswith(".csv") else jsonl_rows(text, path))
     if not numbered:
         raise InputError(f"{source}: the data set has no rows; expected at least one with {', '.join(required)}")
@@ -127,7 +127,8 @@ def _find(source: str) -> str:
     return locate(source)
 
 
-def _decoded(content: bytes, path: str) -> str:
+def decoded(content: bytes, path: str) -> str:
+    """UTF-8 text, with or without a BOM; InputError names `path` and the line."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -1,7 +1,7 @@
 """The report of a matrix: one self-contained page, its tables as CSV and JSON, its figures as SVG and PNG."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from selfprobe import plots
 from selfprobe.analysis import SMALLEST, Analysis, TaskAnalysis, analyse
 from selfprobe.effort import draw, effort_points, sweeps
 from selfprobe.page import Picture, render, save_pictures, save_tables
-from selfprobe.results import Results, load, matrix_of
+from selfprobe.results import Matrix, Results, load, matrix_of
 from selfprobe.stats import Estimate, clustered_mean
 
 PUBLISHED = pd.DataFrame(
@@ -39,7 +39,7 @@ def write(logs: Sequence[str], out: Path) -> Analysis:
         "cells": pd.concat([task.cells for task in analysis.tasks]) if analysis.tasks else pd.DataFrame(),
         "runs": results.cells,
         "advantage": _advantage_table(analysis),
-        "self": _self_table(results),
+        "self": _self_table(results, {task.task: task.matrix for task in analysis.tasks}),
     }
     pictures = {task.task: _pictures(task) for task in analysis.tasks}
     overall = _overall(analysis)
@@ -215,13 +215,16 @@ def _columns(estimate: Estimate) -> dict[str, float]:
     return {"value": estimate.value, "low": estimate.low, "high": estimate.high, "n": estimate.n}
 
 
-def _self_table(results: Results) -> pd.DataFrame:
-    """Table 2 with intervals: each model on itself, task by task, from the item scores that the matrices hold."""
+def _self_table(results: Results, matrices: Mapping[str, Matrix]) -> pd.DataFrame:
+    """Table 2 with intervals: each model on itself, task by task, from the item scores that the matrices hold.
+
+    `matrices`: those at hand, by task; a task of a single model has none in an analysis.
+    """
     cells = results.cells[results.cells.target == results.cells.observer]
     own = results.decisions[results.decisions.target == results.decisions.observer]
     rows = []
     for task, models in cells.groupby("task").target:
-        matrix = matrix_of(results, str(task))
+        matrix = matrices.get(str(task)) or matrix_of(results, str(task))
         for model in sorted(models):
             place = matrix.models.index(model)
             group = own[(own.task == task) & (own.target == model)]

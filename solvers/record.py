@@ -16,6 +16,15 @@ from selfprobe.parse import is_garbled, is_refusal, think_block
 Problem = Literal["empty", "refused", "filtered", "truncated", "garbled"]
 """Why a reply is not what was asked for. A reply with a problem is never taken as somebody's behaviour."""
 
+REASONS: dict[Problem, str] = {
+    "empty": "no_response",
+    "refused": "refusal",
+    "filtered": "filtered",
+    "truncated": "truncated",
+    "garbled": "garbled",
+}
+"""Inspect's standard words for why a reply is unscored, where it has one."""
+
 ReasoningKind = Literal["none", "full", "summary", "redacted"]
 
 SUMMARISING = ("anthropic-claude-v1", "google-gemini-v1")
@@ -77,8 +86,7 @@ def record_of(sample: EvalSample) -> Record:
 
 def act_fault(reply: Reply) -> str | None:
     """Why there is no reply to ask about, or None. A refusal is a reply."""
-    names = {"empty": "no_response", "truncated": "truncated", "filtered": "filtered", "garbled": "garbled"}
-    return f"target_{names[reply.problem]}" if reply.problem in names else None
+    return None if reply.problem in (None, "refused") else f"target_{REASONS[reply.problem]}"
 
 
 def reply_from(output: ModelOutput, model: Model, *, may_be_cut: bool) -> Reply:

@@ -120,7 +120,7 @@ def test_table_two_of_dilemmas_holds_item_scores_and_no_probabilities() -> None:
     cell = {"task": "ethical_dilemma", "target": "m", "observer": "m", "status": "complete", "reason": ""}
     cell |= {"dataset_sha256": "aa", "version": "1", "args": {}}
     results = Results(pd.DataFrame([cell]), pd.DataFrame(rows), pd.DataFrame(), {}, [])
-    (row,) = report._self_table(results).to_dict("records")
+    (row,) = report._self_table(results, {}).to_dict("records")
     assert row["value"] == pytest.approx(1 - abs(0.8 - 0.7)) and row["n"] == 1
 
 
@@ -129,7 +129,7 @@ def test_a_failed_run_of_a_model_on_itself_has_its_reason_and_no_number(
 ) -> None:
     results = matrix_results({"m/a": 0.9, "m/b": 0.4}, items=20)
     results.cells.loc[0, ["status", "reason"]] = ["failed", "12 of 20 samples in error"]
-    failed, good = report._self_table(results).to_dict("records")
+    failed, good = report._self_table(results, {}).to_dict("records")
     assert (failed["model"], failed["hole"], failed["n"]) == ("m/a", "12 of 20 samples in error", 0)
     assert np.isnan(failed["value"]) and good["hole"] == "" and good["n"] == 20
 
