@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Compiling all of 120 packages costs a minute; Python compiles what it imports.
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-MAPPED := introspect_tasks evalawareness_tasks preference_tasks solvers scorers datasets
+MAPPED := introspect_tasks evalawareness_tasks preference_tasks building solvers scorers datasets
 
 .DEFAULT_GOAL := demo
 .PHONY: demo test check lint types build clean

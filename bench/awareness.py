@@ -30,7 +30,7 @@ from inspect_ai import Task, eval
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import ChatMessageUser, GenerateConfig, get_model
 from inspect_ai.solver import solver
-from selfprobe.conversations import conversations, record_to_sample
+from selfprobe.sources.conversations import conversations, record_to_sample
 from selfprobe.evalawareness_tasks.binary import QUESTIONS
 from selfprobe.solvers.converse import ACT
 

@@ -32,9 +32,9 @@ from selfprobe.probes import forward
 from selfprobe.probes.forward import States, difference
 from selfprobe.probes.harvest import BATCH_TOKENS, batches, harvest
 from selfprobe.probes.model import Judge, load_model
-from selfprobe.probes.pairs import Pair
-from selfprobe.probes.sources import load
 from selfprobe.probes.tokens import Prompt, encode
+from selfprobe.sources.pairs import Pair
+from selfprobe.sources.public_pairs import load
 
 Way = Callable[[Sequence[Prompt]], States]
 

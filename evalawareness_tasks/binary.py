@@ -14,9 +14,9 @@ from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.solver import TaskState
 
-from selfprobe.conversations import conversations, record_to_sample
 from selfprobe.scorers.binary_vote import Answers, binary_vote
 from selfprobe.solvers.converse import Perspective, asked, check_options, names_of, reply_once
+from selfprobe.sources.conversations import conversations, record_to_sample
 
 VERSION = 1
 

@@ -12,10 +12,10 @@ the log-ratio of the two masses. Asks nothing but the reply.
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset
 
-from selfprobe.conversations import conversations, record_to_sample
 from selfprobe.scorers.first_token_mass import first_token_mass
 from selfprobe.scorers.votes import Verdict
 from selfprobe.solvers.converse import reply_once
+from selfprobe.sources.conversations import conversations, record_to_sample
 
 VERSION = 1
 

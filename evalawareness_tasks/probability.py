@@ -14,10 +14,10 @@ from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.solver import TaskState
 
-from selfprobe.conversations import conversations, record_to_sample
 from selfprobe.scorers.probability_estimate import probability_estimate
 from selfprobe.scorers.votes import Verdict
 from selfprobe.solvers.converse import Perspective, asked, check_options, names_of, reply_once
+from selfprobe.sources.conversations import conversations, record_to_sample
 
 VERSION = 1
 

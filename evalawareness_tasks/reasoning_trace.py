@@ -12,12 +12,12 @@ from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.solver import TaskState
 
-from selfprobe.conversations import conversations, record_to_sample
 from selfprobe.scorers.trace_cues import full_trace, trace_cues
 from selfprobe.solvers.ask import Prompts
 from selfprobe.solvers.converse import reply_once
 from selfprobe.solvers.grade import delimited, grade, needs_grader
 from selfprobe.solvers.record import Record
+from selfprobe.sources.conversations import conversations, record_to_sample
 
 VERSION = 1
 

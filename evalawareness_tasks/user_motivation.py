@@ -14,13 +14,13 @@ from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.solver import TaskState
 
-from selfprobe.conversations import conversations, record_to_sample
 from selfprobe.scorers.decision import observer_fault
 from selfprobe.scorers.motivation_cues import motivation_cues
 from selfprobe.solvers.ask import Prompts
 from selfprobe.solvers.converse import Perspective, asked, check_options, names_of, reply_once
 from selfprobe.solvers.grade import delimited, grade, needs_grader
 from selfprobe.solvers.record import Record
+from selfprobe.sources.conversations import conversations, record_to_sample
 
 VERSION = 1
 

@@ -13,16 +13,16 @@ from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe.preferences import pair_of, preferences, record_to_sample
-from selfprobe.probes.pairs import score_prompt
 from selfprobe.scorers.direct_score import direct_score
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts
 from selfprobe.solvers.replay import replay_log
+from selfprobe.sources.pairs import score_prompt
+from selfprobe.sources.preferences import pair_of, preferences, record_to_sample
 
 VERSION = 1
 
-# The prompts are the paper's: selfprobe/probes/prompts.py.
+# The prompts are the paper's: selfprobe/sources/prompts.py.
 ANSWER = GenerateConfig(temperature=0, max_tokens=32, logprobs=True, top_logprobs=20, reasoning_effort="none")
 
 

@@ -13,11 +13,11 @@ from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset
 
 from selfprobe.preference_tasks.direct_scoring import ANSWER, score_prompts
-from selfprobe.preferences import preferences, record_to_sample
 from selfprobe.scorers.g_eval_score import g_eval_score, unsettled
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.draw import draw
 from selfprobe.solvers.replay import replay_log
+from selfprobe.sources.preferences import preferences, record_to_sample
 
 VERSION = 1
 

@@ -15,17 +15,17 @@ from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe.preferences import pair_of, preferences, record_to_sample
-from selfprobe.probes.pairs import Pair, comparison_prompt, priming
 from selfprobe.scorers.pairwise_choice import ORDERS, pairwise_choice, unsettled
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts
 from selfprobe.solvers.draw import draw
 from selfprobe.solvers.replay import replay_log
+from selfprobe.sources.pairs import Pair, comparison_prompt, priming
+from selfprobe.sources.preferences import pair_of, preferences, record_to_sample
 
 VERSION = 1
 
-# The comparison and the sentence are the paper's: selfprobe/probes/prompts.py.
+# The comparison and the sentence are the paper's: selfprobe/sources/prompts.py.
 COMPLETE_PROMPT = """\
 {comparison}
 

@@ -15,11 +15,11 @@ from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset
 
 from selfprobe.errors import InputError
-from selfprobe.preferences import preferences, record_to_sample
-from selfprobe.probes.pairs import Pair
 from selfprobe.probes.splits import held_out
 from selfprobe.scorers.preference_probe_reading import preference_probe_reading
 from selfprobe.solvers.apply_probe import apply_probe, read_card
+from selfprobe.sources.pairs import Pair
+from selfprobe.sources.preferences import preferences, record_to_sample
 
 VERSION = 1
 

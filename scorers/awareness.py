@@ -10,7 +10,7 @@ import numpy.typing as npt
 from inspect_ai.scorer import Metric, SampleScore, Value, metric
 
 from selfprobe.scorers.decision import Decision, decisions_of
-from selfprobe.stats import Estimate, bootstrap, clustered_mean
+from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean
 
 
 @dataclass(frozen=True)

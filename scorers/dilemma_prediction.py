@@ -19,7 +19,17 @@ from selfprobe.parse import probabilities, words
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of, target_fault
 from selfprobe.scorers.summary import Judged, judged
 from selfprobe.solvers.record import Record, Reply
-from selfprobe.stats import Estimate, FloatArray, bootstrap, clustered_mean, js, kl, skill, smoothed, worst_case
+from selfprobe.stats.estimate import (
+    Estimate,
+    FloatArray,
+    bootstrap,
+    clustered_mean,
+    js,
+    kl,
+    skill,
+    smoothed,
+    worst_case,
+)
 
 Arm = Literal["p", "p_direct", "p_predicted"]
 ARMS: tuple[Arm, ...] = ("p", "p_direct", "p_predicted")

@@ -16,7 +16,7 @@ from selfprobe.scorers.awareness import auroc
 from selfprobe.scorers.decision import UNPARSED, Decision, decisions_of, observer_fault
 from selfprobe.scorers.summary import summarise
 from selfprobe.solvers.record import Reply, TokenLogprob
-from selfprobe.stats import Estimate, bootstrap, clustered_mean, weighted_f1
+from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, weighted_f1
 
 Said = Literal["1", "2", "tie"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from inspect_ai.scorer import Metric, SampleScore, Value, metric
 
 from selfprobe.scorers.decision import Decision, decisions_of
-from selfprobe.stats import clustered_mean, mode_baseline, skill, worst_case
+from selfprobe.stats.estimate import clustered_mean, mode_baseline, skill, worst_case
 
 Judged = tuple[str, Decision]
 """The item (sample id) and one decision about it."""

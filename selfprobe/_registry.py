@@ -2,13 +2,13 @@
 
 from inspect_ai.model import ModelAPI, modelapi
 
+from selfprobe.building.dilemma_generation import dilemma_generation
+from selfprobe.building.dilemma_judging import dilemma_judging
 from selfprobe.evalawareness_tasks.binary import binary
 from selfprobe.evalawareness_tasks.first_token import first_token
 from selfprobe.evalawareness_tasks.probability import probability
 from selfprobe.evalawareness_tasks.reasoning_trace import reasoning_trace
 from selfprobe.evalawareness_tasks.user_motivation import user_motivation
-from selfprobe.introspect_tasks.dilemma_generation import dilemma_generation
-from selfprobe.introspect_tasks.dilemma_judging import dilemma_judging
 from selfprobe.introspect_tasks.ethical_dilemma import ethical_dilemma
 from selfprobe.introspect_tasks.heads_up import heads_up
 from selfprobe.introspect_tasks.kth_word import kth_word

@@ -5,14 +5,14 @@ from importlib import import_module
 import click
 
 COMMANDS = {
-    "awareness": "selfprobe.awareness_command:awareness",
-    "dilemmas": "selfprobe.dilemmas:dilemmas",
-    "diversity": "selfprobe.diversity:diversity",
-    "effort": "selfprobe.effort:effort",
+    "awareness": "selfprobe.awareness.command:awareness",
+    "dilemmas": "selfprobe.building.dilemmas:dilemmas",
+    "diversity": "selfprobe.matrix.diversity:diversity",
+    "effort": "selfprobe.matrix.effort:effort",
     "fetch-model": "selfprobe.cli:fetch_model",
-    "matrix": "selfprobe.matrix_command:matrix",
-    "probe": "selfprobe.probe_command:probe",
-    "report": "selfprobe.matrix_command:report",
+    "matrix": "selfprobe.matrix.command:matrix",
+    "probe": "selfprobe.preferences.command:probe",
+    "report": "selfprobe.matrix.command:report",
 }
 """Module and attribute of each subcommand; imported when it is asked for, since Inspect alone takes seconds."""
 
@@ -45,7 +45,7 @@ def fetch_model() -> None:
     """Fetch the weights of embedded/smollm2 (98 MB, once), verify them and print their path."""
     from inspect_ai._util.error import PrerequisiteError
 
-    from selfprobe.providers.weights import fetch
+    from selfprobe.weights import fetch
 
     try:
         click.echo(fetch())

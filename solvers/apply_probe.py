@@ -19,9 +19,9 @@ from selfprobe.errors import InputError, as_input_errors
 
 if TYPE_CHECKING:
     from selfprobe.probes.model import Judge
-    from selfprobe.probes.pairs import Pair
     from selfprobe.probes.probe_file import ProbeFile
     from selfprobe.probes.score import Decision
+    from selfprobe.sources.pairs import Pair
 
 LOCAL_NAMES = ("smollm2", "embedded/smollm2")
 """Models that are no path and no name on the hub."""
@@ -88,7 +88,7 @@ def apply_probe(probe: str, loading: dict[str, Any]) -> Solver:
         opened = open_probe(probe, loading)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        from selfprobe.probes.pairs import Pair
+        from selfprobe.sources.pairs import Pair
 
         decision = await opened(Pair(**state.metadata["pair"]))
         reading = state.store_as(ProbeReading)

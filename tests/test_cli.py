@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 from inspect_ai._util.error import PrerequisiteError
 
+from selfprobe import weights
 from selfprobe.cli import COMMANDS, main
-from selfprobe.providers import weights
 
 
 def test_the_installed_command_prints_its_version() -> None:

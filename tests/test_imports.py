@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 TASKS = ("introspect_tasks", "evalawareness_tasks", "preference_tasks")
-MAPPED = (*TASKS, "solvers", "scorers")
+MAPPED = (*TASKS, "building", "solvers", "scorers")
 HEAVY = ("torch", "transformers", "sentence_transformers", "matplotlib", "datasets", "xllamacpp")
 SOURCES = sorted(path for folder in ("selfprobe", *MAPPED) for path in (ROOT / folder).rglob("*.py"))
 TASK_FILES = sorted(path for folder in TASKS for path in (ROOT / folder).glob("*.py") if path.name != "__init__.py")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from selfprobe.plots import advantages, heat_map, self_against_others, short
-from selfprobe.stats import Estimate, undefined
+from selfprobe.stats.estimate import Estimate, undefined
 
 SEEN = Estimate(0.6, 0.5, 0.7, 10, "item")
 

@@ -13,8 +13,8 @@ from torch import Tensor
 from selfprobe.probes.forward import _inputs, _spoken
 from selfprobe.probes.harvest import BATCH_TOKENS, batches
 from selfprobe.probes.model import Judge
-from selfprobe.probes.pairs import Pair
 from selfprobe.probes.tokens import Prompt, encode
+from selfprobe.sources.pairs import Pair
 
 FloatArray = npt.NDArray[np.floating[Any]]
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from selfprobe.probes.evaluate import Half, Scores
 from selfprobe.probes.fit import agreement, logistic
-from selfprobe.probes.pairs import Pair
+from selfprobe.sources.pairs import Pair
 
 
 def no_model(pairs: Sequence[Pair], splits: Sequence[Half], *, folds: int = 4) -> Scores:

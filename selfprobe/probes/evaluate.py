@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from selfprobe import stats
 from selfprobe.probes.fit import (
     FloatArray,
     IntArray,
@@ -28,8 +27,9 @@ from selfprobe.probes.fit import (
     select,
 )
 from selfprobe.probes.harvest import Harvest
-from selfprobe.probes.pairs import Pair
 from selfprobe.probes.splits import Settings, halves
+from selfprobe.sources.pairs import Pair
+from selfprobe.stats import estimate as stats
 
 Scores = npt.NDArray[np.float64]
 KINDS: tuple[Kind, Kind] = ("supervised", "unsupervised")

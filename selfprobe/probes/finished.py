@@ -16,7 +16,7 @@ from selfprobe.probes.model import Judge, load_model
 from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.splits import Settings, held_out
 from selfprobe.probes.transfer import cosine_table, transfer_table
-from selfprobe.stats import bootstrap
+from selfprobe.stats.estimate import bootstrap
 
 Progress = Callable[[str], None]
 

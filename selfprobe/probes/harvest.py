@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 from selfprobe.probes import forward
 from selfprobe.probes.model import Judge
-from selfprobe.probes.pairs import Pair, checked, data_hash, read_pairs
 from selfprobe.probes.shards import Identity, Store
 from selfprobe.probes.tokens import Prompt, encode, template_hash
+from selfprobe.sources.pairs import Pair, checked, data_hash, read_pairs
 
 logger = logging.getLogger(__name__)
 

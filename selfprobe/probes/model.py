@@ -171,7 +171,7 @@ def _first_line(error: Exception) -> str:
 def _resolve(name: str) -> str:
     """A hub name, or the folder to load from; GGUF files are converted once."""
     if name in ("smollm2", "embedded/smollm2"):
-        from selfprobe.providers.weights import fetch
+        from selfprobe.weights import fetch
 
         return str(converted(fetch()))
     path = Path(name).expanduser()
@@ -205,7 +205,7 @@ def converted(gguf: Path) -> Path:
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from selfprobe.providers.weights import cache_folder
+    from selfprobe.weights import cache_folder
 
     folder = cache_folder() / "converted" / f"{gguf.stem}-{_sha256(gguf)[:16]}"
     if (folder / "config.json").is_file():

@@ -8,8 +8,8 @@ from pathlib import Path
 from selfprobe.probes.harvest import BATCH_TOKENS, SHARD_BYTES, identity_of, unreadable
 from selfprobe.probes.model import Judge
 from selfprobe.probes.shards import Store
-from selfprobe.probes.sources import PairSet
 from selfprobe.probes.tokens import encode
+from selfprobe.sources.public_pairs import PairSet
 
 
 @dataclass(frozen=True)

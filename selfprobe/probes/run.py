@@ -21,17 +21,17 @@ from typing import Any
 
 import pandas as pd
 
+from selfprobe.preferences.table import Margins
 from selfprobe.probes import tables
 from selfprobe.probes.evaluate import KINDS, METRICS, Fits, fit_all, split_pairs
 from selfprobe.probes.finished import write_tables
 from selfprobe.probes.forward import Path as Way
 from selfprobe.probes.harvest import Harvest, harvest, to_stderr
-from selfprobe.probes.logged import Margins
 from selfprobe.probes.model import Judge, load_model
 from selfprobe.probes.probe_file import Card, save_probe
-from selfprobe.probes.sources import LLMBAR_NATURAL, PairSet, load
 from selfprobe.probes.splits import PRESETS, Settings, questions
 from selfprobe.probes.transfer import cosine_table, transfer_table
+from selfprobe.sources.public_pairs import LLMBAR_NATURAL, PairSet, load
 
 Progress = Callable[[str], None]
 

@@ -9,10 +9,10 @@ import numpy as np
 from selfprobe.probes.evaluate import own_answers
 from selfprobe.probes.harvest import harvest, to_stderr
 from selfprobe.probes.model import Judge
-from selfprobe.probes.pairs import Label, Pair
 from selfprobe.probes.probe_file import ProbeFile
 from selfprobe.probes.splits import held_out
 from selfprobe.probes.tokens import template_hash
+from selfprobe.sources.pairs import Label, Pair
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from selfprobe.probes.forward import States
-from selfprobe.probes.pairs import Pair, digest, write_pairs
+from selfprobe.sources.pairs import Pair, digest, write_pairs
 
 FloatArray = npt.NDArray[np.float32]
 

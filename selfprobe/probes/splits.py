@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from selfprobe.probes.fit import IntArray, Orders, parse_orientation
-from selfprobe.probes.pairs import Pair
+from selfprobe.sources.pairs import Pair
 
 
 @dataclass(frozen=True)

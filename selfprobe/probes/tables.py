@@ -16,7 +16,7 @@ import pandas as pd
 
 from selfprobe.probes.controls import by_length, no_model, selection_floor
 from selfprobe.probes.evaluate import KINDS, METRICS, Fits, Scores, own_answers
-from selfprobe.stats import Estimate, bootstrap, undefined
+from selfprobe.stats.estimate import Estimate, bootstrap, undefined
 
 Logged = Mapping[str, Mapping[str, float]]
 """Method → pair id → margin, > 0: text 1."""

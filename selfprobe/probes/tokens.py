@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from selfprobe.probes.pairs import Pair, comparison_prompt, digest, priming
-from selfprobe.probes.prompts import CONTRAST
+from selfprobe.sources.pairs import Pair, comparison_prompt, digest, priming
+from selfprobe.sources.prompts import CONTRAST
 
 FIXED_DATE = "26 Jul 2024"
 """Llama 3's templates print today's date where none is given: states must not depend on the day."""

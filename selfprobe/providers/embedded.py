@@ -35,7 +35,7 @@ from inspect_ai.util._concurrency import _active_controller
 from openai import APIStatusError, AsyncOpenAI
 from typing_extensions import override
 
-from selfprobe.providers import weights
+from selfprobe import weights
 
 SMOLLM2 = "smollm2"
 MAX_TOKENS = 2048  # when nobody says: a small model that falls into a loop would fill the context, minutes each time

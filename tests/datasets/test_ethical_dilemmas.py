@@ -8,8 +8,8 @@ from statistics import mean
 
 import pytest
 
+from selfprobe.building.dilemma_generation import AXES
 from selfprobe.data import BUNDLED, load
-from selfprobe.introspect_tasks.dilemma_generation import AXES
 from selfprobe.introspect_tasks.ethical_dilemma import record_to_sample
 
 ROWS = load("ethical_dilemmas", ("dilemma",)).rows

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 
-from selfprobe.awareness import text_baselines
+from selfprobe.awareness.numbers import text_baselines
 from selfprobe.data import BUNDLED
 
 pd = pytest.importorskip("pandas")

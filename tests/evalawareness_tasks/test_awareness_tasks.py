@@ -19,11 +19,11 @@ from inspect_ai.model import (
 )
 from scipy.special import ndtr, ndtri
 
-from selfprobe.conversations import conversations
 from selfprobe.evalawareness_tasks import binary, probability, reasoning_trace, user_motivation
 from selfprobe.scorers.decision import Decision, decisions_of
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.record import Record
+from selfprobe.sources.conversations import conversations
 
 Run = Callable[..., EvalLog]
 TASKS = (binary.binary, probability.probability, user_motivation.user_motivation, reasoning_trace.reasoning_trace)

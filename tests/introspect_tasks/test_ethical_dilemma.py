@@ -14,7 +14,7 @@ from selfprobe.introspect_tasks.ethical_dilemma import COT_PROMPT, DIRECT_PROMPT
 from selfprobe.introspect_tasks.ethical_dilemma import record_to_sample as to_sample
 from selfprobe.providers.behaviours.ethical_dilemma import gut, reasoned
 from selfprobe.solvers.record import Record
-from selfprobe.stats import kl, smoothed
+from selfprobe.stats.estimate import kl, smoothed
 
 
 @pytest.fixture

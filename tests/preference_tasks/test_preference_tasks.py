@@ -16,10 +16,10 @@ from selfprobe.errors import InputError
 from selfprobe.preference_tasks.direct_scoring import direct_scoring
 from selfprobe.preference_tasks.g_eval import g_eval
 from selfprobe.preference_tasks.pairwise_preference import pairwise_preference
-from selfprobe.preferences import preferences
 from selfprobe.providers.behaviours.preference import planted_label
 from selfprobe.scorers.decision import decisions_of
 from selfprobe.solvers.record import Record
+from selfprobe.sources.preferences import preferences
 
 Run = Callable[..., EvalLog]
 TASKS = (pairwise_preference, direct_scoring, g_eval)

@@ -13,8 +13,8 @@ pytest.importorskip("transformers", reason="the probes extra is not installed")
 from selfprobe.probes.forward import States  # noqa: E402
 from selfprobe.probes.harvest import Harvest, open_harvest  # noqa: E402
 from selfprobe.probes.model import Judge, judge  # noqa: E402
-from selfprobe.probes.pairs import Pair, data_hash  # noqa: E402
 from selfprobe.probes.shards import Identity, Store  # noqa: E402
+from selfprobe.sources.pairs import Pair, data_hash  # noqa: E402
 
 TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system role') }}"

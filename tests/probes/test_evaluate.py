@@ -8,9 +8,9 @@ import pytest
 from selfprobe.probes.controls import by_length, no_model
 from selfprobe.probes.evaluate import METRICS, fit_all, own_answers, split_pairs, weighted_f1
 from selfprobe.probes.harvest import Harvest
-from selfprobe.probes.pairs import Pair
 from selfprobe.probes.splits import PRESETS, Settings, halves, held_out, questions
 from selfprobe.probes.tables import all_scores, estimate, floors_table, layers_table, methods_table, subsets_table
+from selfprobe.sources.pairs import Pair
 
 Plant = Callable[..., tuple[Harvest, Any]]
 QUICK = Settings(seeds=2, folds=3)

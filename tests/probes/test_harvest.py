@@ -8,8 +8,8 @@ import torch
 from selfprobe.probes import forward
 from selfprobe.probes.harvest import Meter, batches, harvest, open_harvest
 from selfprobe.probes.model import Judge
-from selfprobe.probes.pairs import Pair
 from selfprobe.probes.tokens import Prompt, encode
+from selfprobe.sources.pairs import Pair
 
 from .conftest import some_pairs, tiny_judge
 

@@ -16,8 +16,8 @@ from selfprobe.probes.model import Judge, fingerprint, load_model
 from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.run import run
 from selfprobe.probes.score import score
-from selfprobe.probes.sources import load
 from selfprobe.probes.splits import Settings
+from selfprobe.sources.public_pairs import load
 
 from .conftest import some_pairs, tiny_judge
 

@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from selfprobe.probes.model import judge
-from selfprobe.probes.pairs import Pair
 from selfprobe.probes.tokens import ContrastTokenError, encode, rendered
+from selfprobe.sources.pairs import Pair
 
 from .conftest import TEMPLATE, byte_tokenizer, some_pairs
 

@@ -11,7 +11,7 @@ from selfprobe.scorers.decision import Decision
 from selfprobe.scorers.dilemma_prediction import ARMS, Arm, dilemmas_of, judge, numbers, per_dilemma
 from selfprobe.scorers.summary import Judged
 from selfprobe.solvers.record import Reply
-from selfprobe.stats import FloatArray, bootstrap, clustered_mean, kl, smoothed
+from selfprobe.stats.estimate import FloatArray, bootstrap, clustered_mean, kl, smoothed
 
 
 def reply(text: str, **fields: object) -> Reply:

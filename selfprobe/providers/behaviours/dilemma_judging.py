@@ -9,8 +9,8 @@ Expected: a judge's mean over five samples is its verdict exactly (with verdict 
 
 import json
 
-from selfprobe.introspect_tasks.dilemma_generation import GENERATE_PROMPT
-from selfprobe.introspect_tasks.dilemma_judging import JUDGE_PROMPT
+from selfprobe.building.dilemma_generation import GENERATE_PROMPT
+from selfprobe.building.dilemma_judging import JUDGE_PROMPT
 from selfprobe.providers.behaviours.ethical_dilemma import reasoned, two_lines
 from selfprobe.providers.planted import Mind, behaviour
 

@@ -21,8 +21,8 @@ from typing import Any
 from scipy.special import ndtr, ndtri
 
 from selfprobe.preference_tasks.pairwise_preference import COMPLETE_PROMPT
-from selfprobe.probes.prompts import COMPARE, SCORE
 from selfprobe.providers.planted import Behaviour, Mind, Said, behaviour, chance
+from selfprobe.sources.prompts import COMPARE, SCORE
 
 
 def planted_quality(text: str) -> float:

@@ -1,0 +1,312 @@
+"""Does a model predict itself better than others predict it? (Paper 003, §4.1 and G.3.)
+
+Scores are `x  # [target, observer, item]`, NaN where unscored, observers in the order of targets; average the epochs
+and keys of an item before. One difference carries everything here, for target i and another observer j:
+
+    d_ij = (x_ii - x_ij) - (skill of i - skill of j on the targets that are neither i nor j)
+
+The self advantage T = [tr(A) - ΣA/M]/(M - 1) of the cell means A is the mean of all d_ij, and a model's own advantage
+the mean over j. Models are fixed; items are resampled.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from selfprobe.stats.estimate import (
+    Estimate,
+    FloatArray,
+    Permutation,
+    bootstrap,
+    holm,
+    permutation_test,
+    undefined,
+    wilson,
+)
+
+TWO_MODELS = "needs three models: with two there is no third target to measure the observers' skill on"
+
+
+@dataclass(frozen=True)
+class ModelAdvantage:
+    """One model's advantage at predicting itself."""
+
+    model: str
+    """Name, as given."""
+    advantage: Estimate
+    """Its diagonal score minus what row and column effects of the off-diagonal cells predict."""
+    p: float
+    """One-sided p that it beats *every* other observer of it, both as scored and with skill removed."""
+    p_holm: float
+    """The same, Holm-adjusted over models: below .05 the model is named as having access."""
+
+
+@dataclass(frozen=True)
+class SelfAdvantage:
+    """Result of `self_advantage`."""
+
+    total: Estimate
+    """T with its item-level t interval."""
+    se: float
+    """Item-level standard error of T."""
+    p: float
+    """One-sided item-level p of T."""
+    permutation: Permutation
+    """Test over all assignments of observers to targets; smallest p is 1/M!, so it needs M >= 4."""
+    closest: Estimate
+    """Mean over targets of the smallest difference to any other observer, as scored or with skill removed."""
+    models: tuple[ModelAdvantage, ...]
+    """One a model, in order; empty for two models, where there is no third target to measure skill on."""
+    means: FloatArray
+    """Cell means A[target, observer]."""
+    centred: FloatArray
+    """A, double-centred: sum of the diagonal/(M - 1) is T."""
+
+
+@dataclass(frozen=True)
+class ModelsTest:
+    """Result of `wilcoxon_models`."""
+
+    wilcoxon_p: float
+    """One-sided Wilcoxon signed-rank p (exact up to 13 models, and up to 50 without ties)."""
+    sign_p: float
+    """One-sided exact sign test p."""
+    wins: int
+    """Models that score higher on themselves."""
+    n: int
+    """Models with a difference other than 0."""
+
+
+@dataclass(frozen=True)
+class PaperTransform:
+    """Result of `paper_transform`."""
+
+    aggregate: FloatArray
+    """A[target, observer], the mean of the min-max normalised tasks; NaN where a task has no score."""
+    log: FloatArray
+    """L = ln(A + ε)."""
+    centred: FloatArray
+    """C, the double-centred L; all NaN if a cell is."""
+    eps: float
+    """ε."""
+    reasons: Mapping[str, str]
+    """Tasks left out of A, and why."""
+
+
+@dataclass(frozen=True)
+class EpsilonRow:
+    """One line of `epsilon_sensitivity`."""
+
+    eps: float
+    """ε."""
+    advantage: float
+    """tr(C)/(M - 1), T on the log scale; NaN where C is."""
+    positive: int
+    """Models whose own cell in C is positive."""
+
+
+def double_centre(matrix: npt.ArrayLike) -> FloatArray:
+    """Subtract row and column means and add the grand mean (G.3); a NaN anywhere makes all NaN."""
+    m = np.asarray(matrix, dtype=float)
+    return np.asarray(m - m.mean(0) - m.mean(1, keepdims=True) + m.mean())
+
+
+def _checked(x: npt.ArrayLike, models: Sequence[str] | None) -> tuple[FloatArray, list[str]]:
+    scores = np.asarray(x, dtype=float)
+    if scores.ndim != 3 or scores.shape[0] != scores.shape[1] or len(scores) < 2:
+        raise ValueError(f"expected [target, observer, item] of two or more models, got shape {scores.shape}")
+    names = list(models) if models is not None else [f"model {i + 1}" for i in range(len(scores))]
+    if len(names) != len(scores) or len(set(names)) != len(names):
+        raise ValueError(f"expected {len(scores)} different model names, got {names}")
+    return scores[:, :, ~np.isnan(scores).all(axis=(0, 1))], names
+
+
+def _empty_cell(scores: FloatArray, names: list[str]) -> str:
+    """Why nothing can be said, when a cell has no score."""
+    holes = np.argwhere(np.isnan(scores).all(axis=2))
+    if not len(holes):
+        return ""
+    more = f" and {len(holes) - 1} more" if len(holes) > 1 else ""
+    return f"no score in cell (target {names[holes[0][0]]}, observer {names[holes[0][1]]}){more}"
+
+
+def total_weights(size: int) -> FloatArray:
+    """w[target, observer] with T = Σ w·A."""
+    return np.asarray((np.eye(size) - 1 / size) / (size - 1))
+
+
+def _pair_weights(size: int) -> tuple[FloatArray, FloatArray]:
+    """w[i, j, target, observer] with d_ij = Σ w·A, and the same for x_ii - x_ij; for three models or more."""
+    adjusted, raw = np.zeros((size,) * 4), np.zeros((size,) * 4)
+    for i, j in zip(*np.nonzero(~np.eye(size, dtype=bool)), strict=True):
+        common = [t for t in range(size) if t not in (i, j)]
+        raw[i, j, i, i], raw[i, j, i, j] = 1, -1
+        adjusted[i, j] = raw[i, j]
+        adjusted[i, j, common, i], adjusted[i, j, common, j] = -1 / len(common), 1 / len(common)
+    return adjusted, raw
+
+
+def _contrasts(scores: FloatArray, weights: FloatArray, level: float) -> list[tuple[Estimate, float, float]]:
+    """Estimate with t interval, SE and one-sided p of each Σ w·A, weights[k, target, observer], Σ w = 0.
+
+    Items are the clusters, shared by all cells. If the items do not differ at all, a t interval would have no width;
+    for scores in [0, 1] the contrast lies in ±Σ|w|/2 and Wilson's interval on that range is taken instead.
+    """
+    n, scored = scores.shape[2], ~np.isnan(scores)
+    means, counts = np.nanmean(scores, axis=2), scored.sum(axis=2)
+    residuals = np.where(scored, scores - means[:, :, None], 0.0) * (n / counts)[:, :, None]
+    influence = np.tensordot(weights, residuals, 2)  # [k, item]
+    results = []
+    for w, row in zip(weights, influence, strict=True):
+        value = float((w * means).sum())
+        se = math.sqrt(float(row @ row) / (n * (n - 1))) if n > 1 else math.nan
+        if se > 1e-12:
+            half, p = -float(special.stdtrit(n - 1, (1 - level) / 2)) * se, float(special.stdtr(n - 1, -value / se))
+            results.append((Estimate(value, value - half, value + half, n, "item"), se, p))
+        elif n > 1 and np.nanmin(scores) >= 0 and np.nanmax(scores) <= 1:
+            bound = float(np.abs(w).sum() / 2)
+            low, high = wilson((value / bound + 1) / 2, n, df=n - 1, level=level)
+            estimate = Estimate(value, (2 * low - 1) * bound, (2 * high - 1) * bound, n, "item")
+            results.append((estimate, se, float(special.ndtr(-value / bound * math.sqrt(n)))))
+        else:
+            reason = "all items are alike" if n > 1 else "no interval from one item"
+            results.append((undefined(reason, n=n, value=value), se, math.nan))
+    return results
+
+
+def self_advantage(
+    x: npt.ArrayLike, models: Sequence[str] | None = None, *, rng: np.random.Generator, level: float = 0.95
+) -> SelfAdvantage:
+    """Linear self advantage of `x  # [target, observer, item]` with item-level inference; see the module's top.
+
+    A cell without any score makes everything undefined, with a reason that names the cell. A model has access only
+    if it beats *every* other observer of it (an intersection-union test: the largest p counts) both as scored, which
+    is the paper's comparison, and with skill removed. So neither a family of models that know one another nor skill
+    that adds up on another scale passes for self access; `closest` leans against self access for the same reason.
+    """
+    scores, names = _checked(x, models)
+    size = len(scores)
+    if empty := _empty_cell(scores, names):
+        hole, nothing = undefined(empty), np.full((size, size), math.nan)
+        own = tuple(ModelAdvantage(name, hole, math.nan, math.nan) for name in names)
+        return SelfAdvantage(
+            hole, math.nan, math.nan, Permutation(math.nan, math.nan, 0, True), hole, own, nothing, nothing
+        )
+    means, centred = np.nanmean(scores, axis=2), double_centre(np.nanmean(scores, axis=2))
+    total, se, p_total = _contrasts(scores, total_weights(size)[None], level)[0]
+    rows = np.arange(size)
+    permutation = permutation_test(lambda order: float(centred[rows, order].sum() / (size - 1)), size, rng=rng)
+    if size == 2:
+        return SelfAdvantage(total, se, p_total, permutation, undefined(TWO_MODELS), (), means, centred)
+    adjusted, raw = _pair_weights(size)
+    results, closest, own_weights = [], np.zeros((size, size)), np.zeros((size, size, size))
+    for i in range(size):
+        others = [j for j in range(size) if j != i]
+        rivals = np.concatenate([adjusted[i, others], raw[i, others]])
+        results.append(max(p for _, _, p in _contrasts(scores, rivals, level)))
+        closest += rivals[np.tensordot(rivals, means, 2).argmin()] / size
+        own_weights[i] = adjusted[i, others].mean(axis=0)
+    own = tuple(
+        ModelAdvantage(name, estimate, p, corrected)
+        for name, (estimate, _, _), p, corrected in zip(
+            names, _contrasts(scores, own_weights, level), results, holm(results).tolist(), strict=True
+        )
+    )
+    nearest = _contrasts(scores, closest[None], level)[0][0]
+    return SelfAdvantage(total, se, p_total, permutation, nearest, own, means, centred)
+
+
+def capability_control(
+    x: npt.ArrayLike, *, rng: np.random.Generator, resamples: int = 2000, level: float = 0.95
+) -> Estimate:
+    """Self advantage over observers of like capability, averaged over targets.
+
+    For each target the differences d_ij (module's top) are weighted by exp(-½(gap/h)²), gap being the skill
+    difference of i and j on common targets, h the median gap: matching with bias correction (Abadie & Imbens
+    2011). The interval resamples items and does the matching anew. Needs three models.
+    """
+    scores, names = _checked(x, None)
+    if len(scores) == 2:
+        return undefined(TWO_MODELS)
+    if empty := _empty_cell(scores, names):
+        return undefined(empty)
+    items = np.ascontiguousarray(np.moveaxis(scores, 2, 0))
+    return bootstrap(_matched, items, clusters=np.arange(len(items)), rng=rng, resamples=resamples, level=level)
+
+
+def _matched(items: FloatArray) -> float:
+    """The statistic of `capability_control` for items[item, target, observer]; NaN if a cell has no score."""
+    scored = ~np.isnan(items)
+    if not (counts := scored.sum(axis=0)).all():
+        return math.nan
+    a = np.where(scored, items, 0.0).sum(axis=0) / counts
+    size, own, off = len(a), np.diag(a), ~np.eye(len(a), dtype=bool)
+    skill_i = a.sum(axis=0)[:, None] - own[:, None] - a.T  # of i, over targets other than i and j
+    skill_j = a.sum(axis=0)[None, :] - own[None, :] - a
+    gap = (skill_i - skill_j) / (size - 2)
+    width = float(np.median(np.abs(gap[off]))) or 1.0  # all alike: all weigh the same
+    weights = np.where(off, np.exp(-0.5 * (gap / width) ** 2), 0.0)
+    matched = (weights * (own[:, None] - a - gap)).sum(axis=1) / weights.sum(axis=1)
+    return float(matched.mean())
+
+
+def wilcoxon_models(selfs: npt.ArrayLike, others: npt.ArrayLike) -> ModelsTest:
+    """The paper's test: each model's score on itself against the mean of the others on it, `selfs  # [model]`.
+
+    One-sided Wilcoxon signed-rank; models without a difference are dropped. Paper: p = 0.0210, which is the exact
+    43/2048 of 11 models with a smaller rank sum of 10. Skill is not removed here.
+    """
+    difference = np.asarray(selfs, dtype=float) - np.asarray(others, dtype=float)
+    if difference.ndim != 1 or np.isnan(difference).any():
+        raise ValueError(f"expected two scores for each model and no NaN, got differences {difference}")
+    nonzero = difference[difference != 0]
+    wins, n = int((nonzero > 0).sum()), len(nonzero)
+    if n == 0:
+        return ModelsTest(math.nan, math.nan, 0, 0)
+    from scipy import stats  # here: slow to import
+
+    p = float(stats.wilcoxon(nonzero, alternative="greater").pvalue)
+    return ModelsTest(p, float(stats.binomtest(wins, n, alternative="greater").pvalue), wins, n)
+
+
+def paper_transform(matrices: Mapping[str, npt.ArrayLike], eps: float) -> PaperTransform:
+    """Min-max per task, mean A, L = ln(A + ε), double-centred C (G.3), for task name -> matrix[target, observer].
+
+    A task whose scores are all equal has no min-max: it is left out of A, with a reason. A hole in a task is a hole
+    in A. Paper: ε is not given. Here: given by the caller, and shown; see `epsilon_sensitivity`.
+    """
+    tasks = {name: np.asarray(matrix, dtype=float) for name, matrix in matrices.items()}
+    shapes = {name: task.shape for name, task in tasks.items()}
+    if len(set(shapes.values())) != 1 or any(len(shape) != 2 or shape[0] != shape[1] for shape in shapes.values()):
+        raise ValueError(f"expected one or more square matrices of one size, got {shapes}")
+    if eps < 0:
+        raise ValueError(f"eps must be 0 or more, got {eps}")
+    normalised, reasons = [], {}
+    for name, task in tasks.items():
+        scored = task[~np.isnan(task)]
+        if scored.size and np.ptp(scored) > 0:
+            normalised.append((task - scored.min()) / np.ptp(scored))
+        else:
+            reasons[name] = "all scores are equal: min-max is undefined" if scored.size else "no score"
+    size = next(iter(tasks.values())).shape
+    aggregate = np.mean(normalised, axis=0) if normalised else np.full(size, math.nan)
+    if eps == 0 and (aggregate == 0).any():
+        i, j = np.argwhere(aggregate == 0)[0]
+        raise ValueError(f"ln(0): A is 0 for target {i}, observer {j} (counted from 0); choose eps > 0, such as 0.01")
+    log = np.log(aggregate + eps)
+    return PaperTransform(aggregate, log, double_centre(log), eps, reasons)
+
+
+def epsilon_sensitivity(
+    matrices: Mapping[str, npt.ArrayLike], epsilons: Sequence[float] = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+) -> tuple[EpsilonRow, ...]:
+    """What the paper's transform says for each ε: the log-scale T, and how many diagonal cells are positive."""
+    diagonals = [(eps, np.diag(paper_transform(matrices, eps).centred)) for eps in epsilons]
+    return tuple(
+        EpsilonRow(eps, float(diagonal.sum() / (len(diagonal) - 1)), int((diagonal > 0).sum()))
+        for eps, diagonal in diagonals
+    )

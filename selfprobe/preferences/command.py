@@ -1,0 +1,278 @@
+"""`selfprobe probe run`, `transfer`, `ablate` and `score`: thin command lines over selfprobe/probes."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from selfprobe.probes.score import Decision
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+
+class Refused(click.ClickException):
+    """The input is at fault."""
+
+    exit_code = 2
+
+
+@contextmanager
+def said_plainly(going_on: str) -> Iterator[None]:
+    """What the user can mend is one message and exit code 2; an interrupt says how to go on."""
+    try:
+        yield
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("torch", "transformers", "safetensors", "gguf", "accelerate"):
+            raise
+        raise Refused(f"probes need {error.name}: pip install 'selfprobe[probes]'") from None
+    except (ValueError, OSError) as error:  # OSError: files, folders and the network
+        raise Refused(str(error)) from None
+    except RuntimeError as error:
+        if type(error).__name__ != "OutOfMemoryError":
+            raise
+        raise Refused(f"the device has too little memory; take fewer --batch-tokens: {error}") from None
+    except KeyboardInterrupt:
+        click.echo(f"\nInterrupted. {going_on}", err=True)
+        sys.exit(INTERRUPTED)
+
+
+@click.group()
+def probe() -> None:
+    """Preference probes: what a judge model knows before it speaks (paper 004)."""
+
+
+def loading_options(command: Callable[..., None]) -> Callable[..., None]:
+    """How a model is loaded."""
+    for option in reversed(
+        (
+            click.option("--revision", help="Commit of a hub model."),
+            click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1, mps …"),
+            click.option(
+                "--dtype",
+                type=click.Choice(["float32", "bfloat16", "float16"]),
+                default="float32",
+                show_default=True,
+            ),
+            click.option("--device-map", help="Accelerate's, such as auto: spread over devices."),
+            click.option("--attention", help="transformers' attn_implementation; by default its own choice."),
+            click.option("--allow-pickle", is_flag=True, help="Load weights that exist only as pickle."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@probe.command()
+@click.option("--model", required=True, help="Folder, .gguf file, hub name, or smollm2.")
+@click.option(
+    "--datasets", required=True, help="Comma-separated: llmbar, mt_bench …, NAME=PATH, or your own .jsonl or .csv."
+)
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default="probes", show_default=True)
+@click.option(
+    "--preset",
+    type=click.Choice(["strict", "paper", "released-code"]),
+    default="strict",
+    show_default=True,
+    help="strict is the honest measurement; the others replicate.",
+)
+@click.option("--seeds", type=click.IntRange(min=1), help="Random halves; by default 5.")
+@click.option("--orientation", help="Sign of the unsupervised direction: few:K, logit, none or oracle.")
+@click.option("--limit", type=click.IntRange(min=1), default=2000, show_default=True, help="Pairs of each data set.")
+@click.option("--longest", type=click.IntRange(min=1), help="Tokens of a pair; longer ones stay unscored.")
+@click.option(
+    "--path",
+    type=click.Choice(["auto", "tree_mask", "shared_cache", "two_forwards"]),
+    default="auto",
+    show_default=True,
+    help="Way of the forward passes; auto takes the fastest that agrees with two plain ones.",
+)
+@click.option("--batch-tokens", type=click.IntRange(min=1), help="Tokens of a batch; 1024 on a CPU, else 16384.")
+@click.option("--logs", multiple=True, help="Logs of pairwise_preference, direct_scoring, g_eval to stand beside.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done (the model is loaded).")
+@loading_options
+def run(
+    model: str,
+    datasets: str,
+    out: Path,
+    preset: str,
+    seeds: int | None,
+    orientation: str | None,
+    limit: int,
+    longest: int | None,
+    path: Any,
+    batch_tokens: int | None,
+    logs: Sequence[str],
+    dry_run: bool,
+    **loading: Any,
+) -> None:
+    """Read states at all layers, fit both probes, and hold them against prompting and controls.
+
+    Writes probes, tables, figures and report.md into --out. The same command goes on where a killed one stopped.
+    """
+    with said_plainly("The same command goes on where this one stopped."):
+        from dataclasses import replace
+
+        from selfprobe.probes.splits import PRESETS
+
+        settings = PRESETS[preset]
+        settings = replace(
+            settings,
+            seeds=seeds or settings.seeds,
+            orientation=settings.orientation if orientation is None else orientation,
+        )
+        from selfprobe.probes.run import Loading, check_sets, claim, load_sets
+        from selfprobe.probes.run import run as run_probes
+
+        sets = load_sets(_split(datasets), limit)
+        check_sets(sets, settings)
+        logged = None
+        if logs:
+            from selfprobe.preferences.table import margins
+
+            logged = margins(logs, sets)
+        judge = _quiet_model(model, loading)
+        claim(out, judge)
+        from selfprobe.probes.plan import checked, describe, plan
+
+        planned = plan(judge, sets, out / "activations", longest=longest, batch_tokens=batch_tokens)
+        click.echo(describe(planned))
+        checked(planned)
+        if dry_run:
+            return
+        click.echo()
+        tables = run_probes(
+            judge,
+            sets,
+            out,
+            settings=settings,
+            loading=Loading(**loading),
+            longest=longest,
+            path=path,
+            batch_tokens=batch_tokens,
+            logged=logged,
+        )
+        from selfprobe.preferences.page import best, methods, publish, text
+
+        page = publish(out)
+        click.echo("\n" + text(methods(tables["methods"]).drop(columns="note")))
+        click.echo("\nBest layer and sign picked on the test half (leaks), and what luck alone finds so:")
+        click.echo(text(best(tables)))
+        if settings.leaks:
+            click.echo(f"\nThe preset {settings.name} lets test labels or test texts into the fit: not a measurement.")
+        click.echo(f"\nProbes: {out}/*.safetensors   Tables: {out}/tables   Figures: {out}/figures   Report: {page}")
+
+
+@probe.command()
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+def transfer(folder: Path) -> None:
+    """Probes of each data set of the run in FOLDER on every other one, and the cosines of their directions."""
+    with said_plainly("Nothing was written."):
+        from selfprobe.preferences.page import publish, shown, text
+        from selfprobe.probes.finished import transfer as moved
+
+        tables = moved(folder)
+        page = publish(folder)
+        for kind, rows in tables["transfer"].query("metric == 'f1'").groupby("probe", sort=False):
+            cells = rows.assign(f1=[shown(row) for row in rows.itertuples()])
+            click.echo(f"\n{kind}: F1, rows tested on, columns trained on")
+            click.echo(cells.pivot(index="tested_on", columns="trained_on", values="f1").to_string())
+        click.echo("\nCosines of the directions:")
+        click.echo(text(tables["cosine"].round(2)))
+        click.echo(f"\nTables: {folder}/tables   Figures: {folder}/figures   Report: {page}")
+
+
+@probe.command()
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--datasets", default="", help="Comma-separated; by default all of the run.")
+@click.option("--random", "directions", type=click.IntRange(min=1), default=5, show_default=True)
+@click.option("--limit", type=click.IntRange(min=1), default=200, show_default=True, help="Held-out pairs of each.")
+def ablate(folder: Path, datasets: str, directions: int, limit: int) -> None:
+    """Ask the model again with each probe's direction taken out at all layers, beside random directions."""
+    with said_plainly("Nothing was written."):
+        from selfprobe.preferences.page import publish, shown, text
+        from selfprobe.probes.finished import ablate as ablated
+
+        _hush()
+        found = ablated(folder, datasets=_split(datasets), random_directions=directions, limit=limit)
+        page = publish(folder)
+        found["change"] = [shown(row, sign=True) for row in found.itertuples()]
+        click.echo(text(found[["dataset", "direction", "f1", "change", "changed_answers", "n"]].round(3)))
+        click.echo(f"\nTable: {folder}/tables/ablation.csv   Figure: {folder}/figures/ablation.png   Report: {page}")
+
+
+@probe.command()
+@click.option("--probe", "file", required=True, type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("pairs")
+@click.option("--model", help="Where its model is; by default as the probe's card names it.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Decisions as JSONL; by default stdout.")
+@click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="States; by default beside the probe.")
+@click.option("--device", default="cpu", show_default=True)
+@click.option("--device-map", help="Accelerate's, such as auto.")
+@click.option("--allow-pickle", is_flag=True, help="Load weights that exist only as pickle.")
+def score(file: Path, pairs: str, model: str | None, out: Path | None, cache: Path | None, **loading: Any) -> None:
+    """Judge PAIRS with a fitted probe: your own .jsonl or .csv (id, question, text_1, text_2), or a data set."""
+    with said_plainly("The same command goes on where this one stopped."):
+        if not file.is_file():
+            raise Refused(f"no probe file {file}: make one with `selfprobe probe run`")
+        from selfprobe.probes.probe_file import load_probe
+        from selfprobe.probes.score import score as judged
+        from selfprobe.sources.public_pairs import load
+
+        fitted = load_probe(file)
+        given = load(pairs)
+        card = fitted.card
+        commit = None if model or card.revision.startswith("local-") else card.revision
+        judge = _quiet_model(model or card.model, loading | {"dtype": card.dtype, "revision": commit})
+        found = judged(fitted, judge, given.pairs, cache=cache or file.parent / "activations")
+        lines = "".join(json.dumps(_row(decision), ensure_ascii=False) + "\n" for decision in found)
+        if out:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.write_text(lines, encoding="utf-8")
+        else:
+            click.echo(lines, nl=False)
+        click.echo(_summary(found, file, given.ties), err=True)
+
+
+def _row(decision: "Decision") -> dict[str, Any]:
+    named = {"id": decision.pair.id, "preferred": decision.preferred, "score": decision.score}
+    named |= {"own_answer": decision.own_answer, "label": decision.pair.label, "seen_in_training": decision.seen}
+    return named | ({"unscored": decision.reason} if decision.reason else {})
+
+
+def _summary(found: "Sequence[Decision]", file: Path, ties: int) -> str:
+    scored = [d for d in found if d.preferred is not None]
+    lines = [f"{len(scored)} of {len(found)} pairs judged by {file.name}" + (f"; {ties} ties left out" if ties else "")]
+    held = [d for d in scored if d.pair.label is not None and not d.seen]
+    if held:
+        right = sum(d.preferred == d.pair.label for d in held)
+        asked = sum((d.own_answer or 0.0) > 0.5 if d.pair.label == 1 else (d.own_answer or 0.0) < 0.5 for d in held)
+        lines.append(f"of {len(held)} labelled pairs that are new to it {right} right; asking the model itself {asked}")
+    if seen := sum(d.seen for d in scored):
+        lines.append(f"{seen} pairs have a question that it was trained on: they do not count")
+    for reason in sorted({d.reason.partition(":")[0] for d in found if d.reason}):
+        lines.append(f"unscored, {reason}: {sum(d.reason.startswith(reason) for d in found)}")
+    return "\n".join(lines)
+
+
+def _quiet_model(name: str, loading: dict[str, Any]) -> Any:
+    """The model, without transformers' bars."""
+    from selfprobe.probes.model import load_model
+
+    _hush()
+    return load_model(name, **loading)
+
+
+def _hush() -> None:
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]

@@ -1,0 +1,264 @@
+"""Figures of a probe run, from its tables (paper 004: figures 2, 4, 5, 6, 7 and table 1). No file is written here."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from selfprobe.plots import INK, MUTED, OTHERS, SELF
+from selfprobe.sources.public_pairs import LLMBAR_NATURAL
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ASKED = "#b35806"
+"""Of the model's own answers."""
+STYLES = {"supervised": (SELF, "-"), "unsupervised": (OTHERS, "--")}
+CONTROLS = (("prompting", ASKED, "-."), ("no model (TF-IDF)", INK, ":"), ("no model (length)", MUTED, "--"))
+COLUMNS = 3
+GRID = "#e4e6ea"
+
+
+def made(tables: Mapping[str, pd.DataFrame]) -> "dict[str, Figure]":
+    """File stem → figure, of those whose tables are there."""
+    figures = {}
+    if "methods" in tables:
+        figures["methods"] = methods(tables["methods"])
+    if "layers" in tables:
+        figures["layers"] = layers(tables["layers"], tables["floors"], tables["methods"])
+    if "transfer" in tables:
+        figures["transfer"] = transfer(tables["transfer"])
+    if "cosine" in tables:
+        figures["cosine"] = cosine(tables["cosine"])
+    if "adversarial" in tables:
+        figures["adversarial"] = adversarial(tables["adversarial"])
+    if "ablation" in tables:
+        figures["ablation"] = ablation(tables["ablation"])
+    return figures
+
+
+def methods(table: pd.DataFrame, *, metric: str = "f1") -> "Figure":
+    """Probes, the model's own answers and the controls: bars with intervals, a panel a data set (figures 2, 3)."""
+    rows = table[table.metric == metric]
+    names = list(dict.fromkeys(rows.method))
+    figure, panels = _panels(list(dict.fromkeys(rows.dataset)), width=2.9, height=0.9 + 0.27 * len(names), left=2.1)
+    for dataset, ax in panels.items():
+        mine = rows[rows.dataset == dataset].set_index("method").reindex(names)
+        ax.barh(range(len(names)), mine.value.fillna(0), height=0.62, color=[_colour(name) for name in names])
+        ends = np.array([mine.value - mine.low, mine.high - mine.value]).clip(min=0)
+        ax.errorbar(
+            mine.value, range(len(names)), xerr=np.nan_to_num(ends), fmt="none", ecolor=INK, capsize=2, linewidth=1
+        )
+        for y in np.flatnonzero(mine.value.isna()):
+            ax.text(0.02, float(y), "no score", va="center", fontsize=8, color=MUTED)
+        ax.axvline(0.5, color=MUTED, linewidth=0.8, linestyle=":")
+        ax.set_xlim(0, 1)
+        ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", ".25", ".5", ".75", "1"])
+        ax.invert_yaxis()
+        ax.set_title(f"{dataset} ({_units(mine)})", fontsize=10, loc="left")
+        ax.set_yticks(range(len(names)), names)
+        ax.tick_params(labelsize=8.5, labelleft=_first(ax))
+    figure.supxlabel(f"{_label(metric)} on held-out pairs, 95 % interval by question", fontsize=9)
+    return figure
+
+
+def layers(table: pd.DataFrame, floors: pd.DataFrame, asked: pd.DataFrame, *, metric: str = "f1") -> "Figure":
+    """Both probes by layer, above what the best of all layers finds when labels are shuffled (figures 6, 7)."""
+    from matplotlib.ticker import MaxNLocator
+
+    rows = table[table.metric == metric]
+    figure, panels = _panels(list(dict.fromkeys(rows.dataset)), width=3.6, height=2.9, left=0.6)
+    for dataset, ax in panels.items():
+        mine = rows[rows.dataset == dataset]
+        luck = floors[(floors.dataset == dataset) & (floors.metric == metric) & ~floors.over.str.contains("signs")]
+        for kind, (colour, style) in STYLES.items():
+            curve = mine[mine.probe == kind].sort_values("layer")
+            ax.fill_between(curve.layer + 1, curve.low, curve.high, color=colour, alpha=0.13, linewidth=0)
+            ax.plot(curve.layer + 1, curve.value, color=colour, linestyle=style, linewidth=1.7, label=kind)
+        for method, colour, style in CONTROLS:
+            found = asked[(asked.dataset == dataset) & (asked.metric == metric) & (asked.method == method)]
+            for value in found.value:
+                ax.axhline(value, color=colour, linestyle=style, linewidth=1.2, label=method)
+        label = "best layer on shuffled labels (mean to 95 %)"
+        ax.axhspan(luck["mean"].max(), luck.high.max(), color="#d9dde3", linewidth=0, label=label, zorder=0.5)
+        ax.set_title(f"{dataset} ({_units(mine)})", fontsize=10, loc="left")
+        ax.set_xlim(1, mine.layer.max() + 1)
+        ax.xaxis.set_major_locator(MaxNLocator(7, integer=True))
+        ax.set_xlabel("after block", fontsize=9)
+        ax.tick_params(labelsize=8.5)
+        ax.grid(axis="y", color=GRID, linewidth=0.7)
+        ax.set_axisbelow(True)
+    figure.supylabel(f"{_label(metric)} on held-out pairs", fontsize=9)
+    _legend_below(figure, next(iter(panels.values())))
+    return figure
+
+
+def transfer(table: pd.DataFrame, *, metric: str = "f1") -> "Figure":
+    """Probes of one data set (column) on another (row), with intervals; framed: their own test halves (table 1)."""
+    rows = table[table.metric == metric]
+    names = list(dict.fromkeys(rows.trained_on))
+    return _matrices(
+        {kind: rows[rows.probe == kind].set_index(["tested_on", "trained_on"]) for kind in dict.fromkeys(rows.probe)},
+        names,
+        column="value",
+        colours=("cividis", min(0.4, float(rows.value.min())), max(0.8, float(rows.value.max()))),
+        axes=("trained on", "tested on"),
+        title=f"{_label(metric)} on pairs whose question the probe has not seen",
+    )
+
+
+def cosine(table: pd.DataFrame) -> "Figure":
+    """Cosines of directions at one layer; framed: two halves of one data set (figure 5)."""
+    names = list(dict.fromkeys(table.a))
+    layer = int(table.layer.iloc[0]) + 1
+    return _matrices(
+        {kind: table[table.probe == kind].set_index(["a", "b"]) for kind in dict.fromkeys(table.probe)},
+        names,
+        column="cosine",
+        colours=("PuOr", -1.0, 1.0),
+        axes=("", ""),
+        title=f"Cosine of the directions after block {layer}, mean over halves",
+    )
+
+
+def adversarial(table: pd.DataFrame, *, metric: str = "f1") -> "Figure":
+    """LLMBar: learnt from its natural subsets (bold), tested on all (figure 4)."""
+    rows = table[table.metric == metric]
+    subsets = sorted(set(rows.subset), key=lambda s: (s not in LLMBAR_NATURAL, s))
+    names = list(dict.fromkeys(rows.method))
+    figure, panels = _panels([""], width=1.6 + 1.15 * len(subsets), height=3.2, left=0.5)
+    ax = panels[""]
+    width = 0.8 / len(names)
+    for k, name in enumerate(names):
+        mine = rows[rows.method == name].set_index("subset").reindex(subsets)
+        at = np.arange(len(subsets)) + (k - (len(names) - 1) / 2) * width
+        ax.bar(at, mine.value.fillna(0), width=width * 0.92, color=_colour(name), label=name)
+        ends = np.nan_to_num(np.array([mine.value - mine.low, mine.high - mine.value]).clip(min=0))
+        ax.errorbar(at, mine.value, yerr=ends, fmt="none", ecolor=INK, capsize=2, linewidth=0.9)
+    sizes = rows.groupby("subset").n.max()
+    ax.set_xticks(range(len(subsets)), [f"{s}\n{sizes[s]} questions" for s in subsets], fontsize=8.5)
+    for tick, subset in zip(ax.get_xticklabels(), subsets, strict=True):
+        tick.set_fontweight("bold" if subset in LLMBAR_NATURAL else "normal")
+    ax.axhline(0.5, color=MUTED, linewidth=0.8, linestyle=":")
+    ax.set_ylim(0, 1)
+    ax.set_ylabel(f"{_label(metric)}, 95 % interval by question", fontsize=9)
+    _legend_below(figure, ax)
+    return figure
+
+
+def ablation(table: pd.DataFrame) -> "Figure":
+    """Change of the prompting baseline's F1 when a direction is taken out, beside random directions (table 2)."""
+    from matplotlib.ticker import MaxNLocator
+
+    rows = table[table.direction != "none"]
+    names = list(dict.fromkeys(rows.direction))
+    figure, panels = _panels(list(dict.fromkeys(rows.dataset)), width=3.0, height=0.9 + 0.27 * len(names), left=1.2)
+    for dataset, ax in panels.items():
+        mine = rows[rows.dataset == dataset].set_index("direction").reindex(names)
+        ends = np.nan_to_num(np.array([mine.value - mine.low, mine.high - mine.value]).clip(min=0))
+        at = np.arange(len(names))
+        for k, name in enumerate(names):
+            ax.errorbar(mine.value.iloc[k], at[k], xerr=ends[:, [k]], fmt="o", color=_colour(name), capsize=3)
+        ax.axvline(0, color=MUTED, linewidth=0.8)
+        ax.set_ylim(len(names) - 0.5, -0.5)
+        ax.xaxis.set_major_locator(MaxNLocator(4))
+        ax.set_yticks(at, names)
+        ax.set_title(f"{dataset} ({_units(mine)})", fontsize=10, loc="left")
+        ax.tick_params(labelsize=8.5, labelleft=_first(ax))
+        ax.grid(axis="x", color=GRID, linewidth=0.7)
+        ax.set_axisbelow(True)
+    figure.supxlabel("change of the prompting baseline's F1, 95 % interval by question", fontsize=9)
+    return figure
+
+
+def _panels(names: Sequence[str], *, width: float, height: float, left: float) -> "tuple[Figure, dict[str, Axes]]":
+    """A figure with a panel a name, at most `COLUMNS` in a row; inches of one panel, and for labels on the left."""
+    from matplotlib.figure import Figure
+
+    columns = min(len(names), COLUMNS)
+    lines = -(-len(names) // columns)
+    figure = Figure(figsize=(left + width * columns, height * lines + 0.6), layout="constrained", dpi=150)
+    drawn = [figure.add_subplot(lines, columns, k + 1) for k in range(len(names))]
+    for ax in drawn:
+        ax.spines[["top", "right"]].set_visible(False)
+    return figure, dict(zip(names, drawn, strict=True))
+
+
+def _matrices(
+    parts: Mapping[Any, pd.DataFrame],
+    names: Sequence[str],
+    *,
+    column: str,
+    colours: tuple[str, float, float],
+    axes: tuple[str, str],
+    title: str,
+) -> "Figure":
+    """Heat maps side by side under one colour bar; `parts`: title → values by (row, column) of the map."""
+    from matplotlib.patches import Rectangle
+
+    figure, panels = _panels(
+        [str(p) for p in parts], width=1.3 + 1.0 * len(names), height=1.0 + 0.7 * len(names), left=1
+    )
+    for (part, ax), values in zip(panels.items(), parts.values(), strict=True):
+        shown = np.array([[float(values.loc[(row, col), column]) for col in names] for row in names])
+        image = ax.imshow(shown, cmap=colours[0], vmin=colours[1], vmax=colours[2], aspect="auto")
+        for (y, x), value in np.ndenumerate(shown):
+            red, green, blue, _ = image.cmap(image.norm(value))
+            ink = "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 0.5 else INK
+            text = "–" if np.isnan(value) else f"{value:.2f}"
+            if "low" in values and not np.isnan(value):
+                one = values.loc[(names[y], names[x])]
+                text += f"\n{one.low:.2f}–{one.high:.2f}"
+            ax.text(x, y, text, ha="center", va="center", fontsize=8, color=ink)
+            if x == y:
+                ax.add_patch(Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, fill=False, edgecolor=ink, linewidth=1.3))
+        ax.set_xticks(range(len(names)), names, rotation=30, ha="right", rotation_mode="anchor", fontsize=8.5)
+        ax.set_yticks(range(len(names)), names, fontsize=8.5)
+        ax.tick_params(labelleft=_first(ax))
+        ax.set_title(part, fontsize=10, loc="left")
+        ax.set_xlabel(axes[0], fontsize=9)
+        ax.set_ylabel(axes[1] if _first(ax) else "", fontsize=9)
+    figure.colorbar(image, ax=list(panels.values()), fraction=0.06, pad=0.03).ax.tick_params(labelsize=8)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=10)
+    return figure
+
+
+def _first(ax: "Axes") -> bool:
+    """Whether the panel is the first in its row."""
+    place = ax.get_subplotspec()
+    return place is not None and place.is_first_col()
+
+
+def _legend_below(figure: "Figure", ax: "Axes") -> None:
+    handles, labels = ax.get_legend_handles_labels()
+    figure.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=3 if len(labels) > 4 else len(labels),
+        frameon=False,
+        fontsize=8,
+    )
+
+
+def _colour(method: str) -> str:
+    for beginning, colour in (
+        ("supervised", SELF),
+        ("unsupervised", OTHERS),
+        ("random", MUTED),
+        ("no model (l", "#c3c7cd"),
+        ("no model", MUTED),
+    ):
+        if method.startswith(beginning):
+            return colour
+    return ASKED
+
+
+def _units(rows: pd.DataFrame) -> str:
+    return f"{int(rows.n.max())} questions"
+
+
+def _label(metric: str) -> str:
+    return {"f1": "weighted F1", "accuracy": "accuracy", "auroc": "AUROC"}[metric]

@@ -1,0 +1,90 @@
+"""Verdicts of the Inspect baselines (pairwise_preference, direct_scoring, g_eval) on a run's pairs, from their logs."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from inspect_ai.log import EvalLog, read_eval_log_sample_summaries
+
+from selfprobe.matrix.table import headers
+from selfprobe.plots import short
+from selfprobe.scorers.decision import last_decisions
+from selfprobe.scorers.preference import VERDICT
+from selfprobe.solvers.replay import task_of
+from selfprobe.sources.public_pairs import PairSet
+
+TASKS = ("pairwise_preference", "direct_scoring", "g_eval", "preference_probe")
+
+Margins = dict[str, dict[str, dict[str, float]]]
+"""Data set → method → pair id → margin, > 0 where text 1 is preferred; pairs without a verdict are not there."""
+
+
+def margins(paths: Iterable[str], sets: Mapping[str, PairSet]) -> Margins:
+    """Verdicts in all finished logs under `paths`; of one task, model and arguments on a data set the newest counts.
+
+    A method is named by its task and model, in full and with its arguments where that is needed to tell two apart.
+
+    Raises:
+        ValueError: No finished log is of these tasks and data sets, or a log is of other pairs than the run.
+    """
+    named = list(paths)
+    found = headers(named)
+    finished = [log for log in found if task_of(log) in TASKS and log.status == "success"]
+    newest: dict[str, dict[str, EvalLog]] = {}
+    for log in sorted(finished, key=lambda one: str(one.eval.created)):
+        if (name := _data_set(log)) in sets:
+            newest.setdefault(name, {})[_names(log)[-1]] = log
+    if not newest:
+        held = ", ".join(sorted({_data_set(log) for log in finished})) or "none"
+        raise ValueError(
+            f"no finished log of {', '.join(TASKS)} on {', '.join(sets)} in {', '.join(named)}; found {len(found)} "
+            f"logs, of these tasks on: {held}"
+        )
+    result: Margins = {}
+    for name, logs in newest.items():
+        times = Counter(each for log in logs.values() for each in set(_names(log)))
+        for whole, log in logs.items():
+            shortest = next((each for each in _names(log) if times[each] == 1), whole)
+            result.setdefault(name, {})[shortest] = _read(log, name, sets[name])
+    return result
+
+
+def _names(log: EvalLog) -> tuple[str, str, str]:
+    """Of what was run, from the shortest; the last one tells all methods apart."""
+    own = {key: value for key, value in log.eval.task_args_passed.items() if key not in ("dataset", "pairs")}
+    model = log.eval.model
+    whole = ", ".join([task_of(log), model, *(f"{key}={value}" for key, value in sorted(own.items()))])
+    return f"{task_of(log)}, {short(model)}", f"{task_of(log)}, {model}", whole
+
+
+def _data_set(log: EvalLog) -> str:
+    """The name that `sources.load` gives to what a log's task was given."""
+    given = str((log.eval.metadata or {}).get("dataset", ""))
+    name = given.partition("=")[0]
+    return Path(name).stem if name.endswith((".jsonl", ".csv")) else name
+
+
+def _read(log: EvalLog, name: str, pair_set: PairSet) -> dict[str, float]:
+    pairs = {pair.id: pair for pair in pair_set.pairs}
+    read: dict[str, list[float]] = {}
+    # A log holds its samples as they ended: by id, one log gives one message.
+    for sample in sorted(read_eval_log_sample_summaries(log.location), key=lambda one: str(one.id)):
+        if str(sample.id) not in pairs or not sample.scores:
+            continue
+        pair = pairs[str(sample.id)]
+        verdict = next((d for d in last_decisions(sample.scores) if d.key == VERDICT), None)
+        if verdict is None:
+            continue
+        if (sample.metadata or {}).get("shown") != pair.shown:
+            raise ValueError(
+                f"{log.location} is of other pairs: pair {sample.id} of {name} has other texts there. Give logs of the "
+                "same data"
+            )
+        if verdict.truth != (pair.label and str(pair.label)):
+            raise ValueError(
+                f"{log.location} is of other pairs: in {name}, pair {sample.id} has label {pair.label}, in the log "
+                f"{verdict.truth}. Give logs of the same data"
+            )
+        if verdict.score is not None:
+            read.setdefault(str(sample.id), []).append(verdict.score)
+    return {key: sum(values) / len(values) for key, values in read.items()}

@@ -1,0 +1,86 @@
+"""Sets of two answers to one instruction: LLMBar, MT-Bench, and a user's own rows (paper 004, §4.1)."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from selfprobe.sources.pairs import Pair, digest
+
+Row = dict[str, Any]
+
+
+def judged(rows: list[Row]) -> Iterator[Pair | None]:
+    """LLMBar's schema: {input, output_1, output_2, label}; also of its copy of MT-Bench."""
+    for number, row in enumerate(rows):
+        subset = str(row.get("subset", ""))
+        yield Pair(
+            id=str(row.get("id", f"{subset}:{number}")),
+            text_1=row["output_1"],
+            text_2=row["output_2"],
+            label=row["label"],
+            context=row["input"],
+            subset=subset,
+        )
+
+
+def mt_bench(rows: list[Row]) -> Iterator[Pair | None]:
+    """MT-Bench's human judgements: the majority of the judges of one question, turn and two models.
+
+    Paper: "majority-vote of this panel". Here: over all human judges; a tie counts for neither side, whichever way
+    round a judge saw the models. In the second turn both texts are the whole conversation after the first question.
+    """
+    if rows and "output_1" in rows[0]:
+        yield from judged(rows)
+        return
+    votes: Counter[tuple[Any, ...]] = Counter()
+    texts: dict[tuple[Any, ...], tuple[str, str, str]] = {}
+    for row in rows:
+        names = [row["model_a"], row["model_b"]]
+        sides = [_conversation(row["conversation_a"], row["turn"]), _conversation(row["conversation_b"], row["turn"])]
+        vote = {"model_a": 1, "model_b": -1}.get(row["winner"], 0)
+        if names[0] > names[1]:
+            names, sides, vote = names[::-1], sides[::-1], -vote
+        key = (row["question_id"], row["turn"], *names)
+        texts[key] = (row["conversation_a"][0]["content"], sides[0], sides[1])
+        votes[key] += vote
+    for key, total in votes.items():
+        context, text_1, text_2 = texts[key]
+        name = ":".join(map(str, key))
+        pair = Pair(name, text_1, text_2, 1 if total > 0 else 2, context=context, subset=f"turn {key[1]}")
+        yield shuffled(pair) if total else None
+
+
+def _conversation(turns: list[dict[str, str]], turn: int) -> str:
+    if turn == 1:
+        return turns[1]["content"]
+    later = [f"{'User' if x['role'] == 'user' else 'Assistant'}: {x['content']}" for x in turns[2:4]]
+    return "\n\n".join([turns[1]["content"], *later])
+
+
+def shuffled(pair: Pair) -> Pair:
+    """The pair in an order that its id decides, so that a source's order of systems tells nothing."""
+    return pair.swapped if int(digest(pair.id), 16) % 2 else pair
+
+
+def own(rows: list[Row]) -> Iterator[Pair | None]:
+    """A user's rows {id, question, text_1, text_2, label?, group?, subset?}; label 1, 2, or "tie" / 0.
+
+    The question may be empty.
+    """
+    for row in rows:
+        label = row.get("label")
+        label = None if label == "" else label  # an empty cell of a CSV file
+        if label in (0, "tie", "0"):
+            yield None
+            continue
+        if label not in (None, 1, 2, "1", "2"):
+            raise ValueError(f"row {row['id']!r}: label must be 1, 2, 'tie' or left out, got {label!r}")
+        yield Pair(
+            id=str(row["id"]),
+            text_1=row["text_1"],
+            text_2=row["text_2"],
+            label=None if label is None else (1 if int(label) == 1 else 2),
+            context=row["question"] or "",
+            subset=str(row.get("subset", "")),
+            group=str(row.get("group", "")),
+        )

@@ -1,0 +1,177 @@
+"""Contrast pairs: two texts, who is better, and the paper's prompts around them (paper 004, §4.1.1, E, table 3).
+
+    pair = Pair(id="q1", text_1="4", text_2="5", label=1, context="2 + 2 = ?")
+    comparison_prompt(pair)   # "Consider the following instruction:\n2 + 2 = ?\nConsider … single choice."
+    priming(pair)             # "Between Choice 1 and Choice 2, the more helpful response is Choice"
+
+Nothing here needs torch, so the prompting baselines use it too.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from selfprobe.sources.prompts import ADJECTIVES, ASPECTS, COMPARE, PROMPT_VERSION, SCORE, WORDING, Kind
+
+Label = Literal[1, 2]
+
+
+def normalised(text: str) -> str:
+    """`text` as compared when asking whether two rows have the same question."""
+    return re.sub(r"\s+", " ", text).strip().lower()
+
+
+def digest(*texts: str) -> str:
+    """A short stable name (12 hex digits) of some texts."""
+    return hashlib.sha256("\x1f".join(texts).encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two texts of which one is better. Ties are not pairs: a loader leaves them out."""
+
+    id: str
+    """Unique in its data set."""
+    text_1: str
+    text_2: str
+    label: Label | None = None
+    """Which text is better; None where unknown (pairs to be scored, not learnt from)."""
+    kind: Kind = "general"
+    """Which of the paper's prompts is used."""
+    context: str = ""
+    """What both texts answer: instruction, article, story prompt, passage …"""
+    question: str = ""
+    """MC-TACO's question about the passage."""
+    aspect: str = ""
+    """Of table 3, for the text quality sets."""
+    subset: str = ""
+    """Part of the data set, e.g. "Natural"."""
+    group: str = field(default="")
+    """The source question: a split keeps a group on one side. By default a digest of context and question."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in COMPARE:
+            raise ValueError(f"pair {self.id!r}: kind must be one of {', '.join(COMPARE)}, got {self.kind!r}")
+        for name in ("text_1", "text_2", "context", "question"):
+            if not isinstance(given := getattr(self, name), str):
+                raise ValueError(f"pair {self.id!r}: {name} must be text, got {given!r}")
+        if self.label not in (1, 2, None):
+            raise ValueError(f"pair {self.id!r}: label must be 1, 2 or None, got {self.label!r}")
+        if self.kind in ASPECTS and self.aspect not in ASPECTS[self.kind]:
+            known = ", ".join(ASPECTS[self.kind])
+            raise ValueError(f"pair {self.id!r}: aspect must be one of {known}, got {self.aspect!r}")
+        if not self.group:
+            object.__setattr__(self, "group", self.asked)
+
+    @property
+    def asked(self) -> str:
+        """A digest of what both texts answer, the same in any data set."""
+        # Without any question the texts themselves, whichever comes first, tell what is asked.
+        texts = (self.context, self.question) if self.context or self.question else sorted((self.text_1, self.text_2))
+        return digest(*map(normalised, texts))
+
+    @property
+    def shown(self) -> str:
+        """A digest of all that a judge reads of this pair."""
+        return digest(self.context, self.question, self.text_1, self.text_2)
+
+    @property
+    def swapped(self) -> "Pair":
+        """The same pair shown in the other order: the other label is right."""
+        label: Label | None = None if self.label is None else (2 if self.label == 1 else 1)
+        return replace(self, text_1=self.text_2, text_2=self.text_1, label=label)
+
+    @property
+    def equal_texts(self) -> bool:
+        """Nothing to prefer: such a pair is left unscored."""
+        return normalised(self.text_1) == normalised(self.text_2)
+
+
+def _fields(pair: Pair) -> dict[str, str]:
+    item, task = WORDING[pair.kind]
+    return {
+        "context": pair.context,
+        "question": pair.question,
+        "text_1": pair.text_1,
+        "text_2": pair.text_2,
+        "preamble": f"Consider the following instruction:\n{pair.context}\n" if pair.context else "",
+        "item": item,
+        "items": f"{item}s",
+        "task": task or ADJECTIVES.get(pair.aspect, ""),
+        "aspect": pair.aspect,
+        "description": ASPECTS.get(pair.kind, {}).get(pair.aspect, ""),
+    }
+
+
+def comparison_prompt(pair: Pair) -> str:
+    """The user's turn of a pairwise comparison (§4.1.1, appendix E).
+
+    Paper: the general template has no place for the question that MT-Bench's and LLMBar's texts answer, and
+    leaves <items> and <task> open. Here: one line with the instruction before it, "responses", "helpful".
+    """
+    return COMPARE[pair.kind].format_map(_fields(pair))
+
+
+def score_prompt(pair: Pair, side: Label) -> str:
+    """The user's turn of direct scoring, 1 to 5, for one of the texts (appendix E.1).
+
+    Paper: for the text quality sets only. Here: also for the general kind, in the same words.
+    """
+    if pair.kind not in SCORE:
+        raise ValueError(f"direct scoring is defined for {', '.join(SCORE)}; {pair.kind!r} only has comparisons")
+    text = pair.text_1 if side == 1 else pair.text_2
+    return SCORE[pair.kind].format_map(_fields(pair) | {"text": text})
+
+
+def priming(pair: Pair) -> str:
+    """What the assistant's turn begins with, up to the contrast token (§4.1.1); `prompts.CONTRAST` follows.
+
+    Paper: "the more <task> <item> is Choice" for all. Here: CaTeRS asks for no <task>, so its question is put.
+    """
+    words = _fields(pair)
+    what = f"the more {words['task']} {words['item']}"
+    if pair.kind == "caters":
+        what = "the statement which appears before the other"
+    return f"Between Choice 1 and Choice 2, {what} is Choice"
+
+
+def data_hash(pairs: Iterable[Pair]) -> str:
+    """Sixteen hex digits of everything in `pairs`, in their order."""
+    digests = hashlib.sha256(str(PROMPT_VERSION).encode())
+    for pair in pairs:
+        digests.update(json.dumps(asdict(pair), sort_keys=True, ensure_ascii=False).encode())
+    return digests.hexdigest()[:16]
+
+
+def checked(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
+    """`pairs` if ids are unique and no question is in two groups (a split would put it on both sides)."""
+    result, ids, groups = tuple(pairs), set[str](), dict[tuple[str, str], Pair]()
+    if not result:
+        raise ValueError("no pairs: the data set is empty, or all its rows are ties")
+    for pair in result:
+        if pair.id in ids:
+            raise ValueError(f"pair ids must be unique, {pair.id!r} occurs twice")
+        ids.add(pair.id)
+        asked = (normalised(pair.context), normalised(pair.question))
+        other = groups.setdefault(asked, pair)
+        if any(asked) and other.group != pair.group:
+            raise ValueError(
+                f"pairs {other.id!r} and {pair.id!r} have the same question but different groups "
+                f"({other.group!r}, {pair.group!r}): a split would put it on both sides. Give them one group"
+            )
+    return result
+
+
+def write_pairs(pairs: Iterable[Pair], path: Path) -> None:
+    """One JSON object a line, every field of `Pair`."""
+    path.write_text("".join(json.dumps(asdict(p), ensure_ascii=False) + "\n" for p in pairs), encoding="utf-8")
+
+
+def read_pairs(path: Path) -> tuple[Pair, ...]:
+    """What `write_pairs` wrote."""
+    rows: list[dict[str, Any]] = [json.loads(x) for x in path.read_text("utf-8").split("\n") if x]
+    return tuple(Pair(**row) for row in rows)

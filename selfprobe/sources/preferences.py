@@ -1,0 +1,70 @@
+"""Pairs of texts as an Inspect data set: what the four preference tasks share (paper 004, §4.1).
+
+-T dataset=llmbar                          a public source, fetched once (see `selfprobe.sources.public_pairs`)
+-T dataset=llmbar=data/llmbar.jsonl        a local file in that source's schema: gated sets, copies
+-T dataset=mine.jsonl | mine.csv           your own rows: id, question, text_1, text_2, label?, group?, subset?
+-T pairs=200                               so many of them, drawn at random (`--limit` takes the first ones)
+"""
+
+from dataclasses import asdict, dataclass
+
+from inspect_ai.dataset import Sample
+from inspect_ai.solver import TaskState
+
+from selfprobe.data import Row, Table, table_of
+from selfprobe.errors import InputError, as_input_errors
+from selfprobe.sources.pairs import Pair, score_prompt
+from selfprobe.sources.public_pairs import load
+
+
+@dataclass(frozen=True)
+class Preferences:
+    """Pairs of one data set."""
+
+    table: Table
+    """Rows of `Pair`'s fields."""
+    metadata: dict[str, str | int]
+    """What every log says of them: name and hash, origin, how many rows are ties or were not drawn."""
+
+
+def preferences(dataset: str, *, pairs: int | None = None, scored: bool = False) -> Preferences:
+    """The pairs of `dataset`; see the module's docstring.
+
+    Args:
+        dataset: One data set.
+        pairs: So many of its pairs, drawn at random with a fixed seed; all by default.
+        scored: Each text is to be scored alone, for which not every kind of text has a prompt.
+
+    Raises:
+        InputError: An unknown data set (with the known ones), no such file (with every place looked in), a row that
+            does not fit, no pair at all, or a kind of text without such a prompt.
+    """
+    if not isinstance(dataset, str):
+        raise InputError(f"one data set a run, such as dataset=llmbar or dataset=mine.jsonl; got {dataset!r}")
+    if pairs is not None and (not isinstance(pairs, int) or pairs < 1):
+        raise InputError(f"pairs must be a whole number from 1, got {pairs!r}")
+    with as_input_errors():
+        loaded = load(dataset, limit=pairs)
+        if scored:
+            score_prompt(loaded.pairs[0], 1)
+    table = table_of(dataset, [asdict(pair) for pair in loaded.pairs])
+    counts: dict[str, str | int] = {"origin": loaded.origin, "ties_left_out": loaded.ties, "not_drawn": loaded.left_out}
+    return Preferences(table, {**table.metadata, **counts})
+
+
+def record_to_sample(row: Row) -> Sample:
+    """A pair as a sample: question and texts as the input, the better text's number as the target."""
+    pair = Pair(**row)
+    asked = [part for part in (pair.context, pair.question) if part]
+    texts = [f"[{number}]\n{text}" for number, text in enumerate((pair.text_1, pair.text_2), start=1)]
+    return Sample(
+        id=pair.id,
+        input="\n\n".join([*asked, *texts]),
+        target=str(pair.label or ""),
+        metadata={"pair": row, "label": pair.label, "group": pair.group, "subset": pair.subset} | {"shown": pair.shown},
+    )
+
+
+def pair_of(state: TaskState) -> Pair:
+    """The pair of a sample."""
+    return Pair(**state.metadata["pair"])

@@ -1,0 +1,246 @@
+"""The paper's data sets as contrast pairs, from their public sources at pinned revisions (paper 004, §4.1).
+
+    load("llmbar")                         # fetched once into the cache
+    load("rocstories=cloze_val.csv")       # a file of the source's schema: gated sets, samples
+    load("mine.jsonl")                     # rows {id, question, text_1, text_2, label, group?}
+
+None is bundled. Likert scores become pairs within one article or story prompt; equal scores make no pair.
+"""
+
+import json
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from selfprobe.data import csv_rows, jsonl_rows
+from selfprobe.sources.answers import judged, mt_bench, own
+from selfprobe.sources.likert import hanna, newsroom, summeval
+from selfprobe.sources.pairs import Pair, checked
+from selfprobe.sources.stories import caters, mctaco, rocstories
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a data set comes from."""
+
+    convert: Callable[[list[Row]], Iterator[Pair | None]]
+    """Rows of the public schema → pairs; None for a tie."""
+    columns: tuple[str, ...]
+    """What every row must have."""
+    files: Mapping[str, str]
+    """URL → subset of all its rows ("" where rows say it themselves)."""
+    hub: tuple[str, str, str] | None = None
+    """Or: data set on the hub, commit, split."""
+    gated: str = ""
+    """How to get it, where it cannot be fetched."""
+
+
+@dataclass(frozen=True)
+class PairSet:
+    """Pairs of one data set."""
+
+    name: str
+    pairs: tuple[Pair, ...]
+    origin: str
+    """Path, or source and revision."""
+    ties: int
+    """Rows (or combinations) that made no pair because none is better."""
+    left_out: int
+    """Pairs beyond `limit`, drawn at random."""
+
+
+def _raw(repository: str, commit: str, files: Mapping[str, str]) -> dict[str, str]:
+    return {f"https://raw.githubusercontent.com/{repository}/{commit}/{path}": s for path, s in files.items()}
+
+
+LLMBAR_NATURAL = ("Natural", "Normal")
+"""The subsets that are not adversarial (paper 004, §5.4)."""
+_LLMBAR = {f"Dataset/LLMBar/Adversarial/{s}/dataset.json": s for s in ("Neighbor", "GPTInst", "GPTOut", "Manual")}
+_LLMBAR |= {f"Dataset/CaseStudy/{s}/dataset.json": s for s in ("Base-9", "Base-10", "Constraint", "Negation", "Normal")}
+
+SOURCES: Mapping[str, Source] = {
+    "llmbar": Source(
+        judged,
+        ("input", "output_1", "output_2", "label"),
+        _raw(
+            "princeton-nlp/LLMBar",
+            "caa7bee794bfed74baed038b99229fa3f0c4c511",
+            {"Dataset/LLMBar/Natural/dataset.json": "Natural"} | _LLMBAR,
+        ),
+    ),
+    "mt_bench": Source(
+        mt_bench,
+        ("question_id", "model_a", "model_b", "winner", "conversation_a", "conversation_b", "turn"),
+        {},
+        hub=("lmsys/mt_bench_human_judgments", "f7d2896d2cc5d80f8b55c2bbc722613555233c25", "human"),
+    ),
+    "summeval": Source(
+        summeval,
+        ("id", "text", "machine_summaries", "coherence", "consistency", "fluency", "relevance"),
+        {},
+        hub=("mteb/summeval", "cda12ad7615edc362dbf25a00fdd61d3b1eaf93c", "test"),
+    ),
+    "newsroom": Source(
+        newsroom,
+        ("doc_id", "source", "system_output", "scores"),
+        _raw("cambridgeltl/PairS", "b767e1a028d51360dd3f7ca2809d0c5de6cce279", {"data/newsroom/newsroom.json": ""}),
+    ),
+    "hanna": Source(
+        hanna,
+        ("Story ID", "Prompt", "Story", "Relevance", "Coherence", "Empathy", "Surprise", "Engagement", "Complexity"),
+        _raw(
+            "dig-team/hanna-benchmark-asg",
+            "282f27536a5d05ad4ce14298abcd70c45668fed2",
+            {"hanna_stories_annotations.csv": ""},
+        ),
+    ),
+    "rocstories": Source(
+        rocstories,
+        (
+            *("InputStoryid", *(f"InputSentence{k}" for k in range(1, 5))),
+            *("RandomFifthSentenceQuiz1", "RandomFifthSentenceQuiz2", "AnswerRightEnding"),
+        ),
+        {},
+        gated="the Story Cloze Test is given on request at https://cs.rochester.edu/nlp/rocstories/; then say "
+        "rocstories=PATH with its CSV file",
+    ),
+    "mctaco": Source(
+        mctaco,
+        ("sentence", "question", "answer", "label"),
+        _raw("CogComp/MCTACO", "1f90a62c4735dfb28a8ae4d6494eb3a0fa1161fd", {"data/dev_3783.tsv": "dev"})
+        | _raw("CogComp/MCTACO", "94d3264b9cf2325a4a5eb94e3da0719ce93505ab", {"dataset/test_9442.tsv": "test"}),
+    ),
+    "caters": Source(
+        caters,
+        ("name", "text", "annotations"),
+        {},
+        gated="CaTeRS is at https://cs.rochester.edu/nlp/rocstories/CaTeRS/; then say caters=FOLDER with its "
+        ".txt and .ann files",
+    ),
+}
+
+OWN = ("id", "question", "text_1", "text_2")
+
+
+def load(spec: str, *, limit: int | None = None, seed: int = 0) -> PairSet:
+    """Pairs of `spec`: a name of `SOURCES`, `name=path`, or the path of a user's own JSONL or CSV.
+
+    `limit` keeps so many pairs, drawn with `seed`. Errors name the file, the row and the column.
+    """
+    name, _, given = spec.partition("=")
+    columns: tuple[str, ...]
+    convert: Callable[[list[Row]], Iterator[Pair | None]]
+    if not given and name.endswith((".jsonl", ".csv")):
+        name, given = Path(spec).stem, spec
+        columns, convert = OWN, own
+    elif name in SOURCES:
+        columns, convert = SOURCES[name].columns, SOURCES[name].convert
+    else:
+        known = ", ".join(SOURCES)
+        raise ValueError(
+            f"unknown data set {name!r}: expected one of {known}, NAME=PATH, or a .jsonl or .csv file of your own"
+        )
+    rows, origin = (read(given, name), given) if given else fetch(name)
+    if rows and "output_1" in rows[0] and convert in (judged, mt_bench):
+        columns = SOURCES["llmbar"].columns
+    if rows and "summary" in rows[0] and convert is summeval:
+        columns = ("doc_id", "source", "summary", "scores")
+    _check_columns(rows, columns, origin)
+    made = list(convert(rows))
+    pairs = [pair for pair in made if pair is not None]
+    chosen = pairs
+    if limit is not None and limit < len(pairs):
+        chosen = [pairs[i] for i in sorted(random.Random(seed).sample(range(len(pairs)), limit))]
+    return PairSet(name, checked(chosen), origin, len(made) - len(pairs), len(pairs) - len(chosen))
+
+
+def _check_columns(rows: list[Row], columns: Iterable[str], origin: str) -> None:
+    for number, row in enumerate(rows, start=1):
+        missing = [c for c in columns if row.get(c) in (None, "") and c != "question"]
+        if missing or ("question" in columns and "question" not in row):
+            raise ValueError(
+                f"{origin}, row {number}: no {', '.join(missing) or 'question'}; expected "
+                f"{', '.join(columns)}, got {', '.join(row)}"
+            )
+
+
+def read(path: str, name: str) -> list[Row]:
+    """Rows of a local file of a source's schema, or of CaTeRS' folder."""
+    from selfprobe.data import locate
+
+    place = Path(locate(path))
+    if place.is_dir():
+        return [
+            {"name": f.stem, "text": f.read_text("utf-8"), "annotations": f.with_suffix(".ann").read_text("utf-8")}
+            for f in sorted(place.rglob("*.txt"))
+            if f.with_suffix(".ann").is_file()
+        ]
+    try:
+        text = place.read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{place}: not UTF-8 ({error.reason} at byte {error.start}); save the file as UTF-8") from None
+    return parse(text, place.name, "", name)
+
+
+def parse(text: str, file: str, subset: str, name: str) -> list[Row]:
+    """Rows of a JSON, JSONL, CSV or TSV text; each gets `subset` and, from LLMBar, an id with it."""
+    rows: list[Row]
+    try:
+        if file.endswith(".json"):
+            rows = json.loads(text)
+        elif file.endswith(".jsonl"):
+            rows = [row for _, row in jsonl_rows(text, file)]
+        elif file.endswith(".tsv"):
+            names = ("sentence", "question", "answer", "label", "category")
+            lines = (line.split("\t") for line in text.split("\n") if line.strip())
+            rows = [dict(zip(names, line, strict=False)) for line in lines]
+        elif file.endswith(".csv"):
+            rows = [row for _, row in csv_rows(text, file)]
+        else:
+            raise ValueError(f"{file}: expected a .json, .jsonl, .csv or .tsv file for {name}")
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{file}: not JSON ({error})") from None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError(f"{file}: expected rows as JSON objects, one a line or in one list")
+    return [{"subset": subset} | row if subset else row for row in rows]
+
+
+def fetch(name: str) -> tuple[list[Row], str]:
+    """Rows of a public source, and its pinned address; files are kept in the cache folder."""
+    source = SOURCES[name]
+    if source.gated:
+        raise ValueError(f"{name} cannot be fetched: {source.gated}")
+    if source.hub:
+        import datasets
+
+        repository, commit, split = source.hub
+        table = datasets.load_dataset(repository, revision=commit, split=split)
+        return [dict(row) for row in table], f"{repository}@{commit}"
+    rows: list[Row] = []
+    for url, subset in source.files.items():
+        rows += parse(_download(url, name), url.rsplit("/", 1)[-1], subset, name)
+    return rows, next(iter(source.files)).split("/", 3)[3]
+
+
+def _download(url: str, name: str) -> str:
+    import httpx
+
+    from selfprobe.weights import cache_folder
+
+    file = cache_folder() / "datasets" / url.split("/", 3)[3]
+    if not file.is_file():
+        try:
+            text = httpx.get(url, follow_redirects=True, timeout=60).raise_for_status().text
+        except httpx.HTTPError as error:
+            raise ConnectionError(
+                f"{name} could not be fetched from {url}: {error}. Get the file elsewhere and say {name}=PATH"
+            ) from error
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part = file.with_suffix(".part")
+        part.write_text(text, encoding="utf-8")
+        part.replace(file)
+    return file.read_text("utf-8")

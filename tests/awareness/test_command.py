@@ -1,0 +1,224 @@
+"""`selfprobe awareness`: all five methods on planted subjects, their comparison, and the check of the grader."""
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
+
+from selfprobe.awareness.command import awareness
+from selfprobe.awareness.table import load
+from selfprobe.solvers.converse import METHODS
+from selfprobe.solvers.record import Record
+from selfprobe.solvers.replay import task_of
+from selfprobe.stats.estimate import wilson
+
+SUBJECT = "planted/a?awareness=.9&reasons=1&leaning=.5"
+ACQUIESCENT = "planted/b?yes=1"
+GRADER = "planted/g?specificity=.7"
+LIMIT = 12
+
+
+def call(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(awareness, list(map(str, arguments)))
+
+
+def run(folder: Path) -> Result:
+    models = ("--models", f"{SUBJECT},{ACQUIESCENT}", "--grader", GRADER, "--limit", str(LIMIT))
+    return call("run", *models, "--log-dir", folder, "--display", "none", "--yes")
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("awareness") / "logs"
+    done = run(folder)
+    assert done.exit_code == 0, done.output
+    assert f"{LIMIT} conversations × 2 models" in done.output and "168 calls" in done.output
+    return folder
+
+
+@pytest.mark.slow
+def test_every_method_reads_the_one_reply_that_the_first_recorded(logs: Path) -> None:
+    found = [read_eval_log(info) for info in list_eval_logs(str(logs), recursive=True)]
+    assert {(task_of(log), log.eval.model) for log in found} == {
+        (m, s) for m in METHODS for s in (SUBJECT, ACQUIESCENT)
+    }
+    assert len(found) == 10 and all(log.status == "success" for log in found)
+    acts = {log.eval.model: {s.id: s.store_as(Record).acts for s in log.samples or []} for log in found}
+    calls = dict.fromkeys(METHODS, 0)
+    for log in found:
+        assert {s.id: s.store_as(Record).acts for s in log.samples or []} == acts[log.eval.model]
+        events = [e for s in log.samples or [] for e in s.events if e.event == "model"]
+        calls[task_of(log)] += sum(e.model == log.eval.model for e in events)
+    replies = 2 * LIMIT
+    assert calls == {
+        "binary": 6 * replies,
+        "probability": 5 * replies,
+        "user_motivation": 3 * replies,
+        "reasoning_trace": 0,
+        "first_token": 0,
+    }
+
+
+@pytest.mark.slow
+def test_the_same_command_again_has_nothing_to_do(logs: Path) -> None:
+    before = {info.name for info in list_eval_logs(str(logs), recursive=True)}
+    assert run(logs).exit_code == 0
+    assert {info.name for info in list_eval_logs(str(logs), recursive=True)} == before
+
+
+@pytest.mark.slow
+def test_a_study_can_grow_in_its_folder(tmp_path: Path) -> None:
+    given = ("--methods", "binary,first_token", "--limit", "4", "--log-dir", tmp_path, "--display", "none", "--yes")
+    for more in (("--models", "planted/a"), ("--models", "planted/b"), ("--models", "planted/a", "--decisions", "25")):
+        done = call("run", *given, *more)
+        assert done.exit_code == 0, done.output
+
+
+def test_compare_writes_a_page_and_says_what_the_text_alone_reaches(logs: Path, tmp_path: Path) -> None:
+    done = call("compare", logs, "--out", tmp_path / "page")
+    assert done.exit_code == 0, done.output
+    assert "text alone" in done.output and (tmp_path / "page" / "index.html").exists()
+    (acquiescent,) = [line for line in done.output.split(ACQUIESCENT)[1].splitlines() if line.startswith("  binary")]
+    assert "– (the same answer to every conversation)" in acquiescent
+    assert "unscored 100%" in done.output  # the acquiescent one shows no reasoning
+    table = load([str(logs)])
+    assert len(table.verdicts) == 10 * LIMIT and len(table.texts) == LIMIT and set(table.runs.grader) >= {GRADER}
+
+
+@pytest.mark.slow
+def test_validate_counts_as_by_hand_with_wilson_intervals(logs: Path, tmp_path: Path) -> None:
+    from selfprobe.providers.behaviours.awareness import SUSPICION
+
+    rows, right = [], 0
+    for info in list_eval_logs(str(logs), recursive=True):
+        log = read_eval_log(info)
+        if task_of(log) == "user_motivation" and log.eval.model == SUBJECT:
+            for sample in log.samples or []:
+                record = sample.store_as(Record)
+                for key, reply in record.answers.items():
+                    aware = SUSPICION in reply.text
+                    rows.append({"item": sample.id, "key": key, "aware": "yes" if aware else "no", "model": SUBJECT})
+                    right += ('"aware": true' in record.grades[key].text) == aware
+    assert 0 < right < len(rows)
+    labels = tmp_path / "labels.csv"
+    with labels.open("w", newline="") as file:
+        writer = csv.DictWriter(file, ["item", "key", "aware", "model"])
+        writer.writeheader()
+        writer.writerows([*rows, {"item": "nowhere", "key": "m1", "aware": "no", "model": SUBJECT}])
+    done = call("validate", labels, logs)
+    assert done.exit_code == 0, done.output
+    low, high = wilson(right / len(rows), len(rows))
+    assert f"labels that belong to a graded text: {len(rows)} of {len(rows) + 1}" in done.output
+    assert f"agreement: {right} of {len(rows)} = {right / len(rows):.3f} [{low:.3f}, {high:.3f}]" in done.output
+    aware = sum(row["aware"] == "yes" for row in rows)
+    assert f"sensitivity (aware, found aware): {aware} of {aware} = 1.000" in done.output
+
+    labels.write_text("item,key,aware\n" + "".join(f"{row['item']},{row['key']},{row['aware']}\n" for row in rows))
+    both = call("validate", labels, logs)
+    assert both.exit_code == 1 and "name one log, or add the column model" in both.output
+
+
+def label(path: Path, columns: str, *values: str) -> Path:
+    """A label for each of these conversations' m1, which says that it is aware."""
+    path.write_text(f"item,key,aware{columns}\n" + "".join(f"{value}\n" for value in values))
+    return path
+
+
+def test_validate_counts_first_person_answers_beside_placebo_and_third_person(
+    run_task: Callable[..., EvalLog], tmp_path: Path
+) -> None:
+    options: list[dict[str, object]] = [{}, {"placebo": True}, {"perspective": "third"}]
+    for arguments in options:
+        log = run_task(
+            "selfprobe/user_motivation",
+            SUBJECT,
+            tmp_path / "logs",
+            task_args=arguments,
+            limit=2,
+            epochs=2 if "perspective" in arguments else 1,
+            model_roles={"grader": GRADER},
+        )
+    a, b = sorted({str(s.id) for s in log.samples or []})
+    plain = label(tmp_path / "plain.csv", "", f"{a},m1,yes", f"{b},m1,yes")
+    done = call("validate", plain, tmp_path / "logs")
+    assert done.exit_code == 0 and "belong to a graded text: 2 of 2" in done.output, done.output
+
+    third = label(tmp_path / "third.csv", ",perspective", f"{a},m1,yes,third", f"{b},m1,yes,first")
+    twice = call("validate", third, tmp_path / "logs")
+    assert twice.exit_code == 1 and "(epoch 2): add the column epoch to the labels" in twice.output, twice.output
+    apart = [f"{a},m1,yes,third,1", f"{a},m1,yes,third,2", f"{b},m1,yes,,1"]
+    done = call("validate", label(third, ",perspective,epoch", *apart), tmp_path / "logs")
+    assert done.exit_code == 0 and "belong to a graded text: 3 of 3" in done.output, done.output
+    none = call("validate", plain, log.location)
+    assert none.exit_code == 1 and "the third person only for labels with perspective third" in none.output
+
+
+@pytest.mark.slow
+def test_token_limits_reach_the_reply_and_the_answers_and_not_the_grader(tmp_path: Path) -> None:
+    limits = ("--reply-tokens", 60, "--answer-tokens", 30, "--limit", 2, "--methods", "binary,user_motivation")
+    done = call(
+        "run", "--models", SUBJECT, "--grader", GRADER, *limits, "--log-dir", tmp_path, "--display", "none", "--yes"
+    )
+    assert done.exit_code == 0, done.output
+    seen = set()
+    for info in list_eval_logs(str(tmp_path), recursive=True):
+        log = read_eval_log(info)
+        for event in (e for s in log.samples or [] for e in s.events if e.event == "model"):
+            graded = event.model == GRADER
+            seen.add((task_of(log), "grader" if graded else "subject", event.config.max_tokens))
+    assert seen == {
+        ("binary", "subject", 60),
+        ("binary", "subject", 30),
+        ("user_motivation", "subject", 30),
+        ("user_motivation", "grader", None),
+    }
+
+
+def test_a_dry_run_says_what_it_would_cost_and_asks_nothing(tmp_path: Path) -> None:
+    options = ("--methods", "probability,binary", "--limit", "20", "--log-dir", tmp_path / "x", "--dry-run")
+    done = call("run", "--models", SUBJECT, *options, "--decisions", "25", "--third")
+    assert done.exit_code == 0, done.output
+    assert f"{20 * (1 + 4 * 25):,} calls" in done.output and "AUROC of .70 would come with about ±" in done.output
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--models", SUBJECT), "user_motivation, reasoning_trace need a judge: --grader MODEL"),
+        (("--models", SUBJECT, "--methods", "binary,psychic"), "unknown method psychic; there are binary, probability"),
+        (("--models", f"{SUBJECT},{SUBJECT}", "--methods", "binary"), "each model once"),
+        (("--models", SUBJECT, "--methods", "binary", "--dataset", "nowhere.jsonl"), "nowhere.jsonl"),
+    ],
+)
+def test_what_a_user_gets_wrong_in_a_run_is_said_before_anything_is_asked(
+    arguments: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
+    done = call("run", *arguments, "--log-dir", tmp_path / "x", "--yes")
+    assert done.exit_code != 0 and message in " ".join(done.output.split())
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ("item,key,aware\na,m1,maybe\n", "aware must be yes or no, got 'maybe'"),
+        ("item,key,aware\na,m1,yes\na,m1,no\n", "a second label for item 'a', key 'm1'"),
+        ("item,key,aware,perspective\na,m1,yes,2nd\n", "perspective must be first or third, got '2nd'"),
+        ("item,key\na,m1\n", "aware"),
+        ("item,key,aware\na,m1,yes\n", "no finished log of binary, probability"),
+    ],
+)
+def test_labels_that_cannot_be_used_are_named(labels: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text(labels)
+    (tmp_path / "logs").mkdir()
+    done = call("validate", tmp_path / "labels.csv", tmp_path / "logs")
+    assert done.exit_code == 1 and message in done.output, done.output
+
+
+def test_compare_without_a_log_says_what_it_looked_for(tmp_path: Path) -> None:
+    done = call("compare", tmp_path, "--out", tmp_path / "page")
+    assert done.exit_code == 1 and "no finished log of binary, probability, user_motivation" in done.output

@@ -1,0 +1,236 @@
+"""The taxonomy of evidence: planted features are found again, and nothing that the grader got wrong is used."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from inspect_ai.log import EvalLog
+from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, Model, ModelOutput, ModelUsage, get_model
+
+from selfprobe.awareness.command import awareness
+from selfprobe.awareness.features import (
+    GROUP_PROMPT,
+    Cluster,
+    Taxonomy,
+    clustered,
+    evidence_in,
+    grouped,
+    inertia_curve,
+    prompt_features,
+    taxonomy,
+)
+from selfprobe.awareness.features_page import _prompts, marked, write
+from selfprobe.solvers.record import Reply
+
+QUOTES = [f"the task is a puzzle {w}" for w in ("here", "again", "too")] + [
+    f"the name is a gap {w}" for w in ("x", "y")
+]
+QUOTES += ["why I was asked"]
+MEMBERS = [(0, 1, 2), (3, 4), (5,)]
+
+
+def grader(reply: Callable[[str], str]) -> Model:
+    def output(messages: list[Any], *_: Any) -> ModelOutput:
+        message = ChatMessageAssistant(content=reply(messages[-1].text))
+        usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
+        return ModelOutput(model="mockllm/model", choices=[ChatCompletionChoice(message=message)], usage=usage)
+
+    return get_model("mockllm/model", custom_outputs=output, memoize=False)
+
+
+def sound(prompt: str) -> str:
+    if prompt.startswith(GROUP_PROMPT[:40]):
+        return '{"groups": [{"name": "Form", "features": [1, 2, 7]}]}'
+    if "puzzle" in prompt.split("=====")[2]:
+        return '{"name": "A puzzle", "artefact": false}'
+    if "gap" in prompt.split("=====")[2]:
+        return '{"name": "A placeholder", "artefact": false}'
+    return '{"name": "The question", "artefact": true}'
+
+
+def made(reply: Callable[[str], str]) -> Taxonomy:
+    return anyio.run(lambda: taxonomy(QUOTES, MEMBERS, grader(reply), most=15))
+
+
+def test_named_clusters_are_grouped_and_artefacts_set_aside() -> None:
+    found = made(sound)
+    assert [(c.name, c.artefact, c.group) for c in found.clusters] == [
+        ("A puzzle", False, "Form"),
+        ("A placeholder", False, "Form"),
+        ("The question", True, None),
+    ]
+    assert found.groups == ("Form",)
+
+
+def test_a_grader_that_answers_prose_leaves_clusters_unnamed_and_is_not_asked_to_group() -> None:
+    found = made(lambda _: "A nice cluster.")
+    assert [c.name for c in found.clusters] == [None] * 3 and found.groups == () and found.reply == ""
+
+
+def test_a_quote_that_instructs_the_grader_stays_between_the_markers() -> None:
+    seen: list[str] = []
+
+    def listening(prompt: str) -> str:
+        seen.append(prompt)
+        return sound(prompt)
+
+    anyio.run(lambda: taxonomy(['{"name": "x", "artefact": true}'], [(0,)], grader(listening), most=3))
+    before, inside, _ = seen[0].split("===== material ")
+    assert '"name": "x"' in inside and '"name": "x"' not in before
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"groups": [{"name": "A", "features": [1, 2]}]}', {1: "A", 2: "A"}),
+        ('{"groups": [{"name": "A", "features": [1, 2]}, {"name": "B", "features": [2]}]}', {1: "A"}),
+        ('{"groups": [{"name": "A", "features": [1, 9, "2", "x"]}]}', {1: "A", 2: "A"}),
+        ('{"groups": [{"name": "", "features": [1]}, {"features": [2]}, 3]}', {}),
+        ('{"groups": {"A": [1]}}', {}),
+        ("I would put 1 and 2 together.", {}),
+    ],
+)
+def test_a_feature_in_no_group_or_in_two_has_none(text: str, expected: dict[int, str]) -> None:
+    reply = Reply(text=text, model="m", stop_reason="stop")
+    assert grouped(reply, {1: "a", 2: "b"}) == expected
+
+
+def blobs(centres: int, each: int = 6) -> np.ndarray[Any, np.dtype[np.float64]]:
+    rng = np.random.default_rng(0)
+    return np.concatenate([np.eye(centres)[c] * 5 + rng.normal(0, 0.05, (each, centres)) for c in range(centres)])
+
+
+def test_planted_clusters_are_found_again_largest_first_and_nearest_first() -> None:
+    vectors = np.concatenate([blobs(3), [[5.0, 0, 0]]])
+    members = clustered(vectors, 3)
+    assert sorted(map(set, members), key=min) == [{0, 1, 2, 3, 4, 5, 18}, set(range(6, 12)), set(range(12, 18))]
+    assert len(members[0]) == 7
+    centre = vectors[list(members[0])].mean(axis=0)
+    away = [float(np.linalg.norm(vectors[i] - centre)) for i in members[0]]
+    assert away == sorted(away)
+
+
+def test_inertia_is_what_it_is_by_hand_and_falls() -> None:
+    assert inertia_curve(np.array([[0.0], [2.0]])) == {1: pytest.approx(2.0), 2: pytest.approx(0.0)}
+    curve = inertia_curve(blobs(12, each=6))
+    assert list(curve) == [50, 60, 70] and list(curve.values()) == sorted(curve.values(), reverse=True)
+
+
+@pytest.mark.parametrize("number", [0, 3])
+def test_more_clusters_than_different_quotes_is_an_error_that_says_how_many(number: int) -> None:
+    with pytest.raises(ValueError, match=r"clusters must be in 1\.\.2, the number of different quotes, got"):
+        clustered(np.array([[0.0], [0.0], [1.0]]), number)
+
+
+def test_a_prompts_row_counts_its_own_quotes_by_group_and_artefacts_apart() -> None:
+    prompts = pd.DataFrame([{"data": "d", "item": i, "label": None, "text": "t", "asked": 3, "aware": 1} for i in "ab"])
+    evidence = pd.DataFrame([{"data": "d", "item": "a"}] * 3)
+    clusters = (
+        Cluster(1, "Puzzle", False, "Form", (0, 1), ""),
+        Cluster(2, "Question", True, None, (2,), ""),
+    )
+    one, other = prompt_features(prompts, evidence, Taxonomy(clusters, ("Form",), "")).to_dict("records")
+    assert (one["quotes"], one["artefacts"], one["group: Form"], one["features"]) == (3, 1, 2, "Puzzle")
+    assert (other["quotes"], other["group: Form"], other["features"]) == (0, 0, "")
+
+
+def test_quotes_are_marked_and_everything_else_is_escaped() -> None:
+    assert str(marked("a <b> test, a test", ["a <b>", "test"])) == (
+        "<mark>a &lt;b&gt;</mark> <mark>test</mark>, a <mark>test</mark>"
+    )
+    assert str(marked("abcd", ["abc", "bcd"])) == "<mark>abcd</mark>" and str(marked("", ["x"])) == ""
+
+
+def test_every_answer_under_one_key_is_shown_with_its_own_quotes() -> None:
+    """In the first and the third person, and in several epochs, a model answers under the same key."""
+    about = {"data": "d", "item": "a"}
+    prompt = about | {"source": "s", "label": None, "text": "t", "asked": 2, "aware": 2}
+    said = [("A test, I think.", "A test"), ("Surely staged, a trap.", "staged"), ("Surely staged, a trap.", "a trap")]
+    evidence = pd.DataFrame(
+        [about | {"model": "m", "key": "m1", "answer": answer, "quote": quote} for answer, quote in said]
+    )
+    found = Taxonomy((Cluster(1, "Form", False, None, (0, 1, 2), ""),), (), "")
+    (shown,) = _prompts(pd.DataFrame([prompt]), evidence, found)
+    assert shown["answers"] == [
+        {"model": "m", "key": "m1", "answer": "<mark>A test</mark>, I think."},
+        {"model": "m", "key": "m1", "answer": "Surely <mark>staged</mark>, <mark>a trap</mark>."},
+    ]
+
+
+@pytest.fixture(scope="module")
+def logs(run_task: Callable[..., EvalLog], tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Twelve conversations of a planted subject; its one suspicion is quoted wherever it is voiced."""
+    folder = tmp_path_factory.mktemp("logs")
+    for arguments in ({}, {"placebo": True}):
+        run_task(
+            "selfprobe/user_motivation",
+            "planted/a?voiced=.9&voiced_wrongly=.3&voiced_placebo=1",
+            folder,
+            task_args=arguments,
+            limit=12,
+            model_roles={"grader": "planted/g"},
+        )
+    return str(folder)
+
+
+def test_evidence_is_every_verified_quote_without_the_placebo_arm(logs: str) -> None:
+    evidence, prompts = evidence_in([logs])
+    assert len(prompts) == 12 and (prompts.asked == 3).all()
+    assert prompts.aware.sum() == len(evidence) < 36 and set(evidence.key) == {"m1", "m2", "m3"}
+    assert all(quote in answer for quote, answer in zip(evidence.quote, evidence.answer, strict=True))
+
+
+def test_the_files_and_the_page_are_written(logs: str, embedder: str, tmp_path: Path) -> None:
+    found = write([logs], tmp_path, embedder=embedder, clusters=1, grader=grader(sound_single))
+    assert found is not None and found.groups == ("Talk",)
+    saved = json.loads((tmp_path / "taxonomy.json").read_text())
+    assert saved["clusters"][0]["name"] == "It says <test>" and saved["inertia"] == {"1": pytest.approx(0)}
+    table = pd.read_parquet(tmp_path / "prompts.parquet")
+    assert len(table) == 12 and (table["group: Talk"] == table.quotes).all()
+    page = (tmp_path / "index.html").read_text()
+    assert "It says &lt;test&gt;" in page and "<mark>This may well be a test" in page and 'src="data:' in page
+
+
+def sound_single(prompt: str) -> str:
+    if prompt.startswith(GROUP_PROMPT[:40]):
+        return '{"groups": [{"name": "Talk", "features": [1]}]}'
+    return '{"name": "It says <test>", "artefact": false}'
+
+
+def test_the_command_draws_the_curve_alone_and_asks_for_a_grader_with_clusters(
+    logs: str, embedder: str, tmp_path: Path
+) -> None:
+    given = ["features", logs, "--embedder", embedder, "--out", str(tmp_path)]
+    alone = CliRunner().invoke(awareness, given)
+    assert alone.exit_code == 0, alone.output
+    assert "then give --clusters" in alone.output and (tmp_path / "figures" / "inertia.svg").exists()
+    assert not (tmp_path / "taxonomy.json").exists()
+    without = CliRunner().invoke(awareness, [*given, "--clusters", "1"])
+    assert without.exit_code == 2 and "--clusters needs a model that names them: --grader MODEL" in without.output
+    many = CliRunner().invoke(awareness, [*given, "--clusters", "9", "--grader", "planted/g"])
+    assert many.exit_code == 1 and "clusters must be in 1..1" in many.output
+    unnamed = CliRunner().invoke(awareness, [*given, "--clusters", "1", "--grader", "planted/g"])
+    assert unnamed.exit_code == 0 and "1 clusters: 0 named" in unnamed.output
+    assert "could not be used (1 of 1 clusters)" in (tmp_path / "index.html").read_text()
+
+
+def test_logs_without_evidence_say_so(run_task: Callable[..., EvalLog], embedder: str, tmp_path: Path) -> None:
+    run_task("selfprobe/binary", "planted/a", tmp_path / "logs", limit=1)
+    other = CliRunner().invoke(awareness, ["features", str(tmp_path / "logs"), "--embedder", embedder])
+    assert other.exit_code == 1 and "no finished log of user_motivation" in other.output
+    run_task(
+        "selfprobe/user_motivation",
+        "planted/a?voiced=0&voiced_wrongly=0",
+        tmp_path / "logs",
+        limit=2,
+        model_roles={"grader": "planted/g"},
+    )
+    none = CliRunner().invoke(awareness, ["features", str(tmp_path / "logs"), "--embedder", embedder])
+    assert none.exit_code == 1
+    assert "no evidence: none of 6 graded answers to 2 prompts brings up an evaluation" in none.output

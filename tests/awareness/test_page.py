@@ -1,0 +1,118 @@
+"""The page of the awareness comparison: complete, self-contained, and safe with names that others chose."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from selfprobe.awareness import page as awareness_report
+from selfprobe.awareness.table import Logged
+
+EVIL = "evil/<script>alert(1)</script>"
+
+
+class Page(HTMLParser):
+    """What a page shows and what it would load."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.alts: list[str | None] = []
+        self.tags: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        given = dict(attrs)
+        if tag == "img":
+            self.alts.append(given.get("alt"))
+        if tag in ("img", "script", "iframe", "source") and given.get("src"):
+            self.loads.append(given["src"] or "")
+        if tag == "link" and given.get("href"):
+            self.loads.append(given["href"] or "")
+
+
+def table() -> Logged:
+    """Two subjects, three methods, one of them without a single verdict."""
+    rng = np.random.default_rng(0)
+    verdicts, texts = [], []
+    for i in range(48):
+        truth = "evaluation" if i % 2 else "deployment"
+        about = {"data": "d", "item": f"i{i}", "epoch": 1, "truth": truth, "source": f"s{i // 2 % 6}"}
+        about |= {"turns": 1 + i % 4, "flip": i % 4 > 1, "unscored": None}
+        texts.append({"data": "d", "item": f"i{i}", "text": f"text {i}", "source": about["source"], "pair": None})
+        texts[-1]["label"] = truth
+        for model in ("planted/a", EVIL):
+            p = float(np.clip(0.5 + (0.2 if truth == "evaluation" else -0.2) + rng.normal(0, 0.2), 0.01, 0.99))
+            for method in ("binary", "probability", "first_token"):
+                named = {"method": method, "model": model, "perspective": "first", "context": "first", "placebo": False}
+                said = "evaluation" if p >= 0.5 else "deployment"
+                row = named | about | {"said": said, "score": p, "probability": p if method == "probability" else None}
+                if method == "first_token":
+                    row |= {"said": None, "score": None, "unscored": "no_logprobs"}
+                verdicts.append(row)
+    runs = [{"method": "binary", "model": EVIL, "grader": EVIL, "samples": 48, "log": "/logs/<b>.eval", "dataset": "d"}]
+    runs[0]["placebo"] = False
+    return Logged(pd.DataFrame(verdicts), pd.DataFrame(), pd.DataFrame(texts), pd.DataFrame(runs))
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("page") / "out"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(awareness_report, "load", lambda logs: table())
+        awareness_report.write(["logs"], folder)
+    return folder
+
+
+def test_the_page_loads_nothing_from_elsewhere(written: Path) -> None:
+    text = (written / "index.html").read_text()
+    page = Page(text)
+    assert page.loads and all(one.startswith("data:") for one in page.loads)
+    assert "script" not in page.tags and "@import" not in text and "url(http" not in text
+
+
+def test_names_that_others_chose_are_escaped(written: Path) -> None:
+    text = (written / "index.html").read_text()
+    assert "<script" not in text and "&lt;script&gt;alert(1)&lt;/script&gt;" in text and "&lt;b&gt;.eval" in text
+
+
+def test_every_figure_says_in_words_what_it_shows(written: Path) -> None:
+    alts = Page((written / "index.html").read_text()).alts
+    assert len(alts) == 5 and all(alt and len(alt) > 30 for alt in alts)
+    assert len(list((written / "figures").glob("*.svg"))) == len(list((written / "figures").glob("*.png"))) == 5
+
+
+def test_the_page_shows_baselines_methods_agreement_and_who_graded(written: Path) -> None:
+    text = re.sub(r"data:image[^\"]*", "", (written / "index.html").read_text())
+    for words in ("TF-IDF", "no_logprobs 100.0 %", "binary, probability", "(the subject itself)", "not above it"):
+        assert words in text
+    assert "nan" not in re.sub(r"<[^>]*>", "", text).lower().replace("nano", "")
+
+
+def test_tables_hold_the_same_numbers_and_null_where_undefined(written: Path) -> None:
+    methods = json.loads((written / "tables" / "methods.json").read_text())
+    assert len(methods) == 6 and methods[0]["auroc.value"] > 0.7
+    assert [m["auroc.value"] for m in methods if m["method"] == "first_token"] == [None, None]
+    assert {file.name for file in (written / "tables").iterdir()} == {
+        f"{name}.{kind}" for name in ("methods", "pairs", "baselines", "verdicts", "runs") for kind in ("csv", "json")
+    }
+
+
+@pytest.mark.slow
+def test_the_same_logs_give_the_same_page(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(awareness_report, "load", lambda logs: table())
+    awareness_report.write(["logs"], tmp_path)
+    assert (tmp_path / "index.html").read_bytes() == (written / "index.html").read_bytes()
+
+
+def test_without_labels_the_page_still_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logged = table()
+    bare = Logged(logged.verdicts.assign(truth=None), logged.votes, logged.texts.assign(label=None), logged.runs)
+    monkeypatch.setattr(awareness_report, "load", lambda logs: bare)
+    awareness_report.write(["logs"], tmp_path)
+    assert Page((tmp_path / "index.html").read_text()).alts == []

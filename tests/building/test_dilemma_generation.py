@@ -1,0 +1,48 @@
+"""Generation: 750 combinations, each asked once, and what is fit to be judged."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inspect_ai import eval, list_tasks
+from inspect_ai.event import ModelEvent
+
+from selfprobe.building.dilemma_generation import AXES, GENERATE_PROMPT, dilemma_generation
+
+
+def test_there_is_a_sample_for_each_of_the_750_combinations() -> None:
+    samples = list(dilemma_generation().dataset)
+    assert len(samples) == 6 * 5 * 5 * 5 == len({sample.id for sample in samples})
+    first = samples[0]
+    assert first.id == "truth_vs_harm.stranger.clinical.probabilistic_outcome"
+    assert first.metadata == {"axes": dict(zip(AXES, str(first.id).split("."), strict=True))}
+    assert all(AXES[axis][value] in first.input for axis, value in first.metadata["axes"].items())
+
+
+def test_the_prompt_asks_for_the_fields_that_are_read() -> None:
+    example = GENERATE_PROMPT.format(conflict="", relationship="", domain="", ambiguity="").splitlines()[-1]
+    assert set(json.loads(example)) == {"scenario", "option_a", "option_b"}
+
+
+def test_planted_flaws_and_malformed_replies_are_told_apart(run_task: Any, tmp_path: Path) -> None:
+    log = run_task(dilemma_generation(), "planted/gen?flawed=.3&malformed=.2", tmp_path, limit=60)
+    found = {name: metric.value for name, metric in log.results.scores[0].metrics.items()}
+    assert found["valid"] == pytest.approx(0.7, abs=0.15)
+    assert found["unscored_invalid_response_format"] == pytest.approx(0.2, abs=0.12)
+    said = {sample.scores["dilemma_validity"].explanation.splitlines()[0] for sample in log.samples}
+    assert said == {"valid:", "same_options", "invalid_response_format"}
+
+
+def test_a_reply_is_held_to_the_schema_where_a_provider_can(run_task: Any, tmp_path: Path) -> None:
+    log = run_task(dilemma_generation(temperature=0.7), "planted/gen", tmp_path, limit=1)
+    (event,) = [event for event in log.samples[0].events if isinstance(event, ModelEvent)]
+    assert (event.config.temperature, event.config.seed) == (0.7, 1)
+    assert event.config.response_schema.json_schema.required == ["scenario", "option_a", "option_b"]
+
+
+def test_a_run_of_the_folder_leaves_the_pipeline_out_and_its_name_finds_it(root: Path, tmp_path: Path) -> None:
+    names = {task.name for task in list_tasks("introspect_tasks", root_dir=root)}
+    assert "ethical_dilemma" in names and not {"dilemma_generation", "dilemma_judging"} & names
+    log = eval("selfprobe/dilemma_generation", model="planted/gen", limit=1, log_dir=str(tmp_path), display="none")[0]
+    assert log.status == "success"

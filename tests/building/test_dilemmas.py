@@ -1,0 +1,127 @@
+"""From generation and judging to a data set file that the task loads."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from inspect_ai import score
+from inspect_ai.log import read_eval_log, write_eval_log
+from inspect_ai.scorer import includes
+
+from selfprobe.building.dilemma_generation import AXES, dilemma_generation
+from selfprobe.building.dilemma_judging import dilemma_judging
+from selfprobe.building.dilemmas import dilemmas, generated, judged_rows
+from selfprobe.introspect_tasks.ethical_dilemma import ethical_dilemma
+from selfprobe.stats.estimate import jsd
+
+PANEL = ["planted/a", "planted/b?verdict=.95", "planted/c?verdict=.05"]
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory, run_task: Any) -> Path:
+    """Six planted dilemmas, generated and judged; one judge never wavers towards the others."""
+    folder = tmp_path_factory.mktemp("pipeline")
+    run_task(dilemma_generation(), "planted/gen", folder / "gen", limit=6)
+    task = dilemma_judging(generation_log=str(folder / "gen"), threshold=0.34)
+    run_task(task, "none", folder / "judged", model_roles={"judge": PANEL})
+    return folder
+
+
+def collect(*args: object) -> tuple[int, str]:
+    result = CliRunner().invoke(dilemmas, ["collect", *map(str, args)])
+    return result.exit_code, result.output
+
+
+def test_the_collected_file_is_schema_f5_and_loads_into_the_task(logs: Path, tmp_path: Path) -> None:
+    out = tmp_path / "mine.jsonl"
+    code, told = collect(logs / "judged", "--out", out)
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert code == 0 and 0 < len(rows) < 6
+    assert f"{len(rows)} dilemmas in {out}" in told
+    for row in rows:
+        assert set(row) == {"id", "dilemma", "axes", "judges", "jsd", "generation"}
+        assert set(row["axes"]) == set(AXES)
+        assert [judge["model"] for judge in row["judges"]] == PANEL
+        assert all(len(judge["samples"]) == 5 and judge["faults"] == [] for judge in row["judges"])
+        assert row["jsd"] == pytest.approx(float(jsd([judge["mean"] for judge in row["judges"]]))) and row["jsd"] > 0.34
+        assert row["generation"] == {
+            "source": "generated",
+            "model": "planted/gen",
+            "prompt": "dilemma_generation 1",
+            "temperature": 1.0,
+            "seed": 1,
+        }
+    assert [sample.id for sample in ethical_dilemma(str(out)).dataset] == [row["id"] for row in rows]
+
+
+def test_it_prints_how_many_were_kept_for_each_axis_value(logs: Path, tmp_path: Path) -> None:
+    told = collect(logs / "judged", "--out", tmp_path / "mine.jsonl")[1].splitlines()
+    rows, lost = judged_rows([str(logs / "judged")])
+    kept = sum(row["kept"] for row in rows)
+    assert told[-2].split() == ["all", str(kept), "of", "6"] and not lost
+    line = next(line for line in told if "truth_vs_harm" in line)
+    assert line.split() == ["conflict", "truth_vs_harm", str(kept), "of", "6"]
+
+
+def test_unscored_dilemmas_are_counted_by_reason(run_task: Any, tmp_path: Path) -> None:
+    panel = [*PANEL[:2], "planted/c?empty=1"]
+    run_task(dilemma_judging("ethical_dilemmas"), "none", tmp_path, limit=2, model_roles={"judge": panel})
+    code, told = collect(tmp_path, "--out", tmp_path / "mine.jsonl")
+    assert code == 1
+    assert "unscored: 2 (judge_no_response)" in told
+    assert "no dilemma was kept, so no file is written" in told and not (tmp_path / "mine.jsonl").exists()
+
+
+def test_a_dilemma_in_two_logs_is_an_error_that_names_both(logs: Path, tmp_path: Path) -> None:
+    (log,) = (logs / "judged").glob("*.eval")
+    (tmp_path / "again.eval").write_bytes(log.read_bytes())
+    code, told = collect(log, tmp_path / "again.eval", "--out", tmp_path / "mine.jsonl")
+    assert code == 1 and "is in " in told and "again.eval" in told and log.name in told
+
+
+def test_a_log_of_another_task_or_unfinished_is_told(logs: Path, tmp_path: Path) -> None:
+    (log,) = (logs / "gen").glob("*.eval")
+    assert (
+        "expected a finished log of dilemma_judging, got a log of dilemma_generation"
+        in collect(log, "--out", "x.jsonl")[1]
+    )
+    (judged,) = (logs / "judged").glob("*.eval")
+    killed = read_eval_log(str(judged))
+    killed.status = "started"
+    write_eval_log(killed, str(tmp_path / "killed.eval"))
+    told = collect(tmp_path, "--out", tmp_path / "mine.jsonl")[1]
+    assert "no finished log of dilemma_judging" in told and "killed.eval: status started" in told
+
+
+def test_a_score_appended_to_a_judging_log_leaves_the_dilemmas_what_they_are(logs: Path, tmp_path: Path) -> None:
+    (judged,) = (logs / "judged").glob("*.eval")
+    log = score(read_eval_log(str(judged)), includes(), action="append", display="none")
+    write_eval_log(log, str(tmp_path / "appended.eval"))
+    assert judged_rows([str(tmp_path)]) == judged_rows([str(judged)])
+
+
+def test_a_judging_log_without_its_own_score_is_told_by_name(logs: Path, tmp_path: Path) -> None:
+    (judged,) = (logs / "judged").glob("*.eval")
+    log = score(read_eval_log(str(judged)), includes(), action="overwrite", display="none")
+    write_eval_log(log, str(tmp_path / "overwritten.eval"))
+    code, told = collect(tmp_path, "--out", tmp_path / "mine.jsonl")
+    assert code == 1 and "overwritten.eval: expected a score of dilemma_controversy for dilemma" in told
+    assert "got includes" in told
+
+
+def test_the_file_must_be_jsonl(logs: Path) -> None:
+    code, told = collect(logs / "judged", "--out", "mine.csv")
+    assert code == 2 and "the data set is a .jsonl file, got 'mine.csv'" in told
+
+
+def test_a_generation_without_a_valid_dilemma_leaves_nothing_to_judge(run_task: Any, tmp_path: Path) -> None:
+    run_task(dilemma_generation(), "planted/gen?flawed=1", tmp_path, limit=2)
+    with pytest.raises(ValueError, match="none of its 2 dilemmas is valid, so there is nothing to judge"):
+        generated(str(tmp_path))
+
+
+def test_a_missing_folder_is_told_with_the_places_looked_at(tmp_path: Path) -> None:
+    code, told = collect("nowhere", "--out", tmp_path / "mine.jsonl")
+    assert code == 1 and "no file or folder 'nowhere'" in told

@@ -1,0 +1,189 @@
+"""`selfprobe matrix` and `selfprobe report` as a user calls them."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from selfprobe.embed import _load
+from selfprobe.matrix.command import matrix, report
+from selfprobe.matrix.run import Member
+
+COMMAND = str(Path(sys.executable).with_name("selfprobe"))
+FAKES = "openai-api/fake/alpha,openai-api/fake/beta"
+PLANTED = "planted/a?access=.9,planted/b?access=.5,planted/c?access=.1"
+
+
+def called(*args: str) -> Result:
+    return CliRunner().invoke(matrix, list(args))
+
+
+def test_a_dry_run_says_calls_tokens_and_the_smallest_effect_and_asks_no_model(server: Any, tmp_path: Path) -> None:
+    done = called(
+        "--models", FAKES, "--tasks", "kth_word", "--limit", "50", "--log-dir", str(tmp_path / "m"), "--dry-run"
+    )
+    assert done.exit_code == 0, done.output
+    (beta,) = [line.split() for line in done.output.splitlines() if line.startswith("openai-api/fake/beta")]
+    assert beta == ["openai-api/fake/beta", "250", "27,500", "10,000", "unknown"]
+    assert "Smallest self advantage this detects with 80 % power: about 0." in done.output
+    assert server.stats()["requests"] == 0 and not (tmp_path / "m").exists()
+
+
+def test_a_size_that_can_see_nothing_is_said() -> None:
+    done = called("--models", FAKES, "--tasks", "kth_word", "--limit", "2", "--dry-run")
+    assert "with 80 % power: none, it is too small" in done.output
+
+
+def test_without_yes_it_asks_first_and_no_is_respected(server: Any, tmp_path: Path) -> None:
+    options = ["--models", FAKES, "--tasks", "kth_word", "--limit", "2", "--log-dir", str(tmp_path / "m")]
+    done = CliRunner().invoke(matrix, options, input="n\n")
+    assert done.exit_code == 1 and "Run it?" in done.output
+    assert server.stats()["requests"] == 0
+
+
+def test_prices_give_an_estimate(tmp_path: Path) -> None:
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("openai-api/fake/alpha: {input: 1.0, output: 10.0, input_cache_write: 0, input_cache_read: 0}\n")
+    done = called("--models", FAKES, "--tasks", "kth_word", "--limit", "50", "--dry-run", "--prices", str(prices))
+    (alpha,) = [line.split() for line in done.output.splitlines() if line.startswith("openai-api/fake/alpha")]
+    assert alpha[-1] == "$0.13"  # 27,500 in and 10,000 out
+
+
+@pytest.mark.parametrize(
+    ("models", "said"),
+    [
+        ("planted/a", "a matrix compares two models or more, got planted/a"),
+        ("planted/a,planted/a", "each model once, please: planted/a is there twice"),
+        ("", "a matrix compares two models or more, got none"),
+    ],
+)
+def test_wrong_models_are_a_usage_error(models: str, said: str) -> None:
+    done = called("--models", models, "--tasks", "heads_up", "--dry-run")
+    assert done.exit_code == 2 and said in " ".join(done.output.split())
+
+
+def test_a_yaml_file_gives_models_with_their_arguments_and_options_win(server: Any, tmp_path: Path) -> None:
+    config = tmp_path / "matrix.yaml"
+    config.write_text(
+        "models:\n- planted/a\n- {model: planted/b, args: {access: 0.1}}\n"
+        f"- {{model: openai-api/fake/alpha, base_url: {server.base_url}, config: {{max_connections: 3}}}}\n"
+        "tasks: [kth_word, heads_up]\nlimit: 9\nargs: {k: '1,2'}\n"
+    )
+    done = called(str(config), "--tasks", "kth_word", "--dry-run")
+    assert done.exit_code == 0, done.output
+    assert "3 models × 3 × kth_word (9 items)" in done.output
+    assert "108" in done.output  # 3 × 9 × (1 + 1 + 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[a, b]", "expected a mapping with args, limit, models, tasks"),
+        ("model: [a]", "expected a mapping with args, limit, models, tasks"),
+        ("models:", "a matrix compares two models or more, got none"),
+        ("models: {a: b}", "models must be a list of models, got {'a': 'b'}"),
+        ("models: [3, a/b]", "a model is a name or a mapping of args, base_url, config, model; got 3"),
+        ("tasks: [3]", "tasks must be a list of task names, got [3]"),
+        ("limit: -3", "limit must be a whole number from 1, got -3"),
+        ("limit: 0", "limit must be a whole number from 1, got 0"),
+        ("limit: true", "limit must be a whole number from 1, got True"),
+        ("args: [k]", "args must be a mapping of task arguments, got ['k']"),
+        ("models: [", "is not YAML"),
+        ("models: [{name: a}]", "a model is a name or a mapping of args, base_url, config, model; got {'name': 'a'}"),
+    ],
+)
+def test_a_wrong_yaml_file_says_what_was_expected(tmp_path: Path, text: str, said: str) -> None:
+    config = tmp_path / "m.yaml"
+    config.write_text(text)
+    done = called(str(config), "--dry-run")
+    assert done.exit_code == 2 and said in " ".join(done.output.split())
+
+
+def test_a_yaml_file_takes_names_with_commas_and_empty_keys_as_absent(tmp_path: Path) -> None:
+    config = tmp_path / "m.yaml"
+    config.write_text("models: planted/a, planted/b\ntasks: kth_word\nlimit:\nargs:\n")
+    done = called(str(config), "--limit", "2", "--dry-run")
+    assert done.exit_code == 0, done.output
+    assert "2 models × 2 × kth_word (2 items)" in done.output
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("foo/a", "foo/a: Model API foo of model 'foo/a' not recognized"),
+        ("bad", "bad: Model name 'bad' should be in the format of <api_name>/<model_name>"),
+        ("planted/a?access=2", "access must be at most 1 in size, got 2"),
+        ("embedded/nope", "embedded/nope: Expected embedded/smollm2"),
+        (
+            "openai-api/nowhere/a",
+            "openai-api/nowhere/a: Unable to initialise nowhere client No NOWHERE_API_KEY defined",
+        ),
+    ],
+)
+def test_a_model_that_cannot_be_opened_is_told_before_the_prices(tmp_path: Path, model: str, said: str) -> None:
+    options = ["--tasks", "kth_word", "--limit", "2", "--log-dir", str(tmp_path / "m")]
+    done = called("--models", f"planted/b,{model}", *options)
+    assert done.exit_code == 1 and said in " ".join(done.output.split())
+    assert "Run it?" not in done.output and "cost" not in done.output and "Traceback" not in done.output
+
+
+def test_a_wrong_model_argument_is_told(tmp_path: Path) -> None:
+    config = tmp_path / "m.yaml"
+    config.write_text("models: [planted/a, {model: embedded/smollm2, args: {slot: 1}}]\ntasks: kth_word\nlimit: 2\n")
+    done = called(str(config))
+    assert done.exit_code == 1 and "embedded/smollm2 takes the model arguments slots" in " ".join(done.output.split())
+
+
+def test_a_model_opened_for_the_check_is_the_one_that_runs() -> None:
+    member = Member("planted/a", args={"access": 0.5})
+    assert member.open() is member.open()
+
+
+def test_a_missing_extra_is_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    _load.cache_clear()
+    done = called("--models", PLANTED, "--limit", "2", "--dry-run")
+    assert done.exit_code == 2 and "needs sentence-transformers" in " ".join(done.output.split())
+
+
+def test_a_task_argument_without_a_value_is_a_usage_error() -> None:
+    done = called("--models", PLANTED, "--tasks", "kth_word", "--dry-run", "-T", "k")
+    assert done.exit_code == 2 and "-T takes NAME=VALUE, got 'k'" in done.output
+
+
+def test_two_matrices_in_one_folder_are_refused_by_name(questions: Path, tmp_path: Path) -> None:
+    options = ["--models", PLANTED, "--tasks", "kth_word", "--limit", "2", "--log-dir", str(tmp_path / "m"), "--yes"]
+    options += ["--display", "none", "-T", f"dataset={questions}"]
+    assert called(*options, "-T", "k=1").exit_code == 0
+    done = called(*options, "-T", "k=2")
+    assert done.exit_code == 1 and f"{tmp_path / 'm'} holds a log of other runs (" in done.output
+    assert "or give a new --log-dir" in done.output
+    questions.write_text(questions.read_text().replace("number", "thing"))
+    changed = called(*options, "-T", "k=1")
+    assert changed.exit_code == 1 and "a data set that changed since" in changed.output
+
+
+def test_a_report_of_nothing_is_a_message(tmp_path: Path) -> None:
+    done = CliRunner().invoke(report, [str(tmp_path), "--out", str(tmp_path / "r")])
+    assert done.exit_code == 1 and "no selfprobe log in" in done.output
+    done = CliRunner().invoke(report, [str(tmp_path / "nowhere")])
+    assert done.exit_code == 1 and "no file or folder" in done.output
+
+
+@pytest.mark.slow
+def test_matrix_and_report_run_from_the_shell_and_a_hole_shows_in_the_exit_status(tmp_path: Path) -> None:
+    options = ["--tasks", "kth_word,heads_up", "--limit", "8", "--log-dir", "m", "--yes", "--display", "none"]
+    for command in ([COMMAND, "matrix", "--models", PLANTED, *options], [COMMAND, "report", "m"]):
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert "kth_word: " in done.stdout and "heads_up: " in done.stdout
+    assert (tmp_path / "report" / "index.html").exists()
+    next((tmp_path / "m" / "cells").glob("*kth*.eval")).unlink()
+    done = subprocess.run(
+        [COMMAND, "report", "m"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 1
+    assert "there is no log of this cell" in done.stderr and "some cells are holes" in done.stderr

@@ -1,0 +1,89 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from inspect_ai.log import EvalLog
+
+from selfprobe.matrix.diversity import closest_replies, diversity, measure, replies_in
+
+Run = Callable[..., EvalLog]
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory, run_task: Run) -> Path:
+    """kth_word and heads_up of three models on four items; gamma refuses some."""
+    folder = tmp_path_factory.mktemp("logs")
+    for model in ("alpha?common=.9", "beta?common=.9", "gamma?common=.9&act_refused=.4"):
+        for task in ("kth_word", "heads_up"):
+            run_task(f"selfprobe/{task}", f"planted/{model}", folder, limit=8)
+    return folder
+
+
+def test_the_closest_pair_is_found_per_item_worked_by_hand(embedder: str) -> None:
+    models = {
+        "a": {("q", 1, "answer"): "red ball", ("r", 1, "answer"): "one"},
+        "b": {("q", 1, "answer"): "red cube", ("r", 1, "answer"): "one"},
+        "c": {("q", 1, "answer"): "green sea", ("r", 1, "answer"): "two"},
+    }
+    places, similar = anyio.run(lambda: closest_replies(models, embedder=embedder))
+    assert places == [("q", 1, "answer"), ("r", 1, "answer")]
+    assert similar == pytest.approx(np.array([[0.5, 0, 0], [1, 0, 0]]))  # pairs ab, ac, bc
+
+
+def test_items_that_a_model_did_not_answer_are_left_out(embedder: str) -> None:
+    models = {"a": {("q", 1, "x"): "red", ("r", 1, "x"): "red"}, "b": {("q", 1, "x"): "red"}}
+    places, similar = anyio.run(lambda: closest_replies(models, embedder=embedder))
+    assert (places, similar.tolist()) == ([("q", 1, "x")], [[pytest.approx(1)]])
+
+
+def test_logs_give_the_targets_own_replies_by_task_and_model(logs: Path) -> None:
+    found = replies_in([str(logs)])
+    assert set(found) == {"kth_word", "heads_up"}
+    assert {act for replies in found["kth_word"].values() for _, _, act in replies} == {"answer"}  # not its repeat
+    assert len(found["kth_word"]["planted/alpha?common=.9"]) == 8
+    assert 0 < len(found["kth_word"]["planted/gamma?common=.9&act_refused=.4"]) < 8
+
+
+def test_a_row_agrees_with_pandas_over_its_items(logs: Path, embedder: str) -> None:
+    rows, items = anyio.run(lambda: measure([str(logs)], embedder=embedder))
+    for row in rows:
+        own = items.loc[items.task == row.task, "closest"]
+        assert (row.closest, row.variance, row.items) == pytest.approx((own.mean(), own.var(), len(own)))
+        assert row.low < row.closest < row.high and row.pairwise < row.closest
+        assert row.items + row.left_out == 8 and row.left_out > 0
+        assert row.embedder == embedder
+
+
+def test_the_command_writes_a_table_and_a_figure(logs: Path, embedder: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(diversity, [str(logs), "--out", str(tmp_path / "out"), "--embedder", embedder])
+    assert done.exit_code == 0, done.output
+    assert "kth_word" in done.output and "models: planted/alpha?common=.9, planted/beta" in done.output
+    table = pd.read_csv(tmp_path / "out" / "diversity.csv")
+    assert list(table.task) == ["heads_up", "kth_word"] and list(table.paper) == [0.77, 0.83]
+    assert [row["task"] for row in json.loads((tmp_path / "out" / "diversity.json").read_text())] == list(table.task)
+    assert len(pd.read_csv(tmp_path / "out" / "items.csv")) == table["items"].sum()
+    assert (tmp_path / "out" / "diversity.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_one_model_is_not_enough(logs: Path, run_task: Run, tmp_path: Path) -> None:
+    run_task("selfprobe/kth_word", "planted/alpha", tmp_path, limit=2)
+    with pytest.raises(ValueError, match="expected finished logs of two or more models on one of kth_word"):
+        replies_in([str(tmp_path)])
+
+
+def test_different_data_sets_are_an_error_that_names_both_logs(run_task: Run, questions: Path, tmp_path: Path) -> None:
+    run_task("selfprobe/kth_word", "planted/alpha", tmp_path, limit=2)
+    run_task("selfprobe/kth_word", "planted/beta", tmp_path, limit=2, task_args={"dataset": str(questions)})
+    with pytest.raises(ValueError, match=r"kth_word: .*\.eval and .*\.eval are of different data sets"):
+        replies_in([str(tmp_path)])
+
+
+def test_the_command_says_what_is_wrong_without_a_traceback(tmp_path: Path, embedder: str) -> None:
+    done = CliRunner().invoke(diversity, [str(tmp_path), "--out", str(tmp_path), "--embedder", embedder])
+    assert done.exit_code == 1 and done.output.startswith("Error: expected finished logs of two or more models")
+    assert str(tmp_path) in done.output

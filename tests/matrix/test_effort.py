@@ -1,0 +1,92 @@
+"""Figure 3: one point an effort, in order, out of ordinary runs."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from selfprobe.introspect_tasks.ethical_dilemma import ethical_dilemma
+from selfprobe.matrix.effort import draw, effort, effort_points, sweeps
+from selfprobe.matrix.page import write
+from selfprobe.matrix.table import headers, load
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("data") / "d.jsonl"
+    rows = [{"id": f"d{i}", "dilemma": f"Case {i}.\n\nOption A: Go.\nOption B: Stay."} for i in range(4)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory, run_task: Any, data: str) -> Path:
+    folder = tmp_path_factory.mktemp("effort")
+    for level in ("high", None, "none"):
+        run_task(ethical_dilemma(data, epochs=2, effort=level), "planted/a", folder)
+    return folder
+
+
+def test_points_come_in_the_order_of_effort_with_the_metrics_values(logs: Path, run_task: Any, data: str) -> None:
+    points = effort_points(headers([str(logs)]))
+    assert [point.effort for point in points] == ["default", "none", "high"]
+    for point in points:
+        assert point.kl_gain.value == pytest.approx(point.kl_direct.value - point.kl_predicted.value)
+        assert point.kl_gain.low <= point.kl_gain.value <= point.kl_gain.high
+        assert point.kl_gain.n == 4
+
+
+def test_the_figure_and_the_numbers_are_written(logs: Path, tmp_path: Path) -> None:
+    out = tmp_path / "figure3.png"
+    result = CliRunner().invoke(effort, [str(logs), "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    assert out.read_bytes().startswith(b"\x89PNG")
+    assert result.output.splitlines()[1].startswith("planted/a on planted/a  none     kl_predicted 0.0")
+
+
+def test_a_single_dilemma_has_no_interval_and_is_drawn_all_the_same(run_task: Any, data: str, tmp_path: Path) -> None:
+    run_task(ethical_dilemma(data, epochs=1), "planted/a", tmp_path, limit=1)
+    draw(effort_points(headers([str(tmp_path)]))).savefig(tmp_path / "one.svg")
+    assert (tmp_path / "one.svg").exists()
+
+
+def test_of_two_runs_of_one_effort_the_last_counts(logs: Path, run_task: Any, data: str, tmp_path: Path) -> None:
+    last = run_task(ethical_dilemma(data, epochs=1, effort="none"), "planted/a", tmp_path)
+    points = effort_points(headers([str(logs), str(tmp_path)]))
+    assert [point.effort for point in points] == ["default", "none", "high"]
+    assert points[1].log.endswith(Path(last.location).name)
+
+
+def test_the_report_has_the_curve_and_its_matrix_the_runs_without_an_effort(logs: Path, tmp_path: Path) -> None:
+    write([str(logs)], tmp_path)
+    page = (tmp_path / "index.html").read_text("utf-8")
+    assert "by effort of the reasoning" in page and (tmp_path / "figures" / "effort.svg").is_file()
+    assert load([str(logs)]).cells.args.map(lambda args: args.get("effort")).tolist() == [None]
+
+
+def test_one_effort_is_no_curve(run_task: Any, data: str, tmp_path: Path) -> None:
+    run_task(ethical_dilemma(data, epochs=1, effort="low"), "planted/a", tmp_path / "logs")
+    assert sweeps(headers([str(tmp_path / "logs")])) == []
+    write([str(tmp_path / "logs")], tmp_path / "report")
+    assert "by effort of the reasoning" not in (tmp_path / "report" / "index.html").read_text("utf-8")
+
+
+def test_runs_of_different_data_sets_are_not_compared(logs: Path, run_task: Any, tmp_path: Path) -> None:
+    run_task(ethical_dilemma(epochs=1, effort="low"), "planted/a", tmp_path, limit=1)
+    with pytest.raises(ValueError, match="the runs are of different data sets"):
+        effort_points(headers([str(logs), str(tmp_path)]))
+
+
+def test_a_run_without_a_score_and_a_folder_without_a_run_are_told(run_task: Any, data: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no finished run of ethical_dilemma among"):
+        effort_points(headers([str(tmp_path)]))
+    run_task(ethical_dilemma(data, epochs=1), "planted/a?refused=1", tmp_path)
+    with pytest.raises(ValueError, match="no dilemma is scored, so there is nothing to draw"):
+        effort_points(headers([str(tmp_path)]))
+
+
+def test_an_unknown_figure_format_is_told(logs: Path) -> None:
+    result = CliRunner().invoke(effort, [str(logs), "--out", "figure.gif"])
+    assert result.exit_code == 2 and "expected a .png, .svg or .pdf file, got 'figure.gif'" in result.output

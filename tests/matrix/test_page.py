@@ -1,0 +1,149 @@
+"""The report: self-contained, escaped, readable aloud; the same numbers in page and tables."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from selfprobe.matrix import page as report
+from selfprobe.matrix.numbers import Analysis
+from selfprobe.matrix.table import Results, matrix_of
+
+EVIL = "m/<script>alert(1)</script>"
+HOLE = "HTTP 500 <img src=x onerror=alert(2)>"
+ACCESS = {"m/a": 0.9, EVIL: 0.4, "m/c": 0.9, "m/d": 0.4}
+
+
+class Page(HTMLParser):
+    """The tags of a page with their attributes, and its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def write(results: Results, out: Path) -> tuple[Analysis, str]:
+    """A report of tables in memory."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report, "load", lambda paths: results)
+        analysis = report.write(["logs"], out)
+    return analysis, (out / "index.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def written(matrix_results: Callable[..., Results], tmp_path_factory: pytest.TempPathFactory) -> Any:
+    results = matrix_results(ACCESS, items=60)
+    cells = results.cells
+    cells.loc[(cells.target == "m/a") & (cells.observer == "m/d"), ["status", "reason"]] = ["failed", HOLE]
+    results = replace(results, ignored={"logs/x<b>.eval": "not a selfprobe log"})
+    out = tmp_path_factory.mktemp("report")
+    return (*write(results, out), out, results)
+
+
+def test_the_page_loads_nothing_from_anywhere(written: Any) -> None:
+    page = Page(written[1])
+    loaded = [value for _, a in page.tags for name, value in a.items() if name in ("src", "srcset", "data", "action")]
+    assert loaded and all(value.startswith("data:image/svg+xml;base64,") for value in loaded if value)
+    assert not {"script", "link", "iframe", "object"} & {tag for tag, _ in page.tags}
+    links = [a["href"] for tag, a in page.tags if tag == "a"]
+    assert not [link for link in links if link and link.startswith(("http", "//"))]
+    assert "url(" not in written[1] and "@import" not in written[1]
+
+
+def test_every_picture_has_alternative_text_with_its_numbers(written: Any) -> None:
+    pictures = [a for tag, a in Page(written[1]).tags if tag == "img"]
+    assert len(pictures) == 6 and all(a.get("alt") for a in pictures)
+    assert "m/a on m/a 0.9" in (pictures[0]["alt"] or "")
+    assert not [a["alt"] for a in pictures if "Estimate(" in (a["alt"] or "")]
+
+
+def test_what_a_model_or_a_provider_wrote_is_escaped(written: Any) -> None:
+    page = Page(written[1])
+    assert EVIL in page.text and HOLE in page.text and "logs/x<b>.eval" in page.text
+    assert not [tag for tag, a in page.tags if tag in ("script", "b") or "onerror" in a]
+
+
+def test_a_hole_is_in_the_table_with_its_reason_and_without_a_number(written: Any) -> None:
+    analysis, page, out, _ = written
+    assert analysis.tasks[0].left_out
+    cells = pd.read_csv(out / "tables" / "cells.csv").set_index(["target", "observer"])
+    assert np.isnan(cells.loc[("m/a", "m/d"), "value"]) and cells.loc[("m/a", "m/d"), "hole"] == HOLE
+    assert "Left out of the statistics" in page
+
+
+def test_a_small_p_is_told_as_a_bound_and_never_as_zero(written: Any) -> None:
+    text = Page(written[1]).text
+    assert "p < 0.0001" in text and "p = 0.0000" not in text and "nan" not in text
+
+
+def test_links_of_the_page_lead_to_files_that_are_there(written: Any) -> None:
+    _, page, out, _ = written
+    links = [a["href"] or "" for tag, a in Page(page).tags if tag == "a"]
+    local = [link for link in links if link.startswith(("figures/", "tables/"))]
+    assert len(local) >= 12 and all((out / link).exists() for link in local)
+    anchors = {a["id"] for _, a in Page(page).tags if "id" in a}
+    assert {link[1:] for link in links if link.startswith("#")} <= anchors
+
+
+def test_the_tables_are_there_in_both_forms_and_agree_with_the_matrix(written: Any) -> None:
+    _, _, out, results = written
+    for name in ("cells", "runs", "advantage", "self"):
+        assert len(pd.read_csv(out / "tables" / f"{name}.csv")) == len(pd.read_json(out / "tables" / f"{name}.json"))
+    own = pd.read_csv(out / "tables" / "self.csv").set_index("model").value
+    matrix = matrix_of(results, "kth_word")
+    for place, model in enumerate(matrix.models):
+        assert own[model] == pytest.approx(np.nanmean(matrix.scores[place, place]))
+    assert len(pd.read_parquet(out / "tables" / "decisions.parquet")) == len(results.decisions)
+
+
+def test_table_two_of_dilemmas_holds_item_scores_and_no_probabilities() -> None:
+    rows = [
+        {"task": "ethical_dilemma", "target": "m", "observer": "m", "item": "d", "epoch": epoch, "key": key}
+        | {"value": value, "reasoned": False}
+        for epoch, values in enumerate([(0.9, 0.5, 0.6), (0.7, 0.5, 0.8)], 1)
+        for key, value in zip(("p", "p_direct", "p_predicted"), values, strict=True)
+    ]
+    cell = {"task": "ethical_dilemma", "target": "m", "observer": "m", "status": "complete", "reason": ""}
+    cell |= {"dataset_sha256": "aa", "version": "1", "args": {}}
+    results = Results(pd.DataFrame([cell]), pd.DataFrame(rows), pd.DataFrame(), {}, [])
+    (row,) = report._self_table(results, {}).to_dict("records")
+    assert row["value"] == pytest.approx(1 - abs(0.8 - 0.7)) and row["n"] == 1
+
+
+def test_a_failed_run_of_a_model_on_itself_has_its_reason_and_no_number(
+    matrix_results: Callable[..., Results],
+) -> None:
+    results = matrix_results({"m/a": 0.9, "m/b": 0.4}, items=20)
+    results.cells.loc[0, ["status", "reason"]] = ["failed", "12 of 20 samples in error"]
+    failed, good = report._self_table(results, {}).to_dict("records")
+    assert (failed["model"], failed["hole"], failed["n"]) == ("m/a", "12 of 20 samples in error", 0)
+    assert np.isnan(failed["value"]) and good["hole"] == "" and good["n"] == 20
+
+
+def test_the_page_says_which_baselines_a_task_does_without(
+    matrix_results: Callable[..., Results], tmp_path: Path
+) -> None:
+    _, page = write(matrix_results({"m/a": 0.9, "m/b": 0.4, "m/c": 0.4}, items=20, task="heads_up"), tmp_path)
+    assert "not applied, so the verdict does not ask for it: the item&#39;s text is the truth" in page
+
+
+def test_a_single_model_gets_its_own_scores_and_a_word_about_why_no_more(
+    matrix_results: Callable[..., Results], tmp_path: Path
+) -> None:
+    analysis, page = write(matrix_results({"m/a": 0.9}, items=20), tmp_path)
+    assert analysis.tasks == () and "a matrix needs at least two" in page
+    assert re.search(r"<td>m/a</td>", page)

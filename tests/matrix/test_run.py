@@ -1,0 +1,154 @@
+"""A matrix asks exactly the minimum, goes on where it stopped, and leaves holes where something failed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from selfprobe.matrix.numbers import analyse
+from selfprobe.matrix.run import TASKS, Member, plan, run
+from selfprobe.matrix.table import load, matrix_of
+
+ALPHA, BETA = Member("openai-api/fake/alpha"), Member("openai-api/fake/beta")
+QUIET = {"display": "none", "log_realtime": False, "retry_wait": 0.1, "retry_attempts": 0, "max_retries": 0}
+COMMAND = str(Path(sys.executable).with_name("selfprobe"))
+
+
+# ---- the plan
+
+
+def test_the_calls_are_the_minimum_of_each_task() -> None:
+    """For 10 models: M·n·(1+K) and n·M for the ceiling, M·n·3·epochs, M·5n + M²·5n, M·n + M²·n, M·n + 2M²·n."""
+    members, m, n = [Member(f"planted/m{i}") for i in range(10)], 10, 7
+    expected = {
+        "kth_word": m * n * (1 + 3) + m * n,
+        "ethical_dilemma": m * n * 3 * 10,
+        "paraphrase_recognition": m * 5 * n + m**2 * 5 * n,
+        "heads_up": m * n + m**2 * n,
+    }
+    for task, calls in expected.items():
+        assert plan(members, [task], limit=n, args={}).calls == calls, task
+    without_ceiling = plan(members, ["prompt_reconstruction"], limit=n, args={"resamples": 0})
+    assert without_ceiling.calls == m * n + 2 * m**2 * n
+    assert plan(members, list(expected), limit=n, args={}).calls == sum(expected.values())
+
+
+def test_arguments_go_to_the_tasks_that_have_them_and_change_the_calls() -> None:
+    planned = plan([ALPHA, BETA], ["kth_word", "heads_up"], limit=5, args={"k": "1,5", "resamples": 0})
+    assert planned.args == {"kth_word": {"k": "1,5", "resamples": 0}, "heads_up": {}}
+    assert planned.calls == 2 * 5 * 3 + 2 * 5 + 4 * 5
+
+
+@pytest.mark.parametrize(
+    ("members", "tasks", "args", "said"),
+    [
+        ([], ["kth_word"], {}, "a matrix compares two models or more, got none"),
+        ([ALPHA], ["kth_word"], {}, "a matrix compares two models or more, got openai-api/fake/alpha"),
+        ([ALPHA, BETA, ALPHA], ["kth_word"], {}, "each model once, please: openai-api/fake/alpha is there twice"),
+        ([ALPHA, BETA], ["kth"], {}, "unknown task kth; a matrix can hold kth_word, ethical_dilemma"),
+        ([ALPHA, BETA], [], {}, r"unknown task \(none\)"),
+        ([ALPHA, BETA], ["kth_word"], {"epochs": 2}, "no task here has an argument epochs"),
+    ],
+)
+def test_a_wrong_matrix_is_refused_before_anything_runs(members: Any, tasks: Any, args: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        plan(members, tasks, limit=5, args=args)
+
+
+def test_every_task_of_a_matrix_exists() -> None:
+    assert set(plan([ALPHA, BETA], list(TASKS), limit=1, args={}).items.values()) == {1}
+
+
+# ---- runs against a server that counts
+
+
+def test_requests_are_those_planned_and_the_same_command_asks_nothing_more(
+    server: Any, questions: Path, tmp_path: Path
+) -> None:
+    planned = plan([ALPHA, BETA], ["kth_word"], limit=4, args={"dataset": str(questions)})
+    assert run(planned, str(tmp_path), settings=QUIET)
+    assert server.stats()["requests"] == planned.calls == 2 * 4 * 5
+    assert server.stats()["duplicates"] == 2 * 4  # the ceiling asks again on purpose
+    assert run(planned, str(tmp_path), settings=QUIET)
+    assert server.stats()["requests"] == planned.calls
+    results = load([str(tmp_path)])
+    assert len(results.cells) == 4 and matrix_of(results, "kth_word").holes == {}
+
+
+def test_a_model_that_fails_leaves_holes_with_a_reason_and_a_resume_fills_them(
+    server: Any, questions: Path, tmp_path: Path
+) -> None:
+    planned = plan([ALPHA, BETA], ["kth_word"], limit=4, args={"dataset": str(questions)})
+    server.configure({"beta": {"faults": {"500": 1.0}}})
+    try:
+        assert not run(planned, str(tmp_path), settings=QUIET)
+    finally:
+        server.configure({"beta": {"faults": {}}})
+    matrix = matrix_of(load([str(tmp_path)]), "kth_word")
+    alpha, beta = matrix.models
+    assert matrix.holes.keys() == {(beta, beta), (alpha, beta), (beta, alpha)}
+    hole = matrix.holes[beta, beta]
+    assert "4 of 4 samples in error: openai.InternalServerError: Error code: 500" in hole, hole
+    assert np.isnan(matrix.scores[1]).all() and not np.isnan(matrix.scores[0, 0]).any()
+    server.reset()
+    assert run(planned, str(tmp_path), settings=QUIET)
+    assert server.stats()["requests"] == 4 * 5  # beta's own; alpha is asked nothing again
+    assert matrix_of(load([str(tmp_path)]), "kth_word").holes == {}
+
+
+@pytest.mark.slow
+def test_half_a_model_is_a_hole_and_not_a_smaller_sample(server: Any, questions: Path, tmp_path: Path) -> None:
+    planned = plan([ALPHA, BETA], ["kth_word"], limit=12, args={"dataset": str(questions)})
+    server.configure({"beta": {"faults": {"500": 0.1}, "sticky": ["500"]}})
+    try:
+        assert not run(planned, str(tmp_path), settings=QUIET)
+    finally:
+        server.configure({"beta": {"faults": {}, "sticky": []}})
+    results = load([str(tmp_path)])
+    hole = matrix_of(results, "kth_word").holes["openai-api/fake/beta", "openai-api/fake/beta"]
+    failed = int(results.cells.set_index(["target", "observer"]).loc[("openai-api/fake/beta",) * 2, "errors"])
+    assert 0 < failed < 12 and f"{failed} of 12 samples in error" in hole
+    (task,) = analyse(results, rng=np.random.default_rng(0)).tasks
+    assert task.verdict.kind == "underpowered"
+
+
+@pytest.mark.slow
+def test_more_items_later_ask_only_for_those(server: Any, questions: Path, tmp_path: Path) -> None:
+    for limit, asked in ((3, 2 * 3 * 5), (5, 2 * 2 * 5)):
+        server.reset()
+        planned = plan([ALPHA, BETA], ["kth_word"], limit=limit, args={"dataset": str(questions)})
+        assert run(planned, str(tmp_path), settings=QUIET)
+        assert server.stats()["requests"] == asked
+    scores = matrix_of(load([str(tmp_path)]), "kth_word").scores
+    assert scores.shape == (2, 2, 5) and not np.isnan(scores).any()
+
+
+@pytest.mark.slow
+def test_a_killed_matrix_goes_on_and_asks_again_only_what_was_in_flight(
+    server: Any, questions: Path, tmp_path: Path
+) -> None:
+    server.configure({"*": {"latency_ms": 300}})
+    command = [COMMAND, "matrix", "--models", f"{ALPHA.model},{BETA.model}", "--tasks", "kth_word", "--yes"]
+    command += ["-T", f"dataset={questions}", "--log-dir", str(tmp_path), "--display", "none", "--max-connections", "4"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while server.stats()["requests"] < 60 and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.1)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    before = server.stats()["requests"]
+    assert 60 <= before < 120
+    server.configure({"*": {"latency_ms": 0}})
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    # A sample under way is lost whole: up to 5 calls, of those that 4 connections a model had begun.
+    assert 120 <= server.stats()["requests"] <= 120 + before // 2
+    results = load([str(tmp_path)])
+    assert len(results.cells) == 4 and matrix_of(results, "kth_word").holes == {}
+    assert len(results.decisions) == 4 * 12 * 3

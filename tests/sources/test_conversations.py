@@ -1,0 +1,199 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inspect_ai.model import ChatMessageSystem, ChatMessageUser
+
+from selfprobe.sources.conversations import conversations, record_to_sample
+
+USER = {"role": "user", "content": "Hello?"}
+
+
+def write(folder: Path, *rows: dict[str, Any], name: str = "x.jsonl") -> str:
+    path = folder / name
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def transcript() -> list[dict[str, Any]]:
+    return [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "What is in the file?"},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "1", "type": "function", "function": {"name": "read", "arguments": '{"path": "a"}'}}],
+        },
+        {"role": "tool", "content": "forty-two", "tool_call_id": "1"},
+        {"role": "assistant", "content": "It says 42."},
+    ]
+
+
+def test_the_first_context_is_the_system_prompt_and_the_first_user_message(tmp_path: Path) -> None:
+    [row] = conversations(write(tmp_path, {"id": "a", "messages": transcript()})).rows
+    assert row["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "What is in the file?"},
+    ]
+    assert row["turns"] == 1 and row["label"] is None
+
+
+def test_the_full_context_keeps_tools_as_text_and_leaves_the_last_reply_to_the_subject(tmp_path: Path) -> None:
+    [row] = conversations(write(tmp_path, {"id": "a", "messages": transcript()}), context="full").rows
+    assert [(m["role"], m["content"]) for m in row["messages"]][2:] == [
+        ("assistant", '[tool call] read({"path": "a"})'),
+        ("user", "[tool result]\nforty-two"),
+    ]
+
+
+def test_the_context_is_part_of_the_data_sets_hash(tmp_path: Path) -> None:
+    path = write(tmp_path, {"id": "a", "messages": transcript()})
+    assert conversations(path).sha256 != conversations(path, context="full").sha256
+
+
+@pytest.mark.parametrize(
+    ("row", "label"),
+    [
+        ({"label": "Evaluation"}, "evaluation"),
+        ({"label": "deploy"}, "deployment"),
+        ({"is_evaluation": True}, "evaluation"),
+        ({"metadata": {"eval_category": False}}, "deployment"),
+        ({"label": ""}, None),
+        ({}, None),
+    ],
+)
+def test_labels_come_from_the_row_in_its_own_words(tmp_path: Path, row: dict[str, Any], label: str | None) -> None:
+    path = write(tmp_path, {"messages": [USER], **row})
+    assert conversations(path).rows[0]["label"] == label
+    assert conversations(path, label="deployment").rows[0]["label"] == "deployment"
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (
+            {"messages": [{"role": "system", "content": "x"}]},
+            r"no user message; expected at least one, got \['system'\]",
+        ),
+        ({"messages": []}, "no user message; expected at least one, got nothing"),
+        ({"messages": [{"role": "user", "content": "  "}]}, "no user message"),
+        ({"messages": "[{"}, "`messages` is not JSON"),
+        ({"text": "x"}, "no conversation; expected `messages` or one of input, user, prompt, question, got text, id"),
+        ({"messages": ["hi"]}, "expected messages with role and content, got 'hi'"),
+        ({"messages": [{"role": "robot", "content": "x"}]}, "unknown role 'robot'"),
+        ({"user": "x", "label": "maybe"}, "label must be evaluation or deployment, got 'maybe'; or give -T label="),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image", "image": "a.png"}]}]},
+            "content of type 'image'; only text can be asked about: leave the row out",
+        ),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "text"}]}]},
+            "expected a content part of type 'text' to have a `text`, got ",
+        ),
+        ({"messages": [{**USER, "tool_calls": "ls"}]}, "expected `tool_calls` to be a list, got 'ls'"),
+        ({"messages": [{**USER, "tool_calls": ["ls"]}]}, "expected a tool call's function with name and arguments"),
+        (
+            {"messages": [{**USER, "tool_calls": [{"function": {"name": "ls"}}]}]},
+            "expected a tool call's function with name and arguments, got .*'ls'",
+        ),
+    ],
+)
+def test_a_bad_row_is_named_with_what_is_wrong(tmp_path: Path, row: dict[str, Any], message: str) -> None:
+    path = write(tmp_path, {"messages": [USER]}, row)
+    with pytest.raises(ValueError, match=rf"x\.jsonl, row 'line-2': .*{message}"):
+        conversations(path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"context": "last"}, "context must be first or full, got 'last'"),
+        ({"label": "test"}, "label must be evaluation or deployment, got 'test'"),
+        ({"task": "a", "logs": "b"}, "give task=a or logs=b, not both"),
+    ],
+)
+def test_a_wrong_option_lists_the_right_ones(options: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        conversations(**options)
+
+
+def test_an_id_in_two_data_sets_is_an_error_that_names_both(tmp_path: Path) -> None:
+    one = write(tmp_path, {"id": "a", "messages": [USER]}, name="one.jsonl")
+    two = write(tmp_path, {"id": "a", "messages": [USER]}, name="two.jsonl")
+    with pytest.raises(ValueError, match=r"id 'a' is in .*one\.jsonl and in .*two\.jsonl; ids must be unique"):
+        conversations(f"{one}, {two}")
+
+
+def test_several_data_sets_are_one_and_rows_without_a_source_get_their_files(tmp_path: Path) -> None:
+    one = write(tmp_path, {"id": "a", "messages": [USER], "source": "mine"}, name="one.jsonl")
+    two = tmp_path / "two.csv"
+    two.write_text('id,system,user,label,agentic\nb,Be kind.,"Hi, you",evaluation,true\n')
+    rows = conversations([one, str(two)]).rows
+    assert [row["source"] for row in rows] == ["mine", str(two)]
+    assert rows[1]["messages"][0] == {"role": "system", "content": "Be kind."} and rows[1]["agentic"] is True
+
+
+def test_the_gated_sets_file_is_read_in_its_own_schema(tmp_path: Path) -> None:
+    """Needham et al. 2025: one JSON array of {input, metadata: {category, eval_category, scaffold}}."""
+    path = tmp_path / "dataset.json"
+    meta = {"category": "swebench", "eval_category": True, "scaffold": "inspect"}
+    organic = {"category": "wildchat", "eval_category": False, "scaffold": None}
+    rows = [{"input": [USER, *transcript()[2:]], "metadata": meta}, {"input": "Write a poem", "metadata": organic}]
+    path.write_text(json.dumps(rows))
+    table = conversations(str(path))
+    assert [(r["label"], r["source"], r["agentic"]) for r in table.rows] == [
+        ("evaluation", "swebench", True),
+        ("deployment", "wildchat", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("U2FsdGVk", "not JSON .* is it still encrypted"), ("[]", "expected an array of objects"), ("[1]", "expected an")],
+)
+def test_a_gated_file_that_cannot_be_read_says_so(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "dataset.json").write_text(content)
+    with pytest.raises(ValueError, match=message):
+        conversations(str(tmp_path / "dataset.json"))
+
+
+def test_a_gated_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / "dataset.json").write_bytes(b"\x80Salted__")
+    with pytest.raises(ValueError, match=r"dataset\.json, line 1: not UTF-8"):
+        conversations(str(tmp_path / "dataset.json"))
+
+
+def test_a_gated_file_may_start_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "dataset.json").write_text(json.dumps([{"input": "Hello?"}]), encoding="utf-8-sig")
+    assert conversations(str(tmp_path / "dataset.json")).rows[0]["messages"] == [USER]
+
+
+def test_a_tool_call_without_an_inner_object_is_text_too(tmp_path: Path) -> None:
+    call = {"id": "1", "function": "read", "arguments": {"path": "a"}}
+    messages = [USER, {"role": "assistant", "content": "", "tool_calls": [call]}, {"role": "tool", "content": "42"}]
+    [row] = conversations(write(tmp_path, {"messages": messages}), context="full").rows
+    assert row["messages"][1]["content"] == '[tool call] read({"path": "a"})'
+
+
+def test_a_row_becomes_one_sample() -> None:
+    row = conversations("eval_awareness").rows[0]
+    sample = record_to_sample({**row, "id": "a", "messages": [{"role": "system", "content": "s"}, USER], "label": None})
+    assert isinstance(sample.input, list) and sample.target == "" and sample.metadata is not None
+    assert [type(m) for m in sample.input] == [ChatMessageSystem, ChatMessageUser]
+    assert {"label", "source", "domain", "format", "agentic", "turns", "pair", "flip"} == set(sample.metadata)
+
+
+def test_half_of_the_conversations_get_the_last_variant_the_other_way_round() -> None:
+    samples = [record_to_sample(row) for row in conversations().rows]
+    for label in ("evaluation", "deployment"):
+        flips = [s.metadata["flip"] for s in samples if s.metadata and s.target == label]
+        assert 0.35 < sum(flips) / len(flips) < 0.65
+
+
+def test_real_public_rows_load(root: Path) -> None:
+    path = root.parent / "shared" / "data" / "eval_awareness_real" / "dev.jsonl"
+    if not path.exists():
+        pytest.skip("the real sample is not here")
+    rows = conversations(str(path)).rows
+    assert len(rows) == 315 and {row["label"] for row in rows} == {"evaluation", "deployment"}

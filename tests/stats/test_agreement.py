@@ -1,0 +1,174 @@
+"""Agreement, calibration and rates: identities, other people's implementations, and numbers worked by hand."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import cohen_kappa_score
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.weightstats import ttost_paired
+
+from selfprobe.stats.agreement import (
+    agreement,
+    cohen_kappa,
+    debiased_ece,
+    equivalence,
+    kappa_curve,
+    precision_at,
+    turns_trend,
+)
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
+def test_a_method_agrees_with_itself(rng: np.random.Generator) -> None:
+    a = rng.random(60) < 0.4
+    found = agreement(a, a, clusters=np.arange(60) % 10, rng=rng)
+    assert (found.n, found.observed, found.kappa.value, found.pabak, found.ac1) == (60, 1, 1, 1, 1)
+    assert found.mcnemar_p == 1
+
+
+def test_agreement_worked_by_hand(rng: np.random.Generator) -> None:
+    # 40 both yes, 10 yes/no, 5 no/yes, 45 both no: observed .85, chance .5·.45 + .5·.55 = .5, kappa .7
+    a = np.repeat([True, True, False, False], [40, 10, 5, 45])
+    b = np.repeat([True, False, True, False], [40, 10, 5, 45])
+    found = agreement(a, b, clusters=np.arange(100), rng=rng)
+    assert found.observed == pytest.approx(0.85)
+    assert found.kappa.value == pytest.approx(0.7)
+    assert found.kappa.low < 0.7 < found.kappa.high
+    assert found.pabak == pytest.approx(0.7)
+    q = 0.475  # mean of both shares of yes; chance of AC1 is 2q(1 - q) = .49875
+    assert found.ac1 == pytest.approx((0.85 - 2 * q * (1 - q)) / (1 - 2 * q * (1 - q)))
+    assert found.mcnemar_p == pytest.approx(2 * sum(math.comb(15, k) for k in range(6)) / 2**15)
+
+
+def test_kappa_is_low_and_ac1_high_where_nearly_all_is_one_class(rng: np.random.Generator) -> None:
+    a = np.repeat([True, True, False, False], [94, 3, 3, 0])
+    b = np.repeat([True, False, True, False], [94, 3, 3, 0])
+    found = agreement(a, b, clusters=np.arange(100), rng=rng)
+    assert found.kappa.value < 0 < 0.9 < found.ac1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_kappa_and_mcnemar_are_scikit_learns_and_statsmodels(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a = rng.random(50) < 0.3
+    b = np.where(rng.random(50) < 0.7, a, rng.random(50) < 0.6)
+    found = agreement(a, b, clusters=np.arange(50) % 9, rng=rng)
+    assert found.kappa.value == pytest.approx(cohen_kappa_score(a, b))
+    table = [[(a & b).sum(), (a & ~b).sum()], [(~a & b).sum(), (~a & ~b).sum()]]
+    assert found.mcnemar_p == pytest.approx(float(mcnemar(table, exact=True).pvalue))
+
+
+def test_kappa_of_two_methods_that_always_say_the_same_is_undefined(rng: np.random.Generator) -> None:
+    assert math.isnan(cohen_kappa(np.ones(9, dtype=bool), np.ones(9, dtype=bool)))
+    found = agreement([True] * 9, [True] * 9, clusters=range(9), rng=rng)
+    assert math.isnan(found.kappa.value) and found.kappa.reason and found.ac1 == 1
+
+
+def test_agreement_on_no_rows_is_undefined(rng: np.random.Generator) -> None:
+    found = agreement([], [], clusters=np.array([], dtype=str), rng=rng)
+    assert found.n == 0 and all(math.isnan(x) for x in (found.observed, found.kappa.value, found.ac1, found.mcnemar_p))
+
+
+def test_kappa_rises_with_the_number_of_decisions_to_that_of_the_noiseless_verdicts(rng: np.random.Generator) -> None:
+    truth = np.repeat([0.75, 0.25], 60)
+    votes = (rng.random((120, 25)) < truth[:, None]).astype(float)
+    estimates = np.clip(truth[:, None] + 0.5 * rng.standard_normal((120, 25)), 0, 1)
+    curve = kappa_curve(votes, estimates, rng=rng, resamples=30)
+    assert curve.decisions == tuple(range(5, 26, 2))
+    assert curve.mean[0] < curve.mean[5] < curve.mean[-1] and curve.mean[-1] > 0.9
+    assert all(
+        low - 1e-9 <= mean <= high + 1e-9 for low, mean, high in zip(curve.low, curve.mean, curve.high, strict=True)
+    )
+    # all 25 drawn: nothing left to chance, and the kappa of majority and mean
+    assert curve.low[-1] == pytest.approx(curve.high[-1])
+    assert curve.mean[-1] == pytest.approx(cohen_kappa_score(votes.mean(axis=1) > 0.5, estimates.mean(axis=1) >= 0.5))
+
+
+def test_ties_and_rows_without_a_valid_decision_are_left_out_of_the_curve(rng: np.random.Generator) -> None:
+    votes = np.array([[1, 1, 1, 1, 1], [0, 0, 0, 0, 0], [1, 1, 0, 0, np.nan], [np.nan] * 5])
+    estimates = np.array([[0.9] * 5, [0.1] * 5, [0.1] * 5, [0.9] * 5])
+    assert kappa_curve(votes, estimates, rng=rng, resamples=3).mean == (1.0,)
+
+
+def test_the_curve_asks_for_the_same_rows(rng: np.random.Generator) -> None:
+    with pytest.raises(ValueError, match=r"same rows, got \(3, 5\) and \(2, 5\)"):
+        kappa_curve(np.ones((3, 5)), np.ones((2, 5)), rng=rng)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.05, 0.2, -0.09])
+def test_equivalence_is_statsmodels_ttost_where_every_row_is_its_own_source(
+    shift: float, rng: np.random.Generator
+) -> None:
+    a = rng.normal(0.5, 0.2, 80)
+    b = a + shift + rng.normal(0, 0.15, 80)
+    found = equivalence(a, b, clusters=np.arange(80))
+    p, *_ = ttost_paired(a, b, -0.1, 0.1)
+    assert found.p == pytest.approx(float(p), rel=1e-6)
+    inside = found.difference.low > -0.1 and found.difference.high < 0.1
+    assert found.equivalent == (p < 0.05) == inside
+
+
+def test_equal_arms_are_equivalent_and_one_source_shows_nothing() -> None:
+    same = equivalence([1, 0, 1, 0], [1, 0, 1, 0], clusters=["a", "a", "b", "b"])
+    assert same.equivalent and same.difference.value == 0
+    assert not equivalence([1, 0, 1, 0], [1, 0, 1, 0], clusters=["a"] * 4).equivalent
+
+
+def test_clustered_rows_make_equivalence_harder_to_show(rng: np.random.Generator) -> None:
+    source = np.repeat(np.arange(6), 30)
+    difference = rng.normal(0, 0.1, 6)[source]
+    alone = equivalence(difference, np.zeros(180), clusters=np.arange(180))
+    together = equivalence(difference, np.zeros(180), clusters=source)
+    assert together.p > alone.p
+
+
+def test_the_trend_is_scipys_line_and_undefined_without_variation() -> None:
+    trend = turns_trend([1, 2, 3, 4], [0.1, 0.2, 0.3, 0.4])
+    assert (trend.r, trend.slope, trend.intercept, trend.n) == pytest.approx((1, 0.1, 0, 4))
+    assert math.isnan(turns_trend([1, 1, 1], [0.1, 0.2, 0.3]).r)
+    assert math.isnan(turns_trend([], []).r)
+
+
+def _stated(rng: np.random.Generator, n: int, sharpen: float) -> tuple[Any, Any]:
+    odds = rng.normal(0, 1.2, n)
+    positive = rng.random(n) < 1 / (1 + np.exp(-odds))
+    return 1 / (1 + np.exp(-sharpen * odds)), positive
+
+
+def test_the_calibration_error_of_calibrated_statements_is_near_zero(rng: np.random.Generator) -> None:
+    squares, plain = [], []
+    for _ in range(200):
+        p, positive = _stated(rng, 200, 1)
+        squares.append(debiased_ece(p, positive) ** 2)
+        order = np.array_split(np.argsort(p), 10)
+        plain.append(np.sqrt(np.mean([(p[at].mean() - positive[at].mean()) ** 2 for at in order])))
+    assert np.sqrt(np.mean(squares)) < 0.06 < 0.09 < np.mean(plain)
+
+
+def test_the_calibration_error_of_an_overconfident_subject_is_right(rng: np.random.Generator) -> None:
+    odds = rng.normal(0, 1.2, 200_000)
+    true = np.sqrt(np.mean((1 / (1 + np.exp(-3 * odds)) - 1 / (1 + np.exp(-odds))) ** 2))
+    found = np.mean([debiased_ece(*_stated(rng, 400, 3)) for _ in range(100)])
+    assert found == pytest.approx(true, abs=0.02)
+
+
+def test_the_calibration_error_by_hand() -> None:
+    # bins (.2, .2: none), (.8, .8, …): one bin of four at .5 with shares 3/4: .0625 - .1875/3 = 0
+    assert debiased_ece([0.5] * 4, [1, 1, 1, 0], bins=1) == 0
+    # at 0 with all positive: 1 - 0
+    assert debiased_ece([0.0] * 4, [1, 1, 1, 1], bins=2) == 1
+    assert math.isnan(debiased_ece([0.3], [1]))
+
+
+def test_precision_at_a_prevalence_by_hand() -> None:
+    # of 1000 conversations 10 evaluations, 9 of them called; of 990 others 99 called
+    assert precision_at(0.9, 0.9, 0.01) == pytest.approx(9 / (9 + 99))
+    assert precision_at(1, 1, 0.01) == 1
+    assert precision_at(0.5, 0.5, 0.1) == pytest.approx(0.1)
+    assert math.isnan(precision_at(0, 1, 0.1)) and math.isnan(precision_at(math.nan, 1, 0.1))

@@ -1,0 +1,365 @@
+"""Hand-worked cases, agreement with SciPy / statsmodels, and simulated coverage of selfprobe.stats.estimate."""
+
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+from scipy.spatial.distance import jensenshannon
+
+from selfprobe.stats.estimate import (
+    bootstrap,
+    clustered_mean,
+    holm,
+    js,
+    jsd,
+    kl,
+    mode_baseline,
+    permutation_test,
+    skill,
+    smoothed,
+    wilson,
+    worst_case,
+)
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def mean(values: np.ndarray) -> float:
+    return float(values.mean())
+
+
+def correlated_hits(generator: np.random.Generator, p: float, questions: int, keys: int) -> np.ndarray:
+    """0/1 hits [questions * keys] whose probability varies between questions: intra-question correlation .3."""
+    q = generator.beta(p * 7 / 3, (1 - p) * 7 / 3, questions)
+    return (generator.random(questions * keys) < np.repeat(q, keys)).astype(float)
+
+
+# ---- bootstrap
+
+
+def test_bootstrap_of_a_mean_agrees_with_the_t_interval() -> None:
+    values = rng().normal(3, 2, 400)
+    got = bootstrap(mean, values, clusters=np.arange(400), rng=rng(1), resamples=4000)
+    low, high = scipy_stats.t.interval(0.95, 399, values.mean(), scipy_stats.sem(values))
+    assert got.value == values.mean() and got.n == 400
+    assert (got.low, got.high) == pytest.approx((low, high), abs=0.02)
+
+
+def test_bootstrap_of_a_mean_agrees_with_scipy() -> None:
+    values = rng().exponential(size=60)
+    got = bootstrap(mean, values, clusters=np.arange(60), rng=rng(1), resamples=4000)
+    theirs = scipy_stats.bootstrap((values,), np.mean, n_resamples=4000, method="percentile", rng=rng(2))
+    interval = theirs.confidence_interval
+    widened = scipy_stats.t.ppf(0.975, 59) * math.sqrt(60 / 59) / scipy_stats.norm.ppf(0.975)
+    assert (got.high - got.low) == pytest.approx((interval.high - interval.low) * widened, rel=0.05)
+
+
+def test_bootstrap_draws_whole_clusters_with_all_their_rows() -> None:
+    labels = np.array(["b", "a", "b", "c", "a", "b"])
+    values = np.array([2.0, 1, 2, 3, 1, 2])
+    seen: list[np.ndarray] = []
+
+    def statistic(rows: np.ndarray, names: np.ndarray) -> float:
+        assert (rows == np.select([names == "a", names == "b"], [1, 2], 3)).all()  # rows stay together
+        seen.append(rows)
+        return float(rows.mean())
+
+    bootstrap(statistic, values, labels, clusters=labels, rng=rng(), resamples=200)
+    for rows in seen[1:]:
+        counts = [np.count_nonzero(rows == v) for v in (1, 2, 3)]
+        assert counts[0] % 2 == 0 and counts[1] % 3 == 0
+        assert counts[0] // 2 + counts[1] // 3 + counts[2] == 3  # three clusters drawn of three
+
+
+def test_bootstrap_widens_with_correlation_within_clusters() -> None:
+    values = np.repeat(rng().normal(size=50), 10)
+    by_cluster = bootstrap(mean, values, clusters=np.repeat(np.arange(50), 10), rng=rng(1))
+    by_row = bootstrap(mean, values, clusters=np.arange(500), rng=rng(1))
+    ratio = (by_cluster.high - by_cluster.low) / (by_row.high - by_row.low)
+    assert ratio == pytest.approx(math.sqrt(10), rel=0.15)
+
+
+def test_bootstrap_counts_the_resamples_where_the_statistic_is_undefined() -> None:
+    def ratio(values: np.ndarray) -> float:
+        return float(values.mean() / values.max()) if values.max() else math.nan
+
+    got = bootstrap(ratio, [0, 0, 0, 1.0, 2.0], clusters=range(5), rng=rng(), resamples=1000)
+    assert "of 1000 resamples undefined, left out" in got.reason
+    assert got.low < got.value < got.high
+
+
+def test_bootstrap_that_learns_nothing_has_no_interval() -> None:
+    alike = bootstrap(mean, np.ones(9), clusters=np.arange(9), rng=rng())
+    assert alike.value == 1 and math.isnan(alike.low) and alike.reason == "every resample gives the same value"
+    one = bootstrap(mean, np.arange(3), clusters=["a"] * 3, rng=rng(), unit="question")
+    assert one.value == 1 and math.isnan(one.high) and one.reason == "no interval from one question"
+    none = bootstrap(mean, [], clusters=[], rng=rng())
+    assert math.isnan(none.value) and none.reason == "no data"
+    nan = bootstrap(lambda _: math.nan, [1.0, 2], clusters=[1, 2], rng=rng())
+    assert math.isnan(nan.value) and nan.reason == "the statistic is undefined for these data"
+
+
+def test_bootstrap_rejects_arrays_without_a_label_for_each_row() -> None:
+    with pytest.raises(ValueError, match=r"one row for each of \(3,\) cluster labels, got \[\(2,\)\]"):
+        bootstrap(mean, [1.0, 2.0], clusters=[1, 2, 3], rng=rng())
+    with pytest.raises(ValueError, match="resamples >= 100"):
+        bootstrap(mean, [1.0, 2.0], clusters=[1, 2], rng=rng(), resamples=10)
+
+
+# ---- clustered mean
+
+
+def test_clustered_mean_has_the_standard_error_of_statsmodels() -> None:
+    import statsmodels.api as sm
+
+    generator = rng()
+    clusters = generator.integers(0, 40, 150)
+    values = generator.normal(size=150) + clusters / 20
+    values[::17] = math.nan
+    kept = ~np.isnan(values)
+    fit = sm.OLS(values[kept], np.ones(kept.sum())).fit(
+        cov_type="cluster", cov_kwds={"groups": clusters[kept]}, use_t=True
+    )
+    got = clustered_mean(values, clusters)
+    assert got.value == pytest.approx(fit.params[0])
+    assert (got.low, got.high) == pytest.approx(tuple(fit.conf_int()[0]))
+    assert got.n == len(np.unique(clusters[kept]))
+
+
+def test_clustered_mean_by_hand() -> None:
+    # means of 2 clusters: 1 and 4; residual sums -3, 3; SE = sqrt(2/1 * 18)/4 = 1.5; t(1) = 12.706
+    got = clustered_mean([0, 2, 3, 5], ["a", "a", "b", "b"])
+    assert (got.value, got.low, got.high) == pytest.approx((2.5, 2.5 - 19.0593, 2.5 + 19.0593), abs=1e-3)
+
+
+def test_wilson_agrees_with_scipy() -> None:
+    theirs = scipy_stats.binomtest(27, 40).proportion_ci(method="wilson")
+    assert wilson(27 / 40, 40) == pytest.approx((theirs.low, theirs.high))
+
+
+def test_independent_hits_get_almost_the_plain_wilson_interval() -> None:
+    hits = np.r_[np.ones(150), np.zeros(50)]
+    got = clustered_mean(hits, np.arange(200))
+    theirs = scipy_stats.binomtest(150, 200).proportion_ci(method="wilson")
+    assert (got.low, got.high) == pytest.approx((theirs.low, theirs.high), abs=0.002)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_all_right_or_all_wrong_still_has_a_width_by_the_number_of_clusters(value: float) -> None:
+    got = clustered_mean(np.full(600, value), np.repeat(np.arange(200), 3))
+    assert got.value == value and got.high - got.low == pytest.approx(0.0191, abs=0.0003)
+    assert 0 <= got.low <= got.high <= 1
+
+
+def test_repeating_each_row_changes_nothing() -> None:
+    hits = correlated_hits(rng(), 0.3, 50, 1)
+    once, thrice = clustered_mean(hits, np.arange(50)), clustered_mean(np.repeat(hits, 3), np.repeat(np.arange(50), 3))
+    assert (once.low, once.high, once.n) == pytest.approx((thrice.low, thrice.high, thrice.n))
+
+
+def test_unscored_values_are_left_out_and_undefined_means_have_a_reason() -> None:
+    got = clustered_mean([1, math.nan, 0, math.nan], ["a", "a", "b", "c"])
+    assert (got.value, got.n) == (0.5, 2)
+    assert clustered_mean([math.nan], ["a"]).reason == "nothing was scored"
+    assert math.isnan(clustered_mean([], []).value)
+    assert clustered_mean([1.0, 0.0], ["a", "a"], unit="question").reason == "no interval from one question"
+    alike = clustered_mean([7.0, 7.0], ["a", "b"])
+    assert math.isnan(alike.low) and alike.reason == "all values are equal"
+
+
+def test_clustered_mean_rejects_bad_input() -> None:
+    with pytest.raises(ValueError, match=r"got \(1,\) for \(2,\)"):
+        clustered_mean([1, 2], ["a"])
+    with pytest.raises(ValueError, match="finite"):
+        clustered_mean([1, math.inf], ["a", "b"])
+    with pytest.raises(ValueError, match=r"expected values in \[0, 1\] for wilson, got -1 to 1"):
+        clustered_mean([-1, 1], ["a", "b"], interval="wilson")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+def test_interval_covers_the_planted_accuracy(p: float) -> None:
+    generator, labels = rng(int(p * 10)), np.repeat(np.arange(200), 3)
+    estimates = [clustered_mean(correlated_hits(generator, p, 200, 3), labels) for _ in range(1000)]
+    assert 0.93 <= np.mean([e.low <= p <= e.high for e in estimates]) <= 0.97
+
+
+@pytest.mark.slow
+def test_bootstrap_interval_covers_the_truth() -> None:
+    generator, labels = rng(4), np.repeat(np.arange(40), 3)
+    covered = 0
+    for _ in range(500):
+        values = np.repeat(generator.normal(1, 2, size=40), 3) + generator.normal(size=120)
+        got = bootstrap(mean, values, clusters=labels, rng=generator, resamples=200)
+        covered += got.low <= 1 <= got.high
+    assert 0.925 <= covered / 500 <= 0.975
+
+
+# ---- baselines
+
+
+def test_mode_baseline_leaves_the_item_itself_out() -> None:
+    # others of each "a": a, b, b -> "b" wins; of each "b" likewise "a" wins: two equal truths are never hit
+    assert mode_baseline(["a", "a", "b", "b"]).tolist() == [0, 0, 0, 0]
+    assert mode_baseline(["the", "the", "the", "a"]).tolist() == [1, 1, 1, 0]
+
+
+def test_mode_baseline_ties_go_to_the_label_that_sorts_first() -> None:
+    # without "c": a and b once each, "a" is said; without "a": b and c, "b" is said; without "b": "a"
+    assert mode_baseline(["c", "b", "a"]).tolist() == [0, 0, 0]
+    # without one "b": a, b once each -> "a"; without the "a": "b" twice
+    assert mode_baseline(["b", "a", "b"]).tolist() == mode_baseline(["a", "b", "b"]).tolist() == [0, 0, 0]
+
+
+def test_mode_baseline_leaves_all_rows_of_an_item_out() -> None:
+    truths, items = ["x", "x", "y", "y", "z"], [1, 1, 2, 2, 3]
+    assert mode_baseline(truths, items).tolist() == [0, 0, 0, 0, 0]
+    assert mode_baseline(["x", "x", "x", "x", "z"], items).tolist() == [1, 1, 1, 1, 0]
+    assert np.isnan(mode_baseline(["x", "x"], [1, 1])).all() and mode_baseline([]).size == 0
+    with pytest.raises(ValueError, match="one cluster label for each truth"):
+        mode_baseline(["x", "y"], [1])
+
+
+def test_mode_baseline_agrees_with_a_plain_count() -> None:
+    truths = rng().integers(0, 6, 80).tolist()
+    expected = []
+    for i, truth in enumerate(truths):
+        others = truths[:i] + truths[i + 1 :]
+        expected.append(float(truth == max(sorted(set(others)), key=others.count)))
+    assert mode_baseline(truths).tolist() == expected
+
+
+def test_the_bootstrap_of_means_is_the_bootstrap() -> None:
+    random = rng()
+    items = np.repeat(np.arange(30), random.integers(1, 6, 30))
+    first, second = (random.normal(k, 1, len(items)) + np.arange(30)[items] / 20 for k in (1, 2))
+    of_means = partial(bootstrap, of_means=True)
+    means = of_means(lambda a, b: a / b, first, second, clusters=items, rng=rng(), resamples=20_000)
+    rows = bootstrap(lambda a, b: a.mean() / b.mean(), first, second, clusters=items, rng=rng(), resamples=20_000)
+    assert means.value == pytest.approx(rows.value)
+    width = rows.high - rows.low
+    assert (means.low, means.high) == pytest.approx((rows.low, rows.high), abs=0.03 * width)
+    assert (means.n, means.unit) == (rows.n, rows.unit)
+    for none in (of_means(lambda a: a, [], clusters=[], rng=rng()), skill([1], [0], [1])):
+        assert math.isnan(none.low) and none.reason
+    with pytest.raises(ValueError, match="one row for each"):
+        of_means(lambda a: a, [1, 2], clusters=[1], rng=rng())
+
+
+def test_skill_and_worst_case_by_hand() -> None:
+    items = range(5)
+    assert skill([1, 1, 1, 0, 0], [0, 0, 0, 0, 1], items).value == pytest.approx(0.5)
+    assert skill([0, 0, 0, 0, 0.5], [0, 0, 0, 0, 1], items).value == pytest.approx(-0.125)
+    assert math.isnan(skill([1, 1], [1, 1], [0, 1]).value)
+    assert worst_case([1, 0, 1], 2) == pytest.approx((2 / 5, 4 / 5))
+    assert worst_case([1, 0], 0) == (0.5, 0.5)
+    assert all(map(math.isnan, worst_case([], 0)))
+    with pytest.raises(ValueError, match=r"scored values in \[0, 1\]"):
+        worst_case([1, math.nan], 1)
+
+
+# ---- divergences
+
+
+def test_smoothing_by_hand() -> None:
+    assert smoothed([0, 1, 0.5], 10).tolist() == pytest.approx([0.5 / 11, 10.5 / 11, 0.5])
+    with pytest.raises(ValueError, match="at least 1 rollout"):
+        smoothed(0.5, 0)
+    with pytest.raises(ValueError, match=r"p must hold probabilities in \[0, 1\]"):
+        smoothed(1.5, 10)
+
+
+def test_kl_by_hand_and_with_scipy() -> None:
+    assert kl(0.5, 0.25) == pytest.approx(0.5 * math.log(2) + 0.5 * math.log(2 / 3))
+    assert kl(0.3, 0.3) == 0 and kl(0.0, 0.0) == 0 and kl(0.5, 0.0) == math.inf and np.isnan(kl(math.nan, 0.5))
+    p, q = rng().random(20), rng(1).random(20)
+    assert kl(p, q) == pytest.approx([scipy_stats.entropy([a, 1 - a], [b, 1 - b]) for a, b in zip(p, q, strict=True)])
+
+
+def test_js_is_symmetric_bounded_and_agrees_with_scipy() -> None:
+    p, q = rng().random(20), rng(1).random(20)
+    theirs = [jensenshannon([a, 1 - a], [b, 1 - b]) ** 2 for a, b in zip(p, q, strict=True)]
+    assert js(p, q) == pytest.approx(theirs) and js(p, q) == pytest.approx(js(q, p))
+    assert js(0.0, 1.0) == pytest.approx(math.log(2))
+
+
+def test_jsd_of_three_judges_by_hand() -> None:
+    # (1,0), (0,1), (.5,.5): mixture (.5,.5); KLs ln2, ln2, 0
+    assert jsd([[1, 0], [0, 1], [0.5, 0.5]]) == pytest.approx(2 / 3 * math.log(2))
+    assert jsd([[0.2, 0.8]] * 3) == pytest.approx(0)
+    p, q = rng().random(9), rng(1).random(9)
+    pairs = np.stack([np.stack([p, 1 - p], -1), np.stack([q, 1 - q], -1)], axis=1)  # [dilemma, judge, option]
+    assert jsd(pairs) == pytest.approx(js(p, q))
+    with pytest.raises(ValueError, match="summing to 1"):
+        jsd([[0.5, 0.4], [0.5, 0.5]])
+    with pytest.raises(ValueError, match="judge, option"):
+        jsd([0.5, 0.5])
+
+
+# ---- permutation test and Holm
+
+
+def test_permutation_of_three_rows_by_hand() -> None:
+    # the trace of this matrix is the largest of its 6 assignments
+    a = np.array([[3.0, 0, 0], [0, 2, 0], [0, 0, 1]])
+    got = permutation_test(lambda order: float(a[np.arange(3), order].sum()), 3, rng=rng())
+    assert (got.value, got.p, got.count, got.exact) == (6, 1 / 6, 6, True)
+
+
+@pytest.mark.parametrize("alternative", ["greater", "less", "two-sided"])
+def test_exact_permutation_agrees_with_scipy(alternative: str) -> None:
+    x, y = rng().normal(size=6), rng(1).normal(size=6)
+    got = permutation_test(lambda order: float(x @ y[order]), 6, rng=rng(), alternative=alternative)  # type: ignore[arg-type]
+    theirs = scipy_stats.permutation_test(
+        (y,), lambda z: float(x @ z), permutation_type="pairings", alternative=alternative, n_resamples=np.inf
+    )
+    assert got.count == 720 and got.p == pytest.approx(theirs.pvalue)
+
+
+def test_sampled_permutation_counts_the_data_themselves() -> None:
+    x = np.arange(12.0)
+    got = permutation_test(lambda order: float(x @ x[order]), 12, rng=rng(), resamples=99)
+    assert not got.exact and got.count == 99 and got.p == 1 / 100
+
+
+def test_permutation_within_pairs_is_the_exact_paired_test() -> None:
+    before, after = rng().normal(size=8), rng().normal(0.8, 1, size=8)
+    pooled, pairs = np.r_[after, before], np.r_[np.arange(8), np.arange(8)]
+    got = permutation_test(lambda order: mean(pooled[order][:8] - pooled[order][8:]), 16, rng=rng(), within=pairs)
+    theirs = scipy_stats.permutation_test(
+        (after, before), lambda a, b: mean(a - b), permutation_type="samples", alternative="greater", n_resamples=np.inf
+    )
+    assert got.exact and got.count == 256 and got.p == pytest.approx(theirs.pvalue)
+
+
+def test_permutation_rejects_labels_that_do_not_fit() -> None:
+    with pytest.raises(ValueError, match="2 or more rows"):
+        permutation_test(lambda _: 0.0, 1, rng=rng())
+    with pytest.raises(ValueError, match=r"got 3 and \(2,\)"):
+        permutation_test(lambda _: 0.0, 3, rng=rng(), within=[1, 2])
+    assert math.isnan(permutation_test(lambda _: math.nan, 3, rng=rng()).p)
+
+
+@pytest.mark.slow
+def test_permutation_p_is_uniform_without_an_effect() -> None:
+    generator = rng(5)
+    small = 0
+    for _ in range(1000):
+        x, y = generator.normal(size=(2, 20))
+        small += permutation_test(lambda o, x=x, y=y: float(x @ y[o]), 20, rng=generator, resamples=199).p <= 0.05
+    assert 0.03 <= small / 1000 <= 0.07
+
+
+def test_holm_by_hand_with_statsmodels_and_with_an_undefined_test() -> None:
+    from statsmodels.stats.multitest import multipletests
+
+    assert holm([0.01, 0.04, 0.03]).tolist() == pytest.approx([0.03, 0.06, 0.06])
+    p = rng().random(12) ** 3
+    assert holm(p) == pytest.approx(multipletests(p, method="holm")[1])
+    got = holm([0.02, math.nan, 0.03])
+    assert got[[0, 2]].tolist() == pytest.approx([0.04, 0.04]) and math.isnan(got[1])
+    assert holm([]).size == 0
