@@ -24,11 +24,13 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.data import Row, load
 from selfprobe.errors import InputError
-from selfprobe.scorers.dilemma_prediction import dilemma_prediction
+from selfprobe.logs import effort_of
+from selfprobe.measure import Measure
+from selfprobe.scorers.dilemma_prediction import dilemma_prediction, item_scores
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts, Settings, in_a_run, together
-from selfprobe.solvers.replay import Replay, effort_of, replay_log
+from selfprobe.solvers.replay import Replay, replay_log
 
 VERSION = 1
 
@@ -70,6 +72,22 @@ and tendencies as an AI model.
 Format your response exactly as:
 {_TWO_LINES}
 Output only these two lines."""
+
+MEASURE = Measure(
+    alone=lambda given: 3 * int(given["epochs"]),
+    tokens=(300, 220),
+    acts=("cot",),
+    act_only=frozenset({"rollout_tokens"}),
+    sides={"p": "target", "p_direct": "target", "p_predicted": "observer"},
+    item_scores=item_scores,
+    published={
+        "xAI Grok 4.1 Fast": 58.63,
+        "Meta Llama 3.3 70B Instruct": 70.29,
+        "OpenAI GPT-4o": 62.99,
+        "mean of all models on themselves": 68.69,
+    },
+    alike=0.94,
+)
 
 
 @task

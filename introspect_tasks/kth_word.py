@@ -15,6 +15,7 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.data import Row, load
 from selfprobe.errors import InputError
+from selfprobe.measure import Measure
 from selfprobe.scorers.kth_word_match import kth_word_match
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
@@ -36,6 +37,20 @@ ANSWER = GenerateConfig(
     max_tokens=64,
     reasoning_effort="none",
     response_schema=json_reply("word", "string", longest=40),
+)
+
+MEASURE = Measure(
+    alone=lambda given: 1 + int(given["resamples"]) + len(_positions(given["k"])),
+    tokens=(110, 40),
+    acts=("answer",),
+    act_only=frozenset({"act_tokens"}),
+    published={
+        "xAI Grok 4.1 Fast": 57.0,
+        "Meta Llama 3.3 70B Instruct": 60.4,
+        "OpenAI GPT-4o": 55.8,
+        "mean of all models on themselves": 54.55,
+    },
+    alike=0.83,
 )
 
 

@@ -22,6 +22,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.data import Row, load
 from selfprobe.embed import DEFAULT_EMBEDDER, require
 from selfprobe.errors import InputError
+from selfprobe.measure import Measure
 from selfprobe.scorers.paraphrase_choice import indistinct, paraphrase_choice
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
@@ -61,6 +62,20 @@ JSON Example: {{ "choice": 1 }}"""
 ACT = GenerateConfig(temperature=0, max_tokens=512, reasoning_effort="none")
 ANSWER = GenerateConfig(
     temperature=0, max_tokens=64, reasoning_effort="none", response_schema=json_reply("choice", "integer")
+)
+
+MEASURE = Measure(
+    alone=lambda given: 10,
+    observer=5,
+    tokens=(500, 200),
+    acts=VARIANTS,
+    text_tells=False,  # the truth is a shuffled slot
+    published={
+        "xAI Grok 4.1 Fast": 60.69,
+        "Meta Llama 3.3 70B Instruct": 42.19,
+        "OpenAI GPT-4o": 47.12,
+        "mean of all models on themselves": 39.07,
+    },
 )
 
 

@@ -19,6 +19,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.data import Row, load
 from selfprobe.embed import DEFAULT_EMBEDDER, require
 from selfprobe.errors import InputError
+from selfprobe.measure import Measure
 from selfprobe.scorers.reply_similarity import fair_prompt, reply_similarity
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
@@ -44,6 +45,16 @@ ANSWER = GenerateConfig(
     max_tokens=512,
     reasoning_effort="none",
     response_schema=json_reply("prompt", "string", longest=1200),
+)
+
+MEASURE = Measure(
+    alone=lambda given: 3 + int(given["resamples"]),
+    observer=1,
+    target=1,
+    tokens=(300, 300),
+    acts=("answer",),
+    text_tells=False,  # the item's text is what is reconstructed
+    alike=0.88,
 )
 
 

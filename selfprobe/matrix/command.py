@@ -10,13 +10,14 @@ import click
 import yaml
 from inspect_ai._util.error import PrerequisiteError
 
-from selfprobe.matrix.run import TASKS, Member, Plan, plan, run
+from selfprobe._registry import measures
+from selfprobe.matrix.run import Member, Plan, plan, run
 
 
 @click.command()
 @click.argument("config", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option("--models", help="Models, comma-separated: openrouter/a,embedded/smollm2.")
-@click.option("--tasks", help=f"Tasks, comma-separated; by default all: {','.join(TASKS)}.")
+@click.option("--tasks", help=f"Tasks, comma-separated; by default all: {','.join(measures())}.")
 @click.option("--limit", type=click.IntRange(min=1), help="Items of each data set; by default all.")
 @click.option("-T", "args", multiple=True, metavar="NAME=VALUE", help="Task argument, for the tasks that have it.")
 @click.option("--log-dir", default="logs/matrix", show_default=True, help="Folder of this matrix, for nothing else.")
@@ -47,7 +48,7 @@ def matrix(
     """
     given = _read(config)
     named = [{"model": name} for name in _split(models)] if models else given.get("models", [])
-    chosen = _split(tasks) if tasks else given.get("tasks", list(TASKS))
+    chosen = _split(tasks) if tasks else given.get("tasks", list(measures()))
     try:
         planned = plan(
             [_member(entry) for entry in named],

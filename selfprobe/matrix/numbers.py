@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from selfprobe._registry import measures
 from selfprobe.matrix.advantage import (
     EpsilonRow,
     ModelsTest,
@@ -200,7 +201,7 @@ def _baselines(results: Results, matrix: Matrix, models: Sequence[str], scores: 
         columns: dict[str, list[pd.Series]] = {name: [] for name in hits}
         for _, group in mine.groupby("key"):
             columns["mode"].append(pd.Series(mode_baseline(group.truth, group.item), group.item))
-            if matrix.task in TEXT_TELLS_NOTHING:
+            if not text_tells(matrix.task):
                 continue
             seen = text_only_observer(list(texts[group.item]), list(group.truth))
             columns["text only"].append(pd.Series(seen.hits, group.item))
@@ -210,6 +211,11 @@ def _baselines(results: Results, matrix: Matrix, models: Sequence[str], scores: 
     return {name: over_baseline(scores, hit) for name, hit in hits.items() if not np.isnan(hit).all()}
 
 
+def text_tells(task: str) -> bool:
+    """Whether an item's text can tell the task's truth."""
+    return measures()[task].text_tells
+
+
 def _without(results: Results, task: str, applied: Mapping[str, Estimate]) -> dict[str, str]:
     """Why a baseline is not among those applied."""
     told = results.decisions[results.decisions.task == task].truth.notna().any()
@@ -217,11 +223,7 @@ def _without(results: Results, task: str, applied: Mapping[str, Estimate]) -> di
     reasons = {
         "mode": no_class or "too few truths to find a most frequent one",
         "text only": no_class
-        or ("the item's text is the truth or tells nothing of it" if task in TEXT_TELLS_NOTHING else "")
+        or ("the item's text is the truth or tells nothing of it" if not text_tells(task) else "")
         or f"a text classifier needs {SMALLEST_TEXT_SAMPLE} different questions with a truth",
     }
     return {name: why for name, why in reasons.items() if name not in applied}
-
-
-TEXT_TELLS_NOTHING = {"heads_up", "paraphrase_recognition", "prompt_reconstruction"}
-"""Tasks whose item text is the truth itself, or whose truth is a shuffled slot: no text-only observer there."""

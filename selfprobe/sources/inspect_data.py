@@ -10,12 +10,12 @@ from inspect_ai import Task
 from inspect_ai._eval.loader import load_tasks
 from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.dataset import Sample
-from inspect_ai.log import EvalLog, read_eval_log
+from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.model import ChatMessage, ContentText
 
 from selfprobe.data import Row, locate
 from selfprobe.errors import InputError
-from selfprobe.logs import apart, log_files
+from selfprobe.logs import apart, found, samples, task_of
 
 
 def rows_of_task(name: str) -> list[Row]:
@@ -82,11 +82,11 @@ def rows_of_logs(path: str, *, full: bool) -> list[Row]:
         ValueError: There are no logs, or no samples in them.
         InputError: There is no such file or folder.
     """
-    logs = apart(_read, locate(path))
+    logs = apart(_read, path)
     rows: dict[str, Row] = {}
-    for log in logs:
-        task = log.eval.task.rpartition("/")[2]
-        for sample in log.samples or []:
+    for log, seen in logs:
+        task = task_of(log)
+        for sample in seen:
             if sample.epoch > 1 and not full:
                 continue
             given = sample.messages if full and sample.messages else sample.input
@@ -102,8 +102,8 @@ def rows_of_logs(path: str, *, full: bool) -> list[Row]:
     return list(rows.values())
 
 
-def _read(path: str) -> list[EvalLog]:
-    return [read_eval_log(file, resolve_attachments=True) for file in reversed(log_files(path))]
+def _read(path: str) -> list[tuple[EvalLog, list[EvalSample]]]:
+    return [(log, samples(log.location)) for log in reversed(found([path]).headers)]
 
 
 def _of_sample(sample: Sample, name: str) -> list[dict[str, Any]]:

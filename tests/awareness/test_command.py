@@ -10,9 +10,9 @@ from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
 
 from selfprobe.awareness.command import awareness
 from selfprobe.awareness.table import load
+from selfprobe.logs import task_of
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.record import Record
-from selfprobe.solvers.replay import task_of
 from selfprobe.stats.estimate import wilson
 
 SUBJECT = "planted/a?awareness=.9&reasons=1&leaning=.5"
