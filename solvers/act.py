@@ -2,7 +2,7 @@
 
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from selfprobe.solvers.ask import PromptFunction, Settings, ask, settings_for
+from selfprobe.solvers.ask import PromptFunction, Settings, ask, settings_for, show
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import Replay
 
@@ -33,6 +33,7 @@ def act(
         else:
             replies = await ask(wanted, role="target", config=settings_for(state, config), may_be_cut=may_be_cut)
         state.store_as(Record).acts.update(replies)
+        show(state, wanted, replies)
         return state
 
     return solve

@@ -2,7 +2,7 @@
 
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from selfprobe.solvers.ask import PromptFunction, Settings, ask, settings_for
+from selfprobe.solvers.ask import PromptFunction, Settings, ask, settings_for, show
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import Replay
 
@@ -29,6 +29,7 @@ def answer(
         else:
             replies = await ask(wanted, role=None, config=settings_for(state, config), may_be_cut=False)
         state.store_as(Record).answers.update(replies)
+        show(state, wanted, replies)
         return state
 
     return solve

@@ -61,7 +61,7 @@ def reply_once(table: Table, target_log: str | None, *, reply_tokens: int | None
         )
 
     def conversation(state: TaskState) -> Prompts:
-        return {"reply": list(state.messages)}
+        return {"reply": messages_of(state)}
 
     replay = replay_log(target_log, METHODS, table, "acts")
     config = ACT.merge(GenerateConfig(max_tokens=reply_tokens))
@@ -88,17 +88,22 @@ def about(questions: Questions, perspective: Perspective) -> PromptFunction:
         if act_fault(reply):
             return {}
         if perspective == "third":
-            text = quoted(state.messages, reply.text)
+            text = quoted(messages_of(state), reply.text)
             return {k: QUOTE_PROMPT.format(conversation=text, question=q) for k, q in questions(state).items()}
         if reply.model != str(get_model()):
             raise InputError(
                 f"the reply is by {reply.model}, the questions go to {get_model()}: in the first person a subject is "
                 "asked about its own reply; leave the role target out, or use -T perspective=third"
             )
-        shared: list[ChatMessage] = [*state.messages, ChatMessageAssistant(content=reply.text)]
+        shared: list[ChatMessage] = [*messages_of(state), ChatMessageAssistant(content=reply.text)]
         return {key: [*shared, ChatMessageUser(content=question)] for key, question in questions(state).items()}
 
     return prompts
+
+
+def messages_of(state: TaskState) -> list[ChatMessage]:
+    """The sample's conversation, without what was asked and replied in this run."""
+    return [ChatMessageUser(content=state.input)] if isinstance(state.input, str) else list(state.input)
 
 
 def quoted(messages: Sequence[ChatMessage], reply: str) -> str:
