@@ -6,11 +6,10 @@ from typing import Literal
 
 from anyio import create_task_group
 from inspect_ai.model import CachePolicy, ChatMessage, GenerateConfig, Model, ResponseSchema, get_model
-from inspect_ai.model._generate_config import active_generate_config
-from inspect_ai.model._model import active_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import JSONSchema
 
+from selfprobe.inspect_private import active_generate_config, active_model
 from selfprobe.solvers.candidates import with_first_candidates
 from selfprobe.solvers.record import Reply, reply_from
 

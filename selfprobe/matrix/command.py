@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 import yaml
-from inspect_ai._util.error import PrerequisiteError
 
+from selfprobe.inspect_private import PrerequisiteError
 from selfprobe.matrix.run import TASKS, Member, Plan, plan, run
 
 

@@ -17,11 +17,11 @@ import anyio
 import click
 import numpy as np
 import pandas as pd
-from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.log import EvalLog, EvalLogInfo, list_eval_logs, read_eval_log
 
 from selfprobe.data import locate
 from selfprobe.embed import DEFAULT_EMBEDDER, Vectors, embed, require
+from selfprobe.inspect_private import PrerequisiteError
 from selfprobe.solvers.record import record_of
 from selfprobe.solvers.replay import target_of, task_of
 from selfprobe.stats.estimate import clustered_mean

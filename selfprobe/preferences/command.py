@@ -269,9 +269,9 @@ def _quiet_model(name: str, loading: dict[str, Any]) -> Any:
 
 
 def _hush() -> None:
-    from transformers.utils import logging
+    from selfprobe.probes.model import without_bars
 
-    logging.disable_progress_bar()
+    without_bars()
 
 
 def _split(text: str) -> list[str]:

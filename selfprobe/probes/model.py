@@ -120,6 +120,13 @@ def judge(model: Any, tokenizer: Any, *, name: str, revision: str) -> Judge:
     return Judge(model, tokenizer, name, revision)
 
 
+def without_bars() -> None:
+    """Let transformers show no progress bars, as a command has its own lines."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+
+
 def _check_template(tokenizer: Any, name: str) -> None:
     if not getattr(tokenizer, "chat_template", None):
         raise ValueError(

@@ -21,7 +21,6 @@ from typing import Any
 
 import pandas as pd
 
-from selfprobe.preferences.table import Margins
 from selfprobe.probes import tables
 from selfprobe.probes.evaluate import KINDS, METRICS, Fits, fit_all, split_pairs
 from selfprobe.probes.finished import write_tables
@@ -59,7 +58,7 @@ def run(
     longest: int | None = None,
     path: Way | None = None,
     batch_tokens: int | None = None,
-    logged: Margins | None = None,
+    logged: Mapping[str, tables.Logged] | None = None,
     progress: Progress = to_stderr,
 ) -> dict[str, pd.DataFrame]:
     """Harvest, fit and test every data set; write the run's folder and return its tables by name.
@@ -72,7 +71,7 @@ def run(
         limit: Pairs of a data set at most, drawn with a fixed seed; None: all.
         longest: Tokens of a pair at most; longer ones are unscored.
         path: Way of the forward passes; by default the fastest that verifies.
-        logged: Verdicts of other methods, from `probes.logged`.
+        logged: Data set → method → pair id → margin of other methods; see `preferences.table.margins`.
 
     Raises:
         ValueError: Too little to learn from, or a folder of another model; before any forward pass.
@@ -209,7 +208,9 @@ def _save_probes(out: Path, name: str, fits: Fits) -> None:
         save_probe(out / f"{name}-{kind}.safetensors", probe, card)
 
 
-def _tables(fits: Mapping[str, Fits], sets: Mapping[str, PairSet], logged: Margins) -> dict[str, pd.DataFrame]:
+def _tables(
+    fits: Mapping[str, Fits], sets: Mapping[str, PairSet], logged: Mapping[str, tables.Logged]
+) -> dict[str, pd.DataFrame]:
     made: dict[str, pd.DataFrame] = {}
     methods = [tables.methods_table(f, logged=logged.get(name)).assign(dataset=name) for name, f in fits.items()]
     made["methods"] = pd.concat(methods, ignore_index=True)
