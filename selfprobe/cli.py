@@ -43,8 +43,7 @@ def main() -> None:
 @click.command()
 def fetch_model() -> None:
     """Fetch the weights of embedded/smollm2 (98 MB, once), verify them and print their path."""
-    from inspect_ai._util.error import PrerequisiteError
-
+    from selfprobe.inspect_private import PrerequisiteError
     from selfprobe.weights import fetch
 
     try:

@@ -20,13 +20,15 @@ from urllib.parse import parse_qsl
 
 import fsspec
 
-import selfprobe.solvers
 from selfprobe.errors import InputError
 
 Row = dict[str, Any]
 
-BUNDLED = Path(selfprobe.solvers.__file__).parent.parent / "datasets"
-"""Beside the mapped folders, in a checkout and in a wheel alike."""
+HERE = Path(__file__).parent
+BUNDLED = next(
+    (folder for folder in (HERE / "datasets", HERE.parent / "datasets") if folder.is_dir()), HERE / "datasets"
+)
+"""Inside the package where a wheel is installed, beside the package in a checkout."""
 
 PINNED = {"databricks/databricks-dolly-15k": "bdd27f4d94b9c1f951818a7da7fd7aeea5dbff1a"}
 """Revisions of the papers' own sources; any other needs `@REVISION`."""

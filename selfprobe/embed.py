@@ -20,10 +20,10 @@ from typing import Any
 import anyio.to_thread
 import numpy as np
 import numpy.typing as npt
-from inspect_ai._util.error import PrerequisiteError
 
 from selfprobe.data import locate
 from selfprobe.errors import InputError
+from selfprobe.inspect_private import PrerequisiteError
 
 DEFAULT_EMBEDDER = "sentence-transformers/all-MiniLM-L6-v2"
 OPENAI = "openai/"

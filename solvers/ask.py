@@ -17,11 +17,10 @@ from inspect_ai.model import (
     ResponseSchema,
     get_model,
 )
-from inspect_ai.model._generate_config import active_generate_config
-from inspect_ai.model._model import active_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import JSONSchema, span
 
+from selfprobe.inspect_private import active_generate_config, active_model
 from selfprobe.solvers.candidates import with_first_candidates
 from selfprobe.solvers.record import Reply, reply_from
 

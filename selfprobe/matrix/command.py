@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 import yaml
-from inspect_ai._util.error import PrerequisiteError
 
 from selfprobe._registry import measures
+from selfprobe.inspect_private import PrerequisiteError
 from selfprobe.matrix.run import Member, Plan, plan, run
 
 

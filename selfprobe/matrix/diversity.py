@@ -17,12 +17,12 @@ import anyio
 import click
 import numpy as np
 import pandas as pd
-from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.log import EvalLog, EvalSample
 
 from selfprobe._registry import measures
 from selfprobe.embed import DEFAULT_EMBEDDER, Vectors, embed, require
 from selfprobe.errors import InputError
+from selfprobe.inspect_private import PrerequisiteError
 from selfprobe.logs import found, lost_replies, samples, target_of, task_of
 from selfprobe.solvers.record import record_of
 from selfprobe.stats.estimate import clustered_mean

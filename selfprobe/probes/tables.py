@@ -21,9 +21,6 @@ from selfprobe.stats.estimate import Estimate, bootstrap, undefined
 Logged = Mapping[str, Mapping[str, float]]
 """Method → pair id → margin, > 0: text 1."""
 
-RESAMPLES = 500
-CURVE_RESAMPLES = 100
-
 
 def estimate(
     scores: Scores,
@@ -31,7 +28,7 @@ def estimate(
     groups: npt.NDArray[Any],
     metric: str,
     *,
-    resamples: int = RESAMPLES,
+    resamples: int,
     seed: int = 0,
 ) -> Estimate:
     """Mean over `scores` [column, pair] (seeds, random directions; NaN: not tested) of a metric, with its interval.
@@ -154,9 +151,9 @@ def _tested(scores: Scores, fits: Fits) -> Scores:
     return out
 
 
-def methods_table(fits: Fits, *, logged: Logged | None = None, resamples: int = RESAMPLES) -> pd.DataFrame:
+def methods_table(fits: Fits, *, logged: Logged | None = None) -> pd.DataFrame:
     """method, metric, value, low, high, n, unit, reason, note: probes, baselines, controls."""
-    truth, groups = fits.harvest.labels == 1, fits.harvest.groups
+    truth, groups, resamples = fits.harvest.labels == 1, fits.harvest.groups, fits.settings.resamples
     rows = [
         _row(estimate(scores, truth, groups, metric, resamples=resamples), method=method, metric=metric, note=note)
         for method, (scores, note) in all_scores(fits, logged).items()
@@ -165,9 +162,10 @@ def methods_table(fits: Fits, *, logged: Logged | None = None, resamples: int = 
     return pd.DataFrame(rows)
 
 
-def layers_table(fits: Fits, *, resamples: int = CURVE_RESAMPLES) -> pd.DataFrame:
+def layers_table(fits: Fits) -> pd.DataFrame:
     """layer, probe, metric, value, low, high …, chosen_by: share of seeds whose training half chose the layer."""
     truth, groups, rows = fits.harvest.labels == 1, fits.harvest.groups, []
+    resamples = max(100, fits.settings.resamples // 5)
     for kind in KINDS:
         chosen = fits.chosen(kind)
         for layer in range(fits.harvest.identity.layers):
@@ -178,12 +176,12 @@ def layers_table(fits: Fits, *, resamples: int = CURVE_RESAMPLES) -> pd.DataFram
     return pd.DataFrame(rows)
 
 
-def subsets_table(fits: Fits, *, resamples: int = RESAMPLES) -> pd.DataFrame:
+def subsets_table(fits: Fits) -> pd.DataFrame:
     """subset, method, metric, value, low, high …: the test pairs of each subset apart."""
     truth, groups, rows = fits.harvest.labels == 1, fits.harvest.groups, []
     subsets = np.array([pair.subset for pair in fits.harvest.pairs])
     wanted = ("supervised", "unsupervised", "prompting", "no model (TF-IDF)", "no model (length)")
-    table = all_scores(fits)
+    table, resamples = all_scores(fits), fits.settings.resamples
     for subset in sorted(set(subsets.tolist())):
         inside = subsets == subset
         for method in wanted:
@@ -194,7 +192,7 @@ def subsets_table(fits: Fits, *, resamples: int = RESAMPLES) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def floors_table(fits: Fits, *, shuffles: int = 200) -> pd.DataFrame:
+def floors_table(fits: Fits) -> pd.DataFrame:
     """probe, metric, over, mean, high, n: the best of all layers (and both signs) with labels shuffled."""
     rows = []
     for kind in KINDS:
@@ -206,7 +204,7 @@ def floors_table(fits: Fits, *, shuffles: int = 200) -> pd.DataFrame:
                     fits.harvest.groups,
                     both_signs=both,
                     metric=metric,
-                    shuffles=shuffles,
+                    shuffles=2 * fits.settings.resamples // 5,
                 )
                 rows.append({"probe": kind} | asdict(floor))
     return pd.DataFrame(rows)

@@ -7,14 +7,13 @@ from typing import Any
 
 import httpx
 from inspect_ai import Task
-from inspect_ai._eval.loader import load_tasks
-from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.model import ChatMessage, ContentText
 
 from selfprobe.data import Row, locate
 from selfprobe.errors import InputError
+from selfprobe.inspect_private import PrerequisiteError, load_tasks
 from selfprobe.logs import apart, found, samples, task_of
 
 
