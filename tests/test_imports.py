@@ -27,14 +27,15 @@ DEFINITIONS = (
 
 ALLOWED: dict[str, set[str]] = {
     "tasks": {"tasks", "solvers", "scorers", "data", "parse", "embed", "dilemmas", "conversations", "logs"}
-    | {"preferences", "probes", "errors"},
-    "solvers": {"solvers", "data", "logs", "parse", "embed", "probes", "errors"},
+    | {"preferences", "probes", "sources", "building", "arguments", "errors"},
+    "solvers": {"solvers", "data", "logs", "parse", "embed", "probes", "arguments", "errors"},
     "scorers": {"scorers", "solvers.record", "solvers.compare", "solvers.draw", "solvers.apply_probe"}
     | {"parse", "stats", "embed"},
     "stats": set(),
     "parse": set(),
     "embed": {"data", "errors"},
-    "data": {"solvers", "errors"},  # solvers: the package alone, to find the folder beside it
+    "arguments": {"errors"},
+    "data": {"solvers", "arguments", "errors"},  # solvers: the package alone, to find the folder beside it
 }
 """What each part of the suite may import of selfprobe."""
 
