@@ -9,7 +9,7 @@ import httpx
 from inspect_ai import Task
 from inspect_ai._eval.loader import load_tasks
 from inspect_ai._util.error import PrerequisiteError
-from inspect_ai._util.registry import registry_find
+from inspect_ai._util.registry import registry_find, registry_info
 from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.model import ChatMessage, ContentText
@@ -21,7 +21,7 @@ from selfprobe.logs import apart, log_files
 
 _UNBUILT = (
     *(OSError, ImportError, ValueError, LookupError, PrerequisiteError, httpx.HTTPError),
-    *(TypeError, AttributeError, RuntimeError, SyntaxError),  # faults of a task's own file
+    *(NameError, TypeError, AttributeError, RuntimeError, SyntaxError),  # faults of a task's own file
 )
 """What building a task of somebody else may raise."""
 
@@ -65,7 +65,7 @@ def _build(name: str) -> Task:
     if not found:
         raise InputError(
             f"no task {name!r}; expected a registered name as package/task (is the package installed?) or a file"
-            + meant(name, [info.name for info in registry_find(lambda info: info.type == "task")])
+            + meant(name, [registry_info(known).name for known in registry_find(lambda info: info.type == "task")])
         )
     if len(found) > 1:
         raise InputError(f"{name} holds {len(found)} tasks ({', '.join(t.name for t in found)}); pick one: {spec}@name")
