@@ -22,6 +22,7 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
+from selfprobe.arguments import one_of, whole
 from selfprobe.data import Row, load
 from selfprobe.errors import InputError
 from selfprobe.logs import effort_of
@@ -110,10 +111,10 @@ def ethical_dilemma(
         target_log: A log, or a folder of logs, to take the target's rollouts and gut answers from.
         observer_log: The same for the observer's predictions.
     """
-    if epochs < 1 or rollout_tokens < 1:
-        raise InputError(f"epochs and rollout_tokens must be at least 1, got {epochs} and {rollout_tokens}")
-    if effort is not None and effort not in get_args(Effort):
-        raise InputError(f"effort must be one of {', '.join(get_args(Effort))}, got {effort!r}")
+    whole("epochs", epochs)
+    whole("rollout_tokens", rollout_tokens)
+    if effort is not None:
+        one_of("effort", effort, get_args(Effort))
     table = load(dataset, ("dilemma",))
     acts = replay_log(target_log, "ethical_dilemma", table, "acts")
     check_effort(acts, effort)

@@ -13,6 +13,7 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
+from selfprobe.arguments import one_of, whole
 from selfprobe.data import Row, load
 from selfprobe.errors import InputError
 from selfprobe.measure import Measure
@@ -75,8 +76,8 @@ def kth_word(
         observer_log: The same for the observer's predictions.
     """
     ks = _positions(k)
-    if resamples not in (0, 1):
-        raise InputError(f"resamples must be 0 or 1, got {resamples}")
+    one_of("resamples", resamples, (0, 1))
+    whole("act_tokens", act_tokens, optional=True)
     table = load(dataset, ("question",))
     tokens = GenerateConfig(max_tokens=act_tokens or 16 + 8 * max(ks))
     return Task(

@@ -19,6 +19,7 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
+from selfprobe.arguments import is_number
 from selfprobe.data import Row, load
 from selfprobe.embed import DEFAULT_EMBEDDER, require
 from selfprobe.errors import InputError
@@ -94,8 +95,8 @@ def paraphrase_recognition(
         embedder: Whose embeddings: `openai/<name>`, a sentence-transformers model's name, or its folder.
         target_log: A log, or a folder of logs, to take the target's replies from.
     """
-    if not 0 < max_similarity <= 1:
-        raise InputError(f"max_similarity must be above 0 and at most 1, got {max_similarity}")
+    if not is_number(max_similarity) or not 0 < max_similarity <= 1:
+        raise InputError(f"max_similarity must be above 0 and at most 1, got {max_similarity!r}")
     table = load(dataset, ("question", "paraphrases"))
     return Task(
         dataset=MemoryDataset([record_to_sample(row, max_similarity) for row in table.rows], name=dataset),

@@ -69,6 +69,8 @@ def require(model: str) -> str:
     Raises:
         PrerequisiteError: The model cannot be loaded, or there is no key; with what to install or to pass.
     """
+    if not isinstance(model, str) or not model.strip():
+        raise InputError(f"embedder must be a name such as {DEFAULT_EMBEDDER}, got {model!r}")
     if model.startswith(OPENAI):
         _client(model)
     else:

@@ -11,6 +11,9 @@ from inspect_ai._eval.loader import load_tasks
 # `inspect eval` prints this error's message alone, without a traceback.
 from inspect_ai._util.error import PrerequisiteError
 
+# The names of all installed tasks, to say which one was meant.
+from inspect_ai._util.registry import registry_find, registry_info
+
 # What the command line set (retries, timeouts, cache), and whether a task runs: no public name tells a solver either.
 from inspect_ai.model._generate_config import active_generate_config
 from inspect_ai.model._model import active_model
@@ -29,6 +32,8 @@ __all__ = [
     "active_generate_config",
     "active_model",
     "load_tasks",
+    "registry_find",
+    "registry_info",
 ]
 
 

@@ -22,7 +22,7 @@ from inspect_ai.log import (
 )
 
 from selfprobe.data import locate
-from selfprobe.errors import InputError
+from selfprobe.errors import InputError, one_line
 
 T = TypeVar("T")
 
@@ -69,7 +69,7 @@ def found(paths: Iterable[str], tasks: Collection[str] | None = None) -> Found:
         try:
             header = read_eval_log(file, header_only=True)
         except UNREADABLE as error:
-            ignored[file] = f"cannot be read: {told(error)}"
+            ignored[file] = f"cannot be read: {one_line(error)}"
             continue
         if tasks is not None and task_of(header) not in tasks:
             ignored[header.location] = f"a log of {task_of(header)}, not of {' or '.join(tasks)}"
@@ -90,12 +90,6 @@ def _files(path: str) -> list[str]:
     return [place]
 
 
-def told(error: BaseException) -> str:
-    """An error in one line, never empty."""
-    lines = str(error).strip().splitlines()
-    return lines[0][:200] if lines else type(error).__name__
-
-
 def samples(log: str) -> list[EvalSample]:
     """All samples of a log, with the texts that Inspect keeps as references put in their places.
 
@@ -105,7 +99,7 @@ def samples(log: str) -> list[EvalSample]:
     try:
         return [whole(sample) for sample in read_eval_log(log).samples or []]
     except UNREADABLE as error:
-        raise InputError(f"{log} cannot be read: {told(error)}; run it again, or leave it out") from None
+        raise InputError(f"{log} cannot be read: {one_line(error)}; run it again, or leave it out") from None
 
 
 def summaries(log: str) -> list[EvalSampleSummary]:
@@ -117,7 +111,7 @@ def summaries(log: str) -> list[EvalSampleSummary]:
     try:
         return read_eval_log_sample_summaries(log)
     except UNREADABLE as error:
-        raise InputError(f"{log} cannot be read: {told(error)}; run it again, or leave it out") from None
+        raise InputError(f"{log} cannot be read: {one_line(error)}; run it again, or leave it out") from None
 
 
 def whole(sample: EvalSample) -> EvalSample:

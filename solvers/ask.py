@@ -20,6 +20,7 @@ from inspect_ai.model import (
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import JSONSchema, span
 
+from selfprobe.errors import InputError
 from selfprobe.inspect_private import active_generate_config, active_model
 from selfprobe.solvers.candidates import with_first_candidates
 from selfprobe.solvers.record import Reply, reply_from
@@ -107,6 +108,19 @@ def in_a_run() -> bool:
     except RuntimeError:
         return False
     return active_model() is not None
+
+
+def require_model(role: str | None = None) -> None:
+    """Refuse a run that was given no model to ask, before each of its samples fails on that.
+
+    Args:
+        role: Whom the task will ask; None or an unbound role is the evaluated model.
+
+    Raises:
+        InputError: While the task is built in such a run.
+    """
+    if in_a_run() and str(get_model(role=role) if role else get_model()) == "none/none":
+        raise InputError("no model is given: pass --model provider/name, such as --model embedded/smollm2")
 
 
 def _patience(model: Model) -> GenerateConfig:

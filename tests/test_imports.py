@@ -29,6 +29,7 @@ DEFINITIONS = (
 
 FLOORS: tuple[set[str], ...] = (
     {"errors", "inspect_private", "parse", "stats", "measure"},  # nothing of ours
+    {"arguments"},
     {"data", "weights", "plots", "waves"},
     {"logs", "embed", "page"},
     {"sources"},

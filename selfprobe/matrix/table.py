@@ -16,8 +16,8 @@ from inspect_ai.log import EvalLog, EvalSampleSummary, read_eval_log_sample
 from joblib import Parallel, cpu_count, delayed
 
 from selfprobe._registry import measures
-from selfprobe.errors import InputError
-from selfprobe.logs import UNREADABLE, effort_of, found, lost_replies, summaries, target_of, task_of, told
+from selfprobe.errors import InputError, one_line
+from selfprobe.logs import UNREADABLE, effort_of, found, lost_replies, summaries, target_of, task_of
 from selfprobe.matrix.comparable import odd_cells
 from selfprobe.measure import Measure
 from selfprobe.scorers.decision import Decision, crossed, last_decisions
@@ -274,7 +274,7 @@ def _samples(log: str, lost: str) -> _Samples | str:
             texts={str(s.id): s.input if isinstance(s.input, str) else s.input[-1].text for s in seen},
         )
     except UNREADABLE as error:
-        return f"cannot be read: {told(error)}"
+        return f"cannot be read: {one_line(error)}"
 
 
 def _cell(cell: Sequence[str], log: EvalLog, samples: _Samples) -> dict[str, Any]:
