@@ -6,15 +6,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from selfprobe.matrix.advantage import (
+from selfprobe.matrix.advantage import SelfAdvantage, capability_control, self_advantage
+from selfprobe.matrix.paper import (
     EpsilonRow,
     ModelsTest,
     PaperTransform,
-    SelfAdvantage,
-    capability_control,
     epsilon_sensitivity,
     paper_transform,
-    self_advantage,
     wilcoxon_models,
 )
 from selfprobe.matrix.table import Matrix, Results, matrix_of
