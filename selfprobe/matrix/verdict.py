@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from selfprobe.matrix.advantage import SelfAdvantage, total_weights
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean
@@ -60,25 +61,22 @@ def planned_sd(models: int, *, p0: float = 0.5, rho: float = 0.0) -> float:
 
 
 def power(effect: float, *, items: int, sd: float, alpha: float = 0.05) -> float:
-    """Chance that T's (1 - alpha) interval lies above 0 when T is `effect`: one-sample t test, statsmodels.
+    """Chance that T's (1 - alpha) interval lies above 0 when T is `effect`: one-sample t test, noncentral t.
 
-    It speaks of T alone; the verdict asks for more (controls, permutation).
+    It speaks of T alone; the verdict asks for more (controls, permutation). NaN under two items.
     """
-    from statsmodels.stats.power import TTestPower  # here, as it loads pandas
-
     if items < 2 or not sd > 0:
         return math.nan
-    return float(TTestPower().power(effect / sd, items, alpha / 2, alternative="larger"))
+    bar = special.stdtrit(items - 1, 1 - alpha / 2)
+    return float(1 - special.nctdtr(items - 1, effect / sd * math.sqrt(items), bar))
 
 
 def minimum_detectable(*, items: int, sd: float, alpha: float = 0.05, power: float = 0.8) -> float:
     """The smallest T that `items` detect with this power; sd from `item_sd` or `planned_sd`. NaN under two items."""
-    from statsmodels.stats.power import TTestPower
-
     if items < 2 or not sd > 0:
         return math.nan
-    solved = TTestPower().solve_power(effect_size=None, nobs=items, alpha=alpha / 2, power=power, alternative="larger")
-    return float(np.squeeze(solved)) * sd
+    bar = special.stdtrit(items - 1, 1 - alpha / 2)
+    return float(special.nctdtrinc(items - 1, 1 - power, bar)) / math.sqrt(items) * sd
 
 
 def over_baseline(x: npt.ArrayLike, hits: npt.ArrayLike, *, level: float = 0.95) -> Estimate:

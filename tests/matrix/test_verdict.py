@@ -69,6 +69,17 @@ def test_minimum_detectable_is_the_normal_formula_in_the_large_and_inverts_power
     assert math.isnan(minimum_detectable(items=1, sd=0.25)) and math.isnan(power(0.1, items=50, sd=math.nan))
 
 
+@pytest.mark.parametrize("items", [2, 5, 60, 3000])
+@pytest.mark.parametrize("wanted", [0.5, 0.8, 0.95])
+def test_power_and_what_it_detects_are_statsmodels(items: int, wanted: float) -> None:
+    theirs = TTestPower()
+    solved = theirs.solve_power(effect_size=None, nobs=items, alpha=0.025, power=wanted, alternative="larger")
+    assert minimum_detectable(items=items, sd=0.3, power=wanted) == pytest.approx(float(solved) * 0.3, rel=1e-4)
+    for effect in (-0.05, 0, 0.1, 2):
+        expected = theirs.power(effect / 0.3, items, 0.025, alternative="larger")
+        assert power(effect, items=items, sd=0.3) == pytest.approx(expected, abs=1e-9)
+
+
 @pytest.mark.slow
 def test_stated_power_is_the_simulated_one() -> None:
     generator, sd = rng(2), planned_sd(3)
