@@ -4,10 +4,8 @@ All methods of a model read one reply, so they are compared on the same conversa
 source, because conversations of one source are alike.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +28,7 @@ from selfprobe.stats.agreement import (
 )
 from selfprobe.stats.estimate import Estimate, bootstrap
 from selfprobe.stats.rank import auroc
+from selfprobe.stats.text_only import log_odds
 
 PREVALENCES = (0.01, 0.05, 0.10)
 SEED = 0
@@ -151,8 +150,8 @@ def text_baselines(texts: pd.DataFrame) -> Baselines:
     if len(labelled) and auroc(positive, lengths) < 0.5:
         lengths = -lengths
     pairs = labelled.pair.fillna(labelled.item).astype(str).to_numpy()
-    within = _crossfitted(list(labelled.text), positive, pairs)
-    across = _crossfitted(list(labelled.text), positive, sources, every=True)
+    within = log_odds(list(labelled.text), positive, pairs)
+    across = log_odds(list(labelled.text), positive, sources, each_apart=True)
     scores = labelled[["item", "label"]].assign(length=lengths, words=within, words_other_source=across)
 
     def rated(values: npt.NDArray[np.float64]) -> Estimate:
@@ -161,42 +160,6 @@ def text_baselines(texts: pd.DataFrame) -> Baselines:
         return bootstrap(auroc, positive[known], values[known], clusters=sources[known], rng=rng, unit="source")
 
     return Baselines(rated(lengths), rated(within), rated(across), scores)
-
-
-def _crossfitted(
-    texts: Sequence[str], positive: npt.NDArray[np.bool_], groups: npt.NDArray[Any], *, every: bool = False
-) -> npt.NDArray[np.float64]:
-    """Log-odds of a text classifier that never saw a row's group; NaN where it cannot be trained.
-
-    `every`: each group is left out alone, where all hold both labels. Else leaving out a group shifts the share of
-    labels against it, and the scores of all groups together rank backwards (.31 on 33 public sources of one label
-    each, where five folds of like shares find .63): then five folds of groups, stratified by label.
-    """
-    from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, StratifiedGroupKFold
-    from sklearn.pipeline import make_pipeline
-
-    out = np.full(len(texts), np.nan)
-    number = len(set(groups))
-    if number < 2 or positive.all() or not positive.any():
-        return out
-    splitter: Any = LeaveOneGroupOut()
-    if not every:
-        splitter = GroupKFold(min(5, number), shuffle=True, random_state=0)
-    elif any(len(set(positive[groups == group])) == 1 for group in set(groups)):
-        folds = min(5, number, int(positive.sum()), int((~positive).sum()))
-        if folds < 2:
-            return out
-        splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=0)
-    for train, test in splitter.split(texts, positive, groups):
-        if len(set(positive[train])) == 2:
-            model = make_pipeline(
-                TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True), LogisticRegression(max_iter=2000)
-            )
-            model.fit([texts[i] for i in train], positive[train])
-            out[test] = model.decision_function([texts[i] for i in test])
-    return out
 
 
 def _pair(logged: Logged, a: Arm, b: Arm, both: pd.DataFrame) -> Pair:

@@ -17,16 +17,15 @@ from selfprobe.matrix.paper import (
 )
 from selfprobe.matrix.table import Matrix, Results, matrix_of
 from selfprobe.matrix.verdict import (
-    SMALLEST_TEXT_SAMPLE,
     Verdict,
     item_sd,
     minimum_detectable,
     over_baseline,
     power,
-    text_only_observer,
     verdict,
 )
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm, mode_baseline
+from selfprobe.stats.text_only import SMALLEST_TEXT_SAMPLE, text_only_observer
 
 SMALLEST = 0.05
 """The smallest self advantage of interest; a matrix that cannot see it is called underpowered."""

@@ -11,35 +11,23 @@ from selfprobe.probes.evaluate import Half, Scores
 from selfprobe.probes.fit import agreement, logistic
 from selfprobe.sources.pairs import Pair
 from selfprobe.stats.rank import auroc_table, f1_of_counts
+from selfprobe.stats.text_only import pair_differences
 
 
 def no_model(pairs: Sequence[Pair], splits: Sequence[Half], *, folds: int = 4) -> Scores:
     """Scores [seed, pair] of TF-IDF(text 1) − TF-IDF(text 2) under logistic regression on the same halves.
 
     Words and weights are learnt from the training half's texts alone. It sees neither question nor model. A half is
-    NaN where that leaves nothing to learn: texts without a word of two letters, or pairs that differ in order alone.
+    NaN where that leaves nothing to learn, see `pair_differences`.
     """
-    from scipy.sparse import csr_matrix
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
     first, second = [p.text_1 for p in pairs], [p.text_2 for p in pairs]
     truth, groups = np.array([p.label == 1 for p in pairs]), np.array([p.group for p in pairs])
     scores = np.full((len(splits), len(pairs)), np.nan)
     for seed, split in enumerate(splits):
-        words, texts = TfidfVectorizer(sublinear_tf=True), [side[i] for side in (first, second) for i in split.train]
-        if not any(map(words.build_analyzer(), texts)):
-            continue
-        words.fit(texts)
-        x: Any = csr_matrix(words.transform(first) - words.transform(second))
-        # An L2 solution lies in the span of the training rows: coordinates in it are as good, and dense but small.
-        products = (x @ x[split.train].T).toarray()
-        values, vectors = np.linalg.eigh(products[split.train])
-        keep = values > 1e-9 * max(values[-1], 1e-12)
-        if not keep.any():
-            continue
-        dense = products @ (vectors[:, keep] / np.sqrt(values[keep]))
-        fitted = logistic(dense[split.train], truth[split.train], groups[split.train], folds=folds)
-        scores[seed, split.test] = dense[split.test] @ fitted.direction
+        x = pair_differences(first, second, split.train)
+        if x is not None:
+            fitted = logistic(x[split.train], truth[split.train], groups[split.train], folds=folds)
+            scores[seed, split.test] = x[split.test] @ fitted.direction
     return scores
 
 
