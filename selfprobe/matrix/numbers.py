@@ -7,29 +7,26 @@ import numpy as np
 import pandas as pd
 
 from selfprobe._registry import measures
-from selfprobe.matrix.advantage import (
+from selfprobe.matrix.advantage import SelfAdvantage, capability_control, self_advantage
+from selfprobe.matrix.paper import (
     EpsilonRow,
     ModelsTest,
     PaperTransform,
-    SelfAdvantage,
-    capability_control,
     epsilon_sensitivity,
     paper_transform,
-    self_advantage,
     wilcoxon_models,
 )
 from selfprobe.matrix.table import Matrix, Results, matrix_of
 from selfprobe.matrix.verdict import (
-    SMALLEST_TEXT_SAMPLE,
     Verdict,
     item_sd,
     minimum_detectable,
     over_baseline,
     power,
-    text_only_observer,
     verdict,
 )
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm, mode_baseline
+from selfprobe.stats.text_only import SMALLEST_TEXT_SAMPLE, text_only_observer
 
 SMALLEST = 0.05
 """The smallest self advantage of interest; a matrix that cannot see it is called underpowered."""

@@ -17,7 +17,6 @@ from selfprobe.probes.fit import (
     Kind,
     Probe,
     agreement,
-    auroc,
     check_labels,
     features,
     logistic,
@@ -29,7 +28,8 @@ from selfprobe.probes.fit import (
 from selfprobe.probes.harvest import Harvest
 from selfprobe.probes.splits import FitSettings, halves
 from selfprobe.sources.pairs import Pair
-from selfprobe.stats import estimate as stats
+from selfprobe.stats import rank
+from selfprobe.stats.rank import accuracy, auroc
 from selfprobe.weights import Progress
 
 Scores = npt.NDArray[np.float64]
@@ -200,13 +200,7 @@ def _orient(fits: Fits, scores: Scores, *, seed: int, first_better: npt.NDArray[
 
 def weighted_f1(first_better: npt.NDArray[np.bool_], scores: FloatArray) -> float:
     """F1 of both labels, weighted by how often each occurs; a score of 0 is a tie and says neither."""
-    return stats.weighted_f1(np.where(first_better, 1, -1), np.sign(scores))
-
-
-def accuracy(first_better: npt.NDArray[np.bool_], scores: FloatArray) -> float:
-    """Share of right signs; a score of exactly 0 is a tie and counts half."""
-    truth = np.where(first_better, 1.0, -1.0)
-    return float(np.mean(0.5 + truth * np.sign(scores) / 2)) if len(truth) else float("nan")
+    return rank.weighted_f1(np.where(first_better, 1, -1), np.sign(scores))
 
 
 METRICS: dict[str, Callable[[Any, Any], float]] = {"f1": weighted_f1, "accuracy": accuracy, "auroc": auroc}

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.metrics import f1_score
 
 from selfprobe.probes.controls import by_length, no_model
 from selfprobe.probes.evaluate import METRICS, fit_all, own_answers, split_pairs, weighted_f1
@@ -86,6 +87,16 @@ def test_a_stronger_nuisance_wins_the_component_but_not_the_regression(plant: Pl
     assert abs(fits.probes["unsupervised"][0][1].direction @ direction) < 0.4
     assert fits.at_chosen("supervised").shape == (2, 300)
     assert value(methods_table(fits, resamples=100), method="supervised", metric="auroc").value > 0.85
+
+
+def test_f1_of_margins_is_sklearns_where_a_tie_says_neither() -> None:
+    rng = np.random.default_rng(0)
+    truth, scores = rng.random(80) < 0.3, np.round(rng.standard_normal(80), 1)
+    signs, labels = np.where(truth, 1, -1), {"labels": [-1, 1], "average": "weighted", "zero_division": 0}
+    assert 0 in scores, "a tie says neither"
+    assert weighted_f1(truth, scores) == pytest.approx(f1_score(signs, np.sign(scores), **labels))
+    constant = np.ones(80)
+    assert weighted_f1(truth, constant) == pytest.approx(f1_score(truth, constant > 0, average="weighted"))
 
 
 def test_without_a_direction_the_interval_holds_one_half(plant: Plant) -> None:
