@@ -43,7 +43,10 @@ def test_model_arguments_win_over_the_name() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("alpha?acess=.9", r"planted/alpha\?acess=.9: unknown setting 'acess'; known: .*access.*malformed"),
+        (
+            "alpha?acess=.9",
+            r"planted/alpha\?acess=.9: unknown setting acess; did you mean access\? There are .*malformed",
+        ),
         ("alpha?access=high", "access must be a number, got 'high'"),
         ("alpha?access=", "access must be a number, got ''"),
         ("alpha?access=2", "access must be"),
