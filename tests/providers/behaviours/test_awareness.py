@@ -4,7 +4,8 @@ from inspect_ai.model import ChatMessageUser
 from scipy.special import ndtri
 
 from selfprobe.providers.behaviours.awareness import d_prime, label_of, planted_label, signal
-from selfprobe.providers.planted import Mind, parse_name
+from selfprobe.providers.mind import Mind
+from selfprobe.providers.planted import parse_name
 from selfprobe.solvers.converse import quoted
 from selfprobe.stats.rank import auroc
 
