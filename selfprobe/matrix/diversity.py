@@ -17,11 +17,12 @@ import anyio
 import click
 import numpy as np
 import pandas as pd
-from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.log import EvalLog, EvalLogInfo, list_eval_logs, read_eval_log
 
+from selfprobe import options
 from selfprobe.data import locate
 from selfprobe.embed import DEFAULT_EMBEDDER, Vectors, embed, require
+from selfprobe.errors import InputError
 from selfprobe.solvers.record import record_of
 from selfprobe.solvers.replay import target_of, task_of
 from selfprobe.stats.estimate import clustered_mean
@@ -73,8 +74,8 @@ def replies_in(paths: Sequence[str]) -> dict[str, dict[str, dict[Place, str]]]:
     Of several finished logs with the same task and target the newest counts: replayed acts are the same anyway.
 
     Raises:
-        ValueError: Logs of a task with different data sets, or fewer than two models in every task.
-        InputError: A path that does not exist.
+        InputError: Logs of a task with different data sets, fewer than two models in every task, or a path that does
+            not exist.
     """
     chosen: dict[tuple[str, str], EvalLog] = {}
     for header in _headers(paths):
@@ -87,14 +88,14 @@ def replies_in(paths: Sequence[str]) -> dict[str, dict[str, dict[Place, str]]]:
         sha256 = str((header.eval.metadata or {}).get("dataset_sha256"))
         first = hashes.setdefault(task, (sha256, header.location))
         if first[0] != sha256:
-            raise ValueError(
+            raise InputError(
                 f"{task}: {first[1]} and {header.location} are of different data sets (hash {first[0][:12]} and "
                 f"{sha256[:12]}); compare models on the same questions"
             )
         tasks[task][model] = _good_replies(read_eval_log(header.location), ACTS[task])
     if not any(len(models) > 1 for models in tasks.values()):
         found = "; ".join(f"{task}: {', '.join(models)}" for task, models in tasks.items()) or "no finished logs"
-        raise ValueError(
+        raise InputError(
             f"expected finished logs of two or more models on one of {', '.join(ACTS)} in {', '.join(paths)}; "
             f"got {found}"
         )
@@ -116,13 +117,13 @@ async def measure(paths: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> 
     """Table 1 of these logs, and the closest similarity of each item (columns task, item, epoch, act, closest).
 
     Raises:
-        ValueError: As `replies_in`, or no item of a task was answered by all its models.
+        InputError: As `replies_in`, or no item of a task was answered by all its models.
     """
     rows, items = [], []
     for task, models in replies_in(paths).items():
         places, similar = await closest_replies(models, embedder=embedder)
         if not places:
-            raise ValueError(f"{task}: no item has a good reply of each of {', '.join(models)}; same limit and epochs?")
+            raise InputError(f"{task}: no item has a good reply of each of {', '.join(models)}; same limit and epochs?")
         closest = similar.max(axis=1)
         estimate = clustered_mean(closest, [sample for sample, _, _ in places], interval="t")
         seen = set[Place]().union(*models.values())
@@ -185,7 +186,7 @@ def draw(items: pd.DataFrame, rows: Sequence[Diversity], path: Path) -> None:
 @click.command()
 @click.argument("logs", nargs=-1, required=True)
 @click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder to write into.")
-@click.option("--embedder", default=DEFAULT_EMBEDDER, show_default=True, help="As for the tasks.")
+@options.embedder
 def diversity(logs: tuple[str, ...], out: Path, embedder: str) -> None:
     """How alike the closest two models' replies are, per task (paper 003, Table 1).
 
@@ -196,10 +197,7 @@ def diversity(logs: tuple[str, ...], out: Path, embedder: str) -> None:
     async def run() -> tuple[list[Diversity], pd.DataFrame]:
         return await measure(logs, embedder=require(embedder))
 
-    try:
-        rows, items = anyio.run(run)
-    except (ValueError, PrerequisiteError) as error:
-        raise click.ClickException(str(error)) from error
+    rows, items = anyio.run(run)
     out.mkdir(parents=True, exist_ok=True)
     table = pd.DataFrame([{**asdict(row), "models": ", ".join(row.models)} for row in rows])
     table.to_csv(out / "diversity.csv", index=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, get_args
 import click
 from inspect_ai.log import EvalLog, read_eval_log_sample_summaries
 
+from selfprobe.errors import InputError
 from selfprobe.introspect_tasks.ethical_dilemma import Effort
 from selfprobe.matrix.table import headers
 from selfprobe.scorers.decision import last_decisions
@@ -46,15 +47,15 @@ def effort_points(logs: Sequence[EvalLog]) -> list[EffortPoint]:
         logs: Headers, of other tasks too.
 
     Raises:
-        ValueError: There is no such run, a run has no scored dilemma, or the runs are of different data sets.
+        InputError: There is no such run, a run has no scored dilemma, or the runs are of different data sets.
     """
     found = _runs(logs)
     if not found:
-        raise ValueError(f"no finished run of ethical_dilemma among {len(logs)} logs")
+        raise InputError(f"no finished run of ethical_dilemma among {len(logs)} logs")
     points = [_point(found[run]) for run in sorted(found)]
     if len({point.dataset_sha256 for point in points}) > 1:
         told = "; ".join(f"{point.log}: {point.dataset_sha256[:12]}" for point in points)
-        raise ValueError(f"the runs are of different data sets, so their means cannot be compared: {told}")
+        raise InputError(f"the runs are of different data sets, so their means cannot be compared: {told}")
     return points
 
 
@@ -82,7 +83,7 @@ def _point(log: EvalLog) -> EffortPoint:
     ]
     found = estimates(list(dilemmas_of(decisions).values())) if decisions else {}
     if not found:
-        raise ValueError(f"{log.location}: no dilemma is scored, so there is nothing to draw; see its unscored reasons")
+        raise InputError(f"{log.location}: no dilemma is scored, so there is nothing to draw; see its unscored reasons")
     return EffortPoint(
         target=target_of(log),
         observer=log.eval.model,
@@ -134,10 +135,7 @@ def effort(logs: tuple[str, ...], out: str) -> None:
     """Draw KL(p‖p') and KL(p‖p*) by reasoning effort from LOGS of ethical_dilemma, one run an effort (-T effort=…)."""
     if not out.endswith((".png", ".svg", ".pdf")):
         raise click.BadParameter(f"expected a .png, .svg or .pdf file, got {out!r}", param_hint="--out")
-    try:
-        points = effort_points(headers(logs))
-    except ValueError as error:
-        raise click.ClickException(str(error)) from None
+    points = effort_points(headers(logs))
     for point in points:
         numbers = "  ".join(f"{n} {_shown(getattr(point, n))}" for n in ("kl_predicted", "kl_direct", "kl_gain"))
         click.echo(f"{point.observer} on {point.target}  {point.effort:8} {numbers}  n={point.kl_gain.n}")

@@ -10,9 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from inspect_ai import Task, eval_set, task_with
-from inspect_ai.log import EvalLog
-from inspect_ai.model import GenerateConfig, Model, get_model
+from inspect_ai import Task, task_with
+from inspect_ai.model import GenerateConfig, Model
+
+from selfprobe.arguments import meant
+from selfprobe.errors import InputError
+from selfprobe.prices import Cost
+from selfprobe.waves import opened, run_wave
 
 DIAGONAL, CELLS = "diagonal", "cells"
 """The two waves' folders below the matrix's log folder."""
@@ -31,9 +35,12 @@ class Member:
     """Model arguments, e.g. the pinned provider of OpenRouter."""
 
     def open(self) -> Model:
-        """The model; Inspect gives one handle for equal arguments."""
-        config = GenerateConfig(**self.config)
-        return get_model(self.model, config=config, base_url=self.base_url, **self.args)
+        """The model; Inspect gives one handle for equal arguments.
+
+        Raises:
+            InputError: It cannot be had.
+        """
+        return opened(self.model, config=GenerateConfig(**self.config), base_url=self.base_url, **self.args)
 
 
 @dataclass(frozen=True)
@@ -66,16 +73,6 @@ TASKS: dict[str, Calls] = {
 
 
 @dataclass(frozen=True)
-class Cost:
-    """What one model will be asked."""
-
-    model: str
-    calls: int
-    tokens_in: int
-    tokens_out: int
-
-
-@dataclass(frozen=True)
 class Plan:
     """A matrix before it runs."""
 
@@ -104,20 +101,20 @@ def plan(members: Sequence[Member], tasks: Sequence[str], *, limit: int | None, 
         args: Task arguments; each goes to the tasks that have it.
 
     Raises:
-        ValueError: Fewer than two models, a model twice, an unknown task, an argument that no task has.
+        InputError: Fewer than two models, a model twice, an unknown task, an argument that no task has.
     """
     names = [member.model for member in members]
     if len(names) < 2:
-        raise ValueError(f"a matrix compares two models or more, got {', '.join(names) or 'none'}")
+        raise InputError(f"a matrix compares two models or more, got {', '.join(names) or 'none'}")
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(
-            f"each model once, please: {', '.join(twice)} is there twice; its self advantage would mean nothing"
-        )
-    if unknown := [task for task in tasks if task not in TASKS] or ([] if tasks else ["(none)"]):
-        raise ValueError(f"unknown task {', '.join(unknown)}; a matrix can hold {', '.join(TASKS)}")
+        raise InputError(f"model {twice[0]} is listed twice; list each model once")
+    for task in tasks or ["(none)"]:
+        if task not in TASKS:
+            raise InputError(f"unknown task {task}{meant(task, TASKS)}; a matrix can hold {', '.join(TASKS)}")
     by_task = {task: _arguments(task, args) for task in dict.fromkeys(tasks)}
     if unused := [key for key in args if not any(key in _parameters(task) for task in by_task)]:
-        raise ValueError(f"no task here has an argument {', '.join(unused)}")
+        there = {name for task in by_task for name in _parameters(task)}
+        raise InputError(f"no task here has an argument {', '.join(unused)}{meant(unused[0], there)}")
     sizes = {task: len(_create(task, given).dataset) for task, given in by_task.items()}
     items = {task: min(size, limit) if limit else size for task, size in sizes.items()}
     return Plan(
@@ -148,8 +145,9 @@ def run(planned: Plan, log_dir: str, *, settings: Mapping[str, Any]) -> bool:
         settings: Further arguments of Inspect's `eval_set`, e.g. display, max_connections, retry_attempts.
     """
     diagonal, cells = f"{log_dir.rstrip('/')}/{DIAGONAL}", f"{log_dir.rstrip('/')}/{CELLS}"
+    settings = {"limit": planned.limit, **settings}
     first = [_task(planned, task, member, member) for task in planned.tasks for member in planned.members]
-    good, logs = _wave(first, diagonal, planned, settings)
+    logs = run_wave(first, diagonal, title="Each model on itself", settings=settings)
     done = {(log.eval.task.rpartition("/")[2], log.eval.model) for log in logs if log.status == "success"}
     second = [
         _task(planned, task, target, observer, record=diagonal)
@@ -163,14 +161,8 @@ def run(planned: Plan, log_dir: str, *, settings: Mapping[str, Any]) -> bool:
     if second:
         # Nothing is lost with a cell that replays everything, so its events need not be on disk at once.
         realtime = not all(_answers_replay(task) for task in planned.tasks)
-        good = _wave(second, cells, planned, {"log_realtime": realtime, **settings})[0] and good
-    return good
-
-
-def _wave(tasks: list[Task], log_dir: str, planned: Plan, settings: Mapping[str, Any]) -> tuple[bool, list[EvalLog]]:
-    # Scores of half a cell say nothing, and computing them after every sample is work.
-    given = {"retry_attempts": 1, "max_tasks": len(tasks), "score_display": False, **settings}
-    return eval_set(tasks, log_dir=log_dir, limit=planned.limit, **given)
+        logs += run_wave(second, cells, title="Each on the others", settings={"log_realtime": realtime, **settings})
+    return all(log.status == "success" for log in logs)
 
 
 def _task(planned: Plan, task: str, target: Member, observer: Member, *, record: str | None = None) -> Task:

@@ -105,7 +105,7 @@ def load(paths: Iterable[str]) -> Results:
     chosen, read = _best(runs, ignored)
     if not chosen:
         told = "".join(f"; {log}: {why}" for log, why in list(ignored.items())[:3])
-        raise ValueError(f"no selfprobe log in {', '.join(paths)}; found {len(ignored)} other logs{told}")
+        raise InputError(f"no selfprobe log in {', '.join(paths)}; found {len(ignored)} other logs{told}")
     return Results(
         cells=pd.DataFrame([_cell(cell, log, read[cell]) for cell, log in chosen.items()]),
         decisions=_decisions(read),

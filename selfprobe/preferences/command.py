@@ -1,7 +1,6 @@
 """`selfprobe probe run`, `transfer`, `ablate` and `score`: thin command lines over selfprobe/probes."""
 
 import json
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,37 +8,36 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from selfprobe import options
+
 if TYPE_CHECKING:
     from selfprobe.probes.score import Decision
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it."""
-
-
-class Refused(click.ClickException):
-    """The input is at fault."""
-
-    exit_code = 2
+EXTRA = ("torch", "transformers", "safetensors", "gguf", "accelerate")
+"""What `pip install selfprobe[probes]` brings."""
 
 
 @contextmanager
 def said_plainly(going_on: str) -> Iterator[None]:
-    """What the user can mend is one message and exit code 2; an interrupt says how to go on."""
+    """What the user can mend is an `InputError` (probes know nothing of Inspect); an interrupt says how to go on."""
+    from selfprobe.errors import InputError, Interrupted
+
     try:
         yield
+    except InputError:
+        raise
     except ImportError as error:
-        if (error.name or "").partition(".")[0] not in ("torch", "transformers", "safetensors", "gguf", "accelerate"):
+        if (error.name or "").partition(".")[0] not in EXTRA:
             raise
-        raise Refused(f"probes need {error.name}: pip install 'selfprobe[probes]'") from None
+        raise InputError(f"probes need {error.name}: pip install 'selfprobe[probes]'") from None
     except (ValueError, OSError) as error:  # OSError: files, folders and the network
-        raise Refused(str(error)) from None
+        raise InputError(str(error)) from None
     except RuntimeError as error:
         if type(error).__name__ != "OutOfMemoryError":
             raise
-        raise Refused(f"the device has too little memory; take fewer --batch-tokens: {error}") from None
+        raise InputError(f"the device has too little memory; take fewer --batch-tokens: {error}") from None
     except KeyboardInterrupt:
-        click.echo(f"\nInterrupted. {going_on}", err=True)
-        sys.exit(INTERRUPTED)
+        raise Interrupted(f"Interrupted. {going_on}") from None
 
 
 @click.group()
@@ -129,7 +127,7 @@ def run(
         from selfprobe.probes.run import Loading, check_sets, claim, load_sets
         from selfprobe.probes.run import run as run_probes
 
-        sets = load_sets(_split(datasets), limit)
+        sets = load_sets(options.names(datasets), limit)
         check_sets(sets, settings)
         logged = None
         if logs:
@@ -199,7 +197,7 @@ def ablate(folder: Path, datasets: str, directions: int, limit: int) -> None:
         from selfprobe.probes.finished import ablate as ablated
 
         _hush()
-        found = ablated(folder, datasets=_split(datasets), random_directions=directions, limit=limit)
+        found = ablated(folder, datasets=options.names(datasets), random_directions=directions, limit=limit)
         page = publish(folder)
         found["change"] = [shown(row, sign=True) for row in found.itertuples()]
         click.echo(text(found[["dataset", "direction", "f1", "change", "changed_answers", "n"]].round(3)))
@@ -219,7 +217,7 @@ def score(file: Path, pairs: str, model: str | None, out: Path | None, cache: Pa
     """Judge PAIRS with a fitted probe: your own .jsonl or .csv (id, question, text_1, text_2), or a data set."""
     with said_plainly("The same command goes on where this one stopped."):
         if not file.is_file():
-            raise Refused(f"no probe file {file}: make one with `selfprobe probe run`")
+            raise ValueError(f"no probe file {file}: make one with `selfprobe probe run`")
         from selfprobe.probes.probe_file import load_probe
         from selfprobe.probes.score import score as judged
         from selfprobe.sources.public_pairs import load
@@ -272,7 +270,3 @@ def _hush() -> None:
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-
-
-def _split(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
