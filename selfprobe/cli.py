@@ -13,6 +13,9 @@ import click
 
 FAILED, WRONG, INTERRUPTED = 1, 2, 130
 
+LONGEST = 2000
+"""Characters of our own messages, which name files."""
+
 
 class Command(NamedTuple):
     """A line of the table."""
@@ -51,7 +54,9 @@ COMMANDS = {
     "report": Command(
         "selfprobe.matrix.command:report", "Write the report of a matrix: index.html, tables/ and figures/."
     ),
-    "tasks": Command("selfprobe.tasks:tasks", "List the tasks: what each asks, its calls, what it needs, its paper."),
+    "tasks": Command(
+        "selfprobe.catalogue:tasks", "List the tasks: what each asks, its calls, what it needs, its paper."
+    ),
 }
 
 
@@ -106,13 +111,14 @@ class Selfprobe(click.Group):
         except _mendable() as error:
             from selfprobe.errors import RunError, one_line
 
-            _end(f"Error: {one_line(error)}", FAILED if isinstance(error, RunError) else WRONG)
+            _end(f"Error: {one_line(error, longest=LONGEST)}", FAILED if isinstance(error, RunError) else WRONG)
         sys.exit(status if isinstance(status, int) else 0)
 
 
 def _mendable() -> tuple[type[Exception], ...]:
     """The errors that are a line for the user. Imported when one is raised: Inspect takes seconds."""
-    from selfprobe.errors import PrerequisiteError, RunError
+    from selfprobe.errors import RunError
+    from selfprobe.inspect_private import PrerequisiteError
 
     return PrerequisiteError, RunError
 

@@ -7,7 +7,8 @@ from inspect_ai._util.error import PrerequisiteError
 from rich.errors import MarkupError
 from rich.markup import escape, render
 
-__all__ = ["InputError", "Interrupted", "PrerequisiteError", "RunError", "as_input_errors", "one_line"]
+LONGEST = 300
+"""Characters of a library's message that are shown."""
 
 
 class InputError(PrerequisiteError, ValueError):
@@ -28,16 +29,6 @@ class Interrupted(KeyboardInterrupt):
     """The user stopped a run; the message says what is done and how to go on."""
 
 
-def one_line(error: BaseException) -> str:
-    """An error's message without rich's styles, line breaks and control characters."""
-    said = str(error)
-    if isinstance(error, PrerequisiteError):
-        with suppress(MarkupError):  # a message of another package that was not meant for rich
-            said = render(said, emoji=False).plain
-    said = " ".join(said.split()).removeprefix("ERROR: ")
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in said)
-
-
 @contextmanager
 def as_input_errors() -> Iterator[None]:
     """What a library says of a wrong argument or file, as an `InputError`; for code that knows nothing of Inspect."""
@@ -46,4 +37,22 @@ def as_input_errors() -> Iterator[None]:
     except InputError:
         raise
     except (ValueError, OSError, ImportError) as error:
-        raise InputError(str(error)) from error
+        raise InputError(one_line(error)) from error
+
+
+def one_line(error: BaseException | str, *, longest: int = LONGEST) -> str:
+    """What an error says, on one line, or its kind if it says nothing.
+
+    Without rich's styles, and without control characters, which a terminal would obey.
+
+    Args:
+        error: An error, or what one said.
+        longest: Characters; the rest is cut off, since a library's message may have many.
+    """
+    text = str(error)
+    if isinstance(error, PrerequisiteError):
+        with suppress(MarkupError):  # a message of another package that was not meant for rich
+            text = render(text, emoji=False).plain
+    text = " ".join(text.split()).removeprefix("ERROR: ") or type(error).__name__
+    text = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

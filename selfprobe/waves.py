@@ -14,14 +14,16 @@ from typing import Any
 
 import click
 from inspect_ai import Task, eval_set, task_with
-from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log, read_eval_log_sample_summaries
-from inspect_ai.model import Model, ModelConfig, get_model
+from inspect_ai.log import EvalLog
+from inspect_ai.model import Model, get_model
 from inspect_ai.solver import TaskState
 
-from selfprobe.errors import InputError, Interrupted, PrerequisiteError, one_line
+from selfprobe.errors import InputError, Interrupted, one_line
+from selfprobe.inspect_private import PrerequisiteError
+from selfprobe.logs import found, summaries, task_of
 
 SHOWN = 10
-"""Failed runs that are shown with their first error; the others are counted."""
+"""Models whose first error is shown; the others are counted."""
 
 REFUSED = re.compile(r"\b(Authentication|PermissionDenied|NotFound|BadRequest)\w*Error\b|\b40[0134]\b")
 """Errors that the same call meets again: a wrong key, model or request."""
@@ -110,58 +112,49 @@ class _Progress:
         return 10 * len(self.done) // max(self.samples, 1)
 
 
-@dataclass(frozen=True)
-class _Failure:
-    """What went wrong in a run."""
+@dataclass
+class _Failures:
+    """What went wrong in the runs of one model."""
 
-    run: str
-    samples: int
-    """Errored ones."""
     first: str
     """The vendor's first error."""
-    refused: bool
-    """Every sample met an error that the same call meets again."""
-    ended: bool
-    """Whether the run is finished all the same."""
+    runs: int = 0
+    samples: int = 0
+    """That ended in an error."""
+    again: bool = False
+    """Whether the same call could do better another time: no wrong key, model or request."""
 
     def __str__(self) -> str:
-        share = f"{self.samples} samples failed, the first with " if self.samples else ""
-        return f"{self.run}: {share}{self.first[:300]}"
-
-
-def _failure(log: EvalLog) -> _Failure | None:
-    complete = log.results is not None and log.results.completed_samples == log.results.total_samples
-    if log.status == "success" and complete:
-        return None
-    summaries = read_eval_log_sample_summaries(log.location)
-    errors = [summary.error for summary in summaries if summary.error]
-    first = errors[0] if errors else log.error.message if log.error else f"status {log.status}, no reason in the log"
-    target = (log.eval.model_roles or {}).get("target")
-    on = f" on {target.model}" if isinstance(target, ModelConfig) else ""
-    return _Failure(
-        run=f"{log.eval.task.rpartition('/')[2]}, {log.eval.model}{on}",
-        samples=len(errors),
-        first=" ".join(first.split()),
-        refused=len(errors) == len(summaries) and all(REFUSED.search(error) for error in errors),
-        ended=log.status == "success",
-    )
+        share = f", {self.samples} samples" if self.samples else ""
+        return f"{self.runs} runs with errors{share}; the first: {self.first}"
 
 
 def _tell(logs: Sequence[EvalLog]) -> None:
-    failures = [failure for log in logs if (failure := _failure(log))]
-    for failure in failures[:SHOWN]:
-        click.echo(f"  {failure}", err=True)
+    """A line for each model whose runs met errors."""
+    failures: dict[str, _Failures] = {}
+    for log in logs:
+        seen = summaries(log.location)
+        errors = [summary.error for summary in seen if summary.error]
+        if log.status == "success" and not errors:
+            continue
+        first = (
+            errors[0] if errors else log.error.message if log.error else f"status {log.status}, no reason in the log"
+        )
+        model = failures.setdefault(log.eval.model, _Failures(one_line(first)))
+        refused = len(errors) == len(seen) and all(REFUSED.search(error) for error in errors)
+        model.runs, model.samples = model.runs + 1, model.samples + len(errors)
+        model.again |= log.status != "success" and not refused
+    for name, model in list(failures.items())[:SHOWN]:
+        click.echo(f"  {name}: {model}", err=True)
     if len(failures) > SHOWN:
-        click.echo(f"  and {len(failures) - SHOWN} further runs", err=True)
-    open_ends = [failure for failure in failures if not failure.ended]
-    if open_ends and not all(failure.refused for failure in open_ends):
+        click.echo(f"  and {len(failures) - SHOWN} further models", err=True)
+    if any(model.again for model in failures.values()):
         click.echo("  The same command asks again only for what failed.", err=True)
 
 
 def _interrupted(tasks: Sequence[Task], log_dir: str) -> Interrupted:
     wanted = Counter((task.name.rpartition("/")[2], str(task.model)) for task in tasks)
-    headers = [read_eval_log(info, header_only=True) for info in list_eval_logs(log_dir)]
-    there = Counter((log.eval.task.rpartition("/")[2], log.eval.model) for log in headers if log.status == "success")
+    there = Counter((task_of(log), log.eval.model) for log in found([log_dir]).headers if log.status == "success")
     return Interrupted(f"Interrupted: {(wanted & there).total()} of {len(tasks)} runs done; the same command goes on.")
 
 

@@ -12,7 +12,6 @@ from selfprobe import options
 if TYPE_CHECKING:
     from selfprobe.stats.estimate import Estimate
 
-METHODS = ("binary", "probability", "user_motivation", "reasoning_trace", "first_token")
 GRADED = ("user_motivation", "reasoning_trace")
 
 
@@ -28,7 +27,11 @@ def awareness() -> None:
 @click.option("--logs", help="Instead: conversations of Inspect logs.")
 @click.option("--label", type=options.Choice(["evaluation", "deployment"]), help="Label of every row.")
 @click.option(
-    "--methods", type=options.Names("method"), default="all", show_default=True, help=f"Of {', '.join(METHODS)}."
+    "--methods",
+    type=options.Names("method"),
+    default="all",
+    show_default=True,
+    help="Of binary, probability, user_motivation, reasoning_trace, first_token.",
 )
 @click.option("--grader", help="Judge model; needed for user_motivation and reasoning_trace.")
 @click.option(
@@ -63,6 +66,7 @@ def run(models: list[str], methods: list[str], prices: str | None, yes: bool, dr
     from selfprobe.awareness.run import Study, describe, run_study
     from selfprobe.errors import InputError, RunError
     from selfprobe.prices import read_prices
+    from selfprobe.solvers.converse import METHODS
 
     for method in methods if methods != ["all"] else ():
         if method not in METHODS:

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from inspect_ai.log import read_eval_log
 from inspect_ai.model import GenerateConfig, Model, ResponseSchema
 from inspect_ai.util import JSONSchema
 
 from selfprobe.awareness.table import chosen
 from selfprobe.errors import InputError
+from selfprobe.logs import samples
 from selfprobe.parse import json_object
 from selfprobe.scorers.awareness_cues import cues_in
 from selfprobe.solvers.ask import ask
@@ -124,7 +124,7 @@ def evidence_in(logs: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
     quotes: list[dict[str, Any]] = []
     prompts: dict[tuple[str, str], dict[str, Any]] = {}
     for arm, header in found.items():  # every model and perspective
-        for sample in read_eval_log(header.location).samples or []:
+        for sample in samples(header.location):
             record, named = record_of(sample), {"data": str(arm[5]), "item": str(sample.id)}
             messages = sample.input if isinstance(sample.input, list) else []
             text = "\n\n".join(f"[{m.role}] {m.text}" for m in messages)

@@ -5,12 +5,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
 from selfprobe.awareness import figures as plots
 from selfprobe.awareness.numbers import Comparison, compare
-from selfprobe.awareness.table import Logged, load
+from selfprobe.awareness.table import ARM, Logged, load
 from selfprobe.page import Picture, render, save_pictures, save_tables
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ def write(logs: Sequence[str], out: Path) -> Comparison:
         ValueError: There is no finished awareness log among them.
     """
     logged = load(logs)
-    comparison = compare(logged, rng=np.random.default_rng(0))
+    comparison = compare(logged)
     pictures = _pictures(logged, comparison)
     save_tables(_tables(logged, comparison), out / "tables")
     save_pictures(pictures, out / "figures")
@@ -38,7 +37,9 @@ def _tables(logged: Logged, comparison: Comparison) -> dict[str, pd.DataFrame]:
         name: asdict(getattr(comparison.baselines, name)) for name in ("length", "words", "words_other_source")
     }
     return {
-        "methods": pd.json_normalize([asdict(method) for method in comparison.methods]),
+        "methods": pd.json_normalize(
+            [{name: getattr(m, name) for name in ARM} | asdict(m) for m in comparison.methods]
+        ),
         "pairs": pd.json_normalize([asdict(pair) for pair in comparison.pairs]),
         "baselines": pd.DataFrame([{"baseline": name, **values} for name, values in baselines.items()]),
         "verdicts": logged.verdicts,

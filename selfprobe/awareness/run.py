@@ -3,7 +3,6 @@
 The first method records the replies, the others replay them.
 """
 
-import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any
 from inspect_ai import Task, task_with
 from inspect_ai.model import Model, ModelCost
 
+from selfprobe._registry import defaults_of, tasks
 from selfprobe.arguments import meant
 from selfprobe.errors import InputError
 from selfprobe.prices import Cost, cost_table
@@ -74,7 +74,7 @@ class Study:
             raise InputError(f"model {twice[0]} is listed twice; list each model once")
         if not self.models:
             raise InputError("--models names no model; expected such as openai/a,openrouter/b")
-        there = {name for method in self.methods for name in _parameters(method)}
+        there = {name for method in self.methods for name in defaults_of(method)}
         if unused := sorted(set(self.task_args) - there):
             raise InputError(f"no method here has an argument {unused[0]}{meant(unused[0], there)}")
 
@@ -185,21 +185,13 @@ def _settings(study: Study) -> dict[str, Any]:
 
 
 def _task(study: Study, method: str, subject: Model, **own: Any) -> Task:
-    from selfprobe import _registry
-
-    chosen = {name: value for name, value in study.task_args.items() if name in _parameters(method)}
+    chosen = {name: value for name, value in study.task_args.items() if name in defaults_of(method)}
     given = {key: value for key, value in study.source.items() if value is not None} | own | chosen
     if method in REPEATED:
         given["decisions"] = int(study.decisions)
     if CALLS[method] and study.answer_tokens is not None:
         given["answer_tokens"] = study.answer_tokens
-    made = getattr(_registry, method)(**given)
+    made = tasks()[method](**given)
     if method in GRADES and study.grader:
         made = task_with(made, model_roles={"grader": study.grader})
     return task_with(made, model=subject)
-
-
-def _parameters(method: str) -> Mapping[str, inspect.Parameter]:
-    from selfprobe import _registry
-
-    return inspect.signature(getattr(_registry, method)).parameters

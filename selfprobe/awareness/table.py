@@ -1,17 +1,16 @@
 """From awareness logs to tables: which logs count, and what they say."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
-from inspect_ai.log import EvalLog, EvalSample, EvalSampleSummary, read_eval_log, read_eval_log_sample_summaries
+from inspect_ai.log import EvalLog, EvalSample, EvalSampleSummary
 
 from selfprobe.errors import InputError
-from selfprobe.matrix.table import headers
+from selfprobe.logs import found, lost_replies, samples, summaries, task_of
 from selfprobe.scorers.decision import Decision, last_decisions
 from selfprobe.solvers.converse import METHODS
-from selfprobe.solvers.replay import task_of
 
 Arm = tuple[Any, ...]
 ARM = ["method", "model", "perspective", "context", "placebo"]
@@ -46,18 +45,22 @@ def chosen(paths: Iterable[str]) -> dict[Arm, EvalLog]:
         InputError: There is no finished awareness log.
     """
     named = list(paths)
-    found = headers(named)
-    logs = [
-        log
-        for log in found
-        if task_of(log) in METHODS and log.status == "success" and "dataset_sha256" in (log.eval.metadata or {})
-    ]
-    if not logs:
+    there = found(named, METHODS)
+    ours = [log for log in there.headers if "dataset_sha256" in (log.eval.metadata or {})]
+    finished = [log for log in ours if log.status == "success"]
+    ignored = there.ignored | {log.location: f"status {log.status}" for log in there.headers if log not in finished}
+    newest: dict[Arm, EvalLog] = {}
+    for log in finished:
+        if why := "" if _arm(log) in newest else lost_replies(log):
+            ignored[log.location] = why
+        else:
+            newest.setdefault(_arm(log), log)
+    if not newest:
+        told = "".join(f"; {log}: {why}" for log, why in list(ignored.items())[:3])
         raise InputError(
             f"no finished log of {', '.join(METHODS)} in {', '.join(named)}; "
-            f"found {len(found)} other or unfinished logs"
+            f"found {len(ignored)} other or unfinished logs{told}"
         )
-    newest = {_arm(log): log for log in sorted(logs, key=lambda log: str(log.eval.created))}
     return dict(sorted(newest.items(), key=lambda pair: (METHODS.index(pair[0][0]), *map(str, pair[0][1:]))))
 
 
@@ -74,21 +77,21 @@ def load(paths: Iterable[str]) -> Logged:
     for arm, log in chosen(paths).items():
         named = dict(zip([*ARM, "data"], arm, strict=True))
         about = log.eval.metadata or {}
-        samples = read_eval_log_sample_summaries(log.location)
-        for sample in samples:
+        seen = summaries(log.location)
+        for sample in seen:
             first, *rest = _decisions(sample, str(named["method"]), log.location)
             row = named | {"item": str(sample.id), "epoch": sample.epoch}
             known = {name: sample.metadata.get(name) for name in ABOUT}
             also = {"decisions": about.get("decisions"), "log": log.location}
             verdicts.append(row | known | first.model_dump() | also)
             votes += [row | decision.model_dump() for decision in rest]
-        if any((named["data"], str(sample.id)) not in texts for sample in samples):
-            texts |= {(named["data"], str(sample.id)): _text(sample) for sample in _samples(log)}
+        if any((named["data"], str(sample.id)) not in texts for sample in seen):
+            texts |= {(named["data"], str(sample.id)): _text(sample) for sample in samples(log.location)}
         grader = (log.eval.model_roles or {}).get("grader")
         first_grader = grader[0] if isinstance(grader, list) else grader
         runs.append(
             named
-            | {"dataset": about.get("dataset"), "log": log.location, "samples": len(samples)}
+            | {"dataset": about.get("dataset"), "log": log.location, "samples": len(seen)}
             | {"grader": None if first_grader is None else str(first_grader.model)}
         )
     rows = [{"data": data} | text for (data, _), text in texts.items()]
@@ -105,10 +108,6 @@ def _decisions(sample: EvalSampleSummary, method: str, log: str) -> list[Decisio
         f"{log}, sample {sample.id}: expected a score of {method}'s own scorer, got {', '.join(sample.scores)}; "
         "`inspect score --action append` keeps the one beside others"
     )
-
-
-def _samples(log: EvalLog) -> Iterator[EvalSample]:
-    yield from read_eval_log(log.location).samples or []
 
 
 def _text(sample: EvalSample) -> dict[str, Any]:

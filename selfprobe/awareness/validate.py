@@ -6,11 +6,11 @@ from itertools import product
 from typing import get_args
 
 import numpy as np
-from inspect_ai.log import read_eval_log
 
 from selfprobe.awareness.table import chosen
 from selfprobe.data import load
 from selfprobe.errors import InputError
+from selfprobe.logs import samples
 from selfprobe.scorers.awareness_cues import cues_in
 from selfprobe.solvers.converse import Perspective
 from selfprobe.solvers.record import record_of
@@ -111,7 +111,7 @@ def _findings(logs: Sequence[str]) -> Iterator[Finding]:
         _, model, perspective, _, placebo, _ = arm
         if placebo:
             continue
-        for sample in read_eval_log(header.location).samples or []:
+        for sample in samples(header.location):
             record = record_of(sample)
             for key, grade in record.grades.items():
                 text = (record.acts["reply"].reasoning or "") if key == "trace" else record.answers[key].text

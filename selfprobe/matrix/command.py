@@ -40,14 +40,15 @@ def matrix(
     CONFIG is a YAML file with `models` (names, or mappings of model, base_url, config, args), and optionally `tasks`,
     `limit` and `args`; options win over it.
     """
+    from selfprobe._registry import measures
     from selfprobe.errors import RunError
-    from selfprobe.matrix.run import TASKS, plan, run
+    from selfprobe.matrix.run import plan, run
     from selfprobe.prices import read_prices
 
     given = _read(config)
     planned = plan(
         [_member(entry, model_args) for entry in (given.get("models", []) if models is None else models)],
-        given.get("tasks", list(TASKS)) if tasks is None else tasks,
+        given.get("tasks", list(measures())) if tasks is None else tasks,
         limit=limit or given.get("limit"),
         args=given.get("args", {}) | task_args,
     )

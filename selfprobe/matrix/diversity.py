@@ -9,7 +9,7 @@ replies have. Here: the same, over the items that all models answered; the other
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -17,27 +17,15 @@ import anyio
 import click
 import numpy as np
 import pandas as pd
-from inspect_ai.log import EvalLog, EvalLogInfo, list_eval_logs, read_eval_log
+from inspect_ai.log import EvalLog, EvalSample
 
 from selfprobe import options
-from selfprobe.data import locate
+from selfprobe._registry import measures
 from selfprobe.embed import DEFAULT_EMBEDDER, Vectors, embed, require
 from selfprobe.errors import InputError
+from selfprobe.logs import found, lost_replies, samples, target_of, task_of
 from selfprobe.solvers.record import record_of
-from selfprobe.solvers.replay import target_of, task_of
 from selfprobe.stats.estimate import clustered_mean
-
-ACTS = {
-    "kth_word": ("answer",),
-    "ethical_dilemma": ("cot",),
-    "paraphrase_recognition": ("original", "paraphrase1", "paraphrase2", "paraphrase3", "paraphrase4"),
-    "heads_up": ("clues",),
-    "prompt_reconstruction": ("answer",),
-}
-"""Per task the acts in which a target shows its own way; not its repeats, nor its answers to observers' prompts."""
-
-PAPER = {"kth_word": 0.83, "ethical_dilemma": 0.94, "heads_up": 0.77, "prompt_reconstruction": 0.88}
-"""Closest agreement in Table 1, of 11 models with text-embedding-3-small."""
 
 Place = tuple[str, int, str]
 """Sample id, epoch and act."""
@@ -78,10 +66,12 @@ def replies_in(paths: Sequence[str]) -> dict[str, dict[str, dict[Place, str]]]:
             not exist.
     """
     chosen: dict[tuple[str, str], EvalLog] = {}
-    for header in _headers(paths):
+    known = measures()
+    there = found(paths, known)
+    for header in there.headers:
         name = (task_of(header), target_of(header))
-        if header.status == "success" and name[0] in ACTS:
-            chosen[name] = max(header, chosen.get(name, header), key=lambda log: log.eval.created)
+        if header.status == "success" and name not in chosen and not lost_replies(header):
+            chosen[name] = header
     tasks: dict[str, dict[str, dict[Place, str]]] = defaultdict(dict)
     hashes: dict[str, tuple[str, str]] = {}
     for (task, model), header in sorted(chosen.items()):
@@ -92,12 +82,12 @@ def replies_in(paths: Sequence[str]) -> dict[str, dict[str, dict[Place, str]]]:
                 f"{task}: {first[1]} and {header.location} are of different data sets (hash {first[0][:12]} and "
                 f"{sha256[:12]}); compare models on the same questions"
             )
-        tasks[task][model] = _good_replies(read_eval_log(header.location), ACTS[task])
+        tasks[task][model] = _good_replies(samples(header.location), known[task].acts)
     if not any(len(models) > 1 for models in tasks.values()):
-        found = "; ".join(f"{task}: {', '.join(models)}" for task, models in tasks.items()) or "no finished logs"
+        seen = "; ".join(f"{task}: {', '.join(models)}" for task, models in tasks.items()) or "no finished logs"
         raise InputError(
-            f"expected finished logs of two or more models on one of {', '.join(ACTS)} in {', '.join(paths)}; "
-            f"got {found}"
+            f"expected finished logs of two or more models on one of {', '.join(known)} in {', '.join(paths)}; "
+            f"got {seen}{there.without()}"
         )
     return {task: models for task, models in tasks.items() if len(models) > 1}
 
@@ -139,25 +129,17 @@ async def measure(paths: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> 
                 left_out=len(seen) - len(places),
                 models=tuple(models),
                 embedder=embedder,
-                paper=PAPER.get(task),
+                paper=measures()[task].alike,
             )
         )
         items += [(task, *place, float(value)) for place, value in zip(places, closest, strict=True)]
     return rows, pd.DataFrame(items, columns=["task", "item", "epoch", "act", "closest"])
 
 
-def _headers(paths: Sequence[str]) -> Iterator[EvalLog]:
-    for path in paths:
-        place = locate(path)
-        logs: list[EvalLogInfo | str] = [place] if place.endswith((".eval", ".json")) else [*list_eval_logs(place)]
-        for log in logs:
-            yield read_eval_log(log, header_only=True)
-
-
-def _good_replies(log: EvalLog, acts: Sequence[str]) -> dict[Place, str]:
+def _good_replies(logged: Sequence[EvalSample], acts: Sequence[str]) -> dict[Place, str]:
     return {
         (str(sample.id), sample.epoch, act): reply.text
-        for sample in log.samples or []
+        for sample in logged
         if sample.error is None
         for act, reply in record_of(sample).acts.items()
         if act in acts and not reply.problem

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
 import click
-from inspect_ai.log import EvalLog, read_eval_log_sample_summaries
+from inspect_ai.log import EvalLog
 
 from selfprobe.errors import InputError
 from selfprobe.introspect_tasks.ethical_dilemma import Effort
-from selfprobe.matrix.table import headers
+from selfprobe.logs import effort_of, found, summaries, target_of, task_of
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.dilemma_prediction import dilemmas_of, estimates
-from selfprobe.solvers.replay import effort_of, target_of, task_of
 from selfprobe.stats.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -49,10 +48,10 @@ def effort_points(logs: Sequence[EvalLog]) -> list[EffortPoint]:
     Raises:
         InputError: There is no such run, a run has no scored dilemma, or the runs are of different data sets.
     """
-    found = _runs(logs)
-    if not found:
+    runs = _runs(logs)
+    if not runs:
         raise InputError(f"no finished run of ethical_dilemma among {len(logs)} logs")
-    points = [_point(found[run]) for run in sorted(found)]
+    points = [_point(runs[run]) for run in sorted(runs)]
     if len({point.dataset_sha256 for point in points}) > 1:
         told = "; ".join(f"{point.log}: {point.dataset_sha256[:12]}" for point in points)
         raise InputError(f"the runs are of different data sets, so their means cannot be compared: {told}")
@@ -61,9 +60,9 @@ def effort_points(logs: Sequence[EvalLog]) -> list[EffortPoint]:
 
 def sweeps(logs: Sequence[EvalLog]) -> list[EvalLog]:
     """The runs of those models that ran ethical_dilemma at two efforts or more: what there is a curve of."""
-    found = _runs(logs)
-    pairs = Counter((target, observer) for target, observer, _ in found)
-    return [log for (target, observer, _), log in found.items() if pairs[target, observer] > 1]
+    runs = _runs(logs)
+    pairs = Counter((target, observer) for target, observer, _ in runs)
+    return [log for (target, observer, _), log in runs.items() if pairs[target, observer] > 1]
 
 
 def _runs(logs: Sequence[EvalLog]) -> dict[tuple[str, str, int], EvalLog]:
@@ -77,21 +76,19 @@ def _runs(logs: Sequence[EvalLog]) -> dict[tuple[str, str, int], EvalLog]:
 
 def _point(log: EvalLog) -> EffortPoint:
     decisions = [
-        (str(sample.id), decision)
-        for sample in read_eval_log_sample_summaries(log.location)
-        for decision in last_decisions(sample.scores)
+        (str(sample.id), decision) for sample in summaries(log.location) for decision in last_decisions(sample.scores)
     ]
-    found = estimates(list(dilemmas_of(decisions).values())) if decisions else {}
-    if not found:
+    means = estimates(list(dilemmas_of(decisions).values())) if decisions else {}
+    if not means:
         raise InputError(f"{log.location}: no dilemma is scored, so there is nothing to draw; see its unscored reasons")
     return EffortPoint(
         target=target_of(log),
         observer=log.eval.model,
         effort=effort_of(log) or "default",
         dataset_sha256=(log.eval.metadata or {})["dataset_sha256"],
-        kl_predicted=found["kl_predicted"],
-        kl_direct=found["kl_direct"],
-        kl_gain=found["kl_gain"],
+        kl_predicted=means["kl_predicted"],
+        kl_direct=means["kl_direct"],
+        kl_gain=means["kl_gain"],
         log=log.location,
     )
 
@@ -135,7 +132,7 @@ def effort(logs: tuple[str, ...], out: str) -> None:
     """Draw KL(p‖p') and KL(p‖p*) by reasoning effort from LOGS of ethical_dilemma, one run an effort (-T effort=…)."""
     if not out.endswith((".png", ".svg", ".pdf")):
         raise click.BadParameter(f"expected a .png, .svg or .pdf file, got {out!r}", param_hint="--out")
-    points = effort_points(headers(logs))
+    points = effort_points(found(logs).headers)
     for point in points:
         numbers = "  ".join(f"{n} {_shown(getattr(point, n))}" for n in ("kl_predicted", "kl_direct", "kl_gain"))
         click.echo(f"{point.observer} on {point.target}  {point.effort:8} {numbers}  n={point.kl_gain.n}")

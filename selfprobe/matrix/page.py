@@ -9,22 +9,12 @@ import numpy as np
 import pandas as pd
 
 from selfprobe import plots
+from selfprobe._registry import measures
 from selfprobe.matrix.effort import draw, effort_points, sweeps
 from selfprobe.matrix.numbers import SMALLEST, Analysis, TaskAnalysis, analyse
 from selfprobe.matrix.table import Matrix, Results, load, matrix_of
 from selfprobe.page import Picture, render, save_pictures, save_tables
 from selfprobe.stats.estimate import Estimate, clustered_mean
-
-PUBLISHED = pd.DataFrame(
-    [
-        ("xAI Grok 4.1 Fast", 57.0, 58.63, 60.69, 91.43),
-        ("Meta Llama 3.3 70B Instruct", 60.4, 70.29, 42.19, 93.88),
-        ("OpenAI GPT-4o", 55.8, 62.99, 47.12, 99.18),
-        ("mean of all models on themselves", 54.55, 68.69, 39.07, 94.43),
-    ],
-    columns=["model", "kth_word", "ethical_dilemma", "paraphrase_recognition", "heads_up"],
-)
-"""Rows of paper 003, Table 2 (percent), to hold results against; its data and its unscored rates are not public."""
 
 
 def write(logs: Sequence[str], out: Path) -> Analysis:
@@ -56,13 +46,20 @@ def write(logs: Sequence[str], out: Path) -> Analysis:
         effort=effort,
         why_no_effort=why_no_effort,
         self_rows=tables["self"].to_dict("records"),
-        published=PUBLISHED.to_dict("records"),
+        published=_published(),
         runs=results.cells.to_dict("records"),
         ignored=results.ignored,
         smallest=SMALLEST,
     )
     (out / "index.html").write_text(page, encoding="utf-8")
     return analysis
+
+
+def _published() -> list[dict[str, Any]]:
+    """Rows of paper 003, Table 2 (percent), by model; its data and its unscored rates are not public."""
+    columns = {task: measure.published for task, measure in measures().items() if measure.published}
+    table = pd.DataFrame(columns).rename_axis("model").reset_index()
+    return [dict(zip(table.columns, row, strict=True)) for row in table.itertuples(index=False)]
 
 
 def _pictures(task: TaskAnalysis) -> list[Picture]:

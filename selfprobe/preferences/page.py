@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from selfprobe.preferences import figures
-from selfprobe.probes.finished import read_run
+from selfprobe.probes.folder import read_run
 
 Tables = dict[str, pd.DataFrame]
 CAPTIONS = {

@@ -4,13 +4,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from inspect_ai.log import EvalLog, read_eval_log_sample_summaries
+from inspect_ai.log import EvalLog
 
-from selfprobe.matrix.table import headers
+from selfprobe.logs import found, summaries, task_of
 from selfprobe.plots import short
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.preference import VERDICT
-from selfprobe.solvers.replay import task_of
 from selfprobe.sources.public_pairs import PairSet
 
 TASKS = ("pairwise_preference", "direct_scoring", "g_eval", "preference_probe")
@@ -28,8 +27,8 @@ def margins(paths: Iterable[str], sets: Mapping[str, PairSet]) -> Margins:
         ValueError: No finished log is of these tasks and data sets, or a log is of other pairs than the run.
     """
     named = list(paths)
-    found = headers(named)
-    finished = [log for log in found if task_of(log) in TASKS and log.status == "success"]
+    there = found(named)
+    finished = [log for log in there.headers if task_of(log) in TASKS and log.status == "success"]
     newest: dict[str, dict[str, EvalLog]] = {}
     for log in sorted(finished, key=lambda one: str(one.eval.created)):
         if (name := _data_set(log)) in sets:
@@ -37,8 +36,8 @@ def margins(paths: Iterable[str], sets: Mapping[str, PairSet]) -> Margins:
     if not newest:
         held = ", ".join(sorted({_data_set(log) for log in finished})) or "none"
         raise ValueError(
-            f"no finished log of {', '.join(TASKS)} on {', '.join(sets)} in {', '.join(named)}; found {len(found)} "
-            f"logs, of these tasks on: {held}"
+            f"no finished log of {', '.join(TASKS)} on {', '.join(sets)} in {', '.join(named)}; found "
+            f"{len(there.headers)} logs, of these tasks on: {held}"
         )
     result: Margins = {}
     for name, logs in newest.items():
@@ -68,7 +67,7 @@ def _read(log: EvalLog, name: str, pair_set: PairSet) -> dict[str, float]:
     pairs = {pair.id: pair for pair in pair_set.pairs}
     read: dict[str, list[float]] = {}
     # A log holds its samples as they ended: by id, one log gives one message.
-    for sample in sorted(read_eval_log_sample_summaries(log.location), key=lambda one: str(one.id)):
+    for sample in sorted(summaries(log.location), key=lambda one: str(one.id)):
         if str(sample.id) not in pairs or not sample.scores:
             continue
         pair = pairs[str(sample.id)]

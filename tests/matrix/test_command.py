@@ -56,7 +56,7 @@ def test_prices_give_an_estimate(tmp_path: Path) -> None:
     ("models", "said"),
     [
         ("planted/a", "a matrix compares two models or more, got planted/a"),
-        ("planted/a,planted/a", "each model once, please: planted/a is there twice"),
+        ("planted/a,planted/a", "model planted/a is listed twice; list each model once"),
         ("", "a matrix compares two models or more, got none"),
     ],
 )

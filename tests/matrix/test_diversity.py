@@ -72,7 +72,7 @@ def test_the_command_writes_a_table_and_a_figure(logs: Path, embedder: str, tmp_
 
 def test_one_model_is_not_enough(logs: Path, run_task: Run, tmp_path: Path) -> None:
     run_task("selfprobe/kth_word", "planted/alpha", tmp_path, limit=2)
-    with pytest.raises(ValueError, match="expected finished logs of two or more models on one of kth_word"):
+    with pytest.raises(ValueError, match="expected finished logs of two or more models on one of ethical_dilemma"):
         replies_in([str(tmp_path)])
 
 

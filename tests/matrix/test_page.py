@@ -118,7 +118,15 @@ def test_table_two_of_dilemmas_holds_item_scores_and_no_probabilities() -> None:
         for key, value in zip(("p", "p_direct", "p_predicted"), values, strict=True)
     ]
     cell = {"task": "ethical_dilemma", "target": "m", "observer": "m", "status": "complete", "reason": ""}
-    cell |= {"dataset_sha256": "aa", "version": "1", "args": {}}
+    cell |= {
+        "dataset_sha256": "aa",
+        "version": "1",
+        "args": {},
+        "epochs": 2,
+        "settings": {},
+        "items": ["d"],
+        "joined": False,
+    }
     results = Results(pd.DataFrame([cell]), pd.DataFrame(rows), pd.DataFrame(), {}, [])
     (row,) = report._self_table(results, {}).to_dict("records")
     assert row["value"] == pytest.approx(1 - abs(0.8 - 0.7)) and row["n"] == 1

@@ -2,10 +2,8 @@
 
 import inspect
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from types import ModuleType
 from typing import Any
 
 import click
@@ -29,44 +27,34 @@ class Described:
 
 
 def described() -> list[Described]:
-    """All registered tasks by name."""
-    from inspect_ai.util import registry_info
+    """All tasks by name."""
+    from selfprobe._registry import tasks
 
-    from selfprobe import _registry
-
-    found = [
-        _described(name, getattr(_registry, name))
-        for name in _registry.__all__
-        if registry_info(getattr(_registry, name)).type == "task"
-    ]
-    return sorted(found, key=lambda task: task.name)
+    return [_described(name) for name in sorted(tasks())]
 
 
-def calls_of(name: str, defaults: Mapping[str, Any]) -> int | None:
-    """Calls for one item of a task by what its study knows of it; None where no study counts them."""
-    from selfprobe.awareness.run import CALLS
-    from selfprobe.matrix.run import TASKS
+def _described(name: str) -> Described:
+    from selfprobe._registry import defaults_of, paper_of, summary_of
 
-    if name in TASKS:
-        return TASKS[name].diagonal(defaults)
-    return 1 + CALLS[name] if name in CALLS else None
-
-
-def _described(name: str, function: Any) -> Described:
-    module = inspect.getmodule(inspect.unwrap(function))
-    assert isinstance(module, ModuleType), name
-    told = inspect.cleandoc(module.__doc__ or "")
-    asks = told.splitlines()[0].partition(": ")[2] or told.splitlines()[0]
-    parameters = inspect.signature(function).parameters
-    defaults = {key: parameter.default for key, parameter in parameters.items()}
-    papers = re.search(r"[Pp]aper (\d{3})", told)
+    defaults = defaults_of(name)
+    _, _, asks = summary_of(name).partition(": ")
     return Described(
         name=f"selfprobe/{name}",
         asks=asks[:1].upper() + asks[1:],
-        calls=calls_of(name, defaults),
+        calls=_calls(name, defaults),
         required=tuple(key for key, default in defaults.items() if default is inspect.Parameter.empty),
-        paper=papers[1] if papers else None,
+        paper=paper_of(name),
     )
+
+
+def _calls(name: str, defaults: Mapping[str, Any]) -> int | None:
+    """Calls for one item by what its study knows of it; None where no study counts them."""
+    from selfprobe._registry import measures
+    from selfprobe.awareness.run import CALLS
+
+    if name in measures():
+        return measures()[name].alone(defaults)
+    return 1 + CALLS[name] if name in CALLS else None
 
 
 @click.command()
