@@ -72,6 +72,19 @@ def paper_of(task: str) -> str | None:
     return named[1] if named else None
 
 
+def calls_of(task: str) -> int | None:
+    """Calls for an item with the default arguments, a model on itself: by MEASURE or CALLS; None without either."""
+    module = _modules()[task]
+    calls = module.MEASURE.alone(defaults_of(task)) if hasattr(module, "MEASURE") else getattr(module, "CALLS", None)
+    assert calls is None or isinstance(calls, int), module
+    return calls
+
+
+def needs_of(task: str) -> tuple[str, ...]:
+    """The options that a run of a task cannot do without, beside the model; a task file says them as NEEDS."""
+    return tuple(getattr(_modules()[task], "NEEDS", ()))
+
+
 def defaults_of(task: str) -> dict[str, Any]:
     """A task's arguments with their default values."""
     parameters = inspect.signature(tasks()[task]).parameters.values()

@@ -1,10 +1,6 @@
 """`selfprobe tasks`: every task with what it asks, its calls, what it needs and its paper."""
 
-import inspect
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import click
 
@@ -20,10 +16,11 @@ class Described:
     asks: str
     """First line of its file."""
     calls: int | None
-    """Of one item with the default arguments, a model on itself; None where nobody has counted."""
-    required: tuple[str, ...]
-    """Arguments without a default."""
+    """Of one item with the default arguments, a model on itself, without a grader's; None where nobody has counted."""
+    needs: tuple[str, ...]
+    """Options that it cannot do without, beside the model."""
     paper: str | None
+    """Number of the paper that it is from."""
 
 
 def described() -> list[Described]:
@@ -34,27 +31,17 @@ def described() -> list[Described]:
 
 
 def _described(name: str) -> Described:
-    from selfprobe._registry import defaults_of, paper_of, summary_of
+    from selfprobe._registry import calls_of, needs_of, paper_of, summary_of
+    from selfprobe.awareness.run import CALLS
 
-    defaults = defaults_of(name)
     _, _, asks = summary_of(name).partition(": ")
     return Described(
         name=f"selfprobe/{name}",
         asks=asks[:1].upper() + asks[1:],
-        calls=_calls(name, defaults),
-        required=tuple(key for key, default in defaults.items() if default is inspect.Parameter.empty),
+        calls=1 + CALLS[name] if name in CALLS else calls_of(name),
+        needs=needs_of(name),
         paper=paper_of(name),
     )
-
-
-def _calls(name: str, defaults: Mapping[str, Any]) -> int | None:
-    """Calls for one item by what its study knows of it; None where no study counts them."""
-    from selfprobe._registry import measures
-    from selfprobe.awareness.run import CALLS
-
-    if name in measures():
-        return measures()[name].alone(defaults)
-    return 1 + CALLS[name] if name in CALLS else None
 
 
 @click.command()
@@ -66,11 +53,11 @@ def tasks(as_json: bool) -> None:
     """
     found = described()
     if as_json:
-        click.echo(json.dumps([asdict(task) for task in found], indent=2, ensure_ascii=False))
+        options.echo_json(found)
         return
     width = max(len(task.name) for task in found)
     click.echo(f"{'task':{width}}  paper  calls  asks")
     for task in found:
         calls = "–" if task.calls is None else task.calls
-        needs = f"; needs -T {'=… -T '.join(task.required)}=…" if task.required else ""
+        needs = f" Needs {' and '.join(task.needs)}." if task.needs else ""
         click.echo(f"{task.name:{width}}  {task.paper or '–':>5}  {calls:>5}  {task.asks}{needs}")

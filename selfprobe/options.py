@@ -3,7 +3,10 @@
 Imports nothing of Inspect, so that every `-h` is quick.
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import click
@@ -108,7 +111,7 @@ def log_dir(default: str) -> Callable[[F], F]:
     )
 
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON, and nothing else.")
 limit = click.option(
     "--limit", type=COUNT, metavar="N", help="Take this many items of each data set, the first ones; by default all."
 )
@@ -157,6 +160,25 @@ def asking(command: F) -> F:
     for option in reversed(_ASKING):
         command = option(command)
     return command
+
+
+def echo_json(value: Any) -> None:
+    """Print results as JSON: dataclasses as objects, and what is undefined (NaN) as null."""
+    import json
+
+    click.echo(json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, Real) and not isinstance(value, Integral):
+        return float(value) if math.isfinite(value) else None
+    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
 
 
 def confirmed(yes: bool) -> None:

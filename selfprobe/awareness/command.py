@@ -82,18 +82,23 @@ def run(models: list[str], methods: list[str], prices: str | None, yes: bool, dr
     complete = run_study(study)
     click.echo(f"\nLogs: {study.log_dir}   Compare: selfprobe awareness compare {study.log_dir}")
     if not complete:
-        raise RunError("not every run is complete")
+        raise RunError("not every run is complete; --skip-errors leaves conversations out that fail for good")
 
 
 @awareness.command()
 @click.argument("logs", nargs=-1, required=True)
 @options.out("awareness")
-def compare(logs: Sequence[str], out: str) -> None:
+@options.as_json
+def compare(logs: Sequence[str], out: str, as_json: bool) -> None:
     """Compare the methods in LOGS: tables, figures and one page."""
     from selfprobe.awareness.page import write
 
     comparison = write(logs, Path(out))
     text = comparison.baselines
+    if as_json:
+        shown = {"length": text.length, "words": text.words, "words_other_source": text.words_other_source}
+        options.echo_json({"text_alone": shown, "methods": comparison.methods, "pairs": comparison.pairs})
+        return
     click.echo("AUROC of the text alone, without any model:")
     for name, value in (("length", text.length), ("words", text.words), ("other source", text.words_other_source)):
         click.echo(f"  {name:15} {_shown(value)}")

@@ -169,7 +169,8 @@ def draw(items: pd.DataFrame, rows: Sequence[Diversity], path: Path) -> None:
 @click.argument("logs", nargs=-1, required=True)
 @click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder to write into.")
 @options.embedder
-def diversity(logs: tuple[str, ...], out: Path, embedder: str) -> None:
+@options.as_json
+def diversity(logs: tuple[str, ...], out: Path, embedder: str, as_json: bool) -> None:
     """How alike the closest two models' replies are, per task (paper 003, Table 1).
 
     LOGS are logs, or folders of logs, of two or more models. Writes diversity.csv, diversity.json, items.csv
@@ -186,5 +187,8 @@ def diversity(logs: tuple[str, ...], out: Path, embedder: str) -> None:
     table.to_json(out / "diversity.json", orient="records", indent=2)
     items.to_csv(out / "items.csv", index=False)
     draw(items, rows, out / "diversity.png")
+    if as_json:
+        options.echo_json(rows)
+        return
     click.echo(table.drop(columns=["models", "embedder"]).round(3).to_string(index=False))
     click.echo(f"models: {', '.join(rows[0].models)}; embedder: {embedder}; written to {out}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, get_args
 import click
 from inspect_ai.log import EvalLog
 
+from selfprobe import options
 from selfprobe.errors import InputError
 from selfprobe.introspect_tasks.ethical_dilemma import Effort
 from selfprobe.logs import effort_of, found, summaries, target_of, task_of
@@ -128,15 +129,19 @@ def draw(points: Sequence[EffortPoint]) -> "Figure":
 @click.command()
 @click.argument("logs", nargs=-1, required=True)
 @click.option("--out", required=True, help="The figure's file: .png, .svg or .pdf.")
-def effort(logs: tuple[str, ...], out: str) -> None:
+@options.as_json
+def effort(logs: tuple[str, ...], out: str, as_json: bool) -> None:
     """Draw KL(p‖p') and KL(p‖p*) by reasoning effort from LOGS of ethical_dilemma, one run an effort (-T effort=…)."""
     if not out.endswith((".png", ".svg", ".pdf")):
         raise click.BadParameter(f"expected a .png, .svg or .pdf file, got {out!r}", param_hint="--out")
     points = effort_points(found(logs).headers)
+    draw(points).savefig(out, dpi=200)
+    if as_json:
+        options.echo_json(points)
+        return
     for point in points:
         numbers = "  ".join(f"{n} {_shown(getattr(point, n))}" for n in ("kl_predicted", "kl_direct", "kl_gain"))
         click.echo(f"{point.observer} on {point.target}  {point.effort:8} {numbers}  n={point.kl_gain.n}")
-    draw(points).savefig(out, dpi=200)
     click.echo(f"figure in {out}")
 
 

@@ -12,7 +12,8 @@ from inspect_ai.scorer import includes
 
 from selfprobe.building.dilemma_generation import AXES, dilemma_generation
 from selfprobe.building.dilemma_judging import dilemma_judging
-from selfprobe.building.dilemmas import dilemmas, generated, judged_rows
+from selfprobe.building.dilemmas import generated, judged_rows
+from selfprobe.cli import main
 from selfprobe.introspect_tasks.ethical_dilemma import ethical_dilemma
 from selfprobe.stats.estimate import jsd
 
@@ -30,7 +31,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory, run_task: Any) -> Path:
 
 
 def collect(*args: object) -> tuple[int, str]:
-    result = CliRunner().invoke(dilemmas, ["collect", *map(str, args)])
+    result = CliRunner().invoke(main, ["dilemmas", "collect", *map(str, args)])
     return result.exit_code, result.output
 
 
