@@ -31,7 +31,7 @@ from selfprobe.solvers.record import Record
 
 VERSION = 1
 CALLS = 15
-NEEDS = ("--model-role judge=[A,B,C]", "-T dataset=… or -T generation_log=…")
+NEEDS = ("--model-role judge=A,B,C", "-T dataset=… or -T generation_log=…")
 
 JUDGE_PROMPT = """\
 {dilemma}

@@ -128,7 +128,7 @@ def _end(said: str, status: int) -> NoReturn:
     sys.exit(status)
 
 
-@click.group(cls=Selfprobe, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("selfprobe", cls=Selfprobe, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="selfprobe")
 @click.pass_context
 def main(ctx: click.Context) -> None:

@@ -159,7 +159,7 @@ def test_two_matrices_in_one_folder_are_refused_by_name(questions: Path, tmp_pat
     options += ["--display", "none", "-T", f"dataset={questions}"]
     assert called(*options, "-T", "k=1").exit_code == 0
     done = called(*options, "-T", "k=2")
-    assert done.exit_code == 2 and f"{tmp_path / 'm'} holds a log of other runs (" in done.output
+    assert done.exit_code == 2 and f"{tmp_path / 'm' / 'diagonal'} holds a log of other runs (" in done.output
     assert "or give a new --log-dir" in done.output
     questions.write_text(questions.read_text().replace("number", "thing"))
     changed = called(*options, "-T", "k=1")
