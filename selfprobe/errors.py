@@ -50,7 +50,7 @@ def one_line(error: BaseException | str, *, longest: int = LONGEST) -> str:
         longest: Characters; the rest is cut off, since a library's message may have many.
     """
     text = str(error)
-    if isinstance(error, PrerequisiteError):
+    if isinstance(error, PrerequisiteError) and not isinstance(error, InputError):  # whose text is as it was given
         with suppress(MarkupError):  # a message of another package that was not meant for rich
             text = render(text, emoji=False).plain
     text = " ".join(text.split()).removeprefix("ERROR: ") or type(error).__name__

@@ -124,15 +124,16 @@ skip_errors = click.option(
     "--skip-errors", is_flag=True, help="Leave items out whose calls fail for good: they are unscored."
 )
 
+task_args = click.option(
+    "-T",
+    "task_args",
+    type=Assignment(),
+    multiple=True,
+    callback=_as_dict,
+    help="Task argument, for the tasks that have it.",
+)
+
 _ASKING = (
-    click.option(
-        "-T",
-        "task_args",
-        type=Assignment(),
-        multiple=True,
-        callback=_as_dict,
-        help="Task argument, for the tasks that have it.",
-    ),
     click.option(
         "-M",
         "model_args",

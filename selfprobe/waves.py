@@ -4,6 +4,7 @@ Inspect's own display prints hundreds of lines where there is no terminal. Here 
 the samples is done, and for runs that failed their first error.
 """
 
+import os
 import re
 import sys
 import time
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import click
+from fsspec.core import url_to_fs
+from fsspec.implementations.local import LocalFileSystem
 from inspect_ai import Task, eval_set, task_with
 from inspect_ai.log import EvalLog
 from inspect_ai.model import Model, get_model
@@ -20,7 +23,7 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.errors import InputError, Interrupted, one_line
 from selfprobe.inspect_private import PrerequisiteError
-from selfprobe.logs import found, summaries, task_of
+from selfprobe.logs import cause, found, summaries, task_of
 
 SHOWN = 10
 """Models whose first error is shown; the others are counted."""
@@ -42,7 +45,7 @@ def opened(name: str, **args: Any) -> Model:
     try:
         return get_model(name, **args)
     except (PrerequisiteError, ValueError, TypeError, OSError, ImportError) as error:
-        raise InputError(f"{name}: {one_line(error)}") from None
+        raise InputError(f"{name}: {one_line(error).removeprefix(f'{name}: ')}") from None
 
 
 def run_wave(tasks: Sequence[Task], log_dir: str, *, title: str, settings: Mapping[str, Any]) -> list[EvalLog]:
@@ -58,6 +61,7 @@ def run_wave(tasks: Sequence[Task], log_dir: str, *, title: str, settings: Mappi
         Interrupted: The user stopped it: no further wave may start.
         InputError: The folder cannot be written or holds logs of other runs.
     """
+    _claim(log_dir)
     chosen = {name: value for name, value in settings.items() if value is not None}
     # Scores of half a run say nothing, and computing them after every sample is work.
     given = {"retry_attempts": 1, "max_tasks": len(tasks), "score_display": False, **chosen}
@@ -73,13 +77,24 @@ def run_wave(tasks: Sequence[Task], log_dir: str, *, title: str, settings: Mappi
     except PrerequisiteError as error:
         raise InputError(_refusal(error, log_dir)) from None
     except OSError as error:
-        raise InputError(f"cannot write logs into {log_dir}: {error}") from None
+        raise InputError(f"cannot write logs into {log_dir}: {one_line(error)}") from None
     if len(logs) < len(tasks) or any(log.status == "cancelled" for log in logs):
         raise _interrupted(tasks, log_dir)
     done = sum(log.status == "success" for log in logs)
     click.echo(f"  {done} of {len(tasks)} runs done ({_clock(started)})", err=True)
     _tell(logs)
     return logs
+
+
+def _claim(log_dir: str) -> None:
+    """Make the folder, so that one which cannot be written is said before anything is asked."""
+    try:
+        system, inside = url_to_fs(log_dir)
+        system.makedirs(inside, exist_ok=True)
+    except (OSError, ValueError, ImportError) as error:
+        raise InputError(f"cannot write logs into {log_dir}: {one_line(error)}") from None
+    if isinstance(system, LocalFileSystem) and not os.access(inside, os.W_OK):
+        raise InputError(f"cannot write logs into {log_dir}: it is read-only for this user")
 
 
 class _Progress:
@@ -116,7 +131,7 @@ class _Progress:
 class _Failures:
     """What went wrong in the runs of one model."""
 
-    first: str
+    first: str = ""
     """The vendor's first error."""
     runs: int = 0
     samples: int = 0
@@ -126,7 +141,7 @@ class _Failures:
 
     def __str__(self) -> str:
         share = f", {self.samples} samples" if self.samples else ""
-        return f"{self.runs} runs with errors{share}; the first: {self.first}"
+        return f"{self.runs} runs with errors{share}; the first: {one_line(self.first)}"
 
 
 def _tell(logs: Sequence[EvalLog]) -> None:
@@ -134,14 +149,13 @@ def _tell(logs: Sequence[EvalLog]) -> None:
     failures: dict[str, _Failures] = {}
     for log in logs:
         seen = summaries(log.location)
-        errors = [summary.error for summary in seen if summary.error]
+        errors = [summary for summary in seen if summary.error]
         if log.status == "success" and not errors:
             continue
-        first = (
-            errors[0] if errors else log.error.message if log.error else f"status {log.status}, no reason in the log"
-        )
-        model = failures.setdefault(log.eval.model, _Failures(one_line(first)))
-        refused = len(errors) == len(seen) and all(REFUSED.search(error) for error in errors)
+        model = failures.setdefault(log.eval.model, _Failures())
+        if not model.first:
+            model.first = cause(log.location, errors[0]) if errors else log.error.message if log.error else log.status
+        refused = len(errors) == len(seen) and all(REFUSED.search(summary.error or "") for summary in errors)
         model.runs, model.samples = model.runs + 1, model.samples + len(errors)
         model.again |= log.status != "success" and not refused
     for name, model in list(failures.items())[:SHOWN]:

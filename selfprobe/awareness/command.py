@@ -70,7 +70,7 @@ def run(models: list[str], methods: list[str], prices: str | None, yes: bool, dr
 
     for method in methods if methods != ["all"] else ():
         if method not in METHODS:
-            raise InputError(f"unknown method {method}{meant(method, METHODS)}; there are {', '.join(METHODS)}")
+            raise InputError(f"unknown method {method}; there are {', '.join(METHODS)}{meant(method, METHODS)}")
     chosen = tuple(method for method in METHODS if method in methods or methods == ["all"])
     if given["grader"] is None and (graded := [method for method in chosen if method in GRADED]):
         raise InputError(f"{', '.join(graded)} need a judge: --grader MODEL (a subject never grades itself silently)")

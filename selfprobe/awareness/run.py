@@ -11,8 +11,7 @@ from typing import Any
 from inspect_ai import Task, task_with
 from inspect_ai.model import Model, ModelCost
 
-from selfprobe._registry import defaults_of, tasks
-from selfprobe.arguments import meant
+from selfprobe._registry import tasks
 from selfprobe.errors import InputError
 from selfprobe.prices import Cost, cost_table
 from selfprobe.sources.conversations import conversations
@@ -54,8 +53,6 @@ class Study:
     """Most tokens of the subject's reply to a conversation."""
     answer_tokens: int | None = None
     """Most tokens of its answer to a question about one."""
-    task_args: Mapping[str, Any] = field(default_factory=dict)
-    """Further arguments, for the methods that have them."""
     model_args: Mapping[str, Any] = field(default_factory=dict)
     """Of every subject."""
     limit: int | None = None
@@ -74,9 +71,6 @@ class Study:
             raise InputError(f"model {twice[0]} is listed twice; list each model once")
         if not self.models:
             raise InputError("--models names no model; expected such as openai/a,openrouter/b")
-        there = {name for method in self.methods for name in defaults_of(method)}
-        if unused := sorted(set(self.task_args) - there):
-            raise InputError(f"no method here has an argument {unused[0]}{meant(unused[0], there)}")
 
     @property
     def arms(self) -> list[tuple[str, dict[str, Any]]]:
@@ -185,8 +179,7 @@ def _settings(study: Study) -> dict[str, Any]:
 
 
 def _task(study: Study, method: str, subject: Model, **own: Any) -> Task:
-    chosen = {name: value for name, value in study.task_args.items() if name in defaults_of(method)}
-    given = {key: value for key, value in study.source.items() if value is not None} | own | chosen
+    given = {key: value for key, value in study.source.items() if value is not None} | own
     if method in REPEATED:
         given["decisions"] = int(study.decisions)
     if CALLS[method] and study.answer_tokens is not None:

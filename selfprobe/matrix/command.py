@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 @click.option(
     "--tasks", type=options.Names("task"), help="Tasks, comma-separated; by default all that a matrix can hold."
 )
+@options.task_args
 @options.limit
 @options.log_dir("logs/matrix")
 @options.asking

@@ -84,7 +84,7 @@ def plan(members: Sequence[Member], tasks: Sequence[str], *, limit: int | None, 
     known = measures()
     for task in tasks or ["(none)"]:
         if task not in known:
-            raise InputError(f"unknown task {task}{meant(task, known)}; a matrix can hold {', '.join(known)}")
+            raise InputError(f"unknown task {task}; a matrix can hold {', '.join(known)}{meant(task, known)}")
     by_task = {task: _arguments(task, args) for task in dict.fromkeys(tasks)}
     if unused := [key for key in args if not any(key in given for given in by_task.values())]:
         there = {name for given in by_task.values() for name in given}
@@ -117,6 +117,10 @@ def run(planned: Plan, log_dir: str, *, settings: Mapping[str, Any]) -> bool:
         planned: From `plan`.
         log_dir: Where the logs go, in two folders; local or any fsspec path.
         settings: Further arguments of Inspect's `eval_set`, e.g. display, max_connections, retry_attempts.
+
+    Raises:
+        Interrupted: The user stopped it.
+        InputError: The log folder cannot be written, or holds logs of another matrix.
     """
     diagonal, cells = f"{log_dir.rstrip('/')}/{DIAGONAL}", f"{log_dir.rstrip('/')}/{CELLS}"
     settings = {"limit": planned.limit, **settings}

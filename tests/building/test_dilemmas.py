@@ -79,7 +79,7 @@ def test_a_dilemma_in_two_logs_is_an_error_that_names_both(logs: Path, tmp_path:
     (log,) = (logs / "judged").glob("*.eval")
     (tmp_path / "again.eval").write_bytes(log.read_bytes())
     code, told = collect(log, tmp_path / "again.eval", "--out", tmp_path / "mine.jsonl")
-    assert code == 1 and "is in " in told and "again.eval" in told and log.name in told
+    assert code == 2 and "is in " in told and "again.eval" in told and log.name in told
 
 
 def test_a_log_of_another_task_or_unfinished_is_told(logs: Path, tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_judging_log_without_its_own_score_is_told_by_name(logs: Path, tmp_pat
     log = score(read_eval_log(str(judged)), includes(), action="overwrite", display="none")
     write_eval_log(log, str(tmp_path / "overwritten.eval"))
     code, told = collect(tmp_path, "--out", tmp_path / "mine.jsonl")
-    assert code == 1 and "overwritten.eval: expected a score of dilemma_controversy for dilemma" in told
+    assert code == 2 and "overwritten.eval: expected a score of dilemma_controversy for dilemma" in told
     assert "got includes" in told
 
 
@@ -125,4 +125,4 @@ def test_a_generation_without_a_valid_dilemma_leaves_nothing_to_judge(run_task: 
 
 def test_a_missing_folder_is_told_with_the_places_looked_at(tmp_path: Path) -> None:
     code, told = collect("nowhere", "--out", tmp_path / "mine.jsonl")
-    assert code == 1 and "no file or folder 'nowhere'" in told
+    assert code == 2 and "no file or folder 'nowhere'" in told
