@@ -1,15 +1,21 @@
 """Figure 3 of paper 003: how far prediction and gut answer are from the conclusion, by the effort of the reasoning."""
 
+import io
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
 import click
+import numpy as np
 from inspect_ai.log import EvalLog, read_eval_log_sample_summaries
 
+from selfprobe.folder import place
 from selfprobe.introspect_tasks.ethical_dilemma import Effort
 from selfprobe.matrix.table import headers
+from selfprobe.page import Figures, Picture, Section, shown
+from selfprobe.plots import dots, label
+from selfprobe.safe import plain
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.dilemma_prediction import dilemmas_of, estimates
 from selfprobe.solvers.replay import effort_of, target_of, task_of
@@ -105,26 +111,36 @@ def draw(points: Sequence[EffortPoint]) -> "Figure":
     panels = figure.subplots(1, len(pairs), sharey=True, squeeze=False)[0]
     for panel, (target, observer) in zip(panels, pairs, strict=True):
         own = [point for point in points if (point.target, point.observer) == (target, observer)]
-        for name, label, marker, shift in (
-            ("kl_direct", "KL(p‖p*), gut answer", "s", 0.06),
-            ("kl_predicted", "KL(p‖p′), prediction", "o", -0.06),
-        ):
-            estimated: list[Estimate] = [getattr(point, name) for point in own]
-            panel.errorbar(
-                [efforts.index(point.effort) + shift for point in own],
-                [e.value for e in estimated],
-                yerr=[[e.value - e.low for e in estimated], [e.high - e.value for e in estimated]],
-                marker=marker,
-                capsize=3,
-                label=label,
-            )
+        at = np.array([efforts.index(point.effort) for point in own])
+        direct, predicted = [point.kl_direct for point in own], [point.kl_predicted for point in own]
+        dots(panel, at + 0.06, direct, name="KL(p‖p*), gut answer", colour="C0", marker="s", upright=True, joined=True)
+        dots(panel, at - 0.06, predicted, name="KL(p‖p′), prediction", colour="C1", upright=True, joined=True)
         panel.set_xticks(range(len(efforts)), efforts)
         panel.set_xlabel("effort of the reasoning")
-        panel.set_title(target if target == observer else f"{observer} on {target}", fontsize="medium")
+        panel.set_title(label(target if target == observer else f"{observer} on {target}"), fontsize="medium")
     panels[0].set_ylabel("mean KL over dilemmas (nats)")
     panels[0].set_ylim(bottom=0)
     panels[-1].legend(frameon=False, fontsize="small")
     return figure
+
+
+def effort_sections(logs: Sequence[EvalLog]) -> list[Section]:
+    """Figure 3, where a model has runs of ethical_dilemma at several efforts; or why it cannot be drawn."""
+    runs = sweeps(logs)
+    if not runs:
+        return []
+    title = "ethical_dilemma by effort of the reasoning"
+    try:
+        points = effort_points(runs)
+    except ValueError as error:
+        return [Section(title, [f"Not drawn: {error}."], name="effort", menu="effort")]
+    told = "; ".join(
+        f"{p.observer} on {p.target} at {p.effort}: prediction {shown(p.kl_predicted)}, gut answer {shown(p.kl_direct)}"
+        for p in points
+    )
+    caption = "How far the predicted and the gut answer are from the conclusion, by effort (the paper's Figure 3)."
+    picture = Picture("effort", f"KL in nats. {told}", caption, draw(points))
+    return [Section(title, [Figures([picture])], name="effort", menu="effort")]
 
 
 @click.command()
@@ -139,11 +155,11 @@ def effort(logs: tuple[str, ...], out: str) -> None:
     except ValueError as error:
         raise click.ClickException(str(error)) from None
     for point in points:
-        numbers = "  ".join(f"{n} {_shown(getattr(point, n))}" for n in ("kl_predicted", "kl_direct", "kl_gain"))
-        click.echo(f"{point.observer} on {point.target}  {point.effort:8} {numbers}  n={point.kl_gain.n}")
-    draw(points).savefig(out, dpi=200)
+        numbers = "  ".join(f"{n} {shown(getattr(point, n), 4)}" for n in ("kl_predicted", "kl_direct", "kl_gain"))
+        who = plain(f"{point.observer} on {point.target}")
+        click.echo(f"{who}  {point.effort:8} {numbers}  n={point.kl_gain.n}")
+    image = io.BytesIO()
+    draw(points).savefig(image, dpi=200, format=out.rpartition(".")[2])
+    folder, _, name = out.rpartition("/")
+    place({name: image.getvalue()}, folder or ".")
     click.echo(f"figure in {out}")
-
-
-def _shown(estimate: Estimate) -> str:
-    return f"{estimate.value:.4f} [{estimate.low:.4f}, {estimate.high:.4f}]"

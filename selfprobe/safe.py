@@ -1,0 +1,38 @@
+"""What others wrote (names of models, replies, errors of providers), made safe to show."""
+
+import re
+from functools import lru_cache
+
+REPLACED = "\N{REPLACEMENT CHARACTER}"
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters but for tab and line feed, what turns the direction of text around, and halves of characters."""
+
+_KEYS = re.compile(
+    r"""(?ix)
+    ( \b(?:sk-|AIza|hf_|gsk_|xai-|pplx-|AKIA)(?=[\w*-]{8})   # keys that show by their beginning
+    | \bBearer\s+(?=\S{6})
+    | \b(?:\w*[-_])?key["']?\s*=\s*["']?(?=[^\s&"',;]{6})      # …key=VALUE
+    | \b(?:x-)?api[-_]?key["']?\s*:\s*["']?(?=[^\s&"',;]{6})   # a header, or JSON
+    ) [^\s&"',;)\]}]+
+    """
+)
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+@lru_cache(maxsize=4096)  # columns of tables repeat their texts
+def plain(text: str) -> str:
+    """The text without characters that a terminal obeys or that break a page: `"a\\x1b[2J"` is `"a�[2J"`."""
+    return _CONTROL.sub(REPLACED, text.replace("\r\n", "\n"))
+
+
+@lru_cache(maxsize=4096)
+def masked(text: str) -> str:
+    """The text with what looks like an API key cut off: `"wrong key sk-abc123def456"` is `"wrong key sk-…"`."""
+    return _KEYS.sub(r"\1…", text)
+
+
+def harmless(cell: str) -> str:
+    """A cell of text that no spreadsheet takes for a formula: `"=1+1"` is `"'=1+1"`."""
+    return f"'{cell}" if cell.startswith(_FORMULA) else cell
