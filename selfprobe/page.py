@@ -95,7 +95,7 @@ class Column:
 
 def estimated(title: str, of: str | Callable[[Any], Any] = lambda row: row, digits: int = 2) -> Column:
     """A column of estimates: each with its interval or its reason."""
-    return Column(title, of, lambda estimate: shown(estimate, digits), look="e")
+    return Column(title, of, lambda e: shown(e, digits).replace(", ", ",\N{NO-BREAK SPACE}"), look="e")
 
 
 @dataclass(frozen=True)

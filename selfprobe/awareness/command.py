@@ -1,15 +1,12 @@
 """`selfprobe awareness run`, `compare` and `validate`: thin command lines over ordinary runs and awareness.py."""
 
-import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 
 from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.solvers.converse import METHODS
-from selfprobe.stats.estimate import Estimate
 
 GRADED = ("user_motivation", "reasoning_trace")
 
@@ -73,35 +70,29 @@ def run(models: str, methods: str, yes: bool, dry_run: bool, **given: Any) -> No
 
 @awareness.command()
 @click.argument("logs", nargs=-1, required=True)
-@click.option(
-    "--out", type=click.Path(file_okay=False), default="awareness", show_default=True, help="Folder to write."
-)
+@click.option("--out", default="awareness", show_default=True, help="Folder to write, or any fsspec address.")
 def compare(logs: Sequence[str], out: str) -> None:
     """Compare the methods in LOGS: tables, figures and one page."""
     from selfprobe.awareness.page import write
+    from selfprobe.page import shown
+    from selfprobe.safe import plain
 
     try:
-        comparison = write(logs, Path(out))
+        comparison = write(logs, out)
     except ValueError as error:
         raise click.ClickException(str(error)) from None
     text = comparison.baselines
     click.echo("AUROC of the text alone, without any model:")
     for name, value in (("length", text.length), ("words", text.words), ("other source", text.words_other_source)):
-        click.echo(f"  {name:15} {_shown(value)}")
+        click.echo(f"  {name:15} {shown(value)}")
     for model in dict.fromkeys(m.model for m in comparison.methods):
-        click.echo(model)
+        click.echo(plain(model))
         for m in (one for one in comparison.methods if one.model == model):
             kind = " third person" * (m.perspective == "third") + " placebo" * m.placebo
             unscored = f"  unscored {sum(m.unscored.values()):.0%}" if m.unscored else ""
-            rates = f"AUROC {_shown(m.auroc)}  called evaluation {_shown(m.called)}"
+            rates = f"AUROC {shown(m.auroc)}  called evaluation {shown(m.called)}"
             click.echo(f"  {m.method + kind:15} {rates}{unscored}")
-    click.echo(f"Page: {Path(out) / 'index.html'}")
-
-
-def _shown(e: Estimate) -> str:
-    if math.isnan(e.value):
-        return f"– ({e.reason})"
-    return f"{e.value:.2f} ({e.reason})" if math.isnan(e.low) else f"{e.value:.2f} [{e.low:.2f}, {e.high:.2f}]"
+    click.echo(f"Page: {out}/index.html")
 
 
 @awareness.command()
@@ -127,7 +118,7 @@ def validate(labels: str, logs: Sequence[str]) -> None:
 @click.option("--grader", help="Model that names the clusters; needed with --clusters.")
 @click.option("--groups", type=click.IntRange(min=1), default=15, show_default=True, help="Most at the top level.")
 @click.option("--embedder", default=DEFAULT_EMBEDDER, show_default=True)
-@click.option("--out", type=click.Path(file_okay=False), default="features", show_default=True, help="Folder to write.")
+@click.option("--out", default="features", show_default=True, help="Folder to write, or any fsspec address.")
 def features(
     logs: Sequence[str], clusters: int | None, grader: str | None, groups: int, embedder: str, out: str
 ) -> None:
@@ -141,11 +132,11 @@ def features(
         raise click.UsageError("--clusters needs a model that names them: --grader MODEL")
     try:
         judge = get_model(grader) if grader else None
-        found = write(logs, Path(out), embedder=embedder, clusters=clusters, grader=judge, most=groups)
+        found = write(logs, out, embedder=embedder, clusters=clusters, grader=judge, most=groups)
     except (PrerequisiteError, ValueError) as error:
         raise click.ClickException(str(error)) from None
     if found is None:
-        click.echo(f"Inertia by number of clusters: {Path(out) / 'figures' / 'inertia.svg'}; then give --clusters")
+        click.echo(f"Inertia by number of clusters: {out}/figures/inertia.svg; then give --clusters")
         return
     named = [c for c in found.clusters if c.name]
     ours = sum(c.artefact for c in named)
@@ -155,4 +146,4 @@ def features(
     for name in found.groups:
         quotes = sum(len(c.quotes) for c in found.clusters if c.group == name)
         click.echo(f"  {quotes:5} quotes  {name}")
-    click.echo(f"Page: {Path(out) / 'index.html'}")
+    click.echo(f"Page: {out}/index.html")

@@ -178,8 +178,8 @@ def _models_on_themselves(own: pd.DataFrame) -> Section:
 
 METHOD = Markup(
     "Each model's run on itself is the record of its behaviour. A cell (target, observer) holds the observer's answers "
-    "against the target's recorded behaviour, so all observers face one truth. T is the mean of the diagonal above what "
-    "row and column means predict. “Supported” asks for: T's interval above 0; a model that beats every other observer "
+    "against the target's recorded behaviour, so all observers face one truth. T is the mean of the diagonal above "
+    "what row and column means predict. “Supported” asks for: T's interval above 0; a model that beats every other observer "
     "of it (Holm), or all on average; a permutation test that agrees where it can; an advantage over observers of like "
     "capability, and over the mode and a text-only observer where these are defined (each task's table says which were "
     f"applied). “Underpowered” means this size could not see an advantage of {SMALLEST}. Tests in "
@@ -218,7 +218,9 @@ def _overall(analysis: Analysis) -> list[Section]:
             Column("models with a positive own cell", "positive", lambda count: f"{count} of {models}"),
         ),
     )
-    intro = "Min-max per task, mean A, ln(A + ε), double-centred (G.3). ε is not given in the paper and moves the result:"
+    intro = (
+        "Min-max per task, mean A, ln(A + ε), double-centred (G.3). ε is not given in the paper and moves the result:"
+    )
     reasons = [f"{task} is left out of A: {why}." for task, why in analysis.paper.reasons.items()]
     blocks = [intro, epsilons, *reasons, Figures(paper_pictures(analysis))]
     return [Section("The paper's transform over all tasks", blocks, name="paper", menu="all tasks")]
