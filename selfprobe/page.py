@@ -21,7 +21,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from selfprobe.folder import is_local, local_path, place
+from selfprobe.output import is_local, local_path, place
 from selfprobe.plots import Interval
 from selfprobe.safe import harmless, masked, plain
 

@@ -23,7 +23,7 @@ from selfprobe.awareness.features import (
 )
 from selfprobe.embed import embed
 from selfprobe.errors import InputError
-from selfprobe.folder import place
+from selfprobe.output import place
 from selfprobe.page import Block, Bullets, Column, Details, Figures, Page, Picture, Quoted, Section, Table, csv
 from selfprobe.page import write as write_page
 

@@ -10,9 +10,9 @@ import click
 import numpy as np
 from inspect_ai.log import EvalLog, read_eval_log_sample_summaries
 
-from selfprobe.folder import place
 from selfprobe.introspect_tasks.ethical_dilemma import Effort
 from selfprobe.matrix.table import headers
+from selfprobe.output import place
 from selfprobe.page import Figures, Picture, Section, shown
 from selfprobe.plots import dots, label
 from selfprobe.safe import plain

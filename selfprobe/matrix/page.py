@@ -177,13 +177,13 @@ def _models_on_themselves(own: pd.DataFrame) -> Section:
 
 
 METHOD = Markup(
-    "Each model's run on itself is the record of its behaviour. A cell (target, observer) holds the observer's answers "
-    "against the target's recorded behaviour, so all observers face one truth. T is the mean of the diagonal above "
-    "what row and column means predict. “Supported” asks for: T's interval above 0; a model that beats every other observer "
-    "of it (Holm), or all on average; a permutation test that agrees where it can; an advantage over observers of like "
-    "capability, and over the mode and a text-only observer where these are defined (each task's table says which were "
-    f"applied). “Underpowered” means this size could not see an advantage of {SMALLEST}. Tests in "
-    "<code>selfprobe/matrix/advantage.py</code> and <code>selfprobe/matrix/verdict.py</code>."
+    "Each model's run on itself is the record of its behaviour. A cell (target, observer) holds the observer's "
+    "answers against the target's recorded behaviour, so all observers face one truth. T is the mean of the diagonal "
+    "above what row and column means predict. “Supported” asks for: T's interval above 0; a model that beats every "
+    "other observer of it (Holm), or all on average; a permutation test that agrees where it can; an advantage over "
+    "observers of like capability, and over the mode and a text-only observer where these are defined (each task's "
+    f"table says which were applied). “Underpowered” means this size could not see an advantage of {SMALLEST}. Tests "
+    "in <code>selfprobe/matrix/advantage.py</code> and <code>selfprobe/matrix/verdict.py</code>."
 )
 
 
