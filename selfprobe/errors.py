@@ -17,6 +17,10 @@ class InputError(PrerequisiteError, ValueError):
         super().__init__(escape(message))  # Inspect prints with rich, to which [name] is a style
 
 
+class NoLogs(InputError):
+    """Files and folders hold no log of a study: a report leaves the study out."""
+
+
 @contextmanager
 def as_input_errors() -> Iterator[None]:
     """What a library says of a wrong argument or file, as an `InputError`; for code that knows nothing of Inspect."""

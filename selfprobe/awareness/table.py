@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 from inspect_ai.log import EvalLog, EvalSample, EvalSampleSummary, read_eval_log, read_eval_log_sample_summaries
 
+from selfprobe.errors import NoLogs
 from selfprobe.matrix.table import headers
 from selfprobe.scorers.decision import Decision, last_decisions
 from selfprobe.solvers.converse import METHODS
@@ -42,7 +43,7 @@ def chosen(paths: Iterable[str]) -> dict[Arm, EvalLog]:
     Methods come in the paper's order.
 
     Raises:
-        ValueError: There is no finished awareness log.
+        NoLogs: There is no finished awareness log.
     """
     named = list(paths)
     found = headers(named)
@@ -52,7 +53,7 @@ def chosen(paths: Iterable[str]) -> dict[Arm, EvalLog]:
         if task_of(log) in METHODS and log.status == "success" and "dataset_sha256" in (log.eval.metadata or {})
     ]
     if not logs:
-        raise ValueError(
+        raise NoLogs(
             f"no finished log of {', '.join(METHODS)} in {', '.join(named)}; "
             f"found {len(found)} other or unfinished logs"
         )
@@ -64,7 +65,7 @@ def load(paths: Iterable[str]) -> Logged:
     """Tables of all finished awareness logs under these paths; the last of equal arms and data sets wins.
 
     Raises:
-        ValueError: There is none.
+        NoLogs: There is none.
     """
     verdicts: list[dict[str, Any]] = []
     votes: list[dict[str, Any]] = []

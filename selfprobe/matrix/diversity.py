@@ -11,7 +11,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 import click
@@ -22,9 +22,17 @@ from inspect_ai.log import EvalLog, EvalLogInfo, list_eval_logs, read_eval_log
 
 from selfprobe.data import locate
 from selfprobe.embed import DEFAULT_EMBEDDER, Vectors, embed, require
+from selfprobe.errors import NoLogs
+from selfprobe.output import destination, place
+from selfprobe.page import Block, Column, Figures, Picture, Section, Table, cleaned, csv, estimated, number
+from selfprobe.plots import label
+from selfprobe.safe import plain
 from selfprobe.solvers.record import record_of
 from selfprobe.solvers.replay import target_of, task_of
-from selfprobe.stats.estimate import clustered_mean
+from selfprobe.stats.estimate import Estimate, clustered_mean
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ACTS = {
     "kth_word": ("answer",),
@@ -40,6 +48,8 @@ PAPER = {"kth_word": 0.83, "ethical_dilemma": 0.94, "heads_up": 0.77, "prompt_re
 
 Place = tuple[str, int, str]
 """Sample id, epoch and act."""
+Replies = dict[str, dict[str, dict[Place, str]]]
+"""Task → model → its good replies."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +77,14 @@ class Diversity:
     """The paper's number, with its own models, data and embedder."""
 
 
-def replies_in(paths: Sequence[str]) -> dict[str, dict[str, dict[Place, str]]]:
+def replies_in(paths: Sequence[str]) -> Replies:
     """Good replies by task, model and place, from logs or folders of logs.
 
     Of several finished logs with the same task and target the newest counts: replayed acts are the same anyway.
 
     Raises:
-        ValueError: Logs of a task with different data sets, or fewer than two models in every task.
+        ValueError: Logs of a task with different data sets.
+        NoLogs: Fewer than two models in every task.
         InputError: A path that does not exist.
     """
     chosen: dict[tuple[str, str], EvalLog] = {}
@@ -94,7 +105,7 @@ def replies_in(paths: Sequence[str]) -> dict[str, dict[str, dict[Place, str]]]:
         tasks[task][model] = _good_replies(read_eval_log(header.location), ACTS[task])
     if not any(len(models) > 1 for models in tasks.values()):
         found = "; ".join(f"{task}: {', '.join(models)}" for task, models in tasks.items()) or "no finished logs"
-        raise ValueError(
+        raise NoLogs(
             f"expected finished logs of two or more models on one of {', '.join(ACTS)} in {', '.join(paths)}; "
             f"got {found}"
         )
@@ -112,14 +123,16 @@ async def closest_replies(models: Mapping[str, Mapping[Place, str]], *, embedder
     return places, np.stack([np.einsum("id,id->i", one, other) for one, other in pairs], axis=1)
 
 
-async def measure(paths: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> tuple[list[Diversity], pd.DataFrame]:
-    """Table 1 of these logs, and the closest similarity of each item (columns task, item, epoch, act, closest).
+async def measure(tasks: Replies, *, embedder: str = DEFAULT_EMBEDDER) -> tuple[list[Diversity], pd.DataFrame]:
+    """Table 1 of `replies_in`, and the closest similarity of each item (columns task, item, epoch, act, closest).
 
     Raises:
-        ValueError: As `replies_in`, or no item of a task was answered by all its models.
+        ValueError: No item of a task was answered by all its models.
+        PrerequisiteError: The embedder cannot be had; with what to install or to pass.
     """
+    require(embedder)
     rows, items = [], []
-    for task, models in replies_in(paths).items():
+    for task, models in tasks.items():
         places, similar = await closest_replies(models, embedder=embedder)
         if not places:
             raise ValueError(f"{task}: no item has a good reply of each of {', '.join(models)}; same limit and epochs?")
@@ -163,11 +176,11 @@ def _good_replies(log: EvalLog, acts: Sequence[str]) -> dict[Place, str]:
     }
 
 
-def draw(items: pd.DataFrame, rows: Sequence[Diversity], path: Path) -> None:
+def draw(items: pd.DataFrame, rows: Sequence[Diversity]) -> "Figure":
     """A box a task over its items' closest similarities, with the mean (dot) and the paper's number (diamond)."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6.4, 0.8 + 0.6 * len(rows)), layout="constrained")
+    figure = Figure(figsize=(6.4, 0.8 + 0.6 * len(rows)), layout="constrained", dpi=150)
     axes = figure.subplots()
     heights = list(range(len(rows), 0, -1))
     boxes = [items.loc[items.task == row.task, "closest"].to_numpy() for row in rows]
@@ -177,34 +190,90 @@ def draw(items: pd.DataFrame, rows: Sequence[Diversity], path: Path) -> None:
     if published:
         axes.plot(*zip(*published, strict=True), "D", color="C1", fillstyle="none", label="paper 003, Table 1")
     axes.set_yticks(heights, [f"{row.task} (n={row.items})" for row in rows])
-    axes.set_xlabel(f"cosine similarity of the closest two of {len(rows[0].models)} models\n({rows[0].embedder})")
+    models, embedder = len(rows[0].models), label(rows[0].embedder)
+    axes.set_xlabel(f"cosine similarity of the closest two of {models} models\n({embedder})")
     axes.legend(loc="best", frameon=False)
-    figure.savefig(path, dpi=150)
+    return figure
+
+
+def diversity_section(logs: Sequence[str], *, embedder: str) -> tuple[Section, dict[str, pd.DataFrame]] | None:
+    """Table 1 as a section and its tables, or why there is none; None where no task has two models.
+
+    Args:
+        logs: Files and folders.
+        embedder: What makes vectors of the replies; where it cannot be had the section says so.
+    """
+    title, tables = "Do the models answer alike?", dict[str, pd.DataFrame]()
+    try:
+        replies = replies_in(logs)
+        rows, items = anyio.run(lambda: measure(replies, embedder=embedder))
+    except NoLogs:
+        return None
+    except (ValueError, PrerequisiteError) as error:
+        blocks: list[Block] = [f"Not measured: {error}"]
+    else:
+        tables = {"diversity": table_of(rows), "diversity-items": items}
+        told = "; ".join(f"{row.task}: closest two {row.closest:.2f}" for row in rows)
+        picture = Picture(
+            "diversity", f"Similarity of replies. {told}", "Similarity by item (Table 1).", draw(items, rows)
+        )
+        blocks = [INTRO.format(embedder=embedder), _shown(rows), Figures([picture])]
+    return Section(title, blocks, name="diversity", menu="diversity"), tables
+
+
+INTRO = (
+    "The closest two models' replies to each item, by {embedder} (paper 003, Table 1). Where replies of different "
+    "models are alike, another model can be predicted by what all of them say, and a high score is no introspection. "
+    "The paper's numbers are of its own models, data and embedder."
+)
+
+
+def _shown(rows: Sequence[Diversity]) -> Table:
+    return Table(
+        rows,
+        (
+            Column("task", "task"),
+            estimated(
+                "closest two [95 % interval]", lambda row: Estimate(row.closest, row.low, row.high, row.items, "item")
+            ),
+            Column("variance", "variance", number),
+            Column("all pairs", "pairwise", number),
+            Column("paper", "paper", lambda x: number(x, 2)),
+            Column("items", "items", str),
+            Column("left out", "left_out", str),
+            Column("models", lambda row: len(row.models), str),
+        ),
+    )
+
+
+def table_of(rows: Sequence[Diversity]) -> pd.DataFrame:
+    """Table 1 as a table, a row a task."""
+    return pd.DataFrame([{**asdict(row), "models": ", ".join(row.models)} for row in rows])
 
 
 @click.command()
 @click.argument("logs", nargs=-1, required=True)
-@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder to write into.")
+@click.option("--out", required=True, help="Folder to write, or any fsspec address.")
 @click.option("--embedder", default=DEFAULT_EMBEDDER, show_default=True, help="As for the tasks.")
-def diversity(logs: tuple[str, ...], out: Path, embedder: str) -> None:
+def diversity(logs: tuple[str, ...], out: str, embedder: str) -> None:
     """How alike the closest two models' replies are, per task (paper 003, Table 1).
 
     LOGS are logs, or folders of logs, of two or more models. Writes diversity.csv, diversity.json, items.csv
     and diversity.png into the folder --out.
     """
-
-    async def run() -> tuple[list[Diversity], pd.DataFrame]:
-        return await measure(logs, embedder=require(embedder))
-
     try:
-        rows, items = anyio.run(run)
+        destination(out)
+        replies = replies_in(logs)
+        rows, items = anyio.run(lambda: measure(replies, embedder=embedder))
     except (ValueError, PrerequisiteError) as error:
         raise click.ClickException(str(error)) from error
-    out.mkdir(parents=True, exist_ok=True)
-    table = pd.DataFrame([{**asdict(row), "models": ", ".join(row.models)} for row in rows])
-    table.to_csv(out / "diversity.csv", index=False)
-    table.to_json(out / "diversity.json", orient="records", indent=2)
-    items.to_csv(out / "items.csv", index=False)
-    draw(items, rows, out / "diversity.png")
+    table = table_of(rows)
+    files = {
+        "diversity.csv": csv(table),
+        "diversity.json": cleaned(table).to_json(orient="records", indent=2).encode(),
+        "items.csv": csv(items),
+        "diversity.png": Picture("diversity", "", "", draw(items, rows)).rendered("png"),
+    }
+    place(files, out)
     click.echo(table.drop(columns=["models", "embedder"]).round(3).to_string(index=False))
-    click.echo(f"models: {', '.join(rows[0].models)}; embedder: {embedder}; written to {out}")
+    click.echo(f"models: {plain(', '.join(rows[0].models))}; embedder: {embedder}; written to {out}")

@@ -24,7 +24,7 @@ from inspect_ai.log import (
 from joblib import Parallel, cpu_count, delayed
 
 from selfprobe.data import locate
-from selfprobe.errors import InputError
+from selfprobe.errors import InputError, NoLogs
 from selfprobe.logs import log_files
 from selfprobe.matrix.run import TASKS
 from selfprobe.scorers.decision import Decision, last_decisions
@@ -81,7 +81,7 @@ def load(paths: Iterable[str]) -> Results:
 
     Raises:
         InputError: A path does not exist.
-        ValueError: There is no selfprobe log.
+        NoLogs: There is no selfprobe log.
     """
     ignored: dict[str, str] = {}
     runs: dict[tuple[str, ...], list[EvalLog]] = {}
@@ -105,7 +105,7 @@ def load(paths: Iterable[str]) -> Results:
     chosen, read = _best(runs, ignored)
     if not chosen:
         told = "".join(f"; {log}: {why}" for log, why in list(ignored.items())[:3])
-        raise ValueError(f"no selfprobe log in {', '.join(paths)}; found {len(ignored)} other logs{told}")
+        raise NoLogs(f"no selfprobe log in {', '.join(paths)}; found {len(ignored)} other logs{told}")
     return Results(
         cells=pd.DataFrame([_cell(cell, log, read[cell]) for cell, log in chosen.items()]),
         decisions=_decisions(read),

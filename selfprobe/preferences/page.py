@@ -74,13 +74,15 @@ def _rows(name: str, tables: Tables) -> pd.DataFrame:
 def _table(rows: pd.DataFrame) -> Table:
     names = [str(name) for name in rows.columns]
     kinds = [pd.api.types.is_numeric_dtype(dtype) for dtype in rows.dtypes]
-    columns = [Column(name, name, _cell if number else None) for name, number in zip(names, kinds, strict=True)]
-    return Table([dict(zip(names, row, strict=True)) for row in rows.fillna("").to_numpy(object)], columns)
+    columns = [Column(name, name, _cell, "n" if number else "text") for name, number in zip(names, kinds, strict=True)]
+    return Table([dict(zip(names, row, strict=True)) for row in rows.to_numpy(object)], columns)
 
 
 def _cell(value: object) -> str:
-    """A number as it stands in the table, rounded there."""
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    """A number as it stands in the table, rounded there; nothing where there is none."""
+    if isinstance(value, float):
+        return "" if math.isnan(value) else f"{value:g}"
+    return str(value)
 
 
 def methods(table: pd.DataFrame) -> pd.DataFrame:

@@ -1,22 +1,72 @@
 """Verdicts of the Inspect baselines (pairwise_preference, direct_scoring, g_eval) on a run's pairs, from their logs."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from inspect_ai.log import EvalLog, read_eval_log_sample_summaries
 
+from selfprobe.errors import NoLogs
 from selfprobe.matrix.table import headers
 from selfprobe.plots import short
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.preference import VERDICT
 from selfprobe.solvers.replay import task_of
 from selfprobe.sources.public_pairs import PairSet
+from selfprobe.stats.estimate import Estimate
 
 TASKS = ("pairwise_preference", "direct_scoring", "g_eval", "preference_probe")
 
 Margins = dict[str, dict[str, dict[str, float]]]
 """Data set → method → pair id → margin, > 0 where text 1 is preferred; pairs without a verdict are not there."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A finished run of a preference task: what its log's header says."""
+
+    method: str
+    """Task, and its arguments where they are not the usual ones."""
+    model: str
+    dataset: str
+    metrics: Mapping[str, float]
+    """As the metric `preference` names them."""
+    log: str
+
+    def estimate(self, name: str) -> Estimate:
+        """One of the metrics with its interval."""
+        ends = [self.metrics.get(key, math.nan) for key in (name, f"{name}_low", f"{name}_high")]
+        return Estimate(*ends, n=int(self.metrics.get("questions", 0)), unit="question")
+
+
+def judged(paths: Iterable[str]) -> list[Judged]:
+    """The last finished run of each task, model, arguments and data set, in this order.
+
+    Raises:
+        NoLogs: There is none.
+    """
+    named = list(paths)
+    logs = [log for log in headers(named) if task_of(log) in TASKS and log.status == "success"]
+    newest = {(*_names(log)[::-1], _data_set(log)): log for log in sorted(logs, key=lambda one: str(one.eval.created))}
+    if not newest:
+        raise NoLogs(f"no finished log of {', '.join(TASKS)} in {', '.join(named)}")
+    return [_judged(log) for _, log in sorted(newest.items())]
+
+
+def _judged(log: EvalLog) -> Judged:
+    scores = log.results.scores if log.results else []
+    # `inspect score` appends its own beside the task's.
+    found = next((s.metrics for s in scores if "questions" in s.metrics), {})
+    arguments = _names(log)[-1].removeprefix(_names(log)[1])
+    return Judged(
+        method=task_of(log) + arguments,
+        model=log.eval.model,
+        dataset=_data_set(log),
+        metrics={name: float(metric.value) for name, metric in found.items()},
+        log=log.location,
+    )
 
 
 def margins(paths: Iterable[str], sets: Mapping[str, PairSet]) -> Margins:
