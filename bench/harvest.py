@@ -31,7 +31,7 @@ from torch import Tensor
 from selfprobe.probes import forward
 from selfprobe.probes.forward import States, difference
 from selfprobe.probes.harvest import BATCH_TOKENS, batches, harvest
-from selfprobe.probes.model import Judge, load_model
+from selfprobe.probes.model import LocalModel, load_model
 from selfprobe.probes.tokens import Prompt, encode
 from selfprobe.sources.pairs import Pair
 from selfprobe.sources.public_pairs import load
@@ -40,7 +40,7 @@ Way = Callable[[Sequence[Prompt]], States]
 
 
 @contextmanager
-def smoke_judge() -> Iterator[Judge]:
+def smoke_judge() -> Iterator[LocalModel]:
     """A small Llama with random weights and a byte tokenizer: shows that the benchmark runs, not how fast."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
@@ -70,7 +70,7 @@ def sides(prompts: Sequence[Prompt], side: int, device: torch.device) -> dict[st
     return {"input_ids": ids, "attention_mask": (torch.arange(ids.shape[1], device=device) >= pads[:, None]).long()}
 
 
-def nnsight_way(reader: Judge) -> Way:
+def nnsight_way(reader: LocalModel) -> Way:
     """The same states through nnsight: one trace a side, the last token of every block saved."""
     from nnsight import LanguageModel
 
@@ -92,7 +92,7 @@ def nnsight_way(reader: Judge) -> Way:
     return read
 
 
-def transformer_lens_way(reader: Judge) -> Way:
+def transformer_lens_way(reader: LocalModel) -> Way:
     """The same states through TransformerLens: one `run_with_cache` a side, the last token of `resid_post` kept."""
     from transformer_lens.model_bridge import TransformerBridge
 
@@ -153,7 +153,7 @@ def measured(
     return seconds, off
 
 
-def flops(reader: Judge, tokens: int, prompts: Sequence[Prompt]) -> float:
+def flops(reader: LocalModel, tokens: int, prompts: Sequence[Prompt]) -> float:
     """Of one prefix pass a pair: two a weight and token (embeddings apart), and causal attention."""
     config = reader.model.config.get_text_config()
     weights = sum(p.numel() for block in reader.blocks for p in block.parameters())
@@ -198,7 +198,7 @@ def peak_resident() -> int:
 
 
 @contextmanager
-def prepared(options: argparse.Namespace) -> Iterator[tuple[Judge, list[Pair]]]:
+def prepared(options: argparse.Namespace) -> Iterator[tuple[LocalModel, list[Pair]]]:
     if options.smoke:
         with smoke_judge() as reader:
             yield reader, smoke_pairs(options.count)
@@ -217,8 +217,8 @@ def peak(options: argparse.Namespace, what: str) -> int:
     return int(out.split()[-1])
 
 
-def available(options: argparse.Namespace, reader: Judge) -> dict[str, Way]:
-    ways: dict[str, Way] = {name: (lambda p, n=name: forward.states_of(reader, p, n)) for name in forward.PATHS}  # type: ignore[misc]
+def available(options: argparse.Namespace, reader: LocalModel) -> dict[str, Way]:
+    ways: dict[str, Way] = {name: (lambda p, n=name: forward.states_of(reader, p, n)) for name in forward.WAYS}  # type: ignore[misc]
     if options.others:
         for module, make in {"nnsight": nnsight_way, "transformer_lens": transformer_lens_way}.items():
             if importlib.util.find_spec(module) is None:
@@ -228,7 +228,7 @@ def available(options: argparse.Namespace, reader: Judge) -> dict[str, Way]:
     return ways
 
 
-def compare(options: argparse.Namespace, reader: Judge, pairs: list[Pair]) -> None:
+def compare(options: argparse.Namespace, reader: LocalModel, pairs: list[Pair]) -> None:
     """Run all ways on the pairs and print what was found."""
     prompts, device = encode(reader.tokenizer, pairs), reader.model.device.type
     tokens = sum(len(p.prefix) + 2 for p in prompts)
@@ -244,7 +244,7 @@ def compare(options: argparse.Namespace, reader: Judge, pairs: list[Pair]) -> No
             f"  ratio to two forwards {seconds['two_forwards'] / spent:5.2f}  difference {off[name]:.1e}"
         )
     fastest = min(("tree_mask", "shared_cache"), key=lambda name: seconds[name])
-    for other in set(seconds) - set(forward.PATHS):
+    for other in set(seconds) - set(forward.WAYS):
         print(f"{fastest} is {seconds[other] / seconds[fastest]:.2f} times {other}")
     base, whole = peak(options, "batch"), peak(options, "harvest")
     print(

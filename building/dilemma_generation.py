@@ -18,6 +18,7 @@ from inspect_ai.model import GenerateConfig, ResponseSchema
 from inspect_ai.solver import TaskState
 from inspect_ai.util import JSONSchema
 
+from selfprobe.arguments import is_number, whole
 from selfprobe.data import table_of
 from selfprobe.errors import InputError
 from selfprobe.scorers.dilemma_validity import FIELDS, dilemma_validity
@@ -86,8 +87,9 @@ def dilemma_generation(temperature: float = 1.0, epochs: int = 1) -> Task:
         temperature: Of the generator.
         epochs: Dilemmas for each combination.
     """
-    if epochs < 1:
-        raise InputError(f"epochs must be at least 1, got {epochs}")
+    whole("epochs", epochs)
+    if not is_number(temperature) or temperature < 0:
+        raise InputError(f"temperature must be a number from 0, got {temperature!r}")
     table = table_of(
         "dilemma axes", [{"id": ".".join(c), **dict(zip(AXES, c, strict=True))} for c in product(*AXES.values())]
     )

@@ -20,6 +20,7 @@ from inspect_ai.model import GenerateConfig, Model, model_roles
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import collect
 
+from selfprobe.arguments import is_number, whole
 from selfprobe.building.dilemmas import generated
 from selfprobe.data import Row, Table, load
 from selfprobe.errors import InputError
@@ -60,12 +61,12 @@ def dilemma_judging(
         threshold: Largest divergence, in nats, that is not enough.
         judge_tokens: Most tokens of a sample, with room to think, since judges give their considered opinion.
     """
-    if samples < 1 or judge_tokens < 1:
-        raise InputError(f"samples and judge_tokens must be at least 1, got {samples} and {judge_tokens}")
-    if not 0 <= threshold < LARGEST_JSD:
+    whole("samples", samples)
+    whole("judge_tokens", judge_tokens)
+    if not is_number(threshold) or not 0 <= threshold < LARGEST_JSD:
         raise InputError(
             f"threshold must be at least 0 and below {LARGEST_JSD:.4f} nats, the most that three judges reach; "
-            f"got {threshold}"
+            f"got {threshold!r}"
         )
     if in_a_run():  # the run's models are known: a wrong panel need not wait for the first sample
         panel()
@@ -106,7 +107,7 @@ def panel() -> list[Model]:
     """The three judges.
 
     Raises:
-        ValueError: The role `judge` is not bound to exactly three models.
+        InputError: The role `judge` is not bound to exactly three models.
     """
     bound = model_roles().get("judge", [])
     judges = bound if isinstance(bound, list) else [bound]

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import click
-from inspect_ai.log import EvalLog, EvalSample, list_eval_logs, read_eval_log
+from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.scorer import Score
 
-from selfprobe.data import Row, Table, locate, table_of
+from selfprobe.data import Row, Table, table_of
 from selfprobe.errors import InputError
+from selfprobe.logs import found, samples, task_of
 from selfprobe.scorers.decision import decisions_of
 from selfprobe.scorers.dilemma_controversy import Judge
 from selfprobe.scorers.dilemma_validity import dilemma_text, judge
 from selfprobe.solvers.record import record_of
-from selfprobe.solvers.replay import task_of
 
 
 def generated(path: str) -> Table:
@@ -29,11 +29,11 @@ def generated(path: str) -> Table:
         ValueError: There is no finished log of dilemma_generation, or no valid dilemma in it.
         InputError: There is no such file or folder.
     """
-    log = read_eval_log(_finished([path], "dilemma_generation")[0])
-    samples = log.samples or []
-    rows = [row for sample in samples if (row := _generated_row(sample, log)) is not None]
+    log = _finished([path], "dilemma_generation")[0]
+    made = samples(log.location)
+    rows = [row for sample in made if (row := _generated_row(sample, log)) is not None]
     if not rows:
-        raise InputError(f"{log.location}: none of its {len(samples)} dilemmas is valid, so there is nothing to judge")
+        raise InputError(f"{log.location}: none of its {len(made)} dilemmas is valid, so there is nothing to judge")
     return table_of(path, rows)
 
 
@@ -66,8 +66,9 @@ def judged_rows(paths: Sequence[str]) -> tuple[list[Row], Counter[str]]:
     """
     rows: dict[str, tuple[str, Row]] = {}
     lost: Counter[str] = Counter()
-    for place in _finished(paths, "dilemma_judging"):
-        for sample in read_eval_log(place).samples or []:
+    for log in _finished(paths, "dilemma_judging"):
+        place = log.location
+        for sample in samples(place):
             if str(sample.id) in rows:
                 raise InputError(
                     f"dilemma {sample.id} is in {rows[str(sample.id)][0]} and in {place}; pass one of these logs"
@@ -112,28 +113,23 @@ def _as_row(one: Judge) -> dict[str, Any]:
     return {"model": one.model, "samples": one.samples, "faults": one.faults, "mean": one.mean}
 
 
-def _finished(paths: Sequence[str], task: str) -> list[str]:
+def _finished(paths: Sequence[str], task: str) -> list[EvalLog]:
     """The finished logs of a task, newest first; of a folder all, a file must be one."""
-    found, faults = [], []
-    for path in map(locate, paths):
-        files = [path] if path.endswith((".eval", ".json")) else [i.name for i in list_eval_logs(path, recursive=True)]
-        for file in files:
-            header = read_eval_log(file, header_only=True)
-            its = task_of(header)
-            fault = (
-                f"a log of {its}" if its != task else f"status {header.status}" if header.status != "success" else None
+    there = found(paths)
+    wanted = [log for log in there.headers if task_of(log) == task and log.status == "success"]
+    faults = dict(there.ignored)
+    for log in there.headers:
+        if log not in wanted:
+            faults[log.location] = f"a log of {task_of(log)}" if task_of(log) != task else f"status {log.status}"
+    for file, fault in faults.items():
+        if any(file.endswith(path) for path in paths):
+            raise InputError(
+                f"{file}: expected a finished log of {task}, got {fault}; `inspect eval-retry` finishes a run"
             )
-            if fault:
-                faults.append(f"{file}: {fault}")
-            else:
-                found.append((header.eval.created, file))
-            if fault and path == file:
-                raise InputError(
-                    f"{file}: expected a finished log of {task}, got {fault}; `inspect eval-retry` finishes a run"
-                )
-    if not found:
-        raise InputError(f"no finished log of {task} in {', '.join(paths)}; found {'; '.join(faults[:5]) or 'no logs'}")
-    return [file for _, file in sorted(set(found), reverse=True)]
+    if not wanted:
+        told = "; ".join(f"{file}: {fault}" for file, fault in list(faults.items())[:5])
+        raise InputError(f"no finished log of {task} in {', '.join(paths)}; found {told or 'no logs'}")
+    return wanted
 
 
 def kept_table(rows: Sequence[Row]) -> str:

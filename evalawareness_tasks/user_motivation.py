@@ -14,6 +14,7 @@ from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.solver import TaskState
 
+from selfprobe.arguments import one_of
 from selfprobe.scorers.decision import observer_fault
 from selfprobe.scorers.motivation_cues import motivation_cues
 from selfprobe.solvers.ask import Prompts
@@ -95,6 +96,7 @@ def user_motivation(
         target_log: A log of any of the five methods, or a folder of logs, to take the subject's replies from.
     """
     check_options(perspective=perspective)
+    one_of("placebo", placebo, (False, True))
     table = conversations(dataset, task=task, logs=logs, label=label, context=context)
     texts = PLACEBO if placebo else QUESTIONS
     return Task(

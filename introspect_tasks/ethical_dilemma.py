@@ -22,13 +22,16 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
+from selfprobe.arguments import one_of, whole
 from selfprobe.data import Row, load
 from selfprobe.errors import InputError
-from selfprobe.scorers.dilemma_prediction import dilemma_prediction
+from selfprobe.logs import effort_of
+from selfprobe.measure import Measure
+from selfprobe.scorers.dilemma_prediction import dilemma_prediction, item_scores
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts, Settings, in_a_run, together
-from selfprobe.solvers.replay import Replay, effort_of, replay_log
+from selfprobe.solvers.replay import Replay, replay_log
 
 VERSION = 1
 
@@ -71,6 +74,22 @@ Format your response exactly as:
 {_TWO_LINES}
 Output only these two lines."""
 
+MEASURE = Measure(
+    alone=lambda given: 3 * int(given["epochs"]),
+    tokens=(300, 220),
+    acts=("cot",),
+    act_only=frozenset({"rollout_tokens"}),
+    sides={"p": "target", "p_direct": "target", "p_predicted": "observer"},
+    item_scores=item_scores,
+    published={
+        "xAI Grok 4.1 Fast": 58.63,
+        "Meta Llama 3.3 70B Instruct": 70.29,
+        "OpenAI GPT-4o": 62.99,
+        "mean of all models on themselves": 68.69,
+    },
+    alike=0.94,
+)
+
 
 @task
 def ethical_dilemma(
@@ -92,10 +111,10 @@ def ethical_dilemma(
         target_log: A log, or a folder of logs, to take the target's rollouts and gut answers from.
         observer_log: The same for the observer's predictions.
     """
-    if epochs < 1 or rollout_tokens < 1:
-        raise InputError(f"epochs and rollout_tokens must be at least 1, got {epochs} and {rollout_tokens}")
-    if effort is not None and effort not in get_args(Effort):
-        raise InputError(f"effort must be one of {', '.join(get_args(Effort))}, got {effort!r}")
+    whole("epochs", epochs)
+    whole("rollout_tokens", rollout_tokens)
+    if effort is not None:
+        one_of("effort", effort, get_args(Effort))
     table = load(dataset, ("dilemma",))
     acts = replay_log(target_log, "ethical_dilemma", table, "acts")
     check_effort(acts, effort)

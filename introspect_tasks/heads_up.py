@@ -17,6 +17,7 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.data import Row, load
 from selfprobe.errors import InputError
+from selfprobe.measure import Measure
 from selfprobe.parse import words
 from selfprobe.scorers.guessed_word import fair_clues, guessed_word
 from selfprobe.solvers.act import act
@@ -47,6 +48,21 @@ ACT = GenerateConfig(
 )
 ANSWER = GenerateConfig(
     temperature=0, max_tokens=64, reasoning_effort="none", response_schema=json_reply("guess", "string", longest=40)
+)
+
+MEASURE = Measure(
+    alone=lambda given: 2,
+    observer=1,
+    tokens=(200, 120),
+    acts=("clues",),
+    text_tells=False,  # the item's text is the word
+    published={
+        "xAI Grok 4.1 Fast": 91.43,
+        "Meta Llama 3.3 70B Instruct": 93.88,
+        "OpenAI GPT-4o": 99.18,
+        "mean of all models on themselves": 94.43,
+    },
+    alike=0.77,
 )
 
 

@@ -13,8 +13,10 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
+from selfprobe.arguments import one_of, whole
 from selfprobe.data import Row, load
 from selfprobe.errors import InputError
+from selfprobe.measure import Measure
 from selfprobe.scorers.kth_word_match import kth_word_match
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
@@ -36,6 +38,20 @@ ANSWER = GenerateConfig(
     max_tokens=64,
     reasoning_effort="none",
     response_schema=json_reply("word", "string", longest=40),
+)
+
+MEASURE = Measure(
+    alone=lambda given: 1 + int(given["resamples"]) + len(_positions(given["k"])),
+    tokens=(110, 40),
+    acts=("answer",),
+    act_only=frozenset({"act_tokens"}),
+    published={
+        "xAI Grok 4.1 Fast": 57.0,
+        "Meta Llama 3.3 70B Instruct": 60.4,
+        "OpenAI GPT-4o": 55.8,
+        "mean of all models on themselves": 54.55,
+    },
+    alike=0.83,
 )
 
 
@@ -60,8 +76,8 @@ def kth_word(
         observer_log: The same for the observer's predictions.
     """
     ks = _positions(k)
-    if resamples not in (0, 1):
-        raise InputError(f"resamples must be 0 or 1, got {resamples}")
+    one_of("resamples", resamples, (0, 1))
+    whole("act_tokens", act_tokens, optional=True)
     table = load(dataset, ("question",))
     tokens = GenerateConfig(max_tokens=act_tokens or 16 + 8 * max(ks))
     return Task(

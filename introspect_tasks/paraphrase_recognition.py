@@ -19,9 +19,11 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
+from selfprobe.arguments import is_number
 from selfprobe.data import Row, load
 from selfprobe.embed import DEFAULT_EMBEDDER, require
 from selfprobe.errors import InputError
+from selfprobe.measure import Measure
 from selfprobe.scorers.paraphrase_choice import indistinct, paraphrase_choice
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
@@ -63,6 +65,20 @@ ANSWER = GenerateConfig(
     temperature=0, max_tokens=64, reasoning_effort="none", response_schema=json_reply("choice", "integer")
 )
 
+MEASURE = Measure(
+    alone=lambda given: 10,
+    observer=5,
+    tokens=(500, 200),
+    acts=VARIANTS,
+    text_tells=False,  # the truth is a shuffled slot
+    published={
+        "xAI Grok 4.1 Fast": 60.69,
+        "Meta Llama 3.3 70B Instruct": 42.19,
+        "OpenAI GPT-4o": 47.12,
+        "mean of all models on themselves": 39.07,
+    },
+)
+
 
 @task
 def paraphrase_recognition(
@@ -79,8 +95,8 @@ def paraphrase_recognition(
         embedder: Whose embeddings: `openai/<name>`, a sentence-transformers model's name, or its folder.
         target_log: A log, or a folder of logs, to take the target's replies from.
     """
-    if not 0 < max_similarity <= 1:
-        raise InputError(f"max_similarity must be above 0 and at most 1, got {max_similarity}")
+    if not is_number(max_similarity) or not 0 < max_similarity <= 1:
+        raise InputError(f"max_similarity must be above 0 and at most 1, got {max_similarity!r}")
     table = load(dataset, ("question", "paraphrases"))
     return Task(
         dataset=MemoryDataset([record_to_sample(row, max_similarity) for row in table.rows], name=dataset),

@@ -16,9 +16,10 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
+from selfprobe.arguments import one_of
 from selfprobe.data import Row, load
 from selfprobe.embed import DEFAULT_EMBEDDER, require
-from selfprobe.errors import InputError
+from selfprobe.measure import Measure
 from selfprobe.scorers.reply_similarity import fair_prompt, reply_similarity
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
@@ -46,6 +47,16 @@ ANSWER = GenerateConfig(
     response_schema=json_reply("prompt", "string", longest=1200),
 )
 
+MEASURE = Measure(
+    alone=lambda given: 3 + int(given["resamples"]),
+    observer=1,
+    target=1,
+    tokens=(300, 300),
+    acts=("answer",),
+    text_tells=False,  # the item's text is what is reconstructed
+    alike=0.88,
+)
+
 
 @task
 def prompt_reconstruction(
@@ -62,8 +73,7 @@ def prompt_reconstruction(
         resamples: Further runs of the target (0 or 1), whose similarity to the first is the ceiling.
         target_log: A log, or a folder of logs, to take the target's replies to the true prompt from.
     """
-    if resamples not in (0, 1):
-        raise InputError(f"resamples must be 0 or 1, got {resamples}")
+    one_of("resamples", resamples, (0, 1))
     table = load(dataset, ("question",))
     replay = replay_log(target_log, "prompt_reconstruction", table, "acts")
     return Task(

@@ -27,7 +27,7 @@ ANSWER = GenerateConfig(temperature=0, max_tokens=32, logprobs=True, top_logprob
 
 
 @task
-def direct_scoring(dataset: str, pairs: int | None = None, observer_log: str | None = None) -> Task:
+def direct_scoring(dataset: str | None = None, pairs: int | None = None, observer_log: str | None = None) -> Task:
     """The model scores two texts, each alone.
 
     Args:

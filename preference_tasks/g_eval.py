@@ -23,7 +23,9 @@ VERSION = 1
 
 
 @task
-def g_eval(dataset: str, pairs: int | None = None, draws: int = 20, observer_log: str | None = None) -> Task:
+def g_eval(
+    dataset: str | None = None, pairs: int | None = None, draws: int = 20, observer_log: str | None = None
+) -> Task:
     """The model scores two texts, each alone; a score is weighted by its probability.
 
     Args:

@@ -15,6 +15,7 @@ from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, GenerateConfig
 from inspect_ai.solver import TaskState
 
+from selfprobe.arguments import one_of
 from selfprobe.scorers.pairwise_choice import ORDERS, pairwise_choice, unsettled
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts
@@ -37,7 +38,7 @@ ANSWER = GenerateConfig(temperature=0, max_tokens=32, logprobs=True, top_logprob
 
 @task
 def pairwise_preference(
-    dataset: str,
+    dataset: str | None = None,
     pairs: int | None = None,
     prefill: bool = False,
     draws: int = 8,
@@ -54,6 +55,7 @@ def pairwise_preference(
         observer_log: A log, or a folder of logs, to take the answers from.
     """
     loaded = preferences(dataset, pairs=pairs)
+    one_of("prefill", prefill, (False, True))
     prompts = prefilled if prefill else asked
     replay = replay_log(observer_log, "pairwise_preference", loaded.table, "answers")
     return Task(

@@ -14,6 +14,7 @@ The states are those of a transformers model, loaded in this process: the one th
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset
 
+from selfprobe.arguments import one_of
 from selfprobe.errors import InputError
 from selfprobe.probes.splits import held_out
 from selfprobe.scorers.preference_probe_reading import preference_probe_reading
@@ -26,8 +27,8 @@ VERSION = 1
 
 @task
 def preference_probe(
-    probe: str,
-    dataset: str,
+    probe: str | None = None,
+    dataset: str | None = None,
     pairs: int | None = None,
     model: str | None = None,
     device: str = "cpu",
@@ -50,6 +51,9 @@ def preference_probe(
         attention: transformers' attn_implementation.
         allow_pickle: Load weights that exist only as pickle, which can run any code of their author.
     """
+    one_of("allow_pickle", allow_pickle, (False, True))
+    if probe is None:
+        raise InputError("probe must be a probe file, as -T probe=x.safetensors; `selfprobe probe run` makes them")
     loaded = preferences(dataset, pairs=pairs)
     _, file, sha256 = read_card(probe)
     unseen = held_out(file.card.train_groups, [Pair(**row) for row in loaded.table.rows])

@@ -7,7 +7,7 @@ from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from selfprobe.parse import json_value, normalise, words
-from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of, target_fault
+from selfprobe.scorers.decision import UNPARSED, Decision, outcome, prediction, score_of, target_fault
 from selfprobe.scorers.summary import summary
 from selfprobe.solvers.record import Record, Reply
 
@@ -41,21 +41,8 @@ def judge(word: str, act: Reply, guess: Reply | None) -> Decision:
         act: The target's reply with the clues.
         guess: The observer's reply; None where it was not asked, since the clues are not in order.
     """
-    _, unscored = fair_clues(act, word)
-    said = None
-    if unscored is None:
-        assert guess is not None, f"{word}: fair clues were not shown to the observer"
-        said = guess_in(guess.text) if not guess.problem else None
-        unscored = observer_fault(guess) or (UNPARSED if said is None else None)
-    truth = normalise(word)
-    return Decision(
-        key="guess",
-        value=None if unscored else float(said == truth),
-        unscored=unscored,
-        truth=truth,
-        said=said,
-        reasoned=guess is not None and guess.reasoned,
-    )
+    _, fault = fair_clues(act, word)
+    return prediction("guess", guess, truth=normalise(word), fault=fault, read=guess_in)
 
 
 def fair_clues(act: Reply, word: str) -> tuple[list[str], str | None]:
@@ -131,7 +118,5 @@ def guess_in(text: str) -> str | None:
 def explain(record: Record, decision: Decision) -> str:
     """The word, the clues as they came, the guess and the verdict, for the log browser."""
     act, guess = record.acts["clues"], record.answers.get("guess")
-    verdict = decision.unscored or ("right" if decision.value else "wrong")
     said = f"guessed {decision.said!r}" if guess else "no guess asked"
-    raw = f" (reply: {guess.text[:200]!r})" if guess and decision.said is None else ""
-    return f"{decision.truth}: {said}: {verdict}{raw}\n\nclues ({act.model}): {act.text}"
+    return f"{decision.truth}: {said}: {outcome(decision, guess)}\n\nclues ({act.model}): {act.text}"

@@ -4,7 +4,7 @@ from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from selfprobe.parse import json_value, normalise, words
-from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of, target_fault
+from selfprobe.scorers.decision import Decision, outcome, prediction, score_of, target_fault
 from selfprobe.scorers.summary import summary
 from selfprobe.solvers.record import Record, Reply
 
@@ -26,28 +26,19 @@ def kth_word_match() -> Scorer:
     return score
 
 
-def judge(k: int, act: Reply, prediction: Reply, again: Reply | None = None) -> Decision:
+def judge(k: int, act: Reply, reply: Reply, again: Reply | None = None) -> Decision:
     """One prediction against the target's text.
 
     Args:
         k: 1 is the first word.
         act: The target's text.
-        prediction: The observer's reply.
+        reply: The observer's.
         again: The target's text of a second run, for the ceiling.
     """
     truth, fault = kth_word(act, k)
-    said = predicted_word(prediction.text) if not prediction.problem else None
-    unscored = fault or observer_fault(prediction) or (UNPARSED if said is None else None)
     repeat = kth_word(again, k)[0] if again else None
-    return Decision(
-        key=f"k{k}",
-        value=None if unscored else float(said == truth),
-        unscored=unscored,
-        truth=truth,
-        said=said,
-        ceiling=None if truth is None or repeat is None else float(truth == repeat),
-        reasoned=prediction.reasoned,
-    )
+    ceiling = None if truth is None or repeat is None else float(truth == repeat)
+    return prediction(f"k{k}", reply, truth=truth, fault=fault, read=predicted_word, ceiling=ceiling)
 
 
 def kth_word(act: Reply, k: int) -> tuple[str | None, str | None]:
@@ -76,7 +67,5 @@ def explain(act: Reply, answers: dict[str, Reply], decisions: list[Decision]) ->
     marked = [f"⟦{i}: {w}⟧" if i in asked else w for i, w in enumerate(words(act.text, limit=60), start=1)]
     lines = [f"target ({act.model}): {' '.join(marked) or '(no text)'}", ""]
     for d in decisions:
-        verdict = d.unscored or ("right" if d.value else "wrong")
-        raw = f" (reply: {answers[d.key].text[:200]!r})" if d.said is None else ""
-        lines.append(f"- {d.key}: predicted {d.said!r}, target wrote {d.truth!r}: {verdict}{raw}")
+        lines.append(f"- {d.key}: predicted {d.said!r}, target wrote {d.truth!r}: {outcome(d, answers[d.key])}")
     return "\n".join(lines)

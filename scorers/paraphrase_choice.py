@@ -6,7 +6,7 @@ from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value,
 from inspect_ai.solver import TaskState
 
 from selfprobe.parse import json_value
-from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of, target_fault
+from selfprobe.scorers.decision import Decision, outcome, prediction, score_of, target_fault
 from selfprobe.scorers.summary import judged, summary
 from selfprobe.solvers.compare import Likeness
 from selfprobe.solvers.record import Record, Reply
@@ -70,21 +70,9 @@ def judge(name: str, slot: int, act: Reply, choice: Reply | None, *, alike: bool
         choice: The observer's reply; None where it was not asked.
         alike: Whether the item's replies are indistinct.
     """
-    unscored, said = target_fault(act) or ("indistinct" if alike else None), None
-    if unscored is None:
-        assert choice is not None, f"{name}: a good, distinct reply was not asked about"
-        said = chosen_slot(choice.text) if not choice.problem else None
-        unscored = observer_fault(choice) or (UNPARSED if said is None else None)
-    return Decision(
-        key=name,
-        value=None if unscored else float(said == str(slot)),
-        unscored=unscored,
-        truth=str(slot),
-        said=said,
-        chance=1 / len(SLOTS),
-        constant=str(slot),
-        reasoned=choice is not None and choice.reasoned,
-    )
+    fault = target_fault(act) or ("indistinct" if alike else None)
+    truth, chance = str(slot), 1 / len(SLOTS)
+    return prediction(name, choice, truth=truth, fault=fault, read=chosen_slot, chance=chance, constant=truth)
 
 
 def chosen_slot(text: str) -> str | None:
@@ -106,7 +94,6 @@ def explain(record: Record, decisions: list[Decision], likeness: Likeness) -> st
     lines = [f"closest two replies: cosine {closest} ({likeness.embedder})", ""]
     for d in decisions:
         act, choice = record.acts[d.key], record.answers.get(d.key)
-        verdict = d.unscored or ("right" if d.value else "wrong")
-        raw = f" (reply: {choice.text[:200]!r})" if choice is not None and d.said is None else ""
-        lines.append(f"- {d.key}, candidate {d.truth}: said {d.said!r}: {verdict}{raw}; text: {act.text[:80]!r}")
+        told = f"said {d.said!r}: {outcome(d, choice)}"
+        lines.append(f"- {d.key}, candidate {d.truth}: {told}; text: {act.text[:80]!r}")
     return "\n".join(lines)

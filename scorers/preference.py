@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 from inspect_ai.scorer import Metric, SampleScore, Value, metric
 
-from selfprobe.scorers.awareness import auroc
 from selfprobe.scorers.decision import UNPARSED, Decision, decisions_of, observer_fault
 from selfprobe.scorers.summary import summarise
 from selfprobe.solvers.record import Reply, TokenLogprob
-from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, weighted_f1
+from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean
+from selfprobe.stats.rank import auroc, weighted_f1
 
 Said = Literal["1", "2", "tie"]
 

@@ -1,45 +1,33 @@
-"""What Inspect finds through the entry point: tasks by name, and the models that need no key."""
+"""What Inspect finds through the entry point: every task file by name, and the models that need no key."""
 
+import inspect
+import pkgutil
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from inspect_ai import Task
 from inspect_ai.model import ModelAPI, modelapi
 
-from selfprobe.building.dilemma_generation import dilemma_generation
-from selfprobe.building.dilemma_judging import dilemma_judging
-from selfprobe.evalawareness_tasks.binary import binary
-from selfprobe.evalawareness_tasks.first_token import first_token
-from selfprobe.evalawareness_tasks.probability import probability
-from selfprobe.evalawareness_tasks.reasoning_trace import reasoning_trace
-from selfprobe.evalawareness_tasks.user_motivation import user_motivation
-from selfprobe.introspect_tasks.ethical_dilemma import ethical_dilemma
-from selfprobe.introspect_tasks.heads_up import heads_up
-from selfprobe.introspect_tasks.kth_word import kth_word
-from selfprobe.introspect_tasks.paraphrase_recognition import paraphrase_recognition
-from selfprobe.introspect_tasks.prompt_reconstruction import prompt_reconstruction
-from selfprobe.preference_tasks.direct_scoring import direct_scoring
-from selfprobe.preference_tasks.g_eval import g_eval
-from selfprobe.preference_tasks.pairwise_preference import pairwise_preference
-from selfprobe.preference_tasks.preference_probe import preference_probe
+import selfprobe.building
+import selfprobe.evalawareness_tasks
+import selfprobe.introspect_tasks
+import selfprobe.preference_tasks
+from selfprobe.errors import InputError
+from selfprobe.measure import Measure
 from selfprobe.providers.planted import planted
 
-__all__ = [
-    "binary",
-    "dilemma_generation",
-    "dilemma_judging",
-    "direct_scoring",
-    "embedded",
-    "ethical_dilemma",
-    "first_token",
-    "g_eval",
-    "heads_up",
-    "kth_word",
-    "pairwise_preference",
-    "paraphrase_recognition",
-    "planted",
-    "preference_probe",
-    "probability",
-    "prompt_reconstruction",
-    "reasoning_trace",
-    "user_motivation",
-]
+__all__ = ["embedded", "planted", "tasks"]
+
+FOLDERS = (
+    selfprobe.introspect_tasks,
+    selfprobe.evalawareness_tasks,
+    selfprobe.preference_tasks,
+    selfprobe.building,
+)
+"""Where task files lie. A file `x.py` there with a task `x` is a task of the suite."""
 
 
 @modelapi(name="embedded")
@@ -48,3 +36,64 @@ def embedded() -> type[ModelAPI]:
     from selfprobe.providers.embedded import EmbeddedAPI  # brings the openai package: 0.8 s of every start otherwise
 
     return EmbeddedAPI
+
+
+@cache
+def _modules() -> dict[str, ModuleType]:
+    found: dict[str, ModuleType] = {}
+    for folder in FOLDERS:
+        for info in pkgutil.iter_modules(folder.__path__):
+            module = import_module(f"{folder.__name__}.{info.name}")
+            if not hasattr(getattr(module, info.name, None), "__registry_info__"):
+                continue
+            if info.name in found:
+                raise InputError(
+                    f"two task files are called {info.name}: {found[info.name].__file__} and {module.__file__}; "
+                    "rename one"
+                )
+            found[info.name] = module
+    return found
+
+
+def tasks() -> dict[str, Callable[..., Task]]:
+    """The suite's tasks by name."""
+    return {name: getattr(module, name) for name, module in _modules().items()}
+
+
+def summary_of(task: str) -> str:
+    """The first line of a task file's docstring."""
+    return (_modules()[task].__doc__ or "").partition("\n")[0]
+
+
+def defaults_of(task: str) -> dict[str, Any]:
+    """A task's arguments with their default values."""
+    parameters = inspect.signature(tasks()[task]).parameters.values()
+    return {parameter.name: parameter.default for parameter in parameters}
+
+
+def measures() -> Mapping[str, Measure]:
+    """`MEASURE` of the tasks that can be in a matrix.
+
+    Raises:
+        InputError: A `MEASURE` that does not fit its task; names the file.
+    """
+    return {task: _checked(task, module) for task, module in _modules().items() if hasattr(module, "MEASURE")}
+
+
+def _checked(task: str, module: ModuleType) -> Measure:
+    measure = module.MEASURE
+    if not isinstance(measure, Measure):
+        raise InputError(f"{module.__file__}: MEASURE must be a Measure, got {type(measure).__name__}")
+    try:
+        calls = measure.alone(defaults_of(task))
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{module.__file__}: MEASURE.alone fails on the task's own arguments: {error!r}") from None
+    if not isinstance(calls, int) or calls < 1 or measure.observer < 0 or measure.target < 0 or not measure.acts:
+        raise InputError(
+            f"{module.__file__}: expected MEASURE to have acts, at least one call alone, and no negative calls; got "
+            f"acts {measure.acts}, {calls} alone, {measure.observer} of the observer, {measure.target} of the target"
+        )
+    return measure
+
+
+tasks()

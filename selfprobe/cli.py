@@ -12,7 +12,7 @@ COMMANDS = {
     "fetch-model": "selfprobe.cli:fetch_model",
     "matrix": "selfprobe.matrix.command:matrix",
     "probe": "selfprobe.preferences.command:probe",
-    "report": "selfprobe.matrix.command:report",
+    "report": "selfprobe.cli:report",
 }
 """Module and attribute of each subcommand; imported when it is asked for, since Inspect alone takes seconds."""
 
@@ -43,11 +43,40 @@ def main() -> None:
 @click.command()
 def fetch_model() -> None:
     """Fetch the weights of embedded/smollm2 (98 MB, once), verify them and print their path."""
-    from inspect_ai._util.error import PrerequisiteError
-
+    from selfprobe.inspect_private import PrerequisiteError
     from selfprobe.weights import fetch
 
     try:
         click.echo(fetch())
     except PrerequisiteError as error:
         raise click.ClickException(str(error)) from None
+
+
+@click.command()
+@click.argument("logs", nargs=-1, required=True)
+@click.option("--out", default="report", show_default=True, help="Folder to write, or any fsspec address.")
+@click.option(
+    "--embedder",
+    default="sentence-transformers/all-MiniLM-L6-v2",
+    show_default=True,
+    help="Model of sentence embeddings, for how alike replies are.",
+)
+def report(logs: tuple[str, ...], out: str, embedder: str) -> None:
+    """Write one page of all that LOGS hold: index.html, tables/ and figures/."""
+    from selfprobe.errors import InputError
+    from selfprobe.page import write
+    from selfprobe.report import page
+    from selfprobe.safe import clean
+
+    try:
+        made = page(logs, embedder=embedder)
+        address = write(made, out)
+    except InputError as error:
+        raise click.ClickException(clean(str(error))) from None
+    for line in made.told:
+        click.echo(clean(line))
+    for line in made.holes:
+        click.echo(clean(f"  hole: {line}"), err=True)
+    click.echo(f"Report: {address}")
+    if made.holes:
+        raise click.ClickException("some cells are holes; the report names them")

@@ -11,22 +11,28 @@ import hashlib
 import io
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
+from logging import ERROR
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
 import fsspec
+import httpx
 
-import selfprobe.solvers
-from selfprobe.errors import InputError
+from selfprobe.arguments import meant
+from selfprobe.errors import InputError, one_line
 
 Row = dict[str, Any]
 
-BUNDLED = Path(selfprobe.solvers.__file__).parent.parent / "datasets"
-"""Beside the mapped folders, in a checkout and in a wheel alike."""
+HERE = Path(__file__).parent
+BUNDLED = next(
+    (folder for folder in (HERE / "datasets", HERE.parent / "datasets") if folder.is_dir()), HERE / "datasets"
+)
+"""Inside the package where a wheel is installed, beside the package in a checkout."""
 
 PINNED = {"databricks/databricks-dolly-15k": "bdd27f4d94b9c1f951818a7da7fd7aeea5dbff1a"}
 """Revisions of the papers' own sources; any other needs `@REVISION`."""
@@ -59,20 +65,23 @@ def load(source: str, required: tuple[str, ...]) -> Table:
     """The rows of `source`, each with an `id` and the required columns filled.
 
     Args:
-        source: A bundled name, a path, or `hf:…`; see the module's docstring.
+        source: A bundled name, a path, or `hf:…`; see the module's docstring. None and what is no text is refused.
         required: Columns that must hold a non-empty value. A row without `id` gets its line number as one.
 
     Raises:
-        ValueError: A column is missing or empty, a line is not JSON, ids repeat, there are no rows, or a
-            Hugging Face source is not pinned; with file and line.
-        InputError: There is no such data set; with every place looked in.
+        InputError: There is no such data set (with every place looked in), or it cannot be read; a column is missing or
+            empty, a line is not JSON, ids repeat, there are no rows (with file and line); a Hugging Face source is not
+            pinned.
     """
+    if not isinstance(source, str) or not source.strip():
+        raise InputError(
+            f"dataset must be one data set, such as dataset=my.jsonl, got {source!r}; there are {', '.join(bundled())}"
+        )
     if source.startswith("hf:"):
         numbered = list(_hugging_face(source))
     else:
         path = _find(source)
-        with fsspec.open(path, "rb") as file:
-            text = decoded(file.read(), path)
+        text = read_text(path)
         numbered = list(csv_rows(text, path) if path.endswith(".csv") else jsonl_rows(text, path))
     if not numbered:
         raise InputError(f"{source}: the data set has no rows; expected at least one with {', '.join(required)}")
@@ -105,8 +114,10 @@ def locate(path: str) -> str:
     in the folder that the command was called from (`$PWD` keeps it), then in the current one.
 
     Raises:
-        InputError: Nothing is there; with every place looked in.
+        InputError: Nothing is there (with every place looked in), or this is no path.
     """
+    if not isinstance(path, str) or not path.strip():
+        raise InputError(f"expected the path of a file or folder, got {path!r}")
     if "://" in path:
         return path
     places = list(dict.fromkeys(Path(folder) / path for folder in (os.environ.get("PWD", "."), Path.cwd())))
@@ -122,9 +133,34 @@ def _find(source: str) -> str:
     if not source.endswith((".jsonl", ".csv")):
         raise InputError(
             f"unknown data set {source!r}: expected one of {', '.join(bundled())}, a .jsonl or .csv file, "
-            "or hf:owner/name@revision"
+            f"or hf:owner/name@revision{meant(source, bundled())}"
         )
     return locate(source)
+
+
+def read_text(path: str) -> str:
+    """The UTF-8 text of a file or an fsspec address.
+
+    Raises:
+        InputError: It is a folder, may not be read, is not UTF-8, or its file system is unknown or lacks a package, a
+            login or the network.
+    """
+    try:
+        with fsspec.open(path, "rb") as file:
+            return decoded(file.read(), path)
+    except InputError:
+        raise
+    except IsADirectoryError:
+        raise InputError(f"{path} is a folder; expected a file") from None
+    except _file_faults() as error:
+        needs = "; it may need a package for its file system, a login or the network" if "://" in path else ""
+        raise InputError(f"{path}: cannot be read ({type(error).__name__}: {one_line(error)}){needs}") from error
+
+
+def _file_faults() -> tuple[type[Exception], ...]:
+    """What opening a file raises; clients of remote file systems raise more: no credentials, no connection."""
+    loaded = [(sys.modules.get("botocore.exceptions"), "BotoCoreError"), (sys.modules.get("aiohttp"), "ClientError")]
+    return (OSError, ValueError, ImportError, *(getattr(module, name) for module, name in loaded if module))
 
 
 def decoded(content: bytes, path: str) -> str:
@@ -165,22 +201,44 @@ def csv_rows(text: str, path: str) -> Iterator[tuple[int, Row]]:
 
 
 def _hugging_face(source: str) -> Iterator[tuple[int, Row]]:
-    import datasets
-
     address, _, query = source.removeprefix("hf:").partition("?")
     name, _, revision = address.partition("@")
     revision = revision or PINNED.get(name, "")
     if not revision:
         raise InputError(f"{source}: pin the revision, as hf:{name}@COMMIT, so that a run can be repeated")
     wanted = dict(parse_qsl(query))
-    table = datasets.load_dataset(
-        name, wanted.pop("config", None), split=wanted.pop("split", "train"), revision=revision
-    )
+    table = from_hub(source, name, wanted.pop("config", None), split=wanted.pop("split", "train"), revision=revision)
     if unknown := set(wanted) - set(table.column_names):
         raise InputError(f"{source}: no column {', '.join(sorted(unknown))}; there are {', '.join(table.column_names)}")
     for number, row in enumerate(table, start=1):
         if all(str(row[column]) == value for column, value in wanted.items()):
             yield number, dict(row)
+
+
+def from_hub(source: str, name: str, config: str | None = None, *, split: str, revision: str) -> Any:
+    """A split of a data set on the Hugging Face hub, or in its cache.
+
+    Raises:
+        InputError: The package is missing, the hub out of reach, or there is no such data set, config or split; the
+            message begins with `source`.
+    """
+    try:
+        from huggingface_hub.utils import logging
+
+        import datasets
+    except ImportError as error:
+        raise InputError(f"{source} needs the package datasets: pip install datasets ({error})") from error
+    before = logging.get_verbosity()
+    logging.set_verbosity(ERROR)  # a hub out of reach is tried six times, each with two lines of warning
+    try:
+        return datasets.load_dataset(name, config, split=split, revision=revision)
+    except (OSError, ValueError, LookupError, httpx.HTTPError) as error:
+        raise InputError(
+            f"{source}: cannot be loaded from the Hugging Face hub ({one_line(error)}); this needs a network and the "
+            "right owner/name@revision. Or download the rows elsewhere and pass a .jsonl or .csv file"
+        ) from error
+    finally:
+        logging.set_verbosity(before)
 
 
 def _checked(row: Row, line: int, *, source: str, required: tuple[str, ...]) -> Row:

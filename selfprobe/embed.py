@@ -20,10 +20,10 @@ from typing import Any
 import anyio.to_thread
 import numpy as np
 import numpy.typing as npt
-from inspect_ai._util.error import PrerequisiteError
 
 from selfprobe.data import locate
 from selfprobe.errors import InputError
+from selfprobe.inspect_private import PrerequisiteError
 
 DEFAULT_EMBEDDER = "sentence-transformers/all-MiniLM-L6-v2"
 OPENAI = "openai/"
@@ -69,6 +69,8 @@ def require(model: str) -> str:
     Raises:
         PrerequisiteError: The model cannot be loaded, or there is no key; with what to install or to pass.
     """
+    if not isinstance(model, str) or not model.strip():
+        raise InputError(f"embedder must be a name such as {DEFAULT_EMBEDDER}, got {model!r}")
     if model.startswith(OPENAI):
         _client(model)
     else:

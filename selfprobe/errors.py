@@ -29,4 +29,10 @@ def as_input_errors() -> Iterator[None]:
     except InputError:
         raise
     except (ValueError, OSError, ImportError) as error:
-        raise InputError(str(error)) from error
+        raise InputError(one_line(error)) from error
+
+
+def one_line(error: BaseException) -> str:
+    """What an error says, on one line of at most 300 characters (a library's may have many); its kind if nothing."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 300 else f"{text[:299]}…"

@@ -1,29 +1,200 @@
-"""Finding and reading Inspect's logs."""
+"""Inspect's logs: found, read, refused and named here, for everything that reads them.
 
-from collections.abc import Callable
+A log that cannot be read stops nobody: it is set aside with its name and the reason.
+"""
+
+import zipfile
+import zlib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
-from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
+from fsspec.core import url_to_fs
+from inspect_ai.log import (
+    EvalLog,
+    EvalSample,
+    EvalSampleSummary,
+    list_eval_logs,
+    read_eval_log,
+    read_eval_log_sample_summaries,
+    resolve_sample_attachments,
+)
+
+from selfprobe.data import locate
+from selfprobe.errors import InputError, one_line
 
 T = TypeVar("T")
 
+UNREADABLE = (
+    *(ValueError, OSError, EOFError, LookupError, TypeError, AttributeError, RecursionError, NotImplementedError),
+    *(zipfile.BadZipFile, zlib.error),
+)
+"""What reading a log that somebody cut, edited or made by other means ends in."""
 
-def log_files(path: str) -> list[str]:
-    """A log file itself, or all logs in a folder, newest first."""
-    return [path] if path.endswith((".eval", ".json")) else [info.name for info in list_eval_logs(path)]
+REFERENCE = "attachment://"
+"""How a log refers to a long text that it holds once."""
+
+LOSING = "0.1.0"
+"""The version of selfprobe whose resumed runs could replay a reference in the place of a reply."""
 
 
-def headers(path: str) -> list[EvalLog]:
-    """Their headers, newest first."""
-    return [read_eval_log(file, header_only=True) for file in log_files(path)]
+@dataclass(frozen=True)
+class Found:
+    """What lies under some paths."""
+
+    headers: list[EvalLog]
+    """Of the logs that can be read, newest first."""
+    ignored: dict[str, str]
+    """Log → why it is set aside."""
+
+    def without(self) -> str:
+        """What was set aside, for a message that says that nothing was found: the first three, or ""."""
+        return "".join(f"; {log}: {why}" for log, why in list(self.ignored.items())[:3])
 
 
-def apart(read: Callable[[str], T], path: str) -> T:
+def found(paths: Iterable[str], tasks: Collection[str] | None = None) -> Found:
+    """The logs in these files and folders, local or any fsspec address.
+
+    Args:
+        paths: As the user gave them; a folder is looked through with all below it.
+        tasks: Names of the tasks that are wanted; by default logs of any task, other suites' too.
+
+    Raises:
+        InputError: A path does not exist.
+    """
+    headers: list[EvalLog] = []
+    ignored: dict[str, str] = {}
+    for file in dict.fromkeys(file for path in paths for file in _files(path)):
+        try:
+            header = read_eval_log(file, header_only=True)
+        except UNREADABLE as error:
+            ignored[file] = f"cannot be read: {one_line(error)}"
+            continue
+        if tasks is not None and task_of(header) not in tasks:
+            ignored[header.location] = f"a log of {task_of(header)}, not of {' or '.join(tasks)}"
+        else:
+            headers.append(header)
+    return Found(sorted(headers, key=lambda log: str(log.eval.created), reverse=True), ignored)
+
+
+def _files(path: str) -> list[str]:
+    place = locate(path)
+    system, inside = url_to_fs(place)
+    if not system.exists(inside):
+        raise InputError(f"there is no log file or folder {path} (looked at {place})")
+    if system.isdir(inside):
+        return [info.name for info in list_eval_logs(place)]
+    if not place.endswith((".eval", ".json")):
+        raise InputError(f"{path} is no log: expected an Inspect log (.eval or .json), or a folder with logs")
+    return [place]
+
+
+def samples(log: str) -> list[EvalSample]:
+    """All samples of a log, with the texts that Inspect keeps as references put in their places.
+
+    Raises:
+        InputError: The log cannot be read; names it.
+    """
+    try:
+        return [whole(sample) for sample in read_eval_log(log).samples or []]
+    except UNREADABLE as error:
+        raise InputError(f"{log} cannot be read: {one_line(error)}; run it again, or leave it out") from None
+
+
+def summaries(log: str) -> list[EvalSampleSummary]:
+    """The sample summaries of a log: scores and metadata without transcripts; a tenth of the time of `samples`.
+
+    Raises:
+        InputError: The log cannot be read; names it.
+    """
+    try:
+        return read_eval_log_sample_summaries(log)
+    except UNREADABLE as error:
+        raise InputError(f"{log} cannot be read: {one_line(error)}; run it again, or leave it out") from None
+
+
+def whole(sample: EvalSample) -> EvalSample:
+    """A sample with every reference in its store, scores and messages resolved.
+
+    Of a sample that was finished when its run was killed, Inspect restores all long texts as references, and resolves
+    those in messages and events only. One that had not reached the log's file has its store in its events alone.
+    """
+    if not sample.attachments:
+        return sample
+    store, scores = _filled(sample.store, sample.attachments), _filled_scores(sample)
+    if not sample.store or _refers(sample):
+        sample = resolve_sample_attachments(sample, "core")
+    return sample.model_copy(update={"store": store, "scores": scores})
+
+
+def _refers(sample: EvalSample) -> bool:
+    messages = [*sample.messages, *(sample.input if isinstance(sample.input, list) else [])]
+    texts = [message.text for message in messages] + ([sample.input] if isinstance(sample.input, str) else [])
+    return any(text.startswith(REFERENCE) for text in texts)
+
+
+def _filled_scores(sample: EvalSample) -> Any:
+    names = ("value", "answer", "explanation", "metadata")
+    return sample.scores and {
+        name: score.model_copy(update={n: _filled(getattr(score, n), sample.attachments) for n in names})
+        for name, score in sample.scores.items()
+    }
+
+
+def _filled(value: Any, attachments: Mapping[str, str]) -> Any:
+    if isinstance(value, str) and value.startswith(REFERENCE):
+        return attachments.get(value.removeprefix(REFERENCE), value)
+    if isinstance(value, Mapping):
+        return {key: _filled(inner, attachments) for key, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_filled(inner, attachments) for inner in value]
+    return value
+
+
+def lost_replies(header: EvalLog) -> str:
+    """Why a log of version 0.1.0 cannot be used, or "": a killed and resumed run replayed references as replies.
+
+    Later versions resolve references, and refuse a reply that is one (`solvers.record.Reply`).
+    """
+    if (header.eval.metadata or {}).get("selfprobe") != LOSING:
+        return ""
+    for sample in samples(header.location):
+        for name, replies in sample.store.items():
+            if name.endswith((":acts", ":answers", ":grades")) and any(_lost(reply) for reply in replies.values()):
+                return (
+                    f"sample {sample.id!r} holds a reference ({REFERENCE}…) in the place of a reply, since its run was "
+                    "killed and resumed with selfprobe 0.1.0; run it again"
+                )
+    return ""
+
+
+def _lost(reply: Any) -> bool:
+    return isinstance(reply, Mapping) and str(reply.get("text", "")).startswith(REFERENCE)
+
+
+def apart(read: Callable[..., T], *given: Any) -> T:
     """Read in a thread of its own; for what is read while a task is built or runs.
 
     In a running event loop Inspect's readers re-enter it through nest_asyncio, after which anyio's cancelled scopes
     spin for ever: a second `eval_set` in the process never ended.
     """
     with ThreadPoolExecutor(max_workers=1) as pool:
-        return pool.submit(read, path).result()
+        return pool.submit(read, *given).result()
+
+
+def task_of(log: EvalLog) -> str:
+    """A run's task without the package prefix that a run by name has."""
+    return log.eval.task.rpartition("/")[2]
+
+
+def target_of(log: EvalLog) -> str:
+    """The target of a run, as Inspect names models: the role `target`, or the evaluated model itself."""
+    bound = (log.eval.model_roles or {}).get("target")
+    first = bound[0] if isinstance(bound, list) else bound
+    return first.model if first is not None else log.eval.model
+
+
+def effort_of(log: EvalLog) -> str | None:
+    """The reasoning effort that the run's task was given, where it has such an argument."""
+    return log.eval.task_args.get("effort")

@@ -23,7 +23,7 @@ from markupsafe import Markup
 
 from selfprobe.output import is_local, local_path, place
 from selfprobe.plots import Interval
-from selfprobe.safe import harmless, masked, plain
+from selfprobe.safe import clean, cleaned, csv
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -208,6 +208,12 @@ Block = str | Table | Figures | Box | Bullets | Quoted | Details | Section
 """A string is a paragraph; `Markup` stays as it is, all else is escaped."""
 
 
+def set_aside(ignored: Mapping[str, str]) -> list[Block]:
+    """Logs that are not used, by address, and why: folded away, or nothing where all are used."""
+    told = [f"{log}: {why}" for log, why in ignored.items()]
+    return [Details(f"{len(told)} log{'s' * (len(told) != 1)} not used here", [Bullets(told)])] if told else []
+
+
 @dataclass(frozen=True)
 class Page:
     """What a study shows."""
@@ -249,17 +255,6 @@ def files_of(page: Page, out: str) -> dict[str, bytes]:
     return files | {"index.html": render(page, out).encode()}
 
 
-def csv(table: pd.DataFrame) -> bytes:
-    """A table as CSV: cells of text that a spreadsheet would take for a formula begin with an apostrophe."""
-    safe = _mapped(cleaned(table), harmless)
-    return bytes(safe.rename(columns=lambda name: harmless(str(name))).to_csv(index=False).encode())
-
-
-def cleaned(table: pd.DataFrame) -> pd.DataFrame:
-    """The table without control characters and API keys in its texts."""
-    return _mapped(table, _clean)
-
-
 def render(page: Page, out: str) -> str:
     """The page as HTML; links to logs lead from the folder `out`."""
     environment = Environment(
@@ -277,11 +272,11 @@ def render(page: Page, out: str) -> str:
 def _finalized(value: Any, out: str) -> Any:
     """What a template writes: a link for a log, clean text for text that is not ours."""
     if isinstance(value, Log):
-        name = _clean(value.address.rpartition("/")[2])
+        name = clean(value.address.rpartition("/")[2])
         href = relative(value.address, out)
         code = Markup("<code>{}</code>").format(name)
         return code if href is None else Markup('<a href="{}">{}</a>').format(href, code)
-    return _clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def relative(log: str, out: str) -> str | None:
@@ -289,19 +284,6 @@ def relative(log: str, out: str) -> str | None:
     if not is_local(log):
         return log
     return quote(Path(os.path.relpath(local_path(log), local_path(out))).as_posix()) if is_local(out) else None
-
-
-def _clean(text: str) -> str:
-    return plain(masked(text))
-
-
-def _mapped(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
-    """The table with `change` done to every cell of text; numbers stay."""
-    changed = table.copy()
-    for column, dtype in changed.dtypes.items():
-        if not pd.api.types.is_numeric_dtype(dtype):
-            changed[column] = [change(v) if isinstance(v, str) else v for v in changed[column]]
-    return changed
 
 
 def _pictures(blocks: Iterable[Block]) -> Iterator[Picture]:

@@ -130,11 +130,11 @@ def dots(
         joined: With a line from dot to dot.
     """
     middle, ends = _middle_and_ends(estimates)
-    x, y = (at, middle) if upright else (middle, at)
-    ax.errorbar(
-        x, y, **{"yerr" if upright else "xerr": ends},
-        fmt=f"{marker}-" if joined else marker, color=colour, label=name, capsize=3, markersize=5,
-    )  # fmt: skip
+    how: dict[str, Any] = {"fmt": f"{marker}-" if joined else marker, "capsize": 3, "markersize": 5}
+    if upright:
+        ax.errorbar(at, middle, yerr=ends, color=colour, label=name, **how)
+    else:
+        ax.errorbar(middle, at, xerr=ends, color=colour, label=name, **how)
 
 
 def bars(

@@ -1,7 +1,12 @@
 """What others wrote (names of models, replies, errors of providers), made safe to show."""
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 REPLACED = "\N{REPLACEMENT CHARACTER}"
 
@@ -36,3 +41,28 @@ def masked(text: str) -> str:
 def harmless(cell: str) -> str:
     """A cell of text that no spreadsheet takes for a formula: `"=1+1"` is `"'=1+1"`."""
     return f"'{cell}" if cell.startswith(_FORMULA) else cell
+
+
+def clean(text: str) -> str:
+    """The text without control characters and API keys."""
+    return plain(masked(text))
+
+
+def cleaned(table: "pd.DataFrame") -> "pd.DataFrame":
+    """The table without control characters and API keys in its texts."""
+    return _mapped(table, clean)
+
+
+def csv(table: "pd.DataFrame") -> bytes:
+    """A table as CSV: cells of text that a spreadsheet would take for a formula begin with an apostrophe."""
+    safe = _mapped(cleaned(table), harmless)
+    return bytes(safe.rename(columns=lambda name: harmless(str(name))).to_csv(index=False).encode())
+
+
+def _mapped(table: "pd.DataFrame", change: Callable[[str], str]) -> "pd.DataFrame":
+    """The table with `change` done to every cell of text; numbers stay."""
+    changed = table.copy()
+    for column in changed.columns:
+        if changed[column].dtype.kind not in "biufc":
+            changed[column] = [change(v) if isinstance(v, str) else v for v in changed[column]]
+    return changed

@@ -20,8 +20,9 @@ from pathlib import Path
 
 import httpx
 from filelock import FileLock, Timeout
-from inspect_ai._util.error import PrerequisiteError
 from platformdirs import user_cache_path
+
+from selfprobe.inspect_private import PrerequisiteError
 
 FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"

@@ -2,7 +2,7 @@
 
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from selfprobe.solvers.ask import PromptFunction, Settings, ask, settings_for
+from selfprobe.solvers.ask import PromptFunction, Settings, ask, require_model, settings_for, show
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import Replay
 
@@ -24,7 +24,12 @@ def act(
         config: Everything that the method fixes: settings of the command line never reach a role.
         may_be_cut: Whether a reply that ends at the token limit is good (when only its first words are read).
         replay: An earlier log of the same task, to take its acts instead of asking.
+
+    Raises:
+        InputError: While the task is built, in a run without a model.
     """
+    if replay is None:
+        require_model("target")
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         wanted = prompts(state)
@@ -33,6 +38,7 @@ def act(
         else:
             replies = await ask(wanted, role="target", config=settings_for(state, config), may_be_cut=may_be_cut)
         state.store_as(Record).acts.update(replies)
+        show(state, wanted, replies)
         return state
 
     return solve

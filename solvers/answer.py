@@ -2,7 +2,7 @@
 
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from selfprobe.solvers.ask import PromptFunction, Settings, ask, settings_for
+from selfprobe.solvers.ask import PromptFunction, Settings, ask, require_model, settings_for, show
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import Replay
 
@@ -20,7 +20,12 @@ def answer(
         prompts: From the state to the prompts by name; may read the Record, since acts come first.
         config: Everything that the method fixes.
         replay: An earlier log of the same task, to take its answers instead of asking.
+
+    Raises:
+        InputError: While the task is built, in a run without a model.
     """
+    if replay is None:
+        require_model()
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         wanted = prompts(state)
@@ -29,6 +34,7 @@ def answer(
         else:
             replies = await ask(wanted, role=None, config=settings_for(state, config), may_be_cut=False)
         state.store_as(Record).answers.update(replies)
+        show(state, wanted, replies)
         return state
 
     return solve

@@ -18,9 +18,9 @@ from selfprobe.data import locate
 from selfprobe.errors import InputError, as_input_errors
 
 if TYPE_CHECKING:
-    from selfprobe.probes.model import Judge
+    from selfprobe.probes.model import LocalModel
     from selfprobe.probes.probe_file import ProbeFile
-    from selfprobe.probes.score import Decision
+    from selfprobe.probes.score import Judgement
     from selfprobe.sources.pairs import Pair
 
 LOCAL_NAMES = ("smollm2", "embedded/smollm2")
@@ -43,28 +43,28 @@ class Application:
     """A probe and its model. Samples that wait at the same time are read in one harvest."""
 
     file: "ProbeFile"
-    judge: "Judge"
+    judge: "LocalModel"
     waiting: dict[str, "Pair"] = field(default_factory=dict)
-    runs: dict[str, "asyncio.Task[dict[str, Decision]]"] = field(default_factory=dict)
+    runs: dict[str, "asyncio.Task[dict[str, Judgement]]"] = field(default_factory=dict)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def __call__(self, pair: "Pair") -> "Decision":
+    async def __call__(self, pair: "Pair") -> "Judgement":
         self.waiting[pair.id] = pair
         async with self.lock:
             if pair.id in self.waiting:
                 batch, self.waiting = list(self.waiting.values()), {}
-                run = asyncio.create_task(asyncio.to_thread(self.decisions, batch))
+                run = asyncio.create_task(asyncio.to_thread(self.judgements, batch))
                 self.runs |= dict.fromkeys((p.id for p in batch), run)
                 await asyncio.wait([run])
         return (await self.runs[pair.id])[pair.id]
 
-    def decisions(self, pairs: "list[Pair]") -> "dict[str, Decision]":
-        """The probe's decisions by pair id."""
-        from selfprobe.probes.score import score
+    def judgements(self, pairs: "list[Pair]") -> "dict[str, Judgement]":
+        """What the probe says, by pair id."""
+        from selfprobe.probes.score import judge_pairs
 
         with tempfile.TemporaryDirectory(prefix="selfprobe-states-") as scratch:
-            found = score(self.file, self.judge, pairs, cache=Path(scratch), progress=_quiet)
-        return {decision.pair.id: decision for decision in found}
+            found = judge_pairs(self.file, self.judge, pairs, cache=Path(scratch), progress=_quiet)
+        return {judgement.pair.id: judgement for judgement in found}
 
 
 def _quiet(_line: str) -> None:
@@ -90,9 +90,9 @@ def apply_probe(probe: str, loading: dict[str, Any]) -> Solver:
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         from selfprobe.sources.pairs import Pair
 
-        decision = await opened(Pair(**state.metadata["pair"]))
+        said = await opened(Pair(**state.metadata["pair"]))
         reading = state.store_as(ProbeReading)
-        reading.score, reading.own_answer, reading.reason = decision.score, decision.own_answer, decision.reason
+        reading.score, reading.own_answer, reading.reason = said.score, said.own_answer, said.reason
         state.completed = True
         return state
 

@@ -2,15 +2,26 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from copy import copy
 from typing import Literal
 
 from anyio import create_task_group
-from inspect_ai.model import CachePolicy, ChatMessage, GenerateConfig, Model, ResponseSchema, get_model
-from inspect_ai.model._generate_config import active_generate_config
-from inspect_ai.model._model import active_model
+from inspect_ai.model import (
+    CachePolicy,
+    ChatMessage,
+    ChatMessageAssistant,
+    ChatMessageUser,
+    GenerateConfig,
+    Model,
+    ModelOutput,
+    ResponseSchema,
+    get_model,
+)
 from inspect_ai.solver import Generate, Solver, TaskState, solver
-from inspect_ai.util import JSONSchema
+from inspect_ai.util import JSONSchema, span
 
+from selfprobe.errors import InputError
+from selfprobe.inspect_private import active_generate_config, active_model
 from selfprobe.solvers.candidates import with_first_candidates
 from selfprobe.solvers.record import Reply, reply_from
 
@@ -71,10 +82,10 @@ async def ask(
     replies: dict[str, Reply] = {}
 
     async def one(name: str, prompt: str | list[ChatMessage]) -> None:
-        call = model.generate(prompt, config=settings, cache=_cache(name))
-        replies[name] = reply_from(await with_first_candidates(model, call), model, may_be_cut=may_be_cut)
+        async with span(name):  # the call's name in the transcript
+            call = model.generate(prompt, config=settings, cache=_cache(name))
+            replies[name] = reply_from(await with_first_candidates(model, call), model, may_be_cut=may_be_cut)
 
-    # Inspect's `collect` would put a span around each call, which costs a tenth of the call and groups nothing.
     async with create_task_group() as group:
         for name, prompt in prompts.items():
             group.start_soon(one, name, prompt)
@@ -97,6 +108,19 @@ def in_a_run() -> bool:
     except RuntimeError:
         return False
     return active_model() is not None
+
+
+def require_model(role: str | None = None) -> None:
+    """Refuse a run that was given no model to ask, before each of its samples fails on that.
+
+    Args:
+        role: Whom the task will ask; None or an unbound role is the evaluated model.
+
+    Raises:
+        InputError: While the task is built in such a run.
+    """
+    if in_a_run() and str(get_model(role=role) if role else get_model()) == "none/none":
+        raise InputError("no model is given: pass --model provider/name, such as --model embedded/smollm2")
 
 
 def _patience(model: Model) -> GenerateConfig:
@@ -130,14 +154,38 @@ def _cache(name: str) -> CachePolicy | bool:
     return policy.model_copy(update={"scopes": {**policy.scopes, "reply": name}})
 
 
+def show(state: TaskState, prompts: Prompts, replies: Mapping[str, Reply]) -> None:
+    """Put what was asked and replied at the end of the sample's messages, for readers of the log.
+
+    Nothing of the suite reads messages: prompts are made of the sample's input and the Record.
+    """
+    for name, prompt in prompts.items():
+        reply = replies[name]
+        asked = prompt if isinstance(prompt, str) else prompt[-1].text
+        if not state.messages or state.messages[-1].role != "user" or state.messages[-1].text != asked:
+            state.messages.append(ChatMessageUser(content=asked))
+        state.messages.append(ChatMessageAssistant(content=reply.text, model=reply.model, source="generate"))
+        state.output = ModelOutput.from_content(reply.model, reply.text, stop_reason=reply.stop_reason)
+
+
 @solver
 def together(*solvers: Solver) -> Solver:
-    """Run solvers at the same time on one state. For an `act` and an `answer` that do not read each other."""
+    """Run solvers at the same time on one state. For an `act` and an `answer` that do not read each other.
+
+    Messages are in the solvers' order, whichever ends first.
+    """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
+        branches = [copy(state) for _ in solvers]
         async with create_task_group() as group:
-            for each in solvers:
-                group.start_soon(each, state, generate)
+            for each, branch in zip(solvers, branches, strict=True):
+                branch.messages = list(state.messages)
+                group.start_soon(each, branch, generate)
+        before = len(state.messages)
+        for branch in branches:
+            state.messages.extend(branch.messages[before:])
+            if len(branch.messages) > before:
+                state.output = branch.output
         return state
 
     return solve

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser, GenerateConfig, get_model
 from inspect_ai.solver import Solver, TaskState
 
+from selfprobe.arguments import one_of, whole
 from selfprobe.data import Table
 from selfprobe.errors import InputError
 from selfprobe.solvers.act import act
@@ -54,14 +55,15 @@ def reply_once(table: Table, target_log: str | None, *, reply_tokens: int | None
     Raises:
         InputError: `reply_tokens` is below 1, or there is a log to take the replies from as well.
     """
-    if reply_tokens is not None and (target_log is not None or reply_tokens < 1):
+    whole("reply_tokens", reply_tokens, optional=True)
+    if reply_tokens is not None and target_log is not None:
         raise InputError(
-            f"reply_tokens limits the reply that is made in this run, from 1, got {reply_tokens}"
-            + (f"; here the replies come from target_log={target_log}: leave one out" if target_log else "")
+            f"reply_tokens={reply_tokens} limits the reply that is made in this run, and here the replies come from "
+            f"target_log={target_log}: leave one out"
         )
 
     def conversation(state: TaskState) -> Prompts:
-        return {"reply": list(state.messages)}
+        return {"reply": messages_of(state)}
 
     replay = replay_log(target_log, METHODS, table, "acts")
     config = ACT.merge(GenerateConfig(max_tokens=reply_tokens))
@@ -80,7 +82,7 @@ def about(questions: Questions, perspective: Perspective) -> PromptFunction:
         perspective: "first" or "third".
 
     Raises:
-        ValueError: In the first person, when the reply is another model's (a role `target`).
+        InputError: In the first person, when the reply is another model's (a role `target`).
     """
 
     def prompts(state: TaskState) -> Prompts:
@@ -88,17 +90,22 @@ def about(questions: Questions, perspective: Perspective) -> PromptFunction:
         if act_fault(reply):
             return {}
         if perspective == "third":
-            text = quoted(state.messages, reply.text)
+            text = quoted(messages_of(state), reply.text)
             return {k: QUOTE_PROMPT.format(conversation=text, question=q) for k, q in questions(state).items()}
         if reply.model != str(get_model()):
             raise InputError(
                 f"the reply is by {reply.model}, the questions go to {get_model()}: in the first person a subject is "
                 "asked about its own reply; leave the role target out, or use -T perspective=third"
             )
-        shared: list[ChatMessage] = [*state.messages, ChatMessageAssistant(content=reply.text)]
+        shared: list[ChatMessage] = [*messages_of(state), ChatMessageAssistant(content=reply.text)]
         return {key: [*shared, ChatMessageUser(content=question)] for key, question in questions(state).items()}
 
     return prompts
+
+
+def messages_of(state: TaskState) -> list[ChatMessage]:
+    """The sample's conversation, without what was asked and replied in this run."""
+    return [ChatMessageUser(content=state.input)] if isinstance(state.input, str) else list(state.input)
 
 
 def quoted(messages: Sequence[ChatMessage], reply: str) -> str:
@@ -117,7 +124,11 @@ def asked(
         perspective: See `about`.
         decisions: 5, or 25 for the agreement study (paper 002, footnote 3): answers are then called v1r1 … v5r5.
         answer_tokens: Most tokens of an answer, reasoning and all; None is the model's own limit.
+
+    Raises:
+        InputError: `answer_tokens` is no whole number from 1.
     """
+    whole("answer_tokens", answer_tokens, optional=True)
     if decisions == 5:
         config = GenerateConfig(temperature=0, max_tokens=answer_tokens)
         return answer(about(questions, perspective), config=config)
@@ -141,7 +152,6 @@ def names_of(questions: Iterable[str], decisions: int = 5) -> list[str]:
 
 def check_options(*, perspective: str = "first", decisions: int = 5) -> None:
     """Refuse values of shared task arguments that mean nothing, naming those that do."""
-    if perspective not in get_args(Perspective):
-        raise InputError(f"perspective must be first or third, got {perspective!r}")
+    one_of("perspective", perspective, get_args(Perspective))
     if decisions not in (5, 25):
         raise InputError(f"decisions must be 5 (each variant once) or 25 (each five times), got {decisions!r}")

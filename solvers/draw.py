@@ -5,7 +5,7 @@ from collections.abc import Callable
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import Solver, TaskState
 
-from selfprobe.errors import InputError
+from selfprobe.arguments import whole
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import PromptFunction, Prompts, together
 from selfprobe.solvers.record import Record, Reply
@@ -30,9 +30,11 @@ def draw(
         draws: How many, from 1.
         config: What the method fixes; temperature and seed are set here.
         replay: An earlier log of the same task, to take its draws instead of asking.
+
+    Raises:
+        InputError: `draws` is no whole number from 1.
     """
-    if not isinstance(draws, int) or draws < 1:
-        raise InputError(f"draws must be a whole number from 1, got {draws!r}")
+    whole("draws", draws)
 
     def repeat(r: int) -> Solver:
         def open_ones(state: TaskState) -> Prompts:

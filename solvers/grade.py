@@ -2,11 +2,11 @@
 
 import hashlib
 
-from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.model import GenerateConfig, ResponseSchema, model_roles
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import JSONSchema
 
+from selfprobe.inspect_private import PrerequisiteError
 from selfprobe.solvers.ask import PromptFunction, ask, in_a_run
 from selfprobe.solvers.record import Record
 

@@ -4,16 +4,17 @@ Scorers read nothing else, so a log can be scored again, or replayed, without a 
 """
 
 import json
-from typing import Literal
+from typing import Any, Literal
 
 from inspect_ai.log import EvalSample
 from inspect_ai.model import ContentReasoning, ContentText, Model, ModelOutput, StopReason
 from inspect_ai.util import StoreModel, store_from_events_as
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from selfprobe.logs import REFERENCE
 from selfprobe.parse import is_garbled, is_refusal, think_block
 
-Problem = Literal["empty", "refused", "filtered", "truncated", "garbled"]
+Problem = Literal["empty", "refused", "filtered", "truncated", "garbled", "lost"]
 """Why a reply is not what was asked for. A reply with a problem is never taken as somebody's behaviour."""
 
 REASONS: dict[Problem, str] = {
@@ -22,6 +23,7 @@ REASONS: dict[Problem, str] = {
     "filtered": "filtered",
     "truncated": "truncated",
     "garbled": "garbled",
+    "lost": "lost",
 }
 """Inspect's standard words for why a reply is unscored, where it has one."""
 
@@ -59,6 +61,14 @@ class Reply(BaseModel):
     first_token: list[TokenLogprob] | None = None
     """Candidates for the first token of `text`, best first; None where the provider gives no logprobs, or only those
     of the reasoning that it wrote before."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_reference(cls, given: Any) -> Any:
+        """A restored log can hold a reference in the place of a long text (`logs.whole`); it is nobody's reply."""
+        if isinstance(given, dict) and str(given.get("text")).startswith(REFERENCE):
+            return {**given, "problem": "lost"}
+        return given
 
     @property
     def reasoned(self) -> bool:

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
-from inspect_ai.log import EvalLog, read_eval_log
+from inspect_ai.log import EvalLog
 from inspect_ai.model import get_model
 from inspect_ai.solver import TaskState
 
 from selfprobe.data import Table, locate
 from selfprobe.errors import InputError
-from selfprobe.logs import apart, headers
+from selfprobe.logs import apart, found, lost_replies, samples, target_of, task_of
 from selfprobe.solvers.ask import in_a_run
 from selfprobe.solvers.record import Reply, record_of
 
@@ -30,7 +30,7 @@ class Replay:
     arm: Arm
     """Which half of the record is taken from it."""
 
-    found: dict[str, EvalLog] = field(default_factory=dict, compare=False, repr=False)
+    chosen: dict[str, EvalLog] = field(default_factory=dict, compare=False, repr=False)
     """Headers of the logs found so far, by model: one task object can be run on several."""
 
     @property
@@ -52,15 +52,16 @@ class Replay:
     def header(self) -> EvalLog:
         """The log, found and checked against the models of the run that is under way; see `replay_log`."""
         model = str(get_model(role="target") if self.arm == "acts" else get_model())
-        if model not in self.found:
-            self.found[model] = self._find(model)
-        return self.found[model]
+        if model not in self.chosen:
+            self.chosen[model] = self._find(model)
+        return self.chosen[model]
 
     def _find(self, model: str) -> EvalLog:
-        faults = []
-        for header in apart(headers, self.given):
-            fault = self._mismatch(header, model)
-            if fault is None:
+        logs = apart(found, [self.given])
+        faults = [f"{log}: {why}" for log, why in logs.ignored.items()]
+        for header in logs.headers:
+            fault = self._mismatch(header, model) or apart(lost_replies, header)
+            if not fault:
                 return header
             faults.append(f"{header.location}: {fault}")
         raise InputError(
@@ -83,6 +84,8 @@ class Replay:
                 f"{here}: no {self.arm} {', '.join(missing)} (there are {', '.join(replies) or 'none'}); "
                 "run both with the same task arguments"
             )
+        if lost := [name for name in names if replies[name].problem == "lost"]:
+            raise LookupError(f"{here}: the text of {', '.join(lost)} is not in the log; run it again")
         return {name: replies[name] for name in names}
 
     def _mismatch(self, log: EvalLog, model: str) -> str | None:
@@ -124,23 +127,6 @@ def replay_log(path: str | None, task: str | tuple[str, ...], table: Table, arm:
 
 @lru_cache(maxsize=128)  # a matrix replays a diagonal log once a cell
 def _records(log: str) -> dict[Arm, dict[tuple[str, int], dict[str, Reply]]]:
-    good = [s for s in apart(read_eval_log, log).samples or [] if s.error is None]
+    good = [s for s in apart(samples, log) if s.error is None]
     records = {(str(s.id), s.epoch): record_of(s) for s in good}
     return {"acts": {k: r.acts for k, r in records.items()}, "answers": {k: r.answers for k, r in records.items()}}
-
-
-def target_of(log: EvalLog) -> str:
-    """The target of a run, as Inspect names models: the role `target`, or the evaluated model itself."""
-    bound = (log.eval.model_roles or {}).get("target")
-    first = bound[0] if isinstance(bound, list) else bound
-    return first.model if first is not None else log.eval.model
-
-
-def effort_of(log: EvalLog) -> str | None:
-    """The reasoning effort that the run's task was given, where it has such an argument."""
-    return log.eval.task_args.get("effort")
-
-
-def task_of(log: EvalLog) -> str:
-    """A run's task without the package prefix that a run by name has."""
-    return log.eval.task.rpartition("/")[2]

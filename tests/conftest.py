@@ -178,14 +178,15 @@ def matrix_results() -> Callable[..., Any]:
             cells.append(
                 {**names, "status": "complete", "reason": "", "log": f"logs/{len(cells)}.eval", "samples": items}
                 | {"errors": 0, "epochs": 1, "version": "1", "dataset": "d", "dataset_sha256": "aa", "selfprobe": "0"}
-                | {"inspect": "0", "created": "", "args": {}, "tokens": 10}
+                | {"inspect": "0", "created": "", "args": {}, "tokens": 10, "settings": {}, "joined": False}
+                | {"items": [f"q{i}" for i in range(items)]}
             )
             right = rng.random(items) < (access[target] if target == observer else general)
             truths = np.random.default_rng(sum(map(ord, target))).choice(["the", "a", "we", "it"], items)
             decisions += [
                 {**names, "item": f"q{i}", "epoch": 1, "key": "k1", "value": float(right[i]), "unscored": None}
                 | {"truth": truths[i], "said": "?", "chance": math.nan, "ceiling": 1.0, "floor": math.nan}
-                | {"reasoned": False}
+                | {"reasoned": False, "unread": None}
                 for i in range(items)
             ]
         asked = pd.DataFrame({"task": task, "item": [f"q{i}" for i in range(items)], "input": texts})

@@ -123,10 +123,10 @@ def features(
     logs: Sequence[str], clusters: int | None, grader: str | None, groups: int, embedder: str, out: str
 ) -> None:
     """What in the prompts gives the evaluation away: a taxonomy of the evidence in user_motivation's LOGS."""
-    from inspect_ai._util.error import PrerequisiteError
     from inspect_ai.model import get_model
 
     from selfprobe.awareness.features_page import write
+    from selfprobe.inspect_private import PrerequisiteError
 
     if clusters is not None and grader is None:
         raise click.UsageError("--clusters needs a model that names them: --grader MODEL")

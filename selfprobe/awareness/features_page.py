@@ -24,8 +24,21 @@ from selfprobe.awareness.features import (
 from selfprobe.embed import embed
 from selfprobe.errors import InputError
 from selfprobe.output import place
-from selfprobe.page import Block, Bullets, Column, Details, Figures, Page, Picture, Quoted, Section, Table, csv
+from selfprobe.page import (
+    Block,
+    Bullets,
+    Column,
+    Details,
+    Figures,
+    Page,
+    Picture,
+    Quoted,
+    Section,
+    Table,
+    set_aside,
+)
 from selfprobe.page import write as write_page
+from selfprobe.safe import csv
 
 if TYPE_CHECKING:
     from inspect_ai.model import Model
@@ -53,7 +66,8 @@ def write(
     Raises:
         ValueError: No finished log, no evidence in them, or more clusters than different quotes.
     """
-    evidence, prompts = evidence_in(logs)
+    there = evidence_in(logs)
+    evidence, prompts = there.quotes, there.prompts
     if evidence.empty:
         raise InputError(
             f"no evidence: none of {prompts.asked.sum()} graded answers to {len(prompts)} prompts brings up an "
@@ -86,6 +100,7 @@ def write(
             _prompt_section(prompts, evidence, found),
             Section("Number of clusters", [Figures(pictures)], name="curve", menu="number of clusters"),
             _method(embedder, str(grader)),
+            *([Section("Runs", set_aside(there.ignored), name="runs", menu="runs")] if there.ignored else []),
         ],
         files={
             "prompts.csv": csv(table),

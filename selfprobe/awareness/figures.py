@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from selfprobe.awareness.numbers import Baselines, Method, Pair
+from selfprobe.awareness.numbers import ArmNumbers, Baselines, Pair
 from selfprobe.awareness.table import ARM, Logged
 from selfprobe.plots import MUTED, OTHERS, SELF, bars, label, name_rows, new_axes, short
 
@@ -18,7 +18,7 @@ STYLES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)))
 """Lines differ in style as well as in colour."""
 
 
-def called(methods: Sequence[Method]) -> "Figure":
+def called(methods: Sequence[ArmNumbers]) -> "Figure":
     """Share of evaluation rows and of deployment rows that each method calls evaluation, with intervals.
 
     A method that works has its bars far apart; both high is a subject that calls everything an evaluation.
@@ -102,7 +102,7 @@ def kappa_by_decisions(pairs: Sequence[Pair]) -> "Figure | None":
     return figure
 
 
-def error_by_turns(logged: Logged, methods: Sequence[Method]) -> "Figure | None":
+def error_by_turns(logged: Logged, methods: Sequence[ArmNumbers]) -> "Figure | None":
     """Absolute error against turns with the trend line (footnote 4); None where turns do not vary."""
     shown = [m for m in methods if not np.isnan(m.trend.slope)]
     if not shown:
@@ -123,7 +123,7 @@ def error_by_turns(logged: Logged, methods: Sequence[Method]) -> "Figure | None"
     return figure
 
 
-def _name(m: Method) -> str:
+def _name(m: ArmNumbers) -> str:
     return _arm_name([getattr(m, name) for name in ARM]) + "\n" + short(m.model)
 
 

@@ -4,18 +4,16 @@ All methods of a model read one reply, so they are compared on the same conversa
 source, because conversations of one source are alike.
 """
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from selfprobe.awareness.table import ARM, Arm, Logged
-from selfprobe.scorers.awareness import POLAR, auroc, balanced_accuracy, ranks_nothing
+from selfprobe.scorers.awareness import Item, Method, method_numbers
+from selfprobe.scorers.decision import Decision
 from selfprobe.stats.agreement import (
     Agreement,
     Equivalence,
@@ -28,9 +26,13 @@ from selfprobe.stats.agreement import (
     precision_at,
     turns_trend,
 )
-from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, undefined
+from selfprobe.stats.estimate import Estimate, bootstrap
+from selfprobe.stats.rank import auroc
+from selfprobe.stats.text_only import log_odds
 
 PREVALENCES = (0.01, 0.05, 0.10)
+SEED = 0
+"""Of each computation anew: no figure moves with what else lies in the folder."""
 
 
 @dataclass(frozen=True)
@@ -47,35 +49,19 @@ class Baselines:
     """item, label, length, words, words_other_source: for the ROC figure."""
 
 
-@dataclass(frozen=True)
-class Method:
-    """One arm's numbers; the estimates are NaN with a reason where undefined."""
+@dataclass(frozen=True, kw_only=True)
+class ArmNumbers(Method):
+    """One arm's numbers: those of its log's metric, and what only the page shows."""
 
     method: str
     model: str
     perspective: str
     context: str
     placebo: bool
-    n: int
-    """Conversations with a verdict."""
-    labelled: int
-    tpr: Estimate
-    """Share of evaluation rows called evaluation."""
-    tnr: Estimate
-    """Share of deployment rows called deployment."""
-    balanced_accuracy: Estimate
-    called: Estimate
-    """Share called evaluation."""
-    auroc: Estimate
-    brier: float
-    mae: float
-    """Mean absolute error, which the paper calls Brier."""
     ece: float
     """Debiased."""
     precision: dict[float, float]
     """By prevalence of evaluations."""
-    unscored: dict[str, float]
-    """Share of conversations by reason."""
     trend: Trend
 
 
@@ -98,19 +84,19 @@ class Comparison:
     """Everything `selfprobe awareness compare` shows."""
 
     baselines: Baselines
-    methods: tuple[Method, ...]
+    methods: tuple[ArmNumbers, ...]
     pairs: tuple[Pair, ...]
     perspectives: dict[tuple[str, str, str], Equivalence]
     """(method, model, context) → first against third person, share called evaluation; placebo arms aside."""
 
 
-def compare(logged: Logged, *, rng: np.random.Generator) -> Comparison:
+def compare(logged: Logged) -> Comparison:
     """Every arm's numbers, each pair of methods of a model, and first against third person."""
     arms = {tuple(key): rows for key, rows in logged.verdicts.groupby(ARM, sort=False)}
-    methods = tuple(method_numbers(rows, rng=rng) for rows in arms.values())
+    methods = tuple(arm_numbers(rows) for rows in arms.values())
     main = {key: rows for key, rows in arms.items() if key[2] != "third" and not key[4]}
     pairs = [
-        _pair(logged, a, b, _shared(main[a], main[b]), rng)
+        _pair(logged, a, b, _shared(main[a], main[b]))
         for a, b in combinations(main, 2)
         if a[1] == b[1] and a[3] == b[3]
     ]
@@ -122,41 +108,44 @@ def compare(logged: Logged, *, rng: np.random.Generator) -> Comparison:
             perspectives[key[0], key[1], key[3]] = equivalence(
                 both.said_a == "evaluation", both.said_b == "evaluation", clusters=both.source_a.astype(str)
             )
-    return Comparison(text_baselines(logged.texts, rng=rng), methods, tuple(pairs), perspectives)
+    return Comparison(text_baselines(logged.texts), methods, tuple(pairs), perspectives)
 
 
-def method_numbers(rows: pd.DataFrame, *, rng: np.random.Generator) -> Method:
+def arm_numbers(rows: pd.DataFrame) -> ArmNumbers:
     """All numbers of one arm from its verdict rows."""
-    said = rows[rows.said.notna()]
-    labelled = said[said.truth.notna()]
-    positive = (labelled.truth == "evaluation").to_numpy(dtype=bool)
-    called = (labelled.said == "evaluation").to_numpy(dtype=bool)
-    sources = labelled.source.astype(str).to_numpy()
-    stated = labelled[labelled.probability.notna()]
-    errors = stated.probability.to_numpy(dtype=float) - (stated.truth == "evaluation").to_numpy(dtype=float)
-    tpr = _share(labelled[positive], "evaluation")
-    tnr = _share(labelled[~positive], "deployment")
-    reasons = Counter(rows.unscored.dropna())
-    return Method(
-        **{name: str(rows[name].iloc[0]) for name in ARM if name != "placebo"},
-        placebo=bool(rows.placebo.iloc[0]),
-        n=len(said),
-        labelled=len(labelled),
-        tpr=tpr,
-        tnr=tnr,
-        balanced_accuracy=bootstrap(balanced_accuracy, positive, called, clusters=sources, rng=rng, unit="source"),
-        called=_share(said, "evaluation"),
-        auroc=_auroc(labelled[labelled.score.notna()], rng),
-        brier=float(np.mean(errors**2)) if len(errors) else float("nan"),
-        mae=float(np.mean(np.abs(errors))) if len(errors) else float("nan"),
-        ece=debiased_ece(stated.probability, stated.truth == "evaluation") if len(errors) else float("nan"),
-        precision={at: precision_at(tpr.value, tnr.value, at) for at in PREVALENCES},
-        unscored={reason: count / len(rows) for reason, count in sorted(reasons.items())},
-        trend=turns_trend(list(stated.turns), np.abs(errors)),
+    found = method_numbers(items_of(rows))
+    stated = rows[rows.said.notna() & rows.truth.notna() & rows.probability.notna()]
+    positive = (stated.truth == "evaluation").to_numpy(dtype=float)
+    errors = np.abs(stated.probability.to_numpy(dtype=float) - positive)
+    arm = rows.iloc[0]
+    return ArmNumbers(
+        **vars(found),
+        method=str(arm.method),
+        model=str(arm.model),
+        perspective=str(arm.perspective),
+        context=str(arm.context),
+        placebo=bool(arm.placebo),
+        ece=debiased_ece(stated.probability, positive) if len(errors) else float("nan"),
+        precision={at: precision_at(found.tpr.value, found.tnr.value, at) for at in PREVALENCES},
+        trend=turns_trend(list(stated.turns), errors),
     )
 
 
-def text_baselines(texts: pd.DataFrame, *, rng: np.random.Generator) -> Baselines:
+def items_of(rows: pd.DataFrame) -> list[Item]:
+    """Verdict rows as the scorer's items."""
+    known = rows.astype(object).where(rows.notna(), None)
+    fields = [name for name in Decision.model_fields if name in known]
+    return [
+        Item(
+            decision=Decision(**{"key": row["method"]} | {name: row[name] for name in fields}),
+            source=str(row["source"]),
+            flip=bool(row["flip"]),
+        )
+        for row in known.to_dict("records")
+    ]
+
+
+def text_baselines(texts: pd.DataFrame) -> Baselines:
     """How well length and words alone tell the label, on exactly these conversations."""
     labelled = texts[texts.label.notna()].reset_index(drop=True)
     positive = (labelled.label == "evaluation").to_numpy(dtype=bool)
@@ -165,69 +154,33 @@ def text_baselines(texts: pd.DataFrame, *, rng: np.random.Generator) -> Baseline
     if len(labelled) and auroc(positive, lengths) < 0.5:
         lengths = -lengths
     pairs = labelled.pair.fillna(labelled.item).astype(str).to_numpy()
-    within = _crossfitted(list(labelled.text), positive, pairs)
-    across = _crossfitted(list(labelled.text), positive, sources, every=True)
+    within = log_odds(list(labelled.text), positive, pairs)
+    across = log_odds(list(labelled.text), positive, sources, each_apart=True)
     scores = labelled[["item", "label"]].assign(length=lengths, words=within, words_other_source=across)
 
     def rated(values: npt.NDArray[np.float64]) -> Estimate:
         known = ~np.isnan(values)
+        rng = np.random.default_rng(SEED)
         return bootstrap(auroc, positive[known], values[known], clusters=sources[known], rng=rng, unit="source")
 
     return Baselines(rated(lengths), rated(within), rated(across), scores)
 
 
-def _crossfitted(
-    texts: Sequence[str], positive: npt.NDArray[np.bool_], groups: npt.NDArray[Any], *, every: bool = False
-) -> npt.NDArray[np.float64]:
-    """Log-odds of a text classifier that never saw a row's group; NaN where it cannot be trained.
-
-    `every`: each group is left out alone, where all hold both labels. Else leaving out a group shifts the share of
-    labels against it, and the scores of all groups together rank backwards (.31 on 33 public sources of one label
-    each, where five folds of like shares find .63): then five folds of groups, stratified by label.
-    """
-    from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, StratifiedGroupKFold
-    from sklearn.pipeline import make_pipeline
-
-    out = np.full(len(texts), np.nan)
-    number = len(set(groups))
-    if number < 2 or positive.all() or not positive.any():
-        return out
-    splitter: Any = LeaveOneGroupOut()
-    if not every:
-        splitter = GroupKFold(min(5, number), shuffle=True, random_state=0)
-    elif any(len(set(positive[groups == group])) == 1 for group in set(groups)):
-        folds = min(5, number, int(positive.sum()), int((~positive).sum()))
-        if folds < 2:
-            return out
-        splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=0)
-    for train, test in splitter.split(texts, positive, groups):
-        if len(set(positive[train])) == 2:
-            model = make_pipeline(
-                TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True), LogisticRegression(max_iter=2000)
-            )
-            model.fit([texts[i] for i in train], positive[train])
-            out[test] = model.decision_function([texts[i] for i in test])
-    return out
-
-
-def _pair(logged: Logged, a: Arm, b: Arm, both: pd.DataFrame, rng: np.random.Generator) -> Pair:
+def _pair(logged: Logged, a: Arm, b: Arm, both: pd.DataFrame) -> Pair:
     ranked = both[both.score_a.notna() & both.score_b.notna()]
     flat = ranked.score_a.nunique() < 2 or ranked.score_b.nunique() < 2
+    first, second, sources = both.said_a == "evaluation", both.said_b == "evaluation", both.source_a.astype(str)
     return Pair(
         model=str(a[1]),
         first=str(a[0]),
         second=str(b[0]),
-        agreement=agreement(
-            both.said_a == "evaluation", both.said_b == "evaluation", clusters=both.source_a.astype(str), rng=rng
-        ),
+        agreement=agreement(first, second, clusters=sources, rng=np.random.default_rng(SEED)),
         pearson=float("nan") if flat else float(np.corrcoef(ranked.score_a, ranked.score_b)[0, 1]),
-        curve=_curve(logged, a, b, rng),
+        curve=_curve(logged, a, b),
     )
 
 
-def _curve(logged: Logged, a: Arm, b: Arm, rng: np.random.Generator) -> KappaCurve | None:
+def _curve(logged: Logged, a: Arm, b: Arm) -> KappaCurve | None:
     """Binary against probability by number of decisions, where both asked 25."""
     arms = {str(arm[0]): arm for arm in (a, b)}
     if set(arms) != {"binary", "probability"} or logged.votes.empty:
@@ -242,23 +195,9 @@ def _curve(logged: Logged, a: Arm, b: Arm, rng: np.random.Generator) -> KappaCur
     items = grids[0].index.intersection(grids[1].index)
     if items.empty:
         return None
-    return kappa_curve(grids[0].loc[items], grids[1].loc[items], rng=rng)
+    return kappa_curve(grids[0].loc[items], grids[1].loc[items], rng=np.random.default_rng(SEED))
 
 
 def _shared(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
     """Conversations with a verdict in both arms, columns `…_a` and `…_b`."""
     return a[a.said.notna()].merge(b[b.said.notna()], on=["data", "item", "epoch"], suffixes=("_a", "_b"))
-
-
-def _share(rows: pd.DataFrame, says: str) -> Estimate:
-    return clustered_mean((rows.said == says).to_numpy(dtype=float), rows.source.astype(str), unit="source")
-
-
-def _auroc(rows: pd.DataFrame, rng: np.random.Generator) -> Estimate:
-    """AUROC; undefined for a subject that answers the same to everything, which ranks nothing."""
-    scores = rows.score.to_numpy(dtype=float)
-    flips = (rows.flip.astype(bool) & rows.method.isin(POLAR)).to_numpy()
-    if len(rows) and ranks_nothing(scores, flips):
-        return undefined("the same answer to every conversation", n=rows.source.nunique(), unit="source")
-    positive = (rows.truth == "evaluation").to_numpy(dtype=bool)
-    return bootstrap(auroc, positive, scores, clusters=rows.source.astype(str), rng=rng, unit="source")

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
 from selfprobe.awareness import figures as plots
-from selfprobe.awareness.numbers import Comparison, Method, Pair, compare
-from selfprobe.awareness.table import Logged, load
+from selfprobe.awareness.numbers import ArmNumbers, Comparison, Pair, compare
+from selfprobe.awareness.table import ARM, Logged, load
 from selfprobe.page import (
     Block,
     Column,
@@ -23,11 +22,10 @@ from selfprobe.page import (
     number,
     p_value,
     percent,
+    set_aside,
     shown,
 )
-from selfprobe.page import (
-    write as write_page,
-)
+from selfprobe.page import write as write_page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,7 +51,7 @@ def write(logs: Sequence[str], out: str) -> Comparison:
         InputError: `out` cannot be written.
     """
     logged = load(logs)
-    comparison = compare(logged, rng=np.random.default_rng(0))
+    comparison = compare(logged)
     write_page(page_of(logged, comparison), out)
     return comparison
 
@@ -61,7 +59,7 @@ def write(logs: Sequence[str], out: str) -> Comparison:
 def page(logs: Sequence[str]) -> Page:
     """The page of the awareness logs among these; raises as `write`."""
     logged = load(logs)
-    return page_of(logged, compare(logged, rng=np.random.default_rng(0)))
+    return page_of(logged, compare(logged))
 
 
 def page_of(logged: Logged, comparison: Comparison) -> Page:
@@ -106,7 +104,7 @@ def _text_alone(comparison: Comparison) -> Section:
             Column("", lambda row: row[1].reason),
         ),
     )
-    blocks = [
+    blocks: list[Block] = [
         "A classifier that knows no model reaches this on the same conversations. A method that is not above it shows "
         "nothing about a model's inside.",
         "For orientation, AUROC published elsewhere, on other conversations: Gemini 2.5 Pro .83 (agentic .95), human "
@@ -116,7 +114,7 @@ def _text_alone(comparison: Comparison) -> Section:
     return Section("What the text alone gives away", blocks, name="text", menu="text alone")
 
 
-def _methods(logged: Logged, methods: Sequence[Method]) -> Section:
+def _methods(logged: Logged, methods: Sequence[ArmNumbers]) -> Section:
     estimates = {
         "evaluation rows right": "tpr",
         "deployment rows right": "tnr",
@@ -144,7 +142,7 @@ def _methods(logged: Logged, methods: Sequence[Method]) -> Section:
     return Section("Methods", [table, *graded], name="methods", menu="methods")
 
 
-def _arm(m: Method) -> str:
+def _arm(m: ArmNumbers) -> str:
     marks = {"third person": m.perspective == "third", "placebo": m.placebo, "full transcript": m.context == "full"}
     return m.method + "".join(f" ({mark})" for mark, on in marks.items() if on)
 
@@ -198,7 +196,7 @@ def _runs(logged: Logged) -> Section:
             Column("log", lambda run: Log(run.log)),
         ),
     )
-    return Section("Runs", [table], name="runs", menu="runs")
+    return Section("Runs", [table, *set_aside(logged.ignored)], name="runs", menu="runs")
 
 
 def _tables(logged: Logged, comparison: Comparison) -> dict[str, pd.DataFrame]:
@@ -206,7 +204,9 @@ def _tables(logged: Logged, comparison: Comparison) -> dict[str, pd.DataFrame]:
         name: asdict(getattr(comparison.baselines, name)) for name in ("length", "words", "words_other_source")
     }
     return {
-        "methods": pd.json_normalize([asdict(method) for method in comparison.methods]),
+        "methods": pd.json_normalize(
+            [{name: getattr(m, name) for name in ARM} | asdict(m) for m in comparison.methods]
+        ),
         "pairs": pd.json_normalize([asdict(pair) for pair in comparison.pairs]),
         "baselines": pd.DataFrame([{"baseline": name, **values} for name, values in baselines.items()]),
         "verdicts": logged.verdicts,

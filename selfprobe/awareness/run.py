@@ -10,9 +10,11 @@ from typing import Any
 
 import click
 from inspect_ai import Task, eval_set, task_with
-from inspect_ai.log import EvalLog, read_eval_log_sample_summaries
+from inspect_ai.log import EvalLog
 from inspect_ai.model import get_model
 
+from selfprobe._registry import tasks
+from selfprobe.logs import summaries
 from selfprobe.sources.conversations import conversations
 
 REPLIES, METHODS_DIR = "replies", "methods"
@@ -153,7 +155,7 @@ def _wave(study: Study, tasks: Sequence[Task], log_dir: str) -> tuple[bool, list
         **given,
     )
     for log in logs:
-        failed = {str(s.id): s.error for s in read_eval_log_sample_summaries(log.location) if s.error}
+        failed = {str(s.id): s.error for s in summaries(log.location) if s.error}
         if failed or log.status != "success":
             click.echo(f"{log.eval.task}, {log.eval.model}: {_trouble(log, failed)}", err=True)
     return good, logs
@@ -169,14 +171,12 @@ def _trouble(log: EvalLog, failed: Mapping[str, str]) -> str:
 
 
 def _task(study: Study, method: str, model: str, **own: Any) -> Task:
-    from selfprobe import _registry
-
     given = {key: value for key, value in study.source.items() if value is not None} | own
     if method in REPEATED:
         given["decisions"] = int(study.decisions)
     if CALLS[method] and study.answer_tokens is not None:
         given["answer_tokens"] = study.answer_tokens
-    made = getattr(_registry, method)(**given)
+    made = tasks()[method](**given)
     if method in GRADES and study.grader:
         made = task_with(made, model_roles={"grader": study.grader})
     return task_with(made, model=get_model(model))

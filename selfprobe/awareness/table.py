@@ -1,17 +1,16 @@
 """From awareness logs to tables: which logs count, and what they say."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
-from inspect_ai.log import EvalLog, EvalSample, EvalSampleSummary, read_eval_log, read_eval_log_sample_summaries
+from inspect_ai.log import EvalLog, EvalSample, EvalSampleSummary
 
-from selfprobe.errors import NoLogs
-from selfprobe.matrix.table import headers
+from selfprobe.errors import InputError, NoLogs, one_line
+from selfprobe.logs import UNREADABLE, found, lost_replies, samples, summaries, task_of
 from selfprobe.scorers.decision import Decision, last_decisions
 from selfprobe.solvers.converse import METHODS
-from selfprobe.solvers.replay import task_of
 
 Arm = tuple[Any, ...]
 ARM = ["method", "model", "perspective", "context", "placebo"]
@@ -35,30 +34,67 @@ class Logged:
     """One row a conversation: text, source, label, pair."""
     runs: pd.DataFrame
     """One row a log: arm, samples, grader, dataset."""
+    ignored: Mapping[str, str] = field(default_factory=dict)
+    """Log → why it is not used."""
 
 
-def chosen(paths: Iterable[str]) -> dict[Arm, EvalLog]:
-    """The last finished log of each arm and data set, by (method, model, perspective, context, placebo, data).
+@dataclass(frozen=True)
+class Run:
+    """A log in use."""
 
-    Methods come in the paper's order.
+    header: EvalLog
+    samples: list[EvalSampleSummary]
+
+
+def chosen(paths: Iterable[str]) -> tuple[dict[Arm, Run], dict[str, str]]:
+    """The last usable log of each arm and data set, by (method, model, perspective, context, placebo, data).
+
+    Methods come in the paper's order. Then why the other logs are not used, by log.
 
     Raises:
         NoLogs: There is no finished awareness log.
     """
     named = list(paths)
-    found = headers(named)
-    logs = [
-        log
-        for log in found
-        if task_of(log) in METHODS and log.status == "success" and "dataset_sha256" in (log.eval.metadata or {})
-    ]
-    if not logs:
+    there = found(named, METHODS)
+    ignored, newest = dict(there.ignored), dict[Arm, Run]()
+    for log in there.headers:
+        if log.status != "success":
+            ignored[log.location] = f"status {log.status}"
+        elif "dataset_sha256" not in (log.eval.metadata or {}):
+            ignored[log.location] = "not a selfprobe log: it names no data set"
+        elif better := newest.get(_arm(log)):
+            ignored[log.location] = f"superseded by {better.header.location}"
+        else:
+            try:
+                newest[_arm(log)] = _read(log)
+            except UNREADABLE as error:
+                ignored[log.location] = one_line(error)
+    if not newest:
+        told = "".join(f"; {log}: {why}" for log, why in list(ignored.items())[:3])
         raise NoLogs(
             f"no finished log of {', '.join(METHODS)} in {', '.join(named)}; "
-            f"found {len(found)} other or unfinished logs"
+            f"found {len(ignored)} other or unfinished logs{told}"
         )
-    newest = {_arm(log): log for log in sorted(logs, key=lambda log: str(log.eval.created))}
-    return dict(sorted(newest.items(), key=lambda pair: (METHODS.index(pair[0][0]), *map(str, pair[0][1:]))))
+    ordered = sorted(newest.items(), key=lambda pair: (METHODS.index(pair[0][0]), *map(str, pair[0][1:])))
+    return dict(ordered), ignored
+
+
+def _read(log: EvalLog) -> Run:
+    """A log's samples, each with a verdict or in error.
+
+    Raises:
+        InputError: It cannot be read, holds lost replies, or was scored by another scorer.
+    """
+    if why := lost_replies(log):
+        raise InputError(why)
+    run = Run(log, summaries(log.location))
+    for sample in run.samples:
+        if sample.scores and not last_decisions(sample.scores):
+            raise InputError(
+                f"sample {sample.id}: expected a score of {task_of(log)}'s own scorer, got {', '.join(sample.scores)}; "
+                "`inspect score --action append` keeps the one beside others"
+            )
+    return run
 
 
 def load(paths: Iterable[str]) -> Logged:
@@ -71,44 +107,35 @@ def load(paths: Iterable[str]) -> Logged:
     votes: list[dict[str, Any]] = []
     texts: dict[tuple[str, str], dict[str, Any]] = {}
     runs = []
-    for arm, log in chosen(paths).items():
+    logs, ignored = chosen(paths)
+    for arm, run in logs.items():
+        log = run.header
         named = dict(zip([*ARM, "data"], arm, strict=True))
         about = log.eval.metadata or {}
-        samples = read_eval_log_sample_summaries(log.location)
-        for sample in samples:
-            first, *rest = _decisions(sample, str(named["method"]), log.location)
+        for sample in run.samples:
+            first, *rest = _decisions(sample, str(named["method"]))
             row = named | {"item": str(sample.id), "epoch": sample.epoch}
             known = {name: sample.metadata.get(name) for name in ABOUT}
             also = {"decisions": about.get("decisions"), "log": log.location}
             verdicts.append(row | known | first.model_dump() | also)
             votes += [row | decision.model_dump() for decision in rest]
-        if any((named["data"], str(sample.id)) not in texts for sample in samples):
-            texts |= {(named["data"], str(sample.id)): _text(sample) for sample in _samples(log)}
+        if any((named["data"], str(sample.id)) not in texts for sample in run.samples):
+            texts |= {(named["data"], str(sample.id)): _text(sample) for sample in samples(log.location)}
         grader = (log.eval.model_roles or {}).get("grader")
         first_grader = grader[0] if isinstance(grader, list) else grader
         runs.append(
             named
-            | {"dataset": about.get("dataset"), "log": log.location, "samples": len(samples)}
+            | {"dataset": about.get("dataset"), "log": log.location, "samples": len(run.samples)}
             | {"grader": None if first_grader is None else str(first_grader.model)}
         )
     rows = [{"data": data} | text for (data, _), text in texts.items()]
-    return Logged(pd.DataFrame(verdicts), pd.DataFrame(votes), pd.DataFrame(rows), pd.DataFrame(runs))
+    return Logged(pd.DataFrame(verdicts), pd.DataFrame(votes), pd.DataFrame(rows), pd.DataFrame(runs), ignored)
 
 
-def _decisions(sample: EvalSampleSummary, method: str, log: str) -> list[Decision]:
+def _decisions(sample: EvalSampleSummary, method: str) -> list[Decision]:
     """The verdict and the votes; a sample that failed has an unscored verdict."""
-    if not sample.scores:
-        return [Decision(key=method, unscored=SAMPLE_ERROR, truth=sample.metadata.get("label"))]
-    if found := last_decisions(sample.scores):
-        return found
-    raise ValueError(
-        f"{log}, sample {sample.id}: expected a score of {method}'s own scorer, got {', '.join(sample.scores)}; "
-        "`inspect score --action append` keeps the one beside others"
-    )
-
-
-def _samples(log: EvalLog) -> Iterator[EvalSample]:
-    yield from read_eval_log(log.location).samples or []
+    failed = Decision(key=method, unscored=SAMPLE_ERROR, truth=sample.metadata.get("label"))
+    return last_decisions(sample.scores) or [failed]
 
 
 def _text(sample: EvalSample) -> dict[str, Any]:

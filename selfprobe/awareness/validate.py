@@ -6,10 +6,10 @@ from itertools import product
 from typing import get_args
 
 import numpy as np
-from inspect_ai.log import read_eval_log
 
 from selfprobe.awareness.table import chosen
 from selfprobe.data import load
+from selfprobe.logs import samples
 from selfprobe.scorers.awareness_cues import cues_in
 from selfprobe.solvers.converse import Perspective
 from selfprobe.solvers.record import record_of
@@ -106,16 +106,16 @@ def _twice(one: Finding, other: Finding) -> str:
 
 
 def _findings(logs: Sequence[str]) -> Iterator[Finding]:
-    for arm, header in chosen(logs).items():
+    for arm, run in chosen(logs)[0].items():
         _, model, perspective, _, placebo, _ = arm
         if placebo:
             continue
-        for sample in read_eval_log(header.location).samples or []:
+        for sample in samples(run.header.location):
             record = record_of(sample)
             for key, grade in record.grades.items():
                 text = (record.acts["reply"].reasoning or "") if key == "trace" else record.answers[key].text
                 aware = cues_in(grade, text).aware
-                yield Finding(str(sample.id), key, model, perspective, str(sample.epoch), aware, header.location)
+                yield Finding(str(sample.id), key, model, perspective, str(sample.epoch), aware, run.header.location)
 
 
 def _share(name: str, hits: int, n: int) -> str:

@@ -10,25 +10,31 @@ the mean over j. Models are fixed; items are resampled.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from selfprobe.stats.estimate import (
-    Estimate,
-    FloatArray,
-    Permutation,
-    bootstrap,
-    holm,
-    permutation_test,
-    undefined,
-    wilson,
-)
+from selfprobe.stats.estimate import Estimate, FloatArray, bootstrap, holm, undefined, wilson
 
 TWO_MODELS = "needs three models: with two there is no third target to measure the observers' skill on"
+EXACT_MODELS = 8
+"""Of up to this many models all assignments of observers to targets are enumerated (40,320)."""
+RESAMPLES = 9_999
+
+
+@dataclass(frozen=True)
+class Permutation:
+    """Result of `observers_permuted`."""
+
+    p: float
+    """Share of assignments with at least this T; the observed one counts as one."""
+    count: int
+    """Assignments looked at. The smallest p possible is 1/count (exact) or 1/(count + 1) (sampled)."""
+    exact: bool
+    """Whether all assignments were enumerated."""
 
 
 @dataclass(frozen=True)
@@ -65,48 +71,6 @@ class SelfAdvantage:
     """Cell means A[target, observer]."""
     centred: FloatArray
     """A, double-centred: sum of the diagonal/(M - 1) is T."""
-
-
-@dataclass(frozen=True)
-class ModelsTest:
-    """Result of `wilcoxon_models`."""
-
-    wilcoxon_p: float
-    """One-sided Wilcoxon signed-rank p (exact up to 13 models, and up to 50 without ties)."""
-    sign_p: float
-    """One-sided exact sign test p."""
-    wins: int
-    """Models that score higher on themselves."""
-    n: int
-    """Models with a difference other than 0."""
-
-
-@dataclass(frozen=True)
-class PaperTransform:
-    """Result of `paper_transform`."""
-
-    aggregate: FloatArray
-    """A[target, observer], the mean of the min-max normalised tasks; NaN where a task has no score."""
-    log: FloatArray
-    """L = ln(A + ε)."""
-    centred: FloatArray
-    """C, the double-centred L; all NaN if a cell is."""
-    eps: float
-    """ε."""
-    reasons: Mapping[str, str]
-    """Tasks left out of A, and why."""
-
-
-@dataclass(frozen=True)
-class EpsilonRow:
-    """One line of `epsilon_sensitivity`."""
-
-    eps: float
-    """ε."""
-    advantage: float
-    """tr(C)/(M - 1), T on the log scale; NaN where C is."""
-    positive: int
-    """Models whose own cell in C is positive."""
 
 
 def double_centre(matrix: npt.ArrayLike) -> FloatArray:
@@ -193,13 +157,10 @@ def self_advantage(
     if empty := _empty_cell(scores, names):
         hole, nothing = undefined(empty), np.full((size, size), math.nan)
         own = tuple(ModelAdvantage(name, hole, math.nan, math.nan) for name in names)
-        return SelfAdvantage(
-            hole, math.nan, math.nan, Permutation(math.nan, math.nan, 0, True), hole, own, nothing, nothing
-        )
+        return SelfAdvantage(hole, math.nan, math.nan, Permutation(math.nan, 0, True), hole, own, nothing, nothing)
     means, centred = np.nanmean(scores, axis=2), double_centre(np.nanmean(scores, axis=2))
     total, se, p_total = _contrasts(scores, total_weights(size)[None], level)[0]
-    rows = np.arange(size)
-    permutation = permutation_test(lambda order: float(centred[rows, order].sum() / (size - 1)), size, rng=rng)
+    permutation = observers_permuted(centred, rng=rng)
     if size == 2:
         return SelfAdvantage(total, se, p_total, permutation, undefined(TWO_MODELS), (), means, centred)
     adjusted, raw = _pair_weights(size)
@@ -218,6 +179,27 @@ def self_advantage(
     )
     nearest = _contrasts(scores, closest[None], level)[0][0]
     return SelfAdvantage(total, se, p_total, permutation, nearest, own, means, centred)
+
+
+def observers_permuted(centred: FloatArray, *, rng: np.random.Generator) -> Permutation:
+    """One-sided permutation test of T, the trace of `centred  # [target, observer]`, over the order of observers."""
+    from scipy import stats  # here: slow to import
+
+    def trace(order: npt.NDArray[np.intp], axis: int) -> FloatArray:
+        return np.asarray(np.round(centred[rows, order].sum(axis=axis), 12))  # rounding errors must not break ties
+
+    rows, exact = np.arange(len(centred)), len(centred) <= EXACT_MODELS
+    resamples = math.factorial(len(centred)) if exact else RESAMPLES
+    found = stats.permutation_test(
+        (rows,),
+        trace,
+        permutation_type="pairings",
+        vectorized=True,
+        n_resamples=resamples,
+        alternative="greater",
+        rng=rng,
+    )
+    return Permutation(float(found.pvalue), len(found.null_distribution), exact)
 
 
 def capability_control(
@@ -252,61 +234,3 @@ def _matched(items: FloatArray) -> float:
     weights = np.where(off, np.exp(-0.5 * (gap / width) ** 2), 0.0)
     matched = (weights * (own[:, None] - a - gap)).sum(axis=1) / weights.sum(axis=1)
     return float(matched.mean())
-
-
-def wilcoxon_models(selfs: npt.ArrayLike, others: npt.ArrayLike) -> ModelsTest:
-    """The paper's test: each model's score on itself against the mean of the others on it, `selfs  # [model]`.
-
-    One-sided Wilcoxon signed-rank; models without a difference are dropped. Paper: p = 0.0210, which is the exact
-    43/2048 of 11 models with a smaller rank sum of 10. Skill is not removed here.
-    """
-    difference = np.asarray(selfs, dtype=float) - np.asarray(others, dtype=float)
-    if difference.ndim != 1 or np.isnan(difference).any():
-        raise ValueError(f"expected two scores for each model and no NaN, got differences {difference}")
-    nonzero = difference[difference != 0]
-    wins, n = int((nonzero > 0).sum()), len(nonzero)
-    if n == 0:
-        return ModelsTest(math.nan, math.nan, 0, 0)
-    from scipy import stats  # here: slow to import
-
-    p = float(stats.wilcoxon(nonzero, alternative="greater").pvalue)
-    return ModelsTest(p, float(stats.binomtest(wins, n, alternative="greater").pvalue), wins, n)
-
-
-def paper_transform(matrices: Mapping[str, npt.ArrayLike], eps: float) -> PaperTransform:
-    """Min-max per task, mean A, L = ln(A + ε), double-centred C (G.3), for task name -> matrix[target, observer].
-
-    A task whose scores are all equal has no min-max: it is left out of A, with a reason. A hole in a task is a hole
-    in A. Paper: ε is not given. Here: given by the caller, and shown; see `epsilon_sensitivity`.
-    """
-    tasks = {name: np.asarray(matrix, dtype=float) for name, matrix in matrices.items()}
-    shapes = {name: task.shape for name, task in tasks.items()}
-    if len(set(shapes.values())) != 1 or any(len(shape) != 2 or shape[0] != shape[1] for shape in shapes.values()):
-        raise ValueError(f"expected one or more square matrices of one size, got {shapes}")
-    if eps < 0:
-        raise ValueError(f"eps must be 0 or more, got {eps}")
-    normalised, reasons = [], {}
-    for name, task in tasks.items():
-        scored = task[~np.isnan(task)]
-        if scored.size and np.ptp(scored) > 0:
-            normalised.append((task - scored.min()) / np.ptp(scored))
-        else:
-            reasons[name] = "all scores are equal: min-max is undefined" if scored.size else "no score"
-    size = next(iter(tasks.values())).shape
-    aggregate = np.mean(normalised, axis=0) if normalised else np.full(size, math.nan)
-    if eps == 0 and (aggregate == 0).any():
-        i, j = np.argwhere(aggregate == 0)[0]
-        raise ValueError(f"ln(0): A is 0 for target {i}, observer {j} (counted from 0); choose eps > 0, such as 0.01")
-    log = np.log(aggregate + eps)
-    return PaperTransform(aggregate, log, double_centre(log), eps, reasons)
-
-
-def epsilon_sensitivity(
-    matrices: Mapping[str, npt.ArrayLike], epsilons: Sequence[float] = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
-) -> tuple[EpsilonRow, ...]:
-    """What the paper's transform says for each ε: the log-scale T, and how many diagonal cells are positive."""
-    diagonals = [(eps, np.diag(paper_transform(matrices, eps).centred)) for eps in epsilons]
-    return tuple(
-        EpsilonRow(eps, float(diagonal.sum() / (len(diagonal) - 1)), int((diagonal > 0).sum()))
-        for eps, diagonal in diagonals
-    )

@@ -1,4 +1,4 @@
-"""`selfprobe matrix` and `selfprobe report`: thin command lines over matrix.py and report.py."""
+"""`selfprobe matrix`: a thin command line over matrix/run.py."""
 
 import math
 import re
@@ -8,15 +8,16 @@ from typing import Any
 
 import click
 import yaml
-from inspect_ai._util.error import PrerequisiteError
 
-from selfprobe.matrix.run import TASKS, Member, Plan, plan, run
+from selfprobe._registry import measures
+from selfprobe.inspect_private import PrerequisiteError
+from selfprobe.matrix.run import Member, Plan, plan, run
 
 
 @click.command()
 @click.argument("config", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option("--models", help="Models, comma-separated: openrouter/a,embedded/smollm2.")
-@click.option("--tasks", help=f"Tasks, comma-separated; by default all: {','.join(TASKS)}.")
+@click.option("--tasks", help=f"Tasks, comma-separated; by default all: {','.join(measures())}.")
 @click.option("--limit", type=click.IntRange(min=1), help="Items of each data set; by default all.")
 @click.option("-T", "args", multiple=True, metavar="NAME=VALUE", help="Task argument, for the tasks that have it.")
 @click.option("--log-dir", default="logs/matrix", show_default=True, help="Folder of this matrix, for nothing else.")
@@ -47,7 +48,7 @@ def matrix(
     """
     given = _read(config)
     named = [{"model": name} for name in _split(models)] if models else given.get("models", [])
-    chosen = _split(tasks) if tasks else given.get("tasks", list(TASKS))
+    chosen = _split(tasks) if tasks else given.get("tasks", list(measures()))
     try:
         planned = plan(
             [_member(entry) for entry in named],
@@ -73,26 +74,6 @@ def matrix(
     click.echo(f"\nLogs: {log_dir}   Report: selfprobe report {log_dir}   Browse: inspect view --log-dir {log_dir}")
     if not complete:
         raise click.ClickException("not every cell is complete: the same command tries the rest again")
-
-
-@click.command()
-@click.argument("logs", nargs=-1, required=True)
-@click.option("--out", type=click.Path(file_okay=False), default="report", show_default=True, help="Folder to write.")
-def report(logs: Sequence[str], out: str) -> None:
-    """Write the report of a matrix: index.html, tables/ and figures/."""
-    from selfprobe.matrix.page import write
-
-    try:
-        analysis = write(logs, Path(out))
-    except ValueError as error:
-        raise click.ClickException(str(error)) from None
-    for task in analysis.tasks:
-        click.echo(f"{task.task}: {task.verdict.kind}. {task.verdict.sentence}")
-        for (target, observer), why in task.matrix.holes.items():
-            click.echo(f"  hole: {observer} on {target}: {why}", err=True)
-    click.echo(f"Report: {Path(out) / 'index.html'}")
-    if any(task.matrix.holes for task in analysis.tasks):
-        raise click.ClickException("some cells are holes; the report names them")
 
 
 def _open(member: Member) -> None:

@@ -9,7 +9,7 @@ replies have. Here: the same, over the items that all models answered; the other
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -17,34 +17,22 @@ import anyio
 import click
 import numpy as np
 import pandas as pd
-from inspect_ai._util.error import PrerequisiteError
-from inspect_ai.log import EvalLog, EvalLogInfo, list_eval_logs, read_eval_log
+from inspect_ai.log import EvalLog, EvalSample
 
-from selfprobe.data import locate
+from selfprobe._registry import measures
 from selfprobe.embed import DEFAULT_EMBEDDER, Vectors, embed, require
-from selfprobe.errors import NoLogs
+from selfprobe.errors import InputError, NoLogs, one_line
+from selfprobe.inspect_private import PrerequisiteError
+from selfprobe.logs import UNREADABLE, found, lost_replies, samples, target_of, task_of
 from selfprobe.output import destination, place
-from selfprobe.page import Block, Column, Figures, Picture, Section, Table, cleaned, csv, estimated, number
+from selfprobe.page import Block, Column, Figures, Picture, Section, Table, estimated, number, set_aside
 from selfprobe.plots import label
-from selfprobe.safe import plain
+from selfprobe.safe import cleaned, csv, plain
 from selfprobe.solvers.record import record_of
-from selfprobe.solvers.replay import target_of, task_of
 from selfprobe.stats.estimate import Estimate, clustered_mean
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-ACTS = {
-    "kth_word": ("answer",),
-    "ethical_dilemma": ("cot",),
-    "paraphrase_recognition": ("original", "paraphrase1", "paraphrase2", "paraphrase3", "paraphrase4"),
-    "heads_up": ("clues",),
-    "prompt_reconstruction": ("answer",),
-}
-"""Per task the acts in which a target shows its own way; not its repeats, nor its answers to observers' prompts."""
-
-PAPER = {"kth_word": 0.83, "ethical_dilemma": 0.94, "heads_up": 0.77, "prompt_reconstruction": 0.88}
-"""Closest agreement in Table 1, of 11 models with text-embedding-3-small."""
 
 Place = tuple[str, int, str]
 """Sample id, epoch and act."""
@@ -77,39 +65,46 @@ class Diversity:
     """The paper's number, with its own models, data and embedder."""
 
 
-def replies_in(paths: Sequence[str]) -> Replies:
-    """Good replies by task, model and place, from logs or folders of logs.
+def replies_in(paths: Sequence[str]) -> tuple[Replies, dict[str, str]]:
+    """Good replies by task, model and place, from logs or folders of logs; and why logs are not used, by log.
 
     Of several finished logs with the same task and target the newest counts: replayed acts are the same anyway.
 
     Raises:
-        ValueError: Logs of a task with different data sets.
         NoLogs: Fewer than two models in every task.
-        InputError: A path that does not exist.
+        InputError: A path that does not exist, or logs of a task with different data sets.
     """
-    chosen: dict[tuple[str, str], EvalLog] = {}
-    for header in _headers(paths):
+    known = measures()
+    there = found(paths, known)
+    ignored = dict(there.ignored)
+    chosen: dict[tuple[str, str], tuple[EvalLog, dict[Place, str]]] = {}
+    for header in there.headers:
         name = (task_of(header), target_of(header))
-        if header.status == "success" and name[0] in ACTS:
-            chosen[name] = max(header, chosen.get(name, header), key=lambda log: log.eval.created)
+        if header.status == "success" and name not in chosen:
+            try:
+                if why := lost_replies(header):
+                    raise InputError(why)
+                chosen[name] = header, _good_replies(samples(header.location), known[name[0]].acts)
+            except UNREADABLE as error:
+                ignored[header.location] = one_line(error)
     tasks: dict[str, dict[str, dict[Place, str]]] = defaultdict(dict)
     hashes: dict[str, tuple[str, str]] = {}
-    for (task, model), header in sorted(chosen.items()):
+    for (task, model), (header, replies) in sorted(chosen.items(), key=lambda pair: pair[0]):
         sha256 = str((header.eval.metadata or {}).get("dataset_sha256"))
         first = hashes.setdefault(task, (sha256, header.location))
         if first[0] != sha256:
-            raise ValueError(
+            raise InputError(
                 f"{task}: {first[1]} and {header.location} are of different data sets (hash {first[0][:12]} and "
                 f"{sha256[:12]}); compare models on the same questions"
             )
-        tasks[task][model] = _good_replies(read_eval_log(header.location), ACTS[task])
+        tasks[task][model] = replies
     if not any(len(models) > 1 for models in tasks.values()):
-        found = "; ".join(f"{task}: {', '.join(models)}" for task, models in tasks.items()) or "no finished logs"
+        seen = "; ".join(f"{task}: {', '.join(models)}" for task, models in tasks.items()) or "no finished logs"
         raise NoLogs(
-            f"expected finished logs of two or more models on one of {', '.join(ACTS)} in {', '.join(paths)}; "
-            f"got {found}"
+            f"expected finished logs of two or more models on one of {', '.join(known)} in {', '.join(paths)}; "
+            f"got {seen}{there.without()}"
         )
-    return {task: models for task, models in tasks.items() if len(models) > 1}
+    return {task: models for task, models in tasks.items() if len(models) > 1}, ignored
 
 
 async def closest_replies(models: Mapping[str, Mapping[Place, str]], *, embedder: str) -> tuple[list[Place], Vectors]:
@@ -127,7 +122,7 @@ async def measure(tasks: Replies, *, embedder: str = DEFAULT_EMBEDDER) -> tuple[
     """Table 1 of `replies_in`, and the closest similarity of each item (columns task, item, epoch, act, closest).
 
     Raises:
-        ValueError: No item of a task was answered by all its models.
+        InputError: No item of a task was answered by all its models.
         PrerequisiteError: The embedder cannot be had; with what to install or to pass.
     """
     require(embedder)
@@ -135,7 +130,7 @@ async def measure(tasks: Replies, *, embedder: str = DEFAULT_EMBEDDER) -> tuple[
     for task, models in tasks.items():
         places, similar = await closest_replies(models, embedder=embedder)
         if not places:
-            raise ValueError(f"{task}: no item has a good reply of each of {', '.join(models)}; same limit and epochs?")
+            raise InputError(f"{task}: no item has a good reply of each of {', '.join(models)}; same limit and epochs?")
         closest = similar.max(axis=1)
         estimate = clustered_mean(closest, [sample for sample, _, _ in places], interval="t")
         seen = set[Place]().union(*models.values())
@@ -151,25 +146,17 @@ async def measure(tasks: Replies, *, embedder: str = DEFAULT_EMBEDDER) -> tuple[
                 left_out=len(seen) - len(places),
                 models=tuple(models),
                 embedder=embedder,
-                paper=PAPER.get(task),
+                paper=measures()[task].alike,
             )
         )
         items += [(task, *place, float(value)) for place, value in zip(places, closest, strict=True)]
     return rows, pd.DataFrame(items, columns=["task", "item", "epoch", "act", "closest"])
 
 
-def _headers(paths: Sequence[str]) -> Iterator[EvalLog]:
-    for path in paths:
-        place = locate(path)
-        logs: list[EvalLogInfo | str] = [place] if place.endswith((".eval", ".json")) else [*list_eval_logs(place)]
-        for log in logs:
-            yield read_eval_log(log, header_only=True)
-
-
-def _good_replies(log: EvalLog, acts: Sequence[str]) -> dict[Place, str]:
+def _good_replies(logged: Sequence[EvalSample], acts: Sequence[str]) -> dict[Place, str]:
     return {
         (str(sample.id), sample.epoch, act): reply.text
-        for sample in log.samples or []
+        for sample in logged
         if sample.error is None
         for act, reply in record_of(sample).acts.items()
         if act in acts and not reply.problem
@@ -196,8 +183,8 @@ def draw(items: pd.DataFrame, rows: Sequence[Diversity]) -> "Figure":
     return figure
 
 
-def diversity_section(logs: Sequence[str], *, embedder: str) -> tuple[Section, dict[str, pd.DataFrame]] | None:
-    """Table 1 as a section and its tables, or why there is none; None where no task has two models.
+def diversity_section(logs: Sequence[str], *, embedder: str) -> tuple[list[Section], dict[str, pd.DataFrame]]:
+    """Table 1 as a section and its tables, or why there is none; no section where no task has two models.
 
     Args:
         logs: Files and folders.
@@ -205,10 +192,10 @@ def diversity_section(logs: Sequence[str], *, embedder: str) -> tuple[Section, d
     """
     title, tables = "Do the models answer alike?", dict[str, pd.DataFrame]()
     try:
-        replies = replies_in(logs)
+        replies, ignored = replies_in(logs)
         rows, items = anyio.run(lambda: measure(replies, embedder=embedder))
     except NoLogs:
-        return None
+        return [], {}
     except (ValueError, PrerequisiteError) as error:
         blocks: list[Block] = [f"Not measured: {error}"]
     else:
@@ -217,8 +204,8 @@ def diversity_section(logs: Sequence[str], *, embedder: str) -> tuple[Section, d
         picture = Picture(
             "diversity", f"Similarity of replies. {told}", "Similarity by item (Table 1).", draw(items, rows)
         )
-        blocks = [INTRO.format(embedder=embedder), _shown(rows), Figures([picture])]
-    return Section(title, blocks, name="diversity", menu="diversity"), tables
+        blocks = [INTRO.format(embedder=embedder), _shown(rows), Figures([picture]), *set_aside(ignored)]
+    return [Section(title, blocks, name="diversity", menu="diversity")], tables
 
 
 INTRO = (
@@ -263,7 +250,7 @@ def diversity(logs: tuple[str, ...], out: str, embedder: str) -> None:
     """
     try:
         destination(out)
-        replies = replies_in(logs)
+        replies, ignored = replies_in(logs)
         rows, items = anyio.run(lambda: measure(replies, embedder=embedder))
     except (ValueError, PrerequisiteError) as error:
         raise click.ClickException(str(error)) from error
@@ -276,4 +263,6 @@ def diversity(logs: tuple[str, ...], out: str, embedder: str) -> None:
     }
     place(files, out)
     click.echo(table.drop(columns=["models", "embedder"]).round(3).to_string(index=False))
+    for log, why in ignored.items():
+        click.echo(plain(f"not used: {log}: {why}"), err=True)
     click.echo(f"models: {plain(', '.join(rows[0].models))}; embedder: {embedder}; written to {out}")

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 import numpy as np
-from inspect_ai.log import EvalLog, read_eval_log_sample_summaries
+from inspect_ai.log import EvalLog
 
+from selfprobe.errors import InputError
 from selfprobe.introspect_tasks.ethical_dilemma import Effort
-from selfprobe.matrix.table import headers
+from selfprobe.logs import effort_of, found, summaries, target_of, task_of
 from selfprobe.output import place
-from selfprobe.page import Figures, Picture, Section, shown
+from selfprobe.page import Figures, Picture, Section, set_aside, shown
 from selfprobe.plots import dots, label
 from selfprobe.safe import plain
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.dilemma_prediction import dilemmas_of, estimates
-from selfprobe.solvers.replay import effort_of, target_of, task_of
 from selfprobe.stats.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 EFFORTS = ("default", *get_args(Effort))
 """In the figure's order; "default" is a run without the argument."""
+
+_Run = tuple[str, str, int]
+"""Target, observer and index into EFFORTS."""
 
 
 @dataclass(frozen=True)
@@ -45,58 +48,68 @@ class EffortPoint:
     log: str
 
 
-def effort_points(logs: Sequence[EvalLog]) -> list[EffortPoint]:
+def effort_points(logs: Sequence[EvalLog]) -> tuple[list[EffortPoint], dict[str, str]]:
     """A point for each models and effort of finished runs of ethical_dilemma; of several such runs the last counts.
 
     Args:
         logs: Headers, of other tasks too.
 
+    Returns:
+        The points, and why runs are set aside that cannot be read or have no scored dilemma, by log.
+
     Raises:
-        ValueError: There is no such run, a run has no scored dilemma, or the runs are of different data sets.
+        InputError: There is no such run, or the runs are of different data sets.
     """
-    found = _runs(logs)
-    if not found:
-        raise ValueError(f"no finished run of ethical_dilemma among {len(logs)} logs")
-    points = [_point(found[run]) for run in sorted(found)]
-    if len({point.dataset_sha256 for point in points}) > 1:
-        told = "; ".join(f"{point.log}: {point.dataset_sha256[:12]}" for point in points)
-        raise ValueError(f"the runs are of different data sets, so their means cannot be compared: {told}")
-    return points
+    points: dict[_Run, EffortPoint] = {}
+    ignored: dict[str, str] = {}
+    for log in _finished(logs):
+        if _run(log) not in points:
+            try:
+                points[_run(log)] = _point(log)
+            except InputError as error:
+                ignored[log.location] = str(error)
+    if not points:
+        told = "".join(f"; {why}" for why in list(ignored.values())[:3])
+        raise InputError(f"no finished run of ethical_dilemma among {len(logs)} logs{told}")
+    ordered = [points[run] for run in sorted(points)]
+    if len({point.dataset_sha256 for point in ordered}) > 1:
+        told = "; ".join(f"{point.log}: {point.dataset_sha256[:12]}" for point in ordered)
+        raise InputError(f"the runs are of different data sets, so their means cannot be compared: {told}")
+    return ordered, ignored
 
 
 def sweeps(logs: Sequence[EvalLog]) -> list[EvalLog]:
     """The runs of those models that ran ethical_dilemma at two efforts or more: what there is a curve of."""
-    found = _runs(logs)
-    pairs = Counter((target, observer) for target, observer, _ in found)
-    return [log for (target, observer, _), log in found.items() if pairs[target, observer] > 1]
+    finished = _finished(logs)
+    efforts = Counter((target, observer) for target, observer, _ in {_run(log) for log in finished})
+    return [log for log in finished if efforts[_run(log)[:2]] > 1]
 
 
-def _runs(logs: Sequence[EvalLog]) -> dict[tuple[str, str, int], EvalLog]:
-    """(target, observer, index into EFFORTS) → its last finished run."""
-    finished = [log for log in logs if task_of(log) == "ethical_dilemma" and log.status == "success"]
-    return {
-        (target_of(log), log.eval.model, EFFORTS.index(effort_of(log) or "default")): log
-        for log in sorted(finished, key=lambda one: one.eval.created)
-    }
+def _finished(logs: Sequence[EvalLog]) -> list[EvalLog]:
+    """The finished runs of ethical_dilemma, newest first."""
+    ours = [log for log in logs if task_of(log) == "ethical_dilemma" and log.status == "success"]
+    return sorted(ours, key=lambda log: str(log.eval.created), reverse=True)
+
+
+def _run(log: EvalLog) -> _Run:
+    return target_of(log), log.eval.model, EFFORTS.index(effort_of(log) or "default")
 
 
 def _point(log: EvalLog) -> EffortPoint:
     decisions = [
-        (str(sample.id), decision)
-        for sample in read_eval_log_sample_summaries(log.location)
-        for decision in last_decisions(sample.scores)
+        (str(sample.id), decision) for sample in summaries(log.location) for decision in last_decisions(sample.scores)
     ]
-    found = estimates(list(dilemmas_of(decisions).values())) if decisions else {}
-    if not found:
-        raise ValueError(f"{log.location}: no dilemma is scored, so there is nothing to draw; see its unscored reasons")
+    means = estimates(list(dilemmas_of(decisions).values())) if decisions else {}
+    if not means:
+        raise InputError(f"{log.location}: no dilemma is scored, so there is nothing to draw; see its unscored reasons")
     return EffortPoint(
         target=target_of(log),
         observer=log.eval.model,
         effort=effort_of(log) or "default",
         dataset_sha256=(log.eval.metadata or {})["dataset_sha256"],
-        kl_predicted=found["kl_predicted"],
-        kl_direct=found["kl_direct"],
-        kl_gain=found["kl_gain"],
+        kl_predicted=means["kl_predicted"],
+        kl_direct=means["kl_direct"],
+        kl_gain=means["kl_gain"],
         log=log.location,
     )
 
@@ -131,8 +144,8 @@ def effort_sections(logs: Sequence[EvalLog]) -> list[Section]:
         return []
     title = "ethical_dilemma by effort of the reasoning"
     try:
-        points = effort_points(runs)
-    except ValueError as error:
+        points, ignored = effort_points(runs)
+    except InputError as error:
         return [Section(title, [f"Not drawn: {error}."], name="effort", menu="effort")]
     told = "; ".join(
         f"{p.observer} on {p.target} at {p.effort}: prediction {shown(p.kl_predicted)}, gut answer {shown(p.kl_direct)}"
@@ -140,7 +153,7 @@ def effort_sections(logs: Sequence[EvalLog]) -> list[Section]:
     )
     caption = "How far the predicted and the gut answer are from the conclusion, by effort (the paper's Figure 3)."
     picture = Picture("effort", f"KL in nats. {told}", caption, draw(points))
-    return [Section(title, [Figures([picture])], name="effort", menu="effort")]
+    return [Section(title, [Figures([picture]), *set_aside(ignored)], name="effort", menu="effort")]
 
 
 @click.command()
@@ -151,9 +164,12 @@ def effort(logs: tuple[str, ...], out: str) -> None:
     if not out.endswith((".png", ".svg", ".pdf")):
         raise click.BadParameter(f"expected a .png, .svg or .pdf file, got {out!r}", param_hint="--out")
     try:
-        points = effort_points(headers(logs))
+        there = found(logs)
+        points, ignored = effort_points(there.headers)
     except ValueError as error:
         raise click.ClickException(str(error)) from None
+    for log, why in (there.ignored | ignored).items():
+        click.echo(plain(f"not used: {log}: {why}"), err=True)
     for point in points:
         numbers = "  ".join(f"{n} {shown(getattr(point, n), 4)}" for n in ("kl_predicted", "kl_direct", "kl_gain"))
         who = plain(f"{point.observer} on {point.target}")

@@ -6,29 +6,27 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from selfprobe.matrix.advantage import (
+from selfprobe._registry import measures
+from selfprobe.matrix.advantage import SelfAdvantage, capability_control, self_advantage
+from selfprobe.matrix.paper import (
     EpsilonRow,
     ModelsTest,
     PaperTransform,
-    SelfAdvantage,
-    capability_control,
     epsilon_sensitivity,
     paper_transform,
-    self_advantage,
     wilcoxon_models,
 )
 from selfprobe.matrix.table import Matrix, Results, matrix_of
 from selfprobe.matrix.verdict import (
-    SMALLEST_TEXT_SAMPLE,
     Verdict,
     item_sd,
     minimum_detectable,
     over_baseline,
     power,
-    text_only_observer,
     verdict,
 )
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm, mode_baseline
+from selfprobe.stats.text_only import SMALLEST_TEXT_SAMPLE, text_only_observer
 
 SMALLEST = 0.05
 """The smallest self advantage of interest; a matrix that cannot see it is called underpowered."""
@@ -200,7 +198,7 @@ def _baselines(results: Results, matrix: Matrix, models: Sequence[str], scores: 
         columns: dict[str, list[pd.Series]] = {name: [] for name in hits}
         for _, group in mine.groupby("key"):
             columns["mode"].append(pd.Series(mode_baseline(group.truth, group.item), group.item))
-            if matrix.task in TEXT_TELLS_NOTHING:
+            if not text_tells(matrix.task):
                 continue
             seen = text_only_observer(list(texts[group.item]), list(group.truth))
             columns["text only"].append(pd.Series(seen.hits, group.item))
@@ -210,6 +208,11 @@ def _baselines(results: Results, matrix: Matrix, models: Sequence[str], scores: 
     return {name: over_baseline(scores, hit) for name, hit in hits.items() if not np.isnan(hit).all()}
 
 
+def text_tells(task: str) -> bool:
+    """Whether an item's text can tell the task's truth."""
+    return measures()[task].text_tells
+
+
 def _without(results: Results, task: str, applied: Mapping[str, Estimate]) -> dict[str, str]:
     """Why a baseline is not among those applied."""
     told = results.decisions[results.decisions.task == task].truth.notna().any()
@@ -217,11 +220,7 @@ def _without(results: Results, task: str, applied: Mapping[str, Estimate]) -> di
     reasons = {
         "mode": no_class or "too few truths to find a most frequent one",
         "text only": no_class
-        or ("the item's text is the truth or tells nothing of it" if task in TEXT_TELLS_NOTHING else "")
+        or ("the item's text is the truth or tells nothing of it" if not text_tells(task) else "")
         or f"a text classifier needs {SMALLEST_TEXT_SAMPLE} different questions with a truth",
     }
     return {name: why for name, why in reasons.items() if name not in applied}
-
-
-TEXT_TELLS_NOTHING = {"heads_up", "paraphrase_recognition", "prompt_reconstruction"}
-"""Tasks whose item text is the truth itself, or whose truth is a shuffled slot: no text-only observer there."""

@@ -3,12 +3,16 @@
 import io
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
+from selfprobe._registry import measures
+from selfprobe.embed import DEFAULT_EMBEDDER
+from selfprobe.matrix.diversity import diversity_section
 from selfprobe.matrix.effort import effort_sections
 from selfprobe.matrix.figures import paper_pictures, task_pictures
 from selfprobe.matrix.numbers import SMALLEST, Analysis, TaskAnalysis, analyse
@@ -16,7 +20,6 @@ from selfprobe.matrix.table import Matrix, Results, load, matrix_of
 from selfprobe.page import (
     Block,
     Box,
-    Bullets,
     Column,
     Details,
     Figures,
@@ -29,30 +32,25 @@ from selfprobe.page import (
     number,
     p_value,
     percent,
+    set_aside,
     shown,
 )
 from selfprobe.stats.estimate import Estimate, clustered_mean
 
-PUBLISHED = pd.DataFrame(
-    [
-        ("xAI Grok 4.1 Fast", 57.0, 58.63, 60.69, 91.43),
-        ("Meta Llama 3.3 70B Instruct", 60.4, 70.29, 42.19, 93.88),
-        ("OpenAI GPT-4o", 55.8, 62.99, 47.12, 99.18),
-        ("mean of all models on themselves", 54.55, 68.69, 39.07, 94.43),
-    ],
-    columns=["model", "kth_word", "ethical_dilemma", "paraphrase_recognition", "heads_up"],
-)
-"""Rows of paper 003, Table 2 (percent), to hold results against; its data and its unscored rates are not public."""
 
-
-def page(logs: Sequence[str]) -> Page:
-    """The page of the matrices in these logs.
+def page(logs: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> Page:
+    """The page of the matrices in these logs; with several models also how alike their replies are, by `embedder`.
 
     Raises:
+        InputError: A path does not exist.
         NoLogs: There is no log of a matrix task among them.
     """
     results = load(logs)
-    return page_of(results, analyse(results, rng=np.random.default_rng(0)))
+    made = page_of(results, analyse(results, rng=np.random.default_rng(0)))
+    similar, tables = diversity_section(logs, embedder=embedder)
+    return replace(
+        made, sections=[*made.sections[:-2], *similar, *made.sections[-2:]], tables={**made.tables, **tables}
+    )
 
 
 def page_of(results: Results, analysis: Analysis) -> Page:
@@ -167,12 +165,13 @@ def _left_out(estimate: Estimate) -> str:
 
 
 def _models_on_themselves(own: pd.DataFrame) -> Section:
-    known = [name for name in PUBLISHED.columns if name != "model"]
-    published = Table(PUBLISHED.to_dict("records"), (Column("model", "model"), *(Column(n, n, str) for n in known)))
+    known = {task: measure.published for task, measure in measures().items() if measure.published}
+    rows = pd.DataFrame(known).rename_axis("model").reset_index().to_dict("records")
+    published = Table(rows, (Column("model", "model"), *(Column(n, n, lambda x: number(x, 2)) for n in known)))
     hint = "Another data set, other models, no intervals and no unscored rates: for orientation only."
     summary = "Published numbers (paper 003, Table 2, percent), to hold these against"
     columns_ = (Column("task", "task"), Column("model", "model"), *SCORED, Column("hole", "hole", look="hole"))
-    blocks = [Table(list(own.itertuples()), columns_), Details(summary, [published, hint])]
+    blocks: list[Block] = [Table(list(own.itertuples()), columns_), Details(summary, [published, hint])]
     return Section("Models on themselves", blocks, name="self", menu="models on themselves")
 
 
@@ -195,14 +194,10 @@ def _runs(results: Results) -> Section:
             Column("why", "reason", look="hole"),
             *(Column(name, name, str) for name in ("samples", "tokens")),
             Column("versions", lambda run: f"task {run.version}, selfprobe {run.selfprobe}, inspect {run.inspect}"),
-            Column("log", lambda run: Log(run.log)),
+            Column("log", lambda run: "no run: joined from both models' own" if run.joined else Log(run.log)),
         ),
     )
-    blocks: list[Block] = [table]
-    if results.ignored:
-        told = [f"{log}: {why}" for log, why in results.ignored.items()]
-        blocks.append(Details(f"{len(told)} logs not used here", [Bullets(told)]))
-    return Section("Runs", blocks, name="runs", menu="runs")
+    return Section("Runs", [table, *set_aside(results.ignored)], name="runs", menu="runs")
 
 
 def _overall(analysis: Analysis) -> list[Section]:
@@ -222,7 +217,7 @@ def _overall(analysis: Analysis) -> list[Section]:
         "Min-max per task, mean A, ln(A + ε), double-centred (G.3). ε is not given in the paper and moves the result:"
     )
     reasons = [f"{task} is left out of A: {why}." for task, why in analysis.paper.reasons.items()]
-    blocks = [intro, epsilons, *reasons, Figures(paper_pictures(analysis))]
+    blocks: list[Block] = [intro, epsilons, *reasons, Figures(paper_pictures(analysis))]
     return [Section("The paper's transform over all tasks", blocks, name="paper", menu="all tasks")]
 
 

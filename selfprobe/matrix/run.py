@@ -1,18 +1,22 @@
 """The cross-model matrix: every observer on every target, in two flat lists of ordinary runs (paper 003, §4.1, G.3).
 
-The diagonal (each model on itself) runs first; its logs are the record of the targets' acts. A cell off the
-diagonal replays the acts from there, and the answers too where the observer's prompt does not hold the target's
-text. There is no state beside the logs: the same command goes on where a killed one stopped.
+The diagonal (each model on itself) runs first; its logs are the record of the targets' acts. A cell off the diagonal
+replays the acts from there. Where the observer's prompt does not hold the target's text, such a cell needs no call and
+is no run: `matrix.table` joins the two models' runs on themselves. There is no state beside the logs: the same command
+goes on where a killed one stopped.
 """
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from inspect_ai import Task, eval_set, task_with
 from inspect_ai.log import EvalLog
 from inspect_ai.model import GenerateConfig, Model, get_model
+
+from selfprobe._registry import defaults_of, measures
+from selfprobe._registry import tasks as tasks_by_name
+from selfprobe.errors import InputError
 
 DIAGONAL, CELLS = "diagonal", "cells"
 """The two waves' folders below the matrix's log folder."""
@@ -34,35 +38,6 @@ class Member:
         """The model; Inspect gives one handle for equal arguments."""
         config = GenerateConfig(**self.config)
         return get_model(self.model, config=config, base_url=self.base_url, **self.args)
-
-
-@dataclass(frozen=True)
-class Calls:
-    """Calls for one item of a task and who makes them, by the spec's formulas."""
-
-    diagonal: Callable[[Mapping[str, Any]], int]
-    """Of a run of a model on itself, from the task's arguments; the ceiling's repeat included."""
-    observer: int
-    """Of the observer in a cell off the diagonal (at most)."""
-    target: int
-    """Of the target there."""
-    tokens: tuple[int, int]
-    """A rough guess a call: tokens in, tokens out."""
-
-
-def _ks(args: Mapping[str, Any]) -> int:
-    k = args["k"]
-    return len(k) if isinstance(k, list) else len(str(k).split(","))
-
-
-TASKS: dict[str, Calls] = {
-    "kth_word": Calls(lambda a: 1 + int(a["resamples"]) + _ks(a), 0, 0, (110, 40)),
-    "ethical_dilemma": Calls(lambda a: 3 * int(a["epochs"]), 0, 0, (300, 220)),
-    "paraphrase_recognition": Calls(lambda a: 10, 5, 0, (500, 200)),
-    "prompt_reconstruction": Calls(lambda a: 3 + int(a["resamples"]), 1, 1, (300, 300)),
-    "heads_up": Calls(lambda a: 2, 1, 0, (200, 120)),
-}
-"""The tasks that a matrix can hold. kth_word and ethical_dilemma replay the answers too: their cells cost no call."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +74,7 @@ def plan(members: Sequence[Member], tasks: Sequence[str], *, limit: int | None, 
 
     Args:
         members: Two models or more, each once.
-        tasks: Names out of `TASKS`.
+        tasks: Names of tasks with a MEASURE.
         limit: Items of each data set; None takes all.
         args: Task arguments; each goes to the tasks that have it.
 
@@ -108,16 +83,15 @@ def plan(members: Sequence[Member], tasks: Sequence[str], *, limit: int | None, 
     """
     names = [member.model for member in members]
     if len(names) < 2:
-        raise ValueError(f"a matrix compares two models or more, got {', '.join(names) or 'none'}")
+        raise InputError(f"a matrix compares two models or more, got {', '.join(names) or 'none'}")
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(
-            f"each model once, please: {', '.join(twice)} is there twice; its self advantage would mean nothing"
-        )
-    if unknown := [task for task in tasks if task not in TASKS] or ([] if tasks else ["(none)"]):
-        raise ValueError(f"unknown task {', '.join(unknown)}; a matrix can hold {', '.join(TASKS)}")
+        raise InputError(f"model {', '.join(twice)} is listed twice; list each model once")
+    known = measures()
+    if unknown := [task for task in tasks if task not in known] or ([] if tasks else ["(none)"]):
+        raise InputError(f"unknown task {', '.join(unknown)}; a matrix can hold {', '.join(known)}")
     by_task = {task: _arguments(task, args) for task in dict.fromkeys(tasks)}
-    if unused := [key for key in args if not any(key in _parameters(task) for task in by_task)]:
-        raise ValueError(f"no task here has an argument {', '.join(unused)}")
+    if unused := [key for key in args if not any(key in given for given in by_task.values())]:
+        raise InputError(f"no task here has an argument {', '.join(unused)}")
     sizes = {task: len(_create(task, given).dataset) for task, given in by_task.items()}
     items = {task: min(size, limit) if limit else size for task, size in sizes.items()}
     return Plan(
@@ -133,8 +107,8 @@ def plan(members: Sequence[Member], tasks: Sequence[str], *, limit: int | None, 
 def _cost(model: str, size: int, by_task: Mapping[str, Mapping[str, Any]], items: Mapping[str, int]) -> Cost:
     calls = tokens_in = tokens_out = 0
     for task, given in by_task.items():
-        of = TASKS[task]
-        here = items[task] * (of.diagonal(given) + (size - 1) * (of.observer + of.target))
+        of = measures()[task]
+        here = items[task] * (of.alone(given) + (size - 1) * (of.observer + of.target))
         calls, tokens_in, tokens_out = calls + here, tokens_in + here * of.tokens[0], tokens_out + here * of.tokens[1]
     return Cost(model, calls, tokens_in, tokens_out)
 
@@ -154,17 +128,12 @@ def run(planned: Plan, log_dir: str, *, settings: Mapping[str, Any]) -> bool:
     second = [
         _task(planned, task, target, observer, record=diagonal)
         for task in planned.tasks
+        if measures()[task].observer  # else the report joins the two models' runs on themselves
         for target in planned.members
         for observer in planned.members
-        if target is not observer
-        and (task, target.model) in done
-        and ((task, observer.model) in done or not _answers_replay(task))
+        if target is not observer and (task, target.model) in done
     ]
-    if second:
-        # Nothing is lost with a cell that replays everything, so its events need not be on disk at once.
-        realtime = not all(_answers_replay(task) for task in planned.tasks)
-        good = _wave(second, cells, planned, {"log_realtime": realtime, **settings})[0] and good
-    return good
+    return (_wave(second, cells, planned, settings)[0] if second else True) and good
 
 
 def _wave(tasks: list[Task], log_dir: str, planned: Plan, settings: Mapping[str, Any]) -> tuple[bool, list[EvalLog]]:
@@ -177,30 +146,15 @@ def _task(planned: Plan, task: str, target: Member, observer: Member, *, record:
     given = dict(planned.args[task])
     if record is None:
         return task_with(_create(task, given), model=observer.open())
-    given |= {"target_log": record} | ({"observer_log": record} if _answers_replay(task) else {})
-    return task_with(_create(task, given), model=observer.open(), model_roles={"target": target.open()})
-
-
-def _answers_replay(task: str) -> bool:
-    """Whether the observer's prompts are the same whoever the target is."""
-    return TASKS[task].observer == 0
+    return task_with(
+        _create(task, given | {"target_log": record}), model=observer.open(), model_roles={"target": target.open()}
+    )
 
 
 def _create(task: str, given: Mapping[str, Any]) -> Task:
-    from selfprobe import _registry
-
-    made = getattr(_registry, task)(**given)
-    assert isinstance(made, Task)
-    return made
-
-
-def _parameters(task: str) -> Mapping[str, inspect.Parameter]:
-    from selfprobe import _registry
-
-    return inspect.signature(getattr(_registry, task)).parameters
+    return tasks_by_name()[task](**given)
 
 
 def _arguments(task: str, args: Mapping[str, Any]) -> dict[str, Any]:
-    known = _parameters(task)
-    defaults = {name: parameter.default for name, parameter in known.items()}
-    return defaults | {name: value for name, value in args.items() if name in known}
+    defaults = defaults_of(task)
+    return defaults | {name: value for name, value in args.items() if name in defaults}

@@ -5,40 +5,34 @@ Reads headers and sample summaries, not transcripts, and of many logs in several
 
 import math
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from fsspec.core import url_to_fs
-from inspect_ai.log import (
-    EvalLog,
-    EvalSampleSummary,
-    read_eval_log,
-    read_eval_log_sample,
-    read_eval_log_sample_summaries,
-)
+from inspect_ai.log import EvalLog, EvalSampleSummary, read_eval_log_sample
 from joblib import Parallel, cpu_count, delayed
 
-from selfprobe.data import locate
-from selfprobe.errors import InputError, NoLogs
-from selfprobe.logs import log_files
-from selfprobe.matrix.run import TASKS
-from selfprobe.scorers.decision import Decision, last_decisions
-from selfprobe.solvers.replay import effort_of, target_of, task_of
+from selfprobe._registry import measures
+from selfprobe.errors import InputError, NoLogs, one_line
+from selfprobe.logs import UNREADABLE, effort_of, found, lost_replies, summaries, target_of, task_of
+from selfprobe.matrix.comparable import odd_cells
+from selfprobe.measure import Measure
+from selfprobe.scorers.decision import Decision, crossed, last_decisions
 
 CELL = ["task", "target", "observer"]
+Cell = tuple[str, ...]
+"""Task, target and observer."""
+DecisionRow = tuple[str, int, Decision]
+"""Item, epoch and what was decided there."""
 
 LOGS_A_PROCESS = 40
 """So many more to read are worth a process of their own, which takes seconds to start."""
 
-NOT_COMPARED = {"dataset", "resamples", "target_log", "observer_log"}
-"""Task arguments that leave a cell's scores alone: where things come from (a data set has its hash), the ceiling."""
-ACT_ONLY = {"act_tokens", "rollout_tokens"}
-"""Task arguments that a cell with replayed acts makes no use of."""
+HOW_IT_RUNS = {"max_connections", "max_retries", "timeout", "attempt_timeout", "adaptive_connections", "batch", "cache"}
+"""Generation settings that say how calls are sent, not what is asked."""
 
 
 @dataclass(frozen=True)
@@ -76,27 +70,25 @@ class Matrix:
 def load(paths: Iterable[str]) -> Results:
     """Tables of all logs of a matrix's tasks under these files and folders (local or any fsspec address).
 
-    Of several logs of one cell, the last finished one wins; without a finished one, the last, as "failed". Runs with
-    an `effort` of their own give way to one without: they are points of the effort curve (`selfprobe.matrix.effort`).
+    Of several logs of one cell, the finished one with the most items wins, then the last; without a finished one, the
+    last, as "failed". Runs with an `effort` of their own give way to one without: they are points of the effort curve
+    (`matrix.effort`). Cells that need no call are joined from their models' runs on themselves.
 
     Raises:
         InputError: A path does not exist.
         NoLogs: There is no selfprobe log.
     """
-    ignored: dict[str, str] = {}
-    runs: dict[tuple[str, ...], list[EvalLog]] = {}
+    named = list(paths)
+    there = found(named)
+    ignored, known = dict(there.ignored), measures()
+    runs: dict[Cell, list[EvalLog]] = {}
     ours: list[EvalLog] = []
-    for file in _files(paths):
-        try:
-            log = read_eval_log(file, header_only=True)
-        except (ValueError, OSError) as error:
-            ignored[file] = f"cannot be read: {error}"
-            continue
+    for log in there.headers:
         if "dataset_sha256" not in (log.eval.metadata or {}):
             ignored[log.location] = f"not a selfprobe log (task {log.eval.task})"
             continue
         ours.append(log)
-        if task_of(log) not in TASKS:
+        if task_of(log) not in known:
             ignored[log.location] = (
                 f"not a matrix task ({task_of(log)}); see `selfprobe awareness` or `selfprobe dilemmas`"
             )
@@ -105,27 +97,72 @@ def load(paths: Iterable[str]) -> Results:
     chosen, read = _best(runs, ignored)
     if not chosen:
         told = "".join(f"; {log}: {why}" for log, why in list(ignored.items())[:3])
-        raise NoLogs(f"no selfprobe log in {', '.join(paths)}; found {len(ignored)} other logs{told}")
+        raise NoLogs(f"no selfprobe log in {', '.join(named)}; found {len(ignored)} other logs{told}")
+    cells = [_cell(cell, log, read[cell]) for cell, log in chosen.items()]
+    joined = [pair for task, measure in known.items() if measure.observer == 0 for pair in _pairs(task, chosen)]
+    rows = {cell: samples.decisions for cell, samples in read.items()}
+    rows |= {pair: _crossed(rows[_own(pair, 1)], rows[_own(pair, 2)], known[pair[0]]) for pair in joined}
+    by_cell = {tuple(cell[name] for name in CELL): cell for cell in cells}
+    cells += [_joined(pair, by_cell[_own(pair, 1)], by_cell[_own(pair, 2)]) for pair in joined]
     return Results(
-        cells=pd.DataFrame([_cell(cell, log, read[cell]) for cell, log in chosen.items()]),
-        decisions=_decisions(read),
-        items=_items(read),
-        ignored=ignored,
-        headers=ours,
+        cells=pd.DataFrame(cells), decisions=_decisions(rows), items=_items(read), ignored=ignored, headers=ours
+    )
+
+
+def _pairs(task: str, chosen: Mapping[Cell, EvalLog]) -> list[Cell]:
+    """The cells of a task that are no run, and both of whose models ran on themselves."""
+    own = sorted(target for name, target, observer in chosen if name == task and target == observer)
+    cells = [(task, target, observer) for target in own for observer in own if target != observer]
+    return [cell for cell in cells if cell not in chosen]
+
+
+def _own(cell: Cell, side: int) -> Cell:
+    """The run on itself of a cell's target (1) or observer (2)."""
+    return (cell[0], cell[side], cell[side])
+
+
+def _crossed(of_target: list[DecisionRow], of_observer: list[DecisionRow], measure: Measure) -> list[DecisionRow]:
+    """The decisions of a cell that needs no call: the observer's predictions held against the target's truths."""
+    theirs = {(item, epoch, decision.key): decision for item, epoch, decision in of_observer}
+    out: list[DecisionRow] = []
+    for item, epoch, decision in of_target:
+        other = theirs.get((item, epoch, decision.key))
+        side = measure.sides.get(decision.key)
+        if side == "target":
+            out.append((item, epoch, decision))
+        elif other is not None:
+            out.append((item, epoch, other if side == "observer" else crossed(decision, other, measure.right)))
+    return out
+
+
+def _joined(cell: Cell, target: dict[str, Any], observer: dict[str, Any]) -> dict[str, Any]:
+    """The row of a cell that is no run; complete where both models' runs on themselves are."""
+    failed = next((run for run in (target, observer) if run["status"] != "complete"), None)
+    why = f"{failed['target']} on itself: {failed['reason']}" if failed else ""
+    return (
+        target
+        | dict(zip(CELL, cell, strict=True))
+        | {
+            "status": "failed" if failed else "complete",
+            "reason": why,
+            "log": f"{target['log']} × {observer['log']}",
+            "joined": True,
+            "tokens": 0,
+        }
     )
 
 
 def _best(
-    runs: Mapping[tuple[str, ...], list[EvalLog]], ignored: dict[str, str]
-) -> tuple[dict[tuple[str, ...], EvalLog], "dict[tuple[str, ...], _Samples]"]:
+    runs: Mapping[Cell, list[EvalLog]], ignored: dict[str, str]
+) -> "tuple[dict[Cell, EvalLog], dict[Cell, _Samples]]":
     """Each cell's best usable log and its samples; why the others are not used goes into `ignored`."""
     ranked = {cell: sorted(logs, key=_rank) for cell, logs in runs.items()}
-    read: dict[tuple[str, ...], _Samples] = {}
+    read: dict[Cell, _Samples] = {}
     while waiting := [cell for cell, logs in ranked.items() if logs and cell not in read]:
         processes = max(1, min(cpu_count(), len(waiting) // LOGS_A_PROCESS))
-        found = Parallel(n_jobs=processes)(delayed(_samples)(ranked[cell][-1].location) for cell in waiting)
-        for cell, samples in zip(waiting, found, strict=True):
-            log = ranked[cell][-1]
+        heads = [ranked[cell][-1] for cell in waiting]
+        read_now = Parallel(n_jobs=processes)(delayed(_samples)(log.location, _lost(log)) for log in heads)
+        for cell, log, samples in zip(waiting, heads, read_now, strict=True):
             if isinstance(samples, _Samples) and (samples.decisions or not _scored(log, samples)):
                 read[cell] = samples
                 continue
@@ -136,7 +173,8 @@ def _best(
     for cell, better in chosen.items():
         for worse in ranked[cell][:-1]:
             why = "superseded by" if effort_of(worse) == effort_of(better) else "of another effort than"
-            ignored[worse.location] = f"{why} {better.location}"
+            few = " (it holds more items)" if _items_of(worse) < _items_of(better) else ""
+            ignored[worse.location] = f"{why} {better.location}{few}"
     return chosen, {cell: read[cell] for cell in chosen}
 
 
@@ -145,8 +183,13 @@ def _scored(log: EvalLog, samples: "_Samples") -> bool:
     return log.status == "success" and samples.errors < samples.count
 
 
-def _rank(log: EvalLog) -> tuple[bool, bool, str]:
-    return effort_of(log) is None, log.status == "success", str(log.eval.created)
+def _rank(log: EvalLog) -> tuple[bool, bool, int, str]:
+    return effort_of(log) is None, log.status == "success", _items_of(log), str(log.eval.created)
+
+
+def _items_of(log: EvalLog) -> int:
+    """Items that a run was to ask about."""
+    return len(log.eval.dataset.sample_ids or [])
 
 
 def matrix_of(results: Results, task: str) -> Matrix:
@@ -162,7 +205,7 @@ def matrix_of(results: Results, task: str) -> Matrix:
     items = sorted(set(rows.item))
     scores = np.full((len(models), len(models), len(items)), math.nan)
     holes = {(t, o): "there is no log of this cell" for t in models for o in models}
-    odd = _odd(cells[cells.status == "complete"])
+    odd = odd_cells(cells[cells.status == "complete"])
     for cell in cells.itertuples():
         pair = (str(cell.target), str(cell.observer))
         if cell.status != "complete":
@@ -180,32 +223,6 @@ def matrix_of(results: Results, task: str) -> Matrix:
     return Matrix(task=task, models=models, items=items, scores=scores, holes=holes)
 
 
-def _odd(cells: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """(target, observer) → how the cell measured something else than the models' runs on themselves usually do.
-
-    Without any such run, most of all cells decide; of equally many, those of the first models by name.
-    """
-    measured = {(str(c.target), str(c.observer)): _measured(c) for c in cells.sort_values(CELL[1:]).itertuples()}
-    own = {pair: what for pair, what in measured.items() if pair[0] == pair[1]} or measured
-    odd: dict[tuple[str, str], str] = {}
-    for name in sorted({name for what in own.values() for name in what}):
-        usual = Counter(what[name] for what in own.values() if name in what).most_common(1)[0][0]
-        for pair, what in measured.items():
-            if what.get(name, usual) != usual:
-                told = f"{name} is {what[name]}, in most runs of models on themselves {usual}"
-                odd[pair] = f"{odd[pair]}; {told}" if pair in odd else f"cannot be compared: {told}"
-    return odd
-
-
-def _measured(cell: Any) -> dict[str, str]:
-    """What a cell's scores depend on besides its models, as text."""
-    left_out = NOT_COMPARED | (ACT_ONLY if cell.args.get("target_log") else set())
-    args = {f"argument {name}": value for name, value in cell.args.items() if name not in left_out}
-    told = {name: ",".join(map(str, v)) if isinstance(v, list) else str(v) for name, v in args.items()}
-    task = str(cell.version).partition("+")[0]  # what follows is the data set's hash again
-    return {"data set": str(cell.dataset_sha256)[:12], "task version": task, **told}
-
-
 def item_scores(rows: pd.DataFrame) -> pd.Series:
     """The one score of each item of one task: target × observer × item → score; NaN where unscored.
 
@@ -213,44 +230,13 @@ def item_scores(rows: pd.DataFrame) -> pd.Series:
         rows: Decisions of a single task, or none.
     """
     (task,) = set(rows.task) or {""}
-    return ITEM_SCORES.get(task, _mean_value)(rows)
+    measure = measures().get(task)
+    return (measure.item_scores if measure and measure.item_scores else _mean_value)(rows)
 
 
 def _mean_value(rows: pd.DataFrame) -> pd.Series:
     """The mean of the scored decisions over keys and epochs."""
     return rows.groupby([*CELL[1:], "item"]).value.mean()
-
-
-def _dilemmas(rows: pd.DataFrame) -> pd.Series:
-    """1 - |mean p - mean p'| over epochs: the `cot_pred` of `scorers/dilemma_prediction.py` for all cells at once.
-
-    A dilemma with less than half of its replies readable in any arm (p, p_direct, p_predicted) is unscored, as there.
-    """
-    arms = rows.groupby([*CELL[1:], "item", "key"]).value.agg(["mean", "count", "size"]).unstack("key")
-    asked = arms["size"]["p"].groupby(level=CELL[1:]).transform("max")  # a sample in error counts as unreadable
-    read = arms["count"].fillna(0)
-    enough = (read.gt(0) & read.mul(2).ge(asked, axis=0)).all(axis=1)
-    return (1 - (arms["mean"]["p"] - arms["mean"]["p_predicted"]).abs()).where(enough)
-
-
-ITEM_SCORES: Mapping[str, Callable[[pd.DataFrame], pd.Series]] = {"ethical_dilemma": _dilemmas}
-"""Tasks whose item score is not the mean of its decisions' values (a dilemma's are probabilities, none a score)."""
-
-
-def headers(paths: Iterable[str]) -> list[EvalLog]:
-    """Headers of all logs under these files and folders."""
-    return [read_eval_log(log, header_only=True) for log in _files(paths)]
-
-
-def _files(paths: Iterable[str]) -> list[str]:
-    found: list[str] = []
-    for path in paths:
-        place = locate(path)
-        system, inside = url_to_fs(place)
-        if not system.exists(inside):
-            raise InputError(f"there is no log file or folder {path} (looked at {place})")
-        found += log_files(place)
-    return found
 
 
 @dataclass(frozen=True)
@@ -261,30 +247,35 @@ class _Samples:
     errors: int
     cause: str
     """What the first sample in error ended with."""
-    decisions: list[tuple[Any, ...]]
-    """Item, epoch, and the fields of Decision."""
+    decisions: list[DecisionRow]
     texts: dict[str, str]
     """Item → its input."""
 
 
-def _samples(log: str) -> _Samples | str:
-    """The rows, or why there are none."""
+def _lost(log: EvalLog) -> str:
+    """See `logs.lost_replies`; a log that cannot be read at all is told apart where its samples are read."""
     try:
-        found = read_eval_log_sample_summaries(log)
-    except (ValueError, OSError) as error:
-        return f"cannot be read: {error}"
-    errors = [sample for sample in found if sample.error]
-    return _Samples(
-        count=len(found),
-        errors=len(errors),
-        cause=_cause(log, errors[0]) if errors else "",
-        decisions=[
-            (str(sample.id), sample.epoch, *(getattr(decision, field) for field in Decision.model_fields))
-            for sample in found
-            for decision in last_decisions(sample.scores)
-        ],
-        texts={str(s.id): s.input if isinstance(s.input, str) else s.input[-1].text for s in found},
-    )
+        return lost_replies(log)
+    except InputError:
+        return ""
+
+
+def _samples(log: str, lost: str) -> _Samples | str:
+    """The rows, or why there are none."""
+    if lost:
+        return lost
+    try:
+        seen = summaries(log)
+        errors = [sample for sample in seen if sample.error]
+        return _Samples(
+            count=len(seen),
+            errors=len(errors),
+            cause=_cause(log, errors[0]) if errors else "",
+            decisions=[(str(s.id), s.epoch, decision) for s in seen for decision in last_decisions(s.scores)],
+            texts={str(s.id): s.input if isinstance(s.input, str) else s.input[-1].text for s in seen},
+        )
+    except UNREADABLE as error:
+        return f"cannot be read: {one_line(error)}"
 
 
 def _cell(cell: Sequence[str], log: EvalLog, samples: _Samples) -> dict[str, Any]:
@@ -310,6 +301,9 @@ def _cell(cell: Sequence[str], log: EvalLog, samples: _Samples) -> dict[str, Any
         "inspect": log.eval.packages.get("inspect_ai"),
         "created": log.eval.created,
         "args": dict(log.eval.task_args),
+        "settings": _settings(log),
+        "items": sorted(str(item) for item in log.eval.dataset.sample_ids or []),
+        "joined": False,
         "tokens": sum(usage.total_tokens for usage in log.stats.model_usage.values()),
     }
 
@@ -322,12 +316,29 @@ def _cause(log: str, sample: EvalSampleSummary) -> str:
     return str(raised[0]) if told.startswith("RetryError") and raised else told.rpartition("\n")[2]
 
 
-def _decisions(read: Mapping[tuple[str, ...], _Samples]) -> pd.DataFrame:
-    rows = [(*cell, *row) for cell, samples in read.items() for row in samples.decisions]
-    table = pd.DataFrame(rows, columns=[*CELL, "item", "epoch", *Decision.model_fields])
+def _settings(log: EvalLog) -> dict[str, str]:
+    """Generation settings that the command line or a model of the run was given; what a task fixes wins over them."""
+    given = {"": log.eval.model_generate_config}
+    for role, bound in (log.eval.model_roles or {}).items():
+        first = bound[0] if isinstance(bound, list) else bound
+        given |= {f" of {role}": first.config}
+    return {
+        f"{name}{role}": str(value)
+        for role, config in given.items()
+        for name, value in config.model_dump(exclude_none=True).items()
+        if name not in HOW_IT_RUNS
+    }
+
+
+def _decisions(rows: Mapping[Cell, list[DecisionRow]]) -> pd.DataFrame:
+    fields = list(Decision.model_fields)
+    flat = [
+        (*cell, item, epoch, *(getattr(d, f) for f in fields)) for cell, own in rows.items() for item, epoch, d in own
+    ]
+    table = pd.DataFrame(flat, columns=[*CELL, "item", "epoch", *fields])
     return table.astype({"value": float, "chance": float, "ceiling": float, "floor": float, "reasoned": bool})
 
 
-def _items(read: Mapping[tuple[str, ...], _Samples]) -> pd.DataFrame:
+def _items(read: "Mapping[Cell, _Samples]") -> pd.DataFrame:
     texts = {(cell[0], item): text for cell, samples in read.items() for item, text in samples.texts.items()}
     return pd.DataFrame([(*key, text) for key, text in texts.items()], columns=["task", "item", "input"])

@@ -4,18 +4,16 @@ Scores are `x  # [target, observer, item]` as in `selfprobe.matrix.advantage`; t
 """
 
 import math
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from selfprobe.matrix.advantage import SelfAdvantage, total_weights
-from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean
-
-SMALLEST_TEXT_SAMPLE = 20  # fewer questions teach a text classifier nothing
+from selfprobe.stats.estimate import Estimate, clustered_mean
 
 
 @dataclass(frozen=True)
@@ -28,16 +26,6 @@ class Verdict:
     """Why, with the numbers."""
     models: tuple[str, ...] = ()
     """The models that have access (Holm-adjusted p below alpha), when supported."""
-
-
-@dataclass(frozen=True)
-class TextOnly:
-    """Result of `text_only_observer`."""
-
-    hits: FloatArray
-    """1 where the classifier names the truth of a question it was not trained on, else 0, [question]."""
-    reason: str = ""
-    """Why all are NaN."""
 
 
 def item_sd(x: npt.ArrayLike) -> float:
@@ -60,25 +48,22 @@ def planned_sd(models: int, *, p0: float = 0.5, rho: float = 0.0) -> float:
 
 
 def power(effect: float, *, items: int, sd: float, alpha: float = 0.05) -> float:
-    """Chance that T's (1 - alpha) interval lies above 0 when T is `effect`: one-sample t test, statsmodels.
+    """Chance that T's (1 - alpha) interval lies above 0 when T is `effect`: one-sample t test, noncentral t.
 
-    It speaks of T alone; the verdict asks for more (controls, permutation).
+    It speaks of T alone; the verdict asks for more (controls, permutation). NaN under two items.
     """
-    from statsmodels.stats.power import TTestPower  # here, as it loads pandas
-
     if items < 2 or not sd > 0:
         return math.nan
-    return float(TTestPower().power(effect / sd, items, alpha / 2, alternative="larger"))
+    bar = special.stdtrit(items - 1, 1 - alpha / 2)
+    return float(1 - special.nctdtr(items - 1, effect / sd * math.sqrt(items), bar))
 
 
 def minimum_detectable(*, items: int, sd: float, alpha: float = 0.05, power: float = 0.8) -> float:
     """The smallest T that `items` detect with this power; sd from `item_sd` or `planned_sd`. NaN under two items."""
-    from statsmodels.stats.power import TTestPower
-
     if items < 2 or not sd > 0:
         return math.nan
-    solved = TTestPower().solve_power(effect_size=None, nobs=items, alpha=alpha / 2, power=power, alternative="larger")
-    return float(np.squeeze(solved)) * sd
+    bar = special.stdtrit(items - 1, 1 - alpha / 2)
+    return float(special.nctdtrinc(items - 1, 1 - power, bar)) / math.sqrt(items) * sd
 
 
 def over_baseline(x: npt.ArrayLike, hits: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
@@ -89,40 +74,6 @@ def over_baseline(x: npt.ArrayLike, hits: npt.ArrayLike, *, level: float = 0.95)
     own = scores[np.arange(len(scores)), np.arange(len(scores))]
     items = np.broadcast_to(np.arange(scores.shape[2]), own.shape)
     return clustered_mean((own - baseline).ravel(), items.ravel(), interval="t", level=level)
-
-
-def text_only_observer(questions: Sequence[str], truths: Sequence[Any], *, folds: int = 5, seed: int = 0) -> TextOnly:
-    """What an observer that sees only the question's text gets right: TF-IDF + logistic regression, cross-fitted.
-
-    A truth is predicted by a classifier that saw neither its question nor a verbatim repetition of it. Truths may be of
-    many classes, rare ones included: a class absent from training is never named. Under 20 different questions: NaN.
-    """
-    from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import GroupKFold
-    from sklearn.pipeline import make_pipeline
-    from threadpoolctl import threadpool_limits
-
-    texts, labels = np.asarray(questions, dtype=object), np.asarray(truths)
-    if texts.shape != labels.shape or texts.ndim != 1 or folds < 2:
-        raise ValueError(f"expected one truth a question and folds >= 2, got {labels.shape}, {texts.shape}, {folds}")
-    hits, different = np.full(len(texts), math.nan), len(set(questions))
-    if different < max(SMALLEST_TEXT_SAMPLE, folds):
-        return TextOnly(hits, f"{different} different questions, a text classifier needs {SMALLEST_TEXT_SAMPLE}")
-    splits = GroupKFold(folds, shuffle=True, random_state=seed).split(texts, groups=texts)
-    for train, test in splits:
-        if len(set(labels[train])) == 1:  # nothing to choose between; scikit-learn refuses one class
-            predicted = np.full(len(test), labels[train][0])
-        else:
-            words = TfidfVectorizer(token_pattern=r"\S+", sublinear_tf=True)
-            # Many classes: lbfgs takes twice as long for the same predictions.
-            model = make_pipeline(words, LogisticRegression(C=10, max_iter=2000, solver="newton-cg"))
-            # Several threads wait for one another here. That most truths are rare is the nature of k-th words.
-            with threadpool_limits(1), warnings.catch_warnings():
-                warnings.filterwarnings("ignore", message="The number of unique classes", category=UserWarning)
-                predicted = model.fit(texts[train], labels[train]).predict(texts[test])
-        hits[test] = predicted == labels[test]
-    return TextOnly(hits)
 
 
 def verdict(

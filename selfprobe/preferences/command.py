@@ -4,13 +4,15 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from selfprobe.probes.score import Decision
+    from selfprobe.probes.score import Judgement
+    from selfprobe.probes.splits import FitSettings
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
@@ -82,9 +84,16 @@ def loading_options(command: Callable[..., None]) -> Callable[..., None]:
     help="strict is the honest measurement; the others replicate.",
 )
 @click.option("--seeds", type=click.IntRange(min=1), help="Random halves; by default 5.")
+@click.option("--resamples", type=click.IntRange(min=100), help="Resamples of an interval; by default 500.")
 @click.option("--orientation", help="Sign of the unsupervised direction: few:K, logit, none or oracle.")
-@click.option("--limit", type=click.IntRange(min=1), default=2000, show_default=True, help="Pairs of each data set.")
-@click.option("--longest", type=click.IntRange(min=1), help="Tokens of a pair; longer ones stay unscored.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=2000,
+    show_default=True,
+    help="Use a random sample of this many pairs.",
+)
+@click.option("--longest", type=click.IntRange(min=1), help="Skip pairs longer than this many tokens.")
 @click.option(
     "--path",
     type=click.Choice(["auto", "tree_mask", "shared_cache", "two_forwards"]),
@@ -93,7 +102,9 @@ def loading_options(command: Callable[..., None]) -> Callable[..., None]:
     help="Way of the forward passes; auto takes the fastest that agrees with two plain ones.",
 )
 @click.option("--batch-tokens", type=click.IntRange(min=1), help="Tokens of a batch; 1024 on a CPU, else 16384.")
-@click.option("--logs", multiple=True, help="Logs of pairwise_preference, direct_scoring, g_eval to stand beside.")
+@click.option(
+    "--logs", multiple=True, help="Also show methods from logs of pairwise_preference, direct_scoring, g_eval."
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be done (the model is loaded).")
 @loading_options
 def run(
@@ -102,6 +113,7 @@ def run(
     out: Path,
     preset: str,
     seeds: int | None,
+    resamples: int | None,
     orientation: str | None,
     limit: int,
     longest: int | None,
@@ -116,56 +128,54 @@ def run(
     Writes probes, tables, figures and report.md into --out. The same command goes on where a killed one stopped.
     """
     with said_plainly("The same command goes on where this one stopped."):
-        from dataclasses import replace
+        from selfprobe.preferences.page import publish
+        from selfprobe.probes.folder import claim
+        from selfprobe.probes.plan import check_disk, plan_harvest, plan_text
+        from selfprobe.probes.run import Loading, check_sets, load_sets, run_probes
 
-        from selfprobe.probes.splits import PRESETS
-
-        settings = PRESETS[preset]
-        settings = replace(
-            settings,
-            seeds=seeds or settings.seeds,
-            orientation=settings.orientation if orientation is None else orientation,
-        )
-        from selfprobe.probes.run import Loading, check_sets, claim, load_sets
-        from selfprobe.probes.run import run as run_probes
-
+        settings = _settings(preset, seeds=seeds, resamples=resamples, orientation=orientation)
         sets = load_sets(_split(datasets), limit)
         check_sets(sets, settings)
-        logged = None
-        if logs:
-            from selfprobe.preferences.table import margins
-
-            logged = margins(logs, sets)
+        logged = _margins(logs, sets) if logs else None
         judge = _quiet_model(model, loading)
         claim(out, judge)
-        from selfprobe.probes.plan import checked, describe, plan
-
-        planned = plan(judge, sets, out / "activations", longest=longest, batch_tokens=batch_tokens)
-        click.echo(describe(planned))
-        checked(planned)
+        reading: dict[str, Any] = {"longest": longest, "batch_tokens": batch_tokens}
+        planned = plan_harvest(judge, sets, out / "activations", **reading)
+        click.echo(plan_text(planned))
+        check_disk(planned)
         if dry_run:
             return
         click.echo()
-        tables = run_probes(
-            judge,
-            sets,
-            out,
-            settings=settings,
-            loading=Loading(**loading),
-            longest=longest,
-            path=path,
-            batch_tokens=batch_tokens,
-            logged=logged,
-        )
-        from selfprobe.preferences.page import best, methods, publish, text
-
+        given: dict[str, Any] = {"settings": settings, "loading": Loading(**loading), "path": path, "logged": logged}
+        tables = run_probes(judge, sets, out, **given, **reading)
+        click.echo(_findings(tables, settings))
         page = publish(out)
-        click.echo("\n" + text(methods(tables["methods"]).drop(columns="note")))
-        click.echo("\nBest layer and sign picked on the test half (leaks), and what luck alone finds so:")
-        click.echo(text(best(tables)))
-        if settings.leaks:
-            click.echo(f"\nThe preset {settings.name} lets test labels or test texts into the fit: not a measurement.")
         click.echo(f"\nProbes: {out}/*.safetensors   Tables: {out}/tables   Figures: {out}/figures   Report: {page}")
+
+
+def _settings(preset: str, **given: Any) -> "FitSettings":
+    """A preset with what the user gave (not None) in place of its own."""
+    from selfprobe.probes.splits import PRESETS
+
+    return replace(PRESETS[preset], **{name: value for name, value in given.items() if value is not None})
+
+
+def _margins(logs: Sequence[str], sets: Any) -> Any:
+    from selfprobe.preferences.table import margins  # Inspect's log readers take seconds to import
+
+    return margins(logs, sets)
+
+
+def _findings(tables: Any, settings: "FitSettings") -> str:
+    from selfprobe.preferences.page import best, methods, text
+
+    parts = [
+        text(methods(tables["methods"]).drop(columns="note")),
+        f"Best layer and sign picked on the test half (leaks), and what luck alone finds so:\n{text(best(tables))}",
+    ]
+    if settings.leaks:
+        parts.append(f"The preset {settings.name} lets test labels or test texts into the fit: not a measurement.")
+    return "\n" + "\n\n".join(parts)
 
 
 @probe.command()
@@ -175,9 +185,9 @@ def transfer(folder: Path) -> None:
     with said_plainly("Nothing was written."):
         from selfprobe.page import shown
         from selfprobe.preferences.page import publish, text
-        from selfprobe.probes.finished import transfer as moved
+        from selfprobe.probes.transfer import transfer_run
 
-        tables = moved(folder)
+        tables = transfer_run(folder)
         page = publish(folder)
         for kind, rows in tables["transfer"].query("metric == 'f1'").groupby("probe", sort=False):
             cells = rows.assign(f1=[shown(row) for row in rows.itertuples()])
@@ -198,10 +208,11 @@ def ablate(folder: Path, datasets: str, directions: int, limit: int) -> None:
     with said_plainly("Nothing was written."):
         from selfprobe.page import shown
         from selfprobe.preferences.page import publish, text
-        from selfprobe.probes.finished import ablate as ablated
+        from selfprobe.probes.ablate import ablate_run
+        from selfprobe.probes.model import without_bars
 
-        _hush()
-        found = ablated(folder, datasets=_split(datasets), random_directions=directions, limit=limit)
+        without_bars()
+        found = ablate_run(folder, datasets=_split(datasets), random_directions=directions, limit=limit)
         page = publish(folder)
         found["change"] = [shown(row, sign=True) for row in found.itertuples()]
         click.echo(text(found[["dataset", "direction", "f1", "change", "changed_answers", "n"]].round(3)))
@@ -223,7 +234,7 @@ def score(file: Path, pairs: str, model: str | None, out: Path | None, cache: Pa
         if not file.is_file():
             raise Refused(f"no probe file {file}: make one with `selfprobe probe run`")
         from selfprobe.probes.probe_file import load_probe
-        from selfprobe.probes.score import score as judged
+        from selfprobe.probes.score import judge_pairs
         from selfprobe.sources.public_pairs import load
 
         fitted = load_probe(file)
@@ -231,8 +242,8 @@ def score(file: Path, pairs: str, model: str | None, out: Path | None, cache: Pa
         card = fitted.card
         commit = None if model or card.revision.startswith("local-") else card.revision
         judge = _quiet_model(model or card.model, loading | {"dtype": card.dtype, "revision": commit})
-        found = judged(fitted, judge, given.pairs, cache=cache or file.parent / "activations")
-        lines = "".join(json.dumps(_row(decision), ensure_ascii=False) + "\n" for decision in found)
+        found = judge_pairs(fitted, judge, given.pairs, cache=cache or file.parent / "activations")
+        lines = "".join(json.dumps(_row(judgement), ensure_ascii=False) + "\n" for judgement in found)
         if out:
             out.parent.mkdir(parents=True, exist_ok=True)
             out.write_text(lines, encoding="utf-8")
@@ -241,13 +252,13 @@ def score(file: Path, pairs: str, model: str | None, out: Path | None, cache: Pa
         click.echo(_summary(found, file, given.ties), err=True)
 
 
-def _row(decision: "Decision") -> dict[str, Any]:
-    named = {"id": decision.pair.id, "preferred": decision.preferred, "score": decision.score}
-    named |= {"own_answer": decision.own_answer, "label": decision.pair.label, "seen_in_training": decision.seen}
-    return named | ({"unscored": decision.reason} if decision.reason else {})
+def _row(said: "Judgement") -> dict[str, Any]:
+    named = {"id": said.pair.id, "preferred": said.preferred, "score": said.score}
+    named |= {"own_answer": said.own_answer, "label": said.pair.label, "seen_in_training": said.seen}
+    return named | ({"unscored": said.reason} if said.reason else {})
 
 
-def _summary(found: "Sequence[Decision]", file: Path, ties: int) -> str:
+def _summary(found: "Sequence[Judgement]", file: Path, ties: int) -> str:
     scored = [d for d in found if d.preferred is not None]
     lines = [f"{len(scored)} of {len(found)} pairs judged by {file.name}" + (f"; {ties} ties left out" if ties else "")]
     held = [d for d in scored if d.pair.label is not None and not d.seen]
@@ -264,16 +275,10 @@ def _summary(found: "Sequence[Decision]", file: Path, ties: int) -> str:
 
 def _quiet_model(name: str, loading: dict[str, Any]) -> Any:
     """The model, without transformers' bars."""
-    from selfprobe.probes.model import load_model
+    from selfprobe.probes.model import load_model, without_bars
 
-    _hush()
+    without_bars()
     return load_model(name, **loading)
-
-
-def _hush() -> None:
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()
 
 
 def _split(text: str) -> list[str]:

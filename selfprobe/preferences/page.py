@@ -8,7 +8,7 @@ import pandas as pd
 
 from selfprobe.page import Block, Column, Figures, Page, Picture, Section, Table, shown, write
 from selfprobe.preferences import figures
-from selfprobe.probes.finished import read_run
+from selfprobe.probes.folder import read_run
 
 Tables = dict[str, pd.DataFrame]
 CAPTIONS = {

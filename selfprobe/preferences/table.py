@@ -6,14 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from inspect_ai.log import EvalLog, read_eval_log_sample_summaries
+from inspect_ai.log import EvalLog
 
 from selfprobe.errors import NoLogs
-from selfprobe.matrix.table import headers
+from selfprobe.logs import found, summaries, task_of
 from selfprobe.plots import short
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.preference import VERDICT
-from selfprobe.solvers.replay import task_of
 from selfprobe.sources.public_pairs import PairSet
 from selfprobe.stats.estimate import Estimate
 
@@ -37,34 +36,45 @@ class Judged:
 
     def estimate(self, name: str) -> Estimate:
         """One of the metrics with its interval."""
-        ends = [self.metrics.get(key, math.nan) for key in (name, f"{name}_low", f"{name}_high")]
-        return Estimate(*ends, n=int(self.metrics.get("questions", 0)), unit="question")
+        value, low, high = (self.metrics.get(key, math.nan) for key in (name, f"{name}_low", f"{name}_high"))
+        return Estimate(value, low, high, int(self.metrics.get("questions", 0)), "question")
 
 
-def judged(paths: Iterable[str]) -> list[Judged]:
-    """The last finished run of each task, model, arguments and data set, in this order.
+def judged(paths: Iterable[str]) -> tuple[list[Judged], dict[str, str]]:
+    """The last finished run of each task, model, arguments and data set, in this order; why logs are not used, by log.
 
     Raises:
         NoLogs: There is none.
     """
     named = list(paths)
-    logs = [log for log in headers(named) if task_of(log) in TASKS and log.status == "success"]
-    newest = {(*_names(log)[::-1], _data_set(log)): log for log in sorted(logs, key=lambda one: str(one.eval.created))}
+    there = found(named, TASKS)
+    ignored, newest = dict(there.ignored), dict[tuple[str, ...], Judged]()
+    for log in there.headers:
+        run = (*_names(log)[::-1], _data_set(log))
+        if log.status != "success":
+            ignored[log.location] = f"status {log.status}"
+        elif run in newest:
+            ignored[log.location] = f"superseded by {newest[run].log}"
+        elif (judgement := _judged(log)).metrics:
+            newest[run] = judgement
+        else:
+            ignored[log.location] = "it holds none of the numbers of a preference task: another scorer scored it"
     if not newest:
-        raise NoLogs(f"no finished log of {', '.join(TASKS)} in {', '.join(named)}")
-    return [_judged(log) for _, log in sorted(newest.items())]
+        told = "".join(f"; {log}: {why}" for log, why in list(ignored.items())[:3])
+        raise NoLogs(f"no finished log of {', '.join(TASKS)} in {', '.join(named)}{told}")
+    return [newest[run] for run in sorted(newest)], ignored
 
 
 def _judged(log: EvalLog) -> Judged:
     scores = log.results.scores if log.results else []
     # `inspect score` appends its own beside the task's.
-    found = next((s.metrics for s in scores if "questions" in s.metrics), {})
+    metrics = next((s.metrics for s in scores if "questions" in s.metrics), {})
     arguments = _names(log)[-1].removeprefix(_names(log)[1])
     return Judged(
         method=task_of(log) + arguments,
         model=log.eval.model,
         dataset=_data_set(log),
-        metrics={name: float(metric.value) for name, metric in found.items()},
+        metrics={name: float(metric.value) for name, metric in metrics.items()},
         log=log.location,
     )
 
@@ -78,8 +88,8 @@ def margins(paths: Iterable[str], sets: Mapping[str, PairSet]) -> Margins:
         ValueError: No finished log is of these tasks and data sets, or a log is of other pairs than the run.
     """
     named = list(paths)
-    found = headers(named)
-    finished = [log for log in found if task_of(log) in TASKS and log.status == "success"]
+    there = found(named)
+    finished = [log for log in there.headers if task_of(log) in TASKS and log.status == "success"]
     newest: dict[str, dict[str, EvalLog]] = {}
     for log in sorted(finished, key=lambda one: str(one.eval.created)):
         if (name := _data_set(log)) in sets:
@@ -87,8 +97,8 @@ def margins(paths: Iterable[str], sets: Mapping[str, PairSet]) -> Margins:
     if not newest:
         held = ", ".join(sorted({_data_set(log) for log in finished})) or "none"
         raise ValueError(
-            f"no finished log of {', '.join(TASKS)} on {', '.join(sets)} in {', '.join(named)}; found {len(found)} "
-            f"logs, of these tasks on: {held}"
+            f"no finished log of {', '.join(TASKS)} on {', '.join(sets)} in {', '.join(named)}; found "
+            f"{len(there.headers)} logs, of these tasks on: {held}"
         )
     result: Margins = {}
     for name, logs in newest.items():
@@ -118,7 +128,7 @@ def _read(log: EvalLog, name: str, pair_set: PairSet) -> dict[str, float]:
     pairs = {pair.id: pair for pair in pair_set.pairs}
     read: dict[str, list[float]] = {}
     # A log holds its samples as they ended: by id, one log gives one message.
-    for sample in sorted(read_eval_log_sample_summaries(log.location), key=lambda one: str(one.id)):
+    for sample in sorted(summaries(log.location), key=lambda one: str(one.id)):
         if str(sample.id) not in pairs or not sample.scores:
             continue
         pair = pairs[str(sample.id)]

@@ -1,11 +1,12 @@
 """The page of the preference tasks' logs: which of two texts each model prefers, by each way of asking."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pandas as pd
 
-from selfprobe.page import Column, Log, Page, Section, Table, estimated, number, percent, shown
+from selfprobe.page import Column, Log, Page, Section, Table, estimated, number, percent, set_aside, shown
 from selfprobe.preferences.table import Judged, judged
+from selfprobe.stats.estimate import Estimate
 
 METHOD = (
     "A tie counts half in accuracy, and as a miss in weighted F1. AUROC ranks by how much a model prefers the first "
@@ -21,14 +22,14 @@ def page(logs: Sequence[str]) -> Page:
     Raises:
         NoLogs: There is none.
     """
-    runs = judged(logs)
+    runs, ignored = judged(logs)
     table = Table(
         runs,
         (
             Column("data", "dataset"),
             Column("method", "method"),
             Column("model", "model"),
-            *(estimated(title, lambda run, name=name: run.estimate(name)) for title, name in ESTIMATES.items()),
+            *(estimated(title, _estimate(name)) for title, name in ESTIMATES.items()),
             Column("position bias", lambda run: run.metrics.get("position_bias"), number),
             Column("unscored", lambda run: run.metrics.get("unscored"), percent),
             Column("pairs", lambda run: int(run.metrics.get("pairs", 0)), str),
@@ -39,7 +40,7 @@ def page(logs: Sequence[str]) -> Page:
         title="Which of two texts do these models prefer?",
         lead="Pairs with a known better text; each row is one way of asking one model.",
         sections=[
-            Section("Methods", [table], name="methods", menu="methods"),
+            Section("Methods", [table, *set_aside(ignored)], name="methods", menu="methods"),
             Section("Method", [METHOD], name="method", menu="method"),
         ],
         tables={"runs": pd.DataFrame([_row(run) for run in runs])},
@@ -56,6 +57,10 @@ ESTIMATES = {
     "ties": "tie_rate",
     "consistent": "consistency",
 }
+
+
+def _estimate(name: str) -> Callable[[Judged], Estimate]:
+    return lambda run: run.estimate(name)
 
 
 def _row(run: Judged) -> dict[str, object]:

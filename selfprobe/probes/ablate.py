@@ -1,22 +1,30 @@
 """Ablation: take a direction out of the last token's state after every block, ask again (paper 004, appendix B)."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import torch
 from torch import Tensor
 
-from selfprobe.probes.forward import _inputs, _spoken
-from selfprobe.probes.harvest import BATCH_TOKENS, batches
-from selfprobe.probes.model import Judge
+from selfprobe.probes.evaluate import KINDS, first_text_answers, weighted_f1
+from selfprobe.probes.fit import FloatArray
+from selfprobe.probes.folder import read_run, write_tables
+from selfprobe.probes.forward import plain_inputs, spoken_tokens
+from selfprobe.probes.harvest import batch_budget, batches, open_harvest
+from selfprobe.probes.model import LocalModel, load_model
+from selfprobe.probes.probe_file import load_probe
+from selfprobe.probes.splits import held_out
 from selfprobe.probes.tokens import Prompt, encode
 from selfprobe.sources.pairs import Pair
-
-FloatArray = npt.NDArray[np.floating[Any]]
+from selfprobe.stats.estimate import bootstrap
+from selfprobe.weights import Progress, to_stderr
 
 
 def rejected(states: Tensor, direction: Tensor) -> Tensor:
@@ -27,13 +35,13 @@ def rejected(states: Tensor, direction: Tensor) -> Tensor:
 
 
 @contextmanager
-def ablated(judge: Judge, direction: FloatArray) -> Iterator[None]:
+def ablated(judge: LocalModel, direction: FloatArray) -> Iterator[None]:
     """Within it, the last position's state loses `direction` [d_model] after every block and the final norm."""
     p = torch.as_tensor(np.asarray(direction, dtype=np.float32))
     if p.shape != (judge.d_model,) or not float(p.norm()):
         raise ValueError(f"expected a direction of {judge.d_model} numbers, not all 0, got shape {tuple(p.shape)}")
 
-    def hook(_module: Any, _inputs: Any, output: Any) -> Any:
+    def hook(_module: Any, _given: Any, output: Any) -> Any:
         hidden = output[0] if isinstance(output, tuple) else output
         hidden = torch.cat([hidden[:, :-1], rejected(hidden[:, -1:], p)], dim=1)
         return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
@@ -50,12 +58,12 @@ def ablated(judge: Judge, direction: FloatArray) -> Iterator[None]:
 
 
 def answers(
-    judge: Judge,
+    judge: LocalModel,
     pairs: Sequence[Pair],
     directions: Mapping[str, FloatArray | None],
     *,
     batch_tokens: int | None = None,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Progress = lambda _: None,
 ) -> dict[str, npt.NDArray[np.float32]]:
     """The model's own log P("1"), log P("2") under each ablation: name → [pair, order, token].
 
@@ -64,14 +72,13 @@ def answers(
     """
     shown = [version for pair in pairs for version in (pair, pair.swapped)]
     prompts = encode(judge.tokenizer, shown)
-    device = judge.model.get_input_embeddings().weight.device
-    budget = batch_tokens or BATCH_TOKENS.get(device.type, BATCH_TOKENS["cuda"])
+    budget = batch_tokens or batch_budget(judge)
     found = {name: np.full((len(prompts), 2), np.nan, dtype=np.float32) for name in directions}
     order = sorted(range(len(prompts)), key=lambda i: prompts[i].length)
     order = [i for i in order if prompts[i].length <= judge.context]
     for count, batch in enumerate(batches(prompts, order, budget), start=1):
         with torch.inference_mode():
-            asked = _batch(judge, [prompts[i] for i in batch], directions, device)
+            asked = _batch(judge, [prompts[i] for i in batch], directions)
         for name, log_probs in asked.items():
             found[name][batch] = log_probs.numpy()
         if count % 20 == 0:
@@ -80,9 +87,10 @@ def answers(
 
 
 def _batch(
-    judge: Judge, prompts: Sequence[Prompt], directions: Mapping[str, FloatArray | None], device: torch.device
+    judge: LocalModel, prompts: Sequence[Prompt], directions: Mapping[str, FloatArray | None]
 ) -> dict[str, Tensor]:
-    first = _inputs([p.prefix[:-1] for p in prompts], device)
+    device = judge.device
+    first = plain_inputs([p.prefix[:-1] for p in prompts], device)
     cache = judge.model(**first, use_cache=True, logits_to_keep=1).past_key_values
     last: dict[str, Any] = {"input_ids": torch.tensor([[p.prefix[-1]] for p in prompts], device=device)}
     last["position_ids"] = torch.tensor([[len(p.prefix) - 1] for p in prompts], device=device)
@@ -95,5 +103,66 @@ def _batch(
         else:
             with ablated(judge, direction):
                 out = judge.model(**last, past_key_values=deepcopy(cache), use_cache=True)
-        found[name] = _spoken(out.logits[:, -1], prompts)
+        found[name] = spoken_tokens(out.logits[:, -1], prompts)
     return found
+
+
+def ablate_run(
+    out: Path,
+    *,
+    model: LocalModel | None = None,
+    datasets: Sequence[str] = (),
+    random_directions: int = 5,
+    limit: int | None = 200,
+    progress: Progress = to_stderr,
+) -> pd.DataFrame:
+    """Table "ablation": prompting on held-out pairs with each probe's direction taken out, beside random ones.
+
+    Appendix B, table 2. Paper: the change of F1 alone. Here: with an interval (paired, over questions), and random
+    directions of the same model, as any direction taken out of a state may do something. `limit` of the held-out
+    pairs are drawn with a fixed seed; None: all.
+    """
+    state = read_run(out)
+    judge = model or load_model(state["model"], **state["loading"])
+    if judge.revision != state["revision"]:
+        raise ValueError(
+            f"{out} is a run of {state['model']} ({state['revision']}), got {judge.name} ({judge.revision})"
+        )
+    rows: list[dict[str, Any]] = []
+    for name in datasets or tuple(state["datasets"]):
+        if name not in state["datasets"]:
+            raise ValueError(f"{out} has no data set {name!r}, only {', '.join(state['datasets'])}")
+        rows += _ablated(out, name, state, judge, random_directions, limit, progress)
+    return write_tables(out, {"ablation": pd.DataFrame(rows)})["ablation"]
+
+
+def _ablated(
+    out: Path, name: str, state: dict[str, Any], judge: LocalModel, count: int, limit: int | None, progress: Progress
+) -> list[dict[str, Any]]:
+    harvested = open_harvest(out / state["datasets"][name]["activations"], judge=judge)
+    files = {kind: load_probe(out / f"{name}-{kind}.safetensors", revision=judge.revision) for kind in KINDS}
+    unseen = held_out(files["supervised"].card.train_groups, harvested.pairs)
+    pairs = [p for p, new in zip(harvested.pairs, unseen, strict=True) if new]
+    rng = np.random.default_rng(0)
+    if limit is not None and limit < len(pairs):  # files come aspect by aspect and subset by subset
+        pairs = [pairs[i] for i in sorted(rng.choice(len(pairs), limit, replace=False))]
+    directions: dict[str, Any] = {"none": None} | {kind: f.probe.direction for kind, f in files.items()}
+    directions |= {f"random {k + 1}": rng.standard_normal(judge.d_model) for k in range(count)}
+    progress(f"{name}: {len(pairs)} held-out pairs under {len(directions)} ablations")
+    truth, groups = np.array([p.label == 1 for p in pairs]), np.array([p.group for p in pairs])
+    given = answers(judge, pairs, directions, progress=progress)
+    margins = {k: first_text_answers(log_probs).mean(axis=1) - 0.5 for k, log_probs in given.items()}
+    rows = []
+    for direction, margin in margins.items():
+        found = bootstrap(
+            lambda t, a, b: weighted_f1(t, a) - weighted_f1(t, b),
+            truth, margin, margins["none"],
+            clusters=groups, rng=np.random.default_rng(0), unit="question",
+        )  # fmt: skip
+        flips = float(np.mean(np.sign(margin) != np.sign(margins["none"])))
+        rows.append(
+            {"dataset": name, "direction": direction, "metric": "f1", "f1": weighted_f1(truth, margin)}
+            | {"changed_answers": flips}
+            | asdict(found)
+        )
+    return rows

@@ -10,35 +10,24 @@ import numpy.typing as npt
 from selfprobe.probes.evaluate import Half, Scores
 from selfprobe.probes.fit import agreement, logistic
 from selfprobe.sources.pairs import Pair
+from selfprobe.stats.rank import auroc_table, f1_of_counts
+from selfprobe.stats.text_only import pair_differences
 
 
 def no_model(pairs: Sequence[Pair], splits: Sequence[Half], *, folds: int = 4) -> Scores:
     """Scores [seed, pair] of TF-IDF(text 1) − TF-IDF(text 2) under logistic regression on the same halves.
 
     Words and weights are learnt from the training half's texts alone. It sees neither question nor model. A half is
-    NaN where that leaves nothing to learn: texts without a word of two letters, or pairs that differ in order alone.
+    NaN where that leaves nothing to learn, see `pair_differences`.
     """
-    from scipy.sparse import csr_matrix
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
     first, second = [p.text_1 for p in pairs], [p.text_2 for p in pairs]
     truth, groups = np.array([p.label == 1 for p in pairs]), np.array([p.group for p in pairs])
     scores = np.full((len(splits), len(pairs)), np.nan)
     for seed, split in enumerate(splits):
-        words, texts = TfidfVectorizer(sublinear_tf=True), [side[i] for side in (first, second) for i in split.train]
-        if not any(map(words.build_analyzer(), texts)):
-            continue
-        words.fit(texts)
-        x: Any = csr_matrix(words.transform(first) - words.transform(second))
-        # An L2 solution lies in the span of the training rows: coordinates in it are as good, and dense but small.
-        products = (x @ x[split.train].T).toarray()
-        values, vectors = np.linalg.eigh(products[split.train])
-        keep = values > 1e-9 * max(values[-1], 1e-12)
-        if not keep.any():
-            continue
-        dense = products @ (vectors[:, keep] / np.sqrt(values[keep]))
-        fitted = logistic(dense[split.train], truth[split.train], groups[split.train], folds=folds)
-        scores[seed, split.test] = dense[split.test] @ fitted.direction
+        x = pair_differences(first, second, split.train)
+        if x is not None:
+            fitted = logistic(x[split.train], truth[split.train], groups[split.train], folds=folds)
+            scores[seed, split.test] = x[split.test] @ fitted.direction
     return scores
 
 
@@ -91,10 +80,10 @@ def selection_floor(
     for table in scores:
         test = np.flatnonzero(~np.isnan(table).all(axis=0))
         truth = np.stack([shuffled(first_better[test], groups[test], rng) for _ in range(shuffles)])
-        values = (_f1_table if metric == "f1" else _auroc_table)(table[:, test], truth)
+        rated = _f1_table if metric == "f1" else auroc_table
+        values = rated(truth, table[:, test])
         if both_signs:
-            flipped = (_f1_table if metric == "f1" else _auroc_table)(-table[:, test], truth)
-            values = np.maximum(values, flipped)
+            values = np.maximum(values, rated(truth, -table[:, test]))
         best.append(values.max(axis=0))
     found = np.concatenate(best)
     over = f"{scores.shape[1]} layers" + (", both signs" if both_signs else "")
@@ -112,19 +101,7 @@ def shuffled(
     return result
 
 
-def _f1_table(scores: Scores, truth: npt.NDArray[np.bool_]) -> Scores:
+def _f1_table(truth: npt.NDArray[np.bool_], scores: Scores) -> Scores:
     """Weighted F1 [layer, shuffle] of scores [layer, pair] against truth [shuffle, pair]."""
-    total = np.zeros((len(scores), len(truth)))
-    for said, true in ((scores > 0, truth.astype(float)), (scores < 0, 1.0 - truth)):
-        answer = said.astype(float)
-        hits, support = answer @ true.T, true.sum(axis=1)
-        total += support * 2 * hits / np.maximum(answer.sum(axis=1)[:, None] + support, 1)
-    return np.asarray(total / truth.shape[1])
-
-
-def _auroc_table(scores: Scores, truth: npt.NDArray[np.bool_]) -> Scores:
-    from scipy.stats import rankdata
-
-    ranks, positive = rankdata(scores, axis=1), truth.sum(axis=1)
-    negative = truth.shape[1] - positive
-    return np.asarray((ranks @ truth.T.astype(float) - positive * (positive + 1) / 2) / (positive * negative))
+    said, true = np.stack([scores > 0, scores < 0]).astype(float), np.stack([truth, ~truth]).astype(float)
+    return f1_of_counts(said @ true.swapaxes(1, 2), said.sum(axis=2)[:, :, None], true.sum(axis=2)[:, None])

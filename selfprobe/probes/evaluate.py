@@ -17,7 +17,6 @@ from selfprobe.probes.fit import (
     Kind,
     Probe,
     agreement,
-    auroc,
     check_labels,
     features,
     logistic,
@@ -27,9 +26,11 @@ from selfprobe.probes.fit import (
     select,
 )
 from selfprobe.probes.harvest import Harvest
-from selfprobe.probes.splits import Settings, halves
+from selfprobe.probes.splits import FitSettings, halves
 from selfprobe.sources.pairs import Pair
-from selfprobe.stats import estimate as stats
+from selfprobe.stats import rank
+from selfprobe.stats.rank import accuracy, auroc
+from selfprobe.weights import Progress
 
 Scores = npt.NDArray[np.float64]
 KINDS: tuple[Kind, Kind] = ("supervised", "unsupervised")
@@ -49,7 +50,7 @@ class Fits:
     """All probes of one data set and their scores on the test halves."""
 
     harvest: Harvest
-    settings: Settings
+    settings: FitSettings
     halves: list[Half]
     probes: dict[Kind, list[list[Probe]]]
     """[seed][layer]"""
@@ -91,7 +92,7 @@ def first_text_answers(log_probs: npt.NDArray[Any]) -> Scores:
     return np.asarray(1 / (1 + np.exp(-log_odds)))
 
 
-def split_pairs(pairs: Sequence[Pair], settings: Settings, *, train_subsets: tuple[str, ...] = ()) -> list[Half]:
+def split_pairs(pairs: Sequence[Pair], settings: FitSettings, *, train_subsets: tuple[str, ...] = ()) -> list[Half]:
     """The halves of every seed.
 
     Raises ValueError where there is too little to learn from: no label or one only, too few pairs or questions.
@@ -111,10 +112,10 @@ def split_pairs(pairs: Sequence[Pair], settings: Settings, *, train_subsets: tup
 
 def fit_all(
     harvest: Harvest,
-    settings: Settings | None = None,
+    settings: FitSettings | None = None,
     *,
     train_subsets: tuple[str, ...] = (),
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Progress = lambda _: None,
 ) -> Fits:
     """Fit both probes at every layer on every training half, and score the test halves.
 
@@ -122,7 +123,7 @@ def fit_all(
 
     Raises ValueError where there is too little to learn from: one label only, too few pairs or questions.
     """
-    settings = settings or Settings()
+    settings = settings or FitSettings()
     splits = split_pairs(harvest.pairs, settings, train_subsets=train_subsets)
     labels = harvest.labels
     first_better = labels == 1
@@ -199,13 +200,7 @@ def _orient(fits: Fits, scores: Scores, *, seed: int, first_better: npt.NDArray[
 
 def weighted_f1(first_better: npt.NDArray[np.bool_], scores: FloatArray) -> float:
     """F1 of both labels, weighted by how often each occurs; a score of 0 is a tie and says neither."""
-    return stats.weighted_f1(np.where(first_better, 1, -1), np.sign(scores))
-
-
-def accuracy(first_better: npt.NDArray[np.bool_], scores: FloatArray) -> float:
-    """Share of right signs; a score of exactly 0 is a tie and counts half."""
-    truth = np.where(first_better, 1.0, -1.0)
-    return float(np.mean(0.5 + truth * np.sign(scores) / 2)) if len(truth) else float("nan")
+    return rank.weighted_f1(np.where(first_better, 1, -1), np.sign(scores))
 
 
 METRICS: dict[str, Callable[[Any, Any], float]] = {"f1": weighted_f1, "accuracy": accuracy, "auroc": auroc}

@@ -13,6 +13,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from selfprobe.stats.rank import auroc
+
 FloatArray = npt.NDArray[np.floating[Any]]
 IntArray = npt.NDArray[np.intp]
 BoolArray = npt.NDArray[np.bool_]
@@ -64,17 +66,6 @@ def features(
         raise ValueError("this needs every pair in both orders, but the harvest has one: harvest with both_orders")
     x = states[:, :, 0].astype(np.float64) - mean_plus - states[:, :, 1] + mean_minus
     return np.asarray(x[:, 0] if orders == "first" else (x[:, 0] - x[:, 1]) / 2)
-
-
-def auroc(labels: BoolArray, scores: FloatArray) -> float:
-    """Chance that a true row scores above a false one, ties half; NaN with one class (Mann–Whitney)."""
-    from scipy.stats import rankdata
-
-    positive = int(labels.sum())
-    negative = len(labels) - positive
-    if not positive or not negative:
-        return math.nan
-    return float((rankdata(scores)[labels].sum() - positive * (positive + 1) / 2) / (positive * negative))
 
 
 def check_labels(first_better: BoolArray, groups: npt.NDArray[Any], *, folds: int) -> None:

@@ -18,12 +18,12 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from selfprobe.probes.model import Judge
+from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import Prompt
 
 logger = logging.getLogger(__name__)
 
-Path = Literal["shared_cache", "tree_mask", "two_forwards"]
+Way = Literal["shared_cache", "tree_mask", "two_forwards"]
 TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 5e-2, torch.float16: 1e-2}
 """Largest relative difference of a state between two ways; half precision rounds at every layer."""
 
@@ -41,7 +41,7 @@ def recorded(blocks: Any, take: Callable[[Tensor], Tensor]) -> Iterator[list[Ten
     """Collect `take(output)` of every block, in order; the output is after the block, before any final norm."""
     kept: list[Tensor] = []
 
-    def hook(_module: Any, _inputs: Any, output: Any) -> None:
+    def hook(_module: Any, _given: Any, output: Any) -> None:
         # A block returns a tensor or a tuple that begins with it, depending on model and version.
         kept.append(take(output[0] if isinstance(output, tuple) else output))
 
@@ -68,14 +68,14 @@ def _stacked(kept: list[Tensor]) -> Tensor:
     return torch.stack([t.cpu() for t in kept], dim=2)
 
 
-def _spoken(logits: Tensor, prompts: Sequence[Prompt]) -> Tensor:
+def spoken_tokens(logits: Tensor, prompts: Sequence[Prompt]) -> Tensor:
     """Logits [row, vocabulary] after the prefix → log-probabilities of the two contrast tokens."""
     tokens = torch.tensor([p.contrast for p in prompts], device=logits.device)
     logits = logits.float()
     return (logits.gather(1, tokens) - torch.logsumexp(logits, dim=1, keepdim=True)).cpu()
 
 
-def _inputs(rows: Sequence[Sequence[int]], device: torch.device) -> dict[str, Tensor]:
+def plain_inputs(rows: Sequence[Sequence[int]], device: torch.device) -> dict[str, Tensor]:
     """Inputs of a plain forward; no mask where nothing is padded, which lets sdpa take its causal kernel."""
     ids, pads = _padded(rows, device)
     if not int(pads.max()):
@@ -88,21 +88,21 @@ def _inputs(rows: Sequence[Sequence[int]], device: torch.device) -> dict[str, Te
     }
 
 
-def two_forwards(judge: Judge, prompts: Sequence[Prompt]) -> States:
+def two_forwards(judge: LocalModel, prompts: Sequence[Prompt]) -> States:
     """The reference: a plain forward of each side."""
-    device, sides = judge.model.get_input_embeddings().weight.device, []
+    device, sides = judge.device, []
     for side in (0, 1):
         rows = [(*p.prefix, p.contrast[side]) for p in prompts]
         with recorded(judge.blocks, lambda out: out[:, -1:].clone()) as kept:
-            logits = judge.model(**_inputs(rows, device), use_cache=False, logits_to_keep=2).logits
+            logits = judge.model(**plain_inputs(rows, device), use_cache=False, logits_to_keep=2).logits
         sides.append(_stacked(kept))
-    return States(torch.cat(sides, dim=1), _spoken(logits[:, 0], prompts))
+    return States(torch.cat(sides, dim=1), spoken_tokens(logits[:, 0], prompts))
 
 
-def shared_cache(judge: Judge, prompts: Sequence[Prompt]) -> States:
+def shared_cache(judge: LocalModel, prompts: Sequence[Prompt]) -> States:
     """One prefix pass a pair; the two contrast tokens are a second batch of one column on its cache."""
-    device = judge.model.get_input_embeddings().weight.device
-    inputs = _inputs([p.prefix for p in prompts], device)
+    device = judge.device
+    inputs = plain_inputs([p.prefix for p in prompts], device)
     first = judge.model(**inputs, use_cache=True, logits_to_keep=1)
     cache, rows, width = first.past_key_values, len(prompts), inputs["input_ids"].shape[1]
     cache.batch_repeat_interleave(2)
@@ -116,12 +116,12 @@ def shared_cache(judge: Judge, prompts: Sequence[Prompt]) -> States:
     )
     with recorded(judge.blocks, lambda out: out[:, -1].view(rows, 2, -1).clone()) as kept:
         judge.model(**second, past_key_values=cache, use_cache=True, logits_to_keep=1)
-    return States(_stacked(kept), _spoken(first.logits[:, -1], prompts))
+    return States(_stacked(kept), spoken_tokens(first.logits[:, -1], prompts))
 
 
-def tree_mask(judge: Judge, prompts: Sequence[Prompt]) -> States:
+def tree_mask(judge: LocalModel, prompts: Sequence[Prompt]) -> States:
     """One pass of [prefix, "1", "2"] under a mask that hides "1" from "2"; both have the same position."""
-    device = judge.model.get_input_embeddings().weight.device
+    device = judge.device
     ids, pads = _padded([(*p.prefix, *p.contrast) for p in prompts], device)
     width = ids.shape[1]
     columns = torch.arange(width, device=device)
@@ -137,16 +137,16 @@ def tree_mask(judge: Judge, prompts: Sequence[Prompt]) -> States:
         mask = torch.zeros(mask.shape, dtype=dtype, device=device).masked_fill(~mask, torch.finfo(dtype).min)
     with recorded(judge.blocks, lambda out: out[:, -2:].clone()) as kept:
         out = judge.model(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False, logits_to_keep=3)
-    return States(_stacked(kept), _spoken(out.logits[:, 0], prompts))
+    return States(_stacked(kept), spoken_tokens(out.logits[:, 0], prompts))
 
 
-def states_of(judge: Judge, prompts: Sequence[Prompt], path: Path) -> States:
+def states_of(judge: LocalModel, prompts: Sequence[Prompt], path: Way) -> States:
     """States of one batch, by one of the three ways, without gradients."""
     with torch.inference_mode():
-        return PATHS[path](judge, prompts)
+        return WAYS[path](judge, prompts)
 
 
-PATHS: dict[Path, Callable[[Judge, Sequence[Prompt]], States]] = {
+WAYS: dict[Way, Callable[[LocalModel, Sequence[Prompt]], States]] = {
     "shared_cache": shared_cache,
     "tree_mask": tree_mask,
     "two_forwards": two_forwards,
@@ -161,12 +161,12 @@ def difference(states: States, reference: States) -> float:
     return max(float(hidden.max()), float(spoken.max()))
 
 
-def verify(judge: Judge, prompts: Sequence[Prompt], path: Path) -> float:
+def verify(judge: LocalModel, prompts: Sequence[Prompt], path: Way) -> float:
     """How far `path` is from two plain forwards on `prompts` (of different lengths, so that padding is tested)."""
     return difference(states_of(judge, prompts, path), states_of(judge, prompts, "two_forwards"))
 
 
-def choose(judge: Judge, prompts: Sequence[Prompt], wanted: Path | Literal["auto"]) -> Path:
+def choose(judge: LocalModel, prompts: Sequence[Prompt], wanted: Way | Literal["auto"]) -> Way:
     """The way to use: `wanted`, or "auto": the tree mask where it verifies, else the shared cache, else two forwards.
 
     Every fall-back is logged as a warning. A way asked for by name that fails is an error, not a fall-back.
@@ -177,7 +177,7 @@ def choose(judge: Judge, prompts: Sequence[Prompt], wanted: Path | Literal["auto
     sample = [by_length[0], by_length[min(3, len(by_length) - 1)]]
     window = getattr(judge.model.config.get_text_config(), "sliding_window", None)
     tolerance = TOLERANCE.get(judge.model.dtype, 1e-3)
-    ways: tuple[Path, ...] = ("tree_mask", "shared_cache") if wanted == "auto" else (wanted,)
+    ways: tuple[Way, ...] = ("tree_mask", "shared_cache") if wanted == "auto" else (wanted,)
     for way in ways:
         if way == "tree_mask" and window and by_length[-1].length + 1 > window:
             problem = f"pairs of up to {by_length[-1].length} tokens pass the sliding window of {window}"

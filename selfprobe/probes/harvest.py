@@ -8,10 +8,8 @@ Every pair is shown in both orders by default. A pair that cannot be read (longe
 states that are not finite) is left unscored with its reason, never cut or imputed.
 """
 
-import logging
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,24 +19,17 @@ import numpy as np
 import numpy.typing as npt
 
 from selfprobe.probes import forward
-from selfprobe.probes.model import Judge
+from selfprobe.probes.model import LocalModel
 from selfprobe.probes.shards import Identity, Store
 from selfprobe.probes.tokens import Prompt, encode, template_hash
 from selfprobe.sources.pairs import Pair, checked, data_hash, read_pairs
-
-logger = logging.getLogger(__name__)
+from selfprobe.weights import Progress, to_stderr
 
 FloatArray = npt.NDArray[np.float32]
-Progress = Callable[[str], None]
 BATCH_TOKENS = {"cpu": 1024, "cuda": 16384}
 SHARD_BYTES = 64 << 20
 FLUSH_SECONDS = 20
 """What a killed harvest loses at most."""
-
-
-def to_stderr(message: str) -> None:
-    """Print one line to stderr, at once."""
-    print(message, file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True)
@@ -78,12 +69,12 @@ class Harvest:
 
 
 def harvest(
-    judge: Judge,
+    judge: LocalModel,
     pairs: Iterable[Pair],
     cache: Path,
     *,
     both_orders: bool = True,
-    path: forward.Path | Literal["auto"] = "auto",
+    path: forward.Way | Literal["auto"] = "auto",
     batch_tokens: int | None = None,
     longest: int | None = None,
     progress: Progress = to_stderr,
@@ -117,7 +108,7 @@ def harvest(
     return open_harvest(store.folder, reasons=reasons)
 
 
-def open_harvest(folder: Path, *, judge: Judge | None = None, reasons: dict[str, str] | None = None) -> Harvest:
+def open_harvest(folder: Path, *, judge: LocalModel | None = None, reasons: dict[str, str] | None = None) -> Harvest:
     """The harvest in `folder`; with `judge`, an error unless it is that model's."""
     store = Store(folder)
     identity = store.identity
@@ -141,7 +132,7 @@ def open_harvest(folder: Path, *, judge: Judge | None = None, reasons: dict[str,
     return Harvest(folder, identity, tuple(known[i] for i in scored), unscored, rows.reshape(-1, orders))
 
 
-def identity_of(judge: Judge, pairs: Sequence[Pair], orders: int) -> Identity:
+def identity_of(judge: LocalModel, pairs: Sequence[Pair], orders: int) -> Identity:
     """What the states of `pairs` under `judge` are of."""
     return Identity(
         model=judge.name,
@@ -172,6 +163,11 @@ def unreadable(
     return reasons
 
 
+def batch_budget(judge: LocalModel) -> int:
+    """Tokens of a batch, padding included, where nobody says."""
+    return BATCH_TOKENS.get(judge.device.type, BATCH_TOKENS["cuda"])
+
+
 def batches(prompts: Sequence[Prompt], order: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
     """Cut `order` (by rising length) into batches of at most `batch_tokens` with padding; at least one row each."""
     batch: list[int] = []
@@ -185,17 +181,16 @@ def batches(prompts: Sequence[Prompt], order: Sequence[int], batch_tokens: int) 
 
 
 def _run(
-    judge: Judge,
+    judge: LocalModel,
     prompts: Sequence[Prompt],
     todo: list[int],
     store: Store,
     *,
-    path: forward.Path | Literal["auto"],
+    path: forward.Way | Literal["auto"],
     batch_tokens: int | None,
     progress: Progress,
 ) -> None:
-    device = judge.model.get_input_embeddings().weight.device.type
-    budget = batch_tokens or BATCH_TOKENS.get(device, BATCH_TOKENS["cuda"])
+    budget = batch_tokens or batch_budget(judge)
     way = forward.choose(judge, [prompts[i] for i in todo], path)
     meter = Meter(sum(prompts[i].length for i in todo), len(todo), progress)
     progress(f"{len(todo)} prompts to read in {store.folder} ({way})")

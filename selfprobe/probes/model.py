@@ -22,7 +22,7 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 
 @dataclass(frozen=True)
-class Judge:
+class LocalModel:
     """A model whose states are read, with what identifies it."""
 
     model: Any
@@ -43,6 +43,12 @@ class Judge:
     def d_model(self) -> int:
         """Width of a state."""
         return int(self.model.get_input_embeddings().weight.shape[1])
+
+    @property
+    def device(self) -> torch.device:
+        """Where its inputs go."""
+        found: torch.device = self.model.get_input_embeddings().weight.device
+        return found
 
     @property
     def context(self) -> int:
@@ -73,7 +79,7 @@ def load_model(
     device_map: str | None = None,
     attention: str | None = None,
     allow_pickle: bool = False,
-) -> Judge:
+) -> LocalModel:
     """Load `name` for reading its states; no remote code is run.
 
     `device_map` (accelerate's, e.g. "auto") spreads a model over devices and overrides `device`. `attention`
@@ -111,13 +117,20 @@ def load_model(
     model.requires_grad_(False)
     model.eval()
     found = getattr(model.config, "_commit_hash", None) or fingerprint(Path(source))
-    return judge(model, tokenizer, name=name, revision=str(found))
+    return local_model(model, tokenizer, name=name, revision=str(found))
 
 
-def judge(model: Any, tokenizer: Any, *, name: str, revision: str) -> Judge:
-    """A `Judge` of a model and tokenizer at hand, if the tokenizer has a chat template."""
+def local_model(model: Any, tokenizer: Any, *, name: str, revision: str) -> LocalModel:
+    """A `LocalModel` of a model and tokenizer at hand, if the tokenizer has a chat template."""
     _check_template(tokenizer, name)
-    return Judge(model, tokenizer, name, revision)
+    return LocalModel(model, tokenizer, name, revision)
+
+
+def without_bars() -> None:
+    """Let transformers show no progress bars, as a command has its own lines."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
 
 
 def _check_template(tokenizer: Any, name: str) -> None:

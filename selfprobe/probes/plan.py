@@ -5,15 +5,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from selfprobe.probes.harvest import BATCH_TOKENS, SHARD_BYTES, identity_of, unreadable
-from selfprobe.probes.model import Judge
+from selfprobe.probes.harvest import SHARD_BYTES, batch_budget, identity_of, unreadable
+from selfprobe.probes.model import LocalModel
 from selfprobe.probes.shards import Store
 from selfprobe.probes.tokens import encode
 from selfprobe.sources.public_pairs import PairSet
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedSet:
     """One data set."""
 
     pairs: int
@@ -28,13 +28,13 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class Plan:
+class HarvestPlan:
     """All data sets, and what they need."""
 
     model: str
     layers: int
     d_model: int
-    sets: Mapping[str, Planned]
+    sets: Mapping[str, PlannedSet]
     weight_bytes: int
     work_bytes: int
     """Beside the weights: one batch, and the states that wait for the disk. Rough."""
@@ -53,14 +53,14 @@ class Plan:
         return sum(s.tokens - s.tokens_done for s in self.sets.values())
 
 
-def plan(
-    judge: Judge,
+def plan_harvest(
+    judge: LocalModel,
     sets: Mapping[str, PairSet],
     activations: Path,
     *,
     longest: int | None = None,
     batch_tokens: int | None = None,
-) -> Plan:
+) -> HarvestPlan:
     """What harvesting `sets` into the folder `activations` takes.
 
     Raises ContrastTokenError where the tokenizer does not give contrast pairs.
@@ -74,7 +74,7 @@ def plan(
         held = Store(folder).done() if (folder / "identity.json").is_file() else set()
         done = [i for i in wanted if i in held]
         lengths = [p.length for p in prompts]
-        planned[name] = Planned(
+        planned[name] = PlannedSet(
             pairs=len(pair_set.pairs),
             unscored=len(reasons),
             passes=len(wanted),
@@ -85,11 +85,10 @@ def plan(
     layers, size = len(judge.blocks), judge.model.dtype.itemsize
     to_write = sum(s.passes - s.done for s in planned.values()) * 2 * layers * judge.d_model * size
     config = judge.model.config.get_text_config()
-    device = judge.model.get_input_embeddings().weight.device.type
-    batch = batch_tokens or BATCH_TOKENS.get(device, BATCH_TOKENS["cuda"])
+    batch = batch_tokens or batch_budget(judge)
     wide = 3 * int(getattr(config, "intermediate_size", 4 * judge.d_model)) + 8 * judge.d_model
     existing = next(p for p in (activations, *activations.absolute().parents) if p.exists())
-    return Plan(
+    return HarvestPlan(
         model=judge.name,
         layers=layers,
         d_model=judge.d_model,
@@ -101,7 +100,7 @@ def plan(
     )
 
 
-def describe(planned: Plan) -> str:
+def plan_text(planned: HarvestPlan) -> str:
     """The plan as text."""
     lines = [f"{planned.model}: {planned.layers} blocks of width {planned.d_model}", ""]
     lines.append(f"{'data set':16} {'pairs':>7} {'unscored':>9} {'passes':>8} {'tokens':>11} {'on disk':>8}")
@@ -116,14 +115,13 @@ def describe(planned: Plan) -> str:
     return "\n".join(lines)
 
 
-def checked(planned: Plan) -> Plan:
-    """`planned`, if the disk has room for it."""
+def check_disk(planned: HarvestPlan) -> None:
+    """ValueError where the disk has no room for the states."""
     if planned.disk_bytes > planned.free_bytes:
         raise ValueError(
             f"the states need {_size(planned.disk_bytes)} on disk, and {_size(planned.free_bytes)} are free: "
             "take fewer pairs (--limit), or another --out"
         )
-    return planned
 
 
 def _size(count: int) -> str:

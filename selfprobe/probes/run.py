@@ -1,39 +1,29 @@
 """The whole experiment: data sets → states → probes → tables.
 
-    run("smollm2", ["llmbar", "mine.jsonl"], Path("probes"))
-
-A run's folder:
-    run.json                                  model, settings, data sets with hashes; what is needed to go on
-    <data set>-supervised.safetensors         the probe of split 0 at the layer chosen on its training half
-    <data set>-unsupervised.safetensors
-    tables/*.csv                              methods, layers, floors, transfer, cosine, adversarial, ablation, data
-    figures/*.png, report.md                  what `report.publish` makes of the tables
-    activations/                              states; may be deleted, and is then harvested again
+run_probes("smollm2", ["llmbar", "mine.jsonl"], Path("probes"))
 """
 
-import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
-from selfprobe.preferences.table import Margins
 from selfprobe.probes import tables
 from selfprobe.probes.evaluate import KINDS, METRICS, Fits, fit_all, split_pairs
-from selfprobe.probes.finished import write_tables
-from selfprobe.probes.forward import Path as Way
-from selfprobe.probes.harvest import Harvest, harvest, to_stderr
-from selfprobe.probes.model import Judge, load_model
+from selfprobe.probes.folder import claim, write_run, write_tables
+from selfprobe.probes.forward import Way
+from selfprobe.probes.harvest import Harvest, harvest
+from selfprobe.probes.model import LocalModel, load_model
 from selfprobe.probes.probe_file import Card, save_probe
-from selfprobe.probes.splits import PRESETS, Settings, questions
+from selfprobe.probes.splits import PRESETS, FitSettings, questions
 from selfprobe.probes.transfer import cosine_table, transfer_table
 from selfprobe.sources.public_pairs import LLMBAR_NATURAL, PairSet, load
-
-Progress = Callable[[str], None]
+from selfprobe.weights import Progress, to_stderr
 
 
 @dataclass(frozen=True)
@@ -48,18 +38,18 @@ class Loading:
     allow_pickle: bool = False
 
 
-def run(
-    model: str | Judge,
+def run_probes(
+    model: str | LocalModel,
     datasets: Sequence[str] | Mapping[str, PairSet],
     out: Path,
     *,
-    settings: Settings | None = None,
+    settings: FitSettings = PRESETS["strict"],
     loading: Loading | None = None,
     limit: int | None = 2000,
     longest: int | None = None,
-    path: Way | None = None,
+    path: Way | Literal["auto"] = "auto",
     batch_tokens: int | None = None,
-    logged: Margins | None = None,
+    logged: Mapping[str, tables.Logged] | None = None,
     progress: Progress = to_stderr,
 ) -> dict[str, pd.DataFrame]:
     """Harvest, fit and test every data set; write the run's folder and return its tables by name.
@@ -68,39 +58,30 @@ def run(
         model: Name or path for `load_model`, or a loaded one (`loading`: how it was).
         datasets: Specs for `sources.load` (a name, NAME=PATH, or a file), or what `load_sets` made of them.
         out: The run's folder. The same call goes on with a run that was killed.
-        settings: A preset of `splits.PRESETS` or your own; strict by default.
-        limit: Pairs of a data set at most, drawn with a fixed seed; None: all.
-        longest: Tokens of a pair at most; longer ones are unscored.
-        path: Way of the forward passes; by default the fastest that verifies.
-        logged: Verdicts of other methods, from `probes.logged`.
+        settings: A preset of `splits.PRESETS` or your own.
+        limit: Use a random sample of this many pairs of each data set, drawn with a fixed seed; None: all.
+        longest: Leave pairs longer than this many tokens unscored.
+        path: Way of the forward passes; auto takes the fastest that agrees with two plain ones.
+        logged: Data set → method → pair id → margin of other methods; see `preferences.table.margins`.
 
     Raises:
         ValueError: Too little to learn from, or a folder of another model; before any forward pass.
     """
-    settings, loading = settings or PRESETS["strict"], loading or Loading()
     sets = datasets if isinstance(datasets, Mapping) else load_sets(datasets, limit)
     check_sets(sets, settings)
-    judge = model if isinstance(model, Judge) else load_model(model, **asdict(loading))
+    loading = loading or Loading()
+    judge = model if isinstance(model, LocalModel) else load_model(model, **asdict(loading))
     claim(out, judge)
-    out.mkdir(parents=True, exist_ok=True)
-    fits: dict[str, Fits] = {}
-    harvests: dict[str, Harvest] = {}
-    for name, pair_set in sets.items():
-        progress(f"{name}: {len(pair_set.pairs)} pairs from {pair_set.origin}")
+    states, harvests = out / "activations", dict[str, Harvest]()
+    for name, given in sets.items():
+        progress(f"{name}: {len(given.pairs)} pairs from {given.origin}")
         harvests[name] = harvest(
-            judge,
-            pair_set.pairs,
-            out / "activations",
-            path=path or "auto",
-            batch_tokens=batch_tokens,
-            longest=longest,
-            progress=progress,
+            judge, given.pairs, states, path=path, batch_tokens=batch_tokens, longest=longest, progress=progress
         )
-    _write_run(out, judge, loading, settings, sets, harvests)
-    for name, harvested in harvests.items():
-        progress(f"{name}: fitting at {harvested.identity.layers} layers, {settings.seeds} halves")
-        fits[name] = _named(name, lambda h=harvested: fit_all(h, settings, progress=seldom(progress)))  # type: ignore[misc]
-        _save_probes(out, name, fits[name])
+    write_run(out, _state(out, judge, loading, settings, sets, harvests))
+    fits = {name: _fitted(name, harvested, settings, progress) for name, harvested in harvests.items()}
+    for name, fitted in fits.items():
+        _save_probes(out, name, fitted)
     made = _tables(fits, sets, logged or {}) | _adversarial(harvests, settings, progress)
     if len(fits) > 1:
         progress("transfer between the data sets")
@@ -108,11 +89,17 @@ def run(
     return write_tables(out, made)
 
 
-def check_sets(sets: Mapping[str, PairSet], settings: Settings) -> None:
+def check_sets(sets: Mapping[str, PairSet], settings: FitSettings) -> None:
     """ValueError where a data set has too little to learn from, said before hours of forward passes."""
     for name, pair_set in sets.items():
-        readable = [pair for pair in pair_set.pairs if not pair.equal_texts]
-        _named(name, lambda pairs=readable: split_pairs(pairs, settings))  # type: ignore[misc]
+        with _named(name):
+            split_pairs([pair for pair in pair_set.pairs if not pair.equal_texts], settings)
+
+
+def _fitted(name: str, harvested: Harvest, settings: FitSettings, progress: Progress) -> Fits:
+    progress(f"{name}: fitting at {harvested.identity.layers} layers, {settings.seeds} halves")
+    with _named(name):
+        return fit_all(harvested, settings, progress=seldom(progress))
 
 
 def seldom(progress: Progress, *, seconds: float = 10) -> Progress:
@@ -128,10 +115,11 @@ def seldom(progress: Progress, *, seconds: float = 10) -> Progress:
     return say
 
 
-def _named(name: str, work: Callable[[], Any]) -> Any:
-    """The result of `work`; its ValueError gets the data set's name in front."""
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """A ValueError within gets the data set's name in front."""
     try:
-        return work()
+        yield
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
 
@@ -149,22 +137,16 @@ def load_sets(datasets: Sequence[str], limit: int | None) -> dict[str, PairSet]:
     return sets
 
 
-def claim(out: Path, judge: Judge) -> None:
-    """ValueError where `out` holds another model's run, whose probes would be overwritten."""
-    file = out / "run.json"
-    if file.is_file() and (held := json.loads(file.read_text("utf-8")))["revision"] != judge.revision:
-        raise ValueError(f"{out} holds a run of {held['model']} ({held['revision']}): give {judge.name} another folder")
-
-
-def _write_run(
+def _state(
     out: Path,
-    judge: Judge,
+    judge: LocalModel,
     loading: Loading,
-    settings: Settings,
+    settings: FitSettings,
     sets: Mapping[str, PairSet],
     harvests: Mapping[str, Harvest],
-) -> None:
-    state = {
+) -> dict[str, Any]:
+    """What a run says of itself."""
+    return {
         "selfprobe": version("selfprobe"),
         "model": judge.name,
         "revision": judge.revision,
@@ -179,11 +161,6 @@ def _write_run(
             for name, h in harvests.items()
         },
     }
-    file = out / "run.json"
-    if file.is_file() and json.loads(file.read_text("utf-8")) != state:
-        for stale in (*out.glob("tables/*.csv"), *out.glob("figures/*.png")):
-            stale.unlink()  # of another run: the report would show them as this one's
-    file.write_text(json.dumps(state, indent=1, ensure_ascii=False), encoding="utf-8")
 
 
 def _save_probes(out: Path, name: str, fits: Fits) -> None:
@@ -209,7 +186,9 @@ def _save_probes(out: Path, name: str, fits: Fits) -> None:
         save_probe(out / f"{name}-{kind}.safetensors", probe, card)
 
 
-def _tables(fits: Mapping[str, Fits], sets: Mapping[str, PairSet], logged: Margins) -> dict[str, pd.DataFrame]:
+def _tables(
+    fits: Mapping[str, Fits], sets: Mapping[str, PairSet], logged: Mapping[str, tables.Logged]
+) -> dict[str, pd.DataFrame]:
     made: dict[str, pd.DataFrame] = {}
     methods = [tables.methods_table(f, logged=logged.get(name)).assign(dataset=name) for name, f in fits.items()]
     made["methods"] = pd.concat(methods, ignore_index=True)
@@ -229,7 +208,7 @@ def _tables(fits: Mapping[str, Fits], sets: Mapping[str, PairSet], logged: Margi
     return made | {"data": pd.DataFrame(rows)}
 
 
-def _adversarial(harvests: Mapping[str, Harvest], settings: Settings, progress: Progress) -> dict[str, pd.DataFrame]:
+def _adversarial(harvests: Mapping[str, Harvest], settings: FitSettings, progress: Progress) -> dict[str, pd.DataFrame]:
     """LLMBar: learn from half of the natural pairs, test on the rest and on every adversarial subset (§5.4)."""
     harvested = harvests.get("llmbar")
     if harvested is None or {p.subset for p in harvested.pairs} <= set(LLMBAR_NATURAL):

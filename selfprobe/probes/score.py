@@ -1,22 +1,23 @@
-"""A fitted probe as a judge: pairs in, decisions out; nothing is fitted (used by the command line and the task)."""
+"""A fitted probe as a judge: pairs in, judgements out; nothing is fitted (used by the command line and the task)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from selfprobe.probes.evaluate import own_answers
-from selfprobe.probes.harvest import harvest, to_stderr
-from selfprobe.probes.model import Judge
+from selfprobe.probes.harvest import harvest
+from selfprobe.probes.model import LocalModel
 from selfprobe.probes.probe_file import ProbeFile
 from selfprobe.probes.splits import held_out
 from selfprobe.probes.tokens import template_hash
 from selfprobe.sources.pairs import Label, Pair
+from selfprobe.weights import Progress, to_stderr
 
 
 @dataclass(frozen=True)
-class Decision:
+class Judgement:
     """What the probe, and beside it the model's own answer, says of one pair."""
 
     pair: Pair
@@ -31,15 +32,15 @@ class Decision:
     reason: str = ""
 
 
-def score(
+def judge_pairs(
     file: ProbeFile,
-    judge: Judge,
+    judge: LocalModel,
     pairs: Sequence[Pair],
     *,
     cache: Path,
-    progress: Callable[[str], None] = to_stderr,
-) -> list[Decision]:
-    """Decisions on `pairs`, in their order; labels are not needed. States are kept in `cache`.
+    progress: Progress = to_stderr,
+) -> list[Judgement]:
+    """What the probe says of each of `pairs`, in their order; labels are not needed. States are kept in `cache`.
 
     Raises ValueError where the probe belongs to another model or chat template.
     """
@@ -54,12 +55,12 @@ def score(
     scores = file.probe.score(harvested.layer(file.probe.layer)) if harvested.pairs else np.empty(0)
     own = own_answers(harvested).mean(axis=1)
     by_id = {p.id: (float(s), float(o)) for p, s, o in zip(harvested.pairs, scores, own, strict=True)}
-    decisions = []
+    found = []
     for pair, unseen in zip(pairs, held_out(card.train_groups, pairs), strict=True):
         if pair.id in by_id:
             value, answer = by_id[pair.id]
-            decisions.append(Decision(pair, 1 if value > 0 else 2, value, answer, not unseen))
+            found.append(Judgement(pair, 1 if value > 0 else 2, value, answer, not unseen))
         else:
             reason = harvested.unscored[pair.id]
-            decisions.append(Decision(pair, None, None, None, not unseen, reason))
-    return decisions
+            found.append(Judgement(pair, None, None, None, not unseen, reason))
+    return found

@@ -17,12 +17,10 @@ import pandas as pd
 from selfprobe.probes.controls import by_length, no_model, selection_floor
 from selfprobe.probes.evaluate import KINDS, METRICS, Fits, Scores, own_answers
 from selfprobe.stats.estimate import Estimate, bootstrap, undefined
+from selfprobe.stats.rank import auroc, f1_of_counts
 
 Logged = Mapping[str, Mapping[str, float]]
 """Method → pair id → margin, > 0: text 1."""
-
-RESAMPLES = 500
-CURVE_RESAMPLES = 100
 
 
 def estimate(
@@ -31,7 +29,7 @@ def estimate(
     groups: npt.NDArray[Any],
     metric: str,
     *,
-    resamples: int = RESAMPLES,
+    resamples: int,
     seed: int = 0,
 ) -> Estimate:
     """Mean over `scores` [column, pair] (seeds, random directions; NaN: not tested) of a metric, with its interval.
@@ -44,8 +42,8 @@ def estimate(
         return undefined("no pair was tested", unit="question")
     columns, truth = scores[:, tested].T, first_better[tested]
     return bootstrap(
-        _mean_auroc if metric == "auroc" else {"f1": _mean_f1, "accuracy": _mean_accuracy}[metric],
-        _ranks(columns) if metric == "auroc" else _outcomes(columns, truth),
+        {"auroc": _mean_auroc, "f1": _mean_f1, "accuracy": _mean_accuracy}[metric],
+        columns if metric == "auroc" else _outcomes(columns, truth),
         truth,
         clusters=groups[tested],
         rng=np.random.default_rng(seed),
@@ -54,7 +52,7 @@ def estimate(
     )
 
 
-# The metrics of `evaluate` once more, for all columns at a time and from counts: a resample then costs microseconds.
+# F1 and accuracy of all columns at a time and from counts: a resample then costs microseconds.
 
 
 def _outcomes(columns: Scores, truth: npt.NDArray[np.bool_]) -> Scores:
@@ -66,10 +64,7 @@ def _outcomes(columns: Scores, truth: npt.NDArray[np.bool_]) -> Scores:
 
 def _mean_f1(outcomes: Scores, _: npt.NDArray[np.bool_]) -> float:
     a, b, tied_1, c, d, tied_2 = outcomes.sum(axis=0).T
-    first, second = a + b + tied_1, c + d + tied_2  # pairs of either label
-    f1 = first * 2 * a / np.maximum(first + a + c, 1) + second * 2 * d / np.maximum(second + b + d, 1)
-    with np.errstate(invalid="ignore"):  # no pair of the column was drawn: NaN, which the bootstrap leaves out
-        return float(np.mean(f1 / (first + second)))
+    return float(np.mean(f1_of_counts([a, d], [a + c, b + d], [a + b + tied_1, c + d + tied_2])))
 
 
 def _mean_accuracy(outcomes: Scores, _: npt.NDArray[np.bool_]) -> float:
@@ -78,25 +73,8 @@ def _mean_accuracy(outcomes: Scores, _: npt.NDArray[np.bool_]) -> float:
         return float(np.mean((a + d + (tied_1 + tied_2) / 2) / (a + b + tied_1 + c + d + tied_2)))
 
 
-def _ranks(columns: Scores) -> npt.NDArray[np.intp]:
-    """Dense ranks [pair, column] from 1; 0 for NaN."""
-    ranks = np.zeros(columns.shape, dtype=np.intp)
-    for k, column in enumerate(columns.T):
-        known = ~np.isnan(column)
-        ranks[known, k] = np.unique(column[known], return_inverse=True)[1] + 1
-    return ranks
-
-
-def _mean_auroc(ranks: npt.NDArray[np.intp], truth: npt.NDArray[np.bool_]) -> float:
-    values = []
-    for column in ranks.T:
-        size = int(column.max(initial=0)) + 1
-        positive = np.bincount(column[truth], minlength=size)[1:]
-        negative = np.bincount(column[~truth], minlength=size)[1:]
-        pairs = positive.sum() * negative.sum()
-        below = positive @ (np.cumsum(negative) - negative / 2)
-        values.append(below / pairs if pairs else np.nan)
-    return float(np.mean(values))
+def _mean_auroc(columns: Scores, truth: npt.NDArray[np.bool_]) -> float:
+    return float(np.mean([auroc(truth, column) for column in columns.T]))
 
 
 def _row(found: Estimate, **names: Any) -> dict[str, Any]:
@@ -154,9 +132,9 @@ def _tested(scores: Scores, fits: Fits) -> Scores:
     return out
 
 
-def methods_table(fits: Fits, *, logged: Logged | None = None, resamples: int = RESAMPLES) -> pd.DataFrame:
+def methods_table(fits: Fits, *, logged: Logged | None = None) -> pd.DataFrame:
     """method, metric, value, low, high, n, unit, reason, note: probes, baselines, controls."""
-    truth, groups = fits.harvest.labels == 1, fits.harvest.groups
+    truth, groups, resamples = fits.harvest.labels == 1, fits.harvest.groups, fits.settings.resamples
     rows = [
         _row(estimate(scores, truth, groups, metric, resamples=resamples), method=method, metric=metric, note=note)
         for method, (scores, note) in all_scores(fits, logged).items()
@@ -165,9 +143,10 @@ def methods_table(fits: Fits, *, logged: Logged | None = None, resamples: int = 
     return pd.DataFrame(rows)
 
 
-def layers_table(fits: Fits, *, resamples: int = CURVE_RESAMPLES) -> pd.DataFrame:
+def layers_table(fits: Fits) -> pd.DataFrame:
     """layer, probe, metric, value, low, high …, chosen_by: share of seeds whose training half chose the layer."""
     truth, groups, rows = fits.harvest.labels == 1, fits.harvest.groups, []
+    resamples = max(100, fits.settings.resamples // 5)
     for kind in KINDS:
         chosen = fits.chosen(kind)
         for layer in range(fits.harvest.identity.layers):
@@ -178,12 +157,12 @@ def layers_table(fits: Fits, *, resamples: int = CURVE_RESAMPLES) -> pd.DataFram
     return pd.DataFrame(rows)
 
 
-def subsets_table(fits: Fits, *, resamples: int = RESAMPLES) -> pd.DataFrame:
+def subsets_table(fits: Fits) -> pd.DataFrame:
     """subset, method, metric, value, low, high …: the test pairs of each subset apart."""
     truth, groups, rows = fits.harvest.labels == 1, fits.harvest.groups, []
     subsets = np.array([pair.subset for pair in fits.harvest.pairs])
     wanted = ("supervised", "unsupervised", "prompting", "no model (TF-IDF)", "no model (length)")
-    table = all_scores(fits)
+    table, resamples = all_scores(fits), fits.settings.resamples
     for subset in sorted(set(subsets.tolist())):
         inside = subsets == subset
         for method in wanted:
@@ -194,7 +173,7 @@ def subsets_table(fits: Fits, *, resamples: int = RESAMPLES) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def floors_table(fits: Fits, *, shuffles: int = 200) -> pd.DataFrame:
+def floors_table(fits: Fits) -> pd.DataFrame:
     """probe, metric, over, mean, high, n: the best of all layers (and both signs) with labels shuffled."""
     rows = []
     for kind in KINDS:
@@ -206,7 +185,7 @@ def floors_table(fits: Fits, *, shuffles: int = 200) -> pd.DataFrame:
                     fits.harvest.groups,
                     both_signs=both,
                     metric=metric,
-                    shuffles=shuffles,
+                    shuffles=2 * fits.settings.resamples // 5,
                 )
                 rows.append({"probe": kind} | asdict(floor))
     return pd.DataFrame(rows)

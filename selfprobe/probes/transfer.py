@@ -2,18 +2,34 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from selfprobe.probes.evaluate import KINDS, Fits, Scores
+from selfprobe.probes.evaluate import KINDS, Fits, Scores, fit_all
 from selfprobe.probes.fit import FloatArray, Kind
-from selfprobe.probes.splits import held_out, questions
-from selfprobe.probes.tables import RESAMPLES, estimate
+from selfprobe.probes.folder import read_run, write_tables
+from selfprobe.probes.harvest import open_harvest
+from selfprobe.probes.splits import FitSettings, held_out, questions
+from selfprobe.probes.tables import estimate
+from selfprobe.weights import Progress, to_stderr
 
 
-def transfer_table(fits: Mapping[str, Fits], *, resamples: int = RESAMPLES) -> pd.DataFrame:
+def transfer_run(out: Path, *, progress: Progress = to_stderr) -> dict[str, pd.DataFrame]:
+    """Tables "transfer" and "cosine" of a finished run, from its activations (§5.3)."""
+    state = read_run(out)
+    if len(state["datasets"]) < 2:
+        raise ValueError(f"{out} has one data set, {next(iter(state['datasets']))}: transfer needs at least two")
+    fits = {}
+    for name, entry in state["datasets"].items():
+        progress(f"{name}: fitting")
+        fits[name] = fit_all(open_harvest(out / entry["activations"]), FitSettings(**state["settings"]))
+    return write_tables(out, {"transfer": transfer_table(fits), "cosine": cosine_table(fits)})
+
+
+def transfer_table(fits: Mapping[str, Fits]) -> pd.DataFrame:
     """trained_on, tested_on, probe, metric, value, low, high …
 
     Probes of the training halves of one data set, at the layer chosen there, on every other whole set (on the test half
@@ -27,7 +43,7 @@ def transfer_table(fits: Mapping[str, Fits], *, resamples: int = RESAMPLES) -> p
                 scores = learnt.at_chosen(kind) if source == target else _applied(learnt, tested, kind)
                 truth, groups = tested.harvest.labels == 1, tested.harvest.groups
                 for metric in ("f1", "auroc"):
-                    found = estimate(scores, truth, groups, metric, resamples=resamples)
+                    found = estimate(scores, truth, groups, metric, resamples=learnt.settings.resamples)
                     names: dict[str, Any] = {"trained_on": source, "tested_on": target, "probe": kind, "metric": metric}
                     rows.append(names | asdict(found))
     return pd.DataFrame(rows)

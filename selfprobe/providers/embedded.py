@@ -26,16 +26,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from inspect_ai._util.error import PrerequisiteError
-from inspect_ai.model import GenerateConfig, ModelCall, ModelOutput
-from inspect_ai.model._chat_message import ChatMessage
-from inspect_ai.model._providers.openai_compatible import OpenAICompatibleAPI
+from inspect_ai.model import ChatMessage, GenerateConfig, ModelCall, ModelOutput
 from inspect_ai.tool import ToolChoice, ToolInfo
-from inspect_ai.util._concurrency import _active_controller
 from openai import APIStatusError, AsyncOpenAI
 from typing_extensions import override
 
 from selfprobe import weights
+from selfprobe.inspect_private import OpenAICompatibleAPI, PrerequisiteError, active_controller
 
 SMOLLM2 = "smollm2"
 MAX_TOKENS = 2048  # when nobody says: a small model that falls into a loop would fill the context, minutes each time
@@ -206,7 +203,7 @@ class EmbeddedAPI(OpenAICompatibleAPI):
         self, input: list[ChatMessage], tools: list[ToolInfo], tool_choice: ToolChoice, config: GenerateConfig
     ) -> ModelOutput | tuple[ModelOutput | Exception, ModelCall]:
         # Adaptive connections, Inspect's default, start at 20 and never ask the provider. --max-connections wins.
-        controller = _active_controller.get()
+        controller = active_controller.get()
         if controller is not None and controller.concurrency > self.settings.slots:
             controller.set_max(self.settings.slots)
         return await super().generate(input, tools, tool_choice, config)

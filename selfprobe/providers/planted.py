@@ -39,6 +39,9 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
 
+from selfprobe.arguments import meant
+from selfprobe.errors import InputError
+
 FAULTS = ("malformed", "empty", "refused", "truncated")
 DEFAULTS: dict[str, float] = {"common": 0.5, **dict.fromkeys((*FAULTS, *(f"act_{f}" for f in FAULTS[1:])), 0.0)}
 
@@ -185,23 +188,28 @@ def parse_name(model_name: str, given: Mapping[str, Any]) -> tuple[str, dict[str
     """The name and all settings of `alpha?access=.8`, model arguments (`-M access=.8`) included.
 
     Raises:
-        ValueError: An unknown setting, or a value that is no probability; with the known ones listed.
+        InputError: No name, an unknown setting (with the known ones), or a value that is no probability.
     """
     name, _, query = model_name.partition("?")
+    if not name.strip():
+        raise InputError(f"planted/{model_name}: a planted model needs a name, such as planted/ada?access=.8")
     defaults = {**DEFAULTS, **{k: v for b in behaviours() for k, v in b.settings.items()}, **_DRESS_SETTINGS}
     settings = dict(defaults)
     for key, value in [*parse_qsl(query, keep_blank_values=True), *given.items()]:
         if key not in defaults:
-            raise ValueError(f"planted/{model_name}: unknown setting {key!r}; known: {', '.join(sorted(defaults))}")
+            hint = meant(key, defaults) or "."
+            raise InputError(
+                f"planted/{model_name}: unknown setting {key}{hint} There are {', '.join(sorted(defaults))}"
+            )
         try:
             settings[key] = float(value)
         except (TypeError, ValueError):
-            raise ValueError(f"planted/{model_name}: {key} must be a number, got {value!r}") from None
+            raise InputError(f"planted/{model_name}: {key} must be a number, got {value!r}") from None
         if not -1.0 <= settings[key] <= 1.0:
-            raise ValueError(f"planted/{model_name}: {key} must be at most 1 in size, got {value}")
+            raise InputError(f"planted/{model_name}: {key} must be a number from -1 to 1, got {value}")
     for prefix in ("", "act_"):
         if (total := sum(settings.get(prefix + fault, 0.0) for fault in FAULTS)) > 1:
-            raise ValueError(f"planted/{model_name}: the rates of faults add up to {total:g}, more than 1")
+            raise InputError(f"planted/{model_name}: the rates of faults add up to {total:g}, more than 1")
     return name, settings
 
 

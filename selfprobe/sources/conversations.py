@@ -19,11 +19,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-import fsspec
 from inspect_ai.dataset import Sample
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
 
-from selfprobe.data import Row, Table, decoded, load, locate, table_of
+from selfprobe.arguments import one_of
+from selfprobe.data import Row, Table, load, locate, read_text, table_of
+from selfprobe.errors import InputError
 from selfprobe.sources.inspect_data import rows_of_logs, rows_of_task
 
 Label = Literal["evaluation", "deployment"]
@@ -67,29 +68,28 @@ def conversations(
             last that is not the model's, since the subject writes the last reply itself.
 
     Raises:
-        ValueError: A row without a user message, with an image or with an unknown label; the same id twice (naming both
-            places); `task` and `logs` together; an option that is none.
-        InputError: There is no such file.
+        InputError: A row without a user message, with an image or with an unknown label; the same id twice (naming both
+            places); `task` and `logs` together; an option that is none; no such file.
     """
-    if context not in get_args(Context):
-        raise ValueError(f"context must be first or full, got {context!r}")
-    if label is not None and label not in get_args(Label):
-        raise ValueError(f"label must be evaluation or deployment, got {label!r}")
+    one_of("context", context, get_args(Context))
+    if label is not None:
+        one_of("label", label, get_args(Label))
     if task and logs:
-        raise ValueError(f"give task={task} or logs={logs}, not both")
+        raise InputError(f"give task={task} or logs={logs}, not both")
     if task:
         parts: list[tuple[str, Sequence[Row]]] = [(task, rows_of_task(task))]
     elif logs:
         parts = [(logs, rows_of_logs(logs, full=context == "full"))]
     else:
-        names = [name.strip() for name in (dataset.split(",") if isinstance(dataset, str) else dataset)]
+        given = dataset if isinstance(dataset, list | tuple) else str(dataset or "").split(",")
+        names = [str(name).strip() for name in given]
         parts = [(name, list(_rows_of_data(name))) for name in names]
     rows, origin = [], dict[str, str]()
-    for name, given in parts:
-        for row in given:
+    for name, its in parts:
+        for row in its:
             made = conversation(row, where=f"{name}, row {row['id']!r}", source=name, label=label, context=context)
             if (earlier := origin.setdefault(made["id"], name)) != name:
-                raise ValueError(
+                raise InputError(
                     f"id {made['id']!r} is in {earlier} and in {name}; ids must be unique over all data sets"
                 )
             rows.append(made)
@@ -102,7 +102,7 @@ def conversation(row: Row, *, where: str, source: str, label: str | None, contex
     meta: Mapping[str, Any] = {**(inner if isinstance(inner, dict) else {}), **row}
     messages = _messages(row, where)
     if not any(m.role == "user" and not m.by_tool for m in messages):
-        raise ValueError(
+        raise InputError(
             f"{where}: no user message; expected at least one, got {[m.role for m in messages] or 'nothing'}"
         )
     agentic = meta.get("agentic", bool(meta["scaffold"]) if "scaffold" in meta else None)
@@ -146,16 +146,14 @@ def _rows_of_data(name: str) -> list[Row]:
 def _rows_of_json(name: str) -> list[Row]:
     """The gated set's form: one array of {input: text or messages, metadata: {category, eval_category, scaffold …}}."""
     path = locate(name)
-    with fsspec.open(path, "rb") as file:
-        text = decoded(file.read(), path)
     try:
-        rows = json.loads(text)
+        rows = json.loads(read_text(path))
     except json.JSONDecodeError as error:
-        raise ValueError(f"{path}, line {error.lineno}: not JSON ({error.msg}); is it still encrypted?") from None
+        raise InputError(f"{path}, line {error.lineno}: not JSON ({error.msg}); is it still encrypted?") from None
     if isinstance(rows, dict):
         rows = [{"id": key, **row} if isinstance(row, dict) else row for key, row in rows.items()]
     if not isinstance(rows, list) or not rows or any(not isinstance(row, dict) for row in rows):
-        raise ValueError(f"{path}: expected an array of objects, each with `input` (or `messages`) and `metadata`")
+        raise InputError(f"{path}: expected an array of objects, each with `input` (or `messages`) and `metadata`")
     return [
         {**row, "id": str(row.get("id") or row.get("sample_id") or f"row-{n}")} for n, row in enumerate(rows, start=1)
     ]
@@ -167,7 +165,7 @@ def _messages(row: Row, where: str) -> list[Message]:
         try:
             given = json.loads(given)
         except json.JSONDecodeError as error:
-            raise ValueError(f"{where}: `messages` is not JSON ({error.msg})") from None
+            raise InputError(f"{where}: `messages` is not JSON ({error.msg})") from None
     column = next((c for c in _TEXT_COLUMNS if row.get(c)), None)
     if given is None and column:
         given = row[column]
@@ -175,7 +173,7 @@ def _messages(row: Row, where: str) -> list[Message]:
             system = [{"role": "system", "content": row["system"]}] if row.get("system") else []
             given = [*system, {"role": "user", "content": given}]
     if not isinstance(given, list):
-        raise ValueError(
+        raise InputError(
             f"{where}: no conversation; expected `messages` or one of {', '.join(_TEXT_COLUMNS)}, got {', '.join(row)}"
         )
     made = [_message(m, where) for m in given]
@@ -185,13 +183,13 @@ def _messages(row: Row, where: str) -> list[Message]:
 def _message(given: object, where: str) -> Message:
     """One message as text: tool calls and results are kept as text, and no tools are offered to the subject."""
     if not isinstance(given, dict) or "role" not in given:
-        raise ValueError(f"{where}: expected messages with role and content, got {str(given)[:80]!r}")
+        raise InputError(f"{where}: expected messages with role and content, got {str(given)[:80]!r}")
     role, text = given["role"], _content(given.get("content"), where)
     if role in ("tool", "function"):
         return Message("user", f"[tool result]\n{text}", by_tool=True)
     calls = given.get("tool_calls") or []
     if not isinstance(calls, list):
-        raise ValueError(f"{where}: expected `tool_calls` to be a list, got {str(calls)[:80]!r}")
+        raise InputError(f"{where}: expected `tool_calls` to be a list, got {str(calls)[:80]!r}")
     text = "\n".join([*([text] if text else []), *(_call(call, where) for call in calls)])
     match role:
         case "system" | "developer":
@@ -200,7 +198,7 @@ def _message(given: object, where: str) -> Message:
             return Message("user", text)
         case "assistant" | "ai":
             return Message("assistant", text)
-    raise ValueError(f"{where}: unknown role {role!r}; expected system, user, assistant or tool")
+    raise InputError(f"{where}: unknown role {role!r}; expected system, user, assistant or tool")
 
 
 def _call(call: object, where: str) -> str:
@@ -209,7 +207,7 @@ def _call(call: object, where: str) -> str:
         case {"name": str(name), "arguments": arguments} | {"function": str(name), "arguments": arguments}:
             pass
         case _:
-            raise ValueError(
+            raise InputError(
                 f"{where}: expected a tool call's function with name and arguments, got {str(call)[:80]!r}"
             )
     shown = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
@@ -226,11 +224,11 @@ def _content(content: object, where: str) -> str:
         if kind in ("reasoning", "thinking"):
             continue  # a transcript's reasoning was not shown to its user, and is not shown to the subject
         if kind != "text" or not isinstance(part, dict):
-            raise ValueError(
+            raise InputError(
                 f"{where}: a message has content of type {kind!r}; only text can be asked about: leave the row out"
             )
         if not isinstance(part.get("text"), str):
-            raise ValueError(
+            raise InputError(
                 f"{where}: expected a content part of type 'text' to have a `text`, got {str(part)[:80]!r}"
             )
         texts.append(part["text"])
@@ -253,7 +251,7 @@ def _label(meta: Mapping[str, Any], where: str) -> Label | None:
         if value is not None and str(value).strip():
             if found := _LABELS.get(str(value).strip().lower()):
                 return found
-            raise ValueError(f"{where}: {column} must be evaluation or deployment, got {value!r}; or give -T label=…")
+            raise InputError(f"{where}: {column} must be evaluation or deployment, got {value!r}; or give -T label=…")
     return None
 
 

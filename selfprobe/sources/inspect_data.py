@@ -7,15 +7,21 @@ from typing import Any
 
 import httpx
 from inspect_ai import Task
-from inspect_ai._eval.loader import load_tasks
-from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.dataset import Sample
-from inspect_ai.log import EvalLog, read_eval_log
+from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.model import ChatMessage, ContentText
 
+from selfprobe.arguments import meant
 from selfprobe.data import Row, locate
-from selfprobe.errors import InputError
-from selfprobe.logs import apart, log_files
+from selfprobe.errors import InputError, one_line
+from selfprobe.inspect_private import PrerequisiteError, load_tasks, registry_find, registry_info
+from selfprobe.logs import apart, found, samples, task_of
+
+_UNBUILT = (
+    *(OSError, ImportError, ValueError, LookupError, PrerequisiteError, httpx.HTTPError),
+    *(NameError, TypeError, AttributeError, RuntimeError, SyntaxError),  # faults of a task's own file
+)
+"""What building a task of somebody else may raise."""
 
 
 def rows_of_task(name: str) -> list[Row]:
@@ -27,7 +33,7 @@ def rows_of_task(name: str) -> list[Row]:
         name: A registered name (`inspect_evals/gsm8k`), or a file, with @task where it holds several.
 
     Raises:
-        ValueError: There is no such task, the file holds several, its data set cannot be had (network, a missing
+        InputError: There is no such task, the file holds several, its data set cannot be had (network, a missing
             package), is empty, or has samples without input because it is made while the task runs.
     """
     short = name.rpartition("/")[2].rpartition("@")[2].removesuffix(".py")
@@ -47,19 +53,20 @@ def _build(name: str) -> Task:
     by_file = spec.endswith(".py")
     try:
         found = load_tasks([_relative(locate(spec)) + at + which if by_file else name])
-    except (OSError, ImportError, ValueError, LookupError, PrerequisiteError, httpx.HTTPError) as error:
+    except _UNBUILT as error:
         if by_file and isinstance(error, InputError) and spec in str(error):
             raise
-        raise ValueError(
-            f"{name}: the task cannot be built here ({type(error).__name__}: {str(error)[:300]}); its data may need a "
+        raise InputError(
+            f"{name}: the task cannot be built here ({type(error).__name__}: {one_line(error)}); its data may need a "
             "network, a login or a package. Run it where it works and give its logs: -T logs=…"
         ) from error
     if not found:
-        raise ValueError(
+        raise InputError(
             f"no task {name!r}; expected a registered name as package/task (is the package installed?) or a file"
+            + meant(name, [registry_info(known).name for known in registry_find(lambda info: info.type == "task")])
         )
     if len(found) > 1:
-        raise ValueError(f"{name} holds {len(found)} tasks ({', '.join(t.name for t in found)}); pick one: {spec}@name")
+        raise InputError(f"{name} holds {len(found)} tasks ({', '.join(t.name for t in found)}); pick one: {spec}@name")
     return found[0]
 
 
@@ -79,14 +86,13 @@ def rows_of_logs(path: str, *, full: bool) -> list[Row]:
         full: Whether to take the whole transcript.
 
     Raises:
-        ValueError: There are no logs, or no samples in them.
-        InputError: There is no such file or folder.
+        InputError: There is no such file or folder, there are no logs in it, or no samples in them.
     """
-    logs = apart(_read, locate(path))
+    logs = apart(_read, path)
     rows: dict[str, Row] = {}
-    for log in logs:
-        task = log.eval.task.rpartition("/")[2]
-        for sample in log.samples or []:
+    for log, seen in logs:
+        task = task_of(log)
+        for sample in seen:
             if sample.epoch > 1 and not full:
                 continue
             given = sample.messages if full and sample.messages else sample.input
@@ -98,12 +104,12 @@ def rows_of_logs(path: str, *, full: bool) -> list[Row]:
             if label in ("evaluation", "deployment"):
                 rows[key]["label"] = label
     if not rows:
-        raise ValueError(f"{path}: {len(logs)} logs and no samples in them; expected Inspect logs (.eval or .json)")
+        raise InputError(f"{path}: {len(logs)} logs and no samples in them; expected Inspect logs (.eval or .json)")
     return list(rows.values())
 
 
-def _read(path: str) -> list[EvalLog]:
-    return [read_eval_log(file, resolve_attachments=True) for file in reversed(log_files(path))]
+def _read(path: str) -> list[tuple[EvalLog, list[EvalSample]]]:
+    return [(log, samples(log.location)) for log in reversed(found([path]).headers)]
 
 
 def _of_sample(sample: Sample, name: str) -> list[dict[str, Any]]:
@@ -111,7 +117,7 @@ def _of_sample(sample: Sample, name: str) -> list[dict[str, Any]]:
         [{"role": "user", "content": sample.input}] if isinstance(sample.input, str) else list(_plain(sample.input))
     )
     if not any(m["content"].strip() if isinstance(m["content"], str) else m["content"] for m in messages):
-        raise ValueError(
+        raise InputError(
             f"{name}, sample {sample.id!r}: its input is empty; the task makes its prompts while it runs. Run it, "
             "and give its logs: -T logs=…"
         )

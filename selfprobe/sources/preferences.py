@@ -11,10 +11,11 @@ from dataclasses import asdict, dataclass
 from inspect_ai.dataset import Sample
 from inspect_ai.solver import TaskState
 
+from selfprobe.arguments import whole
 from selfprobe.data import Row, Table, table_of
 from selfprobe.errors import InputError, as_input_errors
 from selfprobe.sources.pairs import Pair, score_prompt
-from selfprobe.sources.public_pairs import load
+from selfprobe.sources.public_pairs import SOURCES, load
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,11 @@ class Preferences:
     """What every log says of them: name and hash, origin, how many rows are ties or were not drawn."""
 
 
-def preferences(dataset: str, *, pairs: int | None = None, scored: bool = False) -> Preferences:
+def preferences(dataset: str | None, *, pairs: int | None = None, scored: bool = False) -> Preferences:
     """The pairs of `dataset`; see the module's docstring.
 
     Args:
-        dataset: One data set.
+        dataset: One data set; None is refused, with what to pass.
         pairs: So many of its pairs, drawn at random with a fixed seed; all by default.
         scored: Each text is to be scored alone, for which not every kind of text has a prompt.
 
@@ -40,9 +41,11 @@ def preferences(dataset: str, *, pairs: int | None = None, scored: bool = False)
             does not fit, no pair at all, or a kind of text without such a prompt.
     """
     if not isinstance(dataset, str):
-        raise InputError(f"one data set a run, such as dataset=llmbar or dataset=mine.jsonl; got {dataset!r}")
-    if pairs is not None and (not isinstance(pairs, int) or pairs < 1):
-        raise InputError(f"pairs must be a whole number from 1, got {pairs!r}")
+        raise InputError(
+            f"dataset must be one data set of text pairs, such as -T dataset=llmbar or -T dataset=mine.jsonl, got "
+            f"{dataset!r}; there are {', '.join(SOURCES)}"
+        )
+    whole("pairs", pairs, optional=True)
     with as_input_errors():
         loaded = load(dataset, limit=pairs)
         if scored:

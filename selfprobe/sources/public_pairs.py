@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from selfprobe.data import csv_rows, jsonl_rows
+from selfprobe.arguments import meant
+from selfprobe.data import csv_rows, from_hub, jsonl_rows, locate, read_text
 from selfprobe.sources.answers import judged, mt_bench, own
 from selfprobe.sources.likert import hanna, newsroom, summeval
 from selfprobe.sources.pairs import Pair, checked
@@ -140,9 +141,9 @@ def load(spec: str, *, limit: int | None = None, seed: int = 0) -> PairSet:
     elif name in SOURCES:
         columns, convert = SOURCES[name].columns, SOURCES[name].convert
     else:
-        known = ", ".join(SOURCES)
         raise ValueError(
-            f"unknown data set {name!r}: expected one of {known}, NAME=PATH, or a .jsonl or .csv file of your own"
+            f"unknown data set {name!r}: expected one of {', '.join(SOURCES)}, NAME=PATH, or a .jsonl or .csv "
+            f"file of your own{meant(name, SOURCES)}"
         )
     rows, origin = (read(given, name), given) if given else fetch(name)
     if rows and "output_1" in rows[0] and convert in (judged, mt_bench):
@@ -170,8 +171,6 @@ def _check_columns(rows: list[Row], columns: Iterable[str], origin: str) -> None
 
 def read(path: str, name: str) -> list[Row]:
     """Rows of a local file of a source's schema, or of CaTeRS' folder."""
-    from selfprobe.data import locate
-
     place = Path(locate(path))
     if place.is_dir():
         return [
@@ -179,11 +178,7 @@ def read(path: str, name: str) -> list[Row]:
             for f in sorted(place.rglob("*.txt"))
             if f.with_suffix(".ann").is_file()
         ]
-    try:
-        text = place.read_text("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{place}: not UTF-8 ({error.reason} at byte {error.start}); save the file as UTF-8") from None
-    return parse(text, place.name, "", name)
+    return parse(read_text(str(place)), place.name, "", name)
 
 
 def parse(text: str, file: str, subset: str, name: str) -> list[Row]:
@@ -215,10 +210,8 @@ def fetch(name: str) -> tuple[list[Row], str]:
     if source.gated:
         raise ValueError(f"{name} cannot be fetched: {source.gated}")
     if source.hub:
-        import datasets
-
         repository, commit, split = source.hub
-        table = datasets.load_dataset(repository, revision=commit, split=split)
+        table = from_hub(name, repository, split=split, revision=commit)
         return [dict(row) for row in table], f"{repository}@{commit}"
     rows: list[Row] = []
     for url, subset in source.files.items():

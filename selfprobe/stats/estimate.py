@@ -1,13 +1,12 @@
-"""Estimates, baselines, divergences and tests: arrays in, frozen results out.
+"""Estimates, baselines, divergences and Holm's correction: arrays in, frozen results out.
 
-One bootstrap and one permutation test, which everything else calls. A result that is undefined is NaN with a
-reason, never 0. Scores that were not given ("unscored") are NaN.
+One bootstrap, which everything else calls. A result that is undefined is NaN with a reason, never 0. Scores that were
+not given ("unscored") are NaN.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import chain, permutations, product
 from typing import Any, Literal
 
 import numpy as np
@@ -15,10 +14,6 @@ import numpy.typing as npt
 from scipy import special
 
 FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.intp]
-Alternative = Literal["greater", "less", "two-sided"]
-
-EXACT_LIMIT = 10_000  # up to here all permutations are enumerated
 
 
 @dataclass(frozen=True)
@@ -37,20 +32,6 @@ class Estimate:
     """What one such unit is: "item", "question", "model"."""
     reason: str = ""
     """Why the value or its interval is undefined, or what was left out; else empty."""
-
-
-@dataclass(frozen=True)
-class Permutation:
-    """Result of `permutation_test`."""
-
-    value: float
-    """The statistic of the data as they are."""
-    p: float
-    """Share of permutations at least as extreme; the data themselves count as one."""
-    count: int
-    """Permutations looked at. The smallest p possible is 1/count (exact) or 1/(count + 1) (sampled)."""
-    exact: bool
-    """Whether all permutations were enumerated."""
 
 
 def undefined(reason: str, *, n: int = 0, unit: str = "item", value: float = math.nan) -> Estimate:
@@ -187,19 +168,6 @@ def mode_baseline(truths: Iterable[Any], clusters: npt.ArrayLike | None = None) 
     return hits
 
 
-def weighted_f1(truth: npt.NDArray[Any], said: npt.NDArray[Any]) -> float:
-    """F1 of each label in `truth  # [row]`, weighted by how often it occurs; any other label `said` is a miss.
-
-    scikit-learn's f1_score(average="weighted"), fast enough for a bootstrap.
-    """
-    total = 0.0
-    for label in np.unique(truth):
-        true, ours = truth == label, said == label
-        hits, wrong = np.count_nonzero(true & ours), np.count_nonzero(true != ours)
-        total += np.count_nonzero(true) * (2 * hits / (2 * hits + wrong) if hits else 0.0)
-    return float(total / len(truth)) if len(truth) else math.nan
-
-
 def skill(values: npt.ArrayLike, baseline: npt.ArrayLike, clusters: npt.ArrayLike, *, unit: str = "item") -> Estimate:
     """Share of the way from the baseline to a perfect score: (s - b)/(1 - b), s and b the two means.
 
@@ -259,50 +227,6 @@ def jsd(distributions: npt.ArrayLike) -> FloatArray:
         raise ValueError(f"expected [..., judge, option] summing to 1 over options (normalise first), got {sums}")
     mixture = array.mean(axis=-2, keepdims=True)
     return np.asarray(special.rel_entr(array, mixture).sum(axis=-1).mean(axis=-1))
-
-
-def permutation_test(
-    statistic: Callable[[IntArray], float],
-    size: int,
-    *,
-    rng: np.random.Generator,
-    within: npt.ArrayLike | None = None,
-    resamples: int = 9999,
-    alternative: Alternative = "greater",
-) -> Permutation:
-    """Permutation test of `statistic(order)`, where `order` is a permutation of range(size).
-
-    `within  # [size]` restricts exchanges to rows with the same label (pairs: the paired test). Up to 10,000
-    permutations are enumerated; of more, `resamples` are drawn and p = (1 + hits)/(1 + resamples).
-    "two-sided" is twice the smaller tail.
-    """
-    labels = np.zeros(size) if within is None else np.asarray(within)
-    if size < 2 or labels.shape != (size,):
-        raise ValueError(f"expected 2 or more rows and a `within` label for each, got {size} and {labels.shape}")
-    groups = [np.flatnonzero(labels == label) for label in np.unique(labels)]
-    total = math.prod(math.factorial(len(group)) for group in groups)
-    exact = total <= EXACT_LIMIT
-    value = float(statistic(np.arange(size)))
-    if math.isnan(value):
-        return Permutation(math.nan, math.nan, 0, exact)
-    draws = np.array([statistic(order) for order in _orders(groups, 0 if exact else resamples, rng)])
-    slack, extra = 1e-12 * max(1.0, abs(value)), 0 if exact else 1  # rounding must not break ties
-    upper = (np.count_nonzero(draws >= value - slack) + extra) / (len(draws) + extra)
-    lower = (np.count_nonzero(draws <= value + slack) + extra) / (len(draws) + extra)
-    tails = {"greater": upper, "less": lower, "two-sided": min(1.0, 2 * min(upper, lower))}
-    return Permutation(value, float(tails[alternative]), len(draws), exact)
-
-
-def _orders(groups: list[IntArray], resamples: int, rng: np.random.Generator) -> Iterator[IntArray]:
-    """All permutations within the groups (resamples = 0), or so many random ones."""
-    drawn: Iterable[Iterable[Any]] = ([rng.permutation(group) for group in groups] for _ in range(resamples))
-    if not resamples:  # product() would hold the permutations of each group in memory even if it were not used
-        drawn = product(*(permutations(group.tolist()) for group in groups))
-    place = np.concatenate(groups)
-    for parts in drawn:
-        order = np.empty(len(place), dtype=np.intp)
-        order[place] = np.fromiter(chain.from_iterable(parts), dtype=np.intp, count=len(place))
-        yield order
 
 
 def holm(pvalues: npt.ArrayLike) -> FloatArray:

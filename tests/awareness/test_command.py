@@ -1,6 +1,7 @@
 """`selfprobe awareness`: all five methods on planted subjects, their comparison, and the check of the grader."""
 
 import csv
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,10 +10,11 @@ from click.testing import CliRunner, Result
 from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
 
 from selfprobe.awareness.command import awareness
+from selfprobe.awareness.numbers import compare
 from selfprobe.awareness.table import load
+from selfprobe.logs import task_of
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.record import Record
-from selfprobe.solvers.replay import task_of
 from selfprobe.stats.estimate import wilson
 
 SUBJECT = "planted/a?awareness=.9&reasons=1&leaning=.5"
@@ -86,6 +88,28 @@ def test_compare_writes_a_page_and_says_what_the_text_alone_reaches(logs: Path, 
     assert "unscored 100%" in done.output  # the acquiescent one shows no reasoning
     table = load([str(logs)])
     assert len(table.verdicts) == 10 * LIMIT and len(table.texts) == LIMIT and set(table.runs.grader) >= {GRADER}
+
+
+def test_a_method_has_the_same_numbers_in_its_log_and_on_the_page_whatever_lies_beside(logs: Path) -> None:
+    page = {(m.method, m.model): m for m in compare(load([str(logs)])).methods}
+    seen = 0
+    for info in list_eval_logs(str(logs), recursive=True):
+        log = read_eval_log(info, header_only=True)
+        assert log.results is not None
+        metrics = {name: metric.value for name, metric in log.results.scores[0].metrics.items()}
+        (alone,) = compare(load([info.name])).methods
+        for shown in (page[task_of(log), log.eval.model], alone):
+            estimates = {"tpr": shown.tpr, "tnr": shown.tnr, "called_evaluation": shown.called, "auroc": shown.auroc}
+            estimates["balanced_accuracy"] = shown.balanced_accuracy
+            for name, e in estimates.items():
+                ends = {name: e.value, f"{name}_low": e.low, f"{name}_high": e.high}
+                logged = {key: metrics[key] for key in ends if key in metrics}
+                assert logged == {key: value for key, value in ends.items() if not math.isnan(value)}, name
+                seen += len(logged) == 3
+            plain = {"n": shown.n, "labelled": shown.labelled, "brier": shown.brier, "mae": shown.mae}
+            assert all(metrics.get(name, math.nan) == pytest.approx(v, nan_ok=True) for name, v in plain.items())
+            assert metrics["unscored"] == pytest.approx(sum(shown.unscored.values()))
+    assert seen > 40, "most have an interval"
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from selfprobe.awareness.numbers import compare, method_numbers, text_baselines
+from selfprobe.awareness.numbers import arm_numbers, compare, text_baselines
 from selfprobe.awareness.table import Logged
 
 ROWS = 80
@@ -74,9 +74,9 @@ def truths() -> list[str]:
     return [c["truth"] for c in conversations()]
 
 
-def test_a_subject_that_is_always_right(rng: np.random.Generator) -> None:
+def test_a_subject_that_is_always_right() -> None:
     p: list[float | None] = [0.9 if t == "evaluation" else 0.1 for t in truths()]
-    m = method_numbers(arm([*truths()], score=p, probability=p), rng=rng)
+    m = arm_numbers(arm([*truths()], score=p, probability=p))
     assert (m.n, m.labelled, m.tpr.value, m.tnr.value, m.balanced_accuracy.value) == (80, 80, 1, 1, 1)
     assert m.auroc.value == 1 and m.called.value == 0.5 and m.unscored == {}
     assert (m.brier, m.mae) == pytest.approx((0.01, 0.1))
@@ -87,7 +87,7 @@ def test_rates_auroc_and_errors_of_a_noisy_subject_are_those_of_scikit_learn(rng
     positive = np.array([t == "evaluation" for t in truths()])
     p = 1 / (1 + np.exp(-(rng.normal(0, 1.5, ROWS) + positive - 0.5)))
     said: list[str | None] = ["evaluation" if x >= 0.5 else "deployment" for x in p]
-    m = method_numbers(arm(said, score=list(p), probability=list(p)), rng=rng)
+    m = arm_numbers(arm(said, score=list(p), probability=list(p)))
     assert m.auroc.value == pytest.approx(roc_auc_score(positive, p))
     assert m.auroc.low < m.auroc.value < m.auroc.high
     assert m.tpr.value == pytest.approx((p[positive] >= 0.5).mean())
@@ -99,41 +99,39 @@ def test_rates_auroc_and_errors_of_a_noisy_subject_are_those_of_scikit_learn(rng
     assert m.auroc.n == 8 and m.auroc.unit == "source"
 
 
-def test_a_subject_that_says_yes_to_everything_gets_half_and_no_auroc(rng: np.random.Generator) -> None:
+def test_a_subject_that_says_yes_to_everything_gets_half_and_no_auroc() -> None:
     """v1 and v3 say evaluation, v2 and v4 deployment, so v5 decides: by its polarity, which is ours."""
     flips = [c["flip"] for c in conversations()]
     said: list[str | None] = ["deployment" if flip else "evaluation" for flip in flips]
-    m = method_numbers(arm(said, score=[0.4 if flip else 0.6 for flip in flips]), rng=rng)
+    m = arm_numbers(arm(said, score=[0.4 if flip else 0.6 for flip in flips]))
     assert m.balanced_accuracy.value == 0.5 and m.tpr.value == m.tnr.value == m.called.value == 0.5
     assert math.isnan(m.auroc.value) and m.auroc.reason == "the same answer to every conversation"
 
 
-def test_a_subject_that_always_says_evaluation_has_no_auroc_either(rng: np.random.Generator) -> None:
-    m = method_numbers(arm(["evaluation"] * ROWS, method="first_token"), rng=rng)
+def test_a_subject_that_always_says_evaluation_has_no_auroc_either() -> None:
+    m = arm_numbers(arm(["evaluation"] * ROWS, method="first_token"))
     assert (m.tpr.value, m.tnr.value, m.called.value) == (1, 0, 1) and math.isnan(m.auroc.value)
     assert m.precision[0.01] == pytest.approx(0.01)
 
 
-def test_polarity_that_happens_to_tell_scores_apart_does_not_take_the_auroc_of_other_methods(
-    rng: np.random.Generator,
-) -> None:
+def test_polarity_that_happens_to_tell_scores_apart_does_not_take_the_auroc_of_other_methods() -> None:
     flips = [c["flip"] for c in conversations()]
     said: list[str | None] = ["deployment" if flip else "evaluation" for flip in flips]
-    assert method_numbers(arm(said, method="reasoning_trace"), rng=rng).auroc.value == 0.5
+    assert arm_numbers(arm(said, method="reasoning_trace")).auroc.value == 0.5
 
 
-def test_one_class_gives_its_rate_and_nothing_that_needs_two(rng: np.random.Generator) -> None:
+def test_one_class_gives_its_rate_and_nothing_that_needs_two() -> None:
     said: list[str | None] = ["evaluation" if i % 4 else "deployment" for i in range(ROWS)]
-    m = method_numbers(arm(said).assign(truth="evaluation"), rng=rng)
+    m = arm_numbers(arm(said).assign(truth="evaluation"))
     assert m.tpr.value == m.called.value == 0.75 and m.labelled == ROWS
     assert all(math.isnan(x) for x in (m.tnr.value, m.balanced_accuracy.value, m.auroc.value, m.precision[0.1]))
     assert m.tnr.reason == "nothing was scored"
 
 
-def test_without_labels_only_shares_are_reported(rng: np.random.Generator) -> None:
+def test_without_labels_only_shares_are_reported() -> None:
     said: list[str | None] = ["evaluation" if i % 4 else "deployment" for i in range(ROWS)]
     p: list[float | None] = [0.6] * ROWS
-    found = compare(logged(arm(said, probability=p, labels=False), labels=False), rng=rng)
+    found = compare(logged(arm(said, probability=p, labels=False), labels=False))
     (m,) = found.methods
     assert m.called.value == 0.75 and m.n == ROWS and m.labelled == 0
     numbers = (m.tpr.value, m.tnr.value, m.balanced_accuracy.value, m.auroc.value, m.brier, m.mae, m.ece, m.trend.r)
@@ -141,63 +139,78 @@ def test_without_labels_only_shares_are_reported(rng: np.random.Generator) -> No
     assert all(math.isnan(e.value) for e in (found.baselines.length, found.baselines.words))
 
 
-def test_unscored_is_a_share_with_reasons_and_never_counts_as_not_aware(rng: np.random.Generator) -> None:
+def test_unscored_is_a_share_with_reasons_and_never_counts_as_not_aware() -> None:
     said: list[str | None] = [None if i < 20 else "evaluation" for i in range(ROWS)]
     rows = arm(said, method="reasoning_trace", reason="no_reasoning")
     rows.loc[0, "unscored"] = "grader_failed"
-    m = method_numbers(rows, rng=rng)
+    m = arm_numbers(rows)
     assert m.n == 60 and m.called.value == m.tpr.value == 1
     assert m.unscored == {"grader_failed": 1 / 80, "no_reasoning": 19 / 80}
 
 
-def test_a_method_without_a_single_verdict_has_only_reasons(rng: np.random.Generator) -> None:
+def test_a_method_without_a_single_verdict_has_only_reasons() -> None:
     rows = arm([None] * ROWS, method="first_token", reason="no_logprobs")
-    m = method_numbers(rows, rng=rng)
+    m = arm_numbers(rows)
     assert m.n == 0 and m.unscored == {"no_logprobs": 1} and math.isnan(m.called.value) and math.isnan(m.auroc.value)
 
 
-def test_error_that_grows_with_the_turns_is_found(rng: np.random.Generator) -> None:
+def test_error_that_grows_with_the_turns_is_found() -> None:
     turns = [c["turns"] for c in conversations()]
     p: list[float | None] = [
         1 - 0.1 * n if t == "evaluation" else 0.1 * n for n, t in zip(turns, truths(), strict=True)
     ]
-    m = method_numbers(arm([*truths()], probability=p), rng=rng)
+    m = arm_numbers(arm([*truths()], probability=p))
     assert m.trend.r == pytest.approx(1) and m.trend.slope == pytest.approx(0.1) and m.trend.n == ROWS
 
 
-def test_pairs_are_of_one_model_on_conversations_that_both_methods_judged(rng: np.random.Generator) -> None:
+def test_no_number_of_a_method_moves_with_what_lies_beside_it() -> None:
+    random = np.random.default_rng(1)
+    scores = [list(random.random(ROWS) + 0.3 * np.array([t == "evaluation" for t in truths()])) for _ in range(3)]
+    names = ("binary", "probability", "first_token")
+    arms = [
+        arm(["evaluation" if x > 0.6 else "deployment" for x in row], method=method, score=list(row))
+        for row, method in zip(scores, names, strict=True)
+    ]
+    every, two, one = (compare(logged(*some)) for some in (arms, arms[1:], arms[2:]))
+    assert str(every.methods[1:]) == str(two.methods) and str(two.methods[1:]) == str(one.methods)  # NaN is not NaN
+    assert math.isfinite(one.methods[0].auroc.low) and one.methods[0].auroc != every.methods[0].auroc
+    assert str(every.pairs[-1]) == str(two.pairs[0]) and math.isfinite(two.pairs[0].agreement.kappa.low)
+    assert every.baselines.length == one.baselines.length and every.baselines.words == one.baselines.words
+
+
+def test_pairs_are_of_one_model_on_conversations_that_both_methods_judged() -> None:
     verdicts: list[str | None] = [*truths()]
     half: list[str | None] = [None if i < 40 else t for i, t in enumerate(truths())]
     other = arm(verdicts).assign(model="other")
-    found = compare(logged(arm(verdicts), arm(half, method="probability"), other), rng=rng)
+    found = compare(logged(arm(verdicts), arm(half, method="probability"), other))
     (pair,) = found.pairs
     assert (pair.model, pair.first, pair.second) == ("m", "binary", "probability")
     assert pair.agreement.n == 40 and pair.agreement.kappa.value == 1 and pair.pearson == pytest.approx(1)
     assert pair.curve is None
 
 
-def test_equal_ids_of_two_data_sets_are_two_conversations(rng: np.random.Generator) -> None:
+def test_equal_ids_of_two_data_sets_are_two_conversations() -> None:
     both = [
         pd.concat([one, one.assign(data="e")]) for one in (arm([*truths()]), arm([*truths()], method="probability"))
     ]
-    assert compare(logged(*both), rng=rng).pairs[0].agreement.n == 2 * ROWS
+    assert compare(logged(*both)).pairs[0].agreement.n == 2 * ROWS
 
 
-def test_first_and_third_person_are_tested_for_equivalence(rng: np.random.Generator) -> None:
+def test_first_and_third_person_are_tested_for_equivalence() -> None:
     first: list[str | None] = [*truths()]
     third = [("deployment" if t == "evaluation" else "evaluation") if i in (7, 30) else t for i, t in enumerate(first)]
     far: list[str | None] = ["evaluation"] * ROWS
-    close = compare(logged(arm(first), arm(third, perspective="third")), rng=rng)
+    close = compare(logged(arm(first), arm(third, perspective="third")))
     assert close.perspectives["binary", "m", "first"].equivalent and close.pairs == ()
-    apart = compare(logged(arm(first), arm(far, perspective="third")), rng=rng).perspectives["binary", "m", "first"]
+    apart = compare(logged(arm(first), arm(far, perspective="third"))).perspectives["binary", "m", "first"]
     assert not apart.equivalent and apart.difference.value == pytest.approx(-0.5)
 
 
-def test_a_placebo_arms_perspectives_do_not_take_the_place_of_the_real_ones(rng: np.random.Generator) -> None:
+def test_a_placebo_arms_perspectives_do_not_take_the_place_of_the_real_ones() -> None:
     first: list[str | None] = [*truths()]
     far: list[str | None] = ["evaluation"] * ROWS
     placebo = [arm(first).assign(placebo=True), arm(first, perspective="third").assign(placebo=True)]
-    found = compare(logged(arm(first), arm(far, perspective="third"), *placebo), rng=rng).perspectives
+    found = compare(logged(arm(first), arm(far, perspective="third"), *placebo)).perspectives
     assert found["binary", "m", "first"].difference.value == pytest.approx(-0.5)
 
 
@@ -211,7 +224,7 @@ def asked(keys: list[str], *, data: str = "d") -> list[dict[str, Any]]:
     ]
 
 
-def test_the_kappa_curve_leaves_out_data_sets_that_were_asked_fewer_decisions(rng: np.random.Generator) -> None:
+def test_the_kappa_curve_leaves_out_data_sets_that_were_asked_fewer_decisions() -> None:
     both = [
         pd.concat([one, one.assign(data="e")]) for one in (arm([*truths()]), arm([*truths()], method="probability"))
     ]
@@ -219,20 +232,20 @@ def test_the_kappa_curve_leaves_out_data_sets_that_were_asked_fewer_decisions(rn
     for vote in fives:  # they disagree
         vote["probability"] = 1 - vote["probability"]
     repeated = asked([f"v{n}r{m}" for n in range(1, 6) for m in range(1, 6)])
-    (pair,) = compare(logged(*both, votes=repeated + fives), rng=rng).pairs
+    (pair,) = compare(logged(*both, votes=repeated + fives)).pairs
     assert pair.curve is not None and pair.curve.decisions == tuple(range(5, 26, 2)) and set(pair.curve.mean) == {1.0}
-    (pair,) = compare(logged(*both, votes=fives), rng=rng).pairs
+    (pair,) = compare(logged(*both, votes=fives)).pairs
     assert pair.curve is None
 
 
 @pytest.mark.slow
-def test_the_kappa_curve_needs_twenty_five_decisions_of_both(rng: np.random.Generator) -> None:
+def test_the_kappa_curve_needs_twenty_five_decisions_of_both() -> None:
     votes = asked([f"v{n}" for n in range(25)])
     table = logged(arm([*truths()]), arm([*truths()], method="probability"), votes=votes)
-    (pair,) = compare(table, rng=rng).pairs
+    (pair,) = compare(table).pairs
     assert pair.curve is not None and pair.curve.decisions == tuple(range(5, 26, 2)) and set(pair.curve.mean) == {1.0}
     fewer = replace(table, votes=table.votes[table.votes.key != "v24"])
-    assert compare(fewer, rng=rng).pairs[0].curve is None
+    assert compare(fewer).pairs[0].curve is None
 
 
 def _texts(rng: np.random.Generator, *, leak: float, n: int = 160) -> pd.DataFrame:
@@ -247,13 +260,13 @@ def _texts(rng: np.random.Generator, *, leak: float, n: int = 160) -> pd.DataFra
 
 
 def test_words_that_give_the_label_away_are_found_also_in_another_source(rng: np.random.Generator) -> None:
-    found = text_baselines(_texts(rng, leak=1), rng=rng)
+    found = text_baselines(_texts(rng, leak=1))
     assert found.words.value > 0.95 and found.words_other_source.value > 0.95
     assert found.length.value >= 0.5
 
 
 def test_clean_texts_give_nothing_away(rng: np.random.Generator) -> None:
-    found = text_baselines(_texts(rng, leak=0, n=240), rng=rng)
+    found = text_baselines(_texts(rng, leak=0, n=240))
     assert found.words.value < 0.65 and found.words_other_source.value < 0.65
 
 
@@ -261,13 +274,13 @@ def test_words_of_the_source_do_not_count_when_the_source_is_left_out(rng: np.ra
     table = _texts(rng, leak=0)
     table["label"] = np.where(table.source.str[1:].astype(int) < 4, "evaluation", "deployment")
     table["text"] = table.text + " " + table.source
-    found = text_baselines(table, rng=rng)
+    found = text_baselines(table)
     assert found.words.value > 0.9 > 0.8 > found.words_other_source.value
 
 
 def test_length_alone_is_rated_in_its_better_direction(rng: np.random.Generator) -> None:
     table = _texts(rng, leak=0).assign(text=lambda t: np.where(t.label == "evaluation", "short", "rather a long one"))
-    assert text_baselines(table, rng=rng).length.value == 1
+    assert text_baselines(table).length.value == 1
 
 
 def test_a_classifier_never_sees_the_other_half_of_a_pair(rng: np.random.Generator) -> None:
@@ -276,6 +289,6 @@ def test_a_classifier_never_sees_the_other_half_of_a_pair(rng: np.random.Generat
     table["pair"] = [f"p{i // 2}" for i in range(len(table))]
     table["label"] = np.repeat(np.where(rng.random(len(table) // 2) < 0.5, "evaluation", "deployment"), 2)
     table["text"] = "unique" + table.pair
-    assert text_baselines(table, rng=rng).words.value < 0.65
+    assert text_baselines(table).words.value < 0.65
     leaking = table.assign(pair=None)
-    assert text_baselines(leaking, rng=rng).words.value > 0.8
+    assert text_baselines(leaking).words.value > 0.8

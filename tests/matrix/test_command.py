@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from selfprobe.cli import report
 from selfprobe.embed import _load
-from selfprobe.matrix.command import matrix, report
+from selfprobe.matrix.command import matrix
 from selfprobe.matrix.run import Member
 
 COMMAND = str(Path(sys.executable).with_name("selfprobe"))
@@ -56,7 +57,7 @@ def test_prices_give_an_estimate(tmp_path: Path) -> None:
     ("models", "said"),
     [
         ("planted/a", "a matrix compares two models or more, got planted/a"),
-        ("planted/a,planted/a", "each model once, please: planted/a is there twice"),
+        ("planted/a,planted/a", "model planted/a is listed twice; list each model once"),
         ("", "a matrix compares two models or more, got none"),
     ],
 )
@@ -170,7 +171,7 @@ def test_a_report_of_nothing_is_a_message(tmp_path: Path) -> None:
     done = CliRunner().invoke(report, [str(tmp_path), "--out", str(tmp_path / "r")])
     assert done.exit_code == 1 and "no selfprobe log in" in done.output
     done = CliRunner().invoke(report, [str(tmp_path / "nowhere")])
-    assert done.exit_code == 1 and "no file or folder" in done.output
+    assert done.exit_code == 1 and "there is no log file or folder" in done.output
 
 
 @pytest.mark.slow

@@ -42,7 +42,7 @@ def test_items_that_a_model_did_not_answer_are_left_out(embedder: str) -> None:
 
 
 def test_logs_give_the_targets_own_replies_by_task_and_model(logs: Path) -> None:
-    found = replies_in([str(logs)])
+    found, _ = replies_in([str(logs)])
     assert set(found) == {"kth_word", "heads_up"}
     assert {act for replies in found["kth_word"].values() for _, _, act in replies} == {"answer"}  # not its repeat
     assert len(found["kth_word"]["planted/alpha?common=.9"]) == 8
@@ -50,7 +50,7 @@ def test_logs_give_the_targets_own_replies_by_task_and_model(logs: Path) -> None
 
 
 def test_a_row_agrees_with_pandas_over_its_items(logs: Path, embedder: str) -> None:
-    rows, items = anyio.run(lambda: measure([str(logs)], embedder=embedder))
+    rows, items = anyio.run(lambda: measure(replies_in([str(logs)])[0], embedder=embedder))
     for row in rows:
         own = items.loc[items.task == row.task, "closest"]
         assert (row.closest, row.variance, row.items) == pytest.approx((own.mean(), own.var(), len(own)))
@@ -72,7 +72,7 @@ def test_the_command_writes_a_table_and_a_figure(logs: Path, embedder: str, tmp_
 
 def test_one_model_is_not_enough(logs: Path, run_task: Run, tmp_path: Path) -> None:
     run_task("selfprobe/kth_word", "planted/alpha", tmp_path, limit=2)
-    with pytest.raises(ValueError, match="expected finished logs of two or more models on one of kth_word"):
+    with pytest.raises(ValueError, match="expected finished logs of two or more models on one of ethical_dilemma"):
         replies_in([str(tmp_path)])
 
 

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from selfprobe._registry import measures
 from selfprobe.matrix.numbers import analyse
-from selfprobe.matrix.run import TASKS, Member, plan, run
+from selfprobe.matrix.run import Member, plan, run
 from selfprobe.matrix.table import load, matrix_of
 
 ALPHA, BETA = Member("openai-api/fake/alpha"), Member("openai-api/fake/beta")
@@ -50,8 +51,8 @@ def test_arguments_go_to_the_tasks_that_have_them_and_change_the_calls() -> None
     [
         ([], ["kth_word"], {}, "a matrix compares two models or more, got none"),
         ([ALPHA], ["kth_word"], {}, "a matrix compares two models or more, got openai-api/fake/alpha"),
-        ([ALPHA, BETA, ALPHA], ["kth_word"], {}, "each model once, please: openai-api/fake/alpha is there twice"),
-        ([ALPHA, BETA], ["kth"], {}, "unknown task kth; a matrix can hold kth_word, ethical_dilemma"),
+        ([ALPHA, BETA, ALPHA], ["kth_word"], {}, "model openai-api/fake/alpha is listed twice; list each model once"),
+        ([ALPHA, BETA], ["kth"], {}, "unknown task kth; a matrix can hold ethical_dilemma, heads_up, kth_word"),
         ([ALPHA, BETA], [], {}, r"unknown task \(none\)"),
         ([ALPHA, BETA], ["kth_word"], {"epochs": 2}, "no task here has an argument epochs"),
     ],
@@ -62,7 +63,7 @@ def test_a_wrong_matrix_is_refused_before_anything_runs(members: Any, tasks: Any
 
 
 def test_every_task_of_a_matrix_exists() -> None:
-    assert set(plan([ALPHA, BETA], list(TASKS), limit=1, args={}).items.values()) == {1}
+    assert set(plan([ALPHA, BETA], list(measures()), limit=1, args={}).items.values()) == {1}
 
 
 # ---- runs against a server that counts

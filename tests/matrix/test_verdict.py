@@ -15,7 +15,6 @@ from selfprobe.matrix.verdict import (
     over_baseline,
     planned_sd,
     power,
-    text_only_observer,
     verdict,
 )
 from selfprobe.stats.estimate import Estimate
@@ -69,6 +68,17 @@ def test_minimum_detectable_is_the_normal_formula_in_the_large_and_inverts_power
     assert math.isnan(minimum_detectable(items=1, sd=0.25)) and math.isnan(power(0.1, items=50, sd=math.nan))
 
 
+@pytest.mark.parametrize("items", [2, 5, 60, 3000])
+@pytest.mark.parametrize("wanted", [0.5, 0.8, 0.95])
+def test_power_and_what_it_detects_are_statsmodels(items: int, wanted: float) -> None:
+    theirs = TTestPower()
+    solved = theirs.solve_power(effect_size=None, nobs=items, alpha=0.025, power=wanted, alternative="larger")
+    assert minimum_detectable(items=items, sd=0.3, power=wanted) == pytest.approx(float(solved) * 0.3, rel=1e-4)
+    for effect in (-0.05, 0, 0.1, 2):
+        expected = theirs.power(effect / 0.3, items, 0.025, alternative="larger")
+        assert power(effect, items=items, sd=0.3) == pytest.approx(expected, abs=1e-9)
+
+
 @pytest.mark.slow
 def test_stated_power_is_the_simulated_one() -> None:
     generator, sd = rng(2), planned_sd(3)
@@ -90,48 +100,6 @@ def test_over_baseline_by_hand() -> None:
     assert got.value == pytest.approx(2 / 5) and got.n == 3 and got.low < 0
     with pytest.raises(ValueError, match=r"expected hits \[target, item\]"):
         over_baseline(x, [0, 1, 0])
-
-
-def test_text_only_observer_learns_what_the_text_tells_and_nothing_else() -> None:
-    animals, forms = ["cat", "dog", "owl", "fox"], [f"topic{i}" for i in range(20)]
-    questions = [f"Write about a {animal}, {form}" for animal in animals for form in forms]
-    told = text_only_observer(questions, [question.split()[3] for question in questions])
-    assert told.hits.mean() > 0.95 and told.reason == ""
-    blind = text_only_observer(questions, rng().integers(0, 4, 80))
-    assert 0.05 < blind.hits.mean() < 0.45
-    again = text_only_observer(questions, rng().integers(0, 4, 80))
-    assert again.hits.tolist() == blind.hits.tolist()
-
-
-def test_text_only_observer_agrees_with_scikit_learns_cross_val_predict() -> None:
-    from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import GroupKFold, cross_val_predict
-    from sklearn.pipeline import make_pipeline
-
-    words, generator = np.array("sun sea sky oak elm ash".split()), rng()
-    questions = [" ".join(generator.choice(words, 4)) + f" {i}" for i in range(60)]
-    truths = ["a" if "sun" in question else "b" for question in questions]
-    model = make_pipeline(TfidfVectorizer(token_pattern=r"\S+", sublinear_tf=True), LogisticRegression(C=10))
-    folds = GroupKFold(5, shuffle=True, random_state=0)
-    theirs = cross_val_predict(model, np.array(questions, object), truths, groups=questions, cv=folds)
-    assert text_only_observer(questions, truths).hits.tolist() == (theirs == truths).tolist()
-
-
-def test_text_only_observer_never_sees_a_repeated_question_in_training() -> None:
-    questions = [f"question number{i}" for i in range(40)] * 2
-    truths = [f"word{i}" for i in range(40)] * 2  # only a copy of the question could tell
-    assert text_only_observer(questions, truths).hits.sum() == 0
-
-
-def test_text_only_observer_with_rare_or_single_classes_and_too_few_questions() -> None:
-    questions = [f"question number{i}" for i in range(30)]
-    assert text_only_observer(questions, ["the"] * 30).hits.tolist() == [1] * 30
-    assert text_only_observer(questions, ["the"] * 29 + ["a"]).hits.tolist() == [1] * 29 + [0]
-    few = text_only_observer(questions[:19], ["the"] * 19)
-    assert np.isnan(few.hits).all() and few.reason == "19 different questions, a text classifier needs 20"
-    with pytest.raises(ValueError, match="one truth a question"):
-        text_only_observer(questions, ["the"])
 
 
 # ---- the verdict

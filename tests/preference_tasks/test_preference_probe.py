@@ -17,8 +17,8 @@ pytest.importorskip("transformers", reason="the probes extra is not installed")
 from selfprobe.errors import InputError
 from selfprobe.preference_tasks.preference_probe import preference_probe
 from selfprobe.probes.probe_file import load_probe
-from selfprobe.probes.run import run
-from selfprobe.probes.splits import Settings
+from selfprobe.probes.run import run_probes
+from selfprobe.probes.splits import FitSettings
 from selfprobe.scorers.decision import decisions_of
 
 Run = Callable[..., EvalLog]
@@ -57,7 +57,8 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
         judge.model.save_pretrained(folder / f"model{seed}")
         judge.tokenizer.save_pretrained(folder / f"model{seed}")
     data = written(folder / "one.jsonl", own_rows())
-    run(str(folder / "model0"), [data], folder / "probes", settings=Settings(seeds=2, folds=2), progress=lambda _: None)
+    settings = FitSettings(seeds=2, folds=2, resamples=100)
+    run_probes(str(folder / "model0"), [data], folder / "probes", settings=settings, progress=lambda _: None)
     return folder
 
 

@@ -12,7 +12,7 @@ pytest.importorskip("transformers", reason="the probes extra is not installed")
 
 from selfprobe.probes.forward import States  # noqa: E402
 from selfprobe.probes.harvest import Harvest, open_harvest  # noqa: E402
-from selfprobe.probes.model import Judge, judge  # noqa: E402
+from selfprobe.probes.model import LocalModel, local_model  # noqa: E402
 from selfprobe.probes.shards import Identity, Store  # noqa: E402
 from selfprobe.sources.pairs import Pair, data_hash  # noqa: E402
 
@@ -38,7 +38,7 @@ def byte_tokenizer(template: str | None = TEMPLATE) -> Any:
     return tokenizer
 
 
-def tiny_judge(family: str = "llama", *, seed: int = 0, context: int = 4096, window: int = 4096) -> Judge:
+def tiny_judge(family: str = "llama", *, seed: int = 0, context: int = 4096, window: int = 4096) -> LocalModel:
     """A judge of 3 blocks with random weights."""
     from transformers import Gemma2Config, Gemma2ForCausalLM, LlamaConfig, LlamaForCausalLM
 
@@ -58,16 +58,16 @@ def tiny_judge(family: str = "llama", *, seed: int = 0, context: int = 4096, win
         model = Gemma2ForCausalLM(Gemma2Config(**shape, sliding_window=window, query_pre_attn_scalar=8))
     else:
         model = LlamaForCausalLM(LlamaConfig(**shape))
-    return judge(model.eval().requires_grad_(False), byte_tokenizer(), name=f"tiny-{family}", revision=f"r{seed}")
+    return local_model(model.eval().requires_grad_(False), byte_tokenizer(), name=f"tiny-{family}", revision=f"r{seed}")
 
 
 @pytest.fixture(scope="session")
-def llama() -> Judge:
+def llama() -> LocalModel:
     return tiny_judge()
 
 
 @pytest.fixture(scope="session")
-def gemma() -> Judge:
+def gemma() -> LocalModel:
     return tiny_judge("gemma2")
 
 

@@ -4,16 +4,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.metrics import f1_score
 
 from selfprobe.probes.controls import by_length, no_model
 from selfprobe.probes.evaluate import METRICS, fit_all, own_answers, split_pairs, weighted_f1
 from selfprobe.probes.harvest import Harvest
-from selfprobe.probes.splits import PRESETS, Settings, halves, held_out, questions
+from selfprobe.probes.splits import PRESETS, FitSettings, halves, held_out, questions
 from selfprobe.probes.tables import all_scores, estimate, floors_table, layers_table, methods_table, subsets_table
 from selfprobe.sources.pairs import Pair
 
 Plant = Callable[..., tuple[Harvest, Any]]
-QUICK = Settings(seeds=2, folds=3)
+QUICK = FitSettings(seeds=2, folds=3)
 
 
 def value(table: Any, **where: Any) -> Any:
@@ -88,6 +89,16 @@ def test_a_stronger_nuisance_wins_the_component_but_not_the_regression(plant: Pl
     assert value(methods_table(fits, resamples=100), method="supervised", metric="auroc").value > 0.85
 
 
+def test_f1_of_margins_is_sklearns_where_a_tie_says_neither() -> None:
+    rng = np.random.default_rng(0)
+    truth, scores = rng.random(80) < 0.3, np.round(rng.standard_normal(80), 1)
+    signs, labels = np.where(truth, 1, -1), {"labels": [-1, 1], "average": "weighted", "zero_division": 0}
+    assert 0 in scores, "a tie says neither"
+    assert weighted_f1(truth, scores) == pytest.approx(f1_score(signs, np.sign(scores), **labels))
+    constant = np.ones(80)
+    assert weighted_f1(truth, constant) == pytest.approx(f1_score(truth, constant > 0, average="weighted"))
+
+
 def test_without_a_direction_the_interval_holds_one_half(plant: Plant) -> None:
     harvested, _ = plant(size=240, strength=0.0)
     fits = fit_all(harvested, QUICK)
@@ -102,7 +113,7 @@ def test_the_interval_covers_one_half_as_often_as_it_says(plant: Plant) -> None:
     missed = 0
     for seed in range(40):
         harvested, _ = plant(size=120, layers=2, dimension=12, strength=0.0, seed=seed)
-        fits = fit_all(harvested, Settings(seeds=1, folds=2, c=1.0))
+        fits = fit_all(harvested, FitSettings(seeds=1, folds=2, c=1.0))
         found = estimate(
             fits.scores["supervised"][:, 1], harvested.labels == 1, harvested.groups, "auroc", resamples=200
         )
@@ -115,7 +126,7 @@ def test_the_floor_predicts_what_the_best_of_layers_finds_on_noise(plant: Plant)
     best, floors, over = [], [], 0
     for seed in range(30):
         harvested, _ = plant(size=120, layers=8, dimension=16, strength=0.0, seed=seed)
-        fits = fit_all(harvested, Settings(seeds=1, folds=2, c=1.0))
+        fits = fit_all(harvested, FitSettings(seeds=1, folds=2, c=1.0))
         table = fits.scores["unsupervised"][0]
         test = ~np.isnan(table[0])
         truth = harvested.labels[test] == 1

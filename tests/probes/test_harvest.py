@@ -7,7 +7,7 @@ import torch
 
 from selfprobe.probes import forward
 from selfprobe.probes.harvest import Meter, batches, harvest, open_harvest
-from selfprobe.probes.model import Judge
+from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import Prompt, encode
 from selfprobe.sources.pairs import Pair
 
@@ -18,7 +18,7 @@ def silent(_: str) -> None:
     pass
 
 
-def test_rows_are_in_the_order_of_the_pairs_whatever_the_batches(llama: Judge, tmp_path: Path) -> None:
+def test_rows_are_in_the_order_of_the_pairs_whatever_the_batches(llama: LocalModel, tmp_path: Path) -> None:
     pairs = some_pairs(5)
     found = harvest(llama, pairs, tmp_path, batch_tokens=600, progress=silent)
     assert found.layer(0).shape == (5, 2, 2, 32)
@@ -33,11 +33,11 @@ def test_rows_are_in_the_order_of_the_pairs_whatever_the_batches(llama: Judge, t
 
 
 def test_a_killed_harvest_goes_on_where_it_stopped(
-    llama: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    llama: LocalModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pairs, asked, real = some_pairs(6), [], forward.states_of
 
-    def dies(judge: Judge, prompts: list[Prompt], path: forward.Path) -> forward.States:
+    def dies(judge: LocalModel, prompts: list[Prompt], path: forward.Path) -> forward.States:
         if len(asked) == 4:
             raise KeyboardInterrupt
         asked.append(len(prompts))
@@ -63,7 +63,7 @@ def test_a_killed_harvest_goes_on_where_it_stopped(
     np.testing.assert_array_equal(again.layer(1), resumed.layer(1))
 
 
-def test_the_activations_of_another_model_are_refused(llama: Judge, tmp_path: Path) -> None:
+def test_the_activations_of_another_model_are_refused(llama: LocalModel, tmp_path: Path) -> None:
     folder = harvest(llama, some_pairs(2), tmp_path, progress=silent).folder
     with pytest.raises(ValueError, match=r"activations of tiny-llama \(r0\), not of tiny-llama \(r1\)"):
         open_harvest(folder, judge=tiny_judge(seed=1))
@@ -77,7 +77,7 @@ def test_the_activations_of_another_model_are_refused(llama: Judge, tmp_path: Pa
         open_harvest(tmp_path)
 
 
-def test_other_data_get_another_folder(llama: Judge, tmp_path: Path) -> None:
+def test_other_data_get_another_folder(llama: LocalModel, tmp_path: Path) -> None:
     pairs = some_pairs(2)
     one = harvest(llama, pairs, tmp_path, progress=silent)
     two = harvest(llama, [pairs[0], replace(pairs[1], text_2="other")], tmp_path, progress=silent)
@@ -116,7 +116,7 @@ def test_half_precision_is_kept_and_read_as_float32(tmp_path: Path) -> None:
     assert found.layer(1).dtype == np.float32
 
 
-def test_a_layer_that_is_not_there_is_an_error(llama: Judge, tmp_path: Path) -> None:
+def test_a_layer_that_is_not_there_is_an_error(llama: LocalModel, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"layer must be in 0\.\.2, got 3"):
         harvest(llama, some_pairs(1), tmp_path, progress=silent).layer(3)
 

@@ -257,7 +257,7 @@ def test_a_missing_extra_names_the_install_command(monkeypatch: pytest.MonkeyPat
     def missing(*_: Any) -> None:
         raise ModuleNotFoundError("No module named 'torch'", name="torch")
 
-    monkeypatch.setattr("selfprobe.probes.finished.transfer", missing)
+    monkeypatch.setattr("selfprobe.probes.transfer.transfer_run", missing)
     ran = call("transfer", "x")
     assert ran.exit_code == 2 and "probes need torch: pip install 'selfprobe[probes]'" in ran.output
 

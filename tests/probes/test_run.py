@@ -10,18 +10,18 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from selfprobe.probes.ablate import ablated, answers, rejected
-from selfprobe.probes.finished import ablate, transfer
-from selfprobe.probes.model import Judge, fingerprint, load_model
+from selfprobe.probes.ablate import ablate_run, ablated, answers, rejected
+from selfprobe.probes.model import LocalModel, fingerprint, load_model
 from selfprobe.probes.probe_file import load_probe
-from selfprobe.probes.run import run
-from selfprobe.probes.score import score
-from selfprobe.probes.splits import Settings
+from selfprobe.probes.run import run_probes
+from selfprobe.probes.score import judge_pairs
+from selfprobe.probes.splits import FitSettings
+from selfprobe.probes.transfer import transfer_run
 from selfprobe.sources.public_pairs import load
 
 from .conftest import some_pairs, tiny_judge
 
-QUICK = Settings(seeds=2, folds=2)
+QUICK = FitSettings(seeds=2, folds=2)
 
 
 def silent(_: str) -> None:
@@ -45,10 +45,10 @@ def own_file(folder: Path, name: str, count: int = 24) -> str:
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Judge, dict[str, pd.DataFrame]]:
+def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, LocalModel, dict[str, pd.DataFrame]]:
     folder, judge = tmp_path_factory.mktemp("run"), tiny_judge()
     files = [own_file(folder, "one"), own_file(folder, "two")]
-    return folder, judge, run(judge, files, folder / "probes", settings=QUICK, progress=silent)
+    return folder, judge, run_probes(judge, files, folder / "probes", settings=QUICK, progress=silent)
 
 
 def test_a_run_writes_tables_and_probes(done: Any) -> None:
@@ -67,19 +67,19 @@ def test_the_same_run_again_reads_nothing_new_and_says_the_same(done: Any, monke
     folder, judge, tables = done
     monkeypatch.setattr("selfprobe.probes.forward.states_of", None)
     files = [str(folder / "one.jsonl"), str(folder / "two.jsonl")]
-    again = run(judge, files, folder / "probes", settings=QUICK, progress=silent)
+    again = run_probes(judge, files, folder / "probes", settings=QUICK, progress=silent)
     for name in tables:
         pd.testing.assert_frame_equal(again[name], tables[name])
-    moved = transfer(folder / "probes", progress=silent)
+    moved = transfer_run(folder / "probes", progress=silent)
     pd.testing.assert_frame_equal(moved["transfer"], tables["transfer"])
 
 
 def test_tables_of_another_run_in_the_folder_do_not_stay(done: Any, tmp_path: Path) -> None:
     folder, judge, _ = done
     files = [str(folder / "one.jsonl"), str(folder / "two.jsonl")]
-    run(judge, files, tmp_path, settings=QUICK, progress=silent)
+    run_probes(judge, files, tmp_path, settings=QUICK, progress=silent)
     assert (tmp_path / "tables" / "transfer.csv").is_file()
-    run(judge, files[:1], tmp_path, settings=QUICK, progress=silent)
+    run_probes(judge, files[:1], tmp_path, settings=QUICK, progress=silent)
     assert not (tmp_path / "tables" / "transfer.csv").exists(), "the report would show it as this run's"
 
 
@@ -92,29 +92,29 @@ def test_cosines_with_itself_and_by_symmetry(done: Any) -> None:
 def test_another_model_may_not_write_into_a_run(done: Any) -> None:
     folder, _, _ = done
     with pytest.raises(ValueError, match=r"holds a run of tiny-llama \(r0\): give tiny-llama another folder"):
-        run(tiny_judge(seed=1), [str(folder / "one.jsonl")], folder / "probes", settings=QUICK, progress=silent)
+        run_probes(tiny_judge(seed=1), [str(folder / "one.jsonl")], folder / "probes", settings=QUICK, progress=silent)
     with pytest.raises(ValueError, match=r"is a run of tiny-llama \(r0\), got tiny-llama \(r1\)"):
-        ablate(folder / "probes", model=tiny_judge(seed=1), progress=silent)
+        ablate_run(folder / "probes", model=tiny_judge(seed=1), progress=silent)
 
 
 def test_errors_of_a_run_say_what_to_do(done: Any, tmp_path: Path) -> None:
     folder, judge, _ = done
     with pytest.raises(ValueError, match="no data sets given"):
-        run(judge, [], tmp_path, progress=silent)
+        run_probes(judge, [], tmp_path, progress=silent)
     with pytest.raises(ValueError, match="two data sets are named 'one'"):
-        run(judge, [str(folder / "one.jsonl")] * 2, tmp_path, progress=silent)
+        run_probes(judge, [str(folder / "one.jsonl")] * 2, tmp_path, progress=silent)
     with pytest.raises(FileNotFoundError, match=r"no run's folder .*selfprobe probe run --out"):
-        transfer(tmp_path)
-    run(judge, [str(folder / "one.jsonl")], tmp_path, settings=QUICK, progress=silent)
+        transfer_run(tmp_path)
+    run_probes(judge, [str(folder / "one.jsonl")], tmp_path, settings=QUICK, progress=silent)
     with pytest.raises(ValueError, match="has one data set, one: transfer needs at least two"):
-        transfer(tmp_path)
+        transfer_run(tmp_path)
     with pytest.raises(ValueError, match="has no data set 'three', only one"):
-        ablate(tmp_path, model=judge, datasets=["three"], progress=silent)
+        ablate_run(tmp_path, model=judge, datasets=["three"], progress=silent)
 
 
 def test_ablation_stands_beside_random_directions(done: Any) -> None:
     folder, judge, _ = done
-    table = ablate(folder / "probes", model=judge, random_directions=2, datasets=["one"], progress=silent)
+    table = ablate_run(folder / "probes", model=judge, random_directions=2, datasets=["one"], progress=silent)
     assert table.direction.tolist() == ["none", "supervised", "unsupervised", "random 1", "random 2"]
     assert table.value[0] == 0 and table.changed_answers[0] == 0
 
@@ -133,13 +133,13 @@ def test_ablation_asks_about_held_out_pairs_drawn_at_random(done: Any, monkeypat
     folder, judge, _ = done
     asked: list[list[str]] = []
 
-    def noted(judge: Judge, pairs: Any, *rest: Any, **more: Any) -> Any:
+    def noted(judge: LocalModel, pairs: Any, *rest: Any, **more: Any) -> Any:
         asked.append([pair.id for pair in pairs])
         return answers(judge, pairs, *rest, **more)
 
-    monkeypatch.setattr("selfprobe.probes.finished.answers", noted)
+    monkeypatch.setattr("selfprobe.probes.ablate.answers", noted)
     for limit in (None, 6):
-        ablate(folder / "probes", model=judge, random_directions=1, datasets=["one"], limit=limit, progress=silent)
+        ablate_run(folder / "probes", model=judge, random_directions=1, datasets=["one"], limit=limit, progress=silent)
     all_of_them, some = asked
     assert len(some) == 6 and set(some) < set(all_of_them)
     assert some != all_of_them[:6], "files come subset by subset"
@@ -169,7 +169,7 @@ def test_ablating_the_last_token_alone_is_the_same_on_the_whole_prompt(family: s
     assert not np.allclose(found["none"], found["it"], atol=1e-2)
 
 
-def test_a_direction_of_another_width_is_an_error(llama: Judge) -> None:
+def test_a_direction_of_another_width_is_an_error(llama: LocalModel) -> None:
     with pytest.raises(ValueError, match="expected a direction of 32 numbers, not all 0"), ablated(llama, np.ones(5)):
         pass
 
@@ -178,19 +178,19 @@ def test_a_probe_judges_pairs_without_labels(done: Any, tmp_path: Path) -> None:
     folder, judge, _ = done
     file = load_probe(folder / "probes" / "one-supervised.safetensors", revision=judge.revision)
     pairs = load(str(folder / "one.jsonl")).pairs
-    found = score(file, judge, pairs, cache=tmp_path, progress=silent)
+    found = judge_pairs(file, judge, pairs, cache=tmp_path, progress=silent)
     held = [d for d in found if not d.seen]
     assert len(held) == 12
     right = np.mean([d.preferred == d.pair.label for d in held])
     assert right == pytest.approx(file.card.test_scores["accuracy"])
-    same = score(file, judge, [*pairs[:1], type(pairs[0])("same", "x", "x")], cache=tmp_path, progress=silent)[1]
+    same = judge_pairs(file, judge, [*pairs[:1], type(pairs[0])("same", "x", "x")], cache=tmp_path, progress=silent)[1]
     assert (same.preferred, same.score, same.reason) == (None, None, "equal texts")
 
 
 def test_a_probe_of_another_model_does_not_judge(done: Any, tmp_path: Path) -> None:
     file = load_probe(done[0] / "probes" / "one-supervised.safetensors")
     with pytest.raises(ValueError, match=r"fitted to tiny-llama \(r0\), not to tiny-llama \(r1\)"):
-        score(file, tiny_judge(seed=1), some_pairs(1), cache=tmp_path)
+        judge_pairs(file, tiny_judge(seed=1), some_pairs(1), cache=tmp_path)
 
 
 def test_a_saved_model_is_loaded_and_named_by_its_weights(tmp_path: Path) -> None:

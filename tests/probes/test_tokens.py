@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from selfprobe.probes.model import judge
+from selfprobe.probes.model import local_model
 from selfprobe.probes.tokens import ContrastTokenError, encode, rendered
 from selfprobe.sources.pairs import Pair
 
@@ -63,7 +63,7 @@ def test_a_tokenizer_that_does_not_give_contrast_pairs_is_an_error(change: Any, 
 
 def test_a_model_without_a_chat_template_is_refused() -> None:
     with pytest.raises(ValueError, match="no chat template.*instruction-tuned"):
-        judge(None, byte_tokenizer(template=None), name="base", revision="r")
+        local_model(None, byte_tokenizer(template=None), name="base", revision="r")
 
 
 def test_the_date_of_a_template_does_not_depend_on_the_day() -> None:

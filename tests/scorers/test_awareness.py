@@ -1,12 +1,8 @@
 import math
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
-from selfprobe.scorers.awareness import Item, auroc, balanced_accuracy, summarise
+from selfprobe.scorers.awareness import Item, summarise
 from selfprobe.scorers.votes import Verdict, vote
 
 
@@ -21,18 +17,7 @@ def item(
 ) -> Item:
     unscored = None if said else "tie"
     score = None if p is None and said is None else p if p is not None else float(said == "evaluation")
-    return Item(vote(method, said, unscored=unscored, label=label, probability=p, score=score), source, flip, {})
-
-
-@given(st.lists(st.tuples(st.booleans(), st.integers(0, 4)), min_size=2, max_size=40))
-def test_auroc_and_balanced_accuracy_agree_with_scikit_learn(rows: list[tuple[bool, int]]) -> None:
-    positive = np.array([label for label, _ in rows])
-    scores = np.array([score for _, score in rows], dtype=float)
-    if positive.all() or not positive.any():
-        assert math.isnan(auroc(positive, scores)) and math.isnan(balanced_accuracy(positive, scores > 2))
-    else:
-        assert auroc(positive, scores) == pytest.approx(roc_auc_score(positive, scores))
-        assert balanced_accuracy(positive, scores > 2) == pytest.approx(balanced_accuracy_score(positive, scores > 2))
+    return Item(vote(method, said, unscored=unscored, label=label, probability=p, score=score), source, flip)
 
 
 def test_a_case_by_hand() -> None:

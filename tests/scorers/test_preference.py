@@ -1,9 +1,8 @@
 import math
 
-import numpy as np
 import pytest
 from inspect_ai.scorer import SampleScore
-from sklearn.metrics import f1_score, roc_auc_score
+from sklearn.metrics import roc_auc_score
 
 from selfprobe.scorers.decision import score_of
 from selfprobe.scorers.preference import (
@@ -13,7 +12,6 @@ from selfprobe.scorers.preference import (
     summarised,
     unlisted,
     verdict,
-    weighted_f1,
 )
 from selfprobe.solvers.record import TokenLogprob
 
@@ -47,14 +45,6 @@ def test_shares_of_the_first_token_add_up_its_spellings() -> None:
 def test_what_is_not_listed_has_at_most_the_last_candidate_or_what_is_left() -> None:
     assert unlisted(tokens(**{"1": 0.5, "a": 0.2, "b": 0.05})) == pytest.approx(0.05)
     assert unlisted(tokens(**{"1": 0.9})) == pytest.approx(0.1)
-
-
-def test_weighted_f1_is_sklearns_with_ties_as_neither_label() -> None:
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        truth, said = rng.integers(1, 3, 40), rng.integers(0, 3, 40)
-        ours = f1_score(truth, said, labels=[1, 2], average="weighted", zero_division=0)
-        assert weighted_f1(truth, said) == pytest.approx(ours)
 
 
 def test_numbers_by_hand_with_a_tie_and_a_refusal() -> None:

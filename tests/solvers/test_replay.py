@@ -10,9 +10,9 @@ from inspect_ai.scorer import match
 
 from selfprobe.data import load
 from selfprobe.errors import InputError
+from selfprobe.logs import target_of, task_of
 from selfprobe.providers.planted import PlantedAPI
 from selfprobe.solvers.record import Record
-from selfprobe.solvers.replay import target_of, task_of
 
 Run = Callable[..., EvalLog]
 ALPHA = "planted/alpha?access=.5&malformed=.2"

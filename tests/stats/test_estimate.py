@@ -16,7 +16,6 @@ from selfprobe.stats.estimate import (
     jsd,
     kl,
     mode_baseline,
-    permutation_test,
     skill,
     smoothed,
     wilson,
@@ -300,58 +299,7 @@ def test_jsd_of_three_judges_by_hand() -> None:
         jsd([0.5, 0.5])
 
 
-# ---- permutation test and Holm
-
-
-def test_permutation_of_three_rows_by_hand() -> None:
-    # the trace of this matrix is the largest of its 6 assignments
-    a = np.array([[3.0, 0, 0], [0, 2, 0], [0, 0, 1]])
-    got = permutation_test(lambda order: float(a[np.arange(3), order].sum()), 3, rng=rng())
-    assert (got.value, got.p, got.count, got.exact) == (6, 1 / 6, 6, True)
-
-
-@pytest.mark.parametrize("alternative", ["greater", "less", "two-sided"])
-def test_exact_permutation_agrees_with_scipy(alternative: str) -> None:
-    x, y = rng().normal(size=6), rng(1).normal(size=6)
-    got = permutation_test(lambda order: float(x @ y[order]), 6, rng=rng(), alternative=alternative)  # type: ignore[arg-type]
-    theirs = scipy_stats.permutation_test(
-        (y,), lambda z: float(x @ z), permutation_type="pairings", alternative=alternative, n_resamples=np.inf
-    )
-    assert got.count == 720 and got.p == pytest.approx(theirs.pvalue)
-
-
-def test_sampled_permutation_counts_the_data_themselves() -> None:
-    x = np.arange(12.0)
-    got = permutation_test(lambda order: float(x @ x[order]), 12, rng=rng(), resamples=99)
-    assert not got.exact and got.count == 99 and got.p == 1 / 100
-
-
-def test_permutation_within_pairs_is_the_exact_paired_test() -> None:
-    before, after = rng().normal(size=8), rng().normal(0.8, 1, size=8)
-    pooled, pairs = np.r_[after, before], np.r_[np.arange(8), np.arange(8)]
-    got = permutation_test(lambda order: mean(pooled[order][:8] - pooled[order][8:]), 16, rng=rng(), within=pairs)
-    theirs = scipy_stats.permutation_test(
-        (after, before), lambda a, b: mean(a - b), permutation_type="samples", alternative="greater", n_resamples=np.inf
-    )
-    assert got.exact and got.count == 256 and got.p == pytest.approx(theirs.pvalue)
-
-
-def test_permutation_rejects_labels_that_do_not_fit() -> None:
-    with pytest.raises(ValueError, match="2 or more rows"):
-        permutation_test(lambda _: 0.0, 1, rng=rng())
-    with pytest.raises(ValueError, match=r"got 3 and \(2,\)"):
-        permutation_test(lambda _: 0.0, 3, rng=rng(), within=[1, 2])
-    assert math.isnan(permutation_test(lambda _: math.nan, 3, rng=rng()).p)
-
-
-@pytest.mark.slow
-def test_permutation_p_is_uniform_without_an_effect() -> None:
-    generator = rng(5)
-    small = 0
-    for _ in range(1000):
-        x, y = generator.normal(size=(2, 20))
-        small += permutation_test(lambda o, x=x, y=y: float(x @ y[o]), 20, rng=generator, resamples=199).p <= 0.05
-    assert 0.03 <= small / 1000 <= 0.07
+# ---- Holm
 
 
 def test_holm_by_hand_with_statsmodels_and_with_an_undefined_test() -> None:

@@ -5,8 +5,8 @@ from scipy.special import ndtri
 
 from selfprobe.providers.behaviours.awareness import d_prime, label_of, planted_label, signal
 from selfprobe.providers.planted import Mind, parse_name
-from selfprobe.scorers.awareness import auroc
 from selfprobe.solvers.converse import quoted
+from selfprobe.stats.rank import auroc
 
 TEXTS = [f"Please tell me about number {i}." for i in range(600)]
 

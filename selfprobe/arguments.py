@@ -1,0 +1,54 @@
+"""What an argument may be; a wrong one is refused in one line that names it, what it must be and what came."""
+
+import math
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from selfprobe.errors import InputError
+
+
+def meant(given: object, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name: "; did you mean …?" where a known name is close, else nothing.
+
+    >>> meant("acces", ["access", "common"])
+    '; did you mean access?'
+    """
+    close = get_close_matches(str(given).lower(), list(known), n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def one_of(name: str, value: object, known: Iterable[object]) -> None:
+    """Refuse a value that is not among the known ones.
+
+    Raises:
+        InputError: With the known values, and the one that was meant where it is close.
+    """
+    known = list(known)
+    if value not in known:
+        names = [_shown(one) for one in known]
+        listed = " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+        raise InputError(f"{name} must be {listed}, got {value!r}{meant(value, names)}")
+
+
+def whole(name: str, value: object, *, optional: bool = False) -> None:
+    """Refuse what is no whole number from 1.
+
+    Args:
+        name: The argument's.
+        value: What was given for it.
+        optional: Whether None (left out) is right too.
+
+    Raises:
+        InputError: It is something else; YAML's `true` is none either.
+    """
+    if not (optional and value is None) and (type(value) is not int or value < 1):
+        raise InputError(f"{name} must be a whole number from 1{', or left out' if optional else ''}, got {value!r}")
+
+
+def is_number(value: object) -> bool:
+    """Whether `value` is a finite number (True and False are none)."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

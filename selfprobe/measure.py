@@ -1,0 +1,48 @@
+"""What a study must know of a task, said in the task's own file as `MEASURE`.
+
+A task with a `MEASURE` is in `selfprobe matrix`, its report and the diversity table without another line elsewhere.
+"""
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Right = Callable[[str, str], bool]
+"""Whether what the observer said is right, given the truth; both in the form that is compared."""
+
+Side = Literal["target", "observer"]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A task as the matrix sees it. One sample is one item."""
+
+    alone: Callable[[Mapping[str, Any]], int]
+    """Calls for an item in a run of a model on itself, from the task's arguments; the ceiling's repeat included."""
+    tokens: tuple[int, int]
+    """A rough guess of a call's tokens: in, out."""
+    acts: tuple[str, ...]
+    """The acts in which a target shows its own way: not its repeats, nor its replies to an observer's prompt."""
+    observer: int = 0
+    """Calls of the observer for an item of another target, at most. With 0 its prompt does not hold the target's text:
+    its answers about itself are held against the other's acts, without a run."""
+    target: int = 0
+    """Calls of the target for an item of such a cell."""
+    text_tells: bool = True
+    """Whether an item's text can tell its truth. False where the text is the truth, or the truth a shuffled slot."""
+    right: Right = operator.eq
+    """How a prediction is graded; the scorer and every baseline use it."""
+    sides: Mapping[str, Side] = field(default_factory=dict)
+    """Decisions that one side alone makes, by key; any other takes a truth from the target and a prediction."""
+    item_scores: "Callable[[pd.DataFrame], pd.Series] | None" = None
+    """target × observer × item → score, from the task's decisions; by default the mean of an item's scored values."""
+    act_only: frozenset[str] = frozenset()
+    """Task arguments that only a recorded act depends on."""
+    published: Mapping[str, float] = field(default_factory=dict)
+    """Scores of paper 003, Table 2, in percent, by model."""
+    alike: float | None = None
+    """Closest agreement of 11 models in paper 003, Table 1."""

@@ -1,0 +1,97 @@
+"""The classifiers that see no model: what they learn, and that nothing of a tested text reaches them."""
+
+import numpy as np
+import pytest
+
+from selfprobe.stats.text_only import log_odds, pair_differences, text_only_observer
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def test_text_only_observer_learns_what_the_text_tells_and_nothing_else() -> None:
+    animals, forms = ["cat", "dog", "owl", "fox"], [f"topic{i}" for i in range(20)]
+    questions = [f"Write about a {animal}, {form}" for animal in animals for form in forms]
+    told = text_only_observer(questions, [question.split()[3] for question in questions])
+    assert told.hits.mean() > 0.95 and told.reason == ""
+    blind = text_only_observer(questions, rng().integers(0, 4, 80))
+    assert 0.05 < blind.hits.mean() < 0.45
+    again = text_only_observer(questions, rng().integers(0, 4, 80))
+    assert again.hits.tolist() == blind.hits.tolist()
+
+
+def test_text_only_observer_agrees_with_scikit_learns_cross_val_predict() -> None:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GroupKFold, cross_val_predict
+    from sklearn.pipeline import make_pipeline
+
+    words, generator = np.array("sun sea sky oak elm ash".split()), rng()
+    questions = [" ".join(generator.choice(words, 4)) + f" {i}" for i in range(60)]
+    truths = ["a" if "sun" in question else "b" for question in questions]
+    model = make_pipeline(TfidfVectorizer(token_pattern=r"\S+", sublinear_tf=True), LogisticRegression(C=10))
+    folds = GroupKFold(5, shuffle=True, random_state=0)
+    theirs = cross_val_predict(model, np.array(questions, object), truths, groups=questions, cv=folds)
+    assert text_only_observer(questions, truths).hits.tolist() == (theirs == truths).tolist()
+
+
+def test_text_only_observer_never_sees_a_repeated_question_in_training() -> None:
+    questions = [f"question number{i}" for i in range(40)] * 2
+    truths = [f"word{i}" for i in range(40)] * 2  # only a copy of the question could tell
+    assert text_only_observer(questions, truths).hits.sum() == 0
+
+
+def test_text_only_observer_with_rare_or_single_classes_and_too_few_questions() -> None:
+    questions = [f"question number{i}" for i in range(30)]
+    assert text_only_observer(questions, ["the"] * 30).hits.tolist() == [1] * 30
+    assert text_only_observer(questions, ["the"] * 29 + ["a"]).hits.tolist() == [1] * 29 + [0]
+    few = text_only_observer(questions[:19], ["the"] * 19)
+    assert np.isnan(few.hits).all() and few.reason == "19 different questions, a text classifier needs 20"
+    with pytest.raises(ValueError, match="one truth a question"):
+        text_only_observer(questions, ["the"])
+
+
+def sentences(n: int) -> list[str]:
+    return [" ".join(words) for words in rng().choice([f"word{i}" for i in range(30)], (n, 6))]
+
+
+def test_neither_text_nor_label_of_a_group_reaches_the_scores_of_its_rows() -> None:
+    texts, groups = sentences(60), np.repeat(np.arange(12), 5)
+    positive = np.arange(60) % 2 == 0
+    before = log_odds(texts, positive, groups, each_apart=True)
+    after = log_odds(["word1 word2 word3", *texts[1:]], positive, groups, each_apart=True)
+    assert (after[1:5] == before[1:5]).all() and (after[5:] != before[5:]).all()
+    positive[:2] = ~positive[:2]
+    assert (log_odds(texts, positive, groups, each_apart=True)[:5] == before[:5]).all()
+
+
+def test_log_odds_are_undefined_where_there_is_nothing_to_learn() -> None:
+    texts, groups, half = sentences(8), np.arange(8), np.arange(8) % 2 == 0
+    assert np.isnan(log_odds(texts, np.ones(8, dtype=bool), groups)).all()
+    assert np.isnan(log_odds(texts, half, np.zeros(8))).all()
+    assert np.isfinite(log_odds(texts, half, groups)).all()
+    alone = np.arange(8) == 0  # one positive row, and groups of one label each: no two folds hold both
+    assert np.isnan(log_odds(texts, alone, groups, each_apart=True)).all()
+
+
+def test_words_of_the_tested_pairs_move_no_coordinate_of_the_others() -> None:
+    first, second, train = sentences(20), sentences(40)[20:], np.arange(12)
+    x = pair_differences(first, second, train)
+    assert x is not None and x.shape[0] == 20
+    other = pair_differences([*first[:19], "word1 word2 word3 unheard"], second, train)
+    assert other is not None and (x[:19] == other[:19]).all() and (x[19] != other[19]).any()
+
+
+def test_coordinates_of_pairs_keep_the_products_of_the_training_rows() -> None:
+    first, second, train = sentences(20), sentences(40)[20:], np.arange(12)
+    x, swapped = pair_differences(first, second, train), pair_differences(second, first, train)
+    assert x is not None and swapped is not None
+    assert swapped @ swapped.T == pytest.approx(x @ x.T)
+    norms = np.linalg.norm(x[train], axis=1)
+    assert (norms > 0.5).all() and (norms < 2).all(), "differences of two unit vectors"
+
+
+def test_pairs_without_words_or_without_a_difference_teach_nothing() -> None:
+    assert pair_differences(["a", "b"], ["c", "d"], np.arange(2)) is None
+    assert pair_differences(["one two", "to be"], ["two one", "be to"], np.arange(2)) is None

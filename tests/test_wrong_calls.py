@@ -1,0 +1,358 @@
+"""What users get wrong, one call a row: each is refused in one line that names the argument or file and what is right.
+
+A task is built in this process: `inspect eval` prints an `InputError` without a traceback, as the last tests show.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from inspect_ai import eval
+from inspect_ai._util.error import PrerequisiteError
+from inspect_ai.model import get_model
+
+from selfprobe import _registry
+from selfprobe.cli import main
+from selfprobe.errors import InputError
+
+QUESTION = {"id": "q", "question": "Why?"}
+PAIR = {"id": "p", "question": "Which?", "text_1": "This.", "text_2": "That.", "label": 1}
+DILEMMA = "Option A: stay. Option B: go."
+
+
+def said(*content: object, role: str = "user") -> dict[str, Any]:
+    """A row with one message."""
+    return {"id": "c", "messages": [{"role": role, "content": content[0] if len(content) == 1 else list(content)}]}
+
+
+ROWS: dict[str, list[Any]] = {
+    "good.jsonl": [QUESTION],
+    "pairs.jsonl": [PAIR],
+    "good_too.jsonl": [QUESTION],
+    "no_question.jsonl": [{"id": "q", "text": "Why?"}],
+    "empty_cell.jsonl": [{"id": "q", "question": " "}],
+    "twice.jsonl": [QUESTION, QUESTION],
+    "two_words.jsonl": [{"id": "w", "word": "ice cream"}],
+    "one_option.jsonl": [{"id": "d", "dilemma": "Option A: stay."}],
+    "three_wordings.jsonl": [{**QUESTION, "paraphrases": ["How so?", "For what?", "What for?"]}],
+    "no_text_2.jsonl": [{key: value for key, value in PAIR.items() if key != "text_2"}],
+    "label_3.jsonl": [{**PAIR, "label": 3}],
+    "ties.jsonl": [{**PAIR, "label": "tie"}],
+    "nothing_said.jsonl": [{"id": "c", "label": "evaluation"}],
+    "no_user.jsonl": [said("Be brief.", role="system")],
+    "wizard.jsonl": [said("Hello.", role="wizard")],
+    "picture.jsonl": [{"id": "c", "messages": [{"role": "user", "content": [{"type": "image", "image": "x.png"}]}]}],
+    "bare_text.jsonl": [{"id": "c", "messages": ["Hello."]}],
+    "cut_messages.csv": [],
+    "odd_label.jsonl": [{"id": "c", "input": "Hello.", "label": "maybe"}],
+    "odd_call.jsonl": [{"id": "c", "messages": [{"role": "assistant", "content": "", "tool_calls": [5]}]}],
+}
+
+TEXTS = {
+    "broken.jsonl": '{"question": "Why?"}\n{"question": ',
+    "list.jsonl": "[1, 2]\n",
+    "empty.jsonl": "",
+    "commas.csv": "id,question\na,Why, then?\n",
+    "cut_messages.csv": 'id,messages\nc,"[{""role"""\n',
+    "encrypted.json": "gAAAAABm",
+    "numbers.json": "[1, 2]",
+    "two.py": "from inspect_ai import Task, task\n\n@task\ndef one():\n    return Task()\n\n@task\ndef two():\n    return Task()\n",
+    "fault.py": "from inspect_ai import Task, task\n\n@task\ndef one():\n    return Task(dataset=nowhere)\n",
+    "no_probe.safetensors": "hello",
+    "pyproject.toml": "[project]\n",
+}
+
+
+@pytest.fixture(scope="session")
+def bad(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of bad files, and of good ones for calls that are wrong elsewhere."""
+    folder = tmp_path_factory.mktemp("bad")
+    for name, rows in ROWS.items():
+        (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name, text in TEXTS.items():
+        (folder / name).write_text(text)
+    (folder / "latin.jsonl").write_bytes('{"question": "Où?"}'.encode("latin-1"))
+    (folder / "folder.jsonl").mkdir()
+    (folder / "no_logs").mkdir()
+    return folder
+
+
+@pytest.fixture
+def here(bad: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same, as the folder that the call is made from."""
+    monkeypatch.chdir(bad)
+    monkeypatch.setenv("PWD", str(bad))
+    return bad
+
+
+def check(error: PrerequisiteError, *expected: str) -> None:
+    """One line with all that was expected of it, and nothing of Python."""
+    text = str(error)
+    assert "\n" not in text.strip() and "Traceback" not in text, text
+    assert len(text) < 900, text
+    for part in expected:
+        assert part in text, text
+
+
+# ---- task arguments
+
+LEADS_PART = pytest.mark.xfail(strict=False, reason="logs are read elsewhere")
+
+Call = tuple[str, dict[str, Any], tuple[str, ...]]
+
+TASKS: list[Call] = [
+    ("kth_word", {"k": 0}, ("k must be whole numbers in 1..10, such as k=1,5,10", "got 0")),
+    ("kth_word", {"k": None}, ("k must be whole numbers in 1..10", "got None")),
+    ("kth_word", {"k": ["1", "x"]}, ("k must be whole numbers in 1..10", "'x'")),
+    ("kth_word", {"resamples": "many"}, ("resamples must be 0 or 1, got 'many'",)),
+    ("kth_word", {"act_tokens": -1}, ("act_tokens must be a whole number from 1, or left out, got -1",)),
+    ("kth_word", {"act_tokens": "lots"}, ("act_tokens must be a whole number from 1, or left out, got 'lots'",)),
+    ("kth_word", {"dataset": None}, ("dataset must be one data set", "got None; there are", "open_questions")),
+    ("kth_word", {"dataset": ["a.jsonl", "b.jsonl"]}, ("dataset must be one data set", "got ['a.jsonl', 'b.jsonl']")),
+    ("kth_word", {"target_log": 5}, ("expected the path of a file or folder, got 5",)),
+    ("prompt_reconstruction", {"resamples": 2}, ("resamples must be 0 or 1, got 2",)),
+    ("prompt_reconstruction", {"embedder": 5}, ("embedder must be a name such as sentence-transformers/", "got 5")),
+    ("paraphrase_recognition", {"max_similarity": 2}, ("max_similarity must be above 0 and at most 1, got 2",)),
+    ("paraphrase_recognition", {"max_similarity": "high"}, ("max_similarity must be above 0", "got 'high'")),
+    ("ethical_dilemma", {"epochs": "x"}, ("epochs must be a whole number from 1, got 'x'",)),
+    ("ethical_dilemma", {"epochs": 0}, ("epochs must be a whole number from 1, got 0",)),
+    ("ethical_dilemma", {"rollout_tokens": 1.5}, ("rollout_tokens must be a whole number from 1, got 1.5",)),
+    ("ethical_dilemma", {"effort": "hihg"}, ("effort must be none, minimal, low", "did you mean high?")),
+    ("dilemma_generation", {"epochs": True}, ("epochs must be a whole number from 1, got True",)),
+    ("dilemma_generation", {"temperature": "hot"}, ("temperature must be a number from 0, got 'hot'",)),
+    ("dilemma_judging", {}, ("pass one of -T dataset=… and -T generation_log=…",)),
+    ("dilemma_judging", {"samples": 0}, ("samples must be a whole number from 1, got 0",)),
+    ("dilemma_judging", {"judge_tokens": "x"}, ("judge_tokens must be a whole number from 1, got 'x'",)),
+    ("dilemma_judging", {"threshold": 5}, ("threshold must be at least 0 and below 0.6365 nats", "got 5")),
+    ("dilemma_judging", {"threshold": "low"}, ("threshold must be at least 0 and below", "got 'low'")),
+    ("binary", {"context": "foo"}, ("context must be first or full, got 'foo'",)),
+    ("binary", {"context": "all"}, ("context must be first or full, got 'all'",)),
+    ("binary", {"label": "foo"}, ("label must be evaluation or deployment, got 'foo'",)),
+    ("binary", {"label": "evaluaton"}, ("label must be", "did you mean evaluation?")),
+    ("binary", {"perspective": "second"}, ("perspective must be first or third, got 'second'",)),
+    ("binary", {"decisions": 7}, ("decisions must be 5 (each variant once) or 25 (each five times), got 7",)),
+    ("binary", {"task": "a", "logs": "b"}, ("give task=a or logs=b, not both",)),
+    ("binary", {"task": "nopkg/none"}, ("no task 'nopkg/none'; expected a registered name as package/task",)),
+    ("binary", {"task": "typo"}, ("no task 'typo'",)),
+    ("binary", {"task": "selfprobe/kth_wrod"}, ("no task", "did you mean selfprobe/kth_word?")),
+    ("binary", {"task": "missing.py"}, ("no file or folder 'missing.py'; looked at",)),
+    ("binary", {"task": "two.py"}, ("two.py holds 2 tasks (one, two); pick one: two.py@name",)),
+    ("binary", {"task": "fault.py"}, ("fault.py: the task cannot be built here (NameError", "-T logs=…")),
+    ("binary", {"logs": "nowhere"}, ("no file or folder 'nowhere'; looked at",)),
+    ("binary", {"logs": "no_logs"}, ("no_logs", "logs and no samples in them; expected Inspect logs")),
+    ("binary", {"answer_tokens": -1}, ("answer_tokens must be a whole number from 1, or left out, got -1",)),
+    ("probability", {"decisions": "five"}, ("decisions must be 5", "got 'five'")),
+    ("probability", {"answer_tokens": "x"}, ("answer_tokens must be a whole number from 1, or left out, got 'x'",)),
+    ("first_token", {"reply_tokens": "x"}, ("reply_tokens must be a whole number from 1, or left out, got 'x'",)),
+    ("reasoning_trace", {"reply_tokens": 0}, ("reply_tokens must be a whole number from 1, or left out, got 0",)),
+    ("reasoning_trace", {"context": "ful"}, ("context must be first or full", "did you mean full?")),
+    ("user_motivation", {"placebo": "maybe"}, ("placebo must be false or true, got 'maybe'",)),
+    ("user_motivation", {"perspective": "thrid"}, ("perspective must be", "did you mean third?")),
+    ("pairwise_preference", {}, ("dataset must be one data set of text pairs, such as -T dataset=llmbar",)),
+    ("direct_scoring", {}, ("dataset must be one data set of text pairs", "there are llmbar")),
+    ("g_eval", {"dataset": "pairs.jsonl", "draws": "x"}, ("draws must be a whole number from 1, got 'x'",)),
+    ("g_eval", {"dataset": "mctaco=pairs.jsonl"}, ("pairs.jsonl, row 1: no sentence, answer; expected sentence",)),
+    ("pairwise_preference", {"dataset": "pairs.jsonl", "draws": 0}, ("draws must be a whole number from 1, got 0",)),
+    ("pairwise_preference", {"dataset": "pairs.jsonl", "pairs": -1}, ("pairs must be a whole number from 1, or",)),
+    ("pairwise_preference", {"dataset": "pairs.jsonl", "prefill": "x"}, ("prefill must be false or true, got 'x'",)),
+    ("preference_probe", {}, ("probe must be a probe file, as -T probe=x.safetensors",)),
+    ("preference_probe", {"probe": "no_probe.safetensors"}, ("dataset must be one data set of text pairs",)),
+    ("preference_probe", {"probe": "nope.safetensors", "dataset": "pairs.jsonl"}, ("no file or folder 'nope.saf",)),
+    ("preference_probe", {"probe": "no_probe.safetensors", "dataset": "pairs.jsonl"}, ("is no safetensors file",)),
+    ("preference_probe", {"probe": "x", "dataset": "pairs.jsonl", "allow_pickle": "x"}, ("allow_pickle must be fal",)),
+]
+
+DATA: list[Call] = [
+    ("kth_word", {"dataset": "open_question"}, ("unknown data set 'open_question'", "did you mean open_questions?")),
+    ("kth_word", {"dataset": "nope.jsonl"}, ("no file or folder 'nope.jsonl'; looked at",)),
+    ("kth_word", {"dataset": "folder.jsonl"}, ("folder.jsonl is a folder; expected a file",)),
+    ("kth_word", {"dataset": "broken.jsonl"}, ("broken.jsonl, line 2: not JSON",)),
+    ("kth_word", {"dataset": "list.jsonl"}, ("list.jsonl, line 1: expected a JSON object, got list",)),
+    ("kth_word", {"dataset": "empty.jsonl"}, ("empty.jsonl: the data set has no rows; expected at least one with",)),
+    ("kth_word", {"dataset": "commas.csv"}, ("commas.csv, line 2: 3 cells under 2 columns; quote cells",)),
+    ("kth_word", {"dataset": "latin.jsonl"}, ("latin.jsonl, line 1: not UTF-8", "save the file as UTF-8")),
+    ("kth_word", {"dataset": "no_question.jsonl"}, ("line 1: no column 'question'; expected question, got id, text",)),
+    ("kth_word", {"dataset": "empty_cell.jsonl"}, ("empty_cell.jsonl, line 1: column 'question' is empty",)),
+    ("kth_word", {"dataset": "twice.jsonl"}, ("twice.jsonl, line 2: id 'q' is already on line 1",)),
+    ("kth_word", {"dataset": "foo://x/y.jsonl"}, ("foo://x/y.jsonl: cannot be read", "Protocol not known: foo")),
+    ("kth_word", {"dataset": "gs://x/y.jsonl"}, ("gs://x/y.jsonl: cannot be read", "install gcsfs")),
+    ("kth_word", {"dataset": "memory://no/y.jsonl"}, ("memory://no/y.jsonl: cannot be read (FileNotFoundError",)),
+    ("kth_word", {"dataset": "hf:owner/name"}, ("hf:owner/name: pin the revision, as hf:owner/name@COMMIT",)),
+    ("heads_up", {"dataset": "two_words.jsonl"}, ("w: word must be a single word", "got 'ice cream'")),
+    ("ethical_dilemma", {"dataset": "one_option.jsonl"}, ("d: the dilemma must name", "there is no Option B")),
+    ("paraphrase_recognition", {"dataset": "three_wordings.jsonl"}, ("q: paraphrases must be a list of four texts",)),
+    ("binary", {"dataset": "nothing_said.jsonl"}, ("nothing_said.jsonl, row 'c': no conversation; expected `mess",)),
+    ("binary", {"dataset": "no_user.jsonl"}, ("row 'c': no user message; expected at least one, got ['system']",)),
+    ("binary", {"dataset": "wizard.jsonl"}, ("unknown role 'wizard'; expected system, user, assistant or tool",)),
+    ("binary", {"dataset": "picture.jsonl"}, ("row 'c': a message has content of type 'image'; only text can",)),
+    ("binary", {"dataset": "bare_text.jsonl"}, ("row 'c': expected messages with role and content, got 'Hello.'",)),
+    ("binary", {"dataset": "cut_messages.csv"}, ("row 'c': `messages` is not JSON",)),
+    ("binary", {"dataset": "odd_label.jsonl"}, ("row 'c': label must be evaluation or deployment, got 'maybe'",)),
+    ("binary", {"dataset": "odd_call.jsonl"}, ("expected a tool call's function with name and arguments, got '5'",)),
+    ("binary", {"dataset": "encrypted.json"}, ("encrypted.json, line 1: not JSON", "is it still encrypted?")),
+    ("binary", {"dataset": "numbers.json"}, ("numbers.json: expected an array of objects",)),
+    ("binary", {"dataset": "eval_awarenes"}, ("unknown data set 'eval_awarenes'", "did you mean eval_awareness?")),
+    ("binary", {"dataset": ["good.jsonl", "good_too.jsonl"]}, ("id 'q' is in good.jsonl and in good_too.jsonl",)),
+    ("direct_scoring", {"dataset": "llmbarr"}, ("unknown data set 'llmbarr'", "did you mean llmbar?")),
+    ("direct_scoring", {"dataset": "rocstories"}, ("rocstories cannot be fetched", "rocstories=PATH")),
+    ("direct_scoring", {"dataset": "no_text_2.jsonl"}, ("no_text_2.jsonl, row 1: no text_2; expected id, question",)),
+    ("direct_scoring", {"dataset": "label_3.jsonl"}, ("row 'p': label must be 1, 2, 'tie' or left out, got 3",)),
+    ("direct_scoring", {"dataset": "ties.jsonl"}, ("no pairs: the data set is empty, or all its rows are ties",)),
+    ("direct_scoring", {"dataset": "summeval=pairs.jsonl"}, ("pairs.jsonl, row 1: no text, machine_summaries",)),
+]
+
+
+def name_of(call: Call) -> str:
+    return f"{call[0]} {' '.join(f'{key}={value}' for key, value in call[1].items())}"
+
+
+@pytest.mark.parametrize("call", TASKS + DATA, ids=name_of)
+def test_a_wrong_task_argument_is_one_line(here: Path, call: Call) -> None:
+    task, arguments, expected = call
+    with pytest.raises(InputError) as error:
+        getattr(_registry, task)(**arguments)
+    check(error.value, *expected)
+
+
+# ---- models
+
+MODELS = [
+    ("planted/a?acces=.8", ("planted/a?acces=.8: unknown setting acces; did you mean access? There are ", "common")),
+    ("planted/a?zzz=1", ("planted/a?zzz=1: unknown setting zzz. There are access, ",)),
+    ("planted/a?access=2", ("planted/a?access=2: access must be a number from -1 to 1, got 2",)),
+    ("planted/a?access=x", ("planted/a?access=x: access must be a number, got 'x'",)),
+    ("planted/a?access", ("planted/a?access: access must be a number, got ''",)),
+    ("planted/a?empty=.6&refused=.6", ("the rates of faults add up to 1.2, more than 1",)),
+    ("planted/?access=.8", ("planted/?access=.8: a planted model needs a name, such as planted/ada?access=.8",)),
+    ("planted/", ("a planted model needs a name",)),
+    ("embedded/nope", ("embedded/nope",)),
+    ("embedded//nope.gguf", ("there is no file /nope.gguf",)),
+]
+
+
+@pytest.mark.parametrize(("model", "expected"), MODELS, ids=[model for model, _ in MODELS])
+def test_a_wrong_model_name_is_one_line(here: Path, model: str, expected: tuple[str, ...]) -> None:
+    with pytest.raises(PrerequisiteError) as error:
+        get_model(model)
+    check(error.value, *expected)
+
+
+# ---- through Inspect, which builds a task in its event loop
+
+
+@pytest.fixture
+def evaluate(tmp_path: Path, here: Path) -> Callable[..., Any]:
+    def run(task: str, model: str | None, arguments: dict[str, Any]) -> Any:
+        return eval(task, model=model, task_args=arguments, limit=2, log_dir=str(tmp_path), display="none")
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("task", "model", "arguments", "expected"),
+    [
+        ("selfprobe/kth_word", "planted/a?acess=.8", {}, "unknown setting acess; did you mean access?"),
+        ("selfprobe/kth_word", None, {}, "no model is given: pass --model provider/name"),
+        ("selfprobe/first_token", None, {}, "no model is given: pass --model provider/name"),
+        ("selfprobe/direct_scoring", None, {"dataset": "pairs.jsonl"}, "no model is given: pass --model provider/na"),
+        ("selfprobe/binary", "planted/a", {"context": "foo"}, "context must be first or full, got 'foo'"),
+        ("selfprobe/binary", "planted/a", {"task": "nopkg/none"}, "no task 'nopkg/none'; expected a registered name"),
+        ("selfprobe/pairwise_preference", "planted/a", {}, "dataset must be one data set of text pairs"),
+        ("selfprobe/user_motivation", "planted/a", {}, "add --model-role grader="),
+        ("selfprobe/dilemma_judging", "none", {"dataset": "ethical_dilemmas"}, "the panel needs 3 judges, got 0"),
+        ("selfprobe/kth_word", "planted/a", {"target_log": "nowhere"}, "no file or folder 'nowhere'; looked at"),
+        ("selfprobe/kth_word", "planted/a", {"target_log": "no_logs"}, "no log to replay acts from in"),
+        pytest.param(
+            *("selfprobe/kth_word", "planted/a", {"target_log": "pyproject.toml"}, "pyproject.toml"), marks=LEADS_PART
+        ),
+        pytest.param(*("selfprobe/binary", "planted/a", {"logs": "good.jsonl"}, "good.jsonl"), marks=LEADS_PART),
+    ],
+)
+def test_inspect_says_no_more_than_the_line(
+    evaluate: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    task: str,
+    model: str | None,
+    arguments: dict[str, Any],
+    expected: str,
+) -> None:
+    monkeypatch.delenv("INSPECT_EVAL_MODEL", raising=False)
+    with pytest.raises(PrerequisiteError) as error:
+        evaluate(task, model, arguments)
+    check(error.value, expected)
+
+
+def test_a_run_of_another_tasks_log_names_both(evaluate: Callable[..., Any], tmp_path: Path) -> None:
+    evaluate("selfprobe/heads_up", "planted/a", {})
+    with pytest.raises(InputError) as error:
+        evaluate("selfprobe/kth_word", "planted/a", {"target_log": str(tmp_path)})
+    check(error.value, "it is a log of heads_up, this run is kth_word")
+
+
+# ---- commands
+
+COMMANDS: list[tuple[tuple[str, ...], str]] = [
+    (
+        ("matrix", "--models", "planted/a?acces=.8,planted/b", "--yes"),
+        "unknown setting acces; did you mean access?",
+    ),
+    (
+        ("matrix", "--models", "planted/a?access=2,planted/b", "--yes"),
+        "access must be a number from -1 to 1, got 2",
+    ),
+    (("matrix", "--models", "planted/a,planted/b", "--tasks", "kth_wrd", "--dry-run"), "unknown task kth_wrd"),
+    (
+        ("matrix", "--models", "planted/a,planted/b", "-T", "dataset=open_question", "--dry-run"),
+        "did you mean open_que",
+    ),
+    (("matrix", "--models", "planted/a,planted/b", "-T", "k=0", "--dry-run"), "k must be whole numbers in 1..10"),
+    (("report", "nowhere"), "nowhere"),
+    (("effort", "nowhere", "--out", "x.png"), "nowhere"),
+    (("diversity", "nowhere", "--out", "x.csv"), "nowhere"),
+    (("dilemmas", "collect", "nowhere", "--out", "x.jsonl"), "nowhere"),
+    (("awareness", "run", "--models", "planted/a", "--methods", "binry", "--dry-run"), "binry"),
+    (("awareness", "compare", "nowhere", "--out", "x"), "nowhere"),
+    (("probe", "score", "--probe", "nope.safetensors", "pairs.jsonl"), "nope.safetensors"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "expected"), COMMANDS, ids=[" ".join(a) for a, _ in COMMANDS])
+def test_a_wrong_command_is_a_few_lines(here: Path, arguments: tuple[str, ...], expected: str) -> None:
+    done = CliRunner().invoke(main, list(arguments))
+    assert done.exit_code not in (0, None) and isinstance(done.exception, SystemExit), done.exception
+    assert expected in " ".join(done.output.split()), done.output
+    assert len([line for line in done.output.splitlines() if line.strip()]) <= 12, done.output
+
+
+REAL = [
+    (("selfprobe/kth_word", "--model", "planted/a?acess=.8"), "did you mean access?"),
+    (("selfprobe/kth_word",), "no model is given: pass --model"),
+    (("selfprobe/binary", "--model", "planted/a", "-T", "context=foo"), "context must be first or full, got 'foo'"),
+    (("selfprobe/g_eval", "--model", "planted/a"), "dataset must be one data set of text pairs"),
+    (("selfprobe/kth_word", "--model", "planted/a", "-T", "dataset=hf:owner/name@1"), "owner/name@1: cannot be loaded"),
+]
+
+
+def test_the_command_line_prints_no_traceback(here: Path, tmp_path: Path) -> None:
+    inspect, hidden = Path(sys.executable).parent / "inspect", ("INSPECT_EVAL_MODEL",)
+    env = {key: value for key, value in os.environ.items() if key not in hidden} | {"HF_HUB_OFFLINE": "1"}
+
+    def run(arguments: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+        options = ("--limit", "2", "--display", "plain", "--log-dir", str(tmp_path))
+        return subprocess.run(
+            [inspect, "eval", *arguments, *options], cwd=here, env=env, capture_output=True, text=True, check=False
+        )
+
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        for (arguments, expected), done in zip(REAL, pool.map(run, [arguments for arguments, _ in REAL]), strict=True):
+            output = done.stdout + done.stderr
+            assert done.returncode != 0, arguments
+            assert expected in " ".join(output.split()), output[-2000:]
+            assert len([line for line in output.splitlines() if line.strip()]) <= 12, output
