@@ -64,11 +64,13 @@ def fetch_model() -> None:
 def report(logs: tuple[str, ...], out: str, embedder: str) -> None:
     """Write one page of all that LOGS hold: index.html, tables/ and figures/."""
     from selfprobe.errors import InputError
+    from selfprobe.output import destination
     from selfprobe.page import write
     from selfprobe.report import page
     from selfprobe.safe import clean
 
     try:
+        destination(out)  # a wrong address shows before the work
         made = page(logs, embedder=embedder)
         address = write(made, out)
     except InputError as error:

@@ -1,6 +1,7 @@
 """Writing a folder of files at once: all of them or none, here or at any fsspec address."""
 
 import shutil
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +11,13 @@ from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
 from selfprobe.errors import InputError
+
+FOREIGN = {
+    "botocore.exceptions": "BotoCoreError",
+    "google.auth.exceptions": "GoogleAuthError",
+    "azure.core.exceptions": "AzureError",
+}
+"""Errors of S3, Google and Azure that are no OSError, such as missing credentials."""
 
 
 def destination(out: str) -> tuple[Any, str]:
@@ -21,7 +29,7 @@ def destination(out: str) -> tuple[Any, str]:
     try:
         system, inside = url_to_fs(out)
         is_file = system.isfile(inside)
-    except (ValueError, ImportError, OSError) as error:  # no such protocol, its package is missing, no access
+    except _refusals() as error:  # no such protocol, its package is missing, no access
         raise InputError(f"cannot write to {out}: {_told(error)}") from None
     if is_file:
         raise InputError(f"cannot write to {out}: it is a file; give a folder")
@@ -43,7 +51,7 @@ def place(files: Mapping[str, bytes], out: str) -> None:
             system.makedirs(f"{inside}/{folder}".removesuffix("/."), exist_ok=True)
         for name, content in files.items():
             system.pipe_file(f"{inside}/{name}", content)
-    except (OSError, ValueError, NotImplementedError) as error:  # as HTTP, which can only be read
+    except _refusals() as error:  # as HTTP, which can only be read
         raise InputError(f"cannot write to {out}: {_told(error)}") from None
 
 
@@ -74,6 +82,12 @@ def _place_here(files: Mapping[str, bytes], folder: Path) -> None:
             (beside / name).replace(folder / name)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    """What a file system raises that cannot be written, errors of the loaded packages behind it among them."""
+    loaded = [getattr(sys.modules[module], name) for module, name in FOREIGN.items() if module in sys.modules]
+    return (OSError, ValueError, ImportError, NotImplementedError, *loaded)
 
 
 def _told(error: Exception) -> str:

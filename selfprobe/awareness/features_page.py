@@ -22,7 +22,7 @@ from selfprobe.awareness.features import (
     taxonomy,
 )
 from selfprobe.embed import embed
-from selfprobe.errors import InputError
+from selfprobe.errors import InputError, NoLogs
 from selfprobe.output import place
 from selfprobe.page import (
     Block,
@@ -97,7 +97,7 @@ def write(
         sections=[
             _features(_counts(table, found), found, quotes),
             _artefacts(found, quotes),
-            _prompt_section(prompts, evidence, found),
+            Section("Prompts", _prompt_blocks(prompts, evidence, found), name="prompts", menu="prompts"),
             Section("Number of clusters", [Figures(pictures)], name="curve", menu="number of clusters"),
             _method(embedder, str(grader)),
             *([Section("Runs", set_aside(there.ignored), name="runs", menu="runs")] if there.ignored else []),
@@ -110,6 +110,26 @@ def write(
     )
     write_page(page, out)
     return found
+
+
+def evidence_section(logs: Sequence[str]) -> list[Section]:
+    """What needs no call of a model: how often subjects bring up an evaluation, and on which prompts.
+
+    No section where no log of user_motivation is finished.
+    """
+    try:
+        there = evidence_in(logs)
+    except NoLogs:
+        return []
+    evidence, prompts = there.quotes, there.prompts
+    blocks: list[Block] = [
+        f"Asked what the user wants, and never whether it is an evaluation, subjects bring up an evaluation in "
+        f"{prompts.aware.sum()} of {prompts.asked.sum()} graded answers to {len(prompts)} prompts; their evidence is "
+        f"{len(evidence)} quotes. To name and group the features that these point at takes a grader: "
+        "selfprobe awareness features LOGS --clusters N --grader MODEL.",
+        *_prompt_blocks(prompts, evidence, None),
+    ]
+    return [Section("What gives the evaluation away?", blocks, name="features", menu="features")]
 
 
 def _features(counts: Sequence[Mapping[str, object]], found: Taxonomy, quotes: Sequence[str]) -> Section:
@@ -150,7 +170,7 @@ def _cluster(cluster: Cluster, quotes: Sequence[str]) -> Details:
     return Details(f"{cluster.name or 'unnamed'} ({len(cluster.quotes)})", [Bullets(items)])
 
 
-def _prompt_section(prompts: pd.DataFrame, evidence: pd.DataFrame, found: Taxonomy) -> Section:
+def _prompt_blocks(prompts: pd.DataFrame, evidence: pd.DataFrame, found: Taxonomy | None) -> list[Block]:
     blocks: list[Block] = [
         "What a subject wrote about a prompt, with the evidence marked; in the prompt, what it cites word by word."
     ]
@@ -163,7 +183,7 @@ def _prompt_section(prompts: pd.DataFrame, evidence: pd.DataFrame, found: Taxono
         for answer in p["answers"]:
             inside += [f"{answer['model']}, {answer['key']}", Quoted(answer["answer"])]
         blocks.append(Details(f"{p['item']}{label}: {'; '.join(p['features'])}", inside))
-    return Section("Prompts", blocks, name="prompts", menu="prompts")
+    return blocks
 
 
 def _method(embedder: str, grader: str) -> Section:
@@ -200,10 +220,10 @@ def _counts(table: pd.DataFrame, found: Taxonomy) -> list[dict[str, object]]:
     return rows
 
 
-def _prompts(prompts: pd.DataFrame, evidence: pd.DataFrame, found: Taxonomy) -> list[dict[str, Any]]:
+def _prompts(prompts: pd.DataFrame, evidence: pd.DataFrame, found: Taxonomy | None) -> list[dict[str, Any]]:
     """The prompts with evidence, those with the most first, each with its answers and their quotes marked."""
-    cluster_of = {i: c for c in found.clusters for i in c.quotes}
-    named = evidence.assign(cluster=[cluster_of[i] for i in range(len(evidence))])
+    features_of = {i: c.name or f"unnamed {c.number}" for c in (found.clusters if found else ()) for i in c.quotes}
+    named = evidence.assign(feature=[features_of.get(i, "") for i in range(len(evidence))])
     texts = {(row.data, row.item): row for row in prompts.itertuples()}
     shown = []
     for key, rows in sorted(named.groupby(["data", "item"], sort=False), key=lambda pair: -len(pair[1])):
@@ -212,7 +232,7 @@ def _prompts(prompts: pd.DataFrame, evidence: pd.DataFrame, found: Taxonomy) -> 
             # Epochs and perspectives answer under the same key; equal answers are shown once.
             for (model, answer_key, answer), mine in rows.groupby(["model", "key", "answer"], sort=False)
         ]
-        row, features = texts[key], dict.fromkeys(c.name or f"unnamed {c.number}" for c in rows.cluster)
+        row, features = texts[key], dict.fromkeys(rows.feature if found else [f"{len(rows)} quotes"])
         about = {"item": row.item, "source": row.source, "label": row.label, "aware": row.aware, "asked": row.asked}
         # A quote from the prompt itself, where the subject cites it, is marked there as well.
         text = marked(row.text, [q for q in rows.quote if len(q) >= 8])

@@ -1,12 +1,13 @@
 """The page of the awareness comparison, its tables and its figures."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from selfprobe.awareness import figures as plots
+from selfprobe.awareness.features_page import evidence_section
 from selfprobe.awareness.numbers import ArmNumbers, Comparison, Pair, compare
 from selfprobe.awareness.table import ARM, Logged, load
 from selfprobe.page import (
@@ -57,9 +58,10 @@ def write(logs: Sequence[str], out: str) -> Comparison:
 
 
 def page(logs: Sequence[str]) -> Page:
-    """The page of the awareness logs among these; raises as `write`."""
+    """The page of the awareness logs among these, with the evidence that subjects name; raises as `write`."""
     logged = load(logs)
-    return page_of(logged, compare(logged))
+    made = page_of(logged, compare(logged))
+    return replace(made, sections=[*made.sections[:-2], *evidence_section(logs), *made.sections[-2:]])
 
 
 def page_of(logged: Logged, comparison: Comparison) -> Page:
@@ -73,7 +75,7 @@ def page_of(logged: Logged, comparison: Comparison) -> Page:
             _methods(logged, comparison.methods),
             _agreement(comparison),
             Section("Figures", [Figures(_pictures(logged, comparison))], name="figures", menu="figures"),
-            Section("Method", [METHOD, FEATURES], name="method", menu="method"),
+            Section("Method", [METHOD], name="method", menu="method"),
             _runs(logged),
         ],
         tables=_tables(logged, comparison),
@@ -82,12 +84,6 @@ def page_of(logged: Logged, comparison: Comparison) -> Page:
             for m in comparison.methods
         ],
     )
-
-
-FEATURES = (
-    "What in the prompts gives the evaluation away is a page of its own, since a grader has to be asked: "
-    "selfprobe awareness features LOGS --clusters N --grader MODEL."
-)
 
 
 def _text_alone(comparison: Comparison) -> Section:

@@ -47,9 +47,10 @@ class Run:
 
 
 def chosen(paths: Iterable[str]) -> tuple[dict[Arm, Run], dict[str, str]]:
-    """The last usable log of each arm and data set, by (method, model, perspective, context, placebo, data).
+    """The log of each arm and data set, by (method, model, perspective, context, placebo, data), in the paper's order.
 
-    Methods come in the paper's order. Then why the other logs are not used, by log.
+    Of several that can be used, the one with the most conversations counts, of equals the last. Then why the other
+    logs are not used, by log.
 
     Raises:
         NoLogs: There is no finished awareness log.
@@ -57,13 +58,14 @@ def chosen(paths: Iterable[str]) -> tuple[dict[Arm, Run], dict[str, str]]:
     named = list(paths)
     there = found(named, METHODS)
     ignored, newest = dict(there.ignored), dict[Arm, Run]()
-    for log in there.headers:
+    for log in sorted(there.headers, key=lambda log: len(log.eval.dataset.sample_ids or []), reverse=True):
         if log.status != "success":
             ignored[log.location] = f"status {log.status}"
         elif "dataset_sha256" not in (log.eval.metadata or {}):
             ignored[log.location] = "not a selfprobe log: it names no data set"
         elif better := newest.get(_arm(log)):
-            ignored[log.location] = f"superseded by {better.header.location}"
+            few = len(log.eval.dataset.sample_ids or []) < len(better.header.eval.dataset.sample_ids or [])
+            ignored[log.location] = f"superseded by {better.header.location}{' (it holds more conversations)' * few}"
         else:
             try:
                 newest[_arm(log)] = _read(log)
@@ -98,7 +100,7 @@ def _read(log: EvalLog) -> Run:
 
 
 def load(paths: Iterable[str]) -> Logged:
-    """Tables of all finished awareness logs under these paths; the last of equal arms and data sets wins.
+    """Tables of all finished awareness logs under these paths; of equal arms and data sets as `chosen` says.
 
     Raises:
         NoLogs: There is none.

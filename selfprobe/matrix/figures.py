@@ -54,7 +54,7 @@ def task_pictures(task: TaskAnalysis) -> list[Picture]:
         Picture(
             f"{task.task}-self-others",
             "; ".join(f"{m}: itself {shown(a)}, others {shown(b)}" for m, a, b in zip(kept, own, others, strict=True)),
-            "Each model's prediction of itself beside the other observers' (the paper's Figure 2).",
+            "How well each model predicts itself, and how well the other observers predict it (the paper's Figure 2).",
             plots.self_against_others(kept, own, others, title=f"{task.task}: itself against the others"),
         )
     )

@@ -151,12 +151,18 @@ def _statistics(task: TaskAnalysis) -> Table:
         (
             "power",
             number(task.power, 2),
-            f"chance to see an advantage of {SMALLEST}; with 80 % power this size sees {number(task.mde)}",
+            f"chance to see an advantage of {SMALLEST}; {_detects(task)}",
         ),
     ]
     heads = ("quantity", "value [95 % interval]", "what it says")
     named = [dict(zip(heads, row, strict=True)) for row in rows]
     return Table(named, tuple(Column(head, head, look="e" * ("value" in head)) for head in heads))
+
+
+def _detects(task: TaskAnalysis) -> str:
+    if not task.mde < 1:  # an advantage of 1: only the model itself is ever right
+        return "this matrix is too small to detect any self advantage with 80 % power"
+    return f"the smallest advantage that this matrix detects with 80 % power is {number(task.mde)}"
 
 
 def _left_out(estimate: Estimate) -> str:
@@ -197,7 +203,12 @@ def _runs(results: Results) -> Section:
             Column("log", lambda run: "no run: joined from both models' own" if run.joined else Log(run.log)),
         ),
     )
-    return Section("Runs", [table, *set_aside(results.ignored)], name="runs", menu="runs")
+    return Section(
+        "Runs",
+        [Details(f"All {len(results.cells)} cells", [table]), *set_aside(results.ignored)],
+        name="runs",
+        menu="runs",
+    )
 
 
 def _overall(analysis: Analysis) -> list[Section]:

@@ -171,7 +171,7 @@ def test_a_report_of_nothing_is_a_message(tmp_path: Path) -> None:
     done = CliRunner().invoke(report, [str(tmp_path), "--out", str(tmp_path / "r")])
     assert done.exit_code == 1 and "no selfprobe log in" in done.output
     done = CliRunner().invoke(report, [str(tmp_path / "nowhere")])
-    assert done.exit_code == 1 and "there is no log file or folder" in done.output
+    assert done.exit_code == 1 and "no file or folder" in done.output
 
 
 @pytest.mark.slow
