@@ -103,8 +103,6 @@ def check(error: PrerequisiteError, *expected: str) -> None:
 
 # ---- task arguments
 
-LEADS_PART = pytest.mark.xfail(strict=False, reason="logs are read elsewhere")
-
 Call = tuple[str, dict[str, Any], tuple[str, ...]]
 
 TASKS: list[Call] = [
@@ -217,7 +215,7 @@ def name_of(call: Call) -> str:
 def test_a_wrong_task_argument_is_one_line(here: Path, call: Call) -> None:
     task, arguments, expected = call
     with pytest.raises(InputError) as error:
-        getattr(_registry, task)(**arguments)
+        _registry.tasks()[task](**arguments)
     check(error.value, *expected)
 
 
@@ -269,10 +267,8 @@ def evaluate(tmp_path: Path, here: Path) -> Callable[..., Any]:
         ("selfprobe/dilemma_judging", "none", {"dataset": "ethical_dilemmas"}, "the panel needs 3 judges, got 0"),
         ("selfprobe/kth_word", "planted/a", {"target_log": "nowhere"}, "no file or folder 'nowhere'; looked at"),
         ("selfprobe/kth_word", "planted/a", {"target_log": "no_logs"}, "no log to replay acts from in"),
-        pytest.param(
-            *("selfprobe/kth_word", "planted/a", {"target_log": "pyproject.toml"}, "pyproject.toml"), marks=LEADS_PART
-        ),
-        pytest.param(*("selfprobe/binary", "planted/a", {"logs": "good.jsonl"}, "good.jsonl"), marks=LEADS_PART),
+        ("selfprobe/kth_word", "planted/a", {"target_log": "pyproject.toml"}, "pyproject.toml"),
+        ("selfprobe/binary", "planted/a", {"logs": "good.jsonl"}, "good.jsonl"),
     ],
 )
 def test_inspect_says_no_more_than_the_line(

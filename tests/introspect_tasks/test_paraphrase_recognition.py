@@ -14,7 +14,8 @@ from selfprobe.introspect_tasks.paraphrase_recognition import (
     paraphrase_recognition,
     record_to_sample,
 )
-from selfprobe.providers.planted import Mind, parse_name
+from selfprobe.providers.mind import Mind
+from selfprobe.providers.planted import parse_name
 from selfprobe.scorers.decision import decisions_of
 from selfprobe.solvers.compare import Likeness
 
