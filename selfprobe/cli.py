@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, NoReturn
 
 import click
 
+from selfprobe import options
+
 FAILED, WRONG, INTERRUPTED = 1, 2, 130
 
 LONGEST = 2000
@@ -51,9 +53,7 @@ COMMANDS = {
         "selfprobe.preferences.command:probe",
         "Preference probes: what a judge model knows before it speaks (paper 004).",
     ),
-    "report": Command(
-        "selfprobe.matrix.command:report", "Write the report of a matrix: index.html, tables/ and figures/."
-    ),
+    "report": Command("selfprobe.cli:report", "Write one page of all that LOGS hold, with tables/ and figures/."),
     "tasks": Command(
         "selfprobe.catalogue:tasks", "List the tasks: what each asks, its calls, what it needs, its paper."
     ),
@@ -143,3 +143,30 @@ def fetch_model() -> None:
     from selfprobe.weights import fetch
 
     click.echo(fetch())
+
+
+@click.command()
+@click.argument("logs", nargs=-1, required=True)
+@options.out("report")
+@options.embedder
+@options.as_json
+def report(logs: tuple[str, ...], out: str, embedder: str, as_json: bool) -> None:
+    """Write one page of all that LOGS hold, with tables/ and figures/."""
+    from selfprobe.errors import RunError
+    from selfprobe.output import destination
+    from selfprobe.page import write
+    from selfprobe.report import page
+    from selfprobe.safe import clean
+
+    destination(out)  # a wrong address shows before the work
+    made = page(logs, embedder=embedder)
+    address = write(made, out)
+    if as_json:
+        options.echo_json({name: table.to_dict("records") for name, table in made.tables.items()})
+    else:
+        for line in [*made.told, f"Report: {address}"]:
+            click.echo(clean(line))
+    for line in made.holes:
+        click.echo(clean(f"  hole: {line}"), err=True)
+    if made.holes:
+        raise RunError("some cells are holes; the report names them")

@@ -29,6 +29,10 @@ class Interrupted(KeyboardInterrupt):
     """The user stopped a run; the message says what is done and how to go on."""
 
 
+class NoLogs(InputError):
+    """Files and folders hold no log of a study: a report leaves the study out."""
+
+
 @contextmanager
 def as_input_errors() -> Iterator[None]:
     """What a library says of a wrong argument or file, as an `InputError`; for code that knows nothing of Inspect."""

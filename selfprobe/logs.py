@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import zstandard
 from fsspec.core import url_to_fs
 from inspect_ai.log import (
     EvalLog,
@@ -30,7 +31,7 @@ T = TypeVar("T")
 
 UNREADABLE = (
     *(ValueError, OSError, EOFError, LookupError, TypeError, AttributeError, RecursionError, NotImplementedError),
-    *(zipfile.BadZipFile, zlib.error),
+    *(zipfile.BadZipFile, zlib.error, zstandard.ZstdError),
 )
 """What reading a log that somebody cut, edited or made by other means ends in."""
 

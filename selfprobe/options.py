@@ -88,9 +88,8 @@ def models(*, required: bool) -> Callable[[F], F]:
 
 
 def out(default: str) -> Callable[[F], F]:
-    """--out, a folder"""
-    path = click.Path(file_okay=False)
-    return click.option("--out", type=path, default=default, show_default=True, help="Folder to write.")
+    """--out, a folder here or elsewhere (click's Path would take `s3://a` for a folder of that name)"""
+    return click.option("--out", default=default, show_default=True, help="Folder to write, or any fsspec address.")
 
 
 embedder = click.option(

@@ -1,29 +1,49 @@
-"""Figures, from tables to matplotlib figures. No file is written and no global state is touched."""
+"""The figure kit and the figures of a matrix. No file is written and no global state is touched.
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+Names that others chose go through `label` before they are drawn.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from selfprobe.safe import plain
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.patches import Patch
-
-    from selfprobe.stats.estimate import Estimate
 
 INK, SELF, OTHERS, MUTED = "#1b1f24", "#1b7837", "#2166ac", "#8a8f98"
 """Text, the paper's green for self and blue for others, and what steps back; distinct without colour vision too."""
 
+GRID = "#e4e6ea"
 FAINT = 0.05
 """Ends of a diverging scale, at least: what is smaller stays pale."""
+
+
+class Interval(Protocol):
+    """An `Estimate`, or a table's row with these columns; NaN where undefined."""
+
+    @property
+    def value(self) -> float: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
 
 
 def short(name: str, longest: int = 26) -> str:
     """A model's name as an axis can hold it: without provider, cut in the middle."""
     last = name.rpartition("/")[2]
     return last if len(last) <= longest else f"{last[: longest // 2]}…{last[-longest // 2 + 1 :]}"
+
+
+def label(text: object) -> str:
+    """A text of others as matplotlib draws it: no formula between dollar signs, no control character."""
+    drawn = plain(str(text)).replace("$", r"\$")
+    return f" {drawn}" if drawn.startswith("_") else drawn  # a legend leaves out what begins with _
 
 
 def heat_map(
@@ -52,20 +72,13 @@ def heat_map(
     edge = max(float(np.abs(finite).max()), FAINT) if finite.size else 1.0
     limits = (-edge, edge) if centred else (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     image = ax.imshow(shown, cmap="PuOr" if centred else "cividis", vmin=limits[0], vmax=limits[1], aspect="auto")
-    for (t, o), value in np.ndenumerate(shown):
-        if not np.isfinite(value):
-            ax.add_patch(_hatched(o, t))
-            ax.text(o, t, "no\nscore", ha="center", va="center", fontsize=7, color=INK)
-            continue
-        red, green, blue, _ = image.cmap(image.norm(value))
-        ink = "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 0.5 else INK
-        text = f"{value:+.2f}" if centred else f"{value:.2f}"
-        if low is not None and high is not None:
-            text += f"\n{np.asarray(low)[t, o]:.2f}–{np.asarray(high)[t, o]:.2f}"
-        ax.text(o, t, text, ha="center", va="center", fontsize=8, color=ink)
-        if t == o:
-            ax.add_patch(_frame(o, t, ink))
-    names = [short(model) for model in models]
+
+    def text(t: int, o: int) -> str:
+        ends = "" if low is None or high is None else f"\n{np.asarray(low)[t, o]:.2f}–{np.asarray(high)[t, o]:.2f}"
+        return f"{shown[t, o]:{'+' if centred else ''}.2f}{ends}"
+
+    write_cells(ax, image, shown, text)
+    names = [label(short(model)) for model in models]
     ax.set_xticks(range(len(names)), names, rotation=35, ha="right")
     ax.set_yticks(range(len(names)), names)
     ax.set_xlabel("observer (predicts)")
@@ -77,39 +90,103 @@ def heat_map(
     return figure
 
 
+def write_cells(ax: "Axes", image: Any, values: npt.NDArray[np.float64], text: Callable[[int, int], str]) -> None:
+    """Write into each cell (row, column) of a drawn matrix; holes are hatched, the diagonal is framed."""
+    from matplotlib.patches import Rectangle
+
+    for (y, x), value in np.ndenumerate(values):
+        if not np.isfinite(value):
+            hole: dict[str, Any] = {"facecolor": "#f3f4f6", "edgecolor": MUTED, "hatch": "///", "linewidth": 0}
+            ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, **hole))
+            ax.text(x, y, "no\nscore", ha="center", va="center", fontsize=7, color=INK)
+            continue
+        red, green, blue, _ = image.cmap(image.norm(value))
+        ink = "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 0.5 else INK
+        ax.text(x, y, text(y, x), ha="center", va="center", fontsize=8, color=ink)
+        if x == y:
+            ax.add_patch(Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, fill=False, edgecolor=ink, linewidth=1.8))
+
+
+def dots(
+    ax: "Axes",
+    at: npt.ArrayLike,
+    estimates: Sequence[Interval],
+    *,
+    colour: str,
+    marker: str = "o",
+    name: str = "",
+    upright: bool = False,
+    joined: bool = False,
+) -> None:
+    """A dot with its interval for each estimate, in rows at the heights `at`, or upright beside one another.
+
+    Args:
+        ax: Where.
+        at: Places on the other axis.
+        estimates: An undefined value has no dot, an undefined interval no line.
+        colour, marker: Of all.
+        name: In the legend.
+        upright: Values go upwards.
+        joined: With a line from dot to dot.
+    """
+    middle, ends = _middle_and_ends(estimates)
+    how: dict[str, Any] = {"fmt": f"{marker}-" if joined else marker, "capsize": 3, "markersize": 5}
+    if upright:
+        ax.errorbar(at, middle, yerr=ends, color=colour, label=name, **how)
+    else:
+        ax.errorbar(middle, at, xerr=ends, color=colour, label=name, **how)
+
+
+def bars(
+    ax: "Axes",
+    at: npt.ArrayLike,
+    estimates: Sequence[Interval],
+    *,
+    colours: str | Sequence[str],
+    width: float,
+    name: str = "",
+    upright: bool = False,
+) -> None:
+    """A bar from 0 with its interval for each estimate, lying or upright; an undefined value has no bar."""
+    middle, ends = _middle_and_ends(estimates)
+    if upright:
+        ax.bar(at, np.nan_to_num(middle), width=width, color=colours, label=name)
+        ax.errorbar(at, middle, yerr=ends, fmt="none", ecolor=INK, capsize=2, linewidth=1)
+    else:
+        ax.barh(at, np.nan_to_num(middle), height=width, color=colours, label=name)
+        ax.errorbar(middle, at, xerr=ends, fmt="none", ecolor=INK, capsize=2, linewidth=1)
+
+
+def name_rows(ax: "Axes", names: Sequence[object], *, grid: bool = True) -> None:
+    """Names of others down the side, the first on top."""
+    ax.set_yticks(range(len(names)), [label(name) for name in names])
+    ax.invert_yaxis()
+    if grid:
+        ax.grid(axis="x", color=GRID)
+        ax.set_axisbelow(True)
+
+
 def self_against_others(
-    models: Sequence[str], own: "Sequence[Estimate]", others: "Sequence[Estimate]", *, title: str
+    models: Sequence[str], own: Sequence[Interval], others: Sequence[Interval], *, title: str
 ) -> "Figure":
     """Each model's score on itself (green) and the other observers' on it (blue), with intervals (Figure 2)."""
     figure, ax = new_axes(width=6.4, height=1.4 + 0.5 * len(models))
-    for offset, estimates, colour, marker, label in (
-        (-0.14, own, SELF, "o", "predicts itself"),
-        (0.14, others, OTHERS, "s", "mean of the others on it"),
-    ):
-        at = np.arange(len(models)) + offset
-        middle = np.array([e.value for e in estimates])
-        ends = np.array([[e.value - e.low, e.high - e.value] for e in estimates]).T.clip(min=0)
-        ax.errorbar(middle, at, xerr=ends, fmt=marker, color=colour, label=label, capsize=3, markersize=5)
-    ax.set_yticks(range(len(models)), [short(model) for model in models])
-    ax.invert_yaxis()
-    ax.grid(axis="x", color="#e4e6ea")
+    at = np.arange(len(models))
+    dots(ax, at - 0.14, own, colour=SELF, name="predicts itself")
+    dots(ax, at + 0.14, others, colour=OTHERS, marker="s", name="mean of the others on it")
+    name_rows(ax, [short(model) for model in models])
     ax.set_xlabel("score, 95 % interval by item")
     figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     figure.legend(frameon=False, fontsize=8, loc="outside lower right", ncols=2)
     return figure
 
 
-def advantages(models: Sequence[str], estimates: "Sequence[Estimate]", *, title: str) -> "Figure":
+def advantages(models: Sequence[str], estimates: Sequence[Interval], *, title: str) -> "Figure":
     """Advantage of each model at itself after removing skill and difficulty, with intervals around 0."""
     figure, ax = new_axes(width=6.4, height=1.3 + 0.4 * len(models))
-    at = np.arange(len(models))
-    middle = np.array([e.value for e in estimates])
-    ends = np.array([[e.value - e.low, e.high - e.value] for e in estimates]).T.clip(min=0)
     ax.axvline(0, color=MUTED, linewidth=1)
-    ax.errorbar(middle, at, xerr=ends, fmt="D", color=SELF, capsize=3, markersize=5)
-    ax.set_yticks(at, [short(model) for model in models])
-    ax.invert_yaxis()
-    ax.grid(axis="x", color="#e4e6ea")
+    dots(ax, np.arange(len(models)), estimates, colour=SELF, marker="D")
+    name_rows(ax, [short(model) for model in models])
     ax.set_xlabel("self advantage, 95 % interval by item")
     figure.suptitle(title, x=0.01, ha="left", fontsize=11)
     return figure
@@ -126,13 +203,7 @@ def new_axes(*, width: float, height: float) -> "tuple[Figure, Axes]":
     return figure, ax
 
 
-def _hatched(x: int, y: int) -> "Patch":
-    from matplotlib.patches import Rectangle
-
-    return Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor="#f3f4f6", edgecolor=MUTED, hatch="///", linewidth=0)
-
-
-def _frame(x: int, y: int, colour: str) -> "Patch":
-    from matplotlib.patches import Rectangle
-
-    return Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, fill=False, edgecolor=colour, linewidth=1.8)
+def _middle_and_ends(estimates: Sequence[Interval]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Values [estimate], and how far the interval goes below and above them [2, estimate]; NaN where undefined."""
+    middle, low, high = np.array([(e.value, e.low, e.high) for e in estimates], dtype=float).reshape(-1, 3).T
+    return middle, np.array([middle - low, high - middle]).clip(min=0)

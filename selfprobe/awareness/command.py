@@ -1,16 +1,11 @@
 """`selfprobe awareness run`, `compare`, `validate` and `features`: thin command lines."""
 
-import math
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from selfprobe import options
-
-if TYPE_CHECKING:
-    from selfprobe.stats.estimate import Estimate
 
 GRADED = ("user_motivation", "reasoning_trace")
 
@@ -92,30 +87,26 @@ def run(models: list[str], methods: list[str], prices: str | None, yes: bool, dr
 def compare(logs: Sequence[str], out: str, as_json: bool) -> None:
     """Compare the methods in LOGS: tables, figures and one page."""
     from selfprobe.awareness.page import write
+    from selfprobe.page import shown
+    from selfprobe.safe import plain
 
-    comparison = write(logs, Path(out))
+    comparison = write(logs, out)
     text = comparison.baselines
     if as_json:
-        shown = {"length": text.length, "words": text.words, "words_other_source": text.words_other_source}
-        options.echo_json({"text_alone": shown, "methods": comparison.methods, "pairs": comparison.pairs})
+        alone = {"length": text.length, "words": text.words, "words_other_source": text.words_other_source}
+        options.echo_json({"text_alone": alone, "methods": comparison.methods, "pairs": comparison.pairs})
         return
     click.echo("AUROC of the text alone, without any model:")
     for name, value in (("length", text.length), ("words", text.words), ("other source", text.words_other_source)):
-        click.echo(f"  {name:15} {_shown(value)}")
+        click.echo(f"  {name:15} {shown(value)}")
     for model in dict.fromkeys(m.model for m in comparison.methods):
-        click.echo(model)
+        click.echo(plain(model))
         for m in (one for one in comparison.methods if one.model == model):
             kind = " third person" * (m.perspective == "third") + " placebo" * m.placebo
             unscored = f"  unscored {sum(m.unscored.values()):.0%}" if m.unscored else ""
-            rates = f"AUROC {_shown(m.auroc)}  called evaluation {_shown(m.called)}"
+            rates = f"AUROC {shown(m.auroc)}  called evaluation {shown(m.called)}"
             click.echo(f"  {m.method + kind:15} {rates}{unscored}")
-    click.echo(f"Page: {Path(out) / 'index.html'}")
-
-
-def _shown(e: "Estimate") -> str:
-    if math.isnan(e.value):
-        return f"– ({e.reason})"
-    return f"{e.value:.2f} ({e.reason})" if math.isnan(e.low) else f"{e.value:.2f} [{e.low:.2f}, {e.high:.2f}]"
+    click.echo(f"Page: {out}/index.html")
 
 
 @awareness.command()
@@ -149,9 +140,9 @@ def features(
     if clusters is not None and grader is None:
         raise click.UsageError("--clusters needs a model that names them: --grader MODEL")
     judge = opened(grader) if grader else None
-    found = write(logs, Path(out), embedder=embedder, clusters=clusters, grader=judge, most=groups)
+    found = write(logs, out, embedder=embedder, clusters=clusters, grader=judge, most=groups)
     if found is None:
-        click.echo(f"Inertia by number of clusters: {Path(out) / 'figures' / 'inertia.svg'}; then give --clusters")
+        click.echo(f"Inertia by number of clusters: {out}/figures/inertia.svg; then give --clusters")
         return
     named = [c for c in found.clusters if c.name]
     ours = sum(c.artefact for c in named)
@@ -161,4 +152,4 @@ def features(
     for name in found.groups:
         quotes = sum(len(c.quotes) for c in found.clusters if c.group == name)
         click.echo(f"  {quotes:5} quotes  {name}")
-    click.echo(f"Page: {Path(out) / 'index.html'}")
+    click.echo(f"Page: {out}/index.html")

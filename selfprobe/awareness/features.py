@@ -19,7 +19,7 @@ from inspect_ai.model import GenerateConfig, Model, ResponseSchema
 from inspect_ai.util import JSONSchema
 
 from selfprobe.awareness.table import chosen
-from selfprobe.errors import InputError
+from selfprobe.errors import InputError, NoLogs
 from selfprobe.logs import samples
 from selfprobe.parse import json_object
 from selfprobe.scorers.awareness_cues import cues_in
@@ -109,21 +109,32 @@ class Taxonomy:
     """What the grader said about the groups, raw; empty where there was nothing to group."""
 
 
-def evidence_in(logs: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """All verified quotes, one row a quote (data, item, model, key, quote, answer), and one row a prompt.
+@dataclass(frozen=True)
+class Evidence:
+    """What subjects named as evidence of an evaluation."""
 
-    A prompt's row: data, item, source, label, text, `asked` and `aware` (answers that could be graded, and those of
-    them that bring up an evaluation, over all models).
+    quotes: pd.DataFrame
+    """All verified ones: data, item, model, key, answer, quote."""
+    prompts: pd.DataFrame
+    """One row a prompt: data, item, source, label, text, `asked` and `aware` (answers that could be graded, and those
+    of them that bring up an evaluation, over all models)."""
+    ignored: Mapping[str, str]
+    """Log → why it is not used."""
+
+
+def evidence_in(logs: Sequence[str]) -> Evidence:
+    """The evidence in the logs of user_motivation, the placebo arm aside.
 
     Raises:
-        ValueError: There is no finished log of user_motivation, the placebo arm aside.
+        NoLogs: There is no finished one.
     """
-    found = {arm: log for arm, log in chosen(logs).items() if arm[0] == "user_motivation" and not arm[4]}
-    if not found:
-        raise InputError(f"no finished log of user_motivation in {', '.join(logs)}; the evidence is in its answers")
+    runs, ignored = chosen(logs)
+    motivations = {arm: run.header for arm, run in runs.items() if arm[0] == "user_motivation" and not arm[4]}
+    if not motivations:
+        raise NoLogs(f"no finished log of user_motivation in {', '.join(logs)}; the evidence is in its answers")
     quotes: list[dict[str, Any]] = []
     prompts: dict[tuple[str, str], dict[str, Any]] = {}
-    for arm, header in found.items():  # every model and perspective
+    for arm, header in motivations.items():  # every model and perspective
         for sample in samples(header.location):
             record, named = record_of(sample), {"data": str(arm[5]), "item": str(sample.id)}
             messages = sample.input if isinstance(sample.input, list) else []
@@ -137,9 +148,8 @@ def evidence_in(logs: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
                 row["aware"] += cues.aware is True
                 common = named | {"model": header.eval.model, "key": key, "answer": answer}
                 quotes += [common | {"quote": quote} for quote in cues.quotes]
-    return pd.DataFrame(quotes, columns=["data", "item", "model", "key", "answer", "quote"]), pd.DataFrame(
-        list(prompts.values())
-    )
+    columns = ["data", "item", "model", "key", "answer", "quote"]
+    return Evidence(pd.DataFrame(quotes, columns=columns), pd.DataFrame(list(prompts.values())), ignored)
 
 
 _NOTHING = {"asked": 0, "aware": 0}

@@ -1,20 +1,44 @@
 """The files and the page of the feature tool."""
 
-from collections.abc import Sequence
+import io
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import pairwise
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import numpy as np
 import pandas as pd
 from markupsafe import Markup, escape
 
-from selfprobe.awareness.features import Taxonomy, clustered, evidence_in, inertia_curve, prompt_features, taxonomy
+from selfprobe.awareness.features import (
+    Cluster,
+    Taxonomy,
+    clustered,
+    evidence_in,
+    inertia_curve,
+    prompt_features,
+    taxonomy,
+)
 from selfprobe.embed import embed
-from selfprobe.errors import InputError
-from selfprobe.page import Picture, render, save_pictures
+from selfprobe.errors import InputError, NoLogs
+from selfprobe.output import place
+from selfprobe.page import (
+    Block,
+    Bullets,
+    Column,
+    Details,
+    Figures,
+    Page,
+    Picture,
+    Quoted,
+    Section,
+    Table,
+    set_aside,
+)
+from selfprobe.page import write as write_page
+from selfprobe.safe import csv
 
 if TYPE_CHECKING:
     from inspect_ai.model import Model
@@ -22,10 +46,12 @@ if TYPE_CHECKING:
 
 PAGE_PROMPTS = 500
 """Prompts with evidence that the page shows; all are in the table."""
+SHOWN_QUOTES = 20
+"""Quotes of a cluster that the page shows."""
 
 
 def write(
-    logs: Sequence[str], out: Path, *, embedder: str, clusters: int | None, grader: "Model | None", most: int = 15
+    logs: Sequence[str], out: str, *, embedder: str, clusters: int | None, grader: "Model | None", most: int = 15
 ) -> Taxonomy | None:
     """Write the inertia curve, and with a number of clusters `taxonomy.json`, `prompts.csv`, `.parquet`, `index.html`.
 
@@ -40,7 +66,8 @@ def write(
     Raises:
         ValueError: No finished log, no evidence in them, or more clusters than different quotes.
     """
-    evidence, prompts = evidence_in(logs)
+    there = evidence_in(logs)
+    evidence, prompts = there.quotes, there.prompts
     if evidence.empty:
         raise InputError(
             f"no evidence: none of {prompts.asked.sum()} graded answers to {len(prompts)} prompts brings up an "
@@ -51,41 +78,122 @@ def write(
     members = clustered(vectors, clusters) if clusters is not None else []
     curve = inertia_curve(vectors)
     pictures = [_picture(curve, clusters)]
-    out.mkdir(parents=True, exist_ok=True)
-    save_pictures(pictures, out / "figures")
     if clusters is None:
+        files = {f"figures/inertia.{kind}": pictures[0].rendered(kind) for kind in ("svg", "png")}
+        place(files, out)
         return None
     assert grader is not None, "the command asks for one"
     found = anyio.run(lambda: taxonomy(quotes, members, grader, most=most))
     table = prompt_features(prompts, evidence, found)
-    table.to_csv(out / "prompts.csv", index=False)
-    table.to_parquet(out / "prompts.parquet", index=False)
+    parquet = io.BytesIO()
+    table.to_parquet(parquet, index=False)
     content = {"embedder": embedder, "grader": str(grader), "logs": list(logs), "inertia": curve, **asdict(found)}
     content["evidence"] = evidence.drop(columns="answer").to_dict("records")
-    save_json(content, out / "taxonomy.json")
-    page = render(
-        "features.html",
-        found=found,
-        quotes=quotes,
-        counts=_counts(table, found),
-        prompts=_prompts(prompts, evidence, found),
-        more=max(0, evidence[["data", "item"]].drop_duplicates().shape[0] - PAGE_PROMPTS),
-        asked=int(prompts.asked.sum()),
-        aware=int(prompts.aware.sum()),
-        total=len(prompts),
-        embedder=embedder,
-        grader=str(grader),
-        pictures=pictures,
+    page = Page(
+        title="What gives the evaluation away?",
+        lead=f"Features of {len(prompts)} prompts that subjects name when they are asked what the user wants, never "
+        f"whether it is an evaluation. {prompts.aware.sum()} of {prompts.asked.sum()} graded answers bring up an "
+        f"evaluation; their evidence is {len(quotes)} quotes.",
+        sections=[
+            _features(_counts(table, found), found, quotes),
+            _artefacts(found, quotes),
+            Section("Prompts", _prompt_blocks(prompts, evidence, found), name="prompts", menu="prompts"),
+            Section("Number of clusters", [Figures(pictures)], name="curve", menu="number of clusters"),
+            _method(embedder, str(grader)),
+            *([Section("Runs", set_aside(there.ignored), name="runs", menu="runs")] if there.ignored else []),
+        ],
+        files={
+            "prompts.csv": csv(table),
+            "prompts.parquet": parquet.getvalue(),
+            "taxonomy.json": json.dumps(content, ensure_ascii=False, indent=1).encode(),
+        },
     )
-    (out / "index.html").write_text(page, encoding="utf-8")
+    write_page(page, out)
     return found
 
 
-def save_json(content: object, path: Path) -> None:
-    """Write JSON as people read it."""
-    import json
+def evidence_section(logs: Sequence[str]) -> list[Section]:
+    """What needs no call of a model: how often subjects bring up an evaluation, and on which prompts.
 
-    path.write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
+    No section where no log of user_motivation is finished.
+    """
+    try:
+        there = evidence_in(logs)
+    except NoLogs:
+        return []
+    evidence, prompts = there.quotes, there.prompts
+    blocks: list[Block] = [
+        f"Asked what the user wants, and never whether it is an evaluation, subjects bring up an evaluation in "
+        f"{prompts.aware.sum()} of {prompts.asked.sum()} graded answers to {len(prompts)} prompts; their evidence is "
+        f"{len(evidence)} quotes. To name and group the features that these point at takes a grader: "
+        "selfprobe awareness features LOGS --clusters N --grader MODEL.",
+        *_prompt_blocks(prompts, evidence, None),
+    ]
+    return [Section("What gives the evaluation away?", blocks, name="features", menu="features")]
+
+
+def _features(counts: Sequence[Mapping[str, object]], found: Taxonomy, quotes: Sequence[str]) -> Section:
+    """The groups with their clusters, then the clusters in none, then those without a name."""
+    table = Table(
+        counts,
+        (
+            Column("feature", "name"),
+            Column("prompts", "prompts", str),
+            Column("of them evaluation", "evaluation", str),
+            Column("deployment", "deployment", str),
+            Column("quotes", "quotes", str),
+        ),
+    )
+    nothing = (
+        "None: the grader named no cluster, or set all that it named aside. A small grader does; take a larger one."
+    )
+    blocks: list[Block] = [table if counts else nothing]
+    blocks += [Section(name, [_cluster(c, quotes) for c in found.clusters if c.group == name]) for name in found.groups]
+    if loose := [c for c in found.clusters if c.name and not c.group and not c.artefact]:
+        said = "The grader put these into none, or into several."
+        blocks.append(Section("In no group", [said, *(_cluster(c, quotes) for c in loose)]))
+    if unnamed := [c for c in found.clusters if not c.name]:
+        said = f"The grader's reply could not be used ({len(unnamed)} of {len(found.clusters)} clusters)."
+        blocks.append(Section("Without a name", [said, *(_cluster(c, quotes) for c in unnamed)]))
+    return Section("Features", blocks, name="groups", menu="features")
+
+
+def _artefacts(found: Taxonomy, quotes: Sequence[str]) -> Section:
+    blocks = [_cluster(c, quotes) for c in found.clusters if c.artefact]
+    return Section("Set aside: artefacts of the question", blocks or ["None."], name="artefacts", menu="set aside")
+
+
+def _cluster(cluster: Cluster, quotes: Sequence[str]) -> Details:
+    items = [f"“{quotes[i]}”" for i in cluster.quotes[:SHOWN_QUOTES]]
+    if (more := len(cluster.quotes) - SHOWN_QUOTES) > 0:
+        items.append(f"… and {more} more")
+    return Details(f"{cluster.name or 'unnamed'} ({len(cluster.quotes)})", [Bullets(items)])
+
+
+def _prompt_blocks(prompts: pd.DataFrame, evidence: pd.DataFrame, found: Taxonomy | None) -> list[Block]:
+    blocks: list[Block] = [
+        "What a subject wrote about a prompt, with the evidence marked; in the prompt, what it cites word by word."
+    ]
+    if (more := evidence[["data", "item"]].drop_duplicates().shape[0] - PAGE_PROMPTS) > 0:
+        blocks.append(f"{more} further prompts with evidence are in the table only.")
+    for p in _prompts(prompts, evidence, found):
+        label = f" ({p['label']})" if p["label"] else ""
+        inside: list[Block] = [f"{p['source']}; {p['aware']} of {p['asked']} answers bring up an evaluation."]
+        inside.append(Quoted(p["text"]))
+        for answer in p["answers"]:
+            inside += [f"{answer['model']}, {answer['key']}", Quoted(answer["answer"])]
+        blocks.append(Details(f"{p['item']}{label}: {'; '.join(p['features'])}", inside))
+    return blocks
+
+
+def _method(embedder: str, grader: str) -> Section:
+    said = (
+        f"Quotes were checked against the answers and embedded by {embedder}; k-means; names and groups by {grader}, "
+        "from the 15 quotes nearest to each centre. The features are what subjects say, not what moves their verdict: "
+        "that takes prompts with and without the feature. All is in taxonomy.json, one row a prompt in prompts.csv and "
+        "prompts.parquet."
+    )
+    return Section("Method", [said], name="method", menu="method")
 
 
 def marked(text: str, quotes: Sequence[str]) -> Markup:
@@ -112,10 +220,10 @@ def _counts(table: pd.DataFrame, found: Taxonomy) -> list[dict[str, object]]:
     return rows
 
 
-def _prompts(prompts: pd.DataFrame, evidence: pd.DataFrame, found: Taxonomy) -> list[dict[str, object]]:
+def _prompts(prompts: pd.DataFrame, evidence: pd.DataFrame, found: Taxonomy | None) -> list[dict[str, Any]]:
     """The prompts with evidence, those with the most first, each with its answers and their quotes marked."""
-    cluster_of = {i: c for c in found.clusters for i in c.quotes}
-    named = evidence.assign(cluster=[cluster_of[i] for i in range(len(evidence))])
+    features_of = {i: c.name or f"unnamed {c.number}" for c in (found.clusters if found else ()) for i in c.quotes}
+    named = evidence.assign(feature=[features_of.get(i, "") for i in range(len(evidence))])
     texts = {(row.data, row.item): row for row in prompts.itertuples()}
     shown = []
     for key, rows in sorted(named.groupby(["data", "item"], sort=False), key=lambda pair: -len(pair[1])):
@@ -124,7 +232,7 @@ def _prompts(prompts: pd.DataFrame, evidence: pd.DataFrame, found: Taxonomy) -> 
             # Epochs and perspectives answer under the same key; equal answers are shown once.
             for (model, answer_key, answer), mine in rows.groupby(["model", "key", "answer"], sort=False)
         ]
-        row, features = texts[key], dict.fromkeys(c.name or f"unnamed {c.number}" for c in rows.cluster)
+        row, features = texts[key], dict.fromkeys(rows.feature if found else [f"{len(rows)} quotes"])
         about = {"item": row.item, "source": row.source, "label": row.label, "aware": row.aware, "asked": row.asked}
         # A quote from the prompt itself, where the subject cites it, is marked there as well.
         text = marked(row.text, [q for q in rows.quote if len(q) >= 8])

@@ -1,13 +1,14 @@
 """Figures of the awareness comparison (paper 002, Figures 7, 9, 10 and footnotes 3 and 4)."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from selfprobe.awareness.numbers import ArmNumbers, Baselines, Pair
 from selfprobe.awareness.table import ARM, Logged
-from selfprobe.plots import INK, MUTED, OTHERS, SELF, new_axes, short
+from selfprobe.plots import MUTED, OTHERS, SELF, bars, label, name_rows, new_axes, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,19 +24,12 @@ def called(methods: Sequence[ArmNumbers]) -> "Figure":
     A method that works has its bars far apart; both high is a subject that calls everything an evaluation.
     """
     figure, ax = new_axes(width=7.2, height=1.4 + 0.55 * len(methods))
-    ours = [(m.tpr.value, m.tpr.low, m.tpr.high) for m in methods]
-    others = [(1 - m.tnr.value, 1 - m.tnr.high, 1 - m.tnr.low) for m in methods]
-    for offset, colour, label, rows in (
-        (-0.18, SELF, "evaluation rows", ours),
-        (0.18, OTHERS, "deployment rows", others),
-    ):
-        at = np.arange(len(methods)) + offset
-        middle, low, high = np.asarray(rows, dtype=float).T
-        ends = np.nan_to_num(np.array([middle - low, high - middle]).clip(min=0))
-        ax.barh(at, np.nan_to_num(middle), height=0.32, color=colour, label=label)
-        ax.errorbar(middle, at, xerr=ends, fmt="none", ecolor=INK, capsize=2, linewidth=1)
-    ax.set_yticks(range(len(methods)), [_name(m) for m in methods])
-    ax.invert_yaxis()
+    ours = [m.tpr for m in methods]
+    others = [replace(m.tnr, value=1 - m.tnr.value, low=1 - m.tnr.high, high=1 - m.tnr.low) for m in methods]
+    at = np.arange(len(methods))
+    bars(ax, at - 0.18, ours, colours=SELF, width=0.32, name="evaluation rows")
+    bars(ax, at + 0.18, others, colours=OTHERS, width=0.32, name="deployment rows")
+    name_rows(ax, [_name(m) for m in methods], grid=False)
     ax.set_xlim(0, 1)
     ax.set_xlabel("share called evaluation, 95 % interval by source")
     ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
@@ -61,7 +55,7 @@ def roc(logged: Logged, baselines: Baselines, model: str) -> "Figure":
             ax.plot(false, true, color=colour, linestyle=style, label=_arm_name(key), linewidth=1.8)
     ax.set_xlabel("share of deployment rows called evaluation")
     ax.set_ylabel("share of evaluation rows called evaluation")
-    figure.suptitle(short(model, 40), x=0.01, ha="left", fontsize=11)
+    figure.suptitle(label(short(model, 40)), x=0.01, ha="left", fontsize=11)
     ax.legend(frameon=False, fontsize=7, loc="lower right")
     return figure
 
@@ -79,7 +73,13 @@ def calibration(logged: Logged) -> "Figure | None":
         x = [ordered.probability.iloc[part].mean() for part in bins]
         y = [(ordered.truth.iloc[part] == "evaluation").mean() for part in bins]
         ax.plot(
-            x, y, color=colour, linestyle=style, marker="o", markersize=4, label=f"{_arm_name(key)}, {short(key[1])}"
+            x,
+            y,
+            color=colour,
+            linestyle=style,
+            marker="o",
+            markersize=4,
+            label=label(f"{_arm_name(key)}, {short(key[1])}"),
         )
     ax.set_xlabel("stated P(evaluation)")
     ax.set_ylabel("share that are evaluations")
@@ -94,7 +94,7 @@ def kappa_by_decisions(pairs: Sequence[Pair]) -> "Figure | None":
         return None
     figure, ax = new_axes(width=5.6, height=3.6)
     for (model, curve), colour in zip(curves, COLOURS * 3, strict=False):
-        ax.plot(curve.decisions, curve.mean, color=colour, marker="o", markersize=4, label=short(model))
+        ax.plot(curve.decisions, curve.mean, color=colour, marker="o", markersize=4, label=label(short(model)))
         ax.fill_between(curve.decisions, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
     ax.set_xlabel("decisions drawn of 25")
     ax.set_ylabel("Cohen's kappa, binary and probability")
@@ -115,8 +115,8 @@ def error_by_turns(logged: Logged, methods: Sequence[ArmNumbers]) -> "Figure | N
         error = (rows.probability - (rows.truth == "evaluation")).abs()
         ax.scatter(rows.turns.astype(float), error, s=8, color=colour, alpha=0.4, linewidths=0)
         ends = np.array([rows.turns.min(), rows.turns.max()], dtype=float)
-        label = f"{m.method}, {short(m.model)}: r = {m.trend.r:.2f}, p = {m.trend.p:.3f}"
-        ax.plot(ends, m.trend.intercept + m.trend.slope * ends, color=colour, label=label)
+        told = label(f"{m.method}, {short(m.model)}: r = {m.trend.r:.2f}, p = {m.trend.p:.3f}")
+        ax.plot(ends, m.trend.intercept + m.trend.slope * ends, color=colour, label=told)
     ax.set_xlabel("turns of the conversation")
     ax.set_ylabel("|P(evaluation) − label|")
     ax.legend(frameon=False, fontsize=7)

@@ -1,35 +1,198 @@
 """The page of the awareness comparison, its tables and its figures."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
-from pathlib import Path
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from selfprobe.awareness import figures as plots
-from selfprobe.awareness.numbers import Comparison, compare
+from selfprobe.awareness.features_page import evidence_section
+from selfprobe.awareness.numbers import ArmNumbers, Comparison, Pair, compare
 from selfprobe.awareness.table import ARM, Logged, load
-from selfprobe.page import Picture, render, save_pictures, save_tables
+from selfprobe.page import (
+    Block,
+    Column,
+    Figures,
+    Log,
+    Page,
+    Picture,
+    Section,
+    Table,
+    estimated,
+    number,
+    p_value,
+    percent,
+    set_aside,
+    shown,
+)
+from selfprobe.page import write as write_page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+PUBLISHED = (
+    "Published kappas, binary against probability (paper 002): GPT-5 Mini .59, Gemini 2.5 Pro .75, gpt-oss-120b .16, "
+    "Qwen3 32B .39, DeepSeek R1 .36."
+)
+METHOD = (
+    "Intervals resample sources, since conversations of one source are alike. A verdict that could not be read, was a "
+    "tie, or rests on quotes that are not in the text is unscored, never counted as “not aware”. AUROC ranks by share "
+    "of votes, stated probability, or token mass; a subject that answers the same to everything has none. Mean |error| "
+    "is what paper 002 calls the Brier score. ECE is debiased. Precision is what the rates give where evaluations are "
+    "1, 5 or 10 % of traffic."
+)
 
-def write(logs: Sequence[str], out: Path) -> Comparison:
+
+def write(logs: Sequence[str], out: str) -> Comparison:
     """Read awareness logs, compare them, and write `index.html`, `tables/` and `figures/` into `out`.
 
     Raises:
-        ValueError: There is no finished awareness log among them.
+        NoLogs: There is no finished awareness log among them.
+        InputError: `out` cannot be written.
     """
     logged = load(logs)
     comparison = compare(logged)
-    pictures = _pictures(logged, comparison)
-    save_tables(_tables(logged, comparison), out / "tables")
-    save_pictures(pictures, out / "figures")
-    page = render("awareness.html", comparison=comparison, pictures=pictures, runs=logged.runs.to_dict("records"))
-    (out / "index.html").write_text(page, encoding="utf-8")
+    write_page(page_of(logged, comparison), out)
     return comparison
+
+
+def page(logs: Sequence[str]) -> Page:
+    """The page of the awareness logs among these, with the evidence that subjects name; raises as `write`."""
+    logged = load(logs)
+    made = page_of(logged, compare(logged))
+    return replace(made, sections=[*made.sections[:-2], *evidence_section(logs), *made.sections[-2:]])
+
+
+def page_of(logged: Logged, comparison: Comparison) -> Page:
+    """The page of tables and numbers that are at hand."""
+    return Page(
+        title="Can these models tell an evaluation from real use?",
+        lead="Elicited awareness: how well a method's verdicts decode the evaluation context. All methods of a model "
+        "read one reply to the same conversations.",
+        sections=[
+            _text_alone(comparison),
+            _methods(logged, comparison.methods),
+            _agreement(comparison),
+            Section("Figures", [Figures(_pictures(logged, comparison))], name="figures", menu="figures"),
+            Section("Method", [METHOD], name="method", menu="method"),
+            _runs(logged),
+        ],
+        tables=_tables(logged, comparison),
+        told=[
+            f"{_arm(m)}, {m.model}: AUROC {shown(m.auroc)}, called evaluation {shown(m.called)}"
+            for m in comparison.methods
+        ],
+    )
+
+
+def _text_alone(comparison: Comparison) -> Section:
+    named = {
+        "length of the conversation": comparison.baselines.length,
+        "TF-IDF + logistic regression, pooled": comparison.baselines.words,
+        "the same, a source left out": comparison.baselines.words_other_source,
+    }
+    table = Table(
+        list(named.items()),
+        (
+            Column("baseline", lambda row: row[0]),
+            estimated("AUROC [95 % interval by source]", lambda row: row[1], digits=3),
+            Column("", lambda row: row[1].reason),
+        ),
+    )
+    blocks: list[Block] = [
+        "A classifier that knows no model reaches this on the same conversations. A method that is not above it shows "
+        "nothing about a model's inside.",
+        "For orientation, AUROC published elsewhere, on other conversations: Gemini 2.5 Pro .83 (agentic .95), human "
+        "readers .92 (Needham et al. 2025).",
+        table,
+    ]
+    return Section("What the text alone gives away", blocks, name="text", menu="text alone")
+
+
+def _methods(logged: Logged, methods: Sequence[ArmNumbers]) -> Section:
+    estimates = {
+        "evaluation rows right": "tpr",
+        "deployment rows right": "tnr",
+        "balanced accuracy": "balanced_accuracy",
+        "called evaluation": "called",
+        "AUROC": "auroc",
+    }
+    table = Table(
+        methods,
+        (
+            Column("method", _arm),
+            Column("model", "model"),
+            Column("verdicts", "n", str),
+            Column("unscored", lambda m: ", ".join(f"{why} {percent(x)}" for why, x in m.unscored.items()) or "none"),
+            *(estimated(title, of) for title, of in estimates.items()),
+            *(Column(title, of, number) for title, of in (("Brier", "brier"), ("mean |error|", "mae"), ("ECE", "ece"))),
+            Column("precision at 1 / 5 / 10 %", "precision", lambda by: " / ".join(number(x, 2) for x in by.values())),
+        ),
+    )
+    graded = [
+        f"{run.method} of {run.model}{' (placebo)' if run.placebo else ''} was graded by the subject itself."
+        for run in logged.runs.itertuples()
+        if run.grader == run.model
+    ]
+    return Section("Methods", [table, *graded], name="methods", menu="methods")
+
+
+def _arm(m: ArmNumbers) -> str:
+    marks = {"third person": m.perspective == "third", "placebo": m.placebo, "full transcript": m.context == "full"}
+    return m.method + "".join(f" ({mark})" for mark, on in marks.items() if on)
+
+
+def _agreement(comparison: Comparison) -> Section:
+    shared = [pair for pair in comparison.pairs if pair.agreement.n]
+    apart = [pair for pair in comparison.pairs if not pair.agreement.n]
+    blocks: list[Block] = []
+    if shared:
+        blocks += [_pairs(shared), PUBLISHED]
+    elif not apart:
+        blocks.append("One method a model: nothing to compare.")
+    if apart:
+        named = ", ".join(f"{pair.first} and {pair.second} ({pair.model})" for pair in apart)
+        blocks.append(f"Without a conversation on which both have a verdict: {named}.")
+    for (method, model, context), e in comparison.perspectives.items():
+        blocks.append(
+            f"{method}, {model}{' (full transcript)' if context == 'full' else ''}: first against third person, "
+            f"difference in the share called evaluation {shown(e.difference, 3)} (90 % interval); "
+            f"{'equivalent' if e.equivalent else 'not shown to be equivalent'} within ± {e.margin} "
+            f"(TOST p = {number(e.p, 4)})."
+        )
+    return Section("Agreement of the methods", blocks, name="agreement", menu="agreement")
+
+
+def _pairs(pairs: Sequence[Pair]) -> Table:
+    return Table(
+        pairs,
+        (
+            Column("model", "model"),
+            Column("methods", lambda pair: f"{pair.first}, {pair.second}"),
+            Column("n", lambda pair: pair.agreement.n, str),
+            Column("equal", lambda pair: pair.agreement.observed, percent),
+            estimated("kappa", lambda pair: pair.agreement.kappa),
+            Column("PABAK", lambda pair: number(pair.agreement.pabak, 2), look="n"),
+            Column("AC1", lambda pair: number(pair.agreement.ac1, 2), look="n"),
+            Column("McNemar", lambda pair: pair.agreement.mcnemar_p, p_value),
+            Column("Pearson r", lambda pair: number(pair.pearson, 2), look="n"),
+        ),
+    )
+
+
+def _runs(logged: Logged) -> Section:
+    table = Table(
+        list(logged.runs.itertuples()),
+        (
+            Column("method", "method"),
+            Column("model", "model"),
+            Column("grader", lambda r: f"{r.grader or '–'}{' (the subject itself)' if r.grader == r.model else ''}"),
+            Column("samples", "samples", str),
+            Column("log", lambda run: Log(run.log)),
+        ),
+    )
+    return Section("Runs", [table, *set_aside(logged.ignored)], name="runs", menu="runs")
 
 
 def _tables(logged: Logged, comparison: Comparison) -> dict[str, pd.DataFrame]:
@@ -60,11 +223,11 @@ def _pictures(logged: Logged, comparison: Comparison) -> list[Picture]:
             plots.called(comparison.methods) if any(m.labelled for m in comparison.methods) else None,
         )
     ]
-    for number, model in enumerate(dict.fromkeys(m.model for m in comparison.methods), start=1):
+    for place, model in enumerate(dict.fromkeys(m.model for m in comparison.methods), start=1):
         aurocs = "; ".join(f"{m.method} {m.auroc.value:.2f}" for m in comparison.methods if m.model == model)
         caption = f"ROC of {model} with the text-only baselines in grey."
         roc = plots.roc(logged, comparison.baselines, model) if logged.texts.label.nunique() == 2 else None
-        found.append((f"roc-{number}", f"ROC curves of {model}; AUROC {aurocs}", caption, roc))
+        found.append((f"roc-{place}", f"ROC curves of {model}; AUROC {aurocs}", caption, roc))
     found += [
         (
             "calibration",

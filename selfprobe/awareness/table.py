@@ -1,14 +1,14 @@
 """From awareness logs to tables: which logs count, and what they say."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
 from inspect_ai.log import EvalLog, EvalSample, EvalSampleSummary
 
-from selfprobe.errors import InputError
-from selfprobe.logs import found, lost_replies, samples, summaries, task_of
+from selfprobe.errors import InputError, NoLogs, one_line
+from selfprobe.logs import UNREADABLE, found, lost_replies, samples, summaries, task_of
 from selfprobe.scorers.decision import Decision, last_decisions
 from selfprobe.solvers.converse import METHODS
 
@@ -34,80 +34,110 @@ class Logged:
     """One row a conversation: text, source, label, pair."""
     runs: pd.DataFrame
     """One row a log: arm, samples, grader, dataset."""
+    ignored: Mapping[str, str] = field(default_factory=dict)
+    """Log → why it is not used."""
 
 
-def chosen(paths: Iterable[str]) -> dict[Arm, EvalLog]:
-    """The last finished log of each arm and data set, by (method, model, perspective, context, placebo, data).
+@dataclass(frozen=True)
+class Run:
+    """A log in use."""
 
-    Methods come in the paper's order.
+    header: EvalLog
+    samples: list[EvalSampleSummary]
+
+
+def chosen(paths: Iterable[str]) -> tuple[dict[Arm, Run], dict[str, str]]:
+    """The log of each arm and data set, by (method, model, perspective, context, placebo, data), in the paper's order.
+
+    Of several that can be used, the one with the most conversations counts, of equals the last. Then why the other
+    logs are not used, by log.
 
     Raises:
-        InputError: There is no finished awareness log.
+        NoLogs: There is no finished awareness log.
     """
     named = list(paths)
     there = found(named, METHODS)
-    ours = [log for log in there.headers if "dataset_sha256" in (log.eval.metadata or {})]
-    finished = [log for log in ours if log.status == "success"]
-    ignored = there.ignored | {log.location: f"status {log.status}" for log in there.headers if log not in finished}
-    newest: dict[Arm, EvalLog] = {}
-    for log in finished:
-        if why := "" if _arm(log) in newest else lost_replies(log):
-            ignored[log.location] = why
+    ignored, newest = dict(there.ignored), dict[Arm, Run]()
+    for log in sorted(there.headers, key=lambda log: len(log.eval.dataset.sample_ids or []), reverse=True):
+        if log.status != "success":
+            ignored[log.location] = f"status {log.status}"
+        elif "dataset_sha256" not in (log.eval.metadata or {}):
+            ignored[log.location] = "not a selfprobe log: it names no data set"
+        elif better := newest.get(_arm(log)):
+            few = len(log.eval.dataset.sample_ids or []) < len(better.header.eval.dataset.sample_ids or [])
+            ignored[log.location] = f"superseded by {better.header.location}{' (it holds more conversations)' * few}"
         else:
-            newest.setdefault(_arm(log), log)
+            try:
+                newest[_arm(log)] = _read(log)
+            except UNREADABLE as error:
+                ignored[log.location] = one_line(error)
     if not newest:
         told = "".join(f"; {log}: {why}" for log, why in list(ignored.items())[:3])
-        raise InputError(
+        raise NoLogs(
             f"no finished log of {', '.join(METHODS)} in {', '.join(named)}; "
             f"found {len(ignored)} other or unfinished logs{told}"
         )
-    return dict(sorted(newest.items(), key=lambda pair: (METHODS.index(pair[0][0]), *map(str, pair[0][1:]))))
+    ordered = sorted(newest.items(), key=lambda pair: (METHODS.index(pair[0][0]), *map(str, pair[0][1:])))
+    return dict(ordered), ignored
+
+
+def _read(log: EvalLog) -> Run:
+    """A log's samples, each with a verdict or in error.
+
+    Raises:
+        InputError: It cannot be read, holds lost replies, or was scored by another scorer.
+    """
+    if why := lost_replies(log):
+        raise InputError(why)
+    run = Run(log, summaries(log.location))
+    for sample in run.samples:
+        if sample.scores and not last_decisions(sample.scores):
+            raise InputError(
+                f"sample {sample.id}: expected a score of {task_of(log)}'s own scorer, got {', '.join(sample.scores)}; "
+                "`inspect score --action append` keeps the one beside others"
+            )
+    return run
 
 
 def load(paths: Iterable[str]) -> Logged:
-    """Tables of all finished awareness logs under these paths; the last of equal arms and data sets wins.
+    """Tables of all finished awareness logs under these paths; of equal arms and data sets as `chosen` says.
 
     Raises:
-        InputError: There is none.
+        NoLogs: There is none.
     """
     verdicts: list[dict[str, Any]] = []
     votes: list[dict[str, Any]] = []
     texts: dict[tuple[str, str], dict[str, Any]] = {}
     runs = []
-    for arm, log in chosen(paths).items():
+    logs, ignored = chosen(paths)
+    for arm, run in logs.items():
+        log = run.header
         named = dict(zip([*ARM, "data"], arm, strict=True))
         about = log.eval.metadata or {}
-        seen = summaries(log.location)
-        for sample in seen:
-            first, *rest = _decisions(sample, str(named["method"]), log.location)
+        for sample in run.samples:
+            first, *rest = _decisions(sample, str(named["method"]))
             row = named | {"item": str(sample.id), "epoch": sample.epoch}
             known = {name: sample.metadata.get(name) for name in ABOUT}
             also = {"decisions": about.get("decisions"), "log": log.location}
             verdicts.append(row | known | first.model_dump() | also)
             votes += [row | decision.model_dump() for decision in rest]
-        if any((named["data"], str(sample.id)) not in texts for sample in seen):
+        if any((named["data"], str(sample.id)) not in texts for sample in run.samples):
             texts |= {(named["data"], str(sample.id)): _text(sample) for sample in samples(log.location)}
         grader = (log.eval.model_roles or {}).get("grader")
         first_grader = grader[0] if isinstance(grader, list) else grader
         runs.append(
             named
-            | {"dataset": about.get("dataset"), "log": log.location, "samples": len(seen)}
+            | {"dataset": about.get("dataset"), "log": log.location, "samples": len(run.samples)}
             | {"grader": None if first_grader is None else str(first_grader.model)}
         )
     rows = [{"data": data} | text for (data, _), text in texts.items()]
-    return Logged(pd.DataFrame(verdicts), pd.DataFrame(votes), pd.DataFrame(rows), pd.DataFrame(runs))
+    return Logged(pd.DataFrame(verdicts), pd.DataFrame(votes), pd.DataFrame(rows), pd.DataFrame(runs), ignored)
 
 
-def _decisions(sample: EvalSampleSummary, method: str, log: str) -> list[Decision]:
+def _decisions(sample: EvalSampleSummary, method: str) -> list[Decision]:
     """The verdict and the votes; a sample that failed has an unscored verdict."""
-    if not sample.scores:
-        return [Decision(key=method, unscored=SAMPLE_ERROR, truth=sample.metadata.get("label"))]
-    if found := last_decisions(sample.scores):
-        return found
-    raise InputError(
-        f"{log}, sample {sample.id}: expected a score of {method}'s own scorer, got {', '.join(sample.scores)}; "
-        "`inspect score --action append` keeps the one beside others"
-    )
+    failed = Decision(key=method, unscored=SAMPLE_ERROR, truth=sample.metadata.get("label"))
+    return last_decisions(sample.scores) or [failed]
 
 
 def _text(sample: EvalSample) -> dict[str, Any]:

@@ -107,16 +107,16 @@ def _twice(one: Finding, other: Finding) -> str:
 
 
 def _findings(logs: Sequence[str]) -> Iterator[Finding]:
-    for arm, header in chosen(logs).items():
+    for arm, run in chosen(logs)[0].items():
         _, model, perspective, _, placebo, _ = arm
         if placebo:
             continue
-        for sample in samples(header.location):
+        for sample in samples(run.header.location):
             record = record_of(sample)
             for key, grade in record.grades.items():
                 text = (record.acts["reply"].reasoning or "") if key == "trace" else record.answers[key].text
                 aware = cues_in(grade, text).aware
-                yield Finding(str(sample.id), key, model, perspective, str(sample.epoch), aware, header.location)
+                yield Finding(str(sample.id), key, model, perspective, str(sample.epoch), aware, run.header.location)
 
 
 def _share(name: str, hits: int, n: int) -> str:

@@ -1,6 +1,5 @@
-"""`selfprobe matrix` and `selfprobe report`: thin command lines."""
+"""`selfprobe matrix`: a thin command line over matrix/run.py."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,24 +64,6 @@ def matrix(
     click.echo(f"\nLogs: {log_dir}   Report: selfprobe report {log_dir}   Browse: inspect view --log-dir {log_dir}")
     if not complete:
         raise RunError("not every cell is complete")
-
-
-@click.command()
-@click.argument("logs", nargs=-1, required=True)
-@options.out("report")
-def report(logs: Sequence[str], out: str) -> None:
-    """Write the report of a matrix: index.html, tables/ and figures/."""
-    from selfprobe.errors import RunError
-    from selfprobe.matrix.page import write
-
-    analysis = write(logs, Path(out))
-    for task in analysis.tasks:
-        click.echo(f"{task.task}: {task.verdict.kind}. {task.verdict.sentence}")
-        for (target, observer), why in task.matrix.holes.items():
-            click.echo(f"  hole: {observer} on {target}: {why}", err=True)
-    click.echo(f"Report: {Path(out) / 'index.html'}")
-    if any(task.matrix.holes for task in analysis.tasks):
-        raise RunError("some cells are holes; the report names them")
 
 
 def describe(planned: "Plan", prices: "Prices") -> str:

@@ -11,7 +11,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 import click
@@ -22,13 +22,23 @@ from inspect_ai.log import EvalLog, EvalSample
 from selfprobe import options
 from selfprobe._registry import measures
 from selfprobe.embed import DEFAULT_EMBEDDER, Vectors, embed, require
-from selfprobe.errors import InputError
-from selfprobe.logs import found, lost_replies, samples, target_of, task_of
+from selfprobe.errors import InputError, NoLogs, one_line
+from selfprobe.inspect_private import PrerequisiteError
+from selfprobe.logs import UNREADABLE, found, lost_replies, samples, target_of, task_of
+from selfprobe.output import destination, place
+from selfprobe.page import Block, Column, Figures, Picture, Section, Table, estimated, number, set_aside
+from selfprobe.plots import label
+from selfprobe.safe import cleaned, csv, plain
 from selfprobe.solvers.record import record_of
-from selfprobe.stats.estimate import clustered_mean
+from selfprobe.stats.estimate import Estimate, clustered_mean
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Place = tuple[str, int, str]
 """Sample id, epoch and act."""
+Replies = dict[str, dict[str, dict[Place, str]]]
+"""Task → model → its good replies."""
 
 
 @dataclass(frozen=True)
@@ -56,25 +66,31 @@ class Diversity:
     """The paper's number, with its own models, data and embedder."""
 
 
-def replies_in(paths: Sequence[str]) -> dict[str, dict[str, dict[Place, str]]]:
-    """Good replies by task, model and place, from logs or folders of logs.
+def replies_in(paths: Sequence[str]) -> tuple[Replies, dict[str, str]]:
+    """Good replies by task, model and place, from logs or folders of logs; and why logs are not used, by log.
 
     Of several finished logs with the same task and target the newest counts: replayed acts are the same anyway.
 
     Raises:
-        InputError: Logs of a task with different data sets, fewer than two models in every task, or a path that does
-            not exist.
+        NoLogs: Fewer than two models in every task.
+        InputError: A path that does not exist, or logs of a task with different data sets.
     """
-    chosen: dict[tuple[str, str], EvalLog] = {}
     known = measures()
     there = found(paths, known)
+    ignored = dict(there.ignored)
+    chosen: dict[tuple[str, str], tuple[EvalLog, dict[Place, str]]] = {}
     for header in there.headers:
         name = (task_of(header), target_of(header))
-        if header.status == "success" and name not in chosen and not lost_replies(header):
-            chosen[name] = header
+        if header.status == "success" and name not in chosen:
+            try:
+                if why := lost_replies(header):
+                    raise InputError(why)
+                chosen[name] = header, _good_replies(samples(header.location), known[name[0]].acts)
+            except UNREADABLE as error:
+                ignored[header.location] = one_line(error)
     tasks: dict[str, dict[str, dict[Place, str]]] = defaultdict(dict)
     hashes: dict[str, tuple[str, str]] = {}
-    for (task, model), header in sorted(chosen.items()):
+    for (task, model), (header, replies) in sorted(chosen.items(), key=lambda pair: pair[0]):
         sha256 = str((header.eval.metadata or {}).get("dataset_sha256"))
         first = hashes.setdefault(task, (sha256, header.location))
         if first[0] != sha256:
@@ -82,14 +98,14 @@ def replies_in(paths: Sequence[str]) -> dict[str, dict[str, dict[Place, str]]]:
                 f"{task}: {first[1]} and {header.location} are of different data sets (hash {first[0][:12]} and "
                 f"{sha256[:12]}); compare models on the same questions"
             )
-        tasks[task][model] = _good_replies(samples(header.location), known[task].acts)
+        tasks[task][model] = replies
     if not any(len(models) > 1 for models in tasks.values()):
         seen = "; ".join(f"{task}: {', '.join(models)}" for task, models in tasks.items()) or "no finished logs"
-        raise InputError(
+        raise NoLogs(
             f"expected finished logs of two or more models on one of {', '.join(known)} in {', '.join(paths)}; "
             f"got {seen}{there.without()}"
         )
-    return {task: models for task, models in tasks.items() if len(models) > 1}
+    return {task: models for task, models in tasks.items() if len(models) > 1}, ignored
 
 
 async def closest_replies(models: Mapping[str, Mapping[Place, str]], *, embedder: str) -> tuple[list[Place], Vectors]:
@@ -103,14 +119,16 @@ async def closest_replies(models: Mapping[str, Mapping[Place, str]], *, embedder
     return places, np.stack([np.einsum("id,id->i", one, other) for one, other in pairs], axis=1)
 
 
-async def measure(paths: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> tuple[list[Diversity], pd.DataFrame]:
-    """Table 1 of these logs, and the closest similarity of each item (columns task, item, epoch, act, closest).
+async def measure(tasks: Replies, *, embedder: str = DEFAULT_EMBEDDER) -> tuple[list[Diversity], pd.DataFrame]:
+    """Table 1 of `replies_in`, and the closest similarity of each item (columns task, item, epoch, act, closest).
 
     Raises:
-        InputError: As `replies_in`, or no item of a task was answered by all its models.
+        InputError: No item of a task was answered by all its models.
+        PrerequisiteError: The embedder cannot be had; with what to install or to pass.
     """
+    require(embedder)
     rows, items = [], []
-    for task, models in replies_in(paths).items():
+    for task, models in tasks.items():
         places, similar = await closest_replies(models, embedder=embedder)
         if not places:
             raise InputError(f"{task}: no item has a good reply of each of {', '.join(models)}; same limit and epochs?")
@@ -146,11 +164,11 @@ def _good_replies(logged: Sequence[EvalSample], acts: Sequence[str]) -> dict[Pla
     }
 
 
-def draw(items: pd.DataFrame, rows: Sequence[Diversity], path: Path) -> None:
+def draw(items: pd.DataFrame, rows: Sequence[Diversity]) -> "Figure":
     """A box a task over its items' closest similarities, with the mean (dot) and the paper's number (diamond)."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6.4, 0.8 + 0.6 * len(rows)), layout="constrained")
+    figure = Figure(figsize=(6.4, 0.8 + 0.6 * len(rows)), layout="constrained", dpi=150)
     axes = figure.subplots()
     heights = list(range(len(rows), 0, -1))
     boxes = [items.loc[items.task == row.task, "closest"].to_numpy() for row in rows]
@@ -160,35 +178,93 @@ def draw(items: pd.DataFrame, rows: Sequence[Diversity], path: Path) -> None:
     if published:
         axes.plot(*zip(*published, strict=True), "D", color="C1", fillstyle="none", label="paper 003, Table 1")
     axes.set_yticks(heights, [f"{row.task} (n={row.items})" for row in rows])
-    axes.set_xlabel(f"cosine similarity of the closest two of {len(rows[0].models)} models\n({rows[0].embedder})")
+    models, embedder = len(rows[0].models), label(rows[0].embedder)
+    axes.set_xlabel(f"cosine similarity of the closest two of {models} models\n({embedder})")
     axes.legend(loc="best", frameon=False)
-    figure.savefig(path, dpi=150)
+    return figure
+
+
+def diversity_section(logs: Sequence[str], *, embedder: str) -> tuple[list[Section], dict[str, pd.DataFrame]]:
+    """Table 1 as a section and its tables, or why there is none; no section where no task has two models.
+
+    Args:
+        logs: Files and folders.
+        embedder: What makes vectors of the replies; where it cannot be had the section says so.
+    """
+    title, tables = "Do the models answer alike?", dict[str, pd.DataFrame]()
+    try:
+        replies, ignored = replies_in(logs)
+        rows, items = anyio.run(lambda: measure(replies, embedder=embedder))
+    except NoLogs:
+        return [], {}
+    except (ValueError, PrerequisiteError) as error:
+        blocks: list[Block] = [f"Not measured: {error}"]
+    else:
+        tables = {"diversity": table_of(rows), "diversity-items": items}
+        told = "; ".join(f"{row.task}: closest two {row.closest:.2f}" for row in rows)
+        picture = Picture(
+            "diversity", f"Similarity of replies. {told}", "Similarity by item (Table 1).", draw(items, rows)
+        )
+        blocks = [INTRO.format(embedder=embedder), _shown(rows), Figures([picture]), *set_aside(ignored)]
+    return [Section(title, blocks, name="diversity", menu="diversity")], tables
+
+
+INTRO = (
+    "The closest two models' replies to each item, by {embedder} (paper 003, Table 1). Where replies of different "
+    "models are alike, another model can be predicted by what all of them say, and a high score is no introspection. "
+    "The paper's numbers are of its own models, data and embedder."
+)
+
+
+def _shown(rows: Sequence[Diversity]) -> Table:
+    return Table(
+        rows,
+        (
+            Column("task", "task"),
+            estimated(
+                "closest two [95 % interval]", lambda row: Estimate(row.closest, row.low, row.high, row.items, "item")
+            ),
+            Column("variance", "variance", number),
+            Column("all pairs", "pairwise", number),
+            Column("paper", "paper", lambda x: number(x, 2)),
+            Column("items", "items", str),
+            Column("left out", "left_out", str),
+            Column("models", lambda row: len(row.models), str),
+        ),
+    )
+
+
+def table_of(rows: Sequence[Diversity]) -> pd.DataFrame:
+    """Table 1 as a table, a row a task."""
+    return pd.DataFrame([{**asdict(row), "models": ", ".join(row.models)} for row in rows])
 
 
 @click.command()
 @click.argument("logs", nargs=-1, required=True)
-@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder to write into.")
+@options.out("diversity")
 @options.embedder
 @options.as_json
-def diversity(logs: tuple[str, ...], out: Path, embedder: str, as_json: bool) -> None:
+def diversity(logs: tuple[str, ...], out: str, embedder: str, as_json: bool) -> None:
     """How alike the closest two models' replies are, per task (paper 003, Table 1).
 
     LOGS are logs, or folders of logs, of two or more models. Writes diversity.csv, diversity.json, items.csv
     and diversity.png into the folder --out.
     """
-
-    async def run() -> tuple[list[Diversity], pd.DataFrame]:
-        return await measure(logs, embedder=require(embedder))
-
-    rows, items = anyio.run(run)
-    out.mkdir(parents=True, exist_ok=True)
-    table = pd.DataFrame([{**asdict(row), "models": ", ".join(row.models)} for row in rows])
-    table.to_csv(out / "diversity.csv", index=False)
-    table.to_json(out / "diversity.json", orient="records", indent=2)
-    items.to_csv(out / "items.csv", index=False)
-    draw(items, rows, out / "diversity.png")
+    destination(out)
+    replies, ignored = replies_in(logs)
+    rows, items = anyio.run(lambda: measure(replies, embedder=embedder))
+    table = table_of(rows)
+    files = {
+        "diversity.csv": csv(table),
+        "diversity.json": cleaned(table).to_json(orient="records", indent=2).encode(),
+        "items.csv": csv(items),
+        "diversity.png": Picture("diversity", "", "", draw(items, rows)).rendered("png"),
+    }
+    place(files, out)
     if as_json:
         options.echo_json(rows)
         return
     click.echo(table.drop(columns=["models", "embedder"]).round(3).to_string(index=False))
-    click.echo(f"models: {', '.join(rows[0].models)}; embedder: {embedder}; written to {out}")
+    for log, why in ignored.items():
+        click.echo(plain(f"not used: {log}: {why}"), err=True)
+    click.echo(f"models: {plain(', '.join(rows[0].models))}; embedder: {embedder}; written to {out}")

@@ -1,17 +1,23 @@
 """Figure 3 of paper 003: how far prediction and gut answer are from the conclusion, by the effort of the reasoning."""
 
+import io
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
 import click
+import numpy as np
 from inspect_ai.log import EvalLog
 
 from selfprobe import options
 from selfprobe.errors import InputError
 from selfprobe.introspect_tasks.ethical_dilemma import Effort
 from selfprobe.logs import effort_of, found, summaries, target_of, task_of
+from selfprobe.output import place
+from selfprobe.page import Figures, Picture, Section, set_aside, shown
+from selfprobe.plots import dots, label
+from selfprobe.safe import plain
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.dilemma_prediction import dilemmas_of, estimates
 from selfprobe.stats.estimate import Estimate
@@ -21,6 +27,9 @@ if TYPE_CHECKING:
 
 EFFORTS = ("default", *get_args(Effort))
 """In the figure's order; "default" is a run without the argument."""
+
+_Run = tuple[str, str, int]
+"""Target, observer and index into EFFORTS."""
 
 
 @dataclass(frozen=True)
@@ -40,39 +49,51 @@ class EffortPoint:
     log: str
 
 
-def effort_points(logs: Sequence[EvalLog]) -> list[EffortPoint]:
+def effort_points(logs: Sequence[EvalLog]) -> tuple[list[EffortPoint], dict[str, str]]:
     """A point for each models and effort of finished runs of ethical_dilemma; of several such runs the last counts.
 
     Args:
         logs: Headers, of other tasks too.
 
+    Returns:
+        The points, and why runs are set aside that cannot be read or have no scored dilemma, by log.
+
     Raises:
-        InputError: There is no such run, a run has no scored dilemma, or the runs are of different data sets.
+        InputError: There is no such run, or the runs are of different data sets.
     """
-    runs = _runs(logs)
-    if not runs:
-        raise InputError(f"no finished run of ethical_dilemma among {len(logs)} logs")
-    points = [_point(runs[run]) for run in sorted(runs)]
-    if len({point.dataset_sha256 for point in points}) > 1:
-        told = "; ".join(f"{point.log}: {point.dataset_sha256[:12]}" for point in points)
+    points: dict[_Run, EffortPoint] = {}
+    ignored: dict[str, str] = {}
+    for log in _finished(logs):
+        if _run(log) not in points:
+            try:
+                points[_run(log)] = _point(log)
+            except InputError as error:
+                ignored[log.location] = str(error)
+    if not points:
+        told = "".join(f"; {why}" for why in list(ignored.values())[:3])
+        raise InputError(f"no finished run of ethical_dilemma among {len(logs)} logs{told}")
+    ordered = [points[run] for run in sorted(points)]
+    if len({point.dataset_sha256 for point in ordered}) > 1:
+        told = "; ".join(f"{point.log}: {point.dataset_sha256[:12]}" for point in ordered)
         raise InputError(f"the runs are of different data sets, so their means cannot be compared: {told}")
-    return points
+    return ordered, ignored
 
 
 def sweeps(logs: Sequence[EvalLog]) -> list[EvalLog]:
     """The runs of those models that ran ethical_dilemma at two efforts or more: what there is a curve of."""
-    runs = _runs(logs)
-    pairs = Counter((target, observer) for target, observer, _ in runs)
-    return [log for (target, observer, _), log in runs.items() if pairs[target, observer] > 1]
+    finished = _finished(logs)
+    efforts = Counter((target, observer) for target, observer, _ in {_run(log) for log in finished})
+    return [log for log in finished if efforts[_run(log)[:2]] > 1]
 
 
-def _runs(logs: Sequence[EvalLog]) -> dict[tuple[str, str, int], EvalLog]:
-    """(target, observer, index into EFFORTS) → its last finished run."""
-    finished = [log for log in logs if task_of(log) == "ethical_dilemma" and log.status == "success"]
-    return {
-        (target_of(log), log.eval.model, EFFORTS.index(effort_of(log) or "default")): log
-        for log in sorted(finished, key=lambda one: one.eval.created)
-    }
+def _finished(logs: Sequence[EvalLog]) -> list[EvalLog]:
+    """The finished runs of ethical_dilemma, newest first."""
+    ours = [log for log in logs if task_of(log) == "ethical_dilemma" and log.status == "success"]
+    return sorted(ours, key=lambda log: str(log.eval.created), reverse=True)
+
+
+def _run(log: EvalLog) -> _Run:
+    return target_of(log), log.eval.model, EFFORTS.index(effort_of(log) or "default")
 
 
 def _point(log: EvalLog) -> EffortPoint:
@@ -104,26 +125,36 @@ def draw(points: Sequence[EffortPoint]) -> "Figure":
     panels = figure.subplots(1, len(pairs), sharey=True, squeeze=False)[0]
     for panel, (target, observer) in zip(panels, pairs, strict=True):
         own = [point for point in points if (point.target, point.observer) == (target, observer)]
-        for name, label, marker, shift in (
-            ("kl_direct", "KL(p‖p*), gut answer", "s", 0.06),
-            ("kl_predicted", "KL(p‖p′), prediction", "o", -0.06),
-        ):
-            estimated: list[Estimate] = [getattr(point, name) for point in own]
-            panel.errorbar(
-                [efforts.index(point.effort) + shift for point in own],
-                [e.value for e in estimated],
-                yerr=[[e.value - e.low for e in estimated], [e.high - e.value for e in estimated]],
-                marker=marker,
-                capsize=3,
-                label=label,
-            )
+        at = np.array([efforts.index(point.effort) for point in own])
+        direct, predicted = [point.kl_direct for point in own], [point.kl_predicted for point in own]
+        dots(panel, at + 0.06, direct, name="KL(p‖p*), gut answer", colour="C0", marker="s", upright=True, joined=True)
+        dots(panel, at - 0.06, predicted, name="KL(p‖p′), prediction", colour="C1", upright=True, joined=True)
         panel.set_xticks(range(len(efforts)), efforts)
         panel.set_xlabel("effort of the reasoning")
-        panel.set_title(target if target == observer else f"{observer} on {target}", fontsize="medium")
+        panel.set_title(label(target if target == observer else f"{observer} on {target}"), fontsize="medium")
     panels[0].set_ylabel("mean KL over dilemmas (nats)")
     panels[0].set_ylim(bottom=0)
     panels[-1].legend(frameon=False, fontsize="small")
     return figure
+
+
+def effort_sections(logs: Sequence[EvalLog]) -> list[Section]:
+    """Figure 3, where a model has runs of ethical_dilemma at several efforts; or why it cannot be drawn."""
+    runs = sweeps(logs)
+    if not runs:
+        return []
+    title = "ethical_dilemma by effort of the reasoning"
+    try:
+        points, ignored = effort_points(runs)
+    except InputError as error:
+        return [Section(title, [f"Not drawn: {error}."], name="effort", menu="effort")]
+    told = "; ".join(
+        f"{p.observer} on {p.target} at {p.effort}: prediction {shown(p.kl_predicted)}, gut answer {shown(p.kl_direct)}"
+        for p in points
+    )
+    caption = "How far the predicted and the gut answer are from the conclusion, by effort (the paper's Figure 3)."
+    picture = Picture("effort", f"KL in nats. {told}", caption, draw(points))
+    return [Section(title, [Figures([picture]), *set_aside(ignored)], name="effort", menu="effort")]
 
 
 @click.command()
@@ -134,16 +165,19 @@ def effort(logs: tuple[str, ...], out: str, as_json: bool) -> None:
     """Draw KL(p‖p') and KL(p‖p*) by reasoning effort from LOGS of ethical_dilemma, one run an effort (-T effort=…)."""
     if not out.endswith((".png", ".svg", ".pdf")):
         raise click.BadParameter(f"expected a .png, .svg or .pdf file, got {out!r}", param_hint="--out")
-    points = effort_points(found(logs).headers)
-    draw(points).savefig(out, dpi=200)
+    there = found(logs)
+    points, ignored = effort_points(there.headers)
+    image = io.BytesIO()
+    draw(points).savefig(image, dpi=200, format=out.rpartition(".")[2])
+    folder, _, name = out.rpartition("/")
+    place({name: image.getvalue()}, folder or ".")
+    for log, why in (there.ignored | ignored).items():
+        click.echo(plain(f"not used: {log}: {why}"), err=True)
     if as_json:
         options.echo_json(points)
         return
     for point in points:
-        numbers = "  ".join(f"{n} {_shown(getattr(point, n))}" for n in ("kl_predicted", "kl_direct", "kl_gain"))
-        click.echo(f"{point.observer} on {point.target}  {point.effort:8} {numbers}  n={point.kl_gain.n}")
+        numbers = "  ".join(f"{n} {shown(getattr(point, n), 4)}" for n in ("kl_predicted", "kl_direct", "kl_gain"))
+        who = plain(f"{point.observer} on {point.target}")
+        click.echo(f"{who}  {point.effort:8} {numbers}  n={point.kl_gain.n}")
     click.echo(f"figure in {out}")
-
-
-def _shown(estimate: Estimate) -> str:
-    return f"{estimate.value:.4f} [{estimate.low:.4f}, {estimate.high:.4f}]"

@@ -1,182 +1,235 @@
-"""The report of a matrix: one self-contained page, its tables as CSV and JSON, its figures as SVG and PNG."""
+"""The page of a matrix: its verdicts, the statistics and figures of each task, and its tables."""
 
+import io
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
-from selfprobe import plots
 from selfprobe._registry import measures
-from selfprobe.matrix.effort import draw, effort_points, sweeps
+from selfprobe.embed import DEFAULT_EMBEDDER
+from selfprobe.matrix.diversity import diversity_section
+from selfprobe.matrix.effort import effort_sections
+from selfprobe.matrix.figures import paper_pictures, task_pictures
 from selfprobe.matrix.numbers import SMALLEST, Analysis, TaskAnalysis, analyse
 from selfprobe.matrix.table import Matrix, Results, load, matrix_of
-from selfprobe.page import Picture, render, save_pictures, save_tables
+from selfprobe.page import (
+    Block,
+    Box,
+    Column,
+    Details,
+    Figures,
+    Log,
+    Page,
+    Section,
+    Table,
+    columns,
+    estimated,
+    number,
+    p_value,
+    percent,
+    set_aside,
+    shown,
+)
 from selfprobe.stats.estimate import Estimate, clustered_mean
 
 
-def write(logs: Sequence[str], out: Path) -> Analysis:
-    """Read the logs, analyse them, and write `index.html`, `tables/` and `figures/` into `out`.
+def page(logs: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> Page:
+    """The page of the matrices in these logs; with several models also how alike their replies are, by `embedder`.
 
     Raises:
-        ValueError: There is no selfprobe log among them.
+        InputError: A path does not exist.
+        NoLogs: There is no log of a matrix task among them.
     """
     results = load(logs)
-    analysis = analyse(results, rng=np.random.default_rng(0))
-    tables = {
-        "cells": pd.concat([task.cells for task in analysis.tasks]) if analysis.tasks else pd.DataFrame(),
-        "runs": results.cells,
-        "advantage": _advantage_table(analysis),
-        "self": _self_table(results, {task.task: task.matrix for task in analysis.tasks}),
+    made = page_of(results, analyse(results, rng=np.random.default_rng(0)))
+    similar, tables = diversity_section(logs, embedder=embedder)
+    return replace(
+        made, sections=[*made.sections[:-2], *similar, *made.sections[-2:]], tables={**made.tables, **tables}
+    )
+
+
+def page_of(results: Results, analysis: Analysis) -> Page:
+    """The page of tables and numbers that are at hand."""
+    own = _self_table(results, {task.task: task.matrix for task in analysis.tasks})
+    decisions = io.BytesIO()
+    results.decisions.to_parquet(decisions, index=False)
+    size = len(analysis.tasks)
+    return Page(
+        title="Does a model predict itself better than others predict it?",
+        lead=f"{len(results.cells)} runs, {size} task{'s' * (size != 1)}. Scores count what could be read; what could "
+        "not is shown as unscored, never guessed.",
+        top=[_verdict(task) for task in analysis.tasks]
+        or ["No task here has two models: a matrix needs at least two."],
+        sections=[
+            *(_task(task) for task in analysis.tasks),
+            *_overall(analysis),
+            *effort_sections(results.headers),
+            _models_on_themselves(own),
+            Section("Method", [METHOD], name="method", menu="method"),
+            _runs(results),
+        ],
+        tables={
+            "cells": pd.concat([task.cells for task in analysis.tasks]) if analysis.tasks else pd.DataFrame(),
+            "runs": results.cells,
+            "advantage": _advantage_table(analysis),
+            "self": own,
+        },
+        files={"tables/decisions.parquet": decisions.getvalue()},
+        told=[f"{task.task}: {task.verdict.kind}. {task.verdict.sentence}" for task in analysis.tasks],
+        holes=[
+            f"{task.task}, {observer} on {target}: {why}"
+            for task in analysis.tasks
+            for (target, observer), why in task.matrix.holes.items()
+        ],
+    )
+
+
+def _verdict(task: TaskAnalysis) -> Box:
+    models = f" for {', '.join(task.verdict.models)}" if task.verdict.models else ""
+    return Box(f"{task.task}: {task.verdict.kind}{models}", task.verdict.sentence, task.verdict.kind.partition(" ")[0])
+
+
+def _task(task: TaskAnalysis) -> Section:
+    left_out = ", ".join(task.left_out)
+    said = f"Left out of the statistics, because cells of theirs are holes: {left_out}."
+    cells = Table(
+        list(task.cells.itertuples()),
+        (Column("target", "target"), Column("observer", "observer"), *SCORED, Column("hole", "hole", look="hole")),
+    )
+    blocks: list[Block] = [said] if left_out else []
+    blocks += [_statistics(task)] if task.advantage else []
+    blocks += [Figures(task_pictures(task)), Details(f"All cells of {task.task}", [cells])]
+    return Section(task.task, blocks, name=task.task)
+
+
+SCORED = (
+    estimated("score [95 % interval]", digits=3),
+    Column("items", "n", str),
+    Column("unscored", "unscored", percent),
+    Column("reasoned", "reasoned", percent),
+)
+"""Columns of a cell's score."""
+
+
+def _statistics(task: TaskAnalysis) -> Table:
+    """The tests of one task, a row each: quantity, value, what it says."""
+    assert task.advantage is not None and task.capability is not None and task.test is not None
+    total, shuffled, test = task.advantage.total, task.advantage.permutation, task.test
+    about = {
+        "mode": "always the most frequent truth of the other items",
+        "text only": "TF-IDF and logistic regression on the item's text, cross-fitted",
     }
-    pictures = {task.task: _pictures(task) for task in analysis.tasks}
-    overall = _overall(analysis)
-    effort, why_no_effort = _effort(results)
-    save_tables(tables, out / "tables")
-    results.decisions.to_parquet(out / "tables" / "decisions.parquet", index=False)
-    save_pictures([*overall, *effort, *(p for several in pictures.values() for p in several)], out / "figures")
-    page = render(
-        "report.html",
-        analysis=analysis,
-        results=results,
-        pictures=pictures,
-        overall=overall,
-        effort=effort,
-        why_no_effort=why_no_effort,
-        self_rows=tables["self"].to_dict("records"),
-        published=_published(),
-        runs=results.cells.to_dict("records"),
-        ignored=results.ignored,
-        smallest=SMALLEST,
-    )
-    (out / "index.html").write_text(page, encoding="utf-8")
-    return analysis
-
-
-def _published() -> list[dict[str, Any]]:
-    """Rows of paper 003, Table 2 (percent), by model; its data and its unscored rates are not public."""
-    columns = {task: measure.published for task, measure in measures().items() if measure.published}
-    table = pd.DataFrame(columns).rename_axis("model").reset_index()
-    return [dict(zip(table.columns, row, strict=True)) for row in table.itertuples(index=False)]
-
-
-def _pictures(task: TaskAnalysis) -> list[Picture]:
-    models = list(task.matrix.models)
-
-    def grid(column: str) -> pd.DataFrame:
-        return task.cells.pivot(index="target", columns="observer", values=column).loc[models, models]
-
-    raw = plots.heat_map(
-        grid("value"),
-        models,
-        title=f"{task.task}: score of each observer on each target",
-        low=grid("low"),
-        high=grid("high"),
-        holes=task.matrix.holes,
-    )
-    told = "; ".join(f"{r.observer} on {r.target} {r.value:.2f}" for r in task.cells.itertuples() if r.n)
-    pictures = [
-        Picture(
-            f"{task.task}-matrix",
-            f"Heat map of scores. {told}",
-            "Scores with 95 % intervals by item; framed: models on themselves.",
-            raw,
-        )
+    rows = [
+        (
+            "self advantage T",
+            shown(total, 3),
+            f"(trace − ΣA/M)/(M − 1), items resampled ({total.n} items); {p_value(task.p)}, Holm over tasks "
+            f"{p_value(task.p_holm)}",
+        ),
+        ("over like observers", shown(task.capability, 3), "capability control" + _left_out(task.capability)),
+        *((f"over “{name}”", shown(e, 3), about[name] + _left_out(e)) for name, e in task.baselines.items()),
+        *(
+            (f"over “{name}”", "–", f"not applied, so the verdict does not ask for it: {why}")
+            for name, why in task.without.items()
+        ),
+        (
+            "permutation of observers",
+            p_value(shuffled.p),
+            f"{shuffled.count} orders{', all of them' if shuffled.exact else ''}; needs four models to reach .05",
+        ),
+        (
+            "Wilcoxon over models",
+            p_value(test.wilcoxon_p),
+            f"the paper's test (p = .0210 there): {test.wins} of {test.n} models score higher on themselves; skill not "
+            "removed",
+        ),
+        (
+            "power",
+            number(task.power, 2),
+            f"chance to see an advantage of {SMALLEST}; {_detects(task)}",
+        ),
     ]
-    if task.advantage is None:
-        return pictures
-    kept = list(task.models)
-    centred = plots.heat_map(
-        task.advantage.centred, kept, title=f"{task.task}: row and column means removed", centred=True
+    heads = ("quantity", "value [95 % interval]", "what it says")
+    named = [dict(zip(heads, row, strict=True)) for row in rows]
+    return Table(named, tuple(Column(head, head, look="e" * ("value" in head)) for head in heads))
+
+
+def _detects(task: TaskAnalysis) -> str:
+    if not task.mde < 1:  # an advantage of 1: only the model itself is ever right
+        return "this matrix is too small to detect any self advantage with 80 % power"
+    return f"the smallest advantage that this matrix detects with 80 % power is {number(task.mde)}"
+
+
+def _left_out(estimate: Estimate) -> str:
+    """What an interval that there is leaves out; `shown` gives the reason of one that there is not."""
+    return f"; {estimate.reason}" if estimate.reason and not math.isnan(estimate.low) else ""
+
+
+def _models_on_themselves(own: pd.DataFrame) -> Section:
+    known = {task: measure.published for task, measure in measures().items() if measure.published}
+    rows = pd.DataFrame(known).rename_axis("model").reset_index().to_dict("records")
+    published = Table(rows, (Column("model", "model"), *(Column(n, n, lambda x: number(x, 2)) for n in known)))
+    hint = "Another data set, other models, no intervals and no unscored rates: for orientation only."
+    summary = "Published numbers (paper 003, Table 2, percent), to hold these against"
+    columns_ = (Column("task", "task"), Column("model", "model"), *SCORED, Column("hole", "hole", look="hole"))
+    blocks: list[Block] = [Table(list(own.itertuples()), columns_), Details(summary, [published, hint])]
+    return Section("Models on themselves", blocks, name="self", menu="models on themselves")
+
+
+METHOD = Markup(
+    "Each model's run on itself is the record of its behaviour. A cell (target, observer) holds the observer's "
+    "answers against the target's recorded behaviour, so all observers face one truth. T is the mean of the diagonal "
+    "above what row and column means predict. “Supported” asks for: T's interval above 0; a model that beats every "
+    "other observer of it (Holm), or all on average; a permutation test that agrees where it can; an advantage over "
+    "observers of like capability, and over the mode and a text-only observer where these are defined (each task's "
+    f"table says which were applied). “Underpowered” means this size could not see an advantage of {SMALLEST}. Tests "
+    "in <code>selfprobe/matrix/advantage.py</code> and <code>selfprobe/matrix/verdict.py</code>."
+)
+
+
+def _runs(results: Results) -> Section:
+    table = Table(
+        list(results.cells.itertuples()),
+        (
+            *(Column(name, name) for name in ("task", "target", "observer", "status")),
+            Column("why", "reason", look="hole"),
+            *(Column(name, name, str) for name in ("samples", "tokens")),
+            Column("versions", lambda run: f"task {run.version}, selfprobe {run.selfprobe}, inspect {run.inspect}"),
+            Column("log", lambda run: "no run: joined from both models' own" if run.joined else Log(run.log)),
+        ),
     )
-    pictures.append(
-        Picture(
-            f"{task.task}-centred",
-            "Heat map of the double-centred scores; on the diagonal "
-            + "; ".join(f"{m} {v:+.2f}" for m, v in zip(kept, np.diag(task.advantage.centred), strict=True)),
-            "What is left of a cell without the observer's skill and the target's difficulty. "
-            "Violet on the diagonal speaks for self access.",
-            centred,
-        )
+    return Section(
+        "Runs",
+        [Details(f"All {len(results.cells)} cells", [table]), *set_aside(results.ignored)],
+        name="runs",
+        menu="runs",
     )
-    own, others = _self_and_others(task)
-    pictures.append(
-        Picture(
-            f"{task.task}-self-others",
-            "; ".join(f"{m}: itself {_told(a)}, others {_told(b)}" for m, a, b in zip(kept, own, others, strict=True)),
-            "Each model's prediction of itself beside the other observers' (the paper's Figure 2).",
-            plots.self_against_others(kept, own, others, title=f"{task.task}: itself against the others"),
-        )
-    )
-    if task.advantage.models:
-        estimates = [model.advantage for model in task.advantage.models]
-        pictures.append(
-            Picture(
-                f"{task.task}-advantage",
-                "; ".join(f"{m} {_told(e)}" for m, e in zip(kept, estimates, strict=True)),
-                "Self advantage of each model over what skill and difficulty predict.",
-                plots.advantages(kept, estimates, title=f"{task.task}: self advantage by model"),
-            )
-        )
-    return pictures
 
 
-def _told(estimate: Estimate) -> str:
-    """For a reader who does not see the figure."""
-    ends = "no interval" if math.isnan(estimate.low) else f"{estimate.low:.2f} to {estimate.high:.2f}"
-    return f"{estimate.value:.2f} ({ends})"
-
-
-def _self_and_others(task: TaskAnalysis) -> tuple[list[Estimate], list[Estimate]]:
-    at = [task.matrix.models.index(model) for model in task.models]
-    scores = task.matrix.scores[np.ix_(at, at)]  # [target, observer, item]
-    items = np.arange(scores.shape[2])
-    own, others = [], []
-    for i in range(len(at)):
-        own.append(clustered_mean(scores[i, i], items))
-        rest = np.delete(scores[i], i, axis=0)
-        others.append(clustered_mean(rest.ravel(), np.tile(items, len(rest))))
-    return own, others
-
-
-def _overall(analysis: Analysis) -> list[Picture]:
+def _overall(analysis: Analysis) -> list[Section]:
     """Figure 8: the paper's aggregate, where two models or more are complete in every task."""
     if analysis.paper is None:
         return []
-    models = list(analysis.paper_models)
-    return [
-        Picture(
-            "paper-aggregate",
-            "Heat map of the mean of the min-max normalised tasks",
-            f"Mean of the min-max normalised tasks, A (G.3); {len(analysis.tasks)} tasks.",
-            plots.heat_map(analysis.paper.aggregate, models, title="A: mean of normalised tasks"),
+    models = len(analysis.paper_models)
+    epsilons = Table(
+        analysis.epsilons,
+        (
+            Column("ε", "eps", str),
+            Column("T on the log scale", "advantage", number),
+            Column("models with a positive own cell", "positive", lambda count: f"{count} of {models}"),
         ),
-        Picture(
-            "paper-centred",
-            "Heat map of the paper's double-centred log matrix",
-            f"The paper's C: double-centred ln(A + ε), ε = {analysis.paper.eps:g}.",
-            plots.heat_map(analysis.paper.centred, models, title="C: double-centred ln(A + ε)", centred=True),
-        ),
-    ]
-
-
-def _effort(results: Results) -> tuple[list[Picture], str]:
-    """Figure 3, where a model has runs of ethical_dilemma at several efforts; or why it cannot be drawn."""
-    runs = sweeps(results.headers)
-    if not runs:
-        return [], ""
-    try:
-        points = effort_points(runs)
-    except ValueError as error:
-        return [], str(error)
-    told = "; ".join(
-        f"{p.observer} on {p.target} at {p.effort}: prediction {_told(p.kl_predicted)}, gut answer {_told(p.kl_direct)}"
-        for p in points
     )
-    caption = "How far the predicted and the gut answer are from the conclusion, by effort (the paper's Figure 3)."
-    return [Picture("effort", f"KL in nats. {told}", caption, draw(points))], ""
+    intro = (
+        "Min-max per task, mean A, ln(A + ε), double-centred (G.3). ε is not given in the paper and moves the result:"
+    )
+    reasons = [f"{task} is left out of A: {why}." for task, why in analysis.paper.reasons.items()]
+    blocks: list[Block] = [intro, epsilons, *reasons, Figures(paper_pictures(analysis))]
+    return [Section("The paper's transform over all tasks", blocks, name="paper", menu="all tasks")]
 
 
 def _advantage_table(analysis: Analysis) -> pd.DataFrame:
@@ -190,7 +243,7 @@ def _advantage_table(analysis: Analysis) -> pd.DataFrame:
             {
                 "task": task.task,
                 "model": "all",
-                **_columns(total),
+                **columns(total),
                 "p": task.p,
                 "p_holm": task.p_holm,
                 "p_permutation": task.advantage.permutation.p,
@@ -202,14 +255,10 @@ def _advantage_table(analysis: Analysis) -> pd.DataFrame:
             }
         )
         rows += [
-            {"task": task.task, "model": m.model, **_columns(m.advantage), "p": m.p, "p_holm": m.p_holm}
+            {"task": task.task, "model": m.model, **columns(m.advantage), "p": m.p, "p_holm": m.p_holm}
             for m in task.advantage.models
         ]
     return pd.DataFrame(rows)
-
-
-def _columns(estimate: Estimate) -> dict[str, float]:
-    return {"value": estimate.value, "low": estimate.low, "high": estimate.high, "n": estimate.n}
 
 
 def _self_table(results: Results, matrices: Mapping[str, Matrix]) -> pd.DataFrame:
@@ -230,7 +279,7 @@ def _self_table(results: Results, matrices: Mapping[str, Matrix]) -> pd.DataFram
                 {
                     "task": task,
                     "model": model,
-                    **_columns(estimate),
+                    **columns(estimate),
                     "unscored": float(group.value.isna().mean()),
                     "reasoned": float(group.reasoned.mean()),
                     "hole": matrix.holes.get((model, model), "" if estimate.n else "nothing was scored"),

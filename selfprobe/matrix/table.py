@@ -15,7 +15,7 @@ from inspect_ai.log import EvalLog
 from joblib import Parallel, cpu_count, delayed
 
 from selfprobe._registry import measures
-from selfprobe.errors import InputError, one_line
+from selfprobe.errors import InputError, NoLogs, one_line
 from selfprobe.logs import UNREADABLE, cause, effort_of, found, lost_replies, summaries, target_of, task_of
 from selfprobe.matrix.comparable import odd_cells
 from selfprobe.measure import Measure
@@ -74,7 +74,8 @@ def load(paths: Iterable[str]) -> Results:
     (`matrix.effort`). Cells that need no call are joined from their models' runs on themselves.
 
     Raises:
-        InputError: A path does not exist, or there is no selfprobe log.
+        InputError: A path does not exist.
+        NoLogs: There is no selfprobe log.
     """
     named = list(paths)
     there = found(named)
@@ -95,7 +96,7 @@ def load(paths: Iterable[str]) -> Results:
     chosen, read = _best(runs, ignored)
     if not chosen:
         told = "".join(f"; {log}: {why}" for log, why in list(ignored.items())[:3])
-        raise InputError(f"no selfprobe log in {', '.join(named)}; found {len(ignored)} other logs{told}")
+        raise NoLogs(f"no selfprobe log in {', '.join(named)}; found {len(ignored)} other logs{told}")
     cells = [_cell(cell, log, read[cell]) for cell, log in chosen.items()]
     joined = [pair for task, measure in known.items() if measure.observer == 0 for pair in _pairs(task, chosen)]
     rows = {cell: samples.decisions for cell, samples in read.items()}

@@ -100,7 +100,7 @@ def verdict(
     if not t.low > 0:
         if math.isnan(t.low):
             return Verdict("underpowered", f"Nothing can be said: T is undefined or has no interval ({t.reason}).")
-        text = f"The self advantage T = {_shown(t)} does not differ from 0 upwards; {size}."
+        text = f"The self advantage T = {_shown(t)} is not significantly above 0; {size}."
         return Verdict("underpowered" if blind and t.high > smallest else "not supported", text)
     named = tuple(model.model for model in advantage.models if model.p_holm < alpha)
     controls = {"over observers of like capability": capability, "over the closest other observer": advantage.closest}

@@ -181,7 +181,8 @@ def _findings(tables: Any, settings: "FitSettings") -> str:
 def transfer(folder: Path) -> None:
     """Probes of each data set of the run in FOLDER on every other one, and the cosines of their directions."""
     with said_plainly("Nothing was written."):
-        from selfprobe.preferences.page import publish, shown, text
+        from selfprobe.page import shown
+        from selfprobe.preferences.page import publish, text
         from selfprobe.probes.transfer import transfer_run
 
         tables = transfer_run(folder)
@@ -203,7 +204,8 @@ def transfer(folder: Path) -> None:
 def ablate(folder: Path, datasets: str, directions: int, limit: int) -> None:
     """Ask the model again with each probe's direction taken out at all layers, beside random directions."""
     with said_plainly("Nothing was written."):
-        from selfprobe.preferences.page import publish, shown, text
+        from selfprobe.page import shown
+        from selfprobe.preferences.page import publish, text
         from selfprobe.probes.ablate import ablate_run
         from selfprobe.probes.model import without_bars
 

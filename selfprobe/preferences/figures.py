@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from selfprobe.plots import INK, MUTED, OTHERS, SELF
+from selfprobe.plots import GRID, INK, MUTED, OTHERS, SELF, bars, dots, label, name_rows, write_cells
 from selfprobe.sources.public_pairs import LLMBAR_NATURAL
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ ASKED = "#b35806"
 STYLES = {"supervised": (SELF, "-"), "unsupervised": (OTHERS, "--")}
 CONTROLS = (("prompting", ASKED, "-."), ("no model (TF-IDF)", INK, ":"), ("no model (length)", MUTED, "--"))
 COLUMNS = 3
-GRID = "#e4e6ea"
 
 
 def made(tables: Mapping[str, pd.DataFrame]) -> "dict[str, Figure]":
@@ -46,19 +45,14 @@ def methods(table: pd.DataFrame, *, metric: str = "f1") -> "Figure":
     figure, panels = _panels(list(dict.fromkeys(rows.dataset)), width=2.9, height=0.9 + 0.27 * len(names), left=2.1)
     for dataset, ax in panels.items():
         mine = rows[rows.dataset == dataset].set_index("method").reindex(names)
-        ax.barh(range(len(names)), mine.value.fillna(0), height=0.62, color=[_colour(name) for name in names])
-        ends = np.array([mine.value - mine.low, mine.high - mine.value]).clip(min=0)
-        ax.errorbar(
-            mine.value, range(len(names)), xerr=np.nan_to_num(ends), fmt="none", ecolor=INK, capsize=2, linewidth=1
-        )
+        bars(ax, range(len(names)), _rows(mine), colours=[_colour(name) for name in names], width=0.62)
         for y in np.flatnonzero(mine.value.isna()):
             ax.text(0.02, float(y), "no score", va="center", fontsize=8, color=MUTED)
         ax.axvline(0.5, color=MUTED, linewidth=0.8, linestyle=":")
         ax.set_xlim(0, 1)
         ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", ".25", ".5", ".75", "1"])
-        ax.invert_yaxis()
-        ax.set_title(f"{dataset} ({_units(mine)})", fontsize=10, loc="left")
-        ax.set_yticks(range(len(names)), names)
+        name_rows(ax, names, grid=False)
+        _title(ax, dataset, mine)
         ax.tick_params(labelsize=8.5, labelleft=_first(ax))
     figure.supxlabel(f"{_label(metric)} on held-out pairs, 95 % interval by question", fontsize=9)
     return figure
@@ -81,9 +75,9 @@ def layers(table: pd.DataFrame, floors: pd.DataFrame, asked: pd.DataFrame, *, me
             found = asked[(asked.dataset == dataset) & (asked.metric == metric) & (asked.method == method)]
             for value in found.value:
                 ax.axhline(value, color=colour, linestyle=style, linewidth=1.2, label=method)
-        label = "best layer on shuffled labels (mean to 95 %)"
-        ax.axhspan(luck["mean"].max(), luck.high.max(), color="#d9dde3", linewidth=0, label=label, zorder=0.5)
-        ax.set_title(f"{dataset} ({_units(mine)})", fontsize=10, loc="left")
+        band = "best layer on shuffled labels (mean to 95 %)"
+        ax.axhspan(luck["mean"].max(), luck.high.max(), color="#d9dde3", linewidth=0, label=band, zorder=0.5)
+        _title(ax, dataset, mine)
         ax.set_xlim(1, mine.layer.max() + 1)
         ax.xaxis.set_major_locator(MaxNLocator(7, integer=True))
         ax.set_xlabel("after block", fontsize=9)
@@ -134,11 +128,9 @@ def adversarial(table: pd.DataFrame, *, metric: str = "f1") -> "Figure":
     for k, name in enumerate(names):
         mine = rows[rows.method == name].set_index("subset").reindex(subsets)
         at = np.arange(len(subsets)) + (k - (len(names) - 1) / 2) * width
-        ax.bar(at, mine.value.fillna(0), width=width * 0.92, color=_colour(name), label=name)
-        ends = np.nan_to_num(np.array([mine.value - mine.low, mine.high - mine.value]).clip(min=0))
-        ax.errorbar(at, mine.value, yerr=ends, fmt="none", ecolor=INK, capsize=2, linewidth=0.9)
+        bars(ax, at, _rows(mine), colours=_colour(name), width=width * 0.92, name=label(name), upright=True)
     sizes = rows.groupby("subset").n.max()
-    ax.set_xticks(range(len(subsets)), [f"{s}\n{sizes[s]} questions" for s in subsets], fontsize=8.5)
+    ax.set_xticks(range(len(subsets)), [label(f"{s}\n{sizes[s]} questions") for s in subsets], fontsize=8.5)
     for tick, subset in zip(ax.get_xticklabels(), subsets, strict=True):
         tick.set_fontweight("bold" if subset in LLMBAR_NATURAL else "normal")
     ax.axhline(0.5, color=MUTED, linewidth=0.8, linestyle=":")
@@ -157,18 +149,14 @@ def ablation(table: pd.DataFrame) -> "Figure":
     figure, panels = _panels(list(dict.fromkeys(rows.dataset)), width=3.0, height=0.9 + 0.27 * len(names), left=1.2)
     for dataset, ax in panels.items():
         mine = rows[rows.dataset == dataset].set_index("direction").reindex(names)
-        ends = np.nan_to_num(np.array([mine.value - mine.low, mine.high - mine.value]).clip(min=0))
-        at = np.arange(len(names))
-        for k, name in enumerate(names):
-            ax.errorbar(mine.value.iloc[k], at[k], xerr=ends[:, [k]], fmt="o", color=_colour(name), capsize=3)
+        for k, row in enumerate(_rows(mine)):
+            dots(ax, [k], [row], colour=_colour(names[k]))
         ax.axvline(0, color=MUTED, linewidth=0.8)
+        name_rows(ax, names)
         ax.set_ylim(len(names) - 0.5, -0.5)
         ax.xaxis.set_major_locator(MaxNLocator(4))
-        ax.set_yticks(at, names)
-        ax.set_title(f"{dataset} ({_units(mine)})", fontsize=10, loc="left")
+        _title(ax, dataset, mine)
         ax.tick_params(labelsize=8.5, labelleft=_first(ax))
-        ax.grid(axis="x", color=GRID, linewidth=0.7)
-        ax.set_axisbelow(True)
     figure.supxlabel("change of the prompting baseline's F1, 95 % interval by question", fontsize=9)
     return figure
 
@@ -196,26 +184,21 @@ def _matrices(
     title: str,
 ) -> "Figure":
     """Heat maps side by side under one colour bar; `parts`: title → values by (row, column) of the map."""
-    from matplotlib.patches import Rectangle
-
     figure, panels = _panels(
         [str(p) for p in parts], width=1.3 + 1.0 * len(names), height=1.0 + 0.7 * len(names), left=1
     )
     for (part, ax), values in zip(panels.items(), parts.values(), strict=True):
         shown = np.array([[float(values.loc[(row, col), column]) for col in names] for row in names])
         image = ax.imshow(shown, cmap=colours[0], vmin=colours[1], vmax=colours[2], aspect="auto")
-        for (y, x), value in np.ndenumerate(shown):
-            red, green, blue, _ = image.cmap(image.norm(value))
-            ink = "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 0.5 else INK
-            text = "–" if np.isnan(value) else f"{value:.2f}"
-            if "low" in values and not np.isnan(value):
-                one = values.loc[(names[y], names[x])]
-                text += f"\n{one.low:.2f}–{one.high:.2f}"
-            ax.text(x, y, text, ha="center", va="center", fontsize=8, color=ink)
-            if x == y:
-                ax.add_patch(Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, fill=False, edgecolor=ink, linewidth=1.3))
-        ax.set_xticks(range(len(names)), names, rotation=30, ha="right", rotation_mode="anchor", fontsize=8.5)
-        ax.set_yticks(range(len(names)), names, fontsize=8.5)
+
+        def text(y: int, x: int, shown: Any = shown, values: pd.DataFrame = values) -> str:
+            one = values.loc[(names[y], names[x])]
+            return f"{shown[y, x]:.2f}" + (f"\n{one.low:.2f}–{one.high:.2f}" if "low" in values else "")
+
+        write_cells(ax, image, shown, text)
+        drawn = [label(name) for name in names]
+        ax.set_xticks(range(len(names)), drawn, rotation=30, ha="right", rotation_mode="anchor", fontsize=8.5)
+        ax.set_yticks(range(len(names)), drawn, fontsize=8.5)
         ax.tick_params(labelleft=_first(ax))
         ax.set_title(part, fontsize=10, loc="left")
         ax.set_xlabel(axes[0], fontsize=9)
@@ -256,8 +239,12 @@ def _colour(method: str) -> str:
     return ASKED
 
 
-def _units(rows: pd.DataFrame) -> str:
-    return f"{int(rows.n.max())} questions"
+def _rows(table: pd.DataFrame) -> list[Any]:
+    return list(table.itertuples())
+
+
+def _title(ax: "Axes", dataset: str, rows: pd.DataFrame) -> None:
+    ax.set_title(label(f"{dataset} ({int(rows.n.max())} questions)"), fontsize=10, loc="left")
 
 
 def _label(metric: str) -> str:

@@ -1,12 +1,12 @@
-"""From the tables in a run's folder to its figures and one page of text, report.md."""
+"""From the tables in a probe run's folder to its figures and its page, index.html and as text report.md."""
 
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
+from selfprobe.page import Block, Column, Figures, Page, Picture, Section, Table, shown, write
 from selfprobe.preferences import figures
 from selfprobe.probes.folder import read_run
 
@@ -19,48 +19,70 @@ CAPTIONS = {
     "adversarial": "LLMBar: learnt from the natural subsets",
     "ablation": "Asking with a direction taken out",
 }
+LUCK = "Best layer and sign picked on the test half, to be read against luck."
 
 
 def publish(out: Path) -> Path:
-    """Write figures/*.png and report.md from tables/*.csv of the run in `out`; the path of report.md."""
+    """Write index.html, report.md and figures/ from tables/*.csv of the run in `out`; the path of index.html."""
     tables = {file.stem: pd.read_csv(file) for file in sorted((out / "tables").glob("*.csv"))}
-    (out / "figures").mkdir(exist_ok=True)
-    drawn = figures.made(tables)
-    for name, figure in drawn.items():
-        figure.savefig(out / "figures" / f"{name}.png")
     state = read_run(out)
-    lines = [
-        f"# Preference probes of {state['model']}",
-        "",
+    title = f"Preference probes of {state['model']}"
+    lead = (
         f"Revision {state['revision']}, preset {state['settings']['name']}, {state['settings']['seeds']} halves, "
         f"orientation {state['settings']['orientation']}, selfprobe {state['selfprobe']}. Numbers are means over test "
-        "halves with 95 % intervals by question; the intervals hold for the probes as fitted.",
-    ]
-    for name, caption in CAPTIONS.items():
-        if name in tables:
-            lines += ["", f"## {caption}", "", *_section(name, tables)]
-            lines += ["", f"![{caption}](figures/{name}.png)"] if name in drawn else []
-    lines += ["", "## Data", "", *markdown(tables["data"])]
-    (out / "report.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return out / "report.md"
+        "halves with 95 % intervals by question; the intervals hold for the probes as fitted."
+    )
+    drawn = figures.made(tables)
+    sections, lines = [], [f"# {title}", "", lead]
+    for name, caption in (*CAPTIONS.items(), ("data", "Data")):
+        if name not in tables:
+            continue
+        rows = _rows(name, tables)
+        blocks: list[Block] = [_table(rows)]
+        lines += ["", f"## {caption}", "", *markdown(rows)]
+        if name == "layers":
+            blocks.append(LUCK)
+            lines += ["", LUCK]
+        if name in drawn:
+            blocks.append(Figures([Picture(name, f"{caption}: the numbers of the table above", caption, drawn[name])]))
+            lines += ["", f"![{caption}](figures/{name}.png)"]
+        sections.append(Section(caption, blocks, name=name, menu=name))
+    page = Page(title, lead, sections, files={"report.md": ("\n".join(lines) + "\n").encode()})
+    return Path(write(page, str(out)))
 
 
-def _section(name: str, tables: Tables) -> list[str]:
+def _rows(name: str, tables: Tables) -> pd.DataFrame:
+    """What the page shows of a table, intervals as text."""
     table = tables[name]
     if name == "methods":
-        return markdown(methods(table))
+        return methods(table)
     if name == "layers":
-        return [*markdown(best(tables)), "", "Best layer and sign picked on the test half, to be read against luck."]
-    if name == "transfer":
-        rows = table[table.metric == "f1"].assign(f1=lambda t: [shown(r) for r in t.itertuples()])
-        return markdown(rows[["trained_on", "tested_on", "probe", "f1", "n"]])
+        return best(tables)
     if name == "cosine":
-        return markdown(table.round(2))
-    if name == "adversarial":
+        return table.round(2)
+    if name in ("transfer", "adversarial"):
         rows = table[table.metric == "f1"].assign(f1=lambda t: [shown(r) for r in t.itertuples()])
-        return markdown(rows.pivot(index="subset", columns="method", values="f1").reset_index())
+        if name == "transfer":
+            return rows[["trained_on", "tested_on", "probe", "f1", "n"]]
+        return rows.pivot(index="subset", columns="method", values="f1").reset_index()
+    if name == "data":
+        return table
     rows = table.assign(change=lambda t: [shown(r, sign=True) for r in t.itertuples()]).round({"changed_answers": 3})
-    return markdown(rows[["dataset", "direction", "f1", "change", "changed_answers", "n"]].round({"f1": 3}))
+    return rows[["dataset", "direction", "f1", "change", "changed_answers", "n"]].round({"f1": 3})
+
+
+def _table(rows: pd.DataFrame) -> Table:
+    names = [str(name) for name in rows.columns]
+    kinds = [pd.api.types.is_numeric_dtype(dtype) for dtype in rows.dtypes]
+    columns = [Column(name, name, _cell, "n" if number else "text") for name, number in zip(names, kinds, strict=True)]
+    return Table([dict(zip(names, row, strict=True)) for row in rows.to_numpy(object)], columns)
+
+
+def _cell(value: object) -> str:
+    """A number as it stands in the table, rounded there; nothing where there is none."""
+    if isinstance(value, float):
+        return "" if math.isnan(value) else f"{value:g}"
+    return str(value)
 
 
 def methods(table: pd.DataFrame) -> pd.DataFrame:
@@ -80,17 +102,6 @@ def best(tables: Tables) -> pd.DataFrame:
     joined = tables["selected_on_test"].merge(floors, on=keys)
     luck = [f"{mean:.2f}, 95 % below {high:.2f}" for mean, high in zip(joined["mean"], joined.high, strict=True)]
     return joined[keys].assign(best=joined.value.round(2), luck=luck)
-
-
-def shown(row: Any, *, sign: bool = False) -> str:
-    """`.61 [.55, .67]` of a row with value, low and high; the reason where there is none."""
-    number = "+.2f" if sign else ".2f"
-    if math.isnan(row.value):
-        return f"– ({row.reason})"
-    if math.isnan(row.low):
-        why = row.reason if isinstance(row.reason, str) else "no interval"
-        return f"{row.value:{number}} ({why})"
-    return f"{row.value:{number}} [{row.low:{number}}, {row.high:{number}}]"
 
 
 def markdown(table: pd.DataFrame) -> list[str]:

@@ -1,21 +1,82 @@
 """Verdicts of the Inspect baselines (pairwise_preference, direct_scoring, g_eval) on a run's pairs, from their logs."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from inspect_ai.log import EvalLog
 
+from selfprobe.errors import NoLogs
 from selfprobe.logs import found, summaries, task_of
 from selfprobe.plots import short
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.preference import VERDICT
 from selfprobe.sources.public_pairs import PairSet
+from selfprobe.stats.estimate import Estimate
 
 TASKS = ("pairwise_preference", "direct_scoring", "g_eval", "preference_probe")
 
 Margins = dict[str, dict[str, dict[str, float]]]
 """Data set → method → pair id → margin, > 0 where text 1 is preferred; pairs without a verdict are not there."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A finished run of a preference task: what its log's header says."""
+
+    method: str
+    """Task, and its arguments where they are not the usual ones."""
+    model: str
+    dataset: str
+    metrics: Mapping[str, float]
+    """As the metric `preference` names them."""
+    log: str
+
+    def estimate(self, name: str) -> Estimate:
+        """One of the metrics with its interval."""
+        value, low, high = (self.metrics.get(key, math.nan) for key in (name, f"{name}_low", f"{name}_high"))
+        return Estimate(value, low, high, int(self.metrics.get("questions", 0)), "question")
+
+
+def judged(paths: Iterable[str]) -> tuple[list[Judged], dict[str, str]]:
+    """The last finished run of each task, model, arguments and data set, in this order; why logs are not used, by log.
+
+    Raises:
+        NoLogs: There is none.
+    """
+    named = list(paths)
+    there = found(named, TASKS)
+    ignored, newest = dict(there.ignored), dict[tuple[str, ...], Judged]()
+    for log in there.headers:
+        run = (*_names(log)[::-1], _data_set(log))
+        if log.status != "success":
+            ignored[log.location] = f"status {log.status}"
+        elif run in newest:
+            ignored[log.location] = f"superseded by {newest[run].log}"
+        elif (judgement := _judged(log)).metrics:
+            newest[run] = judgement
+        else:
+            ignored[log.location] = "it holds none of the numbers of a preference task: another scorer scored it"
+    if not newest:
+        told = "".join(f"; {log}: {why}" for log, why in list(ignored.items())[:3])
+        raise NoLogs(f"no finished log of {', '.join(TASKS)} in {', '.join(named)}{told}")
+    return [newest[run] for run in sorted(newest)], ignored
+
+
+def _judged(log: EvalLog) -> Judged:
+    scores = log.results.scores if log.results else []
+    # `inspect score` appends its own beside the task's.
+    metrics = next((s.metrics for s in scores if "questions" in s.metrics), {})
+    arguments = _names(log)[-1].removeprefix(_names(log)[1])
+    return Judged(
+        method=task_of(log) + arguments,
+        model=log.eval.model,
+        dataset=_data_set(log),
+        metrics={name: float(metric.value) for name, metric in metrics.items()},
+        log=log.location,
+    )
 
 
 def margins(paths: Iterable[str], sets: Mapping[str, PairSet]) -> Margins:

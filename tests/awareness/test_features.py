@@ -180,14 +180,15 @@ def logs(run_task: Callable[..., EvalLog], tmp_path_factory: pytest.TempPathFact
 
 
 def test_evidence_is_every_verified_quote_without_the_placebo_arm(logs: str) -> None:
-    evidence, prompts = evidence_in([logs])
+    there = evidence_in([logs])
+    evidence, prompts = there.quotes, there.prompts
     assert len(prompts) == 12 and (prompts.asked == 3).all()
     assert prompts.aware.sum() == len(evidence) < 36 and set(evidence.key) == {"m1", "m2", "m3"}
     assert all(quote in answer for quote, answer in zip(evidence.quote, evidence.answer, strict=True))
 
 
 def test_the_files_and_the_page_are_written(logs: str, embedder: str, tmp_path: Path) -> None:
-    found = write([logs], tmp_path, embedder=embedder, clusters=1, grader=grader(sound_single))
+    found = write([logs], str(tmp_path), embedder=embedder, clusters=1, grader=grader(sound_single))
     assert found is not None and found.groups == ("Talk",)
     saved = json.loads((tmp_path / "taxonomy.json").read_text())
     assert saved["clusters"][0]["name"] == "It says <test>" and saved["inertia"] == {"1": pytest.approx(0)}

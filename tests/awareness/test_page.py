@@ -65,7 +65,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page") / "out"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(awareness_report, "load", lambda logs: table())
-        awareness_report.write(["logs"], folder)
+        awareness_report.write(["logs"], str(folder))
     return folder
 
 
@@ -106,7 +106,7 @@ def test_tables_hold_the_same_numbers_and_null_where_undefined(written: Path) ->
 @pytest.mark.slow
 def test_the_same_logs_give_the_same_page(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(awareness_report, "load", lambda logs: table())
-    awareness_report.write(["logs"], tmp_path)
+    awareness_report.write(["logs"], str(tmp_path))
     assert (tmp_path / "index.html").read_bytes() == (written / "index.html").read_bytes()
 
 
@@ -114,5 +114,5 @@ def test_without_labels_the_page_still_comes_out(tmp_path: Path, monkeypatch: py
     logged = table()
     bare = Logged(logged.verdicts.assign(truth=None), logged.votes, logged.texts.assign(label=None), logged.runs)
     monkeypatch.setattr(awareness_report, "load", lambda logs: bare)
-    awareness_report.write(["logs"], tmp_path)
+    awareness_report.write(["logs"], str(tmp_path))
     assert Page((tmp_path / "index.html").read_text()).alts == []

@@ -43,7 +43,7 @@ def test_items_that_a_model_did_not_answer_are_left_out(embedder: str) -> None:
 
 
 def test_logs_give_the_targets_own_replies_by_task_and_model(logs: Path) -> None:
-    found = replies_in([str(logs)])
+    found, _ = replies_in([str(logs)])
     assert set(found) == {"kth_word", "heads_up"}
     assert {act for replies in found["kth_word"].values() for _, _, act in replies} == {"answer"}  # not its repeat
     assert len(found["kth_word"]["planted/alpha?common=.9"]) == 8
@@ -51,7 +51,7 @@ def test_logs_give_the_targets_own_replies_by_task_and_model(logs: Path) -> None
 
 
 def test_a_row_agrees_with_pandas_over_its_items(logs: Path, embedder: str) -> None:
-    rows, items = anyio.run(lambda: measure([str(logs)], embedder=embedder))
+    rows, items = anyio.run(lambda: measure(replies_in([str(logs)])[0], embedder=embedder))
     for row in rows:
         own = items.loc[items.task == row.task, "closest"]
         assert (row.closest, row.variance, row.items) == pytest.approx((own.mean(), own.var(), len(own)))

@@ -11,8 +11,9 @@ from selfprobe.cli import main
 from selfprobe.introspect_tasks.ethical_dilemma import ethical_dilemma
 from selfprobe.logs import found
 from selfprobe.matrix.effort import draw, effort_points, sweeps
-from selfprobe.matrix.page import write
+from selfprobe.matrix.page import page as matrix_page
 from selfprobe.matrix.table import load
+from selfprobe.page import write
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory, run_task: Any, data: str) -> 
 
 
 def test_points_come_in_the_order_of_effort_with_the_metrics_values(logs: Path, run_task: Any, data: str) -> None:
-    points = effort_points(found([str(logs)]).headers)
+    points, _ = effort_points(found([str(logs)]).headers)
     assert [point.effort for point in points] == ["default", "none", "high"]
     for point in points:
         assert point.kl_gain.value == pytest.approx(point.kl_direct.value - point.kl_predicted.value)
@@ -50,19 +51,19 @@ def test_the_figure_and_the_numbers_are_written(logs: Path, tmp_path: Path) -> N
 
 def test_a_single_dilemma_has_no_interval_and_is_drawn_all_the_same(run_task: Any, data: str, tmp_path: Path) -> None:
     run_task(ethical_dilemma(data, epochs=1), "planted/a", tmp_path, limit=1)
-    draw(effort_points(found([str(tmp_path)]).headers)).savefig(tmp_path / "one.svg")
+    draw(effort_points(found([str(tmp_path)]).headers)[0]).savefig(tmp_path / "one.svg")
     assert (tmp_path / "one.svg").exists()
 
 
 def test_of_two_runs_of_one_effort_the_last_counts(logs: Path, run_task: Any, data: str, tmp_path: Path) -> None:
     last = run_task(ethical_dilemma(data, epochs=1, effort="none"), "planted/a", tmp_path)
-    points = effort_points(found([str(logs), str(tmp_path)]).headers)
+    points, _ = effort_points(found([str(logs), str(tmp_path)]).headers)
     assert [point.effort for point in points] == ["default", "none", "high"]
     assert points[1].log.endswith(Path(last.location).name)
 
 
 def test_the_report_has_the_curve_and_its_matrix_the_runs_without_an_effort(logs: Path, tmp_path: Path) -> None:
-    write([str(logs)], tmp_path)
+    write(matrix_page([str(logs)]), str(tmp_path))
     page = (tmp_path / "index.html").read_text("utf-8")
     assert "by effort of the reasoning" in page and (tmp_path / "figures" / "effort.svg").is_file()
     assert load([str(logs)]).cells.args.map(lambda args: args.get("effort")).tolist() == [None]
@@ -71,7 +72,7 @@ def test_the_report_has_the_curve_and_its_matrix_the_runs_without_an_effort(logs
 def test_one_effort_is_no_curve(run_task: Any, data: str, tmp_path: Path) -> None:
     run_task(ethical_dilemma(data, epochs=1, effort="low"), "planted/a", tmp_path / "logs")
     assert sweeps(found([str(tmp_path / "logs")]).headers) == []
-    write([str(tmp_path / "logs")], tmp_path / "report")
+    write(matrix_page([str(tmp_path / "logs")]), str(tmp_path / "report"))
     assert "by effort of the reasoning" not in (tmp_path / "report" / "index.html").read_text("utf-8")
 
 

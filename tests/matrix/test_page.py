@@ -12,8 +12,9 @@ import pandas as pd
 import pytest
 
 from selfprobe.matrix import page as report
-from selfprobe.matrix.numbers import Analysis
+from selfprobe.matrix.numbers import Analysis, analyse
 from selfprobe.matrix.table import Results, matrix_of
+from selfprobe.page import write as write_page
 
 EVIL = "m/<script>alert(1)</script>"
 HOLE = "HTTP 500 <img src=x onerror=alert(2)>"
@@ -38,9 +39,8 @@ class Page(HTMLParser):
 
 def write(results: Results, out: Path) -> tuple[Analysis, str]:
     """A report of tables in memory."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(report, "load", lambda paths: results)
-        analysis = report.write(["logs"], out)
+    analysis = analyse(results, rng=np.random.default_rng(0))
+    write_page(report.page_of(results, analysis), str(out))
     return analysis, (out / "index.html").read_text(encoding="utf-8")
 
 

@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from selfprobe.page import shown
 from selfprobe.preferences import figures
-from selfprobe.preferences.page import best, markdown, methods, shown
+from selfprobe.preferences.page import best, markdown, methods
 
 METHODS = ("supervised", "unsupervised", "random direction", "no model (TF-IDF)", "prompting")
 

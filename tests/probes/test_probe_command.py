@@ -76,7 +76,7 @@ def test_run_says_its_plan_then_what_was_found_and_where(done: tuple[Path, Resul
     assert "supervised" in found and "no model (TF-IDF)" in found and "what luck alone finds" in found
     out = folder / "probes"
     assert {f.name for f in out.iterdir()} == {
-        "activations", "figures", "tables", "run.json", "report.md",
+        "activations", "figures", "tables", "run.json", "report.md", "index.html",
         *(f"{d}-{k}.safetensors" for d in ("one", "two") for k in ("supervised", "unsupervised")),
     }  # fmt: skip
     assert {f.stem for f in (out / "figures").iterdir()} == {"methods", "layers", "transfer", "cosine"}

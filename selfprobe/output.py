@@ -1,0 +1,96 @@
+"""Writing a folder of files at once: all of them or none, here or at any fsspec address."""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fsspec.core import url_to_fs
+from fsspec.implementations.local import LocalFileSystem
+
+from selfprobe.errors import InputError
+
+FOREIGN = {
+    "botocore.exceptions": "BotoCoreError",
+    "google.auth.exceptions": "GoogleAuthError",
+    "azure.core.exceptions": "AzureError",
+}
+"""Errors of S3, Google and Azure that are no OSError, such as missing credentials."""
+
+
+def destination(out: str) -> tuple[Any, str]:
+    """The file system of an address, and the folder in it; cheap, so that a typo shows before the work.
+
+    Raises:
+        InputError: Nothing can write there, or it is a file.
+    """
+    try:
+        system, inside = url_to_fs(out)
+        is_file = system.isfile(inside)
+    except _refusals() as error:  # no such protocol, its package is missing, no access
+        raise InputError(f"cannot write to {out}: {_told(error)}") from None
+    if is_file:
+        raise InputError(f"cannot write to {out}: it is a file; give a folder")
+    return system, inside
+
+
+def place(files: Mapping[str, bytes], out: str) -> None:
+    """Put files, by their path inside, into the folder `out`. Other files there stay.
+
+    Raises:
+        InputError: It cannot be written. On this machine what was there is then as it was.
+    """
+    system, inside = destination(out)
+    try:
+        if isinstance(system, LocalFileSystem):
+            _place_here(files, Path(inside))
+            return
+        for folder in sorted({str(Path(name).parent) for name in files}):
+            system.makedirs(f"{inside}/{folder}".removesuffix("/."), exist_ok=True)
+        for name, content in files.items():
+            system.pipe_file(f"{inside}/{name}", content)
+    except _refusals() as error:  # as HTTP, which can only be read
+        raise InputError(f"cannot write to {out}: {_told(error)}") from None
+
+
+def is_local(address: str) -> bool:
+    """Whether a file is on this machine, by its address."""
+    return "://" not in address or address.startswith(("file://", "local://"))
+
+
+def local_path(address: str) -> Path:
+    """The absolute path of a local address."""
+    return Path(LocalFileSystem._strip_protocol(address)).absolute()
+
+
+def _place_here(files: Mapping[str, bytes], folder: Path) -> None:
+    """Write beside and rename. The new files lie in `folder` meanwhile: a renaming never leaves the disk, so that it
+    needs no space and cannot stop half way."""
+    folder.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
+    try:
+        for name, content in files.items():
+            (beside / name).parent.mkdir(parents=True, exist_ok=True)
+            (beside / name).write_bytes(content)
+        for name in files:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            if (folder / name).is_dir():
+                raise IsADirectoryError(f"{name} is a folder there")
+        for name in files:
+            (beside / name).replace(folder / name)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    """What a file system raises that cannot be written, errors of the loaded packages behind it among them."""
+    loaded = [getattr(sys.modules[module], name) for module, name in FOREIGN.items() if module in sys.modules]
+    return (OSError, ValueError, ImportError, NotImplementedError, *loaded)
+
+
+def _told(error: Exception) -> str:
+    """The error in one line."""
+    said = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return " ".join(str(said).split())

@@ -1,0 +1,68 @@
+"""What others wrote (names of models, replies, errors of providers), made safe to show."""
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+REPLACED = "\N{REPLACEMENT CHARACTER}"
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters but for tab and line feed, what turns the direction of text around, and halves of characters."""
+
+_KEYS = re.compile(
+    r"""(?ix)
+    ( \b(?:sk-|AIza|hf_|gsk_|xai-|pplx-|AKIA)(?=[\w*-]{8})   # keys that show by their beginning
+    | \bBearer\s+(?=\S{6})
+    | \b(?:\w*[-_])?key["']?\s*=\s*["']?(?=[^\s&"',;]{6})      # …key=VALUE
+    | \b(?:x-)?api[-_]?key["']?\s*:\s*["']?(?=[^\s&"',;]{6})   # a header, or JSON
+    ) [^\s&"',;)\]}]+
+    """
+)
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+@lru_cache(maxsize=4096)  # columns of tables repeat their texts
+def plain(text: str) -> str:
+    """The text without characters that a terminal obeys or that break a page: `"a\\x1b[2J"` is `"a�[2J"`."""
+    return _CONTROL.sub(REPLACED, text.replace("\r\n", "\n"))
+
+
+@lru_cache(maxsize=4096)
+def masked(text: str) -> str:
+    """The text with what looks like an API key cut off: `"wrong key sk-abc123def456"` is `"wrong key sk-…"`."""
+    return _KEYS.sub(r"\1…", text)
+
+
+def harmless(cell: str) -> str:
+    """A cell of text that no spreadsheet takes for a formula: `"=1+1"` is `"'=1+1"`."""
+    return f"'{cell}" if cell.startswith(_FORMULA) else cell
+
+
+def clean(text: str) -> str:
+    """The text without control characters and API keys."""
+    return plain(masked(text))
+
+
+def cleaned(table: "pd.DataFrame") -> "pd.DataFrame":
+    """The table without control characters and API keys in its texts."""
+    return _mapped(table, clean)
+
+
+def csv(table: "pd.DataFrame") -> bytes:
+    """A table as CSV: cells of text that a spreadsheet would take for a formula begin with an apostrophe."""
+    safe = _mapped(cleaned(table), harmless)
+    return bytes(safe.rename(columns=lambda name: harmless(str(name))).to_csv(index=False).encode())
+
+
+def _mapped(table: "pd.DataFrame", change: Callable[[str], str]) -> "pd.DataFrame":
+    """The table with `change` done to every cell of text; numbers stay."""
+    changed = table.copy()
+    for column in changed.columns:
+        if changed[column].dtype.kind not in "biufc":
+            changed[column] = [change(v) if isinstance(v, str) else v for v in changed[column]]
+    return changed

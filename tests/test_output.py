@@ -1,0 +1,94 @@
+"""A folder of files is placed whole or not at all, here and at any fsspec address."""
+
+import errno
+import sys
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+from selfprobe.errors import InputError
+from selfprobe.output import destination, is_local, place
+
+FILES = {"index.html": b"new page", "tables/a.csv": b"new table"}
+
+
+def test_files_are_placed_and_others_in_the_folder_stay(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    place(FILES, str(tmp_path))
+    assert {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()} == {*FILES, "mine.txt"}
+
+
+def test_a_full_disk_leaves_the_old_files_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place(dict.fromkeys(FILES, b"old"), str(tmp_path))
+    write = Path.write_bytes
+
+    def full(path: Path, content: bytes) -> int:
+        if path.suffix == ".csv":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(path, content)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(InputError, match=r"^cannot write to .*: No space left on device$"):
+        place(FILES, str(tmp_path))
+    assert {file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == {b"old"}
+    assert {file.name for file in tmp_path.iterdir()} == {"index.html", "tables"}
+
+
+def test_a_folder_in_the_way_of_a_file_stops_all(tmp_path: Path) -> None:
+    (tmp_path / "tables" / "a.csv").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"tables/a\.csv is a folder there"):
+        place(FILES, str(tmp_path))
+    assert not (tmp_path / "index.html").exists()
+
+
+def test_an_unwritable_folder_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(*args: Any, **options: Any) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", denied)  # root may write anywhere
+    with pytest.raises(InputError, match=r"^cannot write to .*: Permission denied$"):
+        place(FILES, str(tmp_path / "out"))
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("")
+    with pytest.raises(InputError, match="it is a file; give a folder"):
+        destination(str(tmp_path / "x"))
+
+
+def test_any_file_system_takes_the_files() -> None:
+    place(FILES, "memory://reports/one")
+    with fsspec.open("memory://reports/one/tables/a.csv") as file:
+        assert file.read() == b"new table"
+    assert not is_local("memory://reports/one") and is_local("file:///x") and is_local("x")
+
+
+def test_a_file_system_whose_package_is_missing_is_refused_and_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, "s3", raising=False)
+    with pytest.raises(InputError, match=r"^cannot write to s3://bucket/x: .*s3fs"):
+        place(FILES, "s3://bucket/x")
+    with pytest.raises(InputError, match=r"cannot write to nope://x: Protocol not known: nope"):
+        place(FILES, "nope://x")
+    assert not list(tmp_path.iterdir())
+
+
+def test_missing_credentials_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    exceptions = pytest.importorskip("botocore.exceptions")
+
+    def without(*args: Any, **options: Any) -> None:
+        raise exceptions.NoCredentialsError
+
+    monkeypatch.setattr(fsspec.get_filesystem_class("memory"), "pipe_file", without)
+    with pytest.raises(InputError, match=r"^cannot write to memory://x: Unable to locate credentials$"):
+        place(FILES, "memory://x")
+
+
+def test_a_place_that_can_only_be_read_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^cannot write to http"):
+        place(FILES, "http://127.0.0.1:9/x")

@@ -1,0 +1,104 @@
+"""One page of all that a folder holds."""
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from inspect_ai import Task
+from inspect_ai.dataset import Sample
+from inspect_ai.log import EvalLog
+
+from selfprobe.cli import report
+from selfprobe.errors import InputError
+from selfprobe.page import render
+from selfprobe.report import page
+
+Run = Callable[..., EvalLog]
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory, run_task: Run) -> Path:
+    """Two models of a matrix, one awareness run, one preference run, a log of no study and a truncated one."""
+    folder = tmp_path_factory.mktemp("study") / "logs"
+    for model in ("planted/a$x_1$", "planted/b"):
+        run_task("selfprobe/kth_word", model, folder, limit=6)
+    run_task("selfprobe/user_motivation", "planted/a?voiced=.9", folder, limit=12, model_roles={"grader": "planted/g"})
+    pairs = folder.parent / "mine.jsonl"
+    row = '{{"id": "p{0}", "question": "What of {0}?", "text_1": "one {0}", "text_2": "two {0}", "label": {1}}}\n'
+    pairs.write_text("".join(row.format(i, i % 2) for i in range(4)))
+    run_task("selfprobe/pairwise_preference", "planted/j", folder, task_args={"dataset": str(pairs)})
+    run_task(Task(dataset=[Sample(input="x")], name="foreign"), "mockllm/model", folder)
+    (folder / "cut.eval").write_bytes(next(folder.glob("*kth*.eval")).read_bytes()[:500])
+    return folder
+
+
+def only(logs: Path, folder: Path, *names: str) -> str:
+    """A folder with those logs alone."""
+    folder.mkdir()
+    for name in names:
+        for file in logs.glob(f"*{name}*"):
+            shutil.copy(file, folder)
+    return str(folder)
+
+
+def test_the_page_has_a_part_for_each_study_and_names_what_is_of_none(logs: Path, embedder: str) -> None:
+    made = page([str(logs)], embedder=embedder)
+    assert [section.name for section in made.sections] == ["matrix", "awareness", "preferences", "other"]
+    inner = {part.name for section in made.sections for part in section.inner}
+    assert {"kth_word", "diversity", "features", "methods"} <= inner
+    html = render(made, "out")
+    assert (
+        re.search(r"cut\.eval: cannot be read: ", html) and "a log of foreign, which belongs to no study here" in html
+    )
+    assert {"matrix/cells", "matrix/diversity", "awareness/methods", "preferences/runs"} <= set(made.tables)
+
+
+def test_a_folder_with_one_study_has_the_page_of_that_study(logs: Path, tmp_path: Path) -> None:
+    made = page([only(logs, tmp_path / "one", "pairwise-preference")])
+    assert made.title == "Which of two texts do these models prefer?" and set(made.tables) == {"runs"}
+    assert [section.name for section in made.sections] == ["methods", "method"]
+
+
+def test_no_log_of_a_study_is_one_line_that_names_what_is_there(logs: Path, tmp_path: Path) -> None:
+    folder = only(logs, tmp_path / "none", "cut", "foreign")
+    with pytest.raises(InputError, match=r"^no selfprobe log in .*; found 2 other logs; .*cut\.eval: cannot be read"):
+        page([folder])
+    done = CliRunner().invoke(report, [folder, "--out", str(tmp_path / "out")])
+    assert done.exit_code != 0 and len(done.output.splitlines()) == 1 and not (tmp_path / "out").exists()
+
+
+def test_a_damaged_log_stops_no_study(logs: Path, tmp_path: Path, embedder: str) -> None:
+    """Its header can be read, its samples cannot."""
+    folder = only(logs, tmp_path / "damaged", "kth-word", "user-motivation")
+    for name in ("kth-word", "user-motivation"):
+        file = sorted(Path(folder).glob(f"*{name}*"))[0]
+        content = bytearray(file.read_bytes())
+        start = content.find(b"summaries.json") + 14
+        content[start : start + 60] = bytes(60)
+        (Path(folder) / f"damaged-{name}.eval").write_bytes(bytes(content))
+    html = render(page([folder], embedder=embedder), "out")
+    assert "damaged-kth-word.eval" in html and "damaged-user-motivation.eval" in html
+
+
+def test_the_command_writes_anywhere_and_tells_the_findings(logs: Path, tmp_path: Path, embedder: str) -> None:
+    given = [str(logs), "--embedder", embedder, "--out"]
+    done = CliRunner().invoke(report, [*given, str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    assert "kth_word: " in done.output and "pairwise_preference, planted/j on mine: accuracy" in done.output
+    html = (tmp_path / "out" / "index.html").read_text()
+    links = re.findall(r'href="([^"#]+)"', html)
+    assert len(links) > 10 and all((tmp_path / "out" / link.replace("%20", " ")).exists() for link in links)
+    assert (tmp_path / "out" / "tables" / "matrix" / "cells.csv").is_file()
+    assert CliRunner().invoke(report, [*given, "memory://there"]).exit_code == 0
+
+
+def test_an_address_that_nothing_can_write_is_refused_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(report, ["logs", "--out", "nope://x"])
+    assert done.exit_code != 0 and "cannot write to nope://x: Protocol not known: nope" in done.output
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,35 @@
+"""What others wrote is shown without harm: no control character, no key, no formula in a spreadsheet."""
+
+import pandas as pd
+import pytest
+
+from selfprobe.safe import clean, cleaned, csv, harmless, masked, plain
+
+
+def test_characters_that_a_terminal_obeys_are_replaced_and_lines_stay() -> None:
+    assert plain("a\x1b[2J\nb\tc\r\nd\u202e") == "a\ufffd[2J\nb\tc\nd\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Incorrect API key provided: sk-abc123def456", "Incorrect API key provided: sk-…"),
+        ("token hf_abcdefghij is wrong", "token hf_… is wrong"),
+        ("Authorization: Bearer abc.def-123", "Authorization: Bearer …"),
+        ("GET /v1?key=abcdef123456&x=1", "GET /v1?key=…&x=1"),
+        ("a task-list and a bearer of news", "a task-list and a bearer of news"),
+    ],
+)
+def test_what_looks_like_a_key_is_cut_off_and_other_words_stay(text: str, shown: str) -> None:
+    assert masked(text) == shown and clean(text) == shown
+
+
+@pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@x"])
+def test_a_cell_that_a_spreadsheet_would_run_begins_with_an_apostrophe(cell: str) -> None:
+    assert harmless(cell) == "'" + cell and harmless("x" + cell) == "x" + cell
+
+
+def test_numbers_of_a_table_stay_numbers_and_its_texts_are_clean() -> None:
+    table = pd.DataFrame({"model": ["=cmd()", "a\x1b"], "value": [-1.5, 2.0], "why": [None, "sk-abc123def456"]})
+    assert csv(table).decode().splitlines() == ["model,value,why", "'=cmd(),-1.5,", "a\ufffd,2.0,sk-…"]
+    assert list(cleaned(table).model) == ["=cmd()", "a\ufffd"] and list(table.model) == ["=cmd()", "a\x1b"]
