@@ -123,7 +123,7 @@ def pair_differences(first: Sequence[str], second: Sequence[str], train: IntArra
     from scipy.sparse import csr_matrix
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    words, texts = TfidfVectorizer(sublinear_tf=True), [side[i] for side in (first, second) for i in range(len(side))]
+    words, texts = TfidfVectorizer(sublinear_tf=True), [side[i] for side in (first, second) for i in train]
     if not any(map(words.build_analyzer(), texts)):
         return None
     words.fit(texts)
