@@ -231,6 +231,24 @@ def test_metrics_of_the_tables_are_those_of_the_evaluation() -> None:
         assert found.low < expected < found.high
 
 
+def test_the_tfidf_control_learns_words_and_weights_from_the_training_half_alone(plant: Plant) -> None:
+    harvested, _ = plant(size=60)
+    vocabulary = [f"word{i}" for i in range(20)]
+    drawn = np.random.default_rng(0).choice(vocabulary, (2, 60, 6))
+    pairs = [
+        replace(p, text_1=" ".join(one), text_2=" ".join(two))
+        for p, one, two in zip(harvested.pairs, *drawn, strict=True)
+    ]
+    (half,) = split_pairs(pairs, replace(QUICK, seeds=1))
+    before = no_model(pairs, [half])[0]
+    changed, *others = half.test
+    pairs[changed] = replace(pairs[changed], text_1="word1 word1 unheard of", label=3 - (pairs[changed].label or 0))
+    after = no_model(pairs, [half])[0]
+    assert after[changed] != before[changed]
+    np.testing.assert_array_equal(after[others], before[others])
+    assert np.isnan(after[half.train]).all() and not np.isnan(after[half.test]).any()
+
+
 @pytest.mark.parametrize("texts", [("4", "5"), ("alpha beats beta", "beta beats alpha")], ids=["no words", "one bag"])
 def test_texts_whose_words_tell_nothing_have_no_tfidf_score(plant: Plant, texts: tuple[str, str]) -> None:
     harvested, _ = plant(size=40)
