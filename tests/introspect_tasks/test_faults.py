@@ -16,6 +16,7 @@ from inspect_ai.log import EvalLog, EvalSample, list_eval_logs, read_eval_log
 from selfprobe.scorers.decision import decisions_of
 
 Run = Callable[..., EvalLog]
+Rows = dict[tuple[str, int, str], tuple[Any, ...]]
 ALPHA, BETA = "openai-api/fake/alpha", "openai-api/fake/beta"
 TASKS: dict[str, dict[str, Any]] = {
     "ethical_dilemma": {"epochs": 2},
@@ -27,10 +28,10 @@ OTHER_WORDS = ("nojson", "injection", "doublebrace", "nan", "badsum", "huge")
 """Faults that give a target's text another sense or shape: no one could tell that from what it would have said."""
 CUT_IS_FINE = ("prompt_reconstruction",)
 """A target's reply that ends at the token limit is compared as far as it goes, which moves the similarity."""
-ITEMS = 12
+ITEMS = 8
 
 
-def rows(samples: list[EvalSample] | None) -> dict[tuple[str, int, str], tuple[Any, ...]]:
+def rows(samples: list[EvalSample] | None) -> Rows:
     """(value, unscored, truth, prediction) of every decision, by sample, epoch and key."""
     return {
         (str(s.id), s.epoch, d.key): (d.value, d.unscored, d.truth, d.said)
@@ -65,10 +66,32 @@ def run(run_task: Run, tmp_path_factory: pytest.TempPathFactory, server: Any, em
     return once
 
 
+@pytest.fixture(scope="module")
+def known() -> dict[str, tuple[Rows, int]]:
+    return {}
+
+
+@pytest.fixture
+def clean_run(
+    run: Callable[..., EvalLog], server: Any, known: dict[str, tuple[Rows, int]]
+) -> Callable[[str], tuple[Rows, int]]:
+    """The rows of a task's run without any fault, and its requests; run once for all tests of the task."""
+
+    def once(task: str) -> tuple[Rows, int]:
+        if task not in known:
+            known[task] = rows(run(task, {}).samples), server.stats()["requests"]
+            assert known[task][0], "the clean run decided nothing"
+        return known[task]
+
+    return once
+
+
 @pytest.mark.parametrize("task", TASKS)
-def test_whatever_fails_a_scored_row_is_the_clean_runs_row(task: str, run: Callable[..., EvalLog], server: Any) -> None:
-    clean = rows(run(task, {}).samples)
-    assert clean and sum(value is not None for value, *_ in clean.values()) > len(clean) / 2
+def test_whatever_fails_a_scored_row_is_the_clean_runs_row(
+    task: str, run: Callable[..., EvalLog], clean_run: Callable[[str], tuple[Rows, int]], server: Any
+) -> None:
+    clean, _ = clean_run(task)
+    assert sum(value is not None for value, *_ in clean.values()) > len(clean) / 2
     answers = dict.fromkeys(ANSWER_FAULTS, 0.05)
     told = {kind: share for kind, share in answers.items() if kind not in OTHER_WORDS}
     if task in CUT_IS_FINE:
@@ -84,9 +107,9 @@ def test_whatever_fails_a_scored_row_is_the_clean_runs_row(task: str, run: Calla
 
 @pytest.mark.parametrize("task", TASKS)
 def test_failed_calls_are_made_again_or_end_their_sample_and_a_resume_gives_the_clean_run(
-    task: str, run: Callable[..., EvalLog], server: Any, tmp_path: Any
+    task: str, run: Callable[..., EvalLog], clean_run: Callable[[str], tuple[Rows, int]], server: Any, tmp_path: Path
 ) -> None:
-    clean = rows(run(task, {}).samples)
+    clean, _ = clean_run(task)
     faults = dict.fromkeys((kind for kind in TRANSPORT_FAULTS if kind != "hang"), 0.05)
     log = run(task, {"alpha": faults, "beta": faults})
     assert sum(server.stats()["faults"].values()) >= 3
@@ -100,10 +123,9 @@ def test_failed_calls_are_made_again_or_end_their_sample_and_a_resume_gives_the_
 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_run_that_is_killed_and_retried_gives_the_clean_run_without_asking_finished_samples_again(
-    task: str, run: Callable[..., EvalLog], server: Any, embedder: str, tmp_path: Path
+    task: str, clean_run: Callable[[str], tuple[Rows, int]], server: Any, embedder: str, tmp_path: Path
 ) -> None:
-    clean = rows(run(task, {}).samples)
-    least = server.stats()["requests"]
+    clean, least = clean_run(task)
     server.reset()
     server.configure({"*": {"latency_ms": 300}})
     arguments = TASKS[task] | _similar(task, embedder)

@@ -84,14 +84,14 @@ def test_the_metric_reads_every_epoch_and_is_empty_without_scores() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("mean", "spread"), [(0.7, 4.0), (0.1, 10.0)])
 def test_the_interval_covers_the_planted_value_95_times_in_100(mean: float, spread: float) -> None:
-    """1,000 data sets of 200 questions with three keys each, whose difficulty is the question's (beta)."""
+    """1,000 data sets of 60 questions with three keys each, whose difficulty is the question's (beta)."""
     rng, covered = np.random.default_rng(7), np.zeros(2)
     for _ in range(1000):
-        rates = rng.beta(mean * spread, (1 - mean) * spread, size=200)
-        hits = rng.random((200, 3)) < rates[:, None]
+        rates = rng.beta(mean * spread, (1 - mean) * spread, size=60)
+        hits = rng.random((60, 3)) < rates[:, None]
         judged = [
             (f"q{q}", Decision(key=f"k{k + 1}", value=float(hits[q, k]), chance=0.0))
-            for q in range(200)
+            for q in range(60)
             for k in range(3)
         ]
         found = summarise(judged, "accuracy")
