@@ -18,7 +18,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from string import Formatter
 from typing import Any
 from urllib.parse import parse_qsl
@@ -96,6 +96,7 @@ def chance(*parts: object) -> float:
     return int.from_bytes(digest, "big") / 2.0**64
 
 
+@lru_cache(maxsize=16_384)
 def shared_word(prompt: str, k: int, seed: int | None = None) -> str:
     """The word that planted models have in common at this place."""
     return _WORDS[int(len(_WORDS) * chance("shared", seed, prompt, k))]

@@ -128,7 +128,7 @@ def test_planted_quality_guessing_and_leaks_are_recovered_in_runs_and_a_cell(
     assert agrees(other["accuracy"] * other["n"], other["n"], 0.8 * 0.5)
     assert other["unscored_leak"] == found[0]["unscored_leak"]  # the same clues
 
-    some = 20
+    some = 40
     own = run_task("selfprobe/heads_up", targets[0], tmp_path, limit=some)
     cell = run_task(
         "selfprobe/heads_up",
@@ -140,7 +140,7 @@ def test_planted_quality_guessing_and_leaks_are_recovered_in_runs_and_a_cell(
     )
     assert metrics(own) == pytest.approx(numbers(samples[:some], targets[0]))
     assert metrics(cell) == pytest.approx(numbers(samples[:some], observer, targets[0]))
-    assert 0 < metrics(own)["unscored_leak"] + metrics(own)["unscored_not_ten_clues"] < 0.5
-    played = some * (1 - metrics(own)["unscored_leak"] - metrics(own)["unscored_not_ten_clues"])
-    assert len(prompts_sent(own)) == some + round(played)
-    assert len(prompts_sent(cell)) == round(played)  # guesses alone
+    unfair = sum(metrics(own).get(f"unscored_{reason}", 0) for reason in ("leak", "not_ten_clues"))
+    assert 0 < unfair < 0.5
+    assert len(prompts_sent(own)) == some + round(some * (1 - unfair))
+    assert len(prompts_sent(cell)) == round(some * (1 - unfair))  # guesses alone

@@ -109,7 +109,7 @@ def test_a_refused_act_is_unscored_and_nobody_is_asked_about_it(
 
 
 def test_true_prompts_are_written_as_often_as_planted(play: Callable[..., list[SampleScore]]) -> None:
-    """Over all questions and four observers of one truth; the similarity of each is then that of the same prompt."""
+    """Over a hundred questions and two observers of one truth; the similarity of each is then that of the same prompt."""
 
     @scorer(metrics=[])
     def true_prompt() -> Scorer:
@@ -120,12 +120,12 @@ def test_true_prompts_are_written_as_often_as_planted(play: Callable[..., list[S
 
         return score
 
-    samples = list(prompt_reconstruction(resamples=0).dataset)
+    samples = list(prompt_reconstruction(resamples=0).dataset)[:100]
     target = "planted/alpha?reconstructs_self=.6"
     own = [s.score.as_float() for s in play(task_file, true_prompt(), samples, target)]
     others = [
         s.score.as_float()
-        for name in ("beta", "gamma", "delta")
+        for name in ("beta", "gamma")
         for s in play(task_file, true_prompt(), samples, f"planted/{name}?reconstructs_other=.3", target)
     ]
     for hits, planted in ((own, 0.6), (others, 0.3)):
