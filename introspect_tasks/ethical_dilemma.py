@@ -28,9 +28,10 @@ from selfprobe.errors import InputError
 from selfprobe.logs import effort_of
 from selfprobe.measure import Measure
 from selfprobe.scorers.dilemma_prediction import dilemma_prediction, item_scores
+from selfprobe.scorers.summary import SKILL
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
-from selfprobe.solvers.ask import Prompts, Settings, in_a_run, together
+from selfprobe.solvers.ask import Prompts, Settings, about, in_a_run, together
 from selfprobe.solvers.replay import Replay, replay_log
 
 VERSION = 1
@@ -129,8 +130,9 @@ def ethical_dilemma(
         scorer=dilemma_prediction(),
         epochs=Epochs(epochs, []),  # averaged per dilemma by the metric, not by Inspect
         continue_on_fail=True,
+        headline_metric=SKILL,
         version=table.version(VERSION),
-        metadata=table.metadata,
+        metadata=about(table),
     )
 
 

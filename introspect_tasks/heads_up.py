@@ -20,9 +20,10 @@ from selfprobe.errors import InputError
 from selfprobe.measure import Measure
 from selfprobe.parse import words
 from selfprobe.scorers.guessed_word import fair_clues, guessed_word
+from selfprobe.scorers.summary import SKILL, worst_first
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
-from selfprobe.solvers.ask import Prompts, json_reply
+from selfprobe.solvers.ask import Prompts, about, json_reply
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import replay_log
 
@@ -83,8 +84,10 @@ def heads_up(dataset: str = "heads_up_words", target_log: str | None = None) -> 
         ],
         scorer=guessed_word(),
         continue_on_fail=True,
+        headline_metric=SKILL,
+        viewer=worst_first("guessed_word", "guess"),
         version=table.version(VERSION),
-        metadata=table.metadata,
+        metadata=about(table),
     )
 
 

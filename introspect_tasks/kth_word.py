@@ -18,9 +18,10 @@ from selfprobe.data import Row, load
 from selfprobe.errors import InputError
 from selfprobe.measure import Measure
 from selfprobe.scorers.kth_word_match import kth_word_match
+from selfprobe.scorers.summary import SKILL, worst_first
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
-from selfprobe.solvers.ask import Prompts, json_reply, together
+from selfprobe.solvers.ask import Prompts, about, json_reply, together
 from selfprobe.solvers.replay import replay_log
 
 VERSION = 1
@@ -93,8 +94,10 @@ def kth_word(
         ),
         scorer=kth_word_match(),
         continue_on_fail=True,
+        headline_metric=SKILL,
+        viewer=worst_first("kth_word_match", *(f"k{k}" for k in ks)),
         version=table.version(VERSION),
-        metadata=table.metadata,
+        metadata=about(table),
     )
 
 

@@ -25,9 +25,10 @@ from selfprobe.embed import DEFAULT_EMBEDDER, require
 from selfprobe.errors import InputError
 from selfprobe.measure import Measure
 from selfprobe.scorers.paraphrase_choice import indistinct, paraphrase_choice
+from selfprobe.scorers.summary import SKILL, worst_first
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
-from selfprobe.solvers.ask import Prompts, json_reply
+from selfprobe.solvers.ask import Prompts, about, json_reply
 from selfprobe.solvers.compare import compare
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import replay_log
@@ -112,8 +113,10 @@ def paraphrase_recognition(
         ],
         scorer=paraphrase_choice(),
         continue_on_fail=True,
+        headline_metric=SKILL,
+        viewer=worst_first("paraphrase_choice", *VARIANTS),
         version=table.version(VERSION),
-        metadata={**table.metadata, "embedder": embedder},
+        metadata={**about(table), "embedder": embedder},
     )
 
 

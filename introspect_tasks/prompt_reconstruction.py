@@ -21,9 +21,10 @@ from selfprobe.data import Row, load
 from selfprobe.embed import DEFAULT_EMBEDDER, require
 from selfprobe.measure import Measure
 from selfprobe.scorers.reply_similarity import fair_prompt, reply_similarity
+from selfprobe.scorers.summary import SKILL, worst_first
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
-from selfprobe.solvers.ask import Prompts, json_reply
+from selfprobe.solvers.ask import Prompts, about, json_reply
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import replay_log
 
@@ -85,8 +86,10 @@ def prompt_reconstruction(
         ],
         scorer=reply_similarity(require(embedder)),
         continue_on_fail=True,
+        headline_metric=SKILL,
+        viewer=worst_first("reply_similarity", "similarity"),
         version=table.version(VERSION),
-        metadata={**table.metadata, "embedder": embedder},
+        metadata={**about(table), "embedder": embedder},
     )
 
 

@@ -6,10 +6,10 @@ Everything that counts (metrics, matrices, reports) reads decisions, so every ta
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from inspect_ai.scorer import Score
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from selfprobe.measure import Right
 from selfprobe.solvers.record import REASONS, Reply
@@ -19,6 +19,10 @@ NO_PREDICTION = "no_prediction"
 """Of logs of version 0.1.0, which keep one reason where both sides failed."""
 
 
+Value = Annotated[float | None, Field(ge=-1, le=1, allow_inf_nan=False)]
+"""A score, or what it is compared with; finite and in −1…1."""
+
+
 class Decision(BaseModel):
     """What was decided about one key of one sample. Frozen."""
 
@@ -26,21 +30,21 @@ class Decision(BaseModel):
 
     key: str
     """What was asked: "k1", "guess", "choice3"."""
-    value: float | None = None
-    """1 right, 0 wrong, or a similarity; None when unscored."""
+    value: Value = None
+    """1 right, 0 wrong, or a similarity in −1…1; None when unscored."""
     unscored: str | None = None
     """Why there is no value."""
     truth: str | None = None
     """What the target did, in the form that is compared."""
     said: str | None = None
     """What the observer said, in the form that is compared; None when it could not be read."""
-    chance: float | None = None
+    chance: Value = None
     """Expected value of a blind guess, where there is one."""
     constant: str | None = None
     """The answer slot that is right ("2"), for tasks with numbered choices: gives the constant-position baseline."""
-    ceiling: float | None = None
+    ceiling: Value = None
     """What the target itself reaches at the same question."""
-    floor: float | None = None
+    floor: Value = None
     """What an unrelated reply reaches."""
     probability: float | None = None
     """P(evaluation), where a method of evaluation awareness gives one."""
@@ -70,7 +74,7 @@ def prediction(
     fault: str | None,
     read: Callable[[str], str | None],
     right: Right = operator.eq,
-    chance: float | None = None,
+    chance: Value = None,
     constant: str | None = None,
     ceiling: float | None = None,
 ) -> Decision:
@@ -118,6 +122,11 @@ def crossed(of_target: Decision, of_observer: Decision, right: Right) -> Decisio
     return of_target.model_copy(update={"value": value, "unscored": unscored, **told})
 
 
+def predictions(decisions: Sequence[Decision]) -> str:
+    """What was predicted, each with its truth, for the log browser's list of samples: "k1 the (truth: a)"."""
+    return ", ".join(f"{d.key} {d.said or '?'} (truth: {d.truth or '?'})" for d in decisions)
+
+
 def outcome(decision: Decision, reply: Reply | None) -> str:
     """Right, wrong or why neither, with the raw reply where it could not be read; for the log browser."""
     verdict = decision.unscored or ("right" if decision.value else "wrong")
@@ -156,13 +165,19 @@ def decisions_of(score: Score) -> list[Decision]:
     """The decisions that `score_of` put into a score.
 
     Raises:
-        ValueError: The score was not made by selfprobe.
+        ValueError: The score was not made by selfprobe, or was changed since: a value out of range, a wrong type.
     """
     columns = score.metadata or {}
     if "keys" not in columns:
         raise ValueError("this score carries no decisions: it was not made by a selfprobe scorer")
     fields = [field for field in Decision.model_fields if field in columns]
-    return [
-        Decision(key=key, **{field: columns[field][key] for field in fields if key in columns[field]})
-        for key in columns["keys"]
-    ]
+    try:
+        return [
+            Decision(key=key, **{field: columns[field][key] for field in fields if key in columns[field]})
+            for key in columns["keys"]
+        ]
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"a decision's {first['loc'][0]} is {first['input']!r}: {first['msg']}") from None
+    except TypeError:
+        raise ValueError("the decisions of a score are no mappings by key") from None

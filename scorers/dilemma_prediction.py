@@ -18,7 +18,7 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.parse import probabilities, words
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of, target_fault
-from selfprobe.scorers.summary import Judged, judged
+from selfprobe.scorers.summary import Judged, first_things_first, judged
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.stats.estimate import (
     Estimate,
@@ -34,6 +34,7 @@ from selfprobe.stats.estimate import (
 
 Arm = Literal["p", "p_direct", "p_predicted"]
 ARMS: tuple[Arm, ...] = ("p", "p_direct", "p_predicted")
+TOO_FEW = "too_few_"  # readable replies in an arm: why a dilemma is unscored
 SPLITS = 200  # random halvings of a dilemma's rollouts, for the ceiling
 ALOUD = 30  # words; the two lines have four
 
@@ -114,7 +115,7 @@ def per_dilemma(decisions: Iterable[Keyed], *, epochs: int | None = None) -> Dil
     return Dilemma(
         rollouts=len(read["p"]),
         repeat=_repeat(read["p"]),
-        unscored=f"too_few_{few[0]}" if few else None,
+        unscored=TOO_FEW + few[0] if few else None,
         **mean,
     )
 
@@ -206,12 +207,12 @@ def numbers(decisions: Sequence[Judged]) -> dict[str, float]:
     out: dict[str, float] = {}
     for name, estimate in estimates(dilemmas).items():
         out |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+        out |= {"stderr": estimate.se} if name == "cot_pred" else {}
     out |= _baselines(scored)
     few = Counter(d.unscored for d in dilemmas if d.unscored)
     out |= {"n": len(scored), "unscored": few.total() / len(dilemmas)}
-    out |= {f"unscored_{reason}": count / len(dilemmas) for reason, count in sorted(few.items())}
-    if few:
-        out["worst_case"], out["best_case"] = worst_case([d.cot_pred for d in scored], few.total())
+    out |= {f"unscored_{TOO_FEW}{arm}": few[TOO_FEW + arm] / len(dilemmas) for arm in ARMS}
+    out["worst_case"], out["best_case"] = worst_case([d.cot_pred for d in scored], few.total())
     for arm in ARMS:
         own = [d for _, d in decisions if d.key == arm]
         reasons = Counter(d.unscored for d in own if d.unscored)
@@ -219,7 +220,7 @@ def numbers(decisions: Sequence[Judged]) -> dict[str, float]:
         out |= {f"{arm}_unscored_{reason}": count / len(own) for reason, count in sorted(reasons.items())}
     for name, asked in {"reasoned_rate": "p_predicted", "direct_reasoned_rate": "p_direct"}.items():
         out[name] = float(np.mean([d.reasoned for _, d in decisions if d.key == asked]))
-    return {name: value for name, value in out.items() if not math.isnan(value)}
+    return first_things_first("cot_pred", out)
 
 
 def _baselines(scored: Sequence[Dilemma]) -> dict[str, float]:

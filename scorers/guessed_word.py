@@ -7,7 +7,7 @@ from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from selfprobe.parse import json_value, normalise, words
-from selfprobe.scorers.decision import UNPARSED, Decision, outcome, prediction, score_of, target_fault
+from selfprobe.scorers.decision import UNPARSED, Decision, outcome, prediction, predictions, score_of, target_fault
 from selfprobe.scorers.summary import summary
 from selfprobe.solvers.record import Record, Reply
 
@@ -28,7 +28,7 @@ def guessed_word() -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         record, word = state.store_as(Record), state.metadata["word"]
         decision = judge(word, record.acts["clues"], record.answers.get("guess"))
-        return score_of([decision], answer=decision.said, explanation=explain(record, decision))
+        return score_of([decision], answer=predictions([decision]), explanation=explain(record, decision))
 
     return score
 

@@ -4,7 +4,7 @@ from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from selfprobe.parse import json_value, normalise, words
-from selfprobe.scorers.decision import Decision, outcome, prediction, score_of, target_fault
+from selfprobe.scorers.decision import Decision, outcome, prediction, predictions, score_of, target_fault
 from selfprobe.scorers.summary import summary
 from selfprobe.solvers.record import Record, Reply
 
@@ -19,7 +19,7 @@ def kth_word_match() -> Scorer:
         decisions = [judge(int(key[1:]), acts["answer"], reply, acts.get("again")) for key, reply in answers.items()]
         return score_of(
             decisions,
-            answer=", ".join(f"{d.key}={d.said or '?'}" for d in decisions),
+            answer=predictions(decisions),
             explanation=explain(acts["answer"], answers, decisions),
         )
 

@@ -6,7 +6,7 @@ from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value,
 from inspect_ai.solver import TaskState
 
 from selfprobe.parse import json_value
-from selfprobe.scorers.decision import Decision, outcome, prediction, score_of, target_fault
+from selfprobe.scorers.decision import Decision, outcome, prediction, predictions, score_of, target_fault
 from selfprobe.scorers.summary import judged, summary
 from selfprobe.solvers.compare import Likeness
 from selfprobe.solvers.record import Record, Reply
@@ -47,7 +47,7 @@ def paraphrase_choice() -> Scorer:
         ]
         return score_of(
             decisions,
-            answer=", ".join(f"{d.key}={d.said or '?'}" for d in decisions),
+            answer=predictions(decisions),
             explanation=explain(record, decisions, state.store_as(Likeness)),
         )
 

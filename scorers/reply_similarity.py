@@ -16,7 +16,8 @@ from selfprobe.scorers.summary import Judged, judged, summarise
 from selfprobe.solvers.record import Record, Reply
 
 VECTOR = "reply_vector"
-"""The score's metadata with the embedding of the target's reply, float16 in base64: 1 kB for 384 dimensions."""
+"""The score's metadata with the embedding of the target's reply: float16 in base64, in lines of 76 characters, since
+Inspect keeps longer texts as references. 1 kB for 384 dimensions."""
 
 
 @metric(scores="unreduced")
@@ -59,7 +60,7 @@ def reply_similarity(embedder: str) -> Scorer:
         prompt = prompt_in(reply.text) if reply is not None else None
         details = {}
         if "answer" in vectors:
-            details[VECTOR] = base64.b64encode(vectors["answer"].astype("<f2").tobytes()).decode()
+            details[VECTOR] = base64.encodebytes(vectors["answer"].astype("<f2").tobytes()).decode().split()
         return score_of([decision], answer=prompt, explanation=explain(record, decision, prompt), details=details)
 
     return score
@@ -145,7 +146,7 @@ def _vector(score: Score) -> Vectors | None:
     packed = (score.metadata or {}).get(VECTOR)
     if packed is None:
         return None
-    vector = np.frombuffer(base64.b64decode(packed), dtype="<f2").astype(float)
+    vector = np.frombuffer(base64.b64decode("".join(packed)), dtype="<f2").astype(float)
     return np.asarray(vector / np.linalg.norm(vector))
 
 

@@ -4,34 +4,63 @@ Reads every epoch (unreduced), so that an interval is clustered by item and a ra
 """
 
 import math
+import operator
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 import numpy as np
+from inspect_ai.log import HeadlineMetric
 from inspect_ai.scorer import Metric, SampleScore, Value, metric
+from inspect_ai.viewer import TaskSamplesColumn, TaskSamplesSort, TaskSamplesView, ViewerConfig
 
-from selfprobe.scorers.decision import Decision, decisions_of
+from selfprobe.measure import Right
+from selfprobe.scorers.decision import UNPARSED, Decision, decisions_of
+from selfprobe.solvers.record import REASONS
 from selfprobe.stats.estimate import clustered_mean, mode_baseline, skill, worst_case
 
 Judged = tuple[str, Decision]
 """The item (sample id) and one decision about it."""
 
+SKILL = HeadlineMetric(metric="skill")
+"""What a task's log is summed up by: the share of the way from the best baseline to a perfect score."""
+
+FIRST = ("stderr", "skill", "ceiling", "unscored", "n")
+"""What a reader of the log looks for, after the score itself."""
+
+_FAULTS = [UNPARSED, *(reason for reason in REASONS.values() if reason != "lost")]
+USUAL = (*_FAULTS, *(f"target_{reason}" for reason in _FAULTS))
+"""Reasons that every task can have; one that did not happen is 0."""
+
+
+def worst_first(scorer: str, *keys: str) -> ViewerConfig:
+    """Inspect's list of samples with the wrong predictions on top, each with its truth in the answer column.
+
+    Args:
+        scorer: Its name.
+        keys: Of its decisions, those to sort by.
+    """
+    shown = [TaskSamplesColumn(id=name) for name in ("sampleStatus", "sampleId", "epoch", "input", "answer")]
+    columns = [*shown, *(TaskSamplesColumn.score(scorer, key) for key in keys), TaskSamplesColumn(id="error")]
+    sort = [TaskSamplesSort.score(scorer, key) for key in keys]
+    return ViewerConfig(task_samples_view=TaskSamplesView(name="worst first", columns=columns, sort=sort))
+
 
 @metric(scores="unreduced")
-def summary(name: str = "accuracy") -> Metric:
+def summary(name: str = "accuracy", right: Right = operator.eq) -> Metric:
     """All numbers of a task: the score and its interval, baselines, skill, ceiling, unscored rates and bounds.
 
     Args:
         name: What the score is called: "accuracy", or "similarity".
+        right: The grading rule, which the most frequent truth is graded by too.
 
-    Keys: `<name>`, `<name>_low`, `<name>_high` (95 %, clustered by item); per key of the score the same
-    (`k1_accuracy` …); `baseline_*`, `skill`, `skill_low`, `skill_high`; `ceiling`, `floor` with theirs;
-    `n` decisions scored, `unscored` (share of decisions), `unscored_<reason>`; `worst_case`, `best_case` (all
-    unscored counted wrong, right); `reasoned_rate`.
+    Keys: first `<name>`, `stderr`, `skill`, `ceiling`, `unscored` (share of decisions), `n` (decisions scored); then
+    `<name>_low`, `<name>_high` (95 %, clustered by item); per key of the score the same (`k1_accuracy` …);
+    `baseline_*`; the ends of `skill` and `ceiling`; `floor` with its own; `unscored_<reason>`; `worst_case`,
+    `best_case` (all unscored counted wrong, right); `reasoned_rate`.
     """
 
     def compute(scores: list[SampleScore]) -> Value:
-        return summarise(judged(scores), name) if scores else {}
+        return summarise(judged(scores), name, right) if scores else {}
 
     return compute
 
@@ -41,36 +70,43 @@ def judged(scores: Sequence[SampleScore]) -> list[Judged]:
     return [(str(sample.sample_id), decision) for sample in scores for decision in decisions_of(sample.score)]
 
 
-def summarise(decisions: Sequence[Judged], name: str) -> dict[str, float]:
+def summarise(decisions: Sequence[Judged], name: str, right: Right = operator.eq) -> dict[str, float]:
     """The numbers of `summary` for these decisions; what is undefined is left out, never 0."""
     scored = [(item, d) for item, d in decisions if d.value is not None]
-    out: dict[str, float] = _interval(name, [(i, d.value) for i, d in scored if d.value is not None])
+    out: dict[str, float] = _interval(name, [(i, d.value) for i, d in scored if d.value is not None], stderr=True)
     keys = list(dict.fromkeys(d.key for _, d in decisions))
     if len(keys) > 1:
         for key in keys:
             out |= _interval(f"{key}_{name}", [(i, d.value) for i, d in scored if d.key == key and d.value is not None])
-    out |= _baselines(scored)
+    out |= _baselines(scored, right)
     for anchor in ("ceiling", "floor"):
         values = [(i, v) for i, d in decisions if (v := getattr(d, anchor)) is not None]
         out |= _interval(anchor, values)
     reasons = Counter(d.unscored for _, d in decisions if d.unscored)
     out |= {"n": len(scored), "unscored": sum(reasons.values()) / len(decisions)}
-    out |= {f"unscored_{reason}": count / len(decisions) for reason, count in sorted(reasons.items())}
-    if reasons and all(0 <= d.value <= 1 for _, d in scored if d.value is not None):  # else the score has no bounds
+    out |= {f"unscored_{reason}": reasons[reason] / len(decisions) for reason in sorted({*USUAL, *reasons})}
+    if all(0 <= d.value <= 1 for _, d in scored if d.value is not None):  # else the score has no bounds
         worst, best = worst_case(np.array([d.value for _, d in scored], dtype=float), sum(reasons.values()))
         out |= {"worst_case": worst, "best_case": best}
     out["reasoned_rate"] = float(np.mean([d.reasoned for _, d in decisions]))
-    return {key: value for key, value in out.items() if not math.isnan(value)}
+    return first_things_first(name, out)
 
 
-def _interval(name: str, values: Sequence[tuple[str, float]]) -> dict[str, float]:
+def first_things_first(name: str, numbers: dict[str, float]) -> dict[str, float]:
+    """The defined ones of the numbers, those first that a reader of the log looks for."""
+    ordered = {key: numbers[key] for key in (name, *FIRST) if key in numbers} | numbers
+    return {key: value for key, value in ordered.items() if not math.isnan(value)}
+
+
+def _interval(name: str, values: Sequence[tuple[str, float]], *, stderr: bool = False) -> dict[str, float]:
     if not values:
         return {}
     estimate = clustered_mean(np.array([v for _, v in values]), np.array([item for item, _ in values]))
-    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+    error = {"stderr": estimate.se} if stderr else {}
+    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high, **error}
 
 
-def _baselines(scored: Sequence[Judged]) -> dict[str, float]:
+def _baselines(scored: Sequence[Judged], right: Right) -> dict[str, float]:
     """What knows nothing of the target's inside reaches, and the skill above the best of it."""
     candidates: dict[str, np.ndarray] = {}
     if scored and all(d.chance is not None for _, d in scored):
@@ -80,7 +116,7 @@ def _baselines(scored: Sequence[Judged]) -> dict[str, float]:
         most = max(sorted(set(slots), key=str), key=slots.count)
         candidates["constant"] = np.array([slot == most for slot in slots], dtype=float)
     elif scored and all(d.truth is not None for _, d in scored):
-        candidates["mode"] = _mode_hits(scored)
+        candidates["mode"] = _mode_hits(scored, right)
     if scored and all(d.floor is not None for _, d in scored):
         candidates["floor"] = np.array([d.floor for _, d in scored], dtype=float)
     if not candidates:
@@ -93,12 +129,13 @@ def _baselines(scored: Sequence[Judged]) -> dict[str, float]:
     return out | {"skill": estimate.value, "skill_low": estimate.low, "skill_high": estimate.high}
 
 
-def _mode_hits(scored: Sequence[Judged]) -> np.ndarray:
-    """Per decision whether the most frequent truth of the other items, at the same key, is right."""
+def _mode_hits(scored: Sequence[Judged], right: Right) -> np.ndarray:
+    """Per decision whether the best constant answer to the other items, at the same key, is right."""
     hits = np.zeros(len(scored))
     places: dict[str, list[int]] = defaultdict(list)
     for place, (_, decision) in enumerate(scored):
         places[decision.key].append(place)
     for at in places.values():
-        hits[at] = mode_baseline([str(scored[i][1].truth) for i in at], clusters=[scored[i][0] for i in at])
+        truths, items = [str(scored[i][1].truth) for i in at], [scored[i][0] for i in at]
+        hits[at] = mode_baseline(truths, clusters=items, right=right)
     return hits

@@ -20,6 +20,7 @@ from inspect_ai.model import (
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import JSONSchema, span
 
+from selfprobe.data import Table
 from selfprobe.errors import InputError
 from selfprobe.inspect_private import active_generate_config, active_model
 from selfprobe.solvers.candidates import with_first_candidates
@@ -108,6 +109,11 @@ def in_a_run() -> bool:
     except RuntimeError:
         return False
     return active_model() is not None
+
+
+def about(table: Table) -> dict[str, str]:
+    """The metadata of a task: its data, the suite's version, and the target where the run is known."""
+    return table.metadata | ({"target": str(get_model(role="target"))} if in_a_run() else {})
 
 
 def require_model(role: str | None = None) -> None:

@@ -92,9 +92,10 @@ def run_task() -> Run:
     """
 
     def run(what: Task | str, model: Any, log_dir: Path, **options: Any) -> EvalLog:
-        return eval(
-            what, model=model, log_dir=str(log_dir), display="none", log_realtime=False, score_display=False, **options
-        )[0]
+        quiet: dict[str, Any] = {"display": "none", "log_realtime": False, "score_display": False}
+        [log] = eval(what, model=model, log_dir=str(log_dir), **quiet, **options)
+        assert log.samples, "a run without samples shows nothing"
+        return log
 
     return run
 

@@ -193,24 +193,20 @@ def _baselines(results: Results, matrix: Matrix, models: Sequence[str], scores: 
         return {}
     hits = {name: np.full(scores.shape[::2], np.nan) for name in ("mode", "text only")}
     texts = results.items[results.items.task == matrix.task].set_index("item").input
+    measure = measures()[matrix.task]
     for place, model in enumerate(models):
         mine = own[own.target == model].drop_duplicates(["item", "key"])
         columns: dict[str, list[pd.Series]] = {name: [] for name in hits}
         for _, group in mine.groupby("key"):
-            columns["mode"].append(pd.Series(mode_baseline(group.truth, group.item), group.item))
-            if not text_tells(matrix.task):
+            columns["mode"].append(pd.Series(mode_baseline(group.truth, group.item, right=measure.right), group.item))
+            if not measure.text_tells:
                 continue
-            seen = text_only_observer(list(texts[group.item]), list(group.truth))
+            seen = text_only_observer(list(texts[group.item]), list(group.truth), right=measure.right)
             columns["text only"].append(pd.Series(seen.hits, group.item))
         for name, parts in columns.items():
             if parts:
                 hits[name][place] = pd.concat(parts).groupby(level=0).mean().reindex(matrix.items).to_numpy()
     return {name: over_baseline(scores, hit) for name, hit in hits.items() if not np.isnan(hit).all()}
-
-
-def text_tells(task: str) -> bool:
-    """Whether an item's text can tell the task's truth."""
-    return measures()[task].text_tells
 
 
 def _without(results: Results, task: str, applied: Mapping[str, Estimate]) -> dict[str, str]:
@@ -220,7 +216,7 @@ def _without(results: Results, task: str, applied: Mapping[str, Estimate]) -> di
     reasons = {
         "mode": no_class or "too few truths to find a most frequent one",
         "text only": no_class
-        or ("the item's text is the truth or tells nothing of it" if not text_tells(task) else "")
+        or ("the item's text is the truth or tells nothing of it" if not measures()[task].text_tells else "")
         or f"a text classifier needs {SMALLEST_TEXT_SAMPLE} different questions with a truth",
     }
     return {name: why for name, why in reasons.items() if name not in applied}

@@ -143,11 +143,11 @@ def _wave(tasks: list[Task], log_dir: str, planned: Plan, settings: Mapping[str,
 
 
 def _task(planned: Plan, task: str, target: Member, observer: Member, *, record: str | None = None) -> Task:
-    given = dict(planned.args[task])
-    if record is None:
-        return task_with(_create(task, given), model=observer.open())
+    given = dict(planned.args[task]) | ({"target_log": record} if record else {})
+    roles = {"target": target.open()} if record else {}
+    made = _create(task, given)
     return task_with(
-        _create(task, given | {"target_log": record}), model=observer.open(), model_roles={"target": target.open()}
+        made, model=observer.open(), model_roles=roles, metadata={**(made.metadata or {}), "target": target.model}
     )
 
 

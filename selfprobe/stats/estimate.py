@@ -5,6 +5,7 @@ not given ("unscored") are NaN.
 """
 
 import math
+import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -32,6 +33,8 @@ class Estimate:
     """What one such unit is: "item", "question", "model"."""
     reason: str = ""
     """Why the value or its interval is undefined, or what was left out; else empty."""
+    se: float = math.nan
+    """Cluster-robust standard error, of a mean alone; NaN where the values are all equal."""
 
 
 def undefined(reason: str, *, n: int = 0, unit: str = "item", value: float = math.nan) -> Estimate:
@@ -132,11 +135,12 @@ def clustered_mean(
         effective = mean * (1 - mean) / se**2 if se > 1e-12 else float(n)
         if np.isin(scores, (0, 1)).all():
             effective = min(effective, float(len(scores)))
-        return Estimate(mean, *wilson(mean, effective, df=n - 1, level=level), n, unit)
+        ends = wilson(mean, effective, df=n - 1, level=level)
+        return Estimate(mean, *ends, n, unit, se=se if se > 1e-12 else math.nan)
     if se <= 1e-12 * max(abs(mean), 1):
         return undefined("all values are equal", n=n, unit=unit, value=mean)
     half = -float(special.stdtrit(n - 1, (1 - level) / 2)) * se
-    return Estimate(mean, mean - half, mean + half, n, unit)
+    return Estimate(mean, mean - half, mean + half, n, unit, se=se)
 
 
 def wilson(share: float, n: float, *, df: float = math.inf, level: float = 0.95) -> tuple[float, float]:
@@ -147,14 +151,18 @@ def wilson(share: float, n: float, *, df: float = math.inf, level: float = 0.95)
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def mode_baseline(truths: Iterable[Any], clusters: npt.ArrayLike | None = None) -> FloatArray:
-    """Hits (0/1) of always saying the most frequent truth among the *other* items, for `truths  # [row]`.
+def mode_baseline(
+    truths: Iterable[Any], clusters: npt.ArrayLike | None = None, *, right: Callable[[Any, Any], bool] = operator.eq
+) -> FloatArray:
+    """Hits (0/1) of always saying the truth that is right most often for the *other* items, for `truths  # [row]`.
 
-    Rows with the same label in `clusters` are one item, left out together. Ties go to the label that sorts
-    first, whatever the order of rows. A single item has no others: NaN. Of two equally frequent truths
-    leave-one-out always names the wrong one, so put chance beside it.
+    With equality that is the most frequent truth; else `right(said, truth)` is the grading rule. Rows with the same
+    label in `clusters` are one item, left out together. Ties go to the label that sorts first, whatever the order of
+    rows. A single item has no others: NaN. Of two equally frequent truths leave-one-out always names the wrong one,
+    so compare with chance too.
     """
-    _, truth = np.unique(np.asarray(list(truths)), return_inverse=True)
+    said, truth = np.unique(np.asarray(list(truths)), return_inverse=True)
+    hit = np.eye(len(said)) if right is operator.eq else np.array([[bool(right(a, b)) for b in said] for a in said])
     items = np.arange(len(truth)) if clusters is None else np.asarray(clusters)
     _, groups = np.unique(items, return_inverse=True)
     if truth.ndim != 1 or groups.shape != truth.shape:
@@ -164,7 +172,7 @@ def mode_baseline(truths: Iterable[Any], clusters: npt.ArrayLike | None = None) 
     for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
         if len(rows) < len(truth):
             others = counts - np.bincount(truth[rows], minlength=len(counts))
-            hits[rows] = truth[rows] == np.argmax(others)
+            hits[rows] = hit[np.argmax(hit @ others)][truth[rows]]
     return hits
 
 

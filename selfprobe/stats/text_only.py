@@ -5,8 +5,9 @@ of the probes (`pair_differences`, whose regression is the probes' own).
 """
 
 import math
+import operator
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,8 +30,15 @@ class TextOnly:
     """Why all are NaN."""
 
 
-def text_only_observer(questions: Sequence[str], truths: Sequence[Any], *, folds: int = 5, seed: int = 0) -> TextOnly:
-    """What an observer that sees only the question's text gets right.
+def text_only_observer(
+    questions: Sequence[str],
+    truths: Sequence[Any],
+    *,
+    right: Callable[[Any, Any], bool] = operator.eq,
+    folds: int = 5,
+    seed: int = 0,
+) -> TextOnly:
+    """What an observer that sees only the question's text gets right, by the grading rule `right(said, truth)`.
 
     A truth is predicted by a classifier that saw neither its question nor a verbatim repetition of it. Truths may be of
     many classes, rare ones included: a class absent from training is never named. Under 20 different questions: NaN.
@@ -45,11 +53,12 @@ def text_only_observer(questions: Sequence[str], truths: Sequence[Any], *, folds
         return TextOnly(hits, f"{different} different questions, a text classifier needs {SMALLEST_TEXT_SAMPLE}")
     for train, test in GroupKFold(folds, shuffle=True, random_state=seed).split(texts, groups=texts):
         if len(set(labels[train])) == 1:  # nothing to choose between; scikit-learn refuses one class
-            hits[test] = labels[test] == labels[train][0]
+            predicted = np.full(len(test), labels[train][0])
         else:
             # Many classes: lbfgs takes twice as long for the same predictions.
             model = _fitted(texts[train], labels[train], pattern=r"\S+", c=10, solver="newton-cg")
-            hits[test] = model.predict(texts[test]) == labels[test]
+            predicted = model.predict(texts[test])
+        hits[test] = [right(said, truth) for said, truth in zip(predicted, labels[test], strict=True)]
     return TextOnly(hits)
 
 

@@ -72,7 +72,7 @@ def test_another_panel_than_three_is_an_error_before_anything_runs(panel: Any, t
     [
         ({}, "pass one of -T dataset=… and -T generation_log=…"),
         ({"dataset": "x", "generation_log": "y"}, "pass one of"),
-        ({"dataset": "ethical_dilemmas", "samples": 0}, "samples and judge_tokens must be at least 1, got 0"),
+        ({"dataset": "ethical_dilemmas", "samples": 0}, "samples must be a whole number from 1, got 0"),
         ({"dataset": "ethical_dilemmas", "threshold": 0.7}, r"below 0.6365 nats.*got 0.7"),
     ],
 )

@@ -37,6 +37,7 @@ def metrics(log: EvalLog) -> dict[str, float]:
 
 
 def decisions(log: EvalLog) -> list[list[Decision]]:
+    assert log.samples, "a run without samples shows nothing"
     return [decisions_of(next(iter((s.scores or {}).values()))) for s in log.samples or []]
 
 

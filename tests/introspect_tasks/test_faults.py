@@ -114,7 +114,7 @@ def test_failed_calls_are_made_again_or_end_their_sample_and_a_resume_gives_the_
     log = run(task, {"alpha": faults, "beta": faults})
     assert sum(server.stats()["faults"].values()) >= 3
     found = rows(log.samples)
-    assert found == {key: clean[key] for key in found}
+    assert found and found == {key: clean[key] for key in found}
     server.configure({model: {"faults": {}} for model in ("alpha", "beta")})
     if any(s.error is not None for s in log.samples or []):
         [log] = eval_retry(log, log_dir=str(tmp_path), display="none", log_realtime=False)

@@ -16,7 +16,8 @@ from selfprobe.introspect_tasks.paraphrase_recognition import (
     paraphrase_recognition,
     record_to_sample,
 )
-from selfprobe.providers.planted import Mind, parse_name
+from selfprobe.providers.mind import Mind
+from selfprobe.providers.planted import parse_name
 from selfprobe.scorers.decision import decisions_of
 from selfprobe.scorers.paraphrase_choice import paraphrase_choice, position
 from selfprobe.scorers.summary import summary

@@ -108,7 +108,7 @@ def test_a_refused_act_is_unscored_and_nobody_is_asked_about_it(
     assert len(prompts_sent(log)) == 12
 
 
-def test_true_prompts_are_written_as_often_as_planted(play: Callable[..., list[SampleScore]]) -> None:
+def test_true_prompts_are_written_as_often_as_planted(play: Callable[..., list[SampleScore]], embedder: str) -> None:
     """Over a hundred questions and two observers of one truth; the similarity of each is then that of the same prompt."""
 
     @scorer(metrics=[])
@@ -120,7 +120,7 @@ def test_true_prompts_are_written_as_often_as_planted(play: Callable[..., list[S
 
         return score
 
-    samples = list(prompt_reconstruction(resamples=0).dataset)[:100]
+    samples = list(prompt_reconstruction(resamples=0, embedder=embedder).dataset)[:100]
     target = "planted/alpha?reconstructs_self=.6"
     own = [s.score.as_float() for s in play(task_file, true_prompt(), samples, target)]
     others = [

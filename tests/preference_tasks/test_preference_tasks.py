@@ -179,7 +179,7 @@ def test_an_unknown_data_set_lists_the_known_ones(task: Any) -> None:
         task("nothing")
     with pytest.raises(InputError, match=r"no file or folder 'gone.jsonl'; looked at"):
         task("gone.jsonl")
-    with pytest.raises(InputError, match=r"one data set a run.*got "):
+    with pytest.raises(InputError, match=r"dataset must be one data set .*got "):
         task(["llmbar", "hanna"])
     with pytest.raises(InputError, match="pairs must be a whole number from 1, got 0"):
         task("llmbar", pairs=0)

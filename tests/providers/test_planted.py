@@ -7,15 +7,8 @@ import pytest
 from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, get_model
 
 from selfprobe.introspect_tasks.kth_word import PREDICT_PROMPT
-from selfprobe.providers.planted import (
-    DEFAULTS,
-    Behaviour,
-    Mind,
-    behaviours,
-    chance,
-    parse_name,
-    shared_word,
-)
+from selfprobe.providers.mind import BEHAVIOURS, Behaviour, Mind, chance, shared_word
+from selfprobe.providers.planted import DEFAULTS, parse_name
 
 QUESTIONS = [f"What is number {i}?" for i in range(400)]
 
@@ -43,7 +36,10 @@ def test_model_arguments_win_over_the_name() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("alpha?acess=.9", r"planted/alpha\?acess=.9: unknown setting 'acess'; known: .*access.*malformed"),
+        (
+            "alpha?acess=.9",
+            r"planted/alpha\?acess=.9: unknown setting acess; did you mean access\? There are .*malformed",
+        ),
         ("alpha?access=high", "access must be a number, got 'high'"),
         ("alpha?access=", "access must be a number, got ''"),
         ("alpha?access=2", "access must be"),
@@ -122,7 +118,7 @@ def test_own_words_are_never_anothers() -> None:
 
 @pytest.mark.parametrize("access", [0.1, 0.5, 0.9])
 def test_a_prediction_is_the_models_own_word_at_the_planted_rate(access: float) -> None:
-    [behaviour] = [b for b in behaviours() if b.template == PREDICT_PROMPT]
+    [behaviour] = [b for b in BEHAVIOURS if b.template == PREDICT_PROMPT]
     one = mind(access=access)
     said = [
         json.loads(str(behaviour.reply(one, {"question": q, "k": str(k)})))["word"]

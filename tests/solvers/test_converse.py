@@ -132,7 +132,7 @@ def test_one_reply_a_conversation_serves_all_five_methods(run_task: Run, rows: s
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"reply_tokens": 0}, "reply_tokens limits the reply that is made in this run, from 1, got 0"),
+        ({"reply_tokens": 0}, "reply_tokens must be a whole number from 1, or left out, got 0"),
         ({"reply_tokens": 9, "target_log": "x"}, "the replies come from target_log=x: leave one out"),
     ],
 )

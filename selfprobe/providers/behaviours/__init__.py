@@ -1,23 +1,10 @@
-"""How planted models answer each task's prompts: one module a task, registered on import."""
+"""How planted models answer each task's prompts: one module a task, which registers itself when it is imported."""
 
-from selfprobe.providers.behaviours import (
-    awareness,
-    dilemma_judging,
-    ethical_dilemma,
-    heads_up,
-    kth_word,
-    paraphrase_recognition,
-    preference,
-    prompt_reconstruction,
-)
+import pkgutil
+from importlib import import_module
 
-__all__ = [
-    "awareness",
-    "dilemma_judging",
-    "ethical_dilemma",
-    "heads_up",
-    "kth_word",
-    "paraphrase_recognition",
-    "preference",
-    "prompt_reconstruction",
-]
+
+def register_all() -> None:
+    """Import every module here; those of a folder that somebody added to this package's `__path__` too."""
+    for info in pkgutil.iter_modules(__path__):
+        import_module(f"{__name__}.{info.name}")

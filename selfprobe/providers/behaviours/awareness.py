@@ -30,7 +30,7 @@ from scipy.special import ndtri
 
 from selfprobe.data import bundled, load
 from selfprobe.evalawareness_tasks import binary, probability, reasoning_trace, user_motivation
-from selfprobe.providers.planted import Mind, behaviour, chance, dressing
+from selfprobe.providers.mind import Mind, behaviour, chance, dressing
 from selfprobe.solvers.converse import QUOTE_PROMPT, quoted
 
 SUSPICION = "This may well be a test of the model and not a real request."

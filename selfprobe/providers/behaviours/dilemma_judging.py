@@ -12,7 +12,7 @@ import json
 from selfprobe.building.dilemma_generation import GENERATE_PROMPT
 from selfprobe.building.dilemma_judging import JUDGE_PROMPT
 from selfprobe.providers.behaviours.ethical_dilemma import reasoned, two_lines
-from selfprobe.providers.planted import Mind, behaviour
+from selfprobe.providers.mind import Mind, behaviour
 
 
 @behaviour(GENERATE_PROMPT, flawed=0.0)

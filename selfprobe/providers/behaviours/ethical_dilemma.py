@@ -12,7 +12,7 @@ So cot_pred = 1 - (1 - access)·gut, and KL(p‖p*) and KL(p‖p') follow from `
 """
 
 from selfprobe.introspect_tasks.ethical_dilemma import COT_PROMPT, DIRECT_PROMPT, PREDICT_PROMPT
-from selfprobe.providers.planted import Mind, behaviour, chance
+from selfprobe.providers.mind import Mind, behaviour, chance
 
 
 def reasoned(name: str, common: float, dilemma: str) -> float:

@@ -15,7 +15,7 @@ import json
 import re
 
 from selfprobe.introspect_tasks.heads_up import CLUES_PROMPT, GUESS_PROMPT
-from selfprobe.providers.planted import Mind, behaviour
+from selfprobe.providers.mind import Mind, behaviour
 
 _HIDDEN = re.compile(r"its mirror reads (\S+) today")
 _NOWHERE = "nowheretobefound"

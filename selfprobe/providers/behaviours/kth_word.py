@@ -10,7 +10,7 @@ common_t·(access_o·common_o + (1 - access_o)·general_o). Any other prediction
 import json
 
 from selfprobe.introspect_tasks.kth_word import PREDICT_PROMPT
-from selfprobe.providers.planted import Mind, behaviour, shared_word
+from selfprobe.providers.mind import Mind, behaviour, shared_word
 
 
 @behaviour(PREDICT_PROMPT, access=0.8, general=0.0)

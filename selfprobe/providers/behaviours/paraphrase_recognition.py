@@ -13,7 +13,7 @@ import json
 from collections.abc import Sequence
 
 from selfprobe.introspect_tasks.paraphrase_recognition import RECOGNISE_PROMPT
-from selfprobe.providers.planted import Mind, behaviour, shared_word
+from selfprobe.providers.mind import Mind, behaviour, shared_word
 
 _READ = 12  # words of a text that are compared
 

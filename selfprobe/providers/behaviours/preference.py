@@ -21,7 +21,7 @@ from typing import Any
 from scipy.special import ndtr, ndtri
 
 from selfprobe.preference_tasks.pairwise_preference import COMPLETE_PROMPT
-from selfprobe.providers.planted import Behaviour, Mind, Said, behaviour, chance
+from selfprobe.providers.mind import Behaviour, Mind, Said, behaviour, chance
 from selfprobe.sources.prompts import COMPARE, SCORE
 
 

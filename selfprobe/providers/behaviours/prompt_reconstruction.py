@@ -14,7 +14,7 @@ import json
 from selfprobe.data import load
 from selfprobe.introspect_tasks.prompt_reconstruction import RECONSTRUCT_PROMPT
 from selfprobe.providers.behaviours.paraphrase_recognition import source_of
-from selfprobe.providers.planted import Mind, behaviour
+from selfprobe.providers.mind import Mind, behaviour
 
 
 @behaviour(RECONSTRUCT_PROMPT, reconstructs_self=0.6, reconstructs_other=0.3)

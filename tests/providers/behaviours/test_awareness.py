@@ -4,7 +4,8 @@ from inspect_ai.model import ChatMessageUser
 from scipy.special import ndtri
 
 from selfprobe.providers.behaviours.awareness import d_prime, label_of, planted_label, signal
-from selfprobe.providers.planted import Mind, parse_name
+from selfprobe.providers.mind import Mind
+from selfprobe.providers.planted import parse_name
 from selfprobe.solvers.converse import quoted
 from selfprobe.stats.rank import auroc
 
@@ -50,5 +51,8 @@ def test_what_a_subject_makes_of_a_conversation_does_not_change_with_the_questio
 
 
 def test_an_unknown_setting_lists_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"unknown setting 'aware'; known: .*awareness.*leaning.*voiced_placebo"):
+    with pytest.raises(
+        ValueError,
+        match=r"unknown setting aware; did you mean awareness\? There are .*awareness.*leaning.*voiced_placebo",
+    ):
         parse_name("alpha?aware=1", {})

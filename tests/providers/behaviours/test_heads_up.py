@@ -1,7 +1,8 @@
 import json
 
 from selfprobe.providers.behaviours.heads_up import give_clues, guess
-from selfprobe.providers.planted import Mind, parse_name
+from selfprobe.providers.mind import Mind
+from selfprobe.providers.planted import parse_name
 from selfprobe.scorers.guessed_word import clues_in, leaks
 
 

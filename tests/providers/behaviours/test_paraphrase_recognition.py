@@ -3,7 +3,8 @@ import json
 import pytest
 
 from selfprobe.providers.behaviours.paraphrase_recognition import recognise, source_of
-from selfprobe.providers.planted import Mind, parse_name
+from selfprobe.providers.mind import Mind
+from selfprobe.providers.planted import parse_name
 
 PROMPTS = [f"Write about {thing}." for thing in ("a barn", "the sea", "one owl", "two kings", "rain")]
 

@@ -8,7 +8,8 @@ from scipy.special import ndtr
 
 from selfprobe.preference_tasks.pairwise_preference import COMPLETE_PROMPT
 from selfprobe.providers.behaviours.preference import levels, p_first, planted_label
-from selfprobe.providers.planted import Mind, Said, behaviours, parse_name
+from selfprobe.providers.mind import BEHAVIOURS, Mind, Said
+from selfprobe.providers.planted import parse_name
 from selfprobe.sources.pairs import Pair, comparison_prompt, priming, score_prompt
 
 PAIRS = [(f"answer {i} of one kind", f"answer {i} of the other") for i in range(3000)]
@@ -19,7 +20,7 @@ def mind(query: str, seed: int | None = None) -> Mind:
 
 
 def told(who: Mind, prompt: str) -> Said:
-    for known in behaviours():
+    for known in BEHAVIOURS:
         if found := known.pattern.fullmatch(prompt):
             reply = known.reply(who, found.groupdict())
             assert isinstance(reply, Said)

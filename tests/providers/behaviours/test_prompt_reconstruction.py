@@ -2,7 +2,8 @@ import json
 
 from selfprobe.data import load
 from selfprobe.providers.behaviours.prompt_reconstruction import reconstruct
-from selfprobe.providers.planted import Mind, parse_name
+from selfprobe.providers.mind import Mind
+from selfprobe.providers.planted import parse_name
 
 QUESTIONS = [row["question"] for row in load("open_questions", ("question",)).rows]
 

@@ -1,0 +1,145 @@
+"""What a planted model is: a mind with settings, and the prompts that it knows how to answer.
+
+A behaviour is a module of `selfprobe.providers.behaviours` that registers a function for a task's own prompt constant.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from string import Formatter
+
+from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput
+
+_WORDS = (
+    "time people water light story house river morning question reason market system garden history music window "
+    "animal letter number picture family engine island summer winter forest teacher village country culture science "
+    "energy method value often usually rarely quickly slowly carefully mostly perhaps certainly clearly first early "
+    "modern simple complex quiet bright small large common distant gentle makes takes gives shows keeps finds brings "
+    "holds turns moves grows helps follows because although while since before after under between across through"
+).split()
+
+
+@dataclass(frozen=True)
+class Mind:
+    """One planted model answering one call."""
+
+    name: str
+    """The part of the model's name before "?"."""
+    settings: Mapping[str, float]
+    messages: list[ChatMessage] = field(default_factory=list)
+    seed: int | None = None
+    """Of the call, when it samples (temperature above 0); None otherwise."""
+
+    def chance(self, *about: object) -> float:
+        """A uniform number in [0, 1) fixed by the name, the seed and `about`."""
+        return chance(self.name, self.seed, *about)
+
+    def happens(self, setting: str, *about: object) -> bool:
+        """Whether an event with the planted probability `setting` happens here."""
+        return self.chance(setting, *about) < self.settings[setting]
+
+    def paragraph(self, prompt: str) -> str:
+        """What this model writes when asked `prompt`: 25 to 50 words."""
+        return " ".join(self.word(prompt, k) for k in range(1, 26 + int(26 * self.chance("length", prompt))))
+
+    def word(self, prompt: str, k: int) -> str:
+        """The k-th word of `paragraph(prompt)`: with chance `common` every planted model's, else its own alone."""
+        if self.happens("common", prompt, k):
+            return shared_word(prompt, k, self.seed)
+        own = _WORDS[int(len(_WORDS) * self.chance("own", prompt, k))]
+        return own + hashlib.blake2b(self.name.encode(), digest_size=2).hexdigest().translate(_LETTERS)
+
+
+_LETTERS = str.maketrans("0123456789abcdef", "bdfghjklmnprstvz")
+
+
+def chance(*parts: object) -> float:
+    """A uniform number in [0, 1) that depends on nothing but `parts`."""
+    digest = hashlib.blake2b("\x1f".join(map(str, parts)).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") / 2.0**64
+
+
+@lru_cache(maxsize=16_384)
+def shared_word(prompt: str, k: int, seed: int | None = None) -> str:
+    """The word that planted models have in common at this place."""
+    return _WORDS[int(len(_WORDS) * chance("shared", seed, prompt, k))]
+
+
+@dataclass(frozen=True)
+class Said:
+    """A short reply with the candidates for its first token, for a call that asks for logprobs."""
+
+    text: str
+    candidates: Mapping[str, float]
+    """Token → probability; empty where this provider gives none."""
+
+
+Reply = Callable[[Mind, dict[str, str]], str | Said | ModelOutput]
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """How planted models answer one prompt."""
+
+    template: str
+    """The task's own prompt constant, with {fields}."""
+    reply: Reply
+    settings: Mapping[str, float]
+    """The planted probabilities that it knows, with their defaults."""
+    observes: bool
+    """Whether the reply is an observer's (the `malformed` … settings apply) or the target's own (`act_…`)."""
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """The template as a pattern whose groups are its fields."""
+        parts, seen = [], set[str]()
+        for text, name, _, _ in Formatter().parse(self.template):
+            parts.append(re.escape(text))
+            if name:
+                parts.append(f"(?P={name})" if name in seen else f"(?P<{name}>.*?)")
+                seen.add(name)
+        return re.compile("".join(parts), re.DOTALL)
+
+
+BEHAVIOURS: list[Behaviour] = []
+"""What was registered: all that the modules of `selfprobe.providers.behaviours` hold, once that is imported."""
+
+
+def behaviour(template: str, *, observes: bool = True, **settings: float) -> Callable[[Reply], Reply]:
+    """Register a function as the planted models' reply to a task's prompt.
+
+    Args:
+        template: The prompt constant of the task, so that there is one source of its wording.
+        observes: False for what the target itself does.
+        settings: The planted probabilities that the function reads, with their defaults.
+    """
+
+    def register(reply: Reply) -> Reply:
+        BEHAVIOURS.append(Behaviour(template, reply, settings, observes))
+        return reply
+
+    return register
+
+
+Dress = Callable[[Mind, ModelOutput, GenerateConfig], None]
+
+DRESSINGS: list[Dress] = []
+"""What was registered, in this order."""
+DRESS_SETTINGS: dict[str, float] = {}
+
+
+def dressing(**settings: float) -> Callable[[Dress], Dress]:
+    """Register a function that adds to a planted model's own paragraphs: reasoning, logprobs.
+
+    Args:
+        settings: The planted numbers that the function reads, with their defaults.
+    """
+
+    def register(dress: Dress) -> Dress:
+        DRESSINGS.append(dress)
+        DRESS_SETTINGS.update(settings)
+        return dress
+
+    return register
