@@ -1,10 +1,12 @@
 """The tasks besides kth_word (tests/solvers/test_faults.py) under every fault of the local server at once."""
 
+import json
+import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -121,24 +123,71 @@ def test_failed_calls_are_made_again_or_end_their_sample_and_a_resume_gives_the_
     assert log.status == "success" and rows(log.samples) == clean
 
 
+IN_TURN = """
+import json, os, sys
+from inspect_ai._cli.main import main
+import selfprobe._registry
+
+for line in sys.stdin:
+    call = json.loads(line)
+    if not (process := os.fork()):
+        os.environ.update(call["environment"])
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.argv = ["inspect", *call["arguments"]]
+        main()
+    print(process, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
+"""
+"""`inspect`, one call after the other, each in a process of its own; what takes seconds to import is imported once."""
+
+
+@pytest.fixture(scope="module")
+def in_turn() -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-c", IN_TURN]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        process.kill()
+
+
+@pytest.fixture
+def inspect(
+    in_turn: subprocess.Popen[str], server: Any, embedder: str
+) -> tuple[Callable[[list[str]], int], Callable[[], int]]:
+    """Start `inspect` with these arguments (gives its process), and wait for its end (gives its exit status)."""
+    assert in_turn.stdin is not None and in_turn.stdout is not None
+    calls, told = in_turn.stdin, in_turn.stdout
+
+    def start(arguments: list[str]) -> int:
+        calls.write(json.dumps({"arguments": arguments, "environment": dict(os.environ)}) + "\n")
+        calls.flush()
+        return int(told.readline())
+
+    return start, lambda: int(told.readline())
+
+
 @pytest.mark.parametrize("task", TASKS)
 def test_a_run_that_is_killed_and_retried_gives_the_clean_run_without_asking_finished_samples_again(
-    task: str, clean_run: Callable[[str], tuple[Rows, int]], server: Any, embedder: str, tmp_path: Path
+    task: str,
+    clean_run: Callable[[str], tuple[Rows, int]],
+    inspect: tuple[Callable[[list[str]], int], Callable[[], int]],
+    server: Any,
+    embedder: str,
+    tmp_path: Path,
 ) -> None:
+    start, ended = inspect
     clean, least = clean_run(task)
     server.reset()
     server.configure({"*": {"latency_ms": 300}})
     arguments = TASKS[task] | _similar(task, embedder)
-    command = [sys.executable, "-m", "inspect_ai", "eval", f"selfprobe/{task}", "--model", BETA, "--limit", str(ITEMS)]
-    command += ["--model-role", f"target={ALPHA}", "--log-dir", str(tmp_path), "--display", "none"]
-    command += ["--max-samples", "2", *(part for k, v in arguments.items() for part in ("-T", f"{k}={v}"))]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    command = ["eval", f"selfprobe/{task}", "--model", BETA, "--limit", str(ITEMS), "--model-role", f"target={ALPHA}"]
+    command += ["--log-dir", str(tmp_path), "--display", "none", "--max-samples", "2"]
+    command += [part for key, value in arguments.items() for part in ("-T", f"{key}={value}")]
+    process = start(command)
     until = time.monotonic() + 120
-    while server.stats()["requests"] < least / 2 and process.poll() is None and time.monotonic() < until:
+    while server.stats()["requests"] < least / 2 and time.monotonic() < until:
         time.sleep(0.05)
-    process.send_signal(signal.SIGKILL)
-    said, _ = process.communicate()
-    assert process.returncode == -signal.SIGKILL, said.decode()
+    os.kill(process, signal.SIGKILL)
+    assert ended() == -signal.SIGKILL
     server.configure({"*": {"latency_ms": 0}})
     [killed] = [read_eval_log(info) for info in list_eval_logs(str(tmp_path))]
     assert killed.status == "started"
