@@ -1,0 +1,98 @@
+"""Logs are found, read whole, refused and named in one place."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inspect_ai.log import EvalSample, read_eval_log, write_eval_log
+from inspect_ai.scorer import Score
+
+from selfprobe.errors import InputError
+from selfprobe.logs import found, lost_replies, samples, summaries, task_of, whole
+from selfprobe.solvers.record import Reply
+
+LONG = "a long reply of a model, " * 8
+
+
+@pytest.fixture(scope="module")
+def folder(run_task: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run, and a truncated copy of it."""
+    path = tmp_path_factory.mktemp("logs")
+    run_task("selfprobe/kth_word", "planted/a", path, limit=3)
+    (log,) = path.glob("*.eval")
+    (path / "cut.eval").write_bytes(log.read_bytes()[:2000])
+    return path
+
+
+def test_a_truncated_log_is_set_aside_with_its_name_and_the_reason(folder: Path) -> None:
+    there = found([str(folder)])
+    assert [task_of(header) for header in there.headers] == ["kth_word"]
+    ((log, why),) = there.ignored.items()
+    assert log.endswith("cut.eval") and why.startswith("cannot be read: ")
+    assert "cut.eval" in there.without()
+
+
+def test_only_the_wanted_tasks_are_found_and_the_newest_comes_first(folder: Path, tmp_path: Path) -> None:
+    log = read_eval_log(str(next(folder.glob("2*.eval"))))
+    for year in (2021, 2023, 2022):
+        log.eval.created = f"{year}-01-01T00:00:00+00:00"
+        write_eval_log(log, str(tmp_path / f"{year}.eval"))
+    assert [str(header.eval.created)[:4] for header in found([str(tmp_path)], ["kth_word"]).headers] == [
+        "2023",
+        "2022",
+        "2021",
+    ]
+    others = found([str(tmp_path)], ["heads_up", "binary"])
+    assert others.headers == [] and len(others.ignored) == 3
+    assert set(others.ignored.values()) == {"a log of kth_word, not of heads_up or binary"}
+
+
+def test_a_log_that_is_asked_for_by_name_and_cannot_be_read_is_named(folder: Path) -> None:
+    for read in (samples, summaries):
+        with pytest.raises(InputError, match=r"cut\.eval cannot be read: .*; run it again, or leave it out"):
+            read(str(folder / "cut.eval"))
+    with pytest.raises(InputError, match="no file or folder '.*nowhere'"):
+        found([str(folder / "nowhere")])
+
+
+def test_a_path_that_is_no_log_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("no log")
+    with pytest.raises(InputError, match=r"notes\.txt is no log: expected an Inspect log \(\.eval or \.json\)"):
+        found([str(tmp_path / "notes.txt")])
+
+
+def test_references_in_store_and_scores_are_resolved() -> None:
+    sample = EvalSample(
+        id="q",
+        epoch=1,
+        input="What?",
+        target="",
+        store={"Record:acts": {"answer": {"text": "attachment://1", "reasoning": None}}, "list": ["attachment://1"]},
+        scores={"s": Score(value=1, explanation="attachment://1", metadata={"vector": "attachment://1"})},
+        attachments={"1": LONG},
+    )
+    read = whole(sample)
+    assert read.store["Record:acts"]["answer"]["text"] == LONG and read.store["list"] == [LONG]
+    assert read.scores and read.scores["s"].explanation == LONG
+    assert read.scores["s"].metadata == {"vector": LONG}
+
+
+def test_a_reply_that_is_a_reference_is_lost_and_no_reply() -> None:
+    reply = Reply(text="attachment://4f1c", model="m/a", stop_reason="stop")
+    assert reply.problem == "lost"
+    assert Reply(text="See attachment://4f1c", model="m/a", stop_reason="stop").problem is None
+
+
+def test_old_logs_that_replayed_references_are_named_by_sample(folder: Path, tmp_path: Path) -> None:
+    log = read_eval_log(str(next(folder.glob("2*.eval"))))
+    assert log.samples is not None
+    assert lost_replies(log) == ""
+    (acts,) = [key for key in log.samples[1].store if key.endswith(":acts")]
+    log.samples[1].store[acts]["answer"]["text"] = "attachment://4f1c"
+    log.samples[1].attachments = {}
+    log.eval.metadata = {**(log.eval.metadata or {}), "selfprobe": "0.1.0"}
+    write_eval_log(log, str(tmp_path / "old.eval"))
+    (header,) = found([str(tmp_path)]).headers
+    told = lost_replies(header)
+    assert told.startswith(f"sample {log.samples[1].id!r} holds a reference (attachment://…) in the place of a reply")
+    assert told.endswith("run it again")

@@ -1,0 +1,93 @@
+"""A study whose first wave broke off and that was started again has the numbers of an undisturbed one."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from inspect_ai.log import list_eval_logs
+
+from selfprobe.awareness.run import Study, run_study
+from selfprobe.awareness.table import load as load_awareness
+from selfprobe.logs import REFERENCE, samples
+from selfprobe.matrix.run import Member
+from selfprobe.matrix.run import plan as plan_of
+from selfprobe.matrix.run import run as run_matrix
+from selfprobe.matrix.table import load as load_matrix
+
+QUIET = {"display": "none", "log_realtime": False, "retry_wait": 0.1, "retry_attempts": 0, "max_retries": 0}
+ADA, BO = "planted/ada?access=.9&common=.2&malformed=.1", "planted/bo?access=.2&common=.2"
+
+
+DYING = """
+import os, sys
+from selfprobe.providers.planted import PlantedAPI
+from selfprobe.awareness.run import Study, run_study
+from selfprobe.matrix.run import Member, plan, run
+
+calls, answer = [0], PlantedAPI.generate
+async def generate(self, **given):
+    calls[0] += 1
+    if calls[0] > {after}:
+        os._exit(9)  # as SIGKILL does: nothing is flushed, closed or told
+    return await answer(self, **given)
+PlantedAPI.generate = generate
+{study}
+"""
+
+
+def killed(study: str, *, after: int) -> None:
+    """Run a study in a process of its own, which dies after so many calls."""
+    done = subprocess.run([sys.executable, "-c", DYING.format(study=study, after=after)], timeout=300, check=False)
+    assert done.returncode == 9, "it was to die on the way"
+
+
+def no_reference_in(folder: Path) -> None:
+    seen = 0
+    for info in list_eval_logs(str(folder), recursive=True):
+        for sample in samples(info.name):
+            for name, replies in sample.store.items():
+                for reply in replies.values() if name.endswith((":acts", ":answers")) else ():
+                    seen += 1
+                    assert not reply["text"].startswith(REFERENCE), info.name
+    assert seen
+
+
+def test_every_cell_of_a_matrix_is_that_of_an_undisturbed_one(tmp_path: Path) -> None:
+    tasks = ["heads_up"]
+    planned = plan_of([Member(ADA), Member(BO)], tasks, limit=16, args={})
+    members = f"[Member({ADA!r}), Member({BO!r})]"
+    settings = {"display": "none", "max_connections": 4}
+    killed(
+        f"run(plan({members}, {tasks!r}, limit=16, args={{}}), {str(tmp_path / 'broken')!r}, settings={settings!r})",
+        after=52,
+    )
+    for folder in ("whole", "broken"):
+        assert run_matrix(planned, str(tmp_path / folder), settings=QUIET)
+    no_reference_in(tmp_path / "broken")
+    expected, found = (load_matrix([str(tmp_path / folder)]) for folder in ("whole", "broken"))
+    keys = ["task", "target", "observer", "item", "epoch", "key"]
+    pd.testing.assert_frame_equal(
+        found.decisions.sort_values(keys, ignore_index=True), expected.decisions.sort_values(keys, ignore_index=True)
+    )
+    assert len(found.cells) == 4 and set(found.cells.status) == {"complete"}
+
+
+def test_every_verdict_of_an_awareness_run_is_that_of_an_undisturbed_one(tmp_path: Path) -> None:
+    def study(folder: str) -> Study:
+        methods = ("binary", "first_token", "user_motivation")
+        given: dict[str, Any] = {"grader": "planted/g", "limit": 12, "max_connections": 4, "display": "none"}
+        return Study(("planted/a?awareness=.9&voiced=.5",), methods, log_dir=str(tmp_path / folder), **given)
+
+    killed(f"run_study({study('broken')!r})", after=40)
+    for folder in ("whole", "broken"):
+        assert run_study(study(folder))
+    no_reference_in(tmp_path / "broken")
+    for name in ("verdicts", "votes"):
+        expected, found = (getattr(load_awareness([str(tmp_path / folder)]), name) for folder in ("whole", "broken"))
+        columns = [column for column in expected.columns if column != "log"]
+        keys = [column for column in ("method", "item", "epoch", "key", "variant") if column in columns]
+        pd.testing.assert_frame_equal(
+            found.sort_values(keys, ignore_index=True)[columns], expected.sort_values(keys, ignore_index=True)[columns]
+        )
