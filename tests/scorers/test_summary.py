@@ -54,11 +54,14 @@ def test_the_numbers_of_a_small_case_by_hand() -> None:
 
 def test_what_is_undefined_is_left_out_and_never_0() -> None:
     found = summarise([("q1", Decision(key="k1", unscored="refusal"))], "accuracy")
+    found = {key: value for key, value in found.items() if value or not key.startswith("unscored_")}
     assert found == {"n": 0, "unscored": 1, "unscored_refusal": 1, "worst_case": 0, "best_case": 1, "reasoned_rate": 0}
 
 
-def test_without_unscored_decisions_there_are_no_bounds() -> None:
-    assert "worst_case" not in summarise([("q1", decision("k1", 1.0)), ("q2", decision("k1", 0.0))], "accuracy")
+def test_without_unscored_decisions_the_bounds_are_the_score_and_every_reason_is_0() -> None:
+    found = summarise([("q1", decision("k1", 1.0)), ("q2", decision("k1", 0.0))], "accuracy")
+    assert found["worst_case"] == found["best_case"] == found["accuracy"] == 0.5
+    assert found["unscored"] == found["unscored_refusal"] == found["unscored_no_response"] == 0
 
 
 def test_the_mode_baseline_leaves_the_own_item_out() -> None:
