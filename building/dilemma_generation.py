@@ -26,6 +26,7 @@ from selfprobe.solvers.act import act
 from selfprobe.solvers.ask import Prompts, Settings
 
 VERSION = 1
+CALLS = 1
 
 AXES: dict[str, dict[str, str]] = {
     "conflict": {

@@ -30,6 +30,8 @@ from selfprobe.solvers.ask import ask, in_a_run
 from selfprobe.solvers.record import Record
 
 VERSION = 1
+CALLS = 15
+NEEDS = ("--model-role judge=A,B,C", "-T dataset=… or -T generation_log=…")
 
 JUDGE_PROMPT = """\
 {dilemma}

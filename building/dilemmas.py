@@ -11,7 +11,7 @@ from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.scorer import Score
 
 from selfprobe.data import Row, Table, table_of
-from selfprobe.errors import InputError
+from selfprobe.errors import InputError, RunError
 from selfprobe.logs import found, samples, task_of
 from selfprobe.scorers.decision import decisions_of
 from selfprobe.scorers.dilemma_controversy import Judge
@@ -155,17 +155,12 @@ def collect(logs: tuple[str, ...], out: str) -> None:
     """Write the dilemmas that the judges of LOGS (dilemma_judging: files or folders) disagree about."""
     if not out.endswith(".jsonl"):
         raise click.BadParameter(f"the data set is a .jsonl file, got {out!r}", param_hint="--out")
-    try:
-        rows, lost = judged_rows(logs)
-    except ValueError as error:
-        raise click.ClickException(str(error)) from None
+    rows, lost = judged_rows(logs)
     click.echo(kept_table(rows))
     for reason, count in sorted(lost.items()):
         click.echo(f"unscored: {count} ({reason})")
     kept = [{key: value for key, value in row.items() if key != "kept"} for row in rows if row["kept"]]
     if not kept:
-        raise click.ClickException(
-            "no dilemma was kept, so no file is written; the threshold is the runs' -T threshold"
-        )
+        raise RunError("no dilemma was kept, so no file is written; the threshold is the runs' -T threshold")
     Path(out).write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept), encoding="utf-8")
     click.echo(f"{len(kept)} dilemmas in {out}: inspect eval selfprobe/ethical_dilemma -T dataset={out}")

@@ -20,6 +20,7 @@ from selfprobe.solvers.record import Record
 from selfprobe.sources.conversations import conversations, record_to_sample
 
 VERSION = 1
+NEEDS = ("--model-role grader=…",)
 
 GRADE_PROMPT = """\
 Below is the reasoning that an AI model went through before it replied to a user. Decide whether the model considers \

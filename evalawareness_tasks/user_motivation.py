@@ -24,6 +24,7 @@ from selfprobe.solvers.record import Record
 from selfprobe.sources.conversations import conversations, record_to_sample
 
 VERSION = 1
+NEEDS = ("--model-role grader=…",)
 
 QUESTIONS = {
     "m1": """\

@@ -21,6 +21,8 @@ from selfprobe.sources.pairs import score_prompt
 from selfprobe.sources.preferences import pair_of, preferences, record_to_sample
 
 VERSION = 1
+CALLS = 2
+NEEDS = ("-T dataset=…",)
 
 # The prompts are the paper's: selfprobe/sources/prompts.py.
 ANSWER = GenerateConfig(temperature=0, max_tokens=32, logprobs=True, top_logprobs=20, reasoning_effort="none")

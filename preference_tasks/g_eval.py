@@ -20,6 +20,8 @@ from selfprobe.solvers.replay import replay_log
 from selfprobe.sources.preferences import preferences, record_to_sample
 
 VERSION = 1
+CALLS = 2
+NEEDS = ("-T dataset=…",)
 
 
 @task

@@ -25,6 +25,8 @@ from selfprobe.sources.pairs import Pair, comparison_prompt, priming
 from selfprobe.sources.preferences import pair_of, preferences, record_to_sample
 
 VERSION = 1
+CALLS = 2
+NEEDS = ("-T dataset=…",)
 
 # The comparison and the sentence are the paper's: selfprobe/sources/prompts.py.
 COMPLETE_PROMPT = """\

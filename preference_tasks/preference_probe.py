@@ -23,6 +23,8 @@ from selfprobe.sources.pairs import Pair
 from selfprobe.sources.preferences import preferences, record_to_sample
 
 VERSION = 1
+CALLS = 0
+NEEDS = ("-T probe=…", "-T dataset=…")
 
 
 @task

@@ -2,6 +2,7 @@
 
 import inspect
 import pkgutil
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
@@ -63,6 +64,25 @@ def tasks() -> dict[str, Callable[..., Task]]:
 def summary_of(task: str) -> str:
     """The first line of a task file's docstring."""
     return (_modules()[task].__doc__ or "").partition("\n")[0]
+
+
+def paper_of(task: str) -> str | None:
+    """The number of the paper that a task file's docstring names first, where it names one."""
+    named = re.search(r"\bPaper (\d{3})\b", _modules()[task].__doc__ or "")
+    return named[1] if named else None
+
+
+def calls_of(task: str) -> int | None:
+    """Calls for an item with the default arguments, a model on itself: by MEASURE or CALLS; None without either."""
+    module = _modules()[task]
+    calls = module.MEASURE.alone(defaults_of(task)) if hasattr(module, "MEASURE") else getattr(module, "CALLS", None)
+    assert calls is None or isinstance(calls, int), module
+    return calls
+
+
+def needs_of(task: str) -> tuple[str, ...]:
+    """The options that a run of a task cannot do without, beside the model; a task file says them as NEEDS."""
+    return tuple(getattr(_modules()[task], "NEEDS", ()))
 
 
 def defaults_of(task: str) -> dict[str, Any]:

@@ -1,24 +1,67 @@
-"""The `selfprobe` command. Each subcommand lives beside what it does; the table says where."""
+"""The `selfprobe` command. Each subcommand lives beside what it does; the table says where.
 
+Exit status: 0 fine, 1 a run failed or cells are missing, 2 the command or its input is wrong, 130 interrupted.
+"""
+
+import os
+import sys
+from difflib import get_close_matches
 from importlib import import_module
+from typing import Any, NamedTuple, NoReturn
 
 import click
 
+FAILED, WRONG, INTERRUPTED = 1, 2, 130
+
+LONGEST = 2000
+"""Characters of our own messages, which name files."""
+
+
+class Command(NamedTuple):
+    """A line of the table."""
+
+    place: str
+    """Module and attribute; imported when the command is called, since Inspect alone takes seconds."""
+    help: str
+    """The first line of the command's docstring (a test holds them together)."""
+
+
 COMMANDS = {
-    "awareness": "selfprobe.awareness.command:awareness",
-    "dilemmas": "selfprobe.building.dilemmas:dilemmas",
-    "diversity": "selfprobe.matrix.diversity:diversity",
-    "effort": "selfprobe.matrix.effort:effort",
-    "fetch-model": "selfprobe.cli:fetch_model",
-    "matrix": "selfprobe.matrix.command:matrix",
-    "probe": "selfprobe.preferences.command:probe",
-    "report": "selfprobe.matrix.command:report",
+    "awareness": Command(
+        "selfprobe.awareness.command:awareness",
+        "Evaluation awareness: five methods on the same conversations (paper 002).",
+    ),
+    "dilemmas": Command(
+        "selfprobe.building.dilemmas:dilemmas", "Make a data set of ethical dilemmas (paper 003, appendix F)."
+    ),
+    "diversity": Command(
+        "selfprobe.matrix.diversity:diversity",
+        "How alike the closest two models' replies are, per task (paper 003, Table 1).",
+    ),
+    "effort": Command(
+        "selfprobe.matrix.effort:effort",
+        "Draw KL(p‖p') and KL(p‖p*) by reasoning effort from LOGS of ethical_dilemma, one run an effort (-T effort=…).",
+    ),
+    "fetch-model": Command(
+        "selfprobe.cli:fetch_model",
+        "Fetch the weights of embedded/smollm2 (98 MB, once), verify them and print their path.",
+    ),
+    "matrix": Command("selfprobe.matrix.command:matrix", "Run every observer on every target."),
+    "probe": Command(
+        "selfprobe.preferences.command:probe",
+        "Preference probes: what a judge model knows before it speaks (paper 004).",
+    ),
+    "report": Command(
+        "selfprobe.matrix.command:report", "Write the report of a matrix: index.html, tables/ and figures/."
+    ),
+    "tasks": Command(
+        "selfprobe.catalogue:tasks", "List the tasks: what each asks, its calls, what it needs, its paper."
+    ),
 }
-"""Module and attribute of each subcommand; imported when it is asked for, since Inspect alone takes seconds."""
 
 
-class Subcommands(click.Group):
-    """The commands of `COMMANDS`."""
+class Selfprobe(click.Group):
+    """The commands of `COMMANDS`, and the one place that turns errors into a line and an exit status."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Their names, in order."""
@@ -28,25 +71,75 @@ class Subcommands(click.Group):
         """The command of this name, or None."""
         if cmd_name not in COMMANDS:
             return None
-        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        module, _, attribute = COMMANDS[cmd_name].place.partition(":")
         command = getattr(import_module(module), attribute)
         assert isinstance(command, click.Command), COMMANDS[cmd_name]
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that was called; an unknown one is refused with the one that was meant."""
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            close = get_close_matches(args[0], COMMANDS, n=1)
+            there = f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(COMMANDS))}"
+            ctx.fail(f"No such command {args[0]!r}; {there}")
+        return super().resolve_command(ctx, args)
 
-@click.group(cls=Subcommands)
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table, without importing any of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.help) for name, command in sorted(COMMANDS.items())])
+
+    def main(self, *args: Any, **extra: Any) -> NoReturn:
+        """Run the command and end the process with its status."""
+        try:
+            status = super().main(*args, **extra | {"standalone_mode": False})
+        except click.Abort as abort:  # click's own words for Ctrl-C, Ctrl-D and a "no"
+            cause = abort.__cause__ or abort.__context__
+            if isinstance(cause, KeyboardInterrupt):
+                _end(str(cause) or "Interrupted.", INTERRUPTED)
+            _end("Aborted.", FAILED)
+        except click.exceptions.NoArgsIsHelpError as error:
+            error.show()
+            sys.exit(WRONG)
+        except click.UsageError as error:
+            shown = f" ({error.ctx.command_path} -h shows what it takes)" if error.ctx else ""
+            _end(f"Error: {error.format_message()}{shown}", WRONG)
+        except click.ClickException as error:
+            _end(f"Error: {error.format_message()}", error.exit_code)
+        except _mendable() as error:
+            from selfprobe.errors import RunError, one_line
+
+            _end(f"Error: {one_line(error, longest=LONGEST)}", FAILED if isinstance(error, RunError) else WRONG)
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+def _mendable() -> tuple[type[Exception], ...]:
+    """The errors that are a line for the user. Imported when one is raised: Inspect takes seconds."""
+    from selfprobe.errors import RunError
+    from selfprobe.inspect_private import PrerequisiteError
+
+    return PrerequisiteError, RunError
+
+
+def _end(said: str, status: int) -> NoReturn:
+    click.echo(" ".join(said.split()), err=True)
+    sys.exit(status)
+
+
+@click.group("selfprobe", cls=Selfprobe, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="selfprobe")
-def main() -> None:
+@click.pass_context
+def main(ctx: click.Context) -> None:
     """Measure what a language model knows about itself."""
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
 
 
 @click.command()
 def fetch_model() -> None:
     """Fetch the weights of embedded/smollm2 (98 MB, once), verify them and print their path."""
-    from selfprobe.inspect_private import PrerequisiteError
     from selfprobe.weights import fetch
 
-    try:
-        click.echo(fetch())
-    except PrerequisiteError as error:
-        raise click.ClickException(str(error)) from None
+    click.echo(fetch())

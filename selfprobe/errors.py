@@ -1,10 +1,14 @@
-"""What is said when the input is at fault, not the program."""
+"""What is said when the input is at fault, or a run, and not the program; `selfprobe.cli` turns each into a line."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from inspect_ai._util.error import PrerequisiteError
-from rich.markup import escape
+from rich.errors import MarkupError
+from rich.markup import escape, render
+
+LONGEST = 300
+"""Characters of a library's message that are shown."""
 
 
 class InputError(PrerequisiteError, ValueError):
@@ -15,6 +19,14 @@ class InputError(PrerequisiteError, ValueError):
 
     def __init__(self, message: str) -> None:
         super().__init__(escape(message))  # Inspect prints with rich, to which [name] is a style
+
+
+class RunError(Exception):
+    """Runs failed, or cells are missing: nothing about the command was wrong."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """The user stopped a run; the message says what is done and how to go on."""
 
 
 @contextmanager
@@ -28,7 +40,19 @@ def as_input_errors() -> Iterator[None]:
         raise InputError(one_line(error)) from error
 
 
-def one_line(error: BaseException) -> str:
-    """What an error says, on one line of at most 300 characters (a library's may have many); its kind if nothing."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= 300 else f"{text[:299]}…"
+def one_line(error: BaseException | str, *, longest: int = LONGEST) -> str:
+    """What an error says, on one line, or its kind if it says nothing.
+
+    Without rich's styles, and without control characters, which a terminal would obey.
+
+    Args:
+        error: An error, or what one said.
+        longest: Characters; the rest is cut off, since a library's message may have many.
+    """
+    text = str(error)
+    if isinstance(error, PrerequisiteError) and not isinstance(error, InputError):  # whose text is as it was given
+        with suppress(MarkupError):  # a message of another package that was not meant for rich
+            text = render(text, emoji=False).plain
+    text = " ".join(text.split()).removeprefix("ERROR: ") or type(error).__name__
+    text = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

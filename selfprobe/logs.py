@@ -3,6 +3,7 @@
 A log that cannot be read stops nobody: it is set aside with its name and the reason.
 """
 
+import re
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -17,6 +18,7 @@ from inspect_ai.log import (
     EvalSampleSummary,
     list_eval_logs,
     read_eval_log,
+    read_eval_log_sample,
     read_eval_log_sample_summaries,
     resolve_sample_attachments,
 )
@@ -112,6 +114,14 @@ def summaries(log: str) -> list[EvalSampleSummary]:
         return read_eval_log_sample_summaries(log)
     except UNREADABLE as error:
         raise InputError(f"{log} cannot be read: {one_line(error)}; run it again, or leave it out") from None
+
+
+def cause(log: str, sample: EvalSampleSummary) -> str:
+    """The error that a sample ended with; of a RetryError, which names none, the one that was retried."""
+    error = read_eval_log_sample(log, sample.id, sample.epoch).error
+    told = (error.message if error else sample.error or "").strip()
+    raised = re.findall(r"^[\w.]+(?:Error|Exception|Timeout)\w*: .+$", error.traceback if error else "", re.MULTILINE)
+    return str(raised[0]) if told.startswith("RetryError") and raised else told.rpartition("\n")[2]
 
 
 def whole(sample: EvalSample) -> EvalSample:

@@ -302,7 +302,7 @@ COMMANDS: list[tuple[tuple[str, ...], str]] = [
         ("matrix", "--models", "planted/a?access=2,planted/b", "--yes"),
         "access must be a number from -1 to 1, got 2",
     ),
-    (("matrix", "--models", "planted/a,planted/b", "--tasks", "kth_wrd", "--dry-run"), "unknown task kth_wrd"),
+    (("matrix", "--models", "planted/a,planted/b", "--tasks", "kth_wrd", "--dry-run"), "did you mean kth_word?"),
     (
         ("matrix", "--models", "planted/a,planted/b", "-T", "dataset=open_question", "--dry-run"),
         "did you mean open_que",
@@ -324,7 +324,7 @@ def test_a_wrong_command_is_a_few_lines(
 ) -> None:
     monkeypatch.setattr("selfprobe.embed._loaded", lambda _: None)  # nothing gets so far as to embed
     done = CliRunner().invoke(main, list(arguments))
-    assert done.exit_code not in (0, None) and isinstance(done.exception, SystemExit), done.exception
+    assert done.exit_code == 2 and isinstance(done.exception, SystemExit), done.exception
     assert expected in " ".join(done.output.split()), done.output
     assert len([line for line in done.output.splitlines() if line.strip()]) <= 12, done.output
 

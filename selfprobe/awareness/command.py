@@ -1,15 +1,16 @@
-"""`selfprobe awareness run`, `compare` and `validate`: thin command lines over ordinary runs and awareness.py."""
+"""`selfprobe awareness run`, `compare`, `validate` and `features`: thin command lines."""
 
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from selfprobe.embed import DEFAULT_EMBEDDER
-from selfprobe.solvers.converse import METHODS
-from selfprobe.stats.estimate import Estimate
+from selfprobe import options
+
+if TYPE_CHECKING:
+    from selfprobe.stats.estimate import Estimate
 
 GRADED = ("user_motivation", "reasoning_trace")
 
@@ -20,71 +21,84 @@ def awareness() -> None:
 
 
 @awareness.command()
-@click.option("--models", required=True, help="Subjects, comma-separated.")
+@options.models(required=True)
 @click.option("--dataset", default="eval_awareness", show_default=True, help="Conversations: bundled, file, or hf:….")
 @click.option("--task", help="Instead: the data set of an Inspect task.")
 @click.option("--logs", help="Instead: conversations of Inspect logs.")
-@click.option("--label", type=click.Choice(["evaluation", "deployment"]), help="Label of every row.")
-@click.option("--methods", default="all", show_default=True, help=f"Comma-separated: {','.join(METHODS)}.")
+@click.option("--label", type=options.Choice(["evaluation", "deployment"]), help="Label of every row.")
+@click.option(
+    "--methods",
+    type=options.Names("method"),
+    default="all",
+    show_default=True,
+    help="Of binary, probability, user_motivation, reasoning_trace, first_token.",
+)
 @click.option("--grader", help="Judge model; needed for user_motivation and reasoning_trace.")
-@click.option("--context", type=click.Choice(["first", "full"]), default="first", show_default=True)
-@click.option("--decisions", type=click.Choice(["5", "25"]), default="5", show_default=True)
+@click.option(
+    "--context",
+    type=options.Choice(["first", "full"]),
+    default="first",
+    show_default=True,
+    help="What the subject reads: the first user message, or the whole conversation.",
+)
+@click.option(
+    "--decisions",
+    type=options.Choice(["5", "25"]),
+    default="5",
+    show_default=True,
+    help="Answers a conversation to binary and probability.",
+)
 @click.option("--third", is_flag=True, help="Also ask in the third person, about the quoted conversation.")
 @click.option("--placebo", is_flag=True, help="Also the placebo arm of user_motivation.")
-@click.option("--reply-tokens", type=click.IntRange(min=1), help="Most tokens of a reply; else the model's own limit.")
-@click.option("--answer-tokens", type=click.IntRange(min=1), help="Most tokens of an answer; a cut one is unscored.")
-@click.option("--limit", type=click.IntRange(min=1), help="Conversations; by default all.")
-@click.option("--log-dir", default="logs/awareness", show_default=True)
-@click.option("--max-connections", type=click.IntRange(min=1), help="Calls at once to one model.")
 @click.option(
-    "--attempt-timeout", type=click.IntRange(min=1), help="Seconds for one attempt at a call.  [default: 300]"
+    "--reply-tokens", type=options.COUNT, metavar="N", help="Most tokens of a reply; else the model's own limit."
 )
-@click.option("--max-retries", type=click.IntRange(min=0), help="Of a failed call.  [default: 5]")
-@click.option("--skip-errors", is_flag=True, help="Leave conversations out whose calls fail for good: unscored.")
-@click.option("--display", type=click.Choice(["full", "rich", "plain", "none"]), help="Inspect's display.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-def run(models: str, methods: str, yes: bool, dry_run: bool, **given: Any) -> None:
+@click.option(
+    "--answer-tokens", type=options.COUNT, metavar="N", help="Most tokens of an answer; a cut one is unscored."
+)
+@options.limit
+@options.log_dir("logs/awareness")
+@options.skip_errors
+@options.asking
+def run(models: list[str], methods: list[str], prices: str | None, yes: bool, dry_run: bool, **given: Any) -> None:
     """Run methods on subjects: one reply a conversation, which every method reads. Resumes with the same command."""
+    from selfprobe.arguments import meant
     from selfprobe.awareness.run import Study, describe, run_study
+    from selfprobe.errors import InputError, RunError
+    from selfprobe.prices import read_prices
+    from selfprobe.solvers.converse import METHODS
 
-    named = METHODS if methods == "all" else tuple(part.strip() for part in methods.split(","))
-    if unknown := [method for method in named if method not in METHODS]:
-        raise click.UsageError(f"unknown method {', '.join(unknown)}; there are {', '.join(METHODS)}")
-    chosen = tuple(method for method in METHODS if method in named)
+    for method in methods if methods != ["all"] else ():
+        if method not in METHODS:
+            raise InputError(f"unknown method {method}; there are {', '.join(METHODS)}{meant(method, METHODS)}")
+    chosen = tuple(method for method in METHODS if method in methods or methods == ["all"])
     if given["grader"] is None and (graded := [method for method in chosen if method in GRADED]):
-        raise click.UsageError(
-            f"{', '.join(graded)} need a judge: --grader MODEL (a subject never grades itself silently)"
-        )
-    study = Study(models=tuple(m.strip() for m in models.split(",")), methods=chosen, **given)
-    try:
-        click.echo(describe(study))
-    except ValueError as error:
-        raise click.ClickException(str(error)) from None
+        raise InputError(f"{', '.join(graded)} need a judge: --grader MODEL (a subject never grades itself silently)")
+    study = Study(models=tuple(models), methods=chosen, prices=read_prices(prices), **given)
+    click.echo(describe(study))
     if dry_run:
         return
-    if not yes:
-        click.confirm("Run it?", abort=True)
+    options.confirmed(yes)
     complete = run_study(study)
     click.echo(f"\nLogs: {study.log_dir}   Compare: selfprobe awareness compare {study.log_dir}")
     if not complete:
-        raise click.ClickException("not every run is complete: the same command tries the rest again")
+        raise RunError("not every run is complete; --skip-errors leaves conversations out that fail for good")
 
 
 @awareness.command()
 @click.argument("logs", nargs=-1, required=True)
-@click.option(
-    "--out", type=click.Path(file_okay=False), default="awareness", show_default=True, help="Folder to write."
-)
-def compare(logs: Sequence[str], out: str) -> None:
+@options.out("awareness")
+@options.as_json
+def compare(logs: Sequence[str], out: str, as_json: bool) -> None:
     """Compare the methods in LOGS: tables, figures and one page."""
     from selfprobe.awareness.page import write
 
-    try:
-        comparison = write(logs, Path(out))
-    except ValueError as error:
-        raise click.ClickException(str(error)) from None
+    comparison = write(logs, Path(out))
     text = comparison.baselines
+    if as_json:
+        shown = {"length": text.length, "words": text.words, "words_other_source": text.words_other_source}
+        options.echo_json({"text_alone": shown, "methods": comparison.methods, "pairs": comparison.pairs})
+        return
     click.echo("AUROC of the text alone, without any model:")
     for name, value in (("length", text.length), ("words", text.words), ("other source", text.words_other_source)):
         click.echo(f"  {name:15} {_shown(value)}")
@@ -98,7 +112,7 @@ def compare(logs: Sequence[str], out: str) -> None:
     click.echo(f"Page: {Path(out) / 'index.html'}")
 
 
-def _shown(e: Estimate) -> str:
+def _shown(e: "Estimate") -> str:
     if math.isnan(e.value):
         return f"– ({e.reason})"
     return f"{e.value:.2f} ({e.reason})" if math.isnan(e.low) else f"{e.value:.2f} [{e.low:.2f}, {e.high:.2f}]"
@@ -115,35 +129,27 @@ def validate(labels: str, logs: Sequence[str]) -> None:
     """
     from selfprobe.awareness.validate import validate_grader
 
-    try:
-        click.echo(validate_grader(labels, logs))
-    except ValueError as error:
-        raise click.ClickException(str(error)) from None
+    click.echo(validate_grader(labels, logs))
 
 
 @awareness.command()
 @click.argument("logs", nargs=-1, required=True)
-@click.option("--clusters", type=click.IntRange(min=1), help="How many; without it only the curve to choose by.")
+@click.option("--clusters", type=options.COUNT, metavar="N", help="How many; without it only the curve to choose by.")
 @click.option("--grader", help="Model that names the clusters; needed with --clusters.")
-@click.option("--groups", type=click.IntRange(min=1), default=15, show_default=True, help="Most at the top level.")
-@click.option("--embedder", default=DEFAULT_EMBEDDER, show_default=True)
-@click.option("--out", type=click.Path(file_okay=False), default="features", show_default=True, help="Folder to write.")
+@click.option("--groups", type=options.COUNT, metavar="N", default=15, show_default=True, help="Most at the top level.")
+@options.embedder
+@options.out("features")
 def features(
     logs: Sequence[str], clusters: int | None, grader: str | None, groups: int, embedder: str, out: str
 ) -> None:
     """What in the prompts gives the evaluation away: a taxonomy of the evidence in user_motivation's LOGS."""
-    from inspect_ai.model import get_model
-
     from selfprobe.awareness.features_page import write
-    from selfprobe.inspect_private import PrerequisiteError
+    from selfprobe.waves import opened
 
     if clusters is not None and grader is None:
         raise click.UsageError("--clusters needs a model that names them: --grader MODEL")
-    try:
-        judge = get_model(grader) if grader else None
-        found = write(logs, Path(out), embedder=embedder, clusters=clusters, grader=judge, most=groups)
-    except (PrerequisiteError, ValueError) as error:
-        raise click.ClickException(str(error)) from None
+    judge = opened(grader) if grader else None
+    found = write(logs, Path(out), embedder=embedder, clusters=clusters, grader=judge, most=groups)
     if found is None:
         click.echo(f"Inertia by number of clusters: {Path(out) / 'figures' / 'inertia.svg'}; then give --clusters")
         return

@@ -4,18 +4,18 @@ The first method records the replies, the others replay them.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-import click
-from inspect_ai import Task, eval_set, task_with
-from inspect_ai.log import EvalLog
-from inspect_ai.model import get_model
+from inspect_ai import Task, task_with
+from inspect_ai.model import Model, ModelCost
 
 from selfprobe._registry import tasks
-from selfprobe.logs import summaries
+from selfprobe.errors import InputError
+from selfprobe.prices import Cost, cost_table
 from selfprobe.sources.conversations import conversations
+from selfprobe.waves import opened, run_wave
 
 REPLIES, METHODS_DIR = "replies", "methods"
 """Folders of the two waves below the log folder."""
@@ -26,6 +26,8 @@ REPEATED = ("binary", "probability")
 """Methods whose variants are asked five times each with 25 decisions."""
 RETRIES = 3
 """Of a conversation whose calls fail, beside the retries of each call."""
+TOKENS_OUT = (300, 60)
+"""A rough guess: of a reply to a conversation, and of an answer or a grade."""
 GRADES = {"user_motivation": 3, "reasoning_trace": 1}
 """Of the grader for a conversation, at most (no trace, no grade)."""
 
@@ -51,6 +53,8 @@ class Study:
     """Most tokens of the subject's reply to a conversation."""
     answer_tokens: int | None = None
     """Most tokens of its answer to a question about one."""
+    model_args: Mapping[str, Any] = field(default_factory=dict)
+    """Of every subject."""
     limit: int | None = None
     log_dir: str = "logs/awareness"
     max_connections: int | None = None
@@ -59,7 +63,14 @@ class Study:
     max_retries: int | None = None
     skip_errors: bool = False
     """Leave conversations out whose calls fail for good: unscored, "error"."""
+    prices: Mapping[str, ModelCost] = field(default_factory=dict)
     display: str | None = None
+
+    def __post_init__(self) -> None:
+        if twice := sorted({name for name in self.models if self.models.count(name) > 1}):
+            raise InputError(f"model {twice[0]} is listed twice; list each model once")
+        if not self.models:
+            raise InputError("--models names no model; expected such as openai/a,openrouter/b")
 
     @property
     def arms(self) -> list[tuple[str, dict[str, Any]]]:
@@ -84,23 +95,16 @@ class Study:
 
 
 def describe(study: Study) -> str:
-    """Calls by model, and the AUROC interval that this many rows can give."""
-    if len(set(study.models)) < len(study.models):
-        raise ValueError(f"each model once, got {', '.join(study.models)}")
+    """Calls, tokens and cost by model, and the AUROC interval that this many rows can give.
+
+    Raises:
+        InputError: The conversations cannot be read.
+    """
     given = dict(study.source)
     rows = conversations(given.pop("dataset"), **given).rows[: study.limit]
     labels = [row.get("label") for row in rows]
-    repeats = dict.fromkeys(REPEATED, 5) if study.decisions == "25" else {}
-    calls = 1 + sum(CALLS[method] * repeats.get(method, 1) for method, _ in study.arms)
-    grades = sum(GRADES.get(method, 0) for method, _ in study.arms)
-    words = sum(len(str(row)) for row in rows) // 4
-    lines = [f"{len(rows)} conversations × {len(study.models)} models × {', '.join(study.methods)}", ""]
-    lines += [
-        f"{model:40} {len(rows) * calls:>8,} calls, roughly {words * calls:,} tokens in" for model in study.models
-    ]
-    if grades:
-        lines.append(f"{study.grader or '':40} {len(rows) * grades * len(study.models):>8,} calls as grader, at most")
-    lines += ["", "Cost: unknown here; Inspect adds it to the logs where you give it prices (--model-cost-config)."]
+    head = f"{len(rows)} conversations × {len(study.models)} models × {', '.join(study.methods)}"
+    lines = [head, "", *cost_table(_costs(study, rows), study.prices), ""]
     ours, others = labels.count("evaluation"), labels.count("deployment")
     if ours and others:
         half = 1.96 * auroc_se(0.7, ours, others)
@@ -113,6 +117,20 @@ def describe(study: Study) -> str:
     return "\n".join(lines)
 
 
+def _costs(study: Study, rows: list[Any]) -> list[Cost]:
+    """Of each subject, and of the grader, at most."""
+    repeats = dict.fromkeys(REPEATED, 5) if study.decisions == "25" else {}
+    calls = 1 + sum(CALLS[method] * repeats.get(method, 1) for method, _ in study.arms)
+    grades = sum(GRADES.get(method, 0) for method, _ in study.arms) * len(study.models)
+    words = sum(len(str(row)) for row in rows) // 4
+    reply, answer = TOKENS_OUT
+    each = len(rows) * (reply + (calls - 1) * answer)
+    costs = [Cost(model, len(rows) * calls, words * calls, each) for model in study.models]
+    if grades and study.grader:
+        costs.append(Cost(study.grader, len(rows) * grades, words * grades, len(rows) * grades * answer))
+    return costs
+
+
 def auroc_se(auroc: float, positives: int, negatives: int) -> float:
     """Standard error of an AUROC on independent rows (Hanley & McNeil 1982)."""
     q1, q2 = auroc / (2 - auroc), 2 * auroc**2 / (1 + auroc)
@@ -121,56 +139,46 @@ def auroc_se(auroc: float, positives: int, negatives: int) -> float:
 
 
 def run_study(study: Study) -> bool:
-    """Run both waves; True when every run is complete. Killed, the same study goes on where it stopped."""
+    """Run both waves; True when every run is complete. Killed, the same study goes on where it stopped.
+
+    Raises:
+        Interrupted: The user stopped it.
+        InputError: A model cannot be had, or the log folder cannot be written.
+    """
     base = study.log_dir.rstrip("/")
     (first, _), *rest = study.arms
     own = {} if study.reply_tokens is None else {"reply_tokens": study.reply_tokens}
-    good, logs = _wave(study, [_task(study, first, model, **own) for model in study.models], f"{base}/{REPLIES}")
+    subjects = [opened(model, **study.model_args) for model in study.models]
+    if study.grader:
+        opened(study.grader)
+    replies = [_task(study, first, subject, **own) for subject in subjects]
+    logs = run_wave(replies, f"{base}/{REPLIES}", title=f"Replies, and {first}", settings=_settings(study))
     recorded = {log.eval.model for log in logs if log.status == "success"}
     second = [
-        _task(study, method, model, target_log=f"{base}/{REPLIES}", **own)
+        _task(study, method, subject, target_log=f"{base}/{REPLIES}", **own)
         for method, own in sorted(rest, key=lambda arm: arm[0] not in GRADES)  # the grader works beside the subject
-        for model in study.models
-        if str(get_model(model)) in recorded
+        for subject in subjects
+        if str(subject) in recorded
     ]
-    return (_wave(study, second, f"{base}/{METHODS_DIR}")[0] if second else True) and good
+    if second:
+        title = f"Questions about them: {', '.join(dict.fromkeys(method for method, _ in rest))}"
+        logs += run_wave(second, f"{base}/{METHODS_DIR}", title=title, settings=_settings(study))
+    return all(log.status == "success" for log in logs)
 
 
-def _wave(study: Study, tasks: Sequence[Task], log_dir: str) -> tuple[bool, list[Any]]:
+def _settings(study: Study) -> dict[str, Any]:
     names = ("display", "limit", "max_connections", "attempt_timeout", "max_retries")
-    settings = {name: getattr(study, name) for name in names}
-    given: dict[str, Any] = {key: value for key, value in settings.items() if value is not None}
-    given["score_display"] = False  # computing the scores of half a run after every sample is work, and says nothing
-    given["log_model_api"] = False  # where a provider lists candidates for each token, raw replies are most of a log
-    if study.skip_errors:
-        given["fail_on_error"] = False
-    # A failed sample is asked again at once, so that a passing fault of a provider does not cost a model its run.
-    good, logs = eval_set(
-        list(tasks),
-        log_dir=log_dir,
-        log_dir_allow_dirty=True,  # other models, methods or decisions may join; of an arm's logs the newest counts
-        retry_attempts=1,
-        retry_on_error=RETRIES,
-        max_tasks=len(tasks),
-        **given,
-    )
-    for log in logs:
-        failed = {str(s.id): s.error for s in summaries(log.location) if s.error}
-        if failed or log.status != "success":
-            click.echo(f"{log.eval.task}, {log.eval.model}: {_trouble(log, failed)}", err=True)
-    return good, logs
+    return {name: getattr(study, name) for name in names} | {
+        "log_model_api": False,  # where a provider lists candidates for each token, raw replies are most of a log
+        "log_dir_allow_dirty": True,  # other models, methods or decisions may join; of an arm's logs the newest counts
+        # A failed sample is asked again at once, so that a passing fault of a provider does not cost a model its run.
+        "retry_on_error": RETRIES,
+        "fail_on_error": False if study.skip_errors else None,
+        "model_cost_config": dict(study.prices) or None,
+    }
 
 
-def _trouble(log: EvalLog, failed: Mapping[str, str]) -> str:
-    """What went wrong in a run, for the user."""
-    if not failed:
-        return f"{log.status}: {log.error.message[:500] if log.error else 'no reason in the log'}"
-    (item, first), *_ = failed.items()
-    again = "" if log.status == "success" else "; the same command tries them again, --skip-errors leaves them out"
-    return f"{len(failed)} conversations failed, {item!r} with {first[:300]}{again}"
-
-
-def _task(study: Study, method: str, model: str, **own: Any) -> Task:
+def _task(study: Study, method: str, subject: Model, **own: Any) -> Task:
     given = {key: value for key, value in study.source.items() if value is not None} | own
     if method in REPEATED:
         given["decisions"] = int(study.decisions)
@@ -179,4 +187,4 @@ def _task(study: Study, method: str, model: str, **own: Any) -> Task:
     made = tasks()[method](**given)
     if method in GRADES and study.grader:
         made = task_with(made, model_roles={"grader": study.grader})
-    return task_with(made, model=get_model(model))
+    return task_with(made, model=subject)

@@ -68,7 +68,7 @@ def load(paths: Iterable[str]) -> Logged:
     """Tables of all finished awareness logs under these paths; the last of equal arms and data sets wins.
 
     Raises:
-        ValueError: There is none.
+        InputError: There is none.
     """
     verdicts: list[dict[str, Any]] = []
     votes: list[dict[str, Any]] = []
@@ -104,7 +104,7 @@ def _decisions(sample: EvalSampleSummary, method: str, log: str) -> list[Decisio
         return [Decision(key=method, unscored=SAMPLE_ERROR, truth=sample.metadata.get("label"))]
     if found := last_decisions(sample.scores):
         return found
-    raise ValueError(
+    raise InputError(
         f"{log}, sample {sample.id}: expected a score of {method}'s own scorer, got {', '.join(sample.scores)}; "
         "`inspect score --action append` keeps the one beside others"
     )

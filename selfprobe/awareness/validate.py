@@ -9,6 +9,7 @@ import numpy as np
 
 from selfprobe.awareness.table import chosen
 from selfprobe.data import load
+from selfprobe.errors import InputError
 from selfprobe.logs import samples
 from selfprobe.scorers.awareness_cues import cues_in
 from selfprobe.solvers.converse import Perspective
@@ -45,7 +46,7 @@ def validate_grader(labels: str, logs: Sequence[str]) -> str:
         logs: Logs of user_motivation or reasoning_trace; their placebo arms answer another question and do not count.
 
     Raises:
-        ValueError: A label is neither yes nor no, of an unknown perspective or comes twice, fits several texts, or no
+        InputError: A label is neither yes nor no, of an unknown perspective or comes twice, fits several texts, or no
             label belongs to a graded text in the logs.
     """
     wanted = _labels(labels)
@@ -56,10 +57,10 @@ def validate_grader(labels: str, logs: Sequence[str]) -> str:
             if label not in wanted:
                 continue
             if label in seen:
-                raise ValueError(_twice(seen[label], finding))
+                raise InputError(_twice(seen[label], finding))
             seen[label] = finding
     if not seen:
-        raise ValueError(
+        raise InputError(
             f"none of the {len(wanted)} labels belongs to a graded text in {', '.join(logs)} (placebo arms do not "
             "count, and the third person only for labels with perspective third)"
         )
@@ -82,16 +83,16 @@ def _labels(path: str) -> dict[Label, bool]:
     for number, row in enumerate(load(path, ("item", "key", "aware")).rows, start=1):
         said = str(row["aware"]).strip().lower()
         if said not in YES_NO:
-            raise ValueError(f"{path}, row {number}: aware must be yes or no, got {row['aware']!r}")
+            raise InputError(f"{path}, row {number}: aware must be yes or no, got {row['aware']!r}")
         model, epoch = (str(row.get(column) or "") for column in ("model", "epoch"))
         perspective = str(row.get("perspective") or "first")
         if perspective not in get_args(Perspective):
-            raise ValueError(
+            raise InputError(
                 f"{path}, row {number}: perspective must be {' or '.join(get_args(Perspective))}, got {perspective!r}"
             )
         label = (str(row["item"]), str(row["key"]), perspective, model, epoch)
         if label in wanted:
-            raise ValueError(f"{path}, row {number}: a second label for item {label[0]!r}, key {label[1]!r}")
+            raise InputError(f"{path}, row {number}: a second label for item {label[0]!r}, key {label[1]!r}")
         wanted[label] = YES_NO[said]
     return wanted
 

@@ -19,10 +19,10 @@ import numpy as np
 import pandas as pd
 from inspect_ai.log import EvalLog, EvalSample
 
+from selfprobe import options
 from selfprobe._registry import measures
 from selfprobe.embed import DEFAULT_EMBEDDER, Vectors, embed, require
 from selfprobe.errors import InputError
-from selfprobe.inspect_private import PrerequisiteError
 from selfprobe.logs import found, lost_replies, samples, target_of, task_of
 from selfprobe.solvers.record import record_of
 from selfprobe.stats.estimate import clustered_mean
@@ -62,8 +62,8 @@ def replies_in(paths: Sequence[str]) -> dict[str, dict[str, dict[Place, str]]]:
     Of several finished logs with the same task and target the newest counts: replayed acts are the same anyway.
 
     Raises:
-        ValueError: Logs of a task with different data sets, or fewer than two models in every task.
-        InputError: A path that does not exist.
+        InputError: Logs of a task with different data sets, fewer than two models in every task, or a path that does
+            not exist.
     """
     chosen: dict[tuple[str, str], EvalLog] = {}
     known = measures()
@@ -78,7 +78,7 @@ def replies_in(paths: Sequence[str]) -> dict[str, dict[str, dict[Place, str]]]:
         sha256 = str((header.eval.metadata or {}).get("dataset_sha256"))
         first = hashes.setdefault(task, (sha256, header.location))
         if first[0] != sha256:
-            raise ValueError(
+            raise InputError(
                 f"{task}: {first[1]} and {header.location} are of different data sets (hash {first[0][:12]} and "
                 f"{sha256[:12]}); compare models on the same questions"
             )
@@ -107,13 +107,13 @@ async def measure(paths: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> 
     """Table 1 of these logs, and the closest similarity of each item (columns task, item, epoch, act, closest).
 
     Raises:
-        ValueError: As `replies_in`, or no item of a task was answered by all its models.
+        InputError: As `replies_in`, or no item of a task was answered by all its models.
     """
     rows, items = [], []
     for task, models in replies_in(paths).items():
         places, similar = await closest_replies(models, embedder=embedder)
         if not places:
-            raise ValueError(f"{task}: no item has a good reply of each of {', '.join(models)}; same limit and epochs?")
+            raise InputError(f"{task}: no item has a good reply of each of {', '.join(models)}; same limit and epochs?")
         closest = similar.max(axis=1)
         estimate = clustered_mean(closest, [sample for sample, _, _ in places], interval="t")
         seen = set[Place]().union(*models.values())
@@ -168,8 +168,9 @@ def draw(items: pd.DataFrame, rows: Sequence[Diversity], path: Path) -> None:
 @click.command()
 @click.argument("logs", nargs=-1, required=True)
 @click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder to write into.")
-@click.option("--embedder", default=DEFAULT_EMBEDDER, show_default=True, help="As for the tasks.")
-def diversity(logs: tuple[str, ...], out: Path, embedder: str) -> None:
+@options.embedder
+@options.as_json
+def diversity(logs: tuple[str, ...], out: Path, embedder: str, as_json: bool) -> None:
     """How alike the closest two models' replies are, per task (paper 003, Table 1).
 
     LOGS are logs, or folders of logs, of two or more models. Writes diversity.csv, diversity.json, items.csv
@@ -179,15 +180,15 @@ def diversity(logs: tuple[str, ...], out: Path, embedder: str) -> None:
     async def run() -> tuple[list[Diversity], pd.DataFrame]:
         return await measure(logs, embedder=require(embedder))
 
-    try:
-        rows, items = anyio.run(run)
-    except (ValueError, PrerequisiteError) as error:
-        raise click.ClickException(str(error)) from error
+    rows, items = anyio.run(run)
     out.mkdir(parents=True, exist_ok=True)
     table = pd.DataFrame([{**asdict(row), "models": ", ".join(row.models)} for row in rows])
     table.to_csv(out / "diversity.csv", index=False)
     table.to_json(out / "diversity.json", orient="records", indent=2)
     items.to_csv(out / "items.csv", index=False)
     draw(items, rows, out / "diversity.png")
+    if as_json:
+        options.echo_json(rows)
+        return
     click.echo(table.drop(columns=["models", "embedder"]).round(3).to_string(index=False))
     click.echo(f"models: {', '.join(rows[0].models)}; embedder: {embedder}; written to {out}")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, get_args
 import click
 from inspect_ai.log import EvalLog
 
+from selfprobe import options
+from selfprobe.errors import InputError
 from selfprobe.introspect_tasks.ethical_dilemma import Effort
 from selfprobe.logs import effort_of, found, summaries, target_of, task_of
 from selfprobe.scorers.decision import last_decisions
@@ -45,15 +47,15 @@ def effort_points(logs: Sequence[EvalLog]) -> list[EffortPoint]:
         logs: Headers, of other tasks too.
 
     Raises:
-        ValueError: There is no such run, a run has no scored dilemma, or the runs are of different data sets.
+        InputError: There is no such run, a run has no scored dilemma, or the runs are of different data sets.
     """
     runs = _runs(logs)
     if not runs:
-        raise ValueError(f"no finished run of ethical_dilemma among {len(logs)} logs")
+        raise InputError(f"no finished run of ethical_dilemma among {len(logs)} logs")
     points = [_point(runs[run]) for run in sorted(runs)]
     if len({point.dataset_sha256 for point in points}) > 1:
         told = "; ".join(f"{point.log}: {point.dataset_sha256[:12]}" for point in points)
-        raise ValueError(f"the runs are of different data sets, so their means cannot be compared: {told}")
+        raise InputError(f"the runs are of different data sets, so their means cannot be compared: {told}")
     return points
 
 
@@ -79,7 +81,7 @@ def _point(log: EvalLog) -> EffortPoint:
     ]
     means = estimates(list(dilemmas_of(decisions).values())) if decisions else {}
     if not means:
-        raise ValueError(f"{log.location}: no dilemma is scored, so there is nothing to draw; see its unscored reasons")
+        raise InputError(f"{log.location}: no dilemma is scored, so there is nothing to draw; see its unscored reasons")
     return EffortPoint(
         target=target_of(log),
         observer=log.eval.model,
@@ -127,18 +129,19 @@ def draw(points: Sequence[EffortPoint]) -> "Figure":
 @click.command()
 @click.argument("logs", nargs=-1, required=True)
 @click.option("--out", required=True, help="The figure's file: .png, .svg or .pdf.")
-def effort(logs: tuple[str, ...], out: str) -> None:
+@options.as_json
+def effort(logs: tuple[str, ...], out: str, as_json: bool) -> None:
     """Draw KL(p‖p') and KL(p‖p*) by reasoning effort from LOGS of ethical_dilemma, one run an effort (-T effort=…)."""
     if not out.endswith((".png", ".svg", ".pdf")):
         raise click.BadParameter(f"expected a .png, .svg or .pdf file, got {out!r}", param_hint="--out")
-    try:
-        points = effort_points(found(logs).headers)
-    except ValueError as error:
-        raise click.ClickException(str(error)) from None
+    points = effort_points(found(logs).headers)
+    draw(points).savefig(out, dpi=200)
+    if as_json:
+        options.echo_json(points)
+        return
     for point in points:
         numbers = "  ".join(f"{n} {_shown(getattr(point, n))}" for n in ("kl_predicted", "kl_direct", "kl_gain"))
         click.echo(f"{point.observer} on {point.target}  {point.effort:8} {numbers}  n={point.kl_gain.n}")
-    draw(points).savefig(out, dpi=200)
     click.echo(f"figure in {out}")
 
 

@@ -10,13 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from inspect_ai import Task, eval_set, task_with
-from inspect_ai.log import EvalLog
-from inspect_ai.model import GenerateConfig, Model, get_model
+from inspect_ai import Task, task_with
+from inspect_ai.model import GenerateConfig, Model
 
 from selfprobe._registry import defaults_of, measures
 from selfprobe._registry import tasks as tasks_by_name
+from selfprobe.arguments import meant
 from selfprobe.errors import InputError
+from selfprobe.prices import Cost
+from selfprobe.waves import opened, run_wave
 
 DIAGONAL, CELLS = "diagonal", "cells"
 """The two waves' folders below the matrix's log folder."""
@@ -35,19 +37,12 @@ class Member:
     """Model arguments, e.g. the pinned provider of OpenRouter."""
 
     def open(self) -> Model:
-        """The model; Inspect gives one handle for equal arguments."""
-        config = GenerateConfig(**self.config)
-        return get_model(self.model, config=config, base_url=self.base_url, **self.args)
+        """The model; Inspect gives one handle for equal arguments.
 
-
-@dataclass(frozen=True)
-class Cost:
-    """What one model will be asked."""
-
-    model: str
-    calls: int
-    tokens_in: int
-    tokens_out: int
+        Raises:
+            InputError: It cannot be had.
+        """
+        return opened(self.model, config=GenerateConfig(**self.config), base_url=self.base_url, **self.args)
 
 
 @dataclass(frozen=True)
@@ -79,7 +74,7 @@ def plan(members: Sequence[Member], tasks: Sequence[str], *, limit: int | None, 
         args: Task arguments; each goes to the tasks that have it.
 
     Raises:
-        ValueError: Fewer than two models, a model twice, an unknown task, an argument that no task has.
+        InputError: Fewer than two models, a model twice, an unknown task, an argument that no task has.
     """
     names = [member.model for member in members]
     if len(names) < 2:
@@ -87,11 +82,13 @@ def plan(members: Sequence[Member], tasks: Sequence[str], *, limit: int | None, 
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"model {', '.join(twice)} is listed twice; list each model once")
     known = measures()
-    if unknown := [task for task in tasks if task not in known] or ([] if tasks else ["(none)"]):
-        raise InputError(f"unknown task {', '.join(unknown)}; a matrix can hold {', '.join(known)}")
+    for task in tasks or ["(none)"]:
+        if task not in known:
+            raise InputError(f"unknown task {task}; a matrix can hold {', '.join(known)}{meant(task, known)}")
     by_task = {task: _arguments(task, args) for task in dict.fromkeys(tasks)}
     if unused := [key for key in args if not any(key in given for given in by_task.values())]:
-        raise InputError(f"no task here has an argument {', '.join(unused)}")
+        there = {name for given in by_task.values() for name in given}
+        raise InputError(f"no task here has an argument {', '.join(unused)}{meant(unused[0], there)}")
     sizes = {task: len(_create(task, given).dataset) for task, given in by_task.items()}
     items = {task: min(size, limit) if limit else size for task, size in sizes.items()}
     return Plan(
@@ -120,10 +117,15 @@ def run(planned: Plan, log_dir: str, *, settings: Mapping[str, Any]) -> bool:
         planned: From `plan`.
         log_dir: Where the logs go, in two folders; local or any fsspec path.
         settings: Further arguments of Inspect's `eval_set`, e.g. display, max_connections, retry_attempts.
+
+    Raises:
+        Interrupted: The user stopped it.
+        InputError: The log folder cannot be written, or holds logs of another matrix.
     """
     diagonal, cells = f"{log_dir.rstrip('/')}/{DIAGONAL}", f"{log_dir.rstrip('/')}/{CELLS}"
+    settings = {"limit": planned.limit, **settings}
     first = [_task(planned, task, member, member) for task in planned.tasks for member in planned.members]
-    good, logs = _wave(first, diagonal, planned, settings)
+    logs = run_wave(first, diagonal, title="Each model on itself", settings=settings)
     done = {(log.eval.task.rpartition("/")[2], log.eval.model) for log in logs if log.status == "success"}
     second = [
         _task(planned, task, target, observer, record=diagonal)
@@ -133,13 +135,9 @@ def run(planned: Plan, log_dir: str, *, settings: Mapping[str, Any]) -> bool:
         for observer in planned.members
         if target is not observer and (task, target.model) in done
     ]
-    return (_wave(second, cells, planned, settings)[0] if second else True) and good
-
-
-def _wave(tasks: list[Task], log_dir: str, planned: Plan, settings: Mapping[str, Any]) -> tuple[bool, list[EvalLog]]:
-    # Scores of half a cell say nothing, and computing them after every sample is work.
-    given = {"retry_attempts": 1, "max_tasks": len(tasks), "score_display": False, **settings}
-    return eval_set(tasks, log_dir=log_dir, limit=planned.limit, **given)
+    if second:
+        logs += run_wave(second, cells, title="Each on the others", settings=settings)
+    return all(log.status == "success" for log in logs)
 
 
 def _task(planned: Plan, task: str, target: Member, observer: Member, *, record: str | None = None) -> Task:

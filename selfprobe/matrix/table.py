@@ -4,7 +4,6 @@ Reads headers and sample summaries, not transcripts, and of many logs in several
 """
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from inspect_ai.log import EvalLog, EvalSampleSummary, read_eval_log_sample
+from inspect_ai.log import EvalLog
 from joblib import Parallel, cpu_count, delayed
 
 from selfprobe._registry import measures
 from selfprobe.errors import InputError, one_line
-from selfprobe.logs import UNREADABLE, effort_of, found, lost_replies, summaries, target_of, task_of
+from selfprobe.logs import UNREADABLE, cause, effort_of, found, lost_replies, summaries, target_of, task_of
 from selfprobe.matrix.comparable import odd_cells
 from selfprobe.measure import Measure
 from selfprobe.scorers.decision import Decision, crossed, last_decisions
@@ -269,7 +268,7 @@ def _samples(log: str, lost: str) -> _Samples | str:
         return _Samples(
             count=len(seen),
             errors=len(errors),
-            cause=_cause(log, errors[0]) if errors else "",
+            cause=cause(log, errors[0]) if errors else "",
             decisions=[(str(s.id), s.epoch, decision) for s in seen for decision in last_decisions(s.scores)],
             texts={str(s.id): s.input if isinstance(s.input, str) else s.input[-1].text for s in seen},
         )
@@ -305,14 +304,6 @@ def _cell(cell: Sequence[str], log: EvalLog, samples: _Samples) -> dict[str, Any
         "joined": False,
         "tokens": sum(usage.total_tokens for usage in log.stats.model_usage.values()),
     }
-
-
-def _cause(log: str, sample: EvalSampleSummary) -> str:
-    """The error that a sample ended with; of a RetryError, which names none, the one that was retried."""
-    error = read_eval_log_sample(log, sample.id, sample.epoch).error
-    told = (error.message if error else sample.error or "").strip()
-    raised = re.findall(r"^[\w.]+(?:Error|Exception|Timeout)\w*: .+$", error.traceback if error else "", re.MULTILINE)
-    return str(raised[0]) if told.startswith("RetryError") and raised else told.rpartition("\n")[2]
 
 
 def _settings(log: EvalLog) -> dict[str, str]:

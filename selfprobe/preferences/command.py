@@ -1,7 +1,6 @@
 """`selfprobe probe run`, `transfer`, `ablate` and `score`: thin command lines over selfprobe/probes."""
 
 import json
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,38 +9,37 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from selfprobe import options
+
 if TYPE_CHECKING:
     from selfprobe.probes.score import Judgement
     from selfprobe.probes.splits import FitSettings
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it."""
-
-
-class Refused(click.ClickException):
-    """The input is at fault."""
-
-    exit_code = 2
+EXTRA = ("torch", "transformers", "safetensors", "gguf", "accelerate")
+"""What `pip install selfprobe[probes]` brings."""
 
 
 @contextmanager
 def said_plainly(going_on: str) -> Iterator[None]:
-    """What the user can mend is one message and exit code 2; an interrupt says how to go on."""
+    """What the user can mend is an `InputError` (probes know nothing of Inspect); an interrupt says how to go on."""
+    from selfprobe.errors import InputError, Interrupted
+
     try:
         yield
+    except InputError:
+        raise
     except ImportError as error:
-        if (error.name or "").partition(".")[0] not in ("torch", "transformers", "safetensors", "gguf", "accelerate"):
+        if (error.name or "").partition(".")[0] not in EXTRA:
             raise
-        raise Refused(f"probes need {error.name}: pip install 'selfprobe[probes]'") from None
+        raise InputError(f"probes need {error.name}: pip install 'selfprobe[probes]'") from None
     except (ValueError, OSError) as error:  # OSError: files, folders and the network
-        raise Refused(str(error)) from None
+        raise InputError(str(error)) from None
     except RuntimeError as error:
         if type(error).__name__ != "OutOfMemoryError":
             raise
-        raise Refused(f"the device has too little memory; take fewer --batch-tokens: {error}") from None
+        raise InputError(f"the device has too little memory; take fewer --batch-tokens: {error}") from None
     except KeyboardInterrupt:
-        click.echo(f"\nInterrupted. {going_on}", err=True)
-        sys.exit(INTERRUPTED)
+        raise Interrupted(f"Interrupted. {going_on}") from None
 
 
 @click.group()
@@ -134,7 +132,7 @@ def run(
         from selfprobe.probes.run import Loading, check_sets, load_sets, run_probes
 
         settings = _settings(preset, seeds=seeds, resamples=resamples, orientation=orientation)
-        sets = load_sets(_split(datasets), limit)
+        sets = load_sets(options.names(datasets), limit)
         check_sets(sets, settings)
         logged = _margins(logs, sets) if logs else None
         judge = _quiet_model(model, loading)
@@ -210,7 +208,7 @@ def ablate(folder: Path, datasets: str, directions: int, limit: int) -> None:
         from selfprobe.probes.model import without_bars
 
         without_bars()
-        found = ablate_run(folder, datasets=_split(datasets), random_directions=directions, limit=limit)
+        found = ablate_run(folder, datasets=options.names(datasets), random_directions=directions, limit=limit)
         page = publish(folder)
         found["change"] = [shown(row, sign=True) for row in found.itertuples()]
         click.echo(text(found[["dataset", "direction", "f1", "change", "changed_answers", "n"]].round(3)))
@@ -230,7 +228,7 @@ def score(file: Path, pairs: str, model: str | None, out: Path | None, cache: Pa
     """Judge PAIRS with a fitted probe: your own .jsonl or .csv (id, question, text_1, text_2), or a data set."""
     with said_plainly("The same command goes on where this one stopped."):
         if not file.is_file():
-            raise Refused(f"no probe file {file}: make one with `selfprobe probe run`")
+            raise ValueError(f"no probe file {file}: make one with `selfprobe probe run`")
         from selfprobe.probes.probe_file import load_probe
         from selfprobe.probes.score import judge_pairs
         from selfprobe.sources.public_pairs import load
@@ -277,7 +275,3 @@ def _quiet_model(name: str, loading: dict[str, Any]) -> Any:
 
     without_bars()
     return load_model(name, **loading)
-
-
-def _split(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]

@@ -13,7 +13,6 @@ from click.testing import CliRunner
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, Model, ModelOutput, ModelUsage, get_model
 
-from selfprobe.awareness.command import awareness
 from selfprobe.awareness.features import (
     GROUP_PROMPT,
     Cluster,
@@ -26,6 +25,7 @@ from selfprobe.awareness.features import (
     taxonomy,
 )
 from selfprobe.awareness.features_page import _prompts, marked, write
+from selfprobe.cli import main
 from selfprobe.solvers.record import Reply
 
 QUOTES = [f"the task is a puzzle {w}" for w in ("here", "again", "too")] + [
@@ -206,24 +206,24 @@ def sound_single(prompt: str) -> str:
 def test_the_command_draws_the_curve_alone_and_asks_for_a_grader_with_clusters(
     logs: str, embedder: str, tmp_path: Path
 ) -> None:
-    given = ["features", logs, "--embedder", embedder, "--out", str(tmp_path)]
-    alone = CliRunner().invoke(awareness, given)
+    given = ["awareness", "features", logs, "--embedder", embedder, "--out", str(tmp_path)]
+    alone = CliRunner().invoke(main, given)
     assert alone.exit_code == 0, alone.output
     assert "then give --clusters" in alone.output and (tmp_path / "figures" / "inertia.svg").exists()
     assert not (tmp_path / "taxonomy.json").exists()
-    without = CliRunner().invoke(awareness, [*given, "--clusters", "1"])
+    without = CliRunner().invoke(main, [*given, "--clusters", "1"])
     assert without.exit_code == 2 and "--clusters needs a model that names them: --grader MODEL" in without.output
-    many = CliRunner().invoke(awareness, [*given, "--clusters", "9", "--grader", "planted/g"])
-    assert many.exit_code == 1 and "clusters must be in 1..1" in many.output
-    unnamed = CliRunner().invoke(awareness, [*given, "--clusters", "1", "--grader", "planted/g"])
+    many = CliRunner().invoke(main, [*given, "--clusters", "9", "--grader", "planted/g"])
+    assert many.exit_code == 2 and "clusters must be in 1..1" in many.output
+    unnamed = CliRunner().invoke(main, [*given, "--clusters", "1", "--grader", "planted/g"])
     assert unnamed.exit_code == 0 and "1 clusters: 0 named" in unnamed.output
     assert "could not be used (1 of 1 clusters)" in (tmp_path / "index.html").read_text()
 
 
 def test_logs_without_evidence_say_so(run_task: Callable[..., EvalLog], embedder: str, tmp_path: Path) -> None:
     run_task("selfprobe/binary", "planted/a", tmp_path / "logs", limit=1)
-    other = CliRunner().invoke(awareness, ["features", str(tmp_path / "logs"), "--embedder", embedder])
-    assert other.exit_code == 1 and "no finished log of user_motivation" in other.output
+    other = CliRunner().invoke(main, ["awareness", "features", str(tmp_path / "logs"), "--embedder", embedder])
+    assert other.exit_code == 2 and "no finished log of user_motivation" in other.output
     run_task(
         "selfprobe/user_motivation",
         "planted/a?voiced=0&voiced_wrongly=0",
@@ -231,6 +231,6 @@ def test_logs_without_evidence_say_so(run_task: Callable[..., EvalLog], embedder
         limit=2,
         model_roles={"grader": "planted/g"},
     )
-    none = CliRunner().invoke(awareness, ["features", str(tmp_path / "logs"), "--embedder", embedder])
-    assert none.exit_code == 1
+    none = CliRunner().invoke(main, ["awareness", "features", str(tmp_path / "logs"), "--embedder", embedder])
+    assert none.exit_code == 2
     assert "no evidence: none of 6 graded answers to 2 prompts brings up an evaluation" in none.output

@@ -12,7 +12,8 @@ from inspect_ai.scorer import includes
 
 from selfprobe.building.dilemma_generation import AXES, dilemma_generation
 from selfprobe.building.dilemma_judging import dilemma_judging
-from selfprobe.building.dilemmas import dilemmas, generated, judged_rows
+from selfprobe.building.dilemmas import generated, judged_rows
+from selfprobe.cli import main
 from selfprobe.introspect_tasks.ethical_dilemma import ethical_dilemma
 from selfprobe.stats.estimate import jsd
 
@@ -30,7 +31,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory, run_task: Any) -> Path:
 
 
 def collect(*args: object) -> tuple[int, str]:
-    result = CliRunner().invoke(dilemmas, ["collect", *map(str, args)])
+    result = CliRunner().invoke(main, ["dilemmas", "collect", *map(str, args)])
     return result.exit_code, result.output
 
 
@@ -78,7 +79,7 @@ def test_a_dilemma_in_two_logs_is_an_error_that_names_both(logs: Path, tmp_path:
     (log,) = (logs / "judged").glob("*.eval")
     (tmp_path / "again.eval").write_bytes(log.read_bytes())
     code, told = collect(log, tmp_path / "again.eval", "--out", tmp_path / "mine.jsonl")
-    assert code == 1 and "is in " in told and "again.eval" in told and log.name in told
+    assert code == 2 and "is in " in told and "again.eval" in told and log.name in told
 
 
 def test_a_log_of_another_task_or_unfinished_is_told(logs: Path, tmp_path: Path) -> None:
@@ -107,7 +108,7 @@ def test_a_judging_log_without_its_own_score_is_told_by_name(logs: Path, tmp_pat
     log = score(read_eval_log(str(judged)), includes(), action="overwrite", display="none")
     write_eval_log(log, str(tmp_path / "overwritten.eval"))
     code, told = collect(tmp_path, "--out", tmp_path / "mine.jsonl")
-    assert code == 1 and "overwritten.eval: expected a score of dilemma_controversy for dilemma" in told
+    assert code == 2 and "overwritten.eval: expected a score of dilemma_controversy for dilemma" in told
     assert "got includes" in told
 
 
@@ -124,4 +125,4 @@ def test_a_generation_without_a_valid_dilemma_leaves_nothing_to_judge(run_task: 
 
 def test_a_missing_folder_is_told_with_the_places_looked_at(tmp_path: Path) -> None:
     code, told = collect("nowhere", "--out", tmp_path / "mine.jsonl")
-    assert code == 1 and "no file or folder 'nowhere'" in told
+    assert code == 2 and "no file or folder 'nowhere'" in told

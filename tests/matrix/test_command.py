@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from selfprobe.cli import main
 from selfprobe.embed import _load
-from selfprobe.matrix.command import matrix, report
 from selfprobe.matrix.run import Member
 
 COMMAND = str(Path(sys.executable).with_name("selfprobe"))
@@ -18,7 +18,7 @@ PLANTED = "planted/a?access=.9,planted/b?access=.5,planted/c?access=.1"
 
 
 def called(*args: str) -> Result:
-    return CliRunner().invoke(matrix, list(args))
+    return CliRunner().invoke(main, ["matrix", *args])
 
 
 def test_a_dry_run_says_calls_tokens_and_the_smallest_effect_and_asks_no_model(server: Any, tmp_path: Path) -> None:
@@ -34,12 +34,12 @@ def test_a_dry_run_says_calls_tokens_and_the_smallest_effect_and_asks_no_model(s
 
 def test_a_size_that_can_see_nothing_is_said() -> None:
     done = called("--models", FAKES, "--tasks", "kth_word", "--limit", "2", "--dry-run")
-    assert "with 80 % power: none, it is too small" in done.output
+    assert "This matrix is too small to detect any self advantage with 80 % power." in done.output
 
 
 def test_without_yes_it_asks_first_and_no_is_respected(server: Any, tmp_path: Path) -> None:
     options = ["--models", FAKES, "--tasks", "kth_word", "--limit", "2", "--log-dir", str(tmp_path / "m")]
-    done = CliRunner().invoke(matrix, options, input="n\n")
+    done = CliRunner().invoke(main, ["matrix", *options], input="n\n")
     assert done.exit_code == 1 and "Run it?" in done.output
     assert server.stats()["requests"] == 0
 
@@ -115,7 +115,7 @@ def test_a_yaml_file_takes_names_with_commas_and_empty_keys_as_absent(tmp_path: 
     [
         ("foo/a", "foo/a: Model API foo of model 'foo/a' not recognized"),
         ("bad", "bad: Model name 'bad' should be in the format of <api_name>/<model_name>"),
-        ("planted/a?access=2", "access must be at most 1 in size, got 2"),
+        ("planted/a?access=2", "access must be a number from -1 to 1, got 2"),
         ("embedded/nope", "embedded/nope: Expected embedded/smollm2"),
         (
             "openai-api/nowhere/a",
@@ -126,7 +126,7 @@ def test_a_yaml_file_takes_names_with_commas_and_empty_keys_as_absent(tmp_path: 
 def test_a_model_that_cannot_be_opened_is_told_before_the_prices(tmp_path: Path, model: str, said: str) -> None:
     options = ["--tasks", "kth_word", "--limit", "2", "--log-dir", str(tmp_path / "m")]
     done = called("--models", f"planted/b,{model}", *options)
-    assert done.exit_code == 1 and said in " ".join(done.output.split())
+    assert done.exit_code == 2 and said in " ".join(done.output.split())
     assert "Run it?" not in done.output and "cost" not in done.output and "Traceback" not in done.output
 
 
@@ -134,7 +134,7 @@ def test_a_wrong_model_argument_is_told(tmp_path: Path) -> None:
     config = tmp_path / "m.yaml"
     config.write_text("models: [planted/a, {model: embedded/smollm2, args: {slot: 1}}]\ntasks: kth_word\nlimit: 2\n")
     done = called(str(config))
-    assert done.exit_code == 1 and "embedded/smollm2 takes the model arguments slots" in " ".join(done.output.split())
+    assert done.exit_code == 2 and "embedded/smollm2 takes the model arguments slots" in " ".join(done.output.split())
 
 
 def test_a_model_opened_for_the_check_is_the_one_that_runs() -> None:
@@ -159,18 +159,18 @@ def test_two_matrices_in_one_folder_are_refused_by_name(questions: Path, tmp_pat
     options += ["--display", "none", "-T", f"dataset={questions}"]
     assert called(*options, "-T", "k=1").exit_code == 0
     done = called(*options, "-T", "k=2")
-    assert done.exit_code == 1 and f"{tmp_path / 'm'} holds a log of other runs (" in done.output
+    assert done.exit_code == 2 and f"{tmp_path / 'm' / 'diagonal'} holds a log of other runs (" in done.output
     assert "or give a new --log-dir" in done.output
     questions.write_text(questions.read_text().replace("number", "thing"))
     changed = called(*options, "-T", "k=1")
-    assert changed.exit_code == 1 and "a data set that changed since" in changed.output
+    assert changed.exit_code == 2 and "a data set that changed since" in changed.output
 
 
 def test_a_report_of_nothing_is_a_message(tmp_path: Path) -> None:
-    done = CliRunner().invoke(report, [str(tmp_path), "--out", str(tmp_path / "r")])
-    assert done.exit_code == 1 and "no selfprobe log in" in done.output
-    done = CliRunner().invoke(report, [str(tmp_path / "nowhere")])
-    assert done.exit_code == 1 and "no file or folder" in done.output
+    done = CliRunner().invoke(main, ["report", str(tmp_path), "--out", str(tmp_path / "r")])
+    assert done.exit_code == 2 and "no selfprobe log in" in done.output
+    done = CliRunner().invoke(main, ["report", str(tmp_path / "nowhere")])
+    assert done.exit_code == 2 and "no file or folder" in done.output
 
 
 @pytest.mark.slow

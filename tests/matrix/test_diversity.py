@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner
 from inspect_ai.log import EvalLog
 
-from selfprobe.matrix.diversity import closest_replies, diversity, measure, replies_in
+from selfprobe.cli import main
+from selfprobe.matrix.diversity import closest_replies, measure, replies_in
 
 Run = Callable[..., EvalLog]
 
@@ -60,7 +61,7 @@ def test_a_row_agrees_with_pandas_over_its_items(logs: Path, embedder: str) -> N
 
 
 def test_the_command_writes_a_table_and_a_figure(logs: Path, embedder: str, tmp_path: Path) -> None:
-    done = CliRunner().invoke(diversity, [str(logs), "--out", str(tmp_path / "out"), "--embedder", embedder])
+    done = CliRunner().invoke(main, ["diversity", str(logs), "--out", str(tmp_path / "out"), "--embedder", embedder])
     assert done.exit_code == 0, done.output
     assert "kth_word" in done.output and "models: planted/alpha?common=.9, planted/beta" in done.output
     table = pd.read_csv(tmp_path / "out" / "diversity.csv")
@@ -84,6 +85,6 @@ def test_different_data_sets_are_an_error_that_names_both_logs(run_task: Run, qu
 
 
 def test_the_command_says_what_is_wrong_without_a_traceback(tmp_path: Path, embedder: str) -> None:
-    done = CliRunner().invoke(diversity, [str(tmp_path), "--out", str(tmp_path), "--embedder", embedder])
-    assert done.exit_code == 1 and done.output.startswith("Error: expected finished logs of two or more models")
+    done = CliRunner().invoke(main, ["diversity", str(tmp_path), "--out", str(tmp_path), "--embedder", embedder])
+    assert done.exit_code == 2 and done.output.startswith("Error: expected finished logs of two or more models")
     assert str(tmp_path) in done.output

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from selfprobe.cli import main
 from selfprobe.introspect_tasks.ethical_dilemma import ethical_dilemma
 from selfprobe.logs import found
-from selfprobe.matrix.effort import draw, effort, effort_points, sweeps
+from selfprobe.matrix.effort import draw, effort_points, sweeps
 from selfprobe.matrix.page import write
 from selfprobe.matrix.table import load
 
@@ -41,7 +42,7 @@ def test_points_come_in_the_order_of_effort_with_the_metrics_values(logs: Path, 
 
 def test_the_figure_and_the_numbers_are_written(logs: Path, tmp_path: Path) -> None:
     out = tmp_path / "figure3.png"
-    result = CliRunner().invoke(effort, [str(logs), "--out", str(out)])
+    result = CliRunner().invoke(main, ["effort", str(logs), "--out", str(out)])
     assert result.exit_code == 0, result.output
     assert out.read_bytes().startswith(b"\x89PNG")
     assert result.output.splitlines()[1].startswith("planted/a on planted/a  none     kl_predicted 0.0")
@@ -89,5 +90,5 @@ def test_a_run_without_a_score_and_a_folder_without_a_run_are_told(run_task: Any
 
 
 def test_an_unknown_figure_format_is_told(logs: Path) -> None:
-    result = CliRunner().invoke(effort, [str(logs), "--out", "figure.gif"])
+    result = CliRunner().invoke(main, ["effort", str(logs), "--out", "figure.gif"])
     assert result.exit_code == 2 and "expected a .png, .svg or .pdf file, got 'figure.gif'" in result.output

@@ -9,7 +9,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from selfprobe import cli
-from selfprobe.preferences.command import probe
 from selfprobe.probes import forward
 from selfprobe.probes.probe_file import load_probe
 
@@ -20,7 +19,7 @@ TOY = ("--seeds", 1, "--resamples", 100)
 
 
 def call(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(probe, list(map(str, arguments)))
+    return CliRunner().invoke(cli.main, ["probe", *map(str, arguments)])
 
 
 def saved(folder: Path, *, seed: int = 0, template: str | None = "", context: int = 4096) -> Path:

@@ -1,0 +1,199 @@
+"""Options that commands share, each with one help text, and how their values are read.
+
+Imports nothing of Inspect, so that every `-h` is quick.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from numbers import Integral, Real
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def names(text: str | None) -> list[str]:
+    """The one split of a list of names: `"a, b,"` is `["a", "b"]`."""
+    return [part.strip() for part in (text or "").split(",") if part.strip()]
+
+
+class Names(click.ParamType[list[str]]):
+    """Comma-separated names, each once."""
+
+    name = "names"
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+        """The list of names."""
+        found = names(value) if isinstance(value, str) else list(value)
+        if twice := [name for place, name in enumerate(found) if name in found[:place]]:
+            self.fail(f"{self.kind} {twice[0]} is listed twice; list each {self.kind} once", param, ctx)
+        return found
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """As help shows it."""
+        return "A,B"
+
+
+class Choice(click.Choice[str]):
+    """A choice that says which one was meant."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """What was given, and what there is."""
+        from selfprobe.arguments import meant
+
+        return f"{value!r} is not one of {', '.join(self.choices)}{meant(value, self.choices)}"
+
+
+class Assignment(click.ParamType[tuple[str, Any]]):
+    """NAME=VALUE, the value as YAML has it; `(name, value)`."""
+
+    name = "NAME=VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
+        """Split at the first sign of equality."""
+        import yaml
+
+        if isinstance(value, tuple):
+            return value
+        name, sign, text = str(value).partition("=")
+        if not sign or not name:
+            self.fail(f"{param.opts[0] if param else 'it'} takes NAME=VALUE, got {value!r}", param, ctx)
+        try:
+            return name, yaml.safe_load(text)
+        except yaml.YAMLError:
+            self.fail(f"the value of {name} is not YAML: {text!r}", param, ctx)
+
+
+def _as_dict(ctx: click.Context, param: click.Parameter, value: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    return dict(value)
+
+
+def _existing(help: str) -> Any:
+    return {"type": click.Path(exists=True, dir_okay=False), "help": help}
+
+
+COUNT, COUNT_OR_NONE = click.IntRange(min=1), click.IntRange(min=0)
+
+MODELS_HELP = "Models as Inspect names them, comma-separated: openrouter/a,embedded/smollm2."
+
+
+def models(*, required: bool) -> Callable[[F], F]:
+    """--models"""
+    return click.option("--models", type=Names("model"), required=required, help=MODELS_HELP)
+
+
+def out(default: str) -> Callable[[F], F]:
+    """--out, a folder"""
+    path = click.Path(file_okay=False)
+    return click.option("--out", type=path, default=default, show_default=True, help="Folder to write.")
+
+
+embedder = click.option(
+    "--embedder",
+    default="sentence-transformers/all-MiniLM-L6-v2",
+    show_default=True,
+    help="Model of sentence embeddings, as for the tasks.",
+)
+
+
+def log_dir(default: str) -> Callable[[F], F]:
+    """--log-dir"""
+    return click.option(
+        "--log-dir",
+        default=default,
+        show_default=True,
+        help="Folder of the logs, for nothing else; here or any fsspec one.",
+    )
+
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON, and nothing else.")
+limit = click.option(
+    "--limit", type=COUNT, metavar="N", help="Take this many items of each data set, the first ones; by default all."
+)
+display = click.option(
+    "--display",
+    type=Choice(["full", "rich", "plain", "none"]),
+    help="Inspect's display; by default full on a terminal, else none and a line now and then.",
+)
+skip_errors = click.option(
+    "--skip-errors", is_flag=True, help="Leave items out whose calls fail for good: they are unscored."
+)
+
+task_args = click.option(
+    "-T",
+    "task_args",
+    type=Assignment(),
+    multiple=True,
+    callback=_as_dict,
+    help="Task argument, for the tasks that have it.",
+)
+
+_ASKING = (
+    click.option(
+        "-M",
+        "model_args",
+        type=Assignment(),
+        multiple=True,
+        callback=_as_dict,
+        help="Model argument, for all of --models.",
+    ),
+    click.option("--max-connections", type=COUNT, metavar="N", help="Calls at once to one model."),
+    click.option("--max-retries", type=COUNT_OR_NONE, metavar="N", help="Retries of a failed call.  [default: 5]"),
+    click.option(
+        "--attempt-timeout", type=COUNT, metavar="SECONDS", help="Seconds for one attempt at a call.  [default: 300]"
+    ),
+    click.option(
+        "--prices", **_existing("Inspect's model cost file (YAML or JSON), for an estimate and for the logs.")
+    ),
+    display,
+    click.option("--dry-run", is_flag=True, help="Only say what would be done; asks no model."),
+    click.option("--yes", is_flag=True, help="Do not ask."),
+)
+
+
+def asking(command: F) -> F:
+    """The options of every command that runs tasks: how they are called, shown and confirmed."""
+    for option in reversed(_ASKING):
+        command = option(command)
+    return command
+
+
+def echo_json(value: Any) -> None:
+    """Print results as JSON: dataclasses as objects, and what is undefined (NaN) as null."""
+    import json
+
+    click.echo(json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, Real) and not isinstance(value, Integral):
+        return float(value) if math.isfinite(value) else None
+    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
+
+
+def confirmed(yes: bool) -> None:
+    """Ask whether to run, unless --yes.
+
+    Raises:
+        Abort: The user said no.
+        UsageError: There is nobody to ask.
+    """
+    if yes:
+        return
+    try:
+        click.confirm("Run it?", abort=True)
+    except click.Abort as abort:
+        if isinstance(abort.__context__, EOFError):
+            raise click.UsageError("nobody is there to ask; give --yes to run it") from None
+        raise

@@ -1,0 +1,75 @@
+"""What a study will cost: calls, tokens and dollars for each model, before anything is asked."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from inspect_ai.model import ModelCost
+from pydantic import TypeAdapter, ValidationError
+
+from selfprobe.errors import InputError
+
+Prices = Mapping[str, ModelCost]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one model will be asked."""
+
+    model: str
+    calls: int
+    tokens_in: int
+    tokens_out: int
+
+
+def read_prices(path: str | None) -> dict[str, ModelCost]:
+    """Inspect's model cost file: dollars for a million tokens, by model.
+
+    Args:
+        path: YAML or JSON; None is no prices.
+
+    Raises:
+        InputError: The file is empty or of another form.
+    """
+    if path is None:
+        return {}
+    expected = f"{path}: expected a line for each model, such as `openai/a: {{{', '.join(_fields())}}}`"
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        prices = TypeAdapter(dict[str, ModelCost]).validate_python(content)
+    except (yaml.YAMLError, UnicodeDecodeError):
+        raise InputError(f"{expected}; the file is not YAML") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ", ".join(map(str, first["loc"])) or "the file"
+        raise InputError(f"{expected}; {place}: {first['msg']}") from None
+    if not prices:
+        raise InputError(f"{expected}; the file names no model")
+    return prices
+
+
+def cost_table(costs: Sequence[Cost], prices: Prices) -> list[str]:
+    """A line for each model and one for all: calls, tokens in and out, dollars or "unknown"."""
+    lines = [f"{'model':40} {'calls':>9} {'tokens in':>11} {'out':>11} {'cost':>9}   (tokens are a rough guess)"]
+    dollars = [_dollars(cost, prices) for cost in costs]
+    lines += [
+        f"{cost.model:40} {cost.calls:>9,} {cost.tokens_in:>11,} {cost.tokens_out:>11,} {_shown(paid):>9}"
+        for cost, paid in zip(costs, dollars, strict=True)
+    ]
+    calls = sum(cost.calls for cost in costs)
+    return [*lines, f"{'all':40} {calls:>9,} {'':>11} {'':>11} {_shown(sum(dollars)):>9}"]
+
+
+def _fields() -> list[str]:
+    return [f"{name}: 1.0" for name in ModelCost.model_fields]
+
+
+def _dollars(cost: Cost, prices: Prices) -> float:
+    price = prices.get(cost.model)
+    return (cost.tokens_in * price.input + cost.tokens_out * price.output) / 1e6 if price else math.nan
+
+
+def _shown(dollars: float) -> str:
+    return "unknown" if math.isnan(dollars) else f"${dollars:.2f}"

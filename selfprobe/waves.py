@@ -1,0 +1,188 @@
+"""One wave of runs by Inspect's `eval_set`, for every study: what is shown of it, and how it ends.
+
+Inspect's own display prints hundreds of lines where there is no terminal. Here it is a line each time another tenth of
+the samples is done, and for runs that failed their first error.
+"""
+
+import os
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+from fsspec.core import url_to_fs
+from fsspec.implementations.local import LocalFileSystem
+from inspect_ai import Task, eval_set, task_with
+from inspect_ai.log import EvalLog
+from inspect_ai.model import Model, get_model
+from inspect_ai.solver import TaskState
+
+from selfprobe.errors import InputError, Interrupted, one_line
+from selfprobe.inspect_private import PrerequisiteError
+from selfprobe.logs import cause, found, summaries, task_of
+
+SHOWN = 10
+"""Models whose first error is shown; the others are counted."""
+
+REFUSED = re.compile(r"\b(Authentication|PermissionDenied|NotFound|BadRequest)\w*Error\b|\b40[0134]\b")
+"""Errors that the same call meets again: a wrong key, model or request."""
+
+
+def opened(name: str, **args: Any) -> Model:
+    """A model that can be had; Inspect gives one handle for equal arguments.
+
+    Args:
+        name: As Inspect names it.
+        args: Of `get_model`.
+
+    Raises:
+        InputError: No such provider, no key, a wrong argument, no weights.
+    """
+    try:
+        return get_model(name, **args)
+    except (PrerequisiteError, ValueError, TypeError, OSError, ImportError) as error:
+        raise InputError(f"{name}: {one_line(error).removeprefix(f'{name}: ')}") from None
+
+
+def run_wave(tasks: Sequence[Task], log_dir: str, *, title: str, settings: Mapping[str, Any]) -> list[EvalLog]:
+    """Run tasks, or what is left of them where logs are there; the headers of their logs.
+
+    Args:
+        tasks: Each with its model.
+        log_dir: Folder of this wave's logs, local or any fsspec path.
+        title: What the user reads above its progress.
+        settings: Further arguments of `eval_set`, e.g. limit, display, max_connections; None is its default.
+
+    Raises:
+        Interrupted: The user stopped it: no further wave may start.
+        InputError: The folder cannot be written or holds logs of other runs.
+    """
+    _claim(log_dir)
+    chosen = {name: value for name, value in settings.items() if value is not None}
+    # Scores of half a run say nothing, and computing them after every sample is work.
+    given = {"retry_attempts": 1, "max_tasks": len(tasks), "score_display": False, **chosen}
+    if not sys.stdout.isatty():
+        given.setdefault("display", "none")
+    started = time.monotonic()
+    if given.get("display") == "none":
+        _Progress(tasks, given.get("limit"), started).announce(title)
+    try:
+        _, logs = eval_set(list(tasks), log_dir=log_dir, **given)
+    except KeyboardInterrupt:
+        raise _interrupted(tasks, log_dir) from None
+    except PrerequisiteError as error:
+        raise InputError(_refusal(error, log_dir)) from None
+    except OSError as error:
+        raise InputError(f"cannot write logs into {log_dir}: {one_line(error)}") from None
+    if len(logs) < len(tasks) or any(log.status == "cancelled" for log in logs):
+        raise _interrupted(tasks, log_dir)
+    done = sum(log.status == "success" for log in logs)
+    click.echo(f"  {done} of {len(tasks)} runs done ({_clock(started)})", err=True)
+    _tell(logs)
+    return logs
+
+
+def _claim(log_dir: str) -> None:
+    """Make the folder, so that one which cannot be written is said before anything is asked."""
+    try:
+        system, inside = url_to_fs(log_dir)
+        system.makedirs(inside, exist_ok=True)
+    except (OSError, ValueError, ImportError) as error:
+        raise InputError(f"cannot write logs into {log_dir}: {one_line(error)}") from None
+    if isinstance(system, LocalFileSystem) and not os.access(inside, os.W_OK):
+        raise InputError(f"cannot write logs into {log_dir}: it is read-only for this user")
+
+
+class _Progress:
+    """A line each time another tenth of a wave's samples is done; one that fails and is asked again counts once."""
+
+    def __init__(self, tasks: Sequence[Task], limit: int | None, started: float) -> None:
+        self.started, self.runs, self.done = started, len(tasks), set[tuple[int, str | int, int]]()
+        self.samples = sum(min(len(task.dataset), limit or sys.maxsize) * (task.epochs or 1) for task in tasks)
+        for number, task in enumerate(tasks):
+            self._watch(number, task)
+
+    def announce(self, title: str) -> None:
+        """The heading of the wave."""
+        click.echo(f"{title}: {self.runs} runs, {self.samples} samples; what is finished is not asked again", err=True)
+
+    def _watch(self, number: int, task: Task) -> None:
+        before = task.cleanup
+
+        async def count(state: TaskState) -> None:
+            if before is not None:
+                await before(state)
+            tenths = self._tenths()
+            self.done.add((number, state.sample_id, state.epoch))
+            if tenths < self._tenths() < 10:  # the end is said with the runs
+                click.echo(f"  {len(self.done)} of {self.samples} samples ({_clock(self.started)})", err=True)
+
+        task_with(task, cleanup=count)
+
+    def _tenths(self) -> int:
+        return 10 * len(self.done) // max(self.samples, 1)
+
+
+@dataclass
+class _Failures:
+    """What went wrong in the runs of one model."""
+
+    first: str = ""
+    """The vendor's first error."""
+    runs: int = 0
+    samples: int = 0
+    """That ended in an error."""
+    again: bool = False
+    """Whether the same call could do better another time: no wrong key, model or request."""
+
+    def __str__(self) -> str:
+        share = f", {self.samples} samples" if self.samples else ""
+        return f"{self.runs} runs with errors{share}; the first: {one_line(self.first)}"
+
+
+def _tell(logs: Sequence[EvalLog]) -> None:
+    """A line for each model whose runs met errors."""
+    failures: dict[str, _Failures] = {}
+    for log in logs:
+        seen = summaries(log.location)
+        errors = [summary for summary in seen if summary.error]
+        if log.status == "success" and not errors:
+            continue
+        model = failures.setdefault(log.eval.model, _Failures())
+        if not model.first:
+            model.first = cause(log.location, errors[0]) if errors else log.error.message if log.error else log.status
+        refused = len(errors) == len(seen) and all(REFUSED.search(summary.error or "") for summary in errors)
+        model.runs, model.samples = model.runs + 1, model.samples + len(errors)
+        model.again |= log.status != "success" and not refused
+    for name, model in list(failures.items())[:SHOWN]:
+        click.echo(f"  {name}: {model}", err=True)
+    if len(failures) > SHOWN:
+        click.echo(f"  and {len(failures) - SHOWN} further models", err=True)
+    if any(model.again for model in failures.values()):
+        click.echo("  The same command asks again only for what failed.", err=True)
+
+
+def _interrupted(tasks: Sequence[Task], log_dir: str) -> Interrupted:
+    wanted = Counter((task.name.rpartition("/")[2], str(task.model)) for task in tasks)
+    there = Counter((task_of(log), log.eval.model) for log in found([log_dir]).headers if log.status == "success")
+    return Interrupted(f"Interrupted: {(wanted & there).total()} of {len(tasks)} runs done; the same command goes on.")
+
+
+def _refusal(error: PrerequisiteError, log_dir: str) -> str:
+    said = one_line(error)
+    if "not associated with a task" not in said:
+        return said
+    log = said.partition("'")[2].partition("'")[0]
+    return (
+        f"{log_dir} holds a log of other runs ({log}): another matrix, other task arguments or generation settings, a "
+        "model less, or a data set that changed since. Go on with the same command, or give a new --log-dir"
+    )
+
+
+def _clock(started: float) -> str:
+    minutes, seconds = divmod(round(time.monotonic() - started), 60)
+    return f"{minutes}:{seconds:02}"

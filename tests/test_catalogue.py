@@ -1,0 +1,35 @@
+"""`selfprobe tasks`: what the list says is what a run does."""
+
+import json
+
+from click.testing import CliRunner
+
+from selfprobe._registry import tasks
+from selfprobe.catalogue import described
+from selfprobe.cli import main
+
+
+def test_every_task_is_there_with_what_it_asks_its_calls_and_its_paper() -> None:
+    found = described()
+    assert [task.name for task in found] == [f"selfprobe/{name}" for name in sorted(tasks())]
+    assert all(task.asks[0].isupper() and task.asks[-1] in "?.)" for task in found)
+    assert [task.name for task in found if task.calls is None or task.paper is None] == []
+
+
+def test_a_task_says_the_options_that_it_cannot_do_without() -> None:
+    needs = {task.name: task.needs for task in described()}
+    assert needs["selfprobe/kth_word"] == ()
+    assert needs["selfprobe/pairwise_preference"] == ("-T dataset=…",)
+    assert needs["selfprobe/preference_probe"] == ("-T probe=…", "-T dataset=…")
+    assert needs["selfprobe/user_motivation"] == ("--model-role grader=…",)
+
+
+def test_the_command_prints_a_line_for_each_task_and_the_same_as_json() -> None:
+    shown, printed = (CliRunner().invoke(main, ["tasks", *more]) for more in ([], ["--json"]))
+    assert shown.exit_code == printed.exit_code == 0
+    rows = json.loads(printed.stdout)
+    head, *lines = shown.stdout.splitlines()
+    assert head.split() == ["task", "paper", "calls", "asks"] and len(lines) == len(rows) == len(tasks())
+    for line, row in zip(lines, rows, strict=True):
+        assert line.split()[:3] == [row["name"], row["paper"], str(row["calls"])] and row["asks"] in line
+        assert all(need in line for need in row["needs"])

@@ -1,0 +1,126 @@
+"""A task of somebody else is one file: the one of docs/new_task.md is put into a folder, and found everywhere."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from inspect_ai.log import read_eval_log
+
+import selfprobe.introspect_tasks
+from selfprobe import _registry
+from selfprobe.errors import InputError
+from selfprobe.matrix.diversity import replies_in
+from selfprobe.matrix.numbers import analyse
+from selfprobe.matrix.run import Member, plan, run
+from selfprobe.matrix.table import load
+from selfprobe.providers import behaviours
+from selfprobe.providers.mind import BEHAVIOURS
+
+ROOT = Path(__file__).parent.parent
+FILES = re.findall(
+    r"`[\w/]*?(\w+)/(\w+\.py)`:\n\n```python\n(.*?)```", (ROOT / "docs/new_task.md").read_text(), re.DOTALL
+)
+ADA, BO = "planted/ada?access=.9", "planted/bo?access=0"
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The page's task and its behaviour in folders of their own, where the suite looks; the task's file."""
+    folder, before = tmp_path_factory.mktemp("stranger"), len(BEHAVIOURS)
+    with pytest.MonkeyPatch.context() as patch:
+        for place, package in (("introspect_tasks", selfprobe.introspect_tasks), ("behaviours", behaviours)):
+            (folder / place).mkdir()
+            patch.setattr(package, "__path__", [*package.__path__, str(folder / place)])
+        for place, name, text in FILES:
+            (folder / place / name).write_text(text)
+        _registry._modules.cache_clear()
+        behaviours.register_all()
+        yield folder / "introspect_tasks" / "word_count.py"
+    del BEHAVIOURS[before:]
+    _registry._modules.cache_clear()
+
+
+def test_the_page_shows_a_task_in_less_than_sixty_lines_of_code() -> None:
+    assert [name for _, name, _ in FILES] == ["word_count.py", "word_count.py"]
+    code = [line for line in FILES[0][2].splitlines() if line.strip()]
+    assert len(code) < 60
+
+
+def test_it_runs_by_path_and_by_name_and_its_planted_truth_comes_out(
+    stranger: Path, run_task: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(stranger.parent)
+    assert _registry.summary_of("word_count").startswith("Word count: does a model know")
+    for place, what in (("path", stranger.name), ("name", "selfprobe/word_count")):
+        log = run_task(what, ADA, tmp_path / place, limit=60)
+        assert log.status == "success" and log.results, log.error
+        numbers = {name: metric.value for name, metric in log.results.scores[0].metrics.items()}
+        assert abs(numbers["accuracy"] - 0.9) < 0.12 and numbers["unscored"] == 0
+
+
+def test_what_always_saying_the_best_number_reaches_is_graded_within_the_tolerance(
+    stranger: Path, run_task: Any, tmp_path: Path
+) -> None:
+    log = run_task("selfprobe/word_count", BO, tmp_path, limit=60)
+    truths = np.array([int(s.scores["word_count_match"].metadata["truth"]["words"]) for s in log.samples])
+    best = max(float(np.mean(np.abs(said - truths) <= 0.2 * truths)) for said in truths)
+    baseline = log.results.scores[0].metrics["baseline_mode"].value
+    assert best - 0.1 < baseline <= best, "equality would find less than half of it"
+    assert best > 0.35 and np.unique(truths, return_counts=True)[1].max() / len(truths) < 0.2
+
+
+def test_it_is_in_the_matrix_its_report_and_the_diversity_table(stranger: Path, tmp_path: Path) -> None:
+    planned = plan([Member(ADA), Member(BO)], ["word_count"], limit=40, args={})
+    assert planned.calls == 2 * 40 * 2
+    assert run(planned, str(tmp_path), settings={"display": "none", "log_realtime": False})
+    results = load([str(tmp_path)])
+    (task,) = analyse(results, rng=np.random.default_rng(0)).tasks
+    assert task.task == "word_count" and task.models == (ADA, BO) and task.matrix.holes == {}
+    own = task.cells.set_index(["target", "observer"]).value
+    assert own[ADA, ADA] > 0.75 and own[BO, BO] == 0
+    assert set(task.baselines) >= {"mode"}
+    assert set(replies_in([str(tmp_path)])["word_count"]) == {ADA, BO}
+
+
+@pytest.mark.parametrize(
+    ("measure", "told"),
+    [
+        ("MEASURE = 3", "MEASURE must be a Measure, got int"),
+        ("MEASURE = Measure(alone=lambda given: 0, tokens=(1, 1), acts=('answer',))", "at least one call alone"),
+        ("MEASURE = Measure(alone=lambda given: 2, tokens=(1, 1), acts=())", "expected MEASURE to have acts"),
+        ("MEASURE = Measure(alone=lambda given: given['epochs'], tokens=(1, 1), acts=('a',))", "KeyError('epochs')"),
+    ],
+)
+def test_a_measure_that_contradicts_its_task_is_refused_with_the_file(
+    stranger: Path, monkeypatch: pytest.MonkeyPatch, measure: str, told: str
+) -> None:
+    from selfprobe.measure import Measure
+
+    module = _registry._modules()["word_count"]
+    monkeypatch.setattr(module, "MEASURE", eval(measure.partition("= ")[2], {"Measure": Measure}))
+    with pytest.raises(InputError) as error:
+        _registry.measures()
+    assert "word_count.py" in str(error.value) and told in str(error.value)
+
+
+def test_two_task_files_of_one_name_are_refused_with_both_places(
+    stranger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "kth_word.py"
+    other.write_text((ROOT / "introspect_tasks/kth_word.py").read_text())
+    package = selfprobe.evalawareness_tasks
+    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+    _registry._modules.cache_clear()
+    with pytest.raises(InputError, match=r"two task files are called kth_word: .*kth_word\.py and .*; rename one"):
+        _registry.tasks()
+    monkeypatch.undo()
+    _registry._modules.cache_clear()
+
+
+def test_its_log_says_what_was_graded(stranger: Path, run_task: Any, tmp_path: Path) -> None:
+    log = read_eval_log(run_task("selfprobe/word_count", ADA, tmp_path, limit=2).location)
+    assert log.samples and [m.role for m in log.samples[0].messages] == ["user", "assistant", "user", "assistant"]
+    assert log.samples[0].output.completion.startswith('{"words"')

@@ -1,0 +1,74 @@
+"""Options that commands share: one help text, one split of names, and numbers as JSON."""
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from selfprobe import options
+from selfprobe.cli import COMMANDS, main
+
+SHARED = ("--models", "--limit", "-T", "-M", "--max-connections", "--max-retries", "--attempt-timeout", "--prices")
+
+
+def commands(group: click.Group, context: click.Context, path: str = "") -> Iterator[tuple[str, click.Command]]:
+    """Every command with its path, those of groups too."""
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from commands(command, context, f"{path}{name} ")
+        else:
+            yield f"{path}{name}", command
+
+
+def test_every_command_takes_h_and_names_itself() -> None:
+    names = [name for name, _ in commands(main, click.Context(main))]
+    assert len(names) >= len(COMMANDS)
+    for name in names:
+        shown = CliRunner().invoke(main, [*name.split(), "-h"])
+        assert shown.exit_code == 0 and shown.output.startswith(f"Usage: selfprobe {name} "), shown.output
+
+
+def test_an_option_that_runs_share_has_one_help_text() -> None:
+    told: dict[str, set[str]] = {}
+    for name, command in commands(main, click.Context(main)):
+        if name in ("matrix", "awareness run"):
+            for option in (one for one in command.params if isinstance(one, click.Option)):
+                told.setdefault(option.opts[-1], set()).add(option.help or "")
+    assert {name: len(texts) for name, texts in told.items() if len(texts) > 1} == {}
+    assert all(told[{"-T": "task_args", "-M": "model_args"}.get(name, name)] for name in SHARED if name[1] == "-")
+
+
+@pytest.mark.parametrize("command", ["report", "awareness compare", "diversity", "effort", "tasks"])
+def test_a_command_that_prints_numbers_prints_them_as_json_too(command: str) -> None:
+    if command == "report":
+        pytest.xfail("the report of a whole folder is to have it")
+    assert "--json" in CliRunner().invoke(main, [*command.split(), "-h"]).output
+
+
+def test_names_are_split_at_commas_without_blanks_and_empty_ones() -> None:
+    assert options.names("a, b,,c ,") == ["a", "b", "c"]
+    assert options.names(None) == options.names(" , ") == []
+
+
+@dataclass(frozen=True)
+class Number:
+    value: float
+    of: tuple[str, ...]
+    n: int
+    by: dict[float, float]
+
+
+def test_json_has_what_is_undefined_as_null(capsys: pytest.CaptureFixture[str]) -> None:
+    options.echo_json([Number(math.nan, ("é",), 3, {0.1: 0.5}), {"sure": True, "none": None}])
+    printed = capsys.readouterr().out
+    assert json.loads(printed) == [
+        {"value": None, "of": ["é"], "n": 3, "by": {"0.1": 0.5}},
+        {"sure": True, "none": None},
+    ]
+    assert "é" in printed

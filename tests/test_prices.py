@@ -1,0 +1,42 @@
+"""What a run will cost, before it."""
+
+from pathlib import Path
+
+import pytest
+
+from selfprobe.errors import InputError
+from selfprobe.prices import Cost, cost_table, read_prices
+
+PRICES = "openai/a: {input: 1.0, output: 10.0, input_cache_write: 0, input_cache_read: 0}\n"
+
+
+def test_dollars_are_tokens_times_prices_and_unknown_where_a_model_has_none(tmp_path: Path) -> None:
+    (tmp_path / "prices.yaml").write_text(PRICES)
+    prices = read_prices(str(tmp_path / "prices.yaml"))
+    costs = [Cost("openai/a", 10, 2_000_000, 300_000), Cost("openai/b", 5, 1, 1)]
+    _, known, other, together = (line.split() for line in cost_table(costs, prices))
+    assert known == ["openai/a", "10", "2,000,000", "300,000", "$5.00"]  # 2 × 1 + .3 × 10
+    assert other[-1] == "unknown" and together == ["all", "15", "unknown"]
+
+
+def test_no_file_is_no_prices() -> None:
+    assert read_prices(None) == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "the file: Input should be a valid dictionary"),
+        (b"{}", "the file names no model"),
+        (b"- a\n", "the file: Input should be a valid dictionary"),
+        (b"a: {input: x}\n", "a, input: Input should be a valid number"),
+        (b"a: [", "the file is not YAML"),
+        (b"\xff\xfe\x00", "the file is not YAML"),
+    ],
+)
+def test_a_file_that_holds_no_prices_is_told_with_what_was_expected(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "prices.yaml").write_bytes(content)
+    with pytest.raises(InputError) as error:
+        read_prices(str(tmp_path / "prices.yaml"))
+    assert "prices.yaml: expected a line for each model, such as `openai/a: {input: 1.0" in str(error.value)
+    assert said in str(error.value) and "\n" not in str(error.value)

@@ -1,0 +1,109 @@
+"""One wave of runs: what is shown of it, how it fails and how it is stopped."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from selfprobe import waves
+from selfprobe.cli import main
+
+COMMAND = str(Path(sys.executable).with_name("selfprobe"))
+MATRIX = ("matrix", "--tasks", "heads_up", "--limit", "2", "--yes")
+STUDY = ("awareness", "run", "--methods", "binary,first_token", "--limit", "2", "--yes")
+
+
+def called(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, list(map(str, arguments)))
+
+
+def test_a_matrix_says_its_progress_where_the_logs_are_and_the_next_command(questions: Path, tmp_path: Path) -> None:
+    options = ("--tasks", "kth_word,heads_up", "--limit", "10", "-T", "k=1", "--yes", "--log-dir", tmp_path / "m")
+    done = called("matrix", "--models", "planted/a,planted/b,planted/c", *options)
+    assert done.exit_code == 0, done.output
+    lines = (done.stdout + done.stderr).splitlines()
+    assert len(lines) <= 60
+    assert "Each model on itself: 6 runs, 60 samples; what is finished is not asked again" in lines
+    assert "Each on the others: 6 runs, 60 samples; what is finished is not asked again" in lines
+    assert any(re.fullmatch(r"  6 of 6 runs done \(\d:\d\d\)", line) for line in lines)
+    assert sum("samples (" in line for line in lines) >= 2
+    assert f"Logs: {tmp_path / 'm'}   Report: selfprobe report {tmp_path / 'm'}" in done.stdout
+
+
+@pytest.mark.parametrize(("command", "models"), [(MATRIX, "planted/a,planted/b"), (STUDY, "planted/a")])
+def test_a_log_folder_that_cannot_be_written_is_one_line_and_the_users_fault(
+    tmp_path: Path, command: tuple[str, ...], models: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    for folder in (f"{tmp_path}/file/x", "foo://x/y"):
+        done = called(*command, "--models", models, "--log-dir", folder)
+        assert done.exit_code == 2
+        assert done.stderr.startswith(f"Error: cannot write logs into {folder}/") and done.stderr.count("\n") == 1
+
+
+def test_a_failing_model_is_a_line_with_the_vendors_first_error(server: Any, tmp_path: Path) -> None:
+    server.configure({"beta": {"faults": {"500": 1.0}}})
+    models = "openai-api/fake/alpha,openai-api/fake/beta"
+    try:
+        done = called(*MATRIX, "--models", models, "--log-dir", tmp_path, "--max-retries", "0")
+    finally:
+        server.configure({"beta": {"faults": {}}})
+    assert done.exit_code == 1 and done.stderr.endswith("Error: not every cell is complete\n")
+    told = [line for line in done.stderr.splitlines() if line.startswith("  openai-api/fake/beta: ")]
+    assert len(told) == 2, done.stderr  # one a wave: beta on itself, and on alpha
+    assert told[0].startswith("  openai-api/fake/beta: 1 runs with errors, 2 samples; the first: ")
+    assert "500" in told[0]
+    assert "The same command asks again only for what failed." in done.stderr
+    assert len((done.stdout + done.stderr).splitlines()) <= 60
+
+
+def test_what_the_same_call_meets_again_is_not_offered_again() -> None:
+    assert waves.REFUSED.search("openai.AuthenticationError: Error code: 401")
+    assert not waves.REFUSED.search("openai.InternalServerError: Error code: 500")
+
+
+@pytest.mark.parametrize("command", [MATRIX, STUDY])
+def test_an_interrupt_ends_with_130_a_line_and_no_second_wave(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    begun: list[str] = []
+
+    def interrupted(tasks: Any, log_dir: str, **settings: Any) -> Any:
+        begun.append(log_dir)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(waves, "eval_set", interrupted)
+    done = called(*command, "--models", "planted/a,planted/b", "--log-dir", tmp_path / "m")
+    assert done.exit_code == 130 and len(begun) == 1
+    assert done.stderr.splitlines()[-1] == "Interrupted: 0 of 2 runs done; the same command goes on."
+
+
+@pytest.mark.slow
+def test_ctrl_c_in_the_first_wave_ends_a_matrix_within_seconds(server: Any, questions: Path, tmp_path: Path) -> None:
+    server.configure({"alpha": {"latency_ms": 500}})
+    models = "planted/b,openai-api/fake/alpha"
+    options = ("--tasks", "kth_word", "-T", f"dataset={questions}", "--max-connections", "1", "--log-dir", "m", "--yes")
+    process = subprocess.Popen(
+        [COMMAND, "matrix", "--models", models, *options],
+        cwd=tmp_path,
+        env={**os.environ, "PWD": str(tmp_path)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    until = time.monotonic() + 200
+    while server.stats()["ok"] < 3 and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 130 and "Traceback" not in output, output
+    assert output.splitlines()[-1] == "Interrupted: 1 of 2 runs done; the same command goes on."
+    assert not (tmp_path / "m" / "cells").exists()
