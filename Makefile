@@ -19,9 +19,10 @@ demo: $(VENV)/.installed
 	@echo "The log is the newest file in $(CURDIR)/logs"
 	@echo "Browse it:  $(BIN)/inspect view --log-dir logs"
 
+# One thread a worker: more would only wait for one another, and spin.
 test: $(VENV)/.dev
 	@$(BIN)/selfprobe fetch-model
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
 
 check: lint types
 

@@ -1,5 +1,6 @@
 """What several tests share: a local model server with planted truth, and runs of a task."""
 
+import asyncio
 import importlib.util
 import json
 import math
@@ -17,7 +18,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from inspect_ai import Task, eval
+from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog
+from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, ModelName, get_model
+from inspect_ai.scorer import SampleScore, Scorer, Target
+from inspect_ai.solver import TaskState
+
+from selfprobe.solvers.record import Record, Reply, reply_from
 
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, max_examples=100)
 hypothesis.settings.load_profile("suite")
@@ -85,32 +92,49 @@ def run_task() -> Run:
     """
 
     def run(what: Task | str, model: Any, log_dir: Path, **options: Any) -> EvalLog:
-        return eval(
-            what, model=model, log_dir=str(log_dir), display="none", log_realtime=False, score_display=False, **options
-        )[0]
+        quiet: dict[str, Any] = {"display": "none", "log_realtime": False, "score_display": False}
+        [log] = eval(what, model=model, log_dir=str(log_dir), **quiet, **options)
+        assert log.samples, "a run without samples shows nothing"
+        return log
 
     return run
 
 
 @pytest.fixture(scope="session")
-def planted_logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, EvalLog]:
-    """kth_word on 200 questions and three planted models, by name; their settings are in the model's name."""
-    models = (
-        "planted/alpha?access=.9&malformed=.05&empty=.05",
-        "planted/beta?access=.5&refused=.1&truncated=.05",
-        "planted/gamma?access=.1&act_empty=.05&act_refused=.1&act_truncated=.05",
-    )
-    logs = eval(
-        "selfprobe/kth_word",
-        task_args={"k": "1,2", "resamples": 0},
-        model=list(models),
-        limit=200,
-        log_dir=str(tmp_path_factory.mktemp("planted")),
-        display="none",
-        log_realtime=False,
-        score_display=False,
-    )
-    return {log.eval.model.partition("?")[0].removeprefix("planted/"): log for log in logs}
+def play() -> Callable[..., list[SampleScore]]:
+    """A task of acts, answers and one scorer, without a run: planted minds, its prompts, its scorer, one score a sample.
+
+    `play(heads_up, guessed_word(), samples, "planted/o", "planted/t")`; a thousand items take as long as ten of a run.
+    """
+
+    async def replies(prompts: Any, model: Model, config: GenerateConfig, *, may_be_cut: bool) -> dict[str, Reply]:
+        outputs = {
+            name: await model.api.generate([ChatMessageUser(content=prompt)], [], "none", config)
+            for name, prompt in prompts.items()
+        }
+        return {name: reply_from(output, model, may_be_cut=may_be_cut) for name, output in outputs.items()}
+
+    async def scored(task: Any, scorer: Scorer, sample: Sample, observer: Model, target: Model) -> SampleScore:
+        state = TaskState(
+            ModelName(observer), str(sample.id), 1, str(sample.input), messages=[], metadata=sample.metadata
+        )
+        record = state.store_as(Record)
+        record.acts = await replies(task.act_prompts(state), target, task.ACT, may_be_cut=True)
+        record.answers = await replies(task.answer_prompts(state), observer, task.ANSWER, may_be_cut=False)
+        score = await scorer(state, Target(""))
+        assert score is not None
+        return SampleScore(score=score, sample_id=sample.id)
+
+    async def all_of(task: Any, scorer: Scorer, samples: Any, observer: str, target: str) -> list[SampleScore]:
+        models = get_model(observer), get_model(target)
+        return [await scored(task, scorer, sample, *models) for sample in samples]
+
+    def play(task: Any, scorer: Scorer, samples: Any, observer: str, target: str | None = None) -> list[SampleScore]:
+        found = asyncio.run(all_of(task, scorer, samples, observer, target or observer))
+        assert found, "no sample was played"
+        return found
+
+    return play
 
 
 @pytest.fixture

@@ -38,7 +38,9 @@ def environment(cwd: Path) -> dict[str, str]:
 
 def only_log(folder: Path) -> EvalLog:
     [info] = list_eval_logs(str(folder))
-    return read_eval_log(info)
+    log = read_eval_log(info)
+    assert log.samples
+    return log
 
 
 @pytest.fixture

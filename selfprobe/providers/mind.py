@@ -7,7 +7,7 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from string import Formatter
 
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput
@@ -61,6 +61,7 @@ def chance(*parts: object) -> float:
     return int.from_bytes(digest, "big") / 2.0**64
 
 
+@lru_cache(maxsize=16_384)
 def shared_word(prompt: str, k: int, seed: int | None = None) -> str:
     """The word that planted models have in common at this place."""
     return _WORDS[int(len(_WORDS) * chance("shared", seed, prompt, k))]

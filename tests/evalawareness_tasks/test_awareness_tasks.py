@@ -26,6 +26,8 @@ from selfprobe.solvers.record import Record
 from selfprobe.sources.conversations import conversations
 
 Run = Callable[..., EvalLog]
+HALF = 124
+"""Conversations, as many of each label."""
 TASKS = (binary.binary, probability.probability, user_motivation.user_motivation, reasoning_trace.reasoning_trace)
 
 
@@ -35,6 +37,7 @@ def metrics(log: EvalLog) -> dict[str, float]:
 
 
 def decisions(log: EvalLog) -> list[list[Decision]]:
+    assert log.samples, "a run without samples shows nothing"
     return [decisions_of(next(iter((s.scores or {}).values()))) for s in log.samples or []]
 
 
@@ -44,7 +47,7 @@ def near(found: float, planted: float, n: int) -> bool:
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, EvalLog]:
-    """All five methods on the bundled data, one planted subject; each replays the first one's acts."""
+    """All five methods on half of the bundled data, one planted subject; each replays the first one's acts."""
     folder = str(tmp_path_factory.mktemp("logs"))
     subject = (
         "planted/alpha?awareness=.85&leaning=.5&reasons=.9&voiced=.8&voiced_wrongly=.2&traced=.6&traced_wrongly=.1"
@@ -57,6 +60,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, EvalLog]:
             model=subject,
             task_args=arguments,
             model_roles={"grader": "planted/g?sensitivity=.9&specificity=.95"},
+            limit=HALF,
             log_dir=folder,
             display="none",
             log_realtime=False,
@@ -73,13 +77,13 @@ def test_the_planted_auroc_is_recovered_where_the_signal_is_graded(logs: dict[st
     for method in ("probability", "first_token"):
         found = metrics(logs[method])
         assert found["auroc_low"] <= 0.85 <= found["auroc_high"], method
-        assert abs(found["auroc"] - 0.85) < 0.06
+        assert abs(found["auroc"] - 0.85) < 0.08
 
 
 @pytest.mark.slow
 def test_the_planted_rates_are_recovered_where_only_a_verdict_is_given(logs: dict[str, EvalLog]) -> None:
     found, rate = metrics(logs["binary"]), float(ndtr(ndtri(0.85) / math.sqrt(2)))
-    assert near(found["tpr"], rate, 124) and near(found["tnr"], rate, 124)
+    assert near(found["tpr"], rate, HALF // 2) and near(found["tnr"], rate, HALF // 2)
     assert 0.45 < found["said_yes"] < 0.55
 
 
@@ -113,21 +117,22 @@ def test_voiced_awareness_is_recovered_through_a_grader_of_known_sensitivity(log
 @pytest.mark.slow
 def test_leaking_traces_are_recovered_and_missing_ones_are_never_unaware(logs: dict[str, EvalLog]) -> None:
     found = metrics(logs["reasoning_trace"])
-    assert near(found["unscored_no_reasoning"], 0.1, 248) and found["n"] == 248 * (1 - found["unscored"])
-    assert near(found["tpr"], 0.6 * 0.9 + 0.4 * 0.05, 110)
-    assert near(found["tnr"], 1 - (0.1 * 0.9 + 0.9 * 0.05), 110)
+    assert near(found["unscored_no_reasoning"], 0.1, HALF) and found["n"] == HALF * (1 - found["unscored"])
+    assert near(found["tpr"], 0.6 * 0.9 + 0.4 * 0.05, 55)
+    assert near(found["tnr"], 1 - (0.1 * 0.9 + 0.9 * 0.05), 55)
     assert found["called_evaluation"] < 0.5
 
 
 @pytest.mark.slow
 def test_the_subject_replies_once_for_all_five_methods(logs: dict[str, EvalLog]) -> None:
     acts = [{str(s.id): s.store_as(Record).acts["reply"] for s in log.samples or []} for log in logs.values()]
-    assert all(each == acts[0] for each in acts) and len(acts[0]) == 248
+    assert all(each == acts[0] for each in acts) and len(acts[0]) == HALF
 
 
 @pytest.mark.slow
 def test_every_decision_is_a_verdict_or_a_reason(logs: dict[str, EvalLog]) -> None:
     for method, log in logs.items():
+        assert len(decisions(log)) == HALF
         for found in decisions(log):
             assert found[0].key == method
             assert all((d.said is None) == (d.unscored is not None) for d in found)
@@ -135,7 +140,7 @@ def test_every_decision_is_a_verdict_or_a_reason(logs: dict[str, EvalLog]) -> No
 
 @pytest.mark.slow
 def test_an_acquiescent_subject_gets_balanced_accuracy_of_a_half_and_no_auroc(run_task: Run, tmp_path: Path) -> None:
-    found = metrics(run_task(binary.binary(), "planted/alpha?awareness=.9&yes=1", tmp_path / "logs"))
+    found = metrics(run_task(binary.binary(), "planted/alpha?awareness=.9&yes=1", tmp_path / "logs", limit=HALF))
     assert abs(found["balanced_accuracy"] - 0.5) < 0.11 and "auroc" not in found
     assert found["said_yes"] == 1 and 0.35 < found["called_evaluation"] < 0.65
 
@@ -146,7 +151,9 @@ def test_an_acquiescent_subject_gets_balanced_accuracy_of_a_half_and_no_auroc(ru
 @pytest.mark.slow
 def test_the_placebo_arm_shows_what_the_question_alone_brings_up(run_task: Run, tmp_path: Path) -> None:
     subject, roles = "planted/alpha?voiced=1&voiced_wrongly=1&voiced_placebo=.2", {"grader": "planted/g"}
-    log = run_task(user_motivation.user_motivation(placebo=True), subject, tmp_path / "logs", model_roles=roles)
+    log = run_task(
+        user_motivation.user_motivation(placebo=True), subject, tmp_path / "logs", model_roles=roles, limit=60
+    )
     votes = [v.said == "evaluation" for found in decisions(log) for v in found[1:]]
     assert near(sum(votes) / len(votes), 0.2, len(votes))
     assert log.eval.metadata is not None and log.eval.metadata["placebo"] is True
@@ -161,7 +168,7 @@ def test_third_person_and_repeats_say_the_same_on_a_steady_subject(run_task: Run
     }
     said = {}
     for name, arguments in runs.items():
-        log = run_task(binary.binary(**arguments), "planted/alpha?awareness=.8", tmp_path / name, limit=20)
+        log = run_task(binary.binary(**arguments), "planted/alpha?awareness=.8", tmp_path / name, limit=10)
         said[name] = [d[0].said for d in decisions(log)]
     assert said["first"] == said["third"] == said["repeats"]
 

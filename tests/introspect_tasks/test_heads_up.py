@@ -5,13 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inspect_ai import eval
+from inspect_ai.dataset import Sample
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog, resolve_sample_attachments
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
+from inspect_ai.scorer import SampleScore
 
-from selfprobe.data import load
+from selfprobe.introspect_tasks import heads_up as task_file
 from selfprobe.introspect_tasks.heads_up import heads_up, record_to_sample
+from selfprobe.scorers.guessed_word import guessed_word
+from selfprobe.scorers.summary import summary
 
 Run = Callable[..., EvalLog]
 TEN = [f"hint {letter}" for letter in "abcdefghij"]
@@ -94,13 +97,19 @@ def test_a_guess_that_is_a_phrase_is_unscored(run_task: Run, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_planted_quality_guessing_and_leaks_are_recovered_in_runs_and_a_cell(run_task: Run, tmp_path: Path) -> None:
-    """Four models of one truth, pooled: each draws its own luck from its name."""
+def test_planted_quality_guessing_and_leaks_are_recovered_in_runs_and_a_cell(
+    play: Callable[..., list[SampleScore]], run_task: Run, tmp_path: Path
+) -> None:
+    """Four models of one truth, pooled: each draws its own luck from its name. A run finds what pure code does."""
     names = ("alpha", "beta", "gamma", "delta")
     targets = [f"planted/{name}?clue_quality=.8&guess_self=.9&leak=.1&too_few=.05&malformed=.05" for name in names]
-    runs = [run_task("selfprobe/heads_up", target, tmp_path) for target in targets]
-    words = len(load("heads_up_words", ("word",)).rows)
-    found = [metrics(run) for run in runs]
+    samples = list(heads_up().dataset)
+    words = len(samples)
+
+    def numbers(samples: list[Sample], observer: str, target: str | None = None) -> dict[str, float]:
+        return summary()(play(task_file, guessed_word(), samples, observer, target))  # type: ignore[return-value, call-overload]
+
+    found = [numbers(samples, target) for target in targets]
 
     def agrees(hits: float, n: float, planted: float) -> bool:
         """Within four standard errors: one draw of the names in 16,000 is not."""
@@ -114,18 +123,24 @@ def test_planted_quality_guessing_and_leaks_are_recovered_in_runs_and_a_cell(run
     assert agrees(leaks, asked, 0.1) and agrees(few, asked, 0.9 * 0.05)
     assert agrees(guessed - scored, guessed, 0.05)
     assert agrees(sum(f["accuracy"] * f["n"] for f in found), scored, 0.8 * 0.9)
-    assert sum(len(prompts_sent(run)) for run in runs) == asked + round(guessed)
-
-    cell = eval(
-        "selfprobe/heads_up",
-        model="planted/epsilon?guess_other=.5",
-        model_roles={"target": targets[0]},
-        task_args={"target_log": runs[0].location},
-        log_dir=str(tmp_path),
-        display="none",
-    )[0]
-    other = metrics(cell)
+    observer = "planted/epsilon?guess_other=.5"
+    other = numbers(samples, observer, targets[0])
     assert agrees(other["accuracy"] * other["n"], other["n"], 0.8 * 0.5)
     assert other["unscored_leak"] == found[0]["unscored_leak"]  # the same clues
-    played = words * (1 - found[0]["unscored_leak"] - found[0]["unscored_not_ten_clues"])
-    assert len(prompts_sent(cell)) == round(played)  # guesses alone
+
+    some = 40
+    own = run_task("selfprobe/heads_up", targets[0], tmp_path, limit=some)
+    cell = run_task(
+        "selfprobe/heads_up",
+        observer,
+        tmp_path,
+        limit=some,
+        model_roles={"target": targets[0]},
+        task_args={"target_log": own.location},
+    )
+    assert metrics(own) == pytest.approx(numbers(samples[:some], targets[0]))
+    assert metrics(cell) == pytest.approx(numbers(samples[:some], observer, targets[0]))
+    unfair = sum(metrics(own).get(f"unscored_{reason}", 0) for reason in ("leak", "not_ten_clues"))
+    assert 0 < unfair < 0.5
+    assert len(prompts_sent(own)) == some + round(some * (1 - unfair))
+    assert len(prompts_sent(cell)) == round(some * (1 - unfair))  # guesses alone

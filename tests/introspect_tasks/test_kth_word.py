@@ -16,10 +16,14 @@ from inspect_ai.model import (
     ModelUsage,
     get_model,
 )
+from inspect_ai.scorer import SampleScore
 
 from selfprobe.data import load
+from selfprobe.introspect_tasks import kth_word as task_file
 from selfprobe.introspect_tasks.kth_word import kth_word, record_to_sample
 from selfprobe.scorers.decision import Decision, decisions_of
+from selfprobe.scorers.kth_word_match import kth_word_match
+from selfprobe.scorers.summary import summary
 from selfprobe.solvers.record import Record
 
 Run = Callable[..., EvalLog]
@@ -130,11 +134,43 @@ def test_a_self_run_makes_one_call_and_one_a_k_and_one_for_the_ceiling(
 # ---- what comes out: planted truths
 
 
+PLANTED = {
+    "alpha": "planted/alpha?access=.9&malformed=.05&empty=.05",
+    "beta": "planted/beta?access=.5&refused=.1&truncated=.05",
+    "gamma": "planted/gamma?access=.1&act_empty=.05&act_refused=.1&act_truncated=.05",
+}
+
+
+@pytest.fixture(scope="module")
+def planted_scores(play: Callable[..., list[SampleScore]]) -> dict[str, list[SampleScore]]:
+    """200 questions and three planted models, by name; their settings are in the model's name."""
+    samples = list(kth_word(k="1,2", resamples=0).dataset)[:200]
+    return {name: play(task_file, kth_word_match(), samples, model) for name, model in PLANTED.items()}
+
+
+@pytest.fixture(scope="module")
+def planted_logs(run_task: Run, tmp_path_factory: pytest.TempPathFactory) -> dict[str, EvalLog]:
+    """A run of the first 25 of them."""
+    folder, task = tmp_path_factory.mktemp("planted"), kth_word(k="1,2", resamples=0)
+    return {name: run_task(task, model, folder, limit=25) for name, model in PLANTED.items()}
+
+
+def summarised(scores: list[SampleScore]) -> dict[str, float]:
+    return summary()(scores)  # type: ignore[return-value, call-overload]
+
+
+def test_a_run_finds_what_its_prompts_and_its_scorer_find_in_pure_code(
+    planted_scores: dict[str, list[SampleScore]], planted_logs: dict[str, EvalLog]
+) -> None:
+    for name, log in planted_logs.items():
+        assert metrics(log) == pytest.approx(summarised(planted_scores[name][:25])), name
+
+
 @pytest.mark.parametrize(("name", "access"), [("alpha", 0.9), ("beta", 0.5), ("gamma", 0.1)])
 def test_the_reported_interval_holds_the_planted_access(
-    planted_logs: dict[str, EvalLog], name: str, access: float
+    planted_scores: dict[str, list[SampleScore]], name: str, access: float
 ) -> None:
-    found = metrics(planted_logs[name])
+    found = summarised(planted_scores[name])
     assert found["accuracy_low"] <= access <= found["accuracy_high"]
     assert found["accuracy_high"] - found["accuracy_low"] < 0.12
     for k in ("k1", "k2"):
@@ -152,11 +188,11 @@ def test_the_reported_interval_holds_the_planted_access(
     ],
 )
 def test_planted_faults_come_back_as_unscored_rates(
-    planted_logs: dict[str, EvalLog], name: str, rates: dict[str, float]
+    planted_scores: dict[str, list[SampleScore]], name: str, rates: dict[str, float]
 ) -> None:
-    found = metrics(planted_logs[name])
+    found = summarised(planted_scores[name])
     units = 200 if name == "gamma" else 400  # a fault of the target's costs all k's of its question
-    reported = {key: value for key, value in found.items() if key.startswith("unscored_")}
+    reported = {key: value for key, value in found.items() if key.startswith("unscored_") and value}
     assert set(reported) == {f"unscored_{reason}" for reason in rates}
     for reason, rate in rates.items():
         assert abs(reported[f"unscored_{reason}"] - rate) < 3.3 * math.sqrt(rate * (1 - rate) / units), reason
@@ -165,16 +201,18 @@ def test_planted_faults_come_back_as_unscored_rates(
 
 
 def test_a_refused_or_empty_act_is_never_the_truth(planted_logs: dict[str, EvalLog]) -> None:
-    for sample in planted_logs["gamma"].samples or []:
-        act = sample.store_as(Record).acts["answer"]
+    acts = [(sample, sample.store_as(Record).acts["answer"]) for sample in planted_logs["gamma"].samples or []]
+    assert 0 < sum(act.problem is not None for _, act in acts) < 25
+    for sample, act in acts:
         for decision in decisions(sample):
             assert (decision.truth is None) == (act.problem is not None)
             assert (decision.unscored or "").startswith("target_") == (act.problem is not None)
 
 
-def test_every_decision_is_scored_or_has_a_reason(planted_logs: dict[str, EvalLog]) -> None:
-    for log in planted_logs.values():
-        found = [decision for sample in log.samples or [] for decision in decisions(sample)]
+def test_every_decision_is_scored_or_has_a_reason(planted_scores: dict[str, list[SampleScore]]) -> None:
+    assert len(planted_scores) == 3
+    for scores in planted_scores.values():
+        found = [decision for sample in scores for decision in decisions_of(sample.score)]
         assert len(found) == 400
         assert all((d.value is None) != (d.unscored is None) for d in found)
 
@@ -231,7 +269,7 @@ def test_the_explanation_marks_the_words_and_shows_the_prediction(
     score, act = (sample.scores or {})["kth_word_match"], sample.store_as(Record).acts["answer"].text.split()
     assert f"⟦1: {act[0]}⟧ {act[1]} ⟦3: {act[2]}⟧ {act[3]}" in (score.explanation or "")
     assert f"- k3: predicted '{act[2]}', target wrote '{act[2]}': right" in (score.explanation or "")
-    assert score.answer == f"k1={act[0]}, k3={act[2]}"
+    assert score.answer == f"k1 {act[0]} (truth: {act[0]}), k3 {act[2]} (truth: {act[2]})"
 
 
 def test_inspects_cache_answers_a_second_run_and_keeps_two_draws_of_one_prompt_apart(

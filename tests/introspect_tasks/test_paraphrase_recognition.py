@@ -4,11 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inspect_ai import eval
+from inspect_ai.dataset import Sample
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog, resolve_sample_attachments
 from inspect_ai.model import get_model
+from inspect_ai.scorer import SampleScore
 
+from selfprobe.introspect_tasks import paraphrase_recognition as task_file
 from selfprobe.introspect_tasks.paraphrase_recognition import (
     VARIANTS,
     paraphrase_recognition,
@@ -17,6 +19,8 @@ from selfprobe.introspect_tasks.paraphrase_recognition import (
 from selfprobe.providers.mind import Mind
 from selfprobe.providers.planted import parse_name
 from selfprobe.scorers.decision import decisions_of
+from selfprobe.scorers.paraphrase_choice import paraphrase_choice, position
+from selfprobe.scorers.summary import summary
 from selfprobe.solvers.compare import Likeness
 
 Run = Callable[..., EvalLog]
@@ -126,26 +130,36 @@ def test_the_log_names_the_embedder_and_how_alike_replies_were(
 
 @pytest.mark.slow
 def test_planted_recognition_is_recovered_in_a_run_and_its_cells(
-    run_task: Run, embedder: str, rows: Path, tmp_path: Path
+    play: Callable[..., list[SampleScore]], run_task: Run, embedder: str, rows: Path, tmp_path: Path
 ) -> None:
+    """1,000 decisions in pure code; a run and a cell of it find the same for the first items."""
     args = {"dataset": str(rows), "embedder": embedder}
-    own = run_task("selfprobe/paraphrase_recognition", "planted/alpha?recognises_self=.7", tmp_path, task_args=args)
-    found = metrics(own)
+    samples = list(paraphrase_recognition(**args).dataset)
+    target, observer = "planted/alpha?recognises_self=.7", "planted/beta?recognises_other=.4&favourite=.25"
+
+    def numbers(samples: list[Sample], observer: str) -> dict[str, float]:
+        scores = play(task_file, paraphrase_choice(), samples, observer, target)
+        return summary()(scores) | position()(scores)  # type: ignore[return-value, call-overload, operator]
+
+    found, other = numbers(samples, target), numbers(samples, observer)
     assert found["n"] == 1000 and found["unscored"] == 0
     assert found["accuracy_low"] < 0.7 < found["accuracy_high"]
     assert found["skill_low"] < (0.7 - 0.2) / 0.8 < found["skill_high"]
-
-    cell = eval(
-        "selfprobe/paraphrase_recognition",
-        model="planted/beta?recognises_other=.4&favourite=.25",
-        model_roles={"target": "planted/alpha?recognises_self=.7"},
-        task_args={**args, "target_log": own.location},
-        log_dir=str(tmp_path),
-        display="none",
-    )[0]
-    other = metrics(cell)
     assert other["accuracy_low"] < 0.75 * 0.4 + 0.25 * 0.2 < other["accuracy_high"]
-    assert len(prompts_sent(cell)) == 1000  # answers alone
+
+    name, some = "selfprobe/paraphrase_recognition", 12
+    own = run_task(name, target, tmp_path, limit=some, task_args=args)
+    cell = run_task(
+        name,
+        observer,
+        tmp_path,
+        limit=some,
+        model_roles={"target": target},
+        task_args={**args, "target_log": own.location},
+    )
+    assert metrics(own) == pytest.approx(numbers(samples[:some], target))
+    assert metrics(cell) == pytest.approx(numbers(samples[:some], observer))
+    assert len(prompts_sent(cell)) == 5 * some  # answers alone
 
 
 def test_a_constant_answer_scores_exactly_chance(run_task: Run, embedder: str, rows: Path, tmp_path: Path) -> None:

@@ -1,15 +1,21 @@
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from inspect_ai import eval
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog, resolve_sample_attachments
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
+from inspect_ai.scorer import SampleScore, Score, Scorer, Target, scorer
+from inspect_ai.solver import TaskState
 
+from selfprobe.introspect_tasks import prompt_reconstruction as task_file
 from selfprobe.introspect_tasks.prompt_reconstruction import prompt_reconstruction, record_to_sample
+from selfprobe.scorers.reply_similarity import fair_prompt
+from selfprobe.solvers.record import Record
 
 Run = Callable[..., EvalLog]
 TEXT = "The old harbour woke slowly while the gulls argued over a torn net and nobody came."
@@ -102,26 +108,51 @@ def test_a_refused_act_is_unscored_and_nobody_is_asked_about_it(
     assert len(prompts_sent(log)) == 12
 
 
+def test_true_prompts_are_written_as_often_as_planted(play: Callable[..., list[SampleScore]], embedder: str) -> None:
+    """Over a hundred questions and two observers of one truth; the similarity of each is then that of the same prompt."""
+
+    @scorer(metrics=[])
+    def true_prompt() -> Scorer:
+        async def score(state: TaskState, target: Target) -> Score:
+            record = state.store_as(Record)
+            prompt, _ = fair_prompt(record.acts["answer"], record.answers["prompt"])
+            return Score(value=float(prompt == state.input_text))
+
+        return score
+
+    samples = list(prompt_reconstruction(resamples=0, embedder=embedder).dataset)[:100]
+    target = "planted/alpha?reconstructs_self=.6"
+    own = [s.score.as_float() for s in play(task_file, true_prompt(), samples, target)]
+    others = [
+        s.score.as_float()
+        for name in ("beta", "gamma")
+        for s in play(task_file, true_prompt(), samples, f"planted/{name}?reconstructs_other=.3", target)
+    ]
+    for hits, planted in ((own, 0.6), (others, 0.3)):
+        assert abs(np.mean(hits) - planted) < 3 * math.sqrt(planted * (1 - planted) / len(hits))
+
+
 @pytest.mark.slow
 def test_planted_hits_are_recovered_in_a_run_and_its_cells(run_task: Run, embedder: str, tmp_path: Path) -> None:
     args: dict[str, Any] = {"embedder": embedder, "resamples": 1}
-    own = run_task("selfprobe/prompt_reconstruction", "planted/alpha?reconstructs_self=.6", tmp_path, task_args=args)
+    name, some, target = "selfprobe/prompt_reconstruction", 50, "planted/alpha?reconstructs_self=.6"
+    own = run_task(name, target, tmp_path, limit=some, task_args=args)
     found = metrics(own)
-    assert found["n"] == 208
+    assert found["n"] == some
     assert found["skill_low"] < 0.6 < found["skill_high"]
     assert found["ceiling"] == pytest.approx(1)
     assert 0 < found["floor"] < 0.5
-    assert len(prompts_sent(own)) == 4 * 208  # the reply twice, the prompt, the reply to it
+    assert len(prompts_sent(own)) == 4 * some  # the reply twice, the prompt, the reply to it
 
-    cell = eval(
-        "selfprobe/prompt_reconstruction",
-        model="planted/beta?reconstructs_other=.3",
-        model_roles={"target": "planted/alpha?reconstructs_self=.6"},
+    cell = run_task(
+        name,
+        "planted/beta?reconstructs_other=.3",
+        tmp_path,
+        limit=some,
+        model_roles={"target": target},
         task_args={**args, "target_log": own.location},
-        log_dir=str(tmp_path),
-        display="none",
-    )[0]
+    )
     other = metrics(cell)
     assert other["skill_low"] < 0.3 < other["skill_high"]
     assert other["floor"] == found["floor"] and other["ceiling"] == found["ceiling"]  # the same acts
-    assert len(prompts_sent(cell)) == 2 * 208
+    assert len(prompts_sent(cell)) == 2 * some

@@ -231,6 +231,16 @@ def test_matching_weighs_the_observer_of_like_skill_most() -> None:
     assert abs(capability_control(x, rng=rng(), resamples=200).value) < self_advantage(x, rng=rng()).total.value
 
 
+def test_matched_advantage_of_three_models_by_hand() -> None:
+    # Gaps in skill on the third target: 0 (of models 1, 2), .4 (1, 3), .8 (2, 3); their median .4 is h, so that the
+    # weights are 1, exp(-1/2), exp(-2). Differences without the gap: .1, .5 / 0, -.4 / .4, .8.
+    a = np.array([[1.0, 0.9, 0.1], [0.5, 0.5, 0.1], [0.2, 0.2, 0.2]])
+    near, far = math.exp(-0.5), math.exp(-2)
+    by_target = (0.1 + near * 0.5) / (1 + near), far * -0.4 / (1 + far), (near * 0.4 + far * 0.8) / (near + far)
+    got = capability_control(a[:, :, None] + np.zeros(5), rng=rng())
+    assert got.value == pytest.approx(sum(by_target) / 3) == pytest.approx(0.22544, abs=1e-5)
+
+
 def test_two_models_cannot_be_matched() -> None:
     got = capability_control(rng().random((2, 2, 9)), rng=rng())
     assert math.isnan(got.value) and "needs three models" in got.reason

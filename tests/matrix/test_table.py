@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from inspect_ai import Task, score
 from inspect_ai.dataset import Sample
-from inspect_ai.log import read_eval_log, write_eval_log
+from inspect_ai.log import EvalError, read_eval_log, write_eval_log
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer
 from inspect_ai.solver import TaskState
 
@@ -84,6 +84,19 @@ def test_a_killed_log_alone_is_a_hole_with_a_reason(folder: Path, tmp_path: Path
     assert results.cells.status[0] == "failed" and "run ended as started" in results.cells.reason[0]
     matrix = matrix_of(results, "kth_word")
     assert np.isnan(matrix.scores).all() and matrix.holes.keys() == {(MODEL, MODEL)}
+
+
+@pytest.mark.parametrize(("epochs", "planned"), [(1, 5), (3, 15)])
+def test_samples_in_error_are_counted_of_all_that_were_planned(
+    folder: Path, tmp_path: Path, epochs: int, planned: int
+) -> None:
+    log = copied(folder, tmp_path / "failed.eval", status="error")
+    log.eval.config.epochs, log.samples = epochs, log.samples[:2]  # the other samples never ran
+    log.samples[0].error = EvalError(message="overloaded", traceback="", traceback_ansi="")
+    write_eval_log(log, str(tmp_path / "failed.eval"))
+    (cell,) = load([str(tmp_path)]).cells.to_dict("records")
+    assert (cell["samples"], cell["errors"], cell["status"]) == (2, 1, "failed")
+    assert cell["reason"] == f"run ended as error; 1 of {planned} samples in error: overloaded"
 
 
 def test_foreign_logs_are_named_and_left_out(folder: Path, run_task: Any, tmp_path: Path) -> None:

@@ -163,6 +163,49 @@ def test_a_failed_permutation_is_named_when_no_model_stands_out() -> None:
     assert got.kind == "not supported" and "permutation of the observers: p = 0.200" in got.sentence
 
 
+@pytest.mark.parametrize(
+    ("high", "mde", "kind"),
+    [
+        (0.2, 0.10, "underpowered"),  # an advantage of interest may be there, and this size would not see it
+        (0.2, math.nan, "underpowered"),
+        (0.2, 0.05, "not supported"),  # it would have been seen
+        (0.05, 0.10, "not supported"),  # the interval rules it out, whatever the size
+    ],
+)
+def test_no_advantage_is_underpowered_where_one_of_interest_is_neither_seen_nor_ruled_out(
+    high: float, mde: float, kind: str
+) -> None:
+    x = hits(np.full((4, 4), 0.4) + 0.4 * np.eye(4), 100, rng())
+    advantage, control = self_advantage(x, rng=rng()), capability_control(x, rng=rng(), resamples=100)
+    none = replace(advantage, total=Estimate(0.01, -0.1, high, 100, "item"))
+    got = verdict(none, capability=control, mde=mde)
+    assert got.kind == kind and "does not differ from 0 upwards" in got.sentence
+
+
+@pytest.mark.parametrize(
+    ("highs", "p", "mde", "kind"),
+    [
+        ((0.2, 0.3), 0.001, 0.1, "underpowered"),
+        ((0.2, 0.04), 0.001, 0.1, "not supported"),  # one control rules the advantage of interest out
+        ((0.2, 0.3), 0.2, 0.1, "not supported"),  # the permutation test fails too
+        ((0.2, 0.3), 0.001, 0.05, "not supported"),  # this size would see it
+    ],
+)
+def test_failed_controls_are_underpowered_where_none_rules_an_advantage_of_interest_out(
+    highs: tuple[float, float], p: float, mde: float, kind: str
+) -> None:
+    x = hits(np.full((4, 4), 0.4) + 0.4 * np.eye(4), 100, rng())
+    advantage = self_advantage(x, rng=rng())
+    vague = replace(
+        advantage,
+        closest=Estimate(0.2, 0.1, 0.3, 100, "item"),
+        models=tuple(replace(model, p_holm=0.5) for model in advantage.models),
+        permutation=replace(advantage.permutation, p=p),
+    )
+    control, words = (Estimate(0.01, -0.05, high, 100, "item") for high in highs)
+    assert verdict(vague, capability=control, mde=mde, baselines={"words": words}).kind == kind
+
+
 def null_scores(kind: str, generator: np.random.Generator) -> np.ndarray:
     """4 to 6 models without self access, 100 items: logistic in skill, predictability, item and similarity."""
     size = {"alone": 5, "families": 6, "aligned": 4}[kind]

@@ -181,7 +181,7 @@ def test_an_unknown_data_set_lists_the_known_ones(task: Any) -> None:
         task("gone.jsonl")
     with pytest.raises(InputError, match=r"dataset must be one data set .*got "):
         task(["llmbar", "hanna"])
-    with pytest.raises(InputError, match="pairs must be a whole number from 1, got 0"):
+    with pytest.raises(InputError, match="pairs must be a whole number from 1, or left out, got 0"):
         task("llmbar", pairs=0)
 
 

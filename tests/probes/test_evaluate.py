@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from selfprobe.probes.controls import by_length, no_model
-from selfprobe.probes.evaluate import METRICS, fit_all, own_answers, split_pairs, weighted_f1
+from selfprobe.probes.controls import by_length, no_model, selection_floor
+from selfprobe.probes.evaluate import METRICS, Fits, fit_all, own_answers, split_pairs, weighted_f1
 from selfprobe.probes.harvest import Harvest
 from selfprobe.probes.splits import PRESETS, FitSettings, halves, held_out, questions
-from selfprobe.probes.tables import all_scores, estimate, floors_table, layers_table, methods_table, subsets_table
+from selfprobe.probes.tables import all_scores, estimate, layers_table, methods_table, subsets_table
 from selfprobe.sources.pairs import Pair
 
 Plant = Callable[..., tuple[Harvest, Any]]
-QUICK = FitSettings(seeds=2, folds=3)
+QUICK = FitSettings(seeds=2, folds=3, resamples=100)
 
 
 def value(table: Any, **where: Any) -> Any:
@@ -60,7 +60,7 @@ def test_a_planted_direction_is_found_in_its_layer(plant: Plant) -> None:
         assert abs(found @ direction) / np.linalg.norm(found) > 0.8
         assert value(curve, probe=kind, layer=1, metric="auroc").value > 0.9
         assert value(curve, probe=kind, layer=0, metric="auroc").value < 0.65
-    methods = methods_table(fits, resamples=100)
+    methods = methods_table(fits)
     assert value(methods, method="supervised", metric="f1").value > 0.85
     assert (
         value(methods, method="random direction", metric="f1").value
@@ -72,7 +72,7 @@ def test_a_planted_direction_is_found_in_its_layer(plant: Plant) -> None:
 
 def test_both_orders_take_position_out(plant: Plant) -> None:
     harvested, _ = plant(size=300, strength=2.0, position=6.0)
-    methods = methods_table(fit_all(harvested, QUICK), resamples=100)
+    methods = methods_table(fit_all(harvested, QUICK))
     both, one = (value(methods, method=f"unsupervised{x}", metric="f1").value for x in ("", ", one order"))
     assert both > one + 0.05
     first = fit_all(harvested, replace(QUICK, orders="first"))
@@ -86,7 +86,7 @@ def test_a_stronger_nuisance_wins_the_component_but_not_the_regression(plant: Pl
     fits = fit_all(harvested, QUICK)
     assert abs(fits.probes["unsupervised"][0][1].direction @ direction) < 0.4
     assert fits.at_chosen("supervised").shape == (2, 300)
-    assert value(methods_table(fits, resamples=100), method="supervised", metric="auroc").value > 0.85
+    assert value(methods_table(fits), method="supervised", metric="auroc").value > 0.85
 
 
 def test_f1_of_margins_is_sklearns_where_a_tie_says_neither() -> None:
@@ -131,26 +131,28 @@ def test_the_floor_predicts_what_the_best_of_layers_finds_on_noise(plant: Plant)
         test = ~np.isnan(table[0])
         truth = harvested.labels[test] == 1
         found = max(weighted_f1(truth, sign * row[test]) for row in table for sign in (1, -1))
-        floor = floors_table(fits).query("probe == 'unsupervised' and metric == 'f1' and over.str.contains('signs')")
+        floor = selection_floor(fits.scores["unsupervised"], harvested.labels == 1, harvested.groups, both_signs=True)
         best.append(found)
-        floors.append(floor["mean"].item())
-        over += found > floor["high"].item()
+        floors.append(floor.mean)
+        over += found > floor.high
     assert np.mean(best) == pytest.approx(np.mean(floors), abs=0.02)
     assert np.mean(floors) > 0.55, "well above one half: that is the point"
     assert over <= 5  # 5 % of 30 is 1.5
 
 
 def test_orientation_by_few_labels_logits_and_oracle(plant: Plant) -> None:
+    def f1(fits: Fits) -> float:
+        harvested, scores = fits.harvest, fits.scores["unsupervised"][:, 1]
+        return estimate(scores, harvested.labels == 1, harvested.groups, "f1", resamples=100).value
+
     harvested, _ = plant(size=200, strength=3.0, answers=2.0)
     for way in ("few:32", "logit", "oracle"):
         fits = fit_all(harvested, replace(QUICK, orientation=way))
-        assert estimate(fits.scores["unsupervised"][:, 1], harvested.labels == 1, harvested.groups, "f1").value > 0.8
+        assert f1(fits) > 0.8
         assert fits.settings.leaks == (way == "oracle")
     misled, _ = plant(size=200, strength=3.0, answers=-2.0, seed=1)
     fits = fit_all(misled, replace(QUICK, orientation="logit"))
-    assert estimate(fits.scores["unsupervised"][:, 1], misled.labels == 1, misled.groups, "f1").value < 0.2, (
-        "a model that answers wrongly reverses the sign, and that is not hidden"
-    )
+    assert f1(fits) < 0.2, "a model that answers wrongly reverses the sign, and that is not hidden"
 
 
 def test_none_reports_both_signs_and_leaks_are_marked(plant: Plant) -> None:
@@ -196,7 +198,7 @@ def test_subsets_are_scored_apart(plant: Plant) -> None:
     harvested, _ = plant(size=160)
     pairs = tuple(replace(p, subset="Natural" if i < 100 else "Neighbor") for i, p in enumerate(harvested.pairs))
     fits = fit_all(replace(harvested, pairs=pairs), QUICK, train_subsets=("Natural",))
-    table = subsets_table(fits, resamples=100)
+    table = subsets_table(fits)
     assert value(table, subset="Neighbor", method="supervised", metric="f1").n == 60
     assert len(fits.halves[0].train) == 50
 
@@ -229,6 +231,24 @@ def test_metrics_of_the_tables_are_those_of_the_evaluation() -> None:
         found = estimate(scores, truth, np.arange(60), metric, resamples=100)
         assert found.value == pytest.approx(expected)
         assert found.low < expected < found.high
+
+
+def test_the_tfidf_control_learns_words_and_weights_from_the_training_half_alone(plant: Plant) -> None:
+    harvested, _ = plant(size=60)
+    vocabulary = [f"word{i}" for i in range(20)]
+    drawn = np.random.default_rng(0).choice(vocabulary, (2, 60, 6))
+    pairs = [
+        replace(p, text_1=" ".join(one), text_2=" ".join(two))
+        for p, one, two in zip(harvested.pairs, *drawn, strict=True)
+    ]
+    (half,) = split_pairs(pairs, replace(QUICK, seeds=1))
+    before = no_model(pairs, [half])[0]
+    changed, *others = half.test
+    pairs[changed] = replace(pairs[changed], text_1="word1 word1 unheard of", label=3 - (pairs[changed].label or 0))
+    after = no_model(pairs, [half])[0]
+    assert after[changed] != before[changed]
+    np.testing.assert_array_equal(after[others], before[others])
+    assert np.isnan(after[half.train]).all() and not np.isnan(after[half.test]).any()
 
 
 @pytest.mark.parametrize("texts", [("4", "5"), ("alpha beats beta", "beta beats alpha")], ids=["no words", "one bag"])

@@ -37,7 +37,7 @@ def test_a_killed_harvest_goes_on_where_it_stopped(
 ) -> None:
     pairs, asked, real = some_pairs(6), [], forward.states_of
 
-    def dies(judge: LocalModel, prompts: list[Prompt], path: forward.Path) -> forward.States:
+    def dies(judge: LocalModel, prompts: list[Prompt], path: forward.Way) -> forward.States:
         if len(asked) == 4:
             raise KeyboardInterrupt
         asked.append(len(prompts))

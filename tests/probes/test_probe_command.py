@@ -15,6 +15,7 @@ from selfprobe.probes.probe_file import load_probe
 from .conftest import byte_tokenizer, tiny_judge
 
 Row = dict[str, Any]
+TOY = ("--seeds", 1, "--resamples", 100)
 
 
 def call(*arguments: str | Path) -> Result:
@@ -56,7 +57,7 @@ def done(model: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, R
     folder = tmp_path_factory.mktemp("done")
     files = [written(folder / f"{name}.jsonl", rows(name)) for name in ("one", "two")]
     out = folder / "probes"
-    ran = call("run", "--model", model, "--datasets", f"{files[0]},{files[1]}", "--out", out, "--seeds", 2)
+    ran = call("run", "--model", model, "--datasets", f"{files[0]},{files[1]}", "--out", out, *TOY)
     assert ran.exit_code == 0, ran.output
     return folder, ran
 
@@ -93,7 +94,7 @@ def test_a_second_run_and_a_dry_run_have_nothing_to_read(
     given = ("--model", model, "--datasets", f"{folder / 'one.jsonl'},{folder / 'two.jsonl'}")
     dry = call("run", *given, "--out", folder / "probes", "--dry-run")
     assert dry.exit_code == 0 and "To do: 0 forward passes" in dry.output and "supervised" not in dry.output
-    again = call("run", *given, "--out", folder / "probes", "--seeds", 2)
+    again = call("run", *given, "--out", folder / "probes", *TOY)
     assert again.exit_code == 0, again.output
     assert (folder / "probes" / "tables" / "methods.csv").read_bytes() == before
 
@@ -110,7 +111,7 @@ def test_an_interrupted_run_keeps_what_it_read_and_goes_on(
         return real(*given)
 
     monkeypatch.setattr(forward, "states_of", interrupted)
-    given = ("run", "--model", model, "--datasets", file, "--out", tmp_path / "out", "--seeds", 1)
+    given = ("run", "--model", model, "--datasets", file, "--out", tmp_path / "out", *TOY)
     stopped = call(*given, "--path", "two_forwards", "--batch-tokens", 1100)
     assert stopped.exit_code == 130 and "Interrupted. The same command goes on where this one stopped" in stopped.output
     kept = sum(asked[:-1])
@@ -165,7 +166,7 @@ def test_a_pair_longer_than_the_context_or_than_asked_for_is_unscored(model: Pat
     given = [*rows("one"), {"id": "long", "question": "Q", "text_1": "x" * 5000, "text_2": "y", "label": 1}]
     given.append({"id": "longer", "question": "R", "text_1": "x" * 300, "text_2": "y", "label": 1})
     file = written(tmp_path / "one.jsonl", given)
-    ran = call("run", "--model", model, "--datasets", file, "--out", tmp_path / "out", "--seeds", 1, "--longest", 500)
+    ran = call("run", "--model", model, "--datasets", file, "--out", tmp_path / "out", *TOY, "--longest", 500)
     assert ran.exit_code == 0, ran.output
     data = pd.read_csv(tmp_path / "out" / "tables" / "data.csv").iloc[0]
     assert (data.pairs, data.scored, data.unscored) == (26, 24, 2)
@@ -269,7 +270,7 @@ def test_logs_of_a_baseline_stand_beside_the_probes(done: tuple[Path, Result], m
     file = done[0] / "one.jsonl"
     task = pairwise_preference(dataset=str(file))
     inspect_eval(task, model="planted/judge?judgement=.9", log_dir=str(tmp_path / "logs"), display="none")
-    given = ("run", "--model", model, "--seeds", 2, "--out", done[0] / "probes", "--logs", tmp_path / "logs")
+    given = ("run", "--model", model, *TOY, "--out", done[0] / "probes", "--logs", tmp_path / "logs")
     ran = call(*given, "--datasets", f"{file},{done[0] / 'two.jsonl'}")
     assert ran.exit_code == 0, ran.output
     table = pd.read_csv(done[0] / "probes" / "tables" / "methods.csv").query("metric == 'f1'")

@@ -1,6 +1,7 @@
 """The experiment end to end on a tiny judge: run, kill, go on, transfer, ablate, score."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from selfprobe.sources.public_pairs import load
 
 from .conftest import some_pairs, tiny_judge
 
-QUICK = FitSettings(seeds=2, folds=2)
+QUICK = FitSettings(seeds=2, folds=2, resamples=100)
 
 
 def silent(_: str) -> None:
@@ -76,11 +77,11 @@ def test_the_same_run_again_reads_nothing_new_and_says_the_same(done: Any, monke
 
 def test_tables_of_another_run_in_the_folder_do_not_stay(done: Any, tmp_path: Path) -> None:
     folder, judge, _ = done
-    files = [str(folder / "one.jsonl"), str(folder / "two.jsonl")]
-    run_probes(judge, files, tmp_path, settings=QUICK, progress=silent)
-    assert (tmp_path / "tables" / "transfer.csv").is_file()
-    run_probes(judge, files[:1], tmp_path, settings=QUICK, progress=silent)
-    assert not (tmp_path / "tables" / "transfer.csv").exists(), "the report would show it as this run's"
+    copy = tmp_path / "probes"
+    shutil.copytree(folder / "probes", copy)
+    assert (copy / "tables" / "transfer.csv").is_file()
+    run_probes(judge, [str(folder / "one.jsonl")], copy, settings=QUICK, progress=silent)
+    assert not (copy / "tables" / "transfer.csv").exists(), "the report would show it as this run's"
 
 
 def test_cosines_with_itself_and_by_symmetry(done: Any) -> None:

@@ -191,7 +191,7 @@ def test_intervals_of_the_mean_kl_difference_cover_as_often_as_they_say() -> Non
     for _ in range(1000):
         sample = gains(dilemmas)
         for name, found in {
-            "bootstrap": bootstrap(np.mean, sample, clusters=items, rng=rng, resamples=400),
+            "bootstrap": bootstrap(np.mean, sample, clusters=items, rng=rng, resamples=200),
             "t": clustered_mean(sample, items, interval="t"),
         }.items():
             hits[name] += found.low <= truth <= found.high

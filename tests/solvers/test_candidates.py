@@ -8,7 +8,7 @@ import httpx
 import pytest
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog
-from inspect_ai.model import GenerateConfig, Model, ModelOutput, get_model
+from inspect_ai.model import GenerateConfig, Logprob, Logprobs, Model, ModelOutput, get_model
 
 from selfprobe.evalawareness_tasks.first_token import first_token
 from selfprobe.solvers.candidates import with_first_candidates
@@ -65,6 +65,19 @@ def test_anything_else_is_left_as_it_came(response: dict[str, Any]) -> None:
 def test_somebody_elses_call_to_the_same_model_gets_all_candidates() -> None:
     whole = completion({"content": [TOKEN, TOKEN]})
     assert received(json=whole, asked_by_us=False).json() == whole
+
+
+@pytest.mark.parametrize("api", [SimpleNamespace(), SimpleNamespace(http_client=object())], ids=["none", "other"])
+def test_of_a_provider_without_httpx_the_candidates_are_dropped_from_its_output(api: Any) -> None:
+    candidates = [Logprob(token=token, logprob=-0.1) for token in "abc"]
+
+    async def generate() -> ModelOutput:
+        output = ModelOutput.from_content("some/model", "abc")
+        output.choices[0].logprobs = Logprobs(content=list(candidates))
+        return output
+
+    output = asyncio.run(with_first_candidates(cast(Model, SimpleNamespace(api=api)), generate()))
+    assert output.choices[0].logprobs == Logprobs(content=candidates[:1]) and output.completion == "abc"
 
 
 def test_a_real_clients_log_holds_the_first_tokens_candidates_and_the_whole_reply(

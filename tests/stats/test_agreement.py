@@ -92,8 +92,9 @@ def test_kappa_rises_with_the_number_of_decisions_to_that_of_the_noiseless_verdi
 
 def test_ties_and_rows_without_a_valid_decision_are_left_out_of_the_curve(rng: np.random.Generator) -> None:
     votes = np.array([[1, 1, 1, 1, 1], [0, 0, 0, 0, 0], [1, 1, 0, 0, np.nan], [np.nan] * 5])
-    estimates = np.array([[0.9] * 5, [0.1] * 5, [0.1] * 5, [0.9] * 5])
-    assert kappa_curve(votes, estimates, rng=rng, resamples=3).mean == (1.0,)
+    for tied in (0.1, 0.9):  # whichever side a tie were counted to, one of them would contradict it
+        estimates = np.array([[0.9] * 5, [0.1] * 5, [tied] * 5, [0.9] * 5])
+        assert kappa_curve(votes, estimates, rng=rng, resamples=3).mean == (1.0,)
 
 
 def test_the_curve_asks_for_the_same_rows(rng: np.random.Generator) -> None:

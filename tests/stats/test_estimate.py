@@ -57,6 +57,23 @@ def test_bootstrap_of_a_mean_agrees_with_scipy() -> None:
     assert (got.high - got.low) == pytest.approx((interval.high - interval.low) * widened, rel=0.05)
 
 
+def test_bootstrap_of_few_clusters_is_widened_to_the_t_interval() -> None:
+    """Resampled means spread by SD·sqrt((n - 1)/n), normal quantiles by less than t's: both are made up for."""
+    values, drawn = np.array([0.0, 1, 2, 4, 8]), []
+
+    def noted(rows: np.ndarray) -> float:
+        drawn.append(float(rows.mean()))
+        return drawn[-1]
+
+    got = bootstrap(noted, values, clusters=np.arange(5), rng=rng(), resamples=1000)
+    tail = scipy_stats.norm.cdf(math.sqrt(5 / 4) * scipy_stats.t.ppf(0.025, 4))
+    assert tail == pytest.approx(0.00095, abs=1e-5)
+    assert (got.low, got.high) == pytest.approx(tuple(np.quantile(drawn[1:], [tail, 1 - tail], method="weibull")))
+    even = rng().normal(size=12)  # where the draws are near normal, the interval is that of t
+    wide = bootstrap(mean, even, clusters=np.arange(12), rng=rng(), resamples=20_000)
+    assert wide.high - wide.low == pytest.approx(2 * scipy_stats.t.ppf(0.975, 11) * scipy_stats.sem(even), rel=0.02)
+
+
 def test_bootstrap_draws_whole_clusters_with_all_their_rows() -> None:
     labels = np.array(["b", "a", "b", "c", "a", "b"])
     values = np.array([2.0, 1, 2, 3, 1, 2])
