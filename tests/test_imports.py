@@ -32,7 +32,7 @@ WINGS = {"matrix", "awareness", "preferences"}
 
 FLOORS: tuple[set[str], ...] = (
     {"errors", "inspect_private", "parse", "stats", "measure", "safe"},  # nothing of ours
-    {"arguments"},
+    {"arguments", "probability"},
     {"data", "weights", "plots", "options", "prices", "output"},
     {"logs", "embed", "page"},
     {"sources", "waves"},
