@@ -8,8 +8,7 @@ Minimum of requests: models × items × (1 + K), and models × items for the cei
 time on purpose. Critical path: a model's calls in rounds of 32 connections, one latency a round; the models run side
 by side. At low latency Inspect's own CPU a sample and a call decides instead: both are printed, and how long the bare
 task takes. CPU is counted from the second item on: what any start costs is in neither. The bare task makes the same
-calls, once with the samples that make them alone (a model's on itself), once with a bare sample for each sample of the
-other cells too, which replay: what Inspect itself takes for as many logs.
+calls with Inspect alone. The cells of two models are joined when a report is made, and are no runs.
 """
 
 import argparse
@@ -26,7 +25,7 @@ SELFPROBE = str(Path(sys.executable).with_name("selfprobe"))
 CONNECTIONS, KS = 32, 3
 
 BARE = """
-import os, sys
+import sys
 from inspect_ai import Task, eval
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig, get_model
@@ -51,10 +50,6 @@ fake = "openai-api/fake/"
 tasks = [Task(name=m, dataset=MemoryDataset(samples), solver=same(), model=fake + m) for m in sys.argv[3:]]
 given = dict(model=None, log_dir=sys.argv[2], display="none", max_connections=32)
 logs = eval(tasks, max_tasks=len(tasks), **given)
-if os.environ.get("BARE_CELLS"):
-    pairs = [(a, b) for a in sys.argv[3:] for b in sys.argv[3:] if a != b]
-    cells = [Task(name=a, dataset=MemoryDataset(samples), solver=[], model=fake + b) for a, b in pairs]
-    logs += eval(cells, max_tasks=len(cells), **given)
 assert all(log.status == "success" for log in logs)
 """
 
@@ -67,7 +62,7 @@ def compare(models: list[str], items: int, latency: int, rounds: int) -> None:
     fakes = ",".join(f"openai-api/fake/{m}" for m in models)
     matrix = [SELFPROBE, "matrix", "--models", fakes, "--tasks", "kth_word", "--yes", "--display", "none"]
     matrix += ["--max-connections", str(CONNECTIONS)]
-    names, wall, cpu = ("matrix", "bare", "bare with cells"), {}, {}
+    names, wall, cpu = ("matrix", "bare"), {}, {}
     with server(models, latency=latency) as address:
         for _, n, name in product(range(rounds), (1, items), names):
             with tempfile.TemporaryDirectory() as folder:
@@ -75,13 +70,13 @@ def compare(models: list[str], items: int, latency: int, rounds: int) -> None:
                 if name != "matrix":
                     command = [sys.executable, "-c", BARE, str(n), folder, *models]
                 stats(address, "reset")
-                took = timed(command, address, BARE_CELLS="yes" if name == "bare with cells" else "")
+                took = timed(command, address)
             wall[name, n] = min(took[0], wall.get((name, n), math.inf))
             cpu[name, n] = min(took[1], cpu.get((name, n), math.inf))
             if (name, n) == ("matrix", items):
                 seen = stats(address)
     calls = minimum + ceiling
-    ours, bare, whole = (cpu[name, items] - cpu[name, 1] for name in names)
+    ours, bare = (cpu[name, items] - cpu[name, 1] for name in names)
     print(f"\n{size} models × {items} items, latency {latency} ms, best of {rounds}")
     print(
         f"  requests {seen['requests']:.0f} (minimum {minimum} + {ceiling} for the ceiling), "
@@ -91,11 +86,8 @@ def compare(models: list[str], items: int, latency: int, rounds: int) -> None:
     print(f"(× {wall['matrix', items] / critical:.2f}), bare {wall['bare', items]:.1f} s", end=" ")
     print(f"(× {wall['bare', items] / critical:.2f})")
     print(f"  CPU with one item {cpu['matrix', 1]:.1f} s, bare {cpu['bare', 1]:.1f} s; taken off below")
-    print(f"  CPU a call {1000 * ours / calls:.1f} ms, bare {1000 * bare / calls:.1f} ms, ratio {ours / bare:.2f}")
-    print(
-        f"  with a bare sample for each of the cells' {1000 * whole / calls:.1f} ms, ratio {ours / whole:.2f}",
-        flush=True,
-    )
+    ratio = f"ratio {ours / bare:.2f}"
+    print(f"  CPU a call {1000 * ours / calls:.1f} ms, bare {1000 * bare / calls:.1f} ms, {ratio}", flush=True)
     if seen["requests"] != calls:
         raise SystemExit(f"expected {calls} requests, the server saw {seen['requests']}")
 

@@ -9,7 +9,7 @@ import numpy as np
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.parse import probabilities
+from selfprobe.probability import probabilities
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of
 from selfprobe.scorers.summary import judged, summarise
 from selfprobe.solvers.record import Record, Reply

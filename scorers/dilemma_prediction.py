@@ -16,7 +16,8 @@ import pandas as pd
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.parse import probabilities, words
+from selfprobe.parse import words
+from selfprobe.probability import probabilities
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of, target_fault
 from selfprobe.scorers.summary import Judged, first_things_first, judged
 from selfprobe.solvers.record import Record, Reply

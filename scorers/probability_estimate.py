@@ -4,7 +4,7 @@ import numpy as np
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.parse import stated_probability
+from selfprobe.probability import stated_probability
 from selfprobe.scorers.awareness import awareness
 from selfprobe.scorers.binary_vote import explain
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of

@@ -54,6 +54,10 @@ COMMANDS = {
         "Preference probes: what a judge model knows before it speaks (paper 004).",
     ),
     "report": Command("selfprobe.cli:report", "Write one page of all that LOGS hold, with tables/ and figures/."),
+    "table": Command(
+        "selfprobe.decision_table:table",
+        "Print every decision in LOGS as a row: what was asked, predicted, true, and why it is unscored.",
+    ),
     "tasks": Command(
         "selfprobe.catalogue:tasks", "List the tasks: what each asks, its calls, what it needs, its paper."
     ),

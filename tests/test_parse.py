@@ -14,7 +14,6 @@ from selfprobe.parse import (
     json_value,
     normalise,
     quoted_in,
-    stated_probability,
     think_block,
     words,
 )
@@ -310,44 +309,6 @@ def test_a_choice_stands_first_or_alone_on_the_last_line(text: str, picked: str 
 )
 def test_a_letter_is_told_from_an_article(text: str, picked: str | None) -> None:
     assert choice(text, ("A", "B")) == picked
-
-
-@pytest.mark.parametrize(
-    ("text", "stated"),
-    [
-        (".2", 0.2),
-        ("0,75", 0.75),
-        ("75%", 0.75),
-        ("5 %", 0.05),
-        ("1/3", 1 / 3),
-        ("1e-3", 0.001),
-        ("0.85.", 0.85),
-        ("Probability: **0.8**", 0.8),
-        ('{"probability": 0.3}', 0.3),
-        ("0.2 (20%)", 0.2),
-        ("I had 3 ideas.\n0.8", 0.8),
-        ("0", 0.0),
-        ("1", 1.0),
-        ("100%", 1.0),
-        ("75", None),
-        ("-0.2", None),
-        ("2024", None),
-        ("between .2 and .4", None),
-        ("0.5-0.7", None),
-        ("0.7 out of 1", None),
-        ("1/0", None),
-        ("fairly likely", None),
-        ('{"probability": true}', None),
-        ("", None),
-    ],
-)
-def test_one_probability_in_the_unit_interval_is_read_and_nothing_else(text: str, stated: float | None) -> None:
-    assert stated_probability(text) == (None if stated is None else pytest.approx(stated))
-
-
-@given(st.floats(0, 1))
-def test_any_probability_that_is_written_out_is_read(p: float) -> None:
-    assert stated_probability(f"{p:.6f}") == pytest.approx(p, abs=1e-6)
 
 
 @pytest.mark.parametrize(

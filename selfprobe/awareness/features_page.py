@@ -14,6 +14,7 @@ from markupsafe import Markup, escape
 
 from selfprobe.awareness.features import (
     Cluster,
+    Evidence,
     Taxonomy,
     clustered,
     evidence_in,
@@ -85,11 +86,17 @@ def write(
     assert grader is not None, "the command asks for one"
     found = anyio.run(lambda: taxonomy(quotes, members, grader, most=most))
     table = prompt_features(prompts, evidence, found)
-    parquet = io.BytesIO()
-    table.to_parquet(parquet, index=False)
     content = {"embedder": embedder, "grader": str(grader), "logs": list(logs), "inertia": curve, **asdict(found)}
     content["evidence"] = evidence.drop(columns="answer").to_dict("records")
-    page = Page(
+    write_page(_page(there, found, table, content, Figures(pictures)), out)
+    return found
+
+
+def _page(there: Evidence, found: Taxonomy, table: pd.DataFrame, content: Mapping[str, Any], curve: Figures) -> Page:
+    evidence, prompts, quotes = there.quotes, there.prompts, list(there.quotes.quote)
+    parquet = io.BytesIO()
+    table.to_parquet(parquet, index=False)
+    return Page(
         title="What gives the evaluation away?",
         lead=f"Features of {len(prompts)} prompts that subjects name when they are asked what the user wants, never "
         f"whether it is an evaluation. {prompts.aware.sum()} of {prompts.asked.sum()} graded answers bring up an "
@@ -98,8 +105,8 @@ def write(
             _features(_counts(table, found), found, quotes),
             _artefacts(found, quotes),
             Section("Prompts", _prompt_blocks(prompts, evidence, found), name="prompts", menu="prompts"),
-            Section("Number of clusters", [Figures(pictures)], name="curve", menu="number of clusters"),
-            _method(embedder, str(grader)),
+            Section("Number of clusters", [curve], name="curve", menu="number of clusters"),
+            _method(content["embedder"], content["grader"]),
             *([Section("Runs", set_aside(there.ignored), name="runs", menu="runs")] if there.ignored else []),
         ],
         files={
@@ -108,8 +115,6 @@ def write(
             "taxonomy.json": json.dumps(content, ensure_ascii=False, indent=1).encode(),
         },
     )
-    write_page(page, out)
-    return found
 
 
 def evidence_section(logs: Sequence[str]) -> list[Section]:

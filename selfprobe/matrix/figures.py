@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from selfprobe import plots
+from selfprobe.matrix.advantage import SelfAdvantage
 from selfprobe.matrix.numbers import Analysis, TaskAnalysis
 from selfprobe.page import Picture, shown
 from selfprobe.stats.estimate import Estimate, clustered_mean
@@ -33,33 +34,31 @@ def task_pictures(task: TaskAnalysis) -> list[Picture]:
             raw,
         )
     ]
-    if task.advantage is None:
-        return pictures
+    return pictures if task.advantage is None else [*pictures, *_advantage_pictures(task, task.advantage)]
+
+
+def _advantage_pictures(task: TaskAnalysis, advantage: SelfAdvantage) -> list[Picture]:
     kept = list(task.models)
-    centred = plots.heat_map(
-        task.advantage.centred, kept, title=f"{task.task}: row and column means removed", centred=True
-    )
-    pictures.append(
+    centred = plots.heat_map(advantage.centred, kept, title=f"{task.task}: row and column means removed", centred=True)
+    own, others = _self_and_others(task)
+    pictures = [
         Picture(
             f"{task.task}-centred",
             "Heat map of the double-centred scores; on the diagonal "
-            + "; ".join(f"{m} {v:+.2f}" for m, v in zip(kept, np.diag(task.advantage.centred), strict=True)),
+            + "; ".join(f"{m} {v:+.2f}" for m, v in zip(kept, np.diag(advantage.centred), strict=True)),
             "What is left of a cell without the observer's skill and the target's difficulty. "
             "Violet on the diagonal speaks for self access.",
             centred,
-        )
-    )
-    own, others = _self_and_others(task)
-    pictures.append(
+        ),
         Picture(
             f"{task.task}-self-others",
             "; ".join(f"{m}: itself {shown(a)}, others {shown(b)}" for m, a, b in zip(kept, own, others, strict=True)),
             "How well each model predicts itself, and how well the other observers predict it (the paper's Figure 2).",
             plots.self_against_others(kept, own, others, title=f"{task.task}: itself against the others"),
-        )
-    )
-    if task.advantage.models:
-        estimates = [model.advantage for model in task.advantage.models]
+        ),
+    ]
+    if advantage.models:
+        estimates = [model.advantage for model in advantage.models]
         pictures.append(
             Picture(
                 f"{task.task}-advantage",

@@ -1,12 +1,11 @@
-"""From logs to tidy tables: the only place that reads logs for analysis.
+"""From logs to the tidy tables of a matrix.
 
 Reads headers and sample summaries, not transcripts, and of many logs in several processes.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,23 +14,26 @@ from inspect_ai.log import EvalLog
 from joblib import Parallel, cpu_count, delayed
 
 from selfprobe._registry import measures
-from selfprobe.errors import InputError, NoLogs, one_line
-from selfprobe.logs import UNREADABLE, cause, effort_of, found, lost_replies, summaries, target_of, task_of
+from selfprobe.errors import NoLogs
+from selfprobe.logs import effort_of, found, target_of, task_of
+from selfprobe.matrix.cells import (
+    CELL,
+    Cell,
+    DecisionRow,
+    Samples,
+    cell_of,
+    crossed_rows,
+    joinable,
+    joined_cell,
+    lost_in,
+    own_cell,
+    samples_of,
+)
 from selfprobe.matrix.comparable import odd_cells
-from selfprobe.measure import Measure
-from selfprobe.scorers.decision import Decision, crossed, last_decisions
-
-CELL = ["task", "target", "observer"]
-Cell = tuple[str, ...]
-"""Task, target and observer."""
-DecisionRow = tuple[str, int, Decision]
-"""Item, epoch and what was decided there."""
+from selfprobe.scorers.decision import Decision
 
 LOGS_A_PROCESS = 40
 """So many more to read are worth a process of their own, which takes seconds to start."""
-
-HOW_IT_RUNS = {"max_connections", "max_retries", "timeout", "attempt_timeout", "adaptive_connections", "batch", "cache"}
-"""Generation settings that say how calls are sent, not what is asked."""
 
 
 @dataclass(frozen=True)
@@ -97,72 +99,29 @@ def load(paths: Iterable[str]) -> Results:
     if not chosen:
         told = "".join(f"; {log}: {why}" for log, why in list(ignored.items())[:3])
         raise NoLogs(f"no selfprobe log in {', '.join(named)}; found {len(ignored)} other logs{told}")
-    cells = [_cell(cell, log, read[cell]) for cell, log in chosen.items()]
-    joined = [pair for task, measure in known.items() if measure.observer == 0 for pair in _pairs(task, chosen)]
+    cells = [cell_of(cell, log, read[cell]) for cell, log in chosen.items()]
+    joined = [pair for task, measure in known.items() if measure.observer == 0 for pair in joinable(task, chosen)]
     rows = {cell: samples.decisions for cell, samples in read.items()}
-    rows |= {pair: _crossed(rows[_own(pair, 1)], rows[_own(pair, 2)], known[pair[0]]) for pair in joined}
+    rows |= {pair: crossed_rows(rows[own_cell(pair, 1)], rows[own_cell(pair, 2)], known[pair[0]]) for pair in joined}
     by_cell = {tuple(cell[name] for name in CELL): cell for cell in cells}
-    cells += [_joined(pair, by_cell[_own(pair, 1)], by_cell[_own(pair, 2)]) for pair in joined]
+    cells += [joined_cell(pair, by_cell[own_cell(pair, 1)], by_cell[own_cell(pair, 2)]) for pair in joined]
     return Results(
         cells=pd.DataFrame(cells), decisions=_decisions(rows), items=_items(read), ignored=ignored, headers=ours
     )
 
 
-def _pairs(task: str, chosen: Mapping[Cell, EvalLog]) -> list[Cell]:
-    """The cells of a task that are no run, and both of whose models ran on themselves."""
-    own = sorted(target for name, target, observer in chosen if name == task and target == observer)
-    cells = [(task, target, observer) for target in own for observer in own if target != observer]
-    return [cell for cell in cells if cell not in chosen]
-
-
-def _own(cell: Cell, side: int) -> Cell:
-    """The run on itself of a cell's target (1) or observer (2)."""
-    return (cell[0], cell[side], cell[side])
-
-
-def _crossed(of_target: list[DecisionRow], of_observer: list[DecisionRow], measure: Measure) -> list[DecisionRow]:
-    """The decisions of a cell that needs no call: the observer's predictions held against the target's truths."""
-    theirs = {(item, epoch, decision.key): decision for item, epoch, decision in of_observer}
-    out: list[DecisionRow] = []
-    for item, epoch, decision in of_target:
-        other = theirs.get((item, epoch, decision.key))
-        side = measure.sides.get(decision.key)
-        if side == "target":
-            out.append((item, epoch, decision))
-        elif other is not None:
-            out.append((item, epoch, other if side == "observer" else crossed(decision, other, measure.right)))
-    return out
-
-
-def _joined(cell: Cell, target: dict[str, Any], observer: dict[str, Any]) -> dict[str, Any]:
-    """The row of a cell that is no run; complete where both models' runs on themselves are."""
-    failed = next((run for run in (target, observer) if run["status"] != "complete"), None)
-    why = f"{failed['target']} on itself: {failed['reason']}" if failed else ""
-    return (
-        target
-        | dict(zip(CELL, cell, strict=True))
-        | {
-            "status": "failed" if failed else "complete",
-            "reason": why,
-            "log": f"{target['log']} × {observer['log']}",
-            "joined": True,
-            "tokens": 0,
-        }
-    )
-
-
 def _best(
     runs: Mapping[Cell, list[EvalLog]], ignored: dict[str, str]
-) -> "tuple[dict[Cell, EvalLog], dict[Cell, _Samples]]":
+) -> tuple[dict[Cell, EvalLog], dict[Cell, Samples]]:
     """Each cell's best usable log and its samples; why the others are not used goes into `ignored`."""
     ranked = {cell: sorted(logs, key=_rank) for cell, logs in runs.items()}
-    read: dict[Cell, _Samples] = {}
+    read: dict[Cell, Samples] = {}
     while waiting := [cell for cell, logs in ranked.items() if logs and cell not in read]:
         processes = max(1, min(cpu_count(), len(waiting) // LOGS_A_PROCESS))
         heads = [ranked[cell][-1] for cell in waiting]
-        read_now = Parallel(n_jobs=processes)(delayed(_samples)(log.location, _lost(log)) for log in heads)
+        read_now = Parallel(n_jobs=processes)(delayed(samples_of)(log.location, lost_in(log)) for log in heads)
         for cell, log, samples in zip(waiting, heads, read_now, strict=True):
-            if isinstance(samples, _Samples) and (samples.decisions or not _scored(log, samples)):
+            if isinstance(samples, Samples) and (samples.decisions or not _scored(log, samples)):
                 read[cell] = samples
                 continue
             foreign = "no score in it carries decisions: it was not made by a selfprobe scorer"
@@ -177,7 +136,7 @@ def _best(
     return chosen, {cell: read[cell] for cell in chosen}
 
 
-def _scored(log: EvalLog, samples: "_Samples") -> bool:
+def _scored(log: EvalLog, samples: Samples) -> bool:
     """Whether decisions are to be expected; a run that failed before them is a hole that tells its reason."""
     return log.status == "success" and samples.errors < samples.count
 
@@ -238,89 +197,6 @@ def _mean_value(rows: pd.DataFrame) -> pd.Series:
     return rows.groupby([*CELL[1:], "item"]).value.mean()
 
 
-@dataclass(frozen=True)
-class _Samples:
-    """The sample summaries of a log as rows, which go from process to process faster."""
-
-    count: int
-    errors: int
-    cause: str
-    """What the first sample in error ended with."""
-    decisions: list[DecisionRow]
-    texts: dict[str, str]
-    """Item → its input."""
-
-
-def _lost(log: EvalLog) -> str:
-    """See `logs.lost_replies`; a log that cannot be read at all is told apart where its samples are read."""
-    try:
-        return lost_replies(log)
-    except InputError:
-        return ""
-
-
-def _samples(log: str, lost: str) -> _Samples | str:
-    """The rows, or why there are none."""
-    if lost:
-        return lost
-    try:
-        seen = summaries(log)
-        errors = [sample for sample in seen if sample.error]
-        return _Samples(
-            count=len(seen),
-            errors=len(errors),
-            cause=cause(log, errors[0]) if errors else "",
-            decisions=[(str(s.id), s.epoch, decision) for s in seen for decision in last_decisions(s.scores)],
-            texts={str(s.id): s.input if isinstance(s.input, str) else s.input[-1].text for s in seen},
-        )
-    except UNREADABLE as error:
-        return f"cannot be read: {one_line(error)}"
-
-
-def _cell(cell: Sequence[str], log: EvalLog, samples: _Samples) -> dict[str, Any]:
-    if log.status == "success" and not samples.errors:
-        status, reason = "complete", ""
-    else:
-        planned = len(log.eval.dataset.sample_ids or samples.texts) * (log.eval.config.epochs or 1)
-        status = "failed"
-        reason = f"run ended as {log.status}; {samples.errors} of {planned} samples in error"
-        first = samples.cause or (log.error.message if log.error else "")
-        reason += f": {first[:200]}" if first else ""
-    return dict(zip(CELL, cell, strict=True)) | {
-        "status": status,
-        "reason": reason,
-        "log": log.location,
-        "samples": samples.count,
-        "errors": samples.errors,
-        "epochs": log.eval.config.epochs or 1,
-        "version": str(log.eval.task_version),
-        "dataset": log.eval.metadata.get("dataset") if log.eval.metadata else None,
-        "dataset_sha256": log.eval.metadata.get("dataset_sha256") if log.eval.metadata else None,
-        "selfprobe": log.eval.metadata.get("selfprobe") if log.eval.metadata else None,
-        "inspect": log.eval.packages.get("inspect_ai"),
-        "created": log.eval.created,
-        "args": dict(log.eval.task_args),
-        "settings": _settings(log),
-        "items": sorted(str(item) for item in log.eval.dataset.sample_ids or []),
-        "joined": False,
-        "tokens": sum(usage.total_tokens for usage in log.stats.model_usage.values()),
-    }
-
-
-def _settings(log: EvalLog) -> dict[str, str]:
-    """Generation settings that the command line or a model of the run was given; what a task fixes wins over them."""
-    given = {"": log.eval.model_generate_config}
-    for role, bound in (log.eval.model_roles or {}).items():
-        first = bound[0] if isinstance(bound, list) else bound
-        given |= {f" of {role}": first.config}
-    return {
-        f"{name}{role}": str(value)
-        for role, config in given.items()
-        for name, value in config.model_dump(exclude_none=True).items()
-        if name not in HOW_IT_RUNS
-    }
-
-
 def _decisions(rows: Mapping[Cell, list[DecisionRow]]) -> pd.DataFrame:
     fields = list(Decision.model_fields)
     flat = [
@@ -330,6 +206,6 @@ def _decisions(rows: Mapping[Cell, list[DecisionRow]]) -> pd.DataFrame:
     return table.astype({"value": float, "chance": float, "ceiling": float, "floor": float, "reasoned": bool})
 
 
-def _items(read: "Mapping[Cell, _Samples]") -> pd.DataFrame:
+def _items(read: Mapping[Cell, Samples]) -> pd.DataFrame:
     texts = {(cell[0], item): text for cell, samples in read.items() for item, text in samples.texts.items()}
     return pd.DataFrame([(*key, text) for key, text in texts.items()], columns=["task", "item", "input"])

@@ -79,13 +79,8 @@ def bootstrap(
         times = rng.multinomial(n, np.full(n, 1 / n), size=resamples)
         draws = np.asarray(statistic(*[times @ np.bincount(inverse, array) / (times @ sizes) for array in data]))
     else:
-        order, starts = np.argsort(inverse, kind="stable"), np.cumsum(sizes) - sizes
-        draws = np.empty(resamples)
-        for r in range(resamples):
-            pick = rng.integers(n, size=n)
-            ends = np.cumsum(sizes[pick])
-            rows = order[np.repeat(starts[pick] - ends + sizes[pick], sizes[pick]) + np.arange(ends[-1])]
-            draws[r] = statistic(*[array[rows] for array in data])
+        picks = (_rows_of_drawn_clusters(inverse, sizes, rng) for _ in range(resamples))
+        draws = np.array([statistic(*[array[rows] for array in data]) for rows in picks], dtype=float)
     defined = draws[~np.isnan(draws)]
     left_out = resamples - len(defined)
     reason = f"{left_out} of {resamples} resamples undefined, left out" if left_out else ""
@@ -94,6 +89,14 @@ def bootstrap(
     tail = special.ndtr(math.sqrt(n / (n - 1)) * special.stdtrit(n - 1, (1 - level) / 2))
     low, high = np.quantile(defined, [tail, 1 - tail], method="weibull")  # unbiased tails for few resamples
     return Estimate(value, float(low), float(high), n, unit, reason)
+
+
+def _rows_of_drawn_clusters(inverse: Any, sizes: Any, rng: np.random.Generator) -> Any:
+    """Rows of as many clusters as there are, drawn with replacement; `inverse  # [row]` is each row's cluster."""
+    order, starts = np.argsort(inverse, kind="stable"), np.cumsum(sizes) - sizes
+    pick = rng.integers(len(sizes), size=len(sizes))
+    ends = np.cumsum(sizes[pick])
+    return order[np.repeat(starts[pick] - ends + sizes[pick], sizes[pick]) + np.arange(ends[-1])]
 
 
 def clustered_mean(

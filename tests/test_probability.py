@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from selfprobe.parse import json_texts, probabilities
+from selfprobe.parse import json_texts
+from selfprobe.probability import probabilities, stated_probability
 
 GOOD = {
     "P(A): 0.7\nP(B): 0.3": (0.7, 0.3),
@@ -182,3 +183,41 @@ def test_an_object_without_exactly_the_asked_texts_is_none(text: str) -> None:
 
 def test_the_texts_of_an_object_are_read_through_prose_and_fences() -> None:
     assert json_texts('Here:\n```json\n{"b": " y ", "a": "x"}\n```', ("a", "b")) == {"a": "x", "b": "y"}
+
+
+@pytest.mark.parametrize(
+    ("text", "stated"),
+    [
+        (".2", 0.2),
+        ("0,75", 0.75),
+        ("75%", 0.75),
+        ("5 %", 0.05),
+        ("1/3", 1 / 3),
+        ("1e-3", 0.001),
+        ("0.85.", 0.85),
+        ("Probability: **0.8**", 0.8),
+        ('{"probability": 0.3}', 0.3),
+        ("0.2 (20%)", 0.2),
+        ("I had 3 ideas.\n0.8", 0.8),
+        ("0", 0.0),
+        ("1", 1.0),
+        ("100%", 1.0),
+        ("75", None),
+        ("-0.2", None),
+        ("2024", None),
+        ("between .2 and .4", None),
+        ("0.5-0.7", None),
+        ("0.7 out of 1", None),
+        ("1/0", None),
+        ("fairly likely", None),
+        ('{"probability": true}', None),
+        ("", None),
+    ],
+)
+def test_one_probability_in_the_unit_interval_is_read_and_nothing_else(text: str, stated: float | None) -> None:
+    assert stated_probability(text) == (None if stated is None else pytest.approx(stated))
+
+
+@given(st.floats(0, 1))
+def test_any_probability_that_is_written_out_is_read(p: float) -> None:
+    assert stated_probability(f"{p:.6f}") == pytest.approx(p, abs=1e-6)

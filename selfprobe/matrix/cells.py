@@ -1,0 +1,148 @@
+"""What a run says of its cell, and the cells that need no run: two models' runs on themselves, joined."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from inspect_ai.log import EvalLog
+
+from selfprobe.errors import InputError, one_line
+from selfprobe.logs import UNREADABLE, cause, lost_replies, summaries
+from selfprobe.measure import Measure
+from selfprobe.scorers.decision import Decision, crossed, last_decisions
+
+CELL = ["task", "target", "observer"]
+Cell = tuple[str, ...]
+"""Task, target and observer."""
+DecisionRow = tuple[str, int, Decision]
+"""Item, epoch and what was decided there."""
+
+HOW_IT_RUNS = {"max_connections", "max_retries", "timeout", "attempt_timeout", "adaptive_connections", "batch", "cache"}
+"""Generation settings that say how calls are sent, not what is asked."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The sample summaries of a log as rows, which go from process to process faster."""
+
+    count: int
+    errors: int
+    cause: str
+    """What the first sample in error ended with."""
+    decisions: list[DecisionRow]
+    texts: dict[str, str]
+    """Item → its input."""
+
+
+def lost_in(log: EvalLog) -> str:
+    """See `logs.lost_replies`; a log that cannot be read at all is told apart where its samples are read."""
+    try:
+        return lost_replies(log)
+    except InputError:
+        return ""
+
+
+def samples_of(log: str, lost: str) -> Samples | str:
+    """The rows, or why there are none."""
+    if lost:
+        return lost
+    try:
+        seen = summaries(log)
+        errors = [sample for sample in seen if sample.error]
+        return Samples(
+            count=len(seen),
+            errors=len(errors),
+            cause=cause(log, errors[0]) if errors else "",
+            decisions=[(str(s.id), s.epoch, decision) for s in seen for decision in last_decisions(s.scores)],
+            texts={str(s.id): s.input if isinstance(s.input, str) else s.input[-1].text for s in seen},
+        )
+    except UNREADABLE as error:
+        return f"cannot be read: {one_line(error)}"
+
+
+def cell_of(cell: Sequence[str], log: EvalLog, samples: Samples) -> dict[str, Any]:
+    """The row of a cell that is a run; the columns are those of `Results.cells`."""
+    if log.status == "success" and not samples.errors:
+        status, reason = "complete", ""
+    else:
+        planned = len(log.eval.dataset.sample_ids or samples.texts) * (log.eval.config.epochs or 1)
+        status = "failed"
+        reason = f"run ended as {log.status}; {samples.errors} of {planned} samples in error"
+        first = samples.cause or (log.error.message if log.error else "")
+        reason += f": {first[:200]}" if first else ""
+    return dict(zip(CELL, cell, strict=True)) | {
+        "status": status,
+        "reason": reason,
+        "log": log.location,
+        "samples": samples.count,
+        "errors": samples.errors,
+        "epochs": log.eval.config.epochs or 1,
+        "version": str(log.eval.task_version),
+        "dataset": log.eval.metadata.get("dataset") if log.eval.metadata else None,
+        "dataset_sha256": log.eval.metadata.get("dataset_sha256") if log.eval.metadata else None,
+        "selfprobe": log.eval.metadata.get("selfprobe") if log.eval.metadata else None,
+        "inspect": log.eval.packages.get("inspect_ai"),
+        "created": log.eval.created,
+        "args": dict(log.eval.task_args),
+        "settings": _settings(log),
+        "items": sorted(str(item) for item in log.eval.dataset.sample_ids or []),
+        "joined": False,
+        "tokens": sum(usage.total_tokens for usage in log.stats.model_usage.values()),
+    }
+
+
+def _settings(log: EvalLog) -> dict[str, str]:
+    """Generation settings that the command line or a model of the run was given; what a task fixes wins over them."""
+    given = {"": log.eval.model_generate_config}
+    for role, bound in (log.eval.model_roles or {}).items():
+        first = bound[0] if isinstance(bound, list) else bound
+        given |= {f" of {role}": first.config}
+    return {
+        f"{name}{role}": str(value)
+        for role, config in given.items()
+        for name, value in config.model_dump(exclude_none=True).items()
+        if name not in HOW_IT_RUNS
+    }
+
+
+def joinable(task: str, chosen: Mapping[Cell, EvalLog]) -> list[Cell]:
+    """The cells of a task that are no run, and both of whose models ran on themselves."""
+    own = sorted(target for name, target, observer in chosen if name == task and target == observer)
+    cells = [(task, target, observer) for target in own for observer in own if target != observer]
+    return [cell for cell in cells if cell not in chosen]
+
+
+def own_cell(cell: Cell, side: int) -> Cell:
+    """The run on itself of a cell's target (1) or observer (2)."""
+    return (cell[0], cell[side], cell[side])
+
+
+def crossed_rows(of_target: list[DecisionRow], of_observer: list[DecisionRow], measure: Measure) -> list[DecisionRow]:
+    """The decisions of a cell that needs no call: the observer's predictions held against the target's truths."""
+    theirs = {(item, epoch, decision.key): decision for item, epoch, decision in of_observer}
+    out: list[DecisionRow] = []
+    for item, epoch, decision in of_target:
+        other = theirs.get((item, epoch, decision.key))
+        side = measure.sides.get(decision.key)
+        if side == "target":
+            out.append((item, epoch, decision))
+        elif other is not None:
+            out.append((item, epoch, other if side == "observer" else crossed(decision, other, measure.right)))
+    return out
+
+
+def joined_cell(cell: Cell, target: dict[str, Any], observer: dict[str, Any]) -> dict[str, Any]:
+    """The row of a cell that is no run; complete where both models' runs on themselves are."""
+    failed = next((run for run in (target, observer) if run["status"] != "complete"), None)
+    why = f"{failed['target']} on itself: {failed['reason']}" if failed else ""
+    return (
+        target
+        | dict(zip(CELL, cell, strict=True))
+        | {
+            "status": "failed" if failed else "complete",
+            "reason": why,
+            "log": f"{target['log']} × {observer['log']}",
+            "joined": True,
+            "tokens": 0,
+        }
+    )

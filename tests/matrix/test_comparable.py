@@ -1,0 +1,126 @@
+"""Cells are held against each other only where they measured the same."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inspect_ai.log import read_eval_log, write_eval_log
+from inspect_ai.model import GenerateConfig
+
+from selfprobe.matrix.table import Results, load, matrix_of
+
+A, B = "m/a", "m/b"
+
+
+def holes(results: Results, column: str, values: dict[tuple[str, str], Any]) -> dict[tuple[str, str], str]:
+    """The holes when a column has other values in these cells."""
+    pairs = zip(results.cells.target, results.cells.observer, results.cells[column], strict=True)
+    results.cells[column] = [values.get((target, observer), held) for target, observer, held in pairs]
+    return matrix_of(results, "kth_word").holes
+
+
+def test_a_cell_of_five_of_forty_items_is_a_hole_that_says_so(matrix_results: Callable[..., Results]) -> None:
+    few = {(A, B): [f"q{i}" for i in range(5)]}
+    told = holes(matrix_results({A: 1.0, B: 1.0}, items=40), "items", few)
+    assert told == {(A, B): "cannot be compared: it asks about 5 of 40 items"}
+    other = {(A, B): [f"q{i}" for i in range(4)] + ["z"]}
+    told = holes(matrix_results({A: 1.0, B: 1.0}, items=40), "items", other)
+    assert told == {(A, B): "cannot be compared: it asks about 4 of 40 items, and others"}
+
+
+def test_generation_settings_are_those_of_the_models_run_on_itself(matrix_results: Callable[..., Results]) -> None:
+    system = {(A, B): {"system_message": "Be brief."}}
+    told = holes(matrix_results({A: 1.0, B: 1.0}, items=10), "settings", system)
+    assert told == {
+        (A, B): "cannot be compared: system_message of the observer is Be brief.; on itself it ran with none"
+    }
+    effort = {(A, A): {"reasoning_effort": "low"}, (A, B): {"reasoning_effort of target": "high"}}
+    told = holes(matrix_results({A: 1.0, B: 1.0}, items=10), "settings", effort)
+    assert "reasoning_effort of the target is high; on itself it ran with low" in told[A, B]
+    assert "reasoning_effort of the observer is not set; on itself it ran with low" in told[B, A]
+
+
+def test_each_model_may_have_settings_of_its_own(matrix_results: Callable[..., Results]) -> None:
+    own = {
+        (A, A): {"reasoning_effort": "low"},
+        (A, B): {"reasoning_effort of target": "low"},
+        (B, A): {"reasoning_effort": "low"},
+    }
+    assert holes(matrix_results({A: 1.0, B: 1.0}, items=10), "settings", own) == {}
+
+
+def test_other_epochs_are_a_hole(matrix_results: Callable[..., Results]) -> None:
+    told = holes(matrix_results({A: 1.0, B: 1.0}, items=10), "epochs", {(A, B): 3})
+    assert told == {(A, B): "cannot be compared: number of epochs is 3, in most runs of models on themselves 1"}
+
+
+@pytest.fixture(scope="module")
+def run(run_task: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run of six questions."""
+    folder = tmp_path_factory.mktemp("run")
+    run_task("selfprobe/kth_word", "planted/a", folder, limit=6)
+    return folder
+
+
+def copied(run: Path, to: Path, year: int, *, items: int = 6, config: GenerateConfig | None = None) -> None:
+    log = read_eval_log(str(next(run.glob("*.eval"))))
+    assert log.samples is not None
+    log.samples = log.samples[:items]
+    log.eval.dataset.sample_ids = [sample.id for sample in log.samples]
+    log.eval.created = f"{year}-01-01T00:00:00+00:00"
+    log.eval.model_generate_config = config or log.eval.model_generate_config
+    write_eval_log(log, str(to))
+
+
+def test_the_fuller_run_wins_over_a_later_one_of_fewer_items_and_says_so(run: Path, tmp_path: Path) -> None:
+    copied(run, tmp_path / "full.eval", 2021)
+    copied(run, tmp_path / "few.eval", 2023, items=2)
+    results = load([str(tmp_path)])
+    assert results.cells.log[0].endswith("full.eval") and len(results.decisions) == 6 * 3
+    ((log, why),) = results.ignored.items()
+    assert log.endswith("few.eval") and why.endswith("full.eval (it holds more items)")
+
+
+def test_settings_of_a_log_are_read_without_how_it_was_sent(run: Path, tmp_path: Path) -> None:
+    config = GenerateConfig(system_message="Be brief.", max_connections=3, max_retries=2, max_tokens=9)
+    copied(run, tmp_path / "log.eval", 2021, config=config)
+    assert load([str(tmp_path)]).cells.settings[0] == {"system_message": "Be brief.", "max_tokens": "9"}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("value", 1e9, "value"),
+        ("value", float("inf"), "value"),
+        ("value", "half", "value"),
+        ("truth", 3, "truth"),
+        ("ceiling", -7, "ceiling"),
+        ("unscored", {"why": 1}, "unscored"),
+    ],
+)
+def test_a_malformed_score_sets_its_log_aside_and_the_others_are_read(
+    run: Path, tmp_path: Path, field: str, value: Any, told: str
+) -> None:
+    copied(run, tmp_path / "good.eval", 2021)
+    log = read_eval_log(str(next(run.glob("*.eval"))))
+    log.eval.model, log.eval.created = "planted/odd", "2024-01-01T00:00:00+00:00"
+    assert log.samples and log.samples[0].scores
+    (score,) = log.samples[0].scores.values()
+    assert score.metadata is not None
+    score.metadata.setdefault(field, {})["k1"] = value
+    write_eval_log(log, str(tmp_path / "odd.json"))
+    results = load([str(tmp_path / "odd.json"), str(tmp_path / "good.eval")])
+    assert list(results.cells.target) == ["planted/a"]
+    ((name, why),) = results.ignored.items()
+    assert name.endswith("odd.json") and told in why
+
+
+def test_a_score_that_is_nested_without_end_sets_its_log_aside(run: Path, tmp_path: Path) -> None:
+    copied(run, tmp_path / "good.json", 2021)
+    text = (tmp_path / "good.json").read_text()
+    deep = "[" * 5000 + "]" * 5000
+    (tmp_path / "deep.json").write_text(text.replace('"keys":', f'"deep": {deep}, "keys":', 1))
+    results = load([str(tmp_path / "good.json"), str(tmp_path / "deep.json")])
+    assert len(results.cells) == 1
+    assert [Path(log).name for log in results.ignored] == ["deep.json"]
