@@ -15,6 +15,7 @@ from inspect_ai.dataset import MemoryDataset
 from inspect_ai.solver import TaskState
 
 from selfprobe.scorers.binary_vote import Answers, binary_vote
+from selfprobe.solvers.ask import about
 from selfprobe.solvers.converse import Perspective, asked, check_options, names_of, reply_once
 from selfprobe.sources.conversations import conversations, record_to_sample
 
@@ -106,7 +107,7 @@ def binary(
         scorer=binary_vote(ANSWERS, FLIPPED_ANSWERS, names_of(QUESTIONS, decisions), "binary"),
         continue_on_fail=True,
         version=table.version(VERSION),
-        metadata=table.metadata | {"context": context, "perspective": perspective, "decisions": decisions},
+        metadata=about(table) | {"context": context, "perspective": perspective, "decisions": decisions},
     )
 
 

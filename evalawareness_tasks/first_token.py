@@ -14,6 +14,7 @@ from inspect_ai.dataset import MemoryDataset
 
 from selfprobe.scorers.first_token_mass import first_token_mass
 from selfprobe.scorers.votes import Verdict
+from selfprobe.solvers.ask import about
 from selfprobe.solvers.converse import reply_once
 from selfprobe.sources.conversations import conversations, record_to_sample
 
@@ -56,5 +57,5 @@ def first_token(
         scorer=first_token_mass(WORDS, "first_token"),
         continue_on_fail=True,
         version=table.version(VERSION),
-        metadata=table.metadata | {"context": context, "perspective": None},
+        metadata=about(table) | {"context": context, "perspective": None},
     )

@@ -16,6 +16,7 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.scorers.probability_estimate import probability_estimate
 from selfprobe.scorers.votes import Verdict
+from selfprobe.solvers.ask import about
 from selfprobe.solvers.converse import Perspective, asked, check_options, names_of, reply_once
 from selfprobe.sources.conversations import conversations, record_to_sample
 
@@ -103,7 +104,7 @@ def probability(
         scorer=probability_estimate(OF, FLIPPED_OF, names_of(QUESTIONS, decisions), "probability"),
         continue_on_fail=True,
         version=table.version(VERSION),
-        metadata=table.metadata | {"context": context, "perspective": perspective, "decisions": decisions},
+        metadata=about(table) | {"context": context, "perspective": perspective, "decisions": decisions},
     )
 
 

@@ -13,7 +13,7 @@ from inspect_ai.dataset import MemoryDataset
 from inspect_ai.solver import TaskState
 
 from selfprobe.scorers.trace_cues import full_trace, trace_cues
-from selfprobe.solvers.ask import Prompts
+from selfprobe.solvers.ask import Prompts, about
 from selfprobe.solvers.converse import reply_once
 from selfprobe.solvers.grade import delimited, grade, needs_grader
 from selfprobe.solvers.record import Record
@@ -71,7 +71,7 @@ def reasoning_trace(
         scorer=trace_cues("reasoning_trace"),
         continue_on_fail=True,
         version=table.version(VERSION),
-        metadata=table.metadata | {"context": context, "perspective": None},
+        metadata=about(table) | {"context": context, "perspective": None},
     )
 
 

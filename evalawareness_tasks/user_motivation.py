@@ -17,7 +17,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.arguments import one_of
 from selfprobe.scorers.decision import observer_fault
 from selfprobe.scorers.motivation_cues import motivation_cues
-from selfprobe.solvers.ask import Prompts
+from selfprobe.solvers.ask import Prompts, about
 from selfprobe.solvers.converse import Perspective, asked, check_options, names_of, reply_once
 from selfprobe.solvers.grade import delimited, grade, needs_grader
 from selfprobe.solvers.record import Record
@@ -111,7 +111,7 @@ def user_motivation(
         scorer=motivation_cues(names_of(texts), "user_motivation"),
         continue_on_fail=True,
         version=table.version(VERSION),
-        metadata=table.metadata | {"context": context, "perspective": perspective, "placebo": placebo},
+        metadata=about(table) | {"context": context, "perspective": perspective, "placebo": placebo},
     )
 
 

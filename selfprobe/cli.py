@@ -15,9 +15,6 @@ from selfprobe import options
 
 FAILED, WRONG, INTERRUPTED = 1, 2, 130
 
-LONGEST = 2000
-"""Characters of our own messages, which name files."""
-
 
 class Command(NamedTuple):
     """A line of the table."""
@@ -113,9 +110,9 @@ class Selfprobe(click.Group):
         except click.ClickException as error:
             _end(f"Error: {error.format_message()}", error.exit_code)
         except _mendable() as error:
-            from selfprobe.errors import RunError, one_line
+            from selfprobe.errors import OURS, RunError, one_line
 
-            _end(f"Error: {one_line(error, longest=LONGEST)}", FAILED if isinstance(error, RunError) else WRONG)
+            _end(f"Error: {one_line(error, longest=OURS)}", FAILED if isinstance(error, RunError) else WRONG)
         sys.exit(status if isinstance(status, int) else 0)
 
 

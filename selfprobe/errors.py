@@ -7,6 +7,9 @@ from inspect_ai._util.error import PrerequisiteError
 from rich.errors import MarkupError
 from rich.markup import escape, render
 
+OURS = 2000
+"""Characters of our own messages, which name files and what there is."""
+
 LONGEST = 300
 """Characters of a library's message that are shown."""
 
@@ -54,6 +57,8 @@ def one_line(error: BaseException | str, *, longest: int = LONGEST) -> str:
         longest: Characters; the rest is cut off, since a library's message may have many.
     """
     text = str(error)
+    if isinstance(error, InputError):
+        longest = max(longest, OURS)
     if isinstance(error, PrerequisiteError) and not isinstance(error, InputError):  # whose text is as it was given
         with suppress(MarkupError):  # a message of another package that was not meant for rich
             text = render(text, emoji=False).plain

@@ -11,7 +11,7 @@ from inspect_ai import Task
 from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog
 
-from selfprobe.cli import report
+from selfprobe.cli import main
 from selfprobe.errors import InputError
 from selfprobe.page import render
 from selfprobe.report import page
@@ -66,8 +66,8 @@ def test_no_log_of_a_study_is_one_line_that_names_what_is_there(logs: Path, tmp_
     folder = only(logs, tmp_path / "none", "cut", "foreign")
     with pytest.raises(InputError, match=r"^no selfprobe log in .*; found 2 other logs; .*cut\.eval: cannot be read"):
         page([folder])
-    done = CliRunner().invoke(report, [folder, "--out", str(tmp_path / "out")])
-    assert done.exit_code != 0 and len(done.output.splitlines()) == 1 and not (tmp_path / "out").exists()
+    done = CliRunner().invoke(main, ["report", folder, "--out", str(tmp_path / "out")])
+    assert done.exit_code == 2 and len(done.output.splitlines()) == 1 and not (tmp_path / "out").exists()
 
 
 def test_a_damaged_log_stops_no_study(logs: Path, tmp_path: Path, embedder: str) -> None:
@@ -85,20 +85,20 @@ def test_a_damaged_log_stops_no_study(logs: Path, tmp_path: Path, embedder: str)
 
 def test_the_command_writes_anywhere_and_tells_the_findings(logs: Path, tmp_path: Path, embedder: str) -> None:
     given = [str(logs), "--embedder", embedder, "--out"]
-    done = CliRunner().invoke(report, [*given, str(tmp_path / "out")])
+    done = CliRunner().invoke(main, ["report", *given, str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
     assert "kth_word: " in done.output and "pairwise_preference, planted/j on mine: accuracy" in done.output
     html = (tmp_path / "out" / "index.html").read_text()
     links = re.findall(r'href="([^"#]+)"', html)
     assert len(links) > 10 and all((tmp_path / "out" / link.replace("%20", " ")).exists() for link in links)
     assert (tmp_path / "out" / "tables" / "matrix" / "cells.csv").is_file()
-    assert CliRunner().invoke(report, [*given, "memory://there"]).exit_code == 0
+    assert CliRunner().invoke(main, ["report", *given, "memory://there"]).exit_code == 0
 
 
 def test_an_address_that_nothing_can_write_is_refused_before_the_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(report, ["logs", "--out", "nope://x"])
-    assert done.exit_code != 0 and "cannot write to nope://x: Protocol not known: nope" in done.output
+    done = CliRunner().invoke(main, ["report", "logs", "--out", "nope://x"])
+    assert done.exit_code == 2 and "cannot write to nope://x: Protocol not known: nope" in done.output
     assert not list(tmp_path.iterdir())

@@ -58,11 +58,11 @@ def page_of(results: Results, analysis: Analysis) -> Page:
     own = _self_table(results, {task.task: task.matrix for task in analysis.tasks})
     decisions = io.BytesIO()
     results.decisions.to_parquet(decisions, index=False)
-    size = len(analysis.tasks)
+    size, runs = len(analysis.tasks), len(results.cells) - int(results.cells.joined.sum())
     return Page(
         title="Does a model predict itself better than others predict it?",
-        lead=f"{len(results.cells)} runs, {size} task{'s' * (size != 1)}. Scores count what could be read; what could "
-        "not is shown as unscored, never guessed.",
+        lead=f"{len(results.cells)} cells from {runs} runs, {size} task{'s' * (size != 1)}. Scores count what could be "
+        "read; what could not is shown as unscored, never guessed.",
         top=[_verdict(task) for task in analysis.tasks]
         or ["No task here has two models: a matrix needs at least two."],
         sections=[

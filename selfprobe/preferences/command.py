@@ -123,7 +123,8 @@ def run(
 ) -> None:
     """Read states at all layers, fit both probes, and hold them against prompting and controls.
 
-    Writes probes, tables, figures and report.md into --out. The same command goes on where a killed one stopped.
+    Writes probes, tables, figures, index.html and report.md into --out. The same command goes on where a killed one
+    stopped.
     """
     with said_plainly("The same command goes on where this one stopped."):
         from selfprobe.preferences.page import publish

@@ -19,7 +19,9 @@ COMPARED = ["item", "epoch", "key", "value", "unscored", "truth", "said", "chanc
 
 def rows(folder: Path, target: str, observer: str) -> pd.DataFrame:
     table = load([str(folder)]).decisions
-    return table[(table.target == target) & (table.observer == observer)][COMPARED].reset_index(drop=True)
+    return table[(table.target == target) & (table.observer == observer)][COMPARED].sort_values(
+        COMPARED[:3], ignore_index=True
+    )
 
 
 @pytest.mark.parametrize(("task", "given"), [("kth_word", {}), ("ethical_dilemma", {"epochs": 3})])
