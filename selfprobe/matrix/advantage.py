@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from selfprobe.stats.estimate import Estimate, FloatArray, bootstrap, holm, undefined, wilson
+from selfprobe.stats.estimate import Estimate, FloatArray, bootstrap, undefined, wilson
 
 TWO_MODELS = "needs three models: with two there is no third target to measure the observers' skill on"
 EXACT_MODELS = 8
@@ -45,10 +45,6 @@ class ModelAdvantage:
     """Name, as given."""
     advantage: Estimate
     """Its diagonal score minus what row and column effects of the off-diagonal cells predict."""
-    p: float
-    """One-sided p that it beats *every* other observer of it, both as scored and with skill removed."""
-    p_holm: float
-    """The same, Holm-adjusted over models: below .05 the model is named as having access."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +59,6 @@ class SelfAdvantage:
     """One-sided item-level p of T."""
     permutation: Permutation
     """Test over all assignments of observers to targets; smallest p is 1/M!, so it needs M >= 4."""
-    closest: Estimate
-    """Mean over targets of the smallest difference to any other observer, as scored or with skill removed."""
     models: tuple[ModelAdvantage, ...]
     """One a model, in order; empty for two models, where there is no third target to measure skill on."""
     means: FloatArray
@@ -103,15 +97,16 @@ def total_weights(size: int) -> FloatArray:
     return np.asarray((np.eye(size) - 1 / size) / (size - 1))
 
 
-def _pair_weights(size: int) -> tuple[FloatArray, FloatArray]:
-    """w[i, j, target, observer] with d_ij = Σ w·A, and the same for x_ii - x_ij; for three models or more."""
-    adjusted, raw = np.zeros((size,) * 4), np.zeros((size,) * 4)
+def _own_weights(size: int) -> FloatArray:
+    """w[i, target, observer] with the mean over j of d_ij = Σ w·A, for three models or more."""
+    weights = np.zeros((size,) * 3)
     for i, j in zip(*np.nonzero(~np.eye(size, dtype=bool)), strict=True):
         common = [t for t in range(size) if t not in (i, j)]
-        raw[i, j, i, i], raw[i, j, i, j] = 1, -1
-        adjusted[i, j] = raw[i, j]
-        adjusted[i, j, common, i], adjusted[i, j, common, j] = -1 / len(common), 1 / len(common)
-    return adjusted, raw
+        weights[i, i, i] += 1
+        weights[i, i, j] -= 1
+        weights[i, common, i] -= 1 / len(common)
+        weights[i, common, j] += 1 / len(common)
+    return weights / (size - 1)
 
 
 def _contrasts(scores: FloatArray, weights: FloatArray, level: float) -> list[tuple[Estimate, float, float]]:
@@ -147,38 +142,31 @@ def self_advantage(
 ) -> SelfAdvantage:
     """Linear self advantage of `x  # [target, observer, item]` with item-level inference; see the module's top.
 
-    A cell without any score makes everything undefined, with a reason that names the cell. A model has access only
-    if it beats *every* other observer of it (an intersection-union test: the largest p counts) both as scored, which
-    is the paper's comparison, and with skill removed. So neither a family of models that know one another nor skill
-    that adds up on another scale passes for self access; `closest` leans against self access for the same reason.
+    A cell without any score makes everything undefined, with a reason that names the cell. T and the own advantages
+    are estimates on an additive scale, where skill times predictability looks like access: no verdict rests on them.
     """
     scores, names = _checked(x, models)
     size = len(scores)
     if empty := _empty_cell(scores, names):
         hole, nothing = undefined(empty), np.full((size, size), math.nan)
-        own = tuple(ModelAdvantage(name, hole, math.nan, math.nan) for name in names)
-        return SelfAdvantage(hole, math.nan, math.nan, Permutation(math.nan, 0, True), hole, own, nothing, nothing)
+        own = tuple(ModelAdvantage(name, hole) for name in names)
+        return SelfAdvantage(hole, math.nan, math.nan, Permutation(math.nan, 0, True), own, nothing, nothing)
     means, centred = np.nanmean(scores, axis=2), double_centre(np.nanmean(scores, axis=2))
     total, se, p_total = _contrasts(scores, total_weights(size)[None], level)[0]
     permutation = observers_permuted(centred, rng=rng)
     if size == 2:
-        return SelfAdvantage(total, se, p_total, permutation, undefined(TWO_MODELS), (), means, centred)
-    adjusted, raw = _pair_weights(size)
-    results, closest, own_weights = [], np.zeros((size, size)), np.zeros((size, size, size))
-    for i in range(size):
-        others = [j for j in range(size) if j != i]
-        rivals = np.concatenate([adjusted[i, others], raw[i, others]])
-        results.append(max(p for _, _, p in _contrasts(scores, rivals, level)))
-        closest += rivals[np.tensordot(rivals, means, 2).argmin()] / size
-        own_weights[i] = adjusted[i, others].mean(axis=0)
-    own = tuple(
-        ModelAdvantage(name, estimate, p, corrected)
-        for name, (estimate, _, _), p, corrected in zip(
-            names, _contrasts(scores, own_weights, level), results, holm(results).tolist(), strict=True
-        )
-    )
-    nearest = _contrasts(scores, closest[None], level)[0][0]
-    return SelfAdvantage(total, se, p_total, permutation, nearest, own, means, centred)
+        return SelfAdvantage(total, se, p_total, permutation, (), means, centred)
+    found = _contrasts(scores, _own_weights(size), level)
+    own = tuple(ModelAdvantage(name, estimate) for name, (estimate, _, _) in zip(names, found, strict=True))
+    return SelfAdvantage(total, se, p_total, permutation, own, means, centred)
+
+
+def total_of(x: npt.ArrayLike, models: Sequence[str] | None = None, *, level: float = 0.95) -> Estimate:
+    """T alone, with its item-level interval; as in `self_advantage`."""
+    scores, names = _checked(x, models)
+    if empty := _empty_cell(scores, names):
+        return undefined(empty)
+    return _contrasts(scores, total_weights(len(scores))[None], level)[0][0]
 
 
 def observers_permuted(centred: FloatArray, *, rng: np.random.Generator) -> Permutation:
@@ -231,6 +219,7 @@ def _matched(items: FloatArray) -> float:
     skill_j = a.sum(axis=0)[None, :] - own[None, :] - a
     gap = (skill_i - skill_j) / (size - 2)
     width = float(np.median(np.abs(gap[off]))) or 1.0  # all alike: all weigh the same
-    weights = np.where(off, np.exp(-0.5 * (gap / width) ** 2), 0.0)
+    far = np.where(off, (gap / width) ** 2, math.inf)
+    weights = np.exp(-0.5 * (far - far.min(axis=1, keepdims=True)))  # of the nearest 1: their ratios count alone
     matched = (weights * (own[:, None] - a - gap)).sum(axis=1) / weights.sum(axis=1)
     return float(matched.mean())

@@ -7,7 +7,16 @@ import numpy as np
 import pandas as pd
 
 from selfprobe._registry import measures
-from selfprobe.matrix.advantage import SelfAdvantage, capability_control, self_advantage
+from selfprobe.matrix.advantage import (
+    Permutation,
+    SelfAdvantage,
+    capability_control,
+    double_centre,
+    observers_permuted,
+    self_advantage,
+    total_of,
+)
+from selfprobe.matrix.habit import Specific, item_specific
 from selfprobe.matrix.paper import (
     EpsilonRow,
     ModelsTest,
@@ -16,17 +25,10 @@ from selfprobe.matrix.paper import (
     paper_transform,
     wilcoxon_models,
 )
+from selfprobe.matrix.rows import Row, baseline_hits, rows_of, without
 from selfprobe.matrix.table import Matrix, Results, matrix_of
-from selfprobe.matrix.verdict import (
-    Verdict,
-    item_sd,
-    minimum_detectable,
-    over_baseline,
-    power,
-    verdict,
-)
-from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm, mode_baseline
-from selfprobe.stats.text_only import SMALLEST_TEXT_SAMPLE, text_only_observer
+from selfprobe.matrix.verdict import Verdict, item_sd, minimum_detectable, power, verdict
+from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm, undefined
 
 SMALLEST = 0.05
 """The smallest self advantage of interest; a matrix that cannot see it is called underpowered."""
@@ -53,8 +55,16 @@ class TaskAnalysis:
     advantage: SelfAdvantage | None
     """None with fewer than two complete models."""
     capability: Estimate | None
-    baselines: Mapping[str, Estimate]
-    """Self minus baseline: "mode", "text only"; where the task has them."""
+    total: Estimate
+    """T of the item-specific scores, on which everything that is named runs."""
+    permutation: Permutation
+    """Of the observers of the same."""
+    taken_off: str
+    """What was taken off a score to have the item-specific one; empty where nothing could be."""
+    rows: tuple[Row, ...]
+    """What is claimed of each model, on its own row; empty with fewer than three models."""
+    rows_p_holm: tuple[float, ...]
+    """Their p, Holm-adjusted over all models of all tasks: below .05 a model is named."""
     without: Mapping[str, str]
     """The baselines that the task does not have, and why."""
     test: ModelsTest | None
@@ -84,8 +94,7 @@ def analyse(results: Results, *, rng: np.random.Generator) -> Analysis:
     """All statistics of the matrices in these results. A task that has a single model is left out."""
     matrices = [matrix_of(results, task) for task in sorted(set(results.cells.task))]
     tasks = [_task(results, matrix, rng) for matrix in matrices if len(matrix.models) > 1]
-    adjusted = holm([task.p for task in tasks]).tolist() if tasks else []
-    tasks = [_with(task, float(p)) for task, p in zip(tasks, adjusted, strict=True)]
+    tasks = _judged(tasks)
     common = [m for m in (tasks[0].models if tasks else ()) if all(m in task.models for task in tasks)]
     if len(common) < 2:
         return Analysis(tuple(tasks), None, (), ())
@@ -93,21 +102,45 @@ def analyse(results: Results, *, rng: np.random.Generator) -> Analysis:
     return Analysis(tuple(tasks), paper_transform(means, EPSILON), tuple(common), epsilon_sensitivity(means))
 
 
+def _judged(tasks: Sequence[TaskAnalysis]) -> list[TaskAnalysis]:
+    """The same with p corrected over all tasks, for T and, over all their models too, for the names."""
+    totals = holm([task.p for task in tasks]).tolist() if tasks else []
+    family = iter(holm([row.p for task in tasks for row in task.rows]).tolist())
+    out = []
+    for task, p_total in zip(tasks, totals, strict=True):
+        p_rows = tuple(next(family) for _ in task.rows)
+        said = task.verdict
+        if task.advantage is not None:
+            said = verdict(
+                task.rows,
+                p_holm=p_rows,
+                total=task.total,
+                permutation=task.permutation,
+                means=task.advantage.means,
+                mde=task.mde,
+                smallest=SMALLEST,
+            )
+        out.append(replace(task, p_holm=float(p_total), rows_p_holm=p_rows, verdict=said))
+    return out
+
+
 def _task(results: Results, matrix: Matrix, rng: np.random.Generator) -> TaskAnalysis:
+    """The numbers of a task; its verdict stands when all tasks are known (`_judged`)."""
     models = _complete(matrix)
     at = [matrix.models.index(model) for model in models]
-    scores = matrix.scores[np.ix_(at, at)]
-    advantage = self_advantage(scores, models, rng=rng) if len(models) > 1 else None
-    capability = capability_control(scores, rng=rng, resamples=RESAMPLES) if advantage else None
-    baselines = _baselines(results, matrix, models, scores) if advantage else {}
-    sd, items = (item_sd(scores), scores.shape[2]) if advantage else (float("nan"), 0)
-    mde = minimum_detectable(items=items, sd=sd)
-    if advantage and capability:
-        said = verdict(advantage, capability=capability, mde=mde, baselines=baselines, smallest=SMALLEST)
-        p = advantage.p
-    else:
-        reason = "; ".join(f"{t} seen by {o}: {why}" for (t, o), why in list(matrix.holes.items())[:3])
-        said, p = Verdict("underpowered", f"Fewer than two models are complete ({reason})."), float("nan")
+    square = np.ix_(at, at)
+    scores = matrix.scores[square]
+    enough = len(models) > 1
+    advantage = self_advantage(scores, models, rng=rng) if enough else None
+    hits = baseline_hits(results, matrix, models) if enough else {}
+    specific = _specific(results, matrix)
+    specific = Specific(specific.scores[square], specific.habit[square], specific.told)
+    total = total_of(specific.scores, models) if enough else undefined("fewer than two models are complete")
+    shuffled = Permutation(float("nan"), 0, True)
+    if enough and total.n:
+        shuffled = observers_permuted(double_centre(np.nanmean(specific.scores, axis=2)), rng=rng)
+    sd, items = (item_sd(specific.scores), scores.shape[2]) if enough else (float("nan"), 0)
+    reason = "; ".join(f"{t} seen by {o}: {why}" for (t, o), why in list(matrix.holes.items())[:3])
     return TaskAnalysis(
         task=matrix.task,
         matrix=matrix,
@@ -115,20 +148,27 @@ def _task(results: Results, matrix: Matrix, rng: np.random.Generator) -> TaskAna
         left_out=tuple(model for model in matrix.models if model not in models),
         cells=_cells(results, matrix),
         advantage=advantage,
-        capability=capability,
-        baselines=baselines,
-        without=_without(results, matrix.task, baselines),
+        capability=capability_control(scores, rng=rng, resamples=RESAMPLES) if enough else None,
+        total=total,
+        permutation=shuffled,
+        taken_off=specific.told,
+        rows=rows_of(models, scores, specific, hits, rng=rng) if enough else (),
+        rows_p_holm=(),
+        without=without(results, matrix.task, hits),
         test=_paper_test(advantage) if advantage else None,
-        p=p,
+        p=advantage.p if advantage else float("nan"),
         p_holm=float("nan"),
-        mde=mde,
+        mde=minimum_detectable(items=items, sd=sd),
         power=power(SMALLEST, items=items, sd=sd),
-        verdict=said,
+        verdict=Verdict("underpowered", f"Three models are the least; fewer than two are complete ({reason})."),
     )
 
 
-def _with(task: TaskAnalysis, p_holm: float) -> TaskAnalysis:
-    return replace(task, p_holm=p_holm)
+def _specific(results: Results, matrix: Matrix) -> Specific:
+    rows = results.decisions[results.decisions.task == matrix.task]
+    asked = results.items[results.items.task == matrix.task].set_index("item")
+    kinds = asked["kind"] if "kind" in asked else pd.Series("", asked.index)
+    return item_specific(rows, matrix, measures()[matrix.task], kinds)
 
 
 def _complete(matrix: Matrix) -> list[str]:
@@ -183,40 +223,3 @@ def _cells(results: Results, matrix: Matrix) -> pd.DataFrame:
                 }
             )
     return pd.DataFrame(out)
-
-
-def _baselines(results: Results, matrix: Matrix, models: Sequence[str], scores: FloatArray) -> dict[str, Estimate]:
-    """Self minus what needs no model, where a truth is a class (`Decision.truth`) and not told by the item itself."""
-    rows = results.decisions[(results.decisions.task == matrix.task) & results.decisions.truth.notna()]
-    own = rows[(rows.target == rows.observer) & rows.target.isin(list(models))]
-    if own.empty:
-        return {}
-    hits = {name: np.full(scores.shape[::2], np.nan) for name in ("mode", "text only")}
-    texts = results.items[results.items.task == matrix.task].set_index("item").input
-    measure = measures()[matrix.task]
-    for place, model in enumerate(models):
-        mine = own[own.target == model].drop_duplicates(["item", "key"])
-        columns: dict[str, list[pd.Series]] = {name: [] for name in hits}
-        for _, group in mine.groupby("key"):
-            columns["mode"].append(pd.Series(mode_baseline(group.truth, group.item, right=measure.right), group.item))
-            if not measure.text_tells:
-                continue
-            seen = text_only_observer(list(texts[group.item]), list(group.truth), right=measure.right)
-            columns["text only"].append(pd.Series(seen.hits, group.item))
-        for name, parts in columns.items():
-            if parts:
-                hits[name][place] = pd.concat(parts).groupby(level=0).mean().reindex(matrix.items).to_numpy()
-    return {name: over_baseline(scores, hit) for name, hit in hits.items() if not np.isnan(hit).all()}
-
-
-def _without(results: Results, task: str, applied: Mapping[str, Estimate]) -> dict[str, str]:
-    """Why a baseline is not among those applied."""
-    told = results.decisions[results.decisions.task == task].truth.notna().any()
-    no_class = "" if told else "a truth of this task is no word or slot that could be guessed"
-    reasons = {
-        "mode": no_class or "too few truths to find a most frequent one",
-        "text only": no_class
-        or ("the item's text is the truth or tells nothing of it" if not measures()[task].text_tells else "")
-        or f"a text classifier needs {SMALLEST_TEXT_SAMPLE} different questions with a truth",
-    }
-    return {name: why for name, why in reasons.items() if name not in applied}

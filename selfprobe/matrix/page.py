@@ -14,9 +14,10 @@ from selfprobe._registry import measures
 from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.matrix.diversity import diversity_section
 from selfprobe.matrix.effort import effort_sections
-from selfprobe.matrix.figures import paper_pictures, task_pictures
+from selfprobe.matrix.figures import paper_pictures
 from selfprobe.matrix.numbers import SMALLEST, Analysis, TaskAnalysis, analyse
 from selfprobe.matrix.table import Matrix, Results, load, matrix_of
+from selfprobe.matrix.task_section import SCORED, task_section
 from selfprobe.page import (
     Block,
     Box,
@@ -28,14 +29,10 @@ from selfprobe.page import (
     Section,
     Table,
     columns,
-    estimated,
     number,
-    p_value,
-    percent,
     set_aside,
-    shown,
 )
-from selfprobe.stats.estimate import Estimate, clustered_mean
+from selfprobe.stats.estimate import clustered_mean
 
 
 def page(logs: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> Page:
@@ -66,7 +63,7 @@ def page_of(results: Results, analysis: Analysis) -> Page:
         top=[_verdict(task) for task in analysis.tasks]
         or ["No task here has two models: a matrix needs at least two."],
         sections=[
-            *(_task(task) for task in analysis.tasks),
+            *(task_section(task) for task in analysis.tasks),
             *_overall(analysis),
             *effort_sections(results.headers),
             _models_on_themselves(own),
@@ -94,82 +91,6 @@ def _verdict(task: TaskAnalysis) -> Box:
     return Box(f"{task.task}: {task.verdict.kind}{models}", task.verdict.sentence, task.verdict.kind.partition(" ")[0])
 
 
-def _task(task: TaskAnalysis) -> Section:
-    left_out = ", ".join(task.left_out)
-    said = f"Left out of the statistics, because cells of theirs are holes: {left_out}."
-    cells = Table(
-        list(task.cells.itertuples()),
-        (Column("target", "target"), Column("observer", "observer"), *SCORED, Column("hole", "hole", look="hole")),
-    )
-    blocks: list[Block] = [said] if left_out else []
-    blocks += [_statistics(task)] if task.advantage else []
-    blocks += [Figures(task_pictures(task)), Details(f"All cells of {task.task}", [cells])]
-    return Section(task.task, blocks, name=task.task)
-
-
-SCORED = (
-    estimated("score [95 % interval]", digits=3),
-    Column("items", "n", str),
-    Column("unscored", "unscored", percent),
-    Column("reasoned", "reasoned", percent),
-)
-"""Columns of a cell's score."""
-
-
-def _statistics(task: TaskAnalysis) -> Table:
-    """The tests of one task, a row each: quantity, value, what it says."""
-    assert task.advantage is not None and task.capability is not None and task.test is not None
-    total, shuffled, test = task.advantage.total, task.advantage.permutation, task.test
-    about = {
-        "mode": "always the most frequent truth of the other items",
-        "text only": "TF-IDF and logistic regression on the item's text, cross-fitted",
-    }
-    rows = [
-        (
-            "self advantage T",
-            shown(total, 3),
-            f"(trace − ΣA/M)/(M − 1), items resampled ({total.n} items); {p_value(task.p)}, Holm over tasks "
-            f"{p_value(task.p_holm)}",
-        ),
-        ("over like observers", shown(task.capability, 3), "capability control" + _left_out(task.capability)),
-        *((f"over “{name}”", shown(e, 3), about[name] + _left_out(e)) for name, e in task.baselines.items()),
-        *(
-            (f"over “{name}”", "–", f"not applied, so the verdict does not ask for it: {why}")
-            for name, why in task.without.items()
-        ),
-        (
-            "permutation of observers",
-            p_value(shuffled.p),
-            f"{shuffled.count} orders{', all of them' if shuffled.exact else ''}; needs four models to reach .05",
-        ),
-        (
-            "Wilcoxon over models",
-            p_value(test.wilcoxon_p),
-            f"the paper's test (p = .0210 there): {test.wins} of {test.n} models score higher on themselves; skill not "
-            "removed",
-        ),
-        (
-            "power",
-            number(task.power, 2),
-            f"chance to see an advantage of {SMALLEST}; {_detects(task)}",
-        ),
-    ]
-    heads = ("quantity", "value [95 % interval]", "what it says")
-    named = [dict(zip(heads, row, strict=True)) for row in rows]
-    return Table(named, tuple(Column(head, head, look="e" * ("value" in head)) for head in heads))
-
-
-def _detects(task: TaskAnalysis) -> str:
-    if not task.mde < 1:  # an advantage of 1: only the model itself is ever right
-        return "this matrix is too small to detect any self advantage with 80 % power"
-    return f"the smallest advantage that this matrix detects with 80 % power is {number(task.mde)}"
-
-
-def _left_out(estimate: Estimate) -> str:
-    """What an interval that there is leaves out; `shown` gives the reason of one that there is not."""
-    return f"; {estimate.reason}" if estimate.reason and not math.isnan(estimate.low) else ""
-
-
 def _models_on_themselves(own: pd.DataFrame) -> Section:
     known = {task: measure.published for task, measure in measures().items() if measure.published}
     rows = pd.DataFrame(known).rename_axis("model").reset_index().to_dict("records")
@@ -184,11 +105,18 @@ def _models_on_themselves(own: pd.DataFrame) -> Section:
 METHOD = Markup(
     "Each model's run on itself is the record of its behaviour. A cell (target, observer) holds the observer's "
     "answers against the target's recorded behaviour, so all observers face one truth. T is the mean of the diagonal "
-    "above what row and column means predict. “Supported” asks for: T's interval above 0; a model that beats every "
-    "other observer of it (Holm), or all on average; a permutation test that agrees where it can; an advantage over "
-    "observers of like capability, and over the mode and a text-only observer where these are defined (each task's "
-    f"table says which were applied). “Underpowered” means this size could not see an advantage of {SMALLEST}. Tests "
-    "in <code>selfprobe/matrix/advantage.py</code> and <code>selfprobe/matrix/verdict.py</code>."
+    "above what row and column means predict; it is an estimate and no test: skill times predictability looks the "
+    "same. A model's <em>skill</em> is how well it predicts the other models; its <em>habit</em> is what its answers "
+    "get against the acts at other items, and the <em>item-specific</em> score is what is left without it. "
+    "“Supported”: a named model knows more of itself than every other observer does, beyond skill, on every scale (as "
+    "scored, log, logit), item-specific, and more than each baseline on its own row; corrected by Holm over all models "
+    "and tasks; the permutation of the observers agrees where it can. It <em>crosses</em> if it also beats, on itself, "
+    "a better observer of the others: no scale makes skill of that. “Not told apart”: something is above 0, but skill "
+    "could look like this. "
+    f"“Underpowered”: this size could not see an advantage of {SMALLEST}. Habits that hang on something in the "
+    "question which the baselines do not see can still pass. In a join the other observer's prediction is the one of "
+    "itself, held against the target: it was not asked about the target. Tests in <code>selfprobe/matrix/scales.py</code>, "
+    "<code>habit.py</code> and <code>verdict.py</code>."
 )
 
 
@@ -246,7 +174,7 @@ def _advantage_table(analysis: Analysis) -> pd.DataFrame:
                 **columns(total),
                 "p": task.p,
                 "p_holm": task.p_holm,
-                "p_permutation": task.advantage.permutation.p,
+                "p_permutation": task.permutation.p,
                 "p_wilcoxon": task.test.wilcoxon_p if task.test else math.nan,
                 "mde": task.mde,
                 "power": task.power,
@@ -255,10 +183,24 @@ def _advantage_table(analysis: Analysis) -> pd.DataFrame:
             }
         )
         rows += [
-            {"task": task.task, "model": m.model, **columns(m.advantage), "p": m.p, "p_holm": m.p_holm}
+            {"task": task.task, "model": m.model, **columns(m.advantage), **_row_columns(task, m.model)}
             for m in task.advantage.models
         ]
     return pd.DataFrame(rows)
+
+
+def _row_columns(task: TaskAnalysis, model: str) -> dict[str, float]:
+    """What the table of advantages holds of a model's own row."""
+    return next(
+        (
+            {"p": row.p, "p_holm": p, "habit": row.habit, "item_specific": row.specific.value}
+            | {f"p_{scale.replace(' ', '_')}": value for scale, value in row.beyond.scales.items()}
+            | {"p_crossing": row.beyond.crossing}
+            for row, p in zip(task.rows, task.rows_p_holm, strict=True)
+            if row.model == model
+        ),
+        {},
+    )
 
 
 def _self_table(results: Results, matrices: Mapping[str, Matrix]) -> pd.DataFrame:

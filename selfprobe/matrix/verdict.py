@@ -1,10 +1,12 @@
-"""From a matrix to a claim: what it could detect, what the baselines explain, and what may be said.
+"""From a matrix to a claim: what it could detect, and what may be said of which models.
 
-Scores are `x  # [target, observer, item]` as in `selfprobe.matrix.advantage`; the claim is the one of paper 003, §4.1.
+Scores are `x  # [target, observer, item]` as in `selfprobe.matrix.advantage`. A model is named when it knows more of
+itself than its rivals do on every scale (`selfprobe.matrix.scales`), without its habit (`selfprobe.matrix.habit`), and
+more than each baseline on its own row (`selfprobe.matrix.rows`).
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,20 +14,24 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from selfprobe.matrix.advantage import SelfAdvantage, total_weights
-from selfprobe.stats.estimate import Estimate, clustered_mean
+from selfprobe.matrix.advantage import Permutation, total_weights
+from selfprobe.matrix.rows import Row
+from selfprobe.matrix.scales import SCALES
+from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm
 
 
 @dataclass(frozen=True)
 class Verdict:
     """What the matrix says about privileged access."""
 
-    kind: Literal["supported", "not supported", "underpowered"]
+    kind: Literal["supported", "not told apart", "not supported", "underpowered"]
     """The finding."""
     sentence: str
     """Why, with the numbers."""
     models: tuple[str, ...] = ()
-    """The models that have access (Holm-adjusted p below alpha), when supported."""
+    """The models that have access, when supported."""
+    crossing: tuple[str, ...] = ()
+    """Those of them of which no scale whatever could make skill an explanation."""
 
 
 def item_sd(x: npt.ArrayLike) -> float:
@@ -50,7 +56,7 @@ def planned_sd(models: int, *, p0: float = 0.5, rho: float = 0.0) -> float:
 def power(effect: float, *, items: int, sd: float, alpha: float = 0.05) -> float:
     """Chance that T's (1 - alpha) interval lies above 0 when T is `effect`: one-sample t test, noncentral t.
 
-    It speaks of T alone; the verdict asks for more (controls, permutation). NaN under two items.
+    It speaks of T alone; the verdict asks for more. NaN under two items.
     """
     if items < 2 or not sd > 0:
         return math.nan
@@ -66,63 +72,149 @@ def minimum_detectable(*, items: int, sd: float, alpha: float = 0.05, power: flo
     return float(special.nctdtrinc(items - 1, 1 - power, bar)) / math.sqrt(items) * sd
 
 
-def over_baseline(x: npt.ArrayLike, hits: npt.ArrayLike, *, level: float = 0.95) -> Estimate:
-    """Mean over models of self score minus a baseline's `hits  # [target, item]` on the same items, by item."""
-    scores, baseline = np.asarray(x, dtype=float), np.asarray(hits, dtype=float)
-    if scores.ndim != 3 or baseline.shape != (len(scores), scores.shape[2]):
-        raise ValueError(f"expected hits [target, item] for scores of shape {scores.shape}, got {baseline.shape}")
-    own = scores[np.arange(len(scores)), np.arange(len(scores))]
-    items = np.broadcast_to(np.arange(scores.shape[2]), own.shape)
-    return clustered_mean((own - baseline).ravel(), items.ravel(), interval="t", level=level)
-
-
 def verdict(
-    advantage: SelfAdvantage,
+    rows: Sequence[Row],
     *,
-    capability: Estimate,
+    p_holm: Sequence[float],
+    total: Estimate,
+    permutation: Permutation,
+    means: FloatArray,
     mde: float,
-    baselines: Mapping[str, Estimate] | None = None,
     smallest: float = 0.05,
     alpha: float = 0.05,
 ) -> Verdict:
-    """Is privileged access supported, not supported, or could this matrix not tell?
+    """Is privileged access supported, not told apart from skill, not supported, or could this matrix not tell?
 
-    Supported: T's interval lies above 0; some model beats every other observer of it (Holm), or all do on average
-    (`closest`); the permutation test agrees where it can (M >= 4; access by a few models only cannot reach it, then a
-    named model stands in); the capability control and each of `baselines` (self minus baseline, `over_baseline`) lie
-    above 0. Underpowered: T is undefined; or it, or a control, is not significant while `mde` exceeds the `smallest`
-    advantage of interest and the interval holds that; or T is significant, but a control is undefined, as with two
-    models. Else not supported.
+    Supported: a model's p (`Row.p`) is below alpha after Holm's correction over all models of all tasks, and the
+    permutation of observers agrees, where it could: where less than alpha of all orders leave the named in place.
+    Not told apart: T, or a model on some scale, is above 0, but nobody is named. Not supported: what is above 0 is
+    explained by a baseline, or nothing is, and an advantage of the `smallest` interest would have been seen. Else
+    underpowered.
+
+    Args:
+        rows: One a model.
+        p_holm: Their p after the correction.
+        total: T of the item-specific scores.
+        permutation: Of the same.
+        means: Cell means [target, observer] as scored.
+        mde: What T detects with 80 % power.
+        smallest: The smallest T of interest.
+        alpha: Level of every test.
     """
-    t = advantage.total
-    blind = not mde <= smallest
-    size = f"the smallest advantage this size detects is {mde:.3f}, {'above' if blind else 'within'} {smallest:g}"
-    if not t.low > 0:
-        if math.isnan(t.low):
-            return Verdict("underpowered", f"Nothing can be said: T is undefined or has no interval ({t.reason}).")
-        text = f"The self advantage T = {_shown(t)} is not significantly above 0; {size}."
-        return Verdict("underpowered" if blind and t.high > smallest else "not supported", text)
-    named = tuple(model.model for model in advantage.models if model.p_holm < alpha)
-    controls = {"over observers of like capability": capability, "over the closest other observer": advantage.closest}
-    controls |= {f"over the baseline {name!r}": estimate for name, estimate in (baselines or {}).items()}
+    if len(means) < 3:
+        return Verdict(
+            "underpowered", "Too few models: three models are the least that can tell self-knowledge from skill."
+        )
+    if total.n > 1 and math.isnan(mde) and abs(total.value) < 1e-9:
+        return Verdict("not supported", "Itself or another, every item has the same difference: exactly 0.")
+    if not rows or math.isnan(total.low):
+        return Verdict("underpowered", f"Nothing can be said: T is undefined or has no interval ({total.reason}).")
+    named = [row for row, p in zip(rows, p_holm, strict=True) if p < alpha]
+    reach = math.perm(len(rows), len(named))
+    shuffled = f"the permutation of the observers, p = {permutation.p:.3f}"
+    if named and (permutation.p < alpha or 1 / reach >= alpha):
+        return _supported(named, shuffled, agrees=permutation.p < alpha, alpha=alpha / len(rows))
+    beyond = holm([row.skill_p for row in rows])
+    explained = [(row, name) for row, p in zip(rows, beyond, strict=True) if p < alpha for name in _failed(row, alpha)]
+    scales = {scale: holm([row.beyond.scales[scale] for row in rows]) < alpha for scale in SCALES}
+    some = [row for i, row in enumerate(rows) if any(scales[scale][i] for scale in SCALES)]
+    some = [row for row in some if not any(row is other for other, _ in explained)]
     if named:
-        del controls["over the closest other observer"]
-    who = f"own access of {', '.join(named)}" if named else "no single model stands out"
-    head = f"The self advantage T = {_shown(t)} is above 0 ({who})"
-    lost = {name: e for name, e in controls.items() if e.low <= 0}
-    failed = [f"{name}: {_shown(e)}" for name, e in lost.items()]
-    p = advantage.permutation.p
-    if mixed := len(advantage.means) >= 4 and not p < alpha and not named:
-        failed.append(f"permutation of the observers: p = {p:.3f}")
-    if lost and not mixed and blind and all(e.high > smallest for e in lost.values()):
-        return Verdict("underpowered", f"{head}, but not certainly {'; '.join(failed)}; {size}.")
-    if failed:
-        return Verdict("not supported", f"{head}, but does not survive {'; '.join(failed)}.")
-    absent = [f"{name} ({e.reason})" for name, e in controls.items() if math.isnan(e.low)]
-    if absent:
-        return Verdict("underpowered", f"{head}, but it cannot be controlled {'; '.join(absent)}.")
-    kept = "; ".join(f"{name}: {_shown(e)}" for name, e in controls.items())
-    return Verdict("supported", f"{head}, permutation p = {p:.3g}, and stays {kept}.", named)
+        who = ", ".join(row.model for row in named)
+        return Verdict("not told apart", f"{who} would be named, but {shuffled}, disagrees. {WOULD_TELL}")
+    if explained and not some:
+        return Verdict("not supported", " ".join(_explained(row, name) for row, name in explained))
+    habit = _habits(rows)
+    if some:
+        first = min(some, key=lambda row: min(row.beyond.scales.values()))
+        return Verdict("not told apart", _like_skill(first, rows, means, alpha) + habit)
+    if total.low > 0:
+        head = f"T = {_shown(total)} is above 0, but no single model is named (best: {_best(rows)})."
+        return Verdict("not told apart", f"{head} More items would tell: {_needs(rows, total.n)}.{habit}")
+    text = f"No model is shown to know more of itself than skill and habit explain: T = {_shown(total)}.{habit}"
+    if not mde <= smallest and total.high > smallest:
+        return Verdict("underpowered", f"{text} T's smallest detectable size is {mde:.3f}; {_needs(rows, total.n)}.")
+    return Verdict("not supported", f"{text} An advantage of {smallest:g} for all would have been seen.")
+
+
+WOULD_TELL = "An observer of like skill would tell."
+
+
+def _supported(named: Sequence[Row], shuffled: str, *, agrees: bool, alpha: float) -> Verdict:
+    crossing = tuple(row.model for row in named if row.beyond.crossing < alpha)
+    names = tuple(row.model for row in named)
+    scale = f"on every scale{f' ({_and(crossing)} on any scale at all)' if crossing else ''}"
+    verb, self_ = ("knows", "itself") if len(named) == 1 else ("know", "themselves")
+    head = f"{_and(names)} {verb} more of {self_} than any other model does, {scale}."
+    held = "; ".join(_held(row) for row in named)
+    order = f"{shuffled[0].upper()}{shuffled[1:]}, {'agrees' if agrees else 'cannot tell where so few are named'}."
+    return Verdict("supported", f"{head} {held}. {order}", names, crossing)
+
+
+def _held(row: Row) -> str:
+    """A model's score and what it was held against."""
+    against = {f"{row.rival} on it": row.rival_score, "its habit": row.habit}
+    against |= {name: row.score.value - estimate.value for name, estimate in row.over.items()}
+    told = ", ".join(f"{name} {value:.2f}" for name, value in against.items() if not math.isnan(value))
+    return f"{row.model} {row.score.value:.2f} on itself; held against {told}"
+
+
+def _failed(row: Row, alpha: float) -> list[str]:
+    return [name for name, p in row.over_p.items() if not p < alpha]
+
+
+def _explained(row: Row, name: str) -> str:
+    reached = row.score.value - row.over[name].value
+    got = f"{row.score.value:.2f} on itself"
+    return f"{row.model} ({got}) is explained by the baseline {name!r}, which gets {reached:.2f}."
+
+
+def _like_skill(row: Row, rows: Sequence[Row], means: FloatArray, alpha: float) -> str:
+    """Why a model whose advantage hangs on the scale is not named."""
+    i = [one.model for one in rows].index(row.model)
+    off = ~np.eye(len(means), dtype=bool)
+    others = np.delete(np.arange(len(means)), i)
+    rest = off[np.ix_(others, others)]
+    on_it, on_others = means[i, others].mean(), means[np.ix_(others, others)][rest].mean()
+    if min(on_it, on_others) > 0:
+        own, elsewhere = means[i, i] / on_it, means[others, i].mean() / on_others
+        if own > 1.1 and elsewhere > 1.1:
+            return (
+                f"{row.model} predicts itself {own:.1f} times as well as the others do, and the others {elsewhere:.1f} "
+                f"times as well as they do one another: skill alone could look like this. {WOULD_TELL}"
+            )
+    lost = [scale for scale, p in row.beyond.scales.items() if not p < alpha]
+    if lost:
+        return f"{row.model} stands out on some scales, not on: {', '.join(lost)}. {WOULD_TELL}"
+    weak = [*_failed(row, alpha)] or ["the correction for all models and tasks"]
+    return f"{row.model} stands out on every scale alone, but does not survive {_and(weak)}. More items would tell."
+
+
+def _habits(rows: Sequence[Row]) -> str:
+    """That what models say of themselves is their habit, where that is so for all of them."""
+    habit = [row.habit for row in rows if not math.isnan(row.habit)]
+    if not habit or max(habit) < 0.05:
+        return ""
+    own = clustered_mean([row.specific.value for row in rows], np.arange(len(rows)), unit="model", interval="t")
+    return f" Of what models say of themselves {np.mean(habit):.2f} is habit, {own.value:+.2f} is about the item."
+
+
+def _best(rows: Sequence[Row]) -> str:
+    row = min(rows, key=lambda one: one.p)
+    return f"{row.model}, p = {row.p:.3g}"
+
+
+def _needs(rows: Sequence[Row], items: int, effect: float = 0.1) -> str:
+    """The items that it takes to name a model, roughly and at least: other scales ask for more."""
+    least = float(np.median([row.beyond.least for row in rows]))
+    if not least > 0:
+        return "the items do not differ"
+    needed = items * (least / effect) ** 2
+    return f"to name a model with an own advantage of {effect:.2f} takes about {needed:.0f} items or more"
+
+
+def _and(names: Sequence[str]) -> str:
+    return ", ".join(names)
 
 
 def _shown(e: Estimate) -> str:

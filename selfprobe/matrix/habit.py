@@ -1,0 +1,154 @@
+"""What of a score is knowledge of this item, and what is knowledge of a habit.
+
+Who begins every answer with "The" and says "The" knows a habit. The habit of a cell is what the same answers get
+against the same target's acts at *other* items of the same kind: a join that costs no call. The item-specific score is
+the score minus that. With h_ij the grade of the answer at item i against the act at item j, an item's own is
+
+    h_ii - mean over j of h_ij - mean over j of h_ji + mean of all such pairs
+
+whose mean is score minus habit, and whose spread over items is that of the difference (both sides of a pair are drawn).
+"""
+
+import operator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from selfprobe.matrix.table import Matrix
+from selfprobe.measure import Measure
+from selfprobe.stats.estimate import FloatArray
+
+SHIFTS = 12
+"""Mismatched orders of the items, for tasks that score all decisions of an item together."""
+CELL = ["target", "observer"]
+
+
+@dataclass(frozen=True)
+class Specific:
+    """Result of `item_specific`."""
+
+    scores: FloatArray
+    """[target, observer, item]; NaN where unscored. The score itself where nothing could be taken off."""
+    habit: FloatArray
+    """[target, observer]: what the same answers get elsewhere; NaN where it cannot be told."""
+    told: str
+    """What was taken off, for a reader; empty where nothing was."""
+
+
+def item_specific(rows: pd.DataFrame, matrix: Matrix, measure: Measure, kinds: pd.Series) -> Specific:
+    """The item-specific scores of a matrix.
+
+    Args:
+        rows: Decisions of the task.
+        matrix: Its scores.
+        measure: Its grading rule.
+        kinds: Item → kind; mismatched pairs are of one kind. Items that are alone in theirs are one kind together.
+    """
+    hidden = np.isnan(matrix.scores)
+    kind = kinds.reindex(matrix.items)
+    kind = kind.where(kind.map(kind.value_counts()) > 1, "").fillna("").astype(str)
+    what = "other items of the same kind" if kind.nunique() > 1 else "other items"
+    told = f"the same answers held against what the target did at {what}"
+    paired = rows[rows.value.notna() & rows.truth.notna() & rows.said.notna()]
+    if measure.item_scores is not None:
+        if not set(rows.key) <= set(measure.sides):
+            return Specific(matrix.scores, np.full(hidden.shape[:2], np.nan), "")
+        found = _shifted(rows, matrix, measure, kind)
+    elif len(paired):
+        found = _by_pairs(paired, matrix, measure, kind)
+    elif rows.floor.notna().any():
+        off = rows.assign(value=rows.value - rows.floor).groupby([*CELL, "item"])[["value", "floor"]].mean()
+        found = Specific(_grid(off.value, matrix), _nanmean(_grid(off.floor, matrix)), "")
+        told = "what an unrelated reply reaches"
+    else:
+        return Specific(matrix.scores, np.full(hidden.shape[:2], np.nan), "")
+    return replace(found, scores=np.where(hidden, np.nan, found.scores), told=told)
+
+
+def _by_pairs(rows: pd.DataFrame, matrix: Matrix, measure: Measure, kind: pd.Series) -> Specific:
+    """All mismatched pairs of a cell and key, exactly."""
+    values, habits = [], []
+    for _, own in rows.groupby("key"):
+        said, truth = own.said.astype(str), own.truth.astype(str)
+        words = pd.Index(pd.unique(pd.concat([said, truth])))
+        a, b = words.get_indexer(said), words.get_indexer(truth)
+        graded = None if measure.right is operator.eq else _graded(words, a, b, measure)
+        items, kinds = pd.factorize(own.item)[0], pd.factorize(kind.loc[own.item])[0]
+        specific, habit = np.zeros(len(own)), np.full(len(own), np.nan)
+        for at in own.reset_index(drop=True).groupby(CELL).indices.values():
+            grades = (a[at][:, None] == b[at]) if graded is None else graded[a[at][:, None], b[at]]
+            other = (items[at][:, None] != items[at]) & (kinds[at][:, None] == kinds[at])
+            specific[at], habit[at] = _without_habit(grades * 1.0, other, kinds[at], own.value.to_numpy()[at])
+        values.append(own.assign(value=specific))
+        habits.append(own.assign(value=habit))
+    mean, off = (pd.concat(part).groupby([*CELL, "item"]).value.mean() for part in (values, habits))
+    return Specific(_grid(mean, matrix), _nanmean(_grid(off, matrix)), "")
+
+
+def _graded(words: pd.Index, said: npt.NDArray[np.intp], truth: npt.NDArray[np.intp], measure: Measure) -> FloatArray:
+    table = np.zeros((len(words), len(words)))
+    for i in np.unique(said):
+        for j in np.unique(truth):
+            table[i, j] = measure.right(str(words[i]), str(words[j]))
+    return table
+
+
+def _without_habit(
+    grades: FloatArray, other: npt.NDArray[np.bool_], kinds: npt.NDArray[np.intp], values: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Item-specific score and habit of each row, from `grades  # [answer, act]` and the pairs that are mismatched."""
+    kept, pairs = grades * other, np.maximum(other.sum(axis=1), 1)
+    habit, met = kept.sum(axis=1) / pairs, kept.sum(axis=0) / np.maximum(other.sum(axis=0), 1)
+    of_kind = pd.Series(habit).groupby(kinds).transform("mean").to_numpy()
+    return np.asarray(values - habit - met + of_kind), habit
+
+
+def _shifted(rows: pd.DataFrame, matrix: Matrix, measure: Measure, kind: pd.Series) -> Specific:
+    """Pairs of some shifted orders, for tasks whose score needs all decisions of an item."""
+    assert measure.item_scores is not None
+    rng, n = np.random.default_rng(0), len(matrix.items)
+    acts = rows.key.map(measure.sides) == "target"
+    shape = (*matrix.scores.shape[:2], n)
+    habit, met, count, count_met = (np.zeros(shape) for _ in range(4))
+    for order in _orders(kind, rng, min(SHIFTS, n - 1)):
+        # order[i] is the item whose act item i's answer is held against
+        at = dict(zip(np.asarray(matrix.items)[order], matrix.items, strict=True))
+        moved = rows.assign(item=rows.item.where(~acts, rows.item.map(at)))
+        grid = _grid(measure.item_scores(moved), matrix)
+        known = ~np.isnan(grid)
+        known[:, :, order == np.arange(n)] = False
+        grid = np.where(known, grid, 0.0)
+        habit, count = habit + grid, count + known
+        met[:, :, order] += grid
+        count_met[:, :, order] += known
+    habit, met = (total / np.maximum(times, 1) for total, times in ((habit, count), (met, count_met)))
+    of_kind = np.zeros(shape)
+    for one in pd.unique(kind):
+        here = (kind == one).to_numpy()
+        of_kind[:, :, here] = habit[:, :, here].mean(axis=2, keepdims=True)
+    return Specific(matrix.scores - habit - met + of_kind, habit.mean(axis=2), "")
+
+
+def _orders(kind: pd.Series, rng: np.random.Generator, count: int) -> list[npt.NDArray[np.intp]]:
+    """Orders of the items that put none in its own place, within kinds (one alone in its kind stays)."""
+    orders = [np.arange(len(kind)) for _ in range(count)]
+    for one in pd.unique(kind):
+        places = rng.permutation(np.flatnonzero(kind == one))
+        for k, order in enumerate(orders):
+            order[places] = np.roll(places, 1 + k % max(len(places) - 1, 1))
+    return orders
+
+
+def _grid(values: pd.Series, matrix: Matrix) -> FloatArray:
+    """target × observer × item → [target, observer, item]."""
+    labels = pd.MultiIndex.from_product([matrix.models, matrix.models, matrix.items])
+    shape = (len(matrix.models), len(matrix.models), len(matrix.items))
+    return np.asarray(values.reindex(labels).to_numpy(dtype=float).reshape(shape))
+
+
+def _nanmean(grid: FloatArray) -> FloatArray:
+    known = ~np.isnan(grid)
+    sums = np.where(known, grid, 0.0).sum(axis=2) / np.maximum(known.sum(axis=2), 1)
+    return np.asarray(np.where(known.any(axis=2), sums, np.nan))

@@ -1,0 +1,138 @@
+"""Everything that is claimed of one model is tested on its own row: its skill, its habit, and what needs no model."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy import special
+
+from selfprobe._registry import measures
+from selfprobe.matrix.habit import Specific
+from selfprobe.matrix.scales import Beyond, beyond_skill
+from selfprobe.matrix.table import Matrix, Results
+from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, mode_baseline
+from selfprobe.stats.text_only import SMALLEST_TEXT_SAMPLE, text_only_observer
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model on itself."""
+
+    model: str
+    score: Estimate
+    """On itself."""
+    specific: Estimate
+    """The same without its habit."""
+    habit: float
+    """What its answers get against its own acts at other items; NaN where that cannot be told."""
+    rival: str
+    """The other observer that predicts it best."""
+    rival_score: float
+    """That observer's score."""
+    over: Mapping[str, Estimate]
+    """Baseline → score on itself minus the baseline's, on the same items."""
+    beyond: Beyond
+    """Its contrasts."""
+
+    @property
+    def skill_p(self) -> float:
+        """That it knows more of itself than any rival does beyond skill, on every scale."""
+        return max(*self.beyond.scales.values(), self.beyond.above)
+
+    @property
+    def over_p(self) -> Mapping[str, float]:
+        """One-sided p over each baseline."""
+        return {name: above_zero(estimate) for name, estimate in self.over.items()}
+
+    @property
+    def p(self) -> float:
+        """That it has access: the largest of all p that are asked for."""
+        return max(self.skill_p, *self.over_p.values())
+
+
+def above_zero(estimate: Estimate) -> float:
+    """One-sided p of a mean with a t interval; where all values are equal the items' signs speak (sign test)."""
+    if estimate.se > 0:
+        return float(special.stdtr(estimate.n - 1, -estimate.value / estimate.se))
+    return 0.5**estimate.n if estimate.value > 0 else 1.0
+
+
+def rows_of(
+    models: Sequence[str],
+    scores: FloatArray,
+    specific: Specific,
+    hits: Mapping[str, FloatArray],
+    *,
+    rng: np.random.Generator,
+) -> tuple[Row, ...]:
+    """A row a model; none where fewer than three models or two items allow no contrast.
+
+    Args:
+        models: In the order of the axes of what follows.
+        scores: [target, observer, item].
+        specific: Of the same cells.
+        hits: Baseline → what it gets right, [target, item].
+        rng: Resamples the items.
+    """
+    if len(models) < 3 or scores.shape[2] < 2 or np.isnan(specific.scores).all(axis=2).any():
+        return ()
+    found, items = beyond_skill(specific.scores, rng=rng), np.arange(scores.shape[2])
+    means, out = np.nanmean(scores, axis=2), []
+    for i, model in enumerate(models):
+        j = int(np.argmax(np.where(np.arange(len(models)) == i, -math.inf, means[i])))
+        over = {name: clustered_mean(scores[i, i] - hit[i], items, interval="t") for name, hit in hits.items()}
+        out.append(
+            Row(
+                model=model,
+                score=clustered_mean(scores[i, i], items),
+                specific=clustered_mean(specific.scores[i, i], items, interval="t"),
+                habit=float(specific.habit[i, i]),
+                rival=models[j],
+                rival_score=float(means[i, j]),
+                over={name: estimate for name, estimate in over.items() if estimate.n},
+                beyond=found[i],
+            )
+        )
+    return tuple(out)
+
+
+def baseline_hits(results: Results, matrix: Matrix, models: Sequence[str]) -> dict[str, FloatArray]:
+    """Baseline → [target, item] right or wrong of what needs no model, on the models' runs on themselves.
+
+    For truths that are a class (`Decision.truth`) and are not told by the item itself.
+    """
+    rows = results.decisions[(results.decisions.task == matrix.task) & results.decisions.truth.notna()]
+    own = rows[(rows.target == rows.observer) & rows.target.isin(list(models))]
+    if own.empty:
+        return {}
+    hits = {name: np.full((len(models), len(matrix.items)), np.nan) for name in ("mode", "text only")}
+    texts = results.items[results.items.task == matrix.task].set_index("item").input
+    measure = measures()[matrix.task]
+    for place, model in enumerate(models):
+        mine = own[own.target == model].drop_duplicates(["item", "key"])
+        columns: dict[str, list[pd.Series]] = {name: [] for name in hits}
+        for _, group in mine.groupby("key"):
+            columns["mode"].append(pd.Series(mode_baseline(group.truth, group.item, right=measure.right), group.item))
+            if not measure.text_tells:
+                continue
+            seen = text_only_observer(list(texts[group.item]), list(group.truth), right=measure.right)
+            columns["text only"].append(pd.Series(seen.hits, group.item))
+        for name, parts in columns.items():
+            if parts:
+                hits[name][place] = pd.concat(parts).groupby(level=0).mean().reindex(matrix.items).to_numpy()
+    return {name: hit for name, hit in hits.items() if not np.isnan(hit).all()}
+
+
+def without(results: Results, task: str, applied: Mapping[str, object]) -> dict[str, str]:
+    """Why a baseline is not among those applied."""
+    told = results.decisions[results.decisions.task == task].truth.notna().any()
+    no_class = "" if told else "a truth of this task is no word or slot that could be guessed"
+    reasons = {
+        "mode": no_class or "too few truths to find a most frequent one",
+        "text only": no_class
+        or ("the item's text is the truth or tells nothing of it" if not measures()[task].text_tells else "")
+        or f"a text classifier needs {SMALLEST_TEXT_SAMPLE} different questions with a truth",
+    }
+    return {name: why for name, why in reasons.items() if name not in applied}

@@ -1,0 +1,123 @@
+"""The section of one task of a matrix: each model's own row, the tests, the figures and all cells."""
+
+import math
+
+from selfprobe.matrix.figures import task_pictures
+from selfprobe.matrix.numbers import SMALLEST, TaskAnalysis
+from selfprobe.matrix.rows import Row
+from selfprobe.matrix.scales import SCALES
+from selfprobe.page import Block, Column, Details, Figures, Section, Table, estimated, number, p_value, percent, shown
+from selfprobe.stats.estimate import Estimate
+
+
+def task_section(task: TaskAnalysis) -> Section:
+    left_out = ", ".join(task.left_out)
+    said = f"Left out of the statistics, because cells of theirs are holes: {left_out}."
+    cells = Table(
+        list(task.cells.itertuples()),
+        (Column("target", "target"), Column("observer", "observer"), *SCORED, Column("hole", "hole", look="hole")),
+    )
+    blocks: list[Block] = [said] if left_out else []
+    blocks += [_model_rows(task)] if task.rows else []
+    blocks += [_statistics(task)] if task.advantage else []
+    blocks += [Figures(task_pictures(task)), Details(f"All cells of {task.task}", [cells])]
+    return Section(task.task, blocks, name=task.task)
+
+
+SCORED = (
+    estimated("score [95 % interval]", digits=3),
+    Column("items", "n", str),
+    Column("unscored", "unscored", percent),
+    Column("reasoned", "reasoned", percent),
+)
+"""Columns of a cell's score."""
+
+
+def _model_rows(task: TaskAnalysis) -> Table:
+    """What each model's claim rests on, a row each."""
+    corrected = dict(zip((row.model for row in task.rows), task.rows_p_holm, strict=True))
+    baselines = sorted({name for row in task.rows for name in row.over})
+
+    def reached(name: str) -> Column:
+        def value(row: Row) -> str:
+            return number(row.score.value - row.over[name].value) if name in row.over else "–"
+
+        return Column(BASELINES[name], value)
+
+    def on(scale: str) -> Column:
+        return Column(f"beyond skill, {scale}", lambda row: p_value(row.beyond.scales[scale]))
+
+    return Table(
+        list(task.rows),
+        (
+            Column("model", "model"),
+            Column("on itself", lambda row: shown(row.score, 3), look="e"),
+            Column("its habit", lambda row: number(row.habit)),
+            Column("item-specific", lambda row: shown(row.specific, 3), look="e"),
+            Column("best other observer", lambda row: f"{row.rival} {number(row.rival_score)}"),
+            *(reached(name) for name in baselines),
+            *map(on, SCALES),
+            Column("crosses", lambda row: p_value(row.beyond.crossing)),
+            Column("all, Holm", lambda row: p_value(corrected[row.model])),
+        ),
+    )
+
+
+BASELINES = {"mode": "its commonest answer", "text only": "a classifier of the text"}
+"""The heads of their columns."""
+
+
+def _statistics(task: TaskAnalysis) -> Table:
+    """The tests of one task, a row each: quantity, value, what it says."""
+    assert task.advantage is not None and task.capability is not None and task.test is not None
+    total, shuffled, test = task.advantage.total, task.permutation, task.test
+    rows = [
+        (
+            "self advantage T",
+            shown(total, 3),
+            f"(trace − ΣA/M)/(M − 1), items resampled ({total.n} items); {p_value(task.p)}, Holm over tasks "
+            f"{p_value(task.p_holm)}",
+        ),
+        (
+            "the same, item-specific",
+            shown(task.total, 3),
+            f"each score minus what {task.taken_off} reach" if task.taken_off else "nothing could be taken off",
+        ),
+        ("over like observers", shown(task.capability, 3), "capability control" + _left_out(task.capability)),
+        *(
+            (f"over “{name}”", "–", f"not applied, so the verdict does not ask for it: {why}")
+            for name, why in task.without.items()
+        ),
+        (
+            "permutation of observers",
+            p_value(shuffled.p),
+            f"of the item-specific scores; {shuffled.count} orders{', all of them' if shuffled.exact else ''}; needs "
+            "four models to reach .05, and more where few of them have access",
+        ),
+        (
+            "Wilcoxon over models",
+            p_value(test.wilcoxon_p),
+            f"the paper's test (p = .0210 there): {test.wins} of {test.n} models score higher on themselves; skill not "
+            "removed",
+        ),
+        (
+            "power of T",
+            number(task.power, 2),
+            f"chance that T is above 0 at an advantage of {SMALLEST} for all; {_detects(task)}. To name a model "
+            "takes more",
+        ),
+    ]
+    heads = ("quantity", "value [95 % interval]", "what it says")
+    named = [dict(zip(heads, row, strict=True)) for row in rows]
+    return Table(named, tuple(Column(head, head, look="e" * ("value" in head)) for head in heads))
+
+
+def _detects(task: TaskAnalysis) -> str:
+    if not task.mde < 1:  # an advantage of 1: only the model itself is ever right
+        return "this matrix is too small to detect any self advantage with 80 % power"
+    return f"the smallest advantage that this matrix detects with 80 % power is {number(task.mde)}"
+
+
+def _left_out(estimate: Estimate) -> str:
+    """What an interval that there is leaves out; `shown` gives the reason of one that there is not."""
+    return f"; {estimate.reason}" if estimate.reason and not math.isnan(estimate.low) else ""
