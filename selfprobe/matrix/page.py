@@ -115,8 +115,8 @@ METHOD = Markup(
     "could look like this. "
     f"“Underpowered”: this size could not see an advantage of {SMALLEST}. Habits that hang on something in the "
     "question which the baselines do not see can still pass. In a join the other observer's prediction is the one of "
-    "itself, held against the target: it was not asked about the target. Tests in <code>selfprobe/matrix/scales.py</code>, "
-    "<code>habit.py</code> and <code>verdict.py</code>."
+    "itself, held against the target: it was not asked about the target. Tests in "
+    "<code>selfprobe/matrix/scales.py</code>, <code>habit.py</code> and <code>verdict.py</code>."
 )
 
 

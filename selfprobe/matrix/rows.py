@@ -49,7 +49,7 @@ class Row:
     @property
     def p(self) -> float:
         """That it has access: the largest of all p that are asked for."""
-        return max(self.skill_p, *self.over_p.values())
+        return max([self.skill_p, *self.over_p.values()])
 
 
 def above_zero(estimate: Estimate) -> float:

@@ -105,7 +105,7 @@ def verdict(
         return Verdict(
             "underpowered", "Too few models: three models are the least that can tell self-knowledge from skill."
         )
-    if total.n > 1 and math.isnan(mde) and abs(total.value) < 1e-9:
+    if total.n > 1 and not mde > 1e-9 and abs(total.value) < 1e-9:
         return Verdict("not supported", "Itself or another, every item has the same difference: exactly 0.")
     if not rows or math.isnan(total.low):
         return Verdict("underpowered", f"Nothing can be said: T is undefined or has no interval ({total.reason}).")

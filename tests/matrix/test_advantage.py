@@ -13,6 +13,7 @@ from selfprobe.matrix.advantage import (
     double_centre,
     observers_permuted,
     self_advantage,
+    total_of,
 )
 
 
@@ -38,7 +39,7 @@ def test_t_of_two_models_by_hand() -> None:
     assert (got.total.low, got.total.high) == pytest.approx(
         scipy_stats.t.interval(0.95, 3, np.mean(own), scipy_stats.sem(own))
     )
-    assert got.models == () and "needs three models" in got.closest.reason
+    assert got.models == ()
     assert got.permutation.p == 0.5
 
 
@@ -73,11 +74,10 @@ def test_own_advantage_is_what_a_regression_on_the_other_cells_leaves() -> None:
     assert [m.advantage.value for m in got.models] == pytest.approx(residual)
 
 
-def test_access_of_two_models_does_not_leak_into_the_others_and_the_names_are_exact() -> None:
+def test_access_of_two_models_does_not_leak_into_the_others() -> None:
     p = np.full((5, 5), 0.5)
     p[1, 1] = p[3, 3] = 0.9
     got = self_advantage(hits(p, 200, rng()), list("abcde"), rng=rng())
-    assert [m.model for m in got.models if m.p_holm < 0.05] == ["b", "d"]
     for m in got.models:
         planted = 0.4 if m.model in "bd" else 0.0
         assert m.advantage.low - 0.02 < planted < m.advantage.high + 0.02
@@ -114,7 +114,6 @@ def test_a_cell_without_scores_makes_t_undefined_and_is_named() -> None:
     assert "and 1 more" in capability_control(x, rng=rng()).reason
     one = self_advantage(rng().random((3, 3, 1)), rng=rng())
     assert math.isfinite(one.total.value) and one.total.reason == "no interval from one item"
-    assert math.isnan(one.models[0].p_holm)
 
 
 def test_wrong_shapes_and_names_are_errors() -> None:
@@ -129,7 +128,7 @@ def test_wrong_shapes_and_names_are_errors() -> None:
 def test_perfect_access_has_an_interval_and_a_small_p() -> None:
     got = self_advantage(np.repeat(np.eye(4)[:, :, None], 100, axis=2), rng=rng())
     assert got.total.value == 1 and 0.9 < got.total.low < got.total.high <= 1
-    assert all(m.p_holm < 1e-5 for m in got.models) and got.permutation.p == pytest.approx(1 / 24)
+    assert got.permutation.p == pytest.approx(1 / 24)
 
 
 def test_p_of_t_where_all_items_are_alike_is_the_one_of_its_interval() -> None:
@@ -246,9 +245,13 @@ def test_two_models_cannot_be_matched() -> None:
     assert math.isnan(got.value) and "needs three models" in got.reason
 
 
-def test_a_family_that_knows_one_another_is_not_named_and_does_not_beat_its_closest() -> None:
-    family = np.arange(6) // 2
-    x = hits(0.4 + 0.3 * (family[:, None] == family[None, :]), 400, rng())
-    got = self_advantage(x, rng=rng())
-    assert got.total.low > 0  # T alone would claim self access
-    assert not got.closest.low > 0 and all(m.p_holm > 0.05 for m in got.models)
+def test_a_gap_in_skill_that_no_other_observer_comes_near_leaves_a_matched_advantage() -> None:
+    x = hits(np.array([[0.8] + [0.1] * 4] + [[0.3] + [0.1] * 4] * 4), 200, rng())
+    assert math.isfinite(capability_control(x, rng=rng(), resamples=200).value)
+
+
+def test_t_alone_is_the_one_of_the_whole() -> None:
+    x = rng().random((4, 4, 30))
+    assert total_of(x) == self_advantage(x, rng=rng()).total
+    x[0, 1] = math.nan
+    assert "no score in cell" in total_of(x).reason

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from selfprobe.matrix.numbers import analyse
@@ -35,7 +36,7 @@ def test_the_planted_advantage_and_exactly_the_two_models_that_have_it_come_out(
     expected = (np.trace(planted) - planted.sum() / 5) / 4
     assert task.advantage.total.low < expected < task.advantage.total.high
     assert task.p < 0.001 and task.p_holm == task.p
-    assert task.baselines.keys() == {"mode", "text only"}
+    assert all(row.over.keys() == {"mode", "text only"} for row in task.rows)
 
 
 def test_without_self_access_nothing_is_supported(matrix_results: Make) -> None:
@@ -65,7 +66,7 @@ def test_a_cell_in_which_nothing_could_be_read_is_a_hole_too(matrix_results: Mak
 
 def test_two_models_are_underpowered_and_it_says_why(matrix_results: Make) -> None:
     (task,) = analysed(matrix_results({"m/a": 0.9, "m/b": 0.9})).tasks
-    assert task.verdict.kind == "underpowered" and "two" in task.verdict.sentence
+    assert task.verdict.kind == "underpowered" and "three models are the least" in task.verdict.sentence
 
 
 def test_a_matrix_with_one_complete_model_is_underpowered_and_names_the_hole(matrix_results: Make) -> None:
@@ -96,9 +97,9 @@ def test_each_baseline_that_is_not_applied_is_named_with_its_reason(matrix_resul
     (full,) = analysed(matrix_results(FIVE)).tasks
     (clues,) = analysed(matrix_results(FIVE, task="heads_up")).tasks
     (prompts,) = analysed(truthless(matrix_results(FIVE, task="prompt_reconstruction"))).tasks
-    assert full.without == {} and full.baselines.keys() == {"mode", "text only"}
+    assert full.without == {}
     assert clues.without == {"text only": "the item's text is the truth or tells nothing of it"}
-    assert prompts.without.keys() == {"mode", "text only"} and prompts.baselines == {}
+    assert prompts.without.keys() == {"mode", "text only"} and not any(row.over for row in prompts.rows)
 
 
 def truthless(results: Results) -> Results:
@@ -109,7 +110,89 @@ def truthless(results: Results) -> Results:
 def test_equal_scores_everywhere_support_nothing_and_have_no_min_max(matrix_results: Make, score: float) -> None:
     analysis = analysed(matrix_results(dict.fromkeys(FIVE, score), general=score))
     (task,) = analysis.tasks
-    assert task.verdict.kind == "underpowered", task.verdict.sentence
+    assert task.verdict.kind == "not supported" and "exactly 0" in task.verdict.sentence
     assert task.advantage.total.value == 0
     assert analysis.paper is not None
     assert analysis.paper.reasons == {"kth_word": "all scores are equal: min-max is undefined"}
+
+
+# ---- cases that earlier verdicts got wrong
+
+
+def answered(results: Results, said: dict[str, str | None], *, usual: dict[str, float] | None = None) -> Results:
+    """The same with answers that are words: each model's own word ("the") always, or None: what it really does.
+
+    `usual`: the share of items at which a target does say its own word; else a word that nobody says twice.
+    """
+    rows, draw = results.decisions.copy(), np.random.default_rng(1)
+    items = sorted(set(rows.item))
+    truth = {}
+    for target, word in said.items():
+        often = draw.random(len(items)) < (usual or {}).get(target, 0.4)
+        own = word or f"w{target}"
+        truth |= {(target, i): own if yes else f"{target}{i}" for i, yes in zip(items, often, strict=True)}
+    rows["truth"] = [truth[key] for key in zip(rows.target, rows.item, strict=True)]
+    predicted = {(m, i): said[m] or truth[m, i] for m in said for i in items}
+    rows["said"] = [predicted[key] for key in zip(rows.observer, rows.item, strict=True)]
+    rows["value"] = (rows.said == rows.truth).astype(float)
+    return replace(results, decisions=rows)
+
+
+def test_one_knower_among_four_constants_is_the_only_one_named(matrix_results: Make) -> None:
+    said = {"m/a": None, "m/b": "the", "m/c": "a", "m/d": "it", "m/e": "we"}
+    (task,) = analysed(answered(matrix_results(FIVE), said)).tasks
+    assert task.verdict.kind == "supported" and task.verdict.models == ("m/a",), task.verdict.sentence
+    assert "m/a 1.00 on itself" in task.verdict.sentence and "its habit 0." in task.verdict.sentence
+
+
+def test_models_that_always_say_their_own_commonest_word_are_not_supported(matrix_results: Make) -> None:
+    said = dict(zip(FIVE, ["the", "a", "it", "we", "so"], strict=True))
+    (task,) = analysed(answered(matrix_results(FIVE), said)).tasks
+    assert task.advantage.total.low > 0.2, "T of the raw scores would claim self-knowledge"
+    assert task.verdict.kind == "not supported" and task.verdict.models == (), task.verdict.sentence
+    assert "is habit" in task.verdict.sentence
+    assert task.rows[0].habit == pytest.approx(task.rows[0].score.value, abs=0.01)
+
+
+def dilemmas(matrix_results: Make, sees: dict[str, float]) -> Results:
+    """Models whose P(A) lies around means of their own, .2 to .6; one with `sees` predicts it so far beyond its mean."""
+    made, draw = matrix_results(dict.fromkeys(sees, 0.5), items=100, task="ethical_dilemma"), np.random.default_rng(2)
+    items = sorted(set(made.decisions.item))
+    means = dict(zip(sees, np.linspace(0.2, 0.6, len(sees)), strict=True))
+    p = {m: np.clip(means[m] + draw.normal(0, 0.15, len(items)), 0, 1) for m in sees}
+    predicted = {m: means[m] + sees[m] * (p[m] - means[m]) for m in sees}
+    rows = [
+        {"task": "ethical_dilemma", "target": t, "observer": o, "item": item, "epoch": 1, "key": key, "value": value}
+        | {"unscored": None, "truth": None, "said": None, "floor": math.nan, "reasoned": False}
+        for t in sees
+        for o in sees
+        for i, item in enumerate(items)
+        for key, value in (("p", p[t][i]), ("p_direct", p[t][i]), ("p_predicted", predicted[o][i]))
+    ]
+    return replace(made, decisions=pd.DataFrame(rows))
+
+
+def test_a_model_that_answers_one_probability_to_every_dilemma_is_not_supported(matrix_results: Make) -> None:
+    (task,) = analysed(dilemmas(matrix_results, dict.fromkeys(FIVE, 0.0))).tasks
+    assert task.advantage.total.low > 0.05
+    assert task.verdict.kind == "not supported" and task.verdict.models == (), task.verdict.sentence
+    assert all(abs(row.specific.value) < 1e-2 for row in task.rows)
+
+
+def test_a_model_that_sees_how_each_dilemma_will_end_is_supported(matrix_results: Make) -> None:
+    (task,) = analysed(dilemmas(matrix_results, dict.fromkeys(FIVE, 0.0) | {"m/c": 1.0})).tasks
+    assert task.verdict.kind == "supported" and task.verdict.models == ("m/c",), task.verdict.sentence
+
+
+def test_names_are_corrected_over_all_models_of_all_tasks(matrix_results: Make) -> None:
+    one, two = matrix_results(FIVE), matrix_results(FIVE, task="heads_up")
+    both = Results(
+        pd.concat([one.cells, two.cells], ignore_index=True),
+        pd.concat([one.decisions, two.decisions], ignore_index=True),
+        pd.concat([one.items, two.items], ignore_index=True),
+        {},
+        [],
+    )
+    (alone,) = analysed(one).tasks
+    together = next(task for task in analysed(both).tasks if task.task == "kth_word")
+    assert together.rows_p_holm[0] == pytest.approx(2 * alone.rows_p_holm[0], rel=0.3)
