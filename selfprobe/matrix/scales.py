@@ -44,7 +44,7 @@ def beyond_skill(
 ) -> tuple[Beyond, ...]:
     """Each model of `x  # [target, observer, item]`, NaN where unscored; scores from which chance or habit is taken.
 
-    Items are resampled, together for all cells. All p are 1 or NaN-free: a cell without any score is an error.
+    Items are resampled, together for all cells.
 
     Raises:
         ValueError: Fewer than three models or two items, or a cell without a score.
@@ -99,7 +99,7 @@ def _skill(g: FloatArray) -> FloatArray:
     """How much better an observer i is than j on the targets that are neither, [draw, i, j]."""
     size, own, total = g.shape[-1], np.einsum("dii->di", g), g.sum(axis=1)
     others = total - own
-    return (others[:, :, None] - g.transpose(0, 2, 1) - others[:, None, :] + g) / (size - 2)
+    return np.asarray((others[:, :, None] - g.transpose(0, 2, 1) - others[:, None, :] + g) / (size - 2))
 
 
 def _contrasts(g: FloatArray) -> FloatArray:
