@@ -33,8 +33,10 @@ WINGS = {"matrix", "awareness", "preferences"}
 FLOORS: tuple[set[str], ...] = (
     {"errors", "inspect_private", "parse", "stats", "measure", "safe"},  # nothing of ours
     {"arguments", "probability"},
-    {"data", "weights", "plots", "options", "prices", "output"},
+    {"weights", "plots", "options", "prices", "output"},
     {"logs", "embed", "page"},
+    {"inspect_data"},
+    {"data"},
     {"sources", "waves"},
     {"probes"},  # the white box: torch, and nothing of Inspect
     {"solvers"},
