@@ -135,9 +135,8 @@ def run(planned: Plan, log_dir: str, *, settings: Mapping[str, Any]) -> bool:
         for observer in planned.members
         if target is not observer and (task, target.model) in done
     ]
-    if (
-        second
-    ):  # the first wave has told another matrix's folder; cells of version 0.1.0 that are now joined may be there
+    if second:
+        # Cells that were runs in version 0.1.0 may lie there; another matrix's logs were refused by the first wave.
         settings = {**settings, "log_dir_allow_dirty": True}
         logs += run_wave(second, cells, title="Each on the others", settings=settings)
     return all(log.status == "success" for log in logs)
