@@ -129,7 +129,10 @@ def test_a_strong_predictable_model_without_access_is_not_told_apart_from_skill(
     p = np.outer([0.8, 0.3, 0.3, 0.3, 0.3], [0.95, 0.3, 0.3, 0.3, 0.3])
     got = judged(hits(p, 400, rng()), ["big", *"bcde"])
     assert got.kind == "not told apart" and got.models == ()
-    assert got.sentence.startswith("big predicts itself 2.9 times as well as the others do") and "skill alone could look like this" in got.sentence
+    assert (
+        got.sentence.startswith("big predicts itself 2.9 times as well as the others do")
+        and "skill alone could look like this" in got.sentence
+    )
 
 
 def test_a_knower_beside_weak_observers_is_supported() -> None:
