@@ -6,6 +6,7 @@ import snowballstemmer
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
+from selfprobe.word_roots import same_root
 from selfprobe.parse import json_value, normalise, words
 from selfprobe.scorers.decision import UNPARSED, Decision, outcome, prediction, predictions, score_of, target_fault
 from selfprobe.scorers.summary import summary
@@ -93,7 +94,7 @@ def leaks(clue: str, word: str) -> bool:
     spelled = r"[\W_]{0,3}".join(map(re.escape, secret))
     if re.search(rf"(?<![^\W_]){spelled}(?:[\W_]{{0,3}}e?[\W_]{{0,3}}s)?(?![^\W_])", folded):
         return True
-    return stem(secret) in {stem(token) for token in re.findall(r"[^\W_]+", folded)}
+    return any(same_root(secret, token) for token in re.findall(r"[^\W_]+", folded))
 
 
 def stem(word: str) -> str:
