@@ -1,6 +1,7 @@
 """How like the target's reply is its reply to the prompt that the observer reconstructed?"""
 
 import base64
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from difflib import SequenceMatcher

@@ -5,6 +5,7 @@ Snowball's two English stemmers for inflections, a list of irregular ones, and a
 """
 
 import re
+from functools import lru_cache
 
 import snowballstemmer
 
@@ -124,7 +125,8 @@ def same_root(one: str, other: str) -> bool:
     return bool(roots(one) & roots(other))
 
 
-def roots(word: str) -> set[str]:
+@lru_cache(maxsize=4096)
+def roots(word: str) -> frozenset[str]:
     """What a casefolded word shares with its relatives: its stems, and what stands before a derivation."""
     word = re.sub(r"(?<=[lr])ves$", "f", _IRREGULAR.get(word, word))
     singular = re.sub(r"(?<=[^siu])s$", "", word)
@@ -132,7 +134,7 @@ def roots(word: str) -> set[str]:
     for pattern in (_DERIVED, _DOER, _PET):
         if match := pattern.fullmatch(singular):
             found.add(_bare(match["root"]))
-    return found
+    return frozenset(found)
 
 
 def _bare(root: str) -> str:
