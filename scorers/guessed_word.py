@@ -133,7 +133,7 @@ def _numbered(text: str) -> list[str]:
 def leaks(clue: str, word: str) -> bool:
     """Whether a clue gives the word away: as it is, a word of the same root, or its letters spaced out.
 
-    "loyal" gives "loyalty" away, "ran" "run", and "light-house" or "l i g h t h o u s e" the lighthouse. A part ("light")
+    "loyal" gives "loyalty" away, "ran" "run", and "light-house" or "l i g h t h o u s e" the lighthouse. A part of it
     does not, nor does another word that holds the letters ("humdrum", of a drum).
 
     Paper: "without saying the word itself". Here: the word or its root.

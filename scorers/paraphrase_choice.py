@@ -1,8 +1,8 @@
 """Did the observer name the wording that the target's reply answers?"""
 
-from collections import Counter
 import re
 import unicodedata
+from collections import Counter
 
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
 from inspect_ai.solver import TaskState

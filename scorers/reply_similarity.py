@@ -105,7 +105,8 @@ def why_unscored(act: Reply, reply: Reply | None, rerun: Reply | None) -> str | 
 
 _LABEL = re.compile(r"^[\s*_#]*(?:(?:the|a likely|likely|my) )?prompt\b[\s*_]*(?::|is\b)[\s*_]*", re.IGNORECASE)
 _ASKS = re.compile(
-    r"(?:please |can you |could you )?(?:write|describe|explain|tell|compose|create|generate|give|list|summari[sz]e|imagine"
+    r"(?:please |can you |could you )?(?:write|describe|explain|tell|compose|create|generate|give|list|summari[sz]e"
+    r"|imagine"
     r"|how|what|why|which|when|where|who|provide|discuss|compare|outline|draft|invent|suggest|design|develop)\b",
     re.IGNORECASE,
 )

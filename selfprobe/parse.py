@@ -37,7 +37,8 @@ _BREAK = re.compile(  # what ends a word without white space: markup, a fence's 
     re.IGNORECASE | re.MULTILINE,
 )
 _NO_BOUNDARIES = re.compile(  # Thai, Lao, Tibetan, Burmese, Khmer, kana, Chinese characters
-    "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uf900-\ufaff"
     "\U00020000-\U0003ffff]"
 )
 
@@ -96,8 +97,8 @@ _CORRECTION = re.compile(r"(?<=\})\s*[^\w{}]{0,5}\b(?:actually|correction|on sec
 def json_value(text: str, key: str) -> object | None:
     """The value under `key` in the reply's JSON object, or None.
 
-    Accepted: prose or code fences around the object, doubled braces (`{{"word": "x"}}`, copied from a template), further
-    keys, the key in capitals or under an answer's common name (`{"answer": "x"}`), what is nearly JSON
+    Accepted: prose or code fences around the object, doubled braces (`{{"word": "x"}}`, copied from a template),
+    further keys, the key in capitals or under an answer's common name (`{"answer": "x"}`), what is nearly JSON
     (`{word: 'x',}`), and of two objects that disagree the one after "Actually". Refused (None): no object, two
     that disagree, more than 200 opening braces.
 
@@ -117,7 +118,8 @@ def _under(said: dict[str, object], key: str, depth: int = 2) -> Iterator[object
     asked = asked or [name for name in said if len(said) == 1 and isinstance(said[name], dict)]  # {"reply": {…}}
     for name in asked:
         value = said[name]
-        inner = list(_under(value, key, depth - 1)) if isinstance(value, dict) and depth else []
+        follow = isinstance(value, dict) and depth and (names[name] != key or key in value)
+        inner = list(_under(value, key, depth - 1)) if follow and isinstance(value, dict) else []
         yield from inner or ([value] if names[name] == key or not isinstance(value, dict) else [])
 
 

@@ -26,7 +26,8 @@ _OPTION = re.compile(
 )
 _NUMBER = re.compile(
     r"(?:[ \t]{0,9}\n){0,2}[ \t]{0,9}(?:[~≈]|(?:about|around|roughly|approximately)\s)?[\[({\"“‘']?[ \t]{0,9}"
-    r"(?P<number>[0-9]{0,9}(?:[.,][0-9]{1,99})?)(?:\s?/\s?(?P<of>[0-9]{1,9}))?[ \t]{0,9}(?P<percent>%|percent\b|per cent\b)?"
+    r"(?P<number>[0-9]{0,9}(?:[.,][0-9]{1,99})?)(?:\s?/\s?(?P<of>[0-9]{1,9}))?[ \t]{0,9}"
+    r"(?P<percent>%|percent\b|per cent\b)?"
     r"[\])}\"”’']?[ \t]{0,9}(?:$|[\])}\"”’'|(]|[.,;](?!\s?\d)|and\b|(?=/?\s?P\s?\()"
     r"|[–—-]{1,2}[ \t](?=[^\W\d_]{2})(?![^\n]{0,400}(?:\d|=|P\s?\()))",  # " — protect the child", never a range
     re.IGNORECASE | re.MULTILINE,
