@@ -17,7 +17,9 @@ CLUES = 10
 NEAR = range(9, 12)
 """How many clues are played: the ten that are asked for, and one less or more."""
 
-_NUMBER = re.compile(r"(?:^|(?<=[\s*_]))(?:(?:clue|hint)\s*)?[(#]?(\d{1,2})\s?[.):](?=\s|\D)[\s*_]*", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"(?:^|(?<=\s))[*_]{0,3}(?:(?:clue|hint)\s*)?[(#]?(\d{1,2})\s?[.):](?=\s|\D)[\s*_]*", re.IGNORECASE
+)
 _BULLET = re.compile(
     r"^\s*(?:[*_]{0,3}(?:(?:clue|hint)\s*#?\d{1,2}\s?[.):–—-]|[(#]?\d{1,2}[.):])[*_]{0,3}|[-–—*•·▪])\s*(?=\D)",
     re.IGNORECASE,
@@ -122,7 +124,7 @@ def _split(text: str) -> list[str]:
 
 def _numbered(text: str) -> list[str]:
     """The text cut at 1, 2, 3, … in order: another number with a point or colon is part of a clue."""
-    cuts = []
+    cuts: list[re.Match[str]] = []
     for found in _NUMBER.finditer(text):
         if int(found[1]) == len(cuts) + 1:
             cuts.append(found)

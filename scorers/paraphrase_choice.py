@@ -92,7 +92,7 @@ def chosen_slot(text: str) -> str | None:
     """
     value = json_value(text, "choice")
     if value is None and "{" not in text and len(text) <= 200:
-        kept = [word for word in map(normalise, words(text)) if not _FILLER.fullmatch(word)]
+        kept = [word for word in words(text) if not _FILLER.fullmatch(normalise(word))]
         value = kept[0] if len(kept) == 1 else None
     found = _SLOT.fullmatch(unicodedata.normalize("NFKC", alone(value) or ""))
     return found[1] if found else None

@@ -69,7 +69,7 @@ def test_a_prediction_is_one_word_or_nothing(text: str, word: str | None) -> Non
 def test_right_and_wrong_and_unread_are_three_things() -> None:
     assert judge(1, reply(TEXT), reply('{"word": "THE"}')).value == 1
     assert judge(1, reply(TEXT), reply('{"word": "a"}')).value == 0
-    unread = judge(1, reply(TEXT), reply("The"))
+    unread = judge(1, reply(TEXT), reply("The quick"))
     assert (unread.value, unread.unscored) == (None, "invalid_response_format")
 
 
