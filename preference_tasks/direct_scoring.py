@@ -35,7 +35,7 @@ def direct_scoring(dataset: str | None = None, pairs: int | None = None, observe
     Args:
         dataset: llmbar, mt_bench, summeval, newsroom, hanna; NAME=PATH for a local copy; or your own .jsonl or .csv
             with id, question, text_1, text_2, label. Other sets only have comparisons.
-        pairs: So many of its pairs, drawn at random.
+        pairs: Use a random sample of this many pairs.
         observer_log: A log of this task or of g_eval, or a folder of logs, to take the answers from.
     """
     loaded = preferences(dataset, pairs=pairs, scored=True)

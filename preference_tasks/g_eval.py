@@ -33,7 +33,7 @@ def g_eval(
     Args:
         dataset: llmbar, mt_bench, summeval, newsroom, hanna; NAME=PATH for a local copy; or your own .jsonl or .csv
             with id, question, text_1, text_2, label. Other sets only have comparisons.
-        pairs: So many of its pairs, drawn at random.
+        pairs: Use a random sample of this many pairs.
         draws: Sampled scores a text, where the provider gives no token probabilities.
         observer_log: A log of this task or of direct_scoring, or a folder of logs, to take the answers from.
     """

@@ -51,7 +51,7 @@ def pairwise_preference(
     Args:
         dataset: llmbar, mt_bench, summeval, newsroom, hanna, mctaco; NAME=PATH for a local copy (rocstories=…,
             caters=…); or your own .jsonl or .csv with id, question, text_1, text_2, label.
-        pairs: So many of its pairs, drawn at random.
+        pairs: Use a random sample of this many pairs.
         prefill: Begin the assistant's turn with the sentence, for providers that go on with it.
         draws: Sampled answers an order, where the provider gives no token probabilities.
         observer_log: A log, or a folder of logs, to take the answers from.

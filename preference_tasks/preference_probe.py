@@ -45,7 +45,7 @@ def preference_probe(
         probe: A probe file (.safetensors).
         dataset: llmbar, mt_bench, summeval, newsroom, hanna, mctaco; NAME=PATH for a local copy (rocstories=…,
             caters=…); or your own .jsonl or .csv with id, question, text_1, text_2, label.
-        pairs: So many of its pairs, drawn at random, before those with a question seen in training are left out.
+        pairs: Use a random sample of this many pairs, drawn before those with a question seen in training are left out.
         model: Where the probe's model is: a folder, GGUF file or name; by default what its card says.
         device: "cpu", "cuda", "cuda:1", "mps".
         dtype: float32, bfloat16 or float16; by default as the probe was fitted.

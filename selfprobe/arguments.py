@@ -1,8 +1,10 @@
 """What an argument may be; a wrong one is refused in one line that names it, what it must be and what came."""
 
 import math
+import os
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 
 from selfprobe.errors import InputError
 
@@ -43,6 +45,26 @@ def whole(name: str, value: object, *, optional: bool = False) -> None:
     """
     if not (optional and value is None) and (type(value) is not int or value < 1):
         raise InputError(f"{name} must be a whole number from 1{', or left out' if optional else ''}, got {value!r}")
+
+
+def locate(path: str) -> str:
+    """A path that the user gave, made absolute; URLs stay.
+
+    Inspect changes into the task file's folder while it builds a task, so a relative path is looked for
+    in the folder that the command was called from (`$PWD` keeps it), then in the current one.
+
+    Raises:
+        InputError: Nothing is there (with every place looked in), or this is no path.
+    """
+    if not isinstance(path, str) or not path.strip():
+        raise InputError(f"expected the path of a file or folder, got {path!r}")
+    if "://" in path:
+        return path
+    places = list(dict.fromkeys(Path(folder) / path for folder in (os.environ.get("PWD", "."), Path.cwd())))
+    for place in places:
+        if place.exists():
+            return str(place)
+    raise InputError(f"no file or folder {path!r}; looked at {', '.join(map(str, places))}")
 
 
 def is_number(value: object) -> bool:

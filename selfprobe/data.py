@@ -1,16 +1,17 @@
-"""Data sets: bundled, JSONL, CSV, or Hugging Face; checked against what a task needs; hashed.
+"""Data sets: bundled, JSONL, CSV, Hugging Face, or of Inspect itself; checked against what a task needs; hashed.
 
 -T dataset=open_questions                       bundled
 -T dataset=my.jsonl | my.csv                    a file, relative to the folder that the command was called from
 -T dataset=s3://bucket/my.jsonl                 any fsspec path
 -T dataset=hf:owner/name@REVISION?column=value  rows of a Hugging Face data set (split "train", or ?split=…)
+-T dataset=task:inspect_evals/gsm8k             samples of any Inspect task, also file.py or file.py@task
+-T dataset=logs:logs/yesterday                  samples of any Inspect logs; `question` is the last user message
 """
 
 import csv
 import hashlib
 import io
 import json
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,8 +24,9 @@ from urllib.parse import parse_qsl
 import fsspec
 import httpx
 
-from selfprobe.arguments import meant
+from selfprobe.arguments import locate, meant
 from selfprobe.errors import InputError, one_line
+from selfprobe.inspect_data import SCHEMES, rows_of
 
 Row = dict[str, Any]
 
@@ -65,7 +67,8 @@ def load(source: str, required: tuple[str, ...]) -> Table:
     """The rows of `source`, each with an `id` and the required columns filled.
 
     Args:
-        source: A bundled name, a path, or `hf:…`; see the module's docstring. None and what is no text is refused.
+        source: A bundled name, a path, `hf:…`, `task:…` or `logs:…`; see the module's docstring. None and what is no
+            text is refused.
         required: Columns that must hold a non-empty value. A row without `id` gets its line number as one.
 
     Raises:
@@ -79,6 +82,8 @@ def load(source: str, required: tuple[str, ...]) -> Table:
         )
     if source.startswith("hf:"):
         numbered = list(_hugging_face(source))
+    elif source.startswith(SCHEMES):
+        numbered = list(enumerate((_asked(row) | row for row in rows_of(source)), start=1))
     else:
         path = _find(source)
         text = read_text(path)
@@ -96,6 +101,12 @@ def load(source: str, required: tuple[str, ...]) -> Table:
     return table_of(source, rows)
 
 
+def _asked(row: Row) -> Row:
+    """The last user message of a conversation as a question, for tasks that ask one."""
+    asked = [m["content"] for m in row["messages"] if m["role"] == "user" and isinstance(m["content"], str)]
+    return {"question": asked[-1]} if asked else {}
+
+
 def table_of(name: str, rows: list[Row]) -> Table:
     """Rows that come from elsewhere than a file (a log, a product of axes) as a table; each with its `id`."""
     content = json.dumps(rows, sort_keys=True, ensure_ascii=False)
@@ -105,26 +116,6 @@ def table_of(name: str, rows: list[Row]) -> Table:
 def bundled() -> list[str]:
     """Names of the data sets that come with the package."""
     return sorted(path.parent.name for path in BUNDLED.glob("*/rows.jsonl"))
-
-
-def locate(path: str) -> str:
-    """A path that the user gave, made absolute; URLs stay.
-
-    Inspect changes into the task file's folder while it builds a task, so a relative path is looked for
-    in the folder that the command was called from (`$PWD` keeps it), then in the current one.
-
-    Raises:
-        InputError: Nothing is there (with every place looked in), or this is no path.
-    """
-    if not isinstance(path, str) or not path.strip():
-        raise InputError(f"expected the path of a file or folder, got {path!r}")
-    if "://" in path:
-        return path
-    places = list(dict.fromkeys(Path(folder) / path for folder in (os.environ.get("PWD", "."), Path.cwd())))
-    for place in places:
-        if place.exists():
-            return str(place)
-    raise InputError(f"no file or folder {path!r}; looked at {', '.join(map(str, places))}")
 
 
 def _find(source: str) -> str:

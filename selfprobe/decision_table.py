@@ -1,7 +1,7 @@
 """`selfprobe table`: every decision of any logs of the suite as one row, for other tools."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -9,6 +9,7 @@ from selfprobe import options
 
 if TYPE_CHECKING:
     import pandas as pd
+    from inspect_ai.log import EvalLog
 
 
 def decision_rows(paths: Iterable[str]) -> "tuple[pd.DataFrame, dict[str, str]]":
@@ -27,32 +28,15 @@ def decision_rows(paths: Iterable[str]) -> "tuple[pd.DataFrame, dict[str, str]]"
     """
     import pandas as pd
 
-    from selfprobe.errors import InputError, NoLogs, one_line
-    from selfprobe.logs import UNREADABLE, found, lost_replies, summaries, target_of, task_of
-    from selfprobe.scorers.decision import Decision, last_decisions
+    from selfprobe.errors import NoLogs, one_line
+    from selfprobe.logs import UNREADABLE, found, task_of
 
     named = list(paths)
     there = found(named)
-    ignored, rows = dict(there.ignored), []
-    failed = Decision(key="", unscored="error")
+    ignored, rows = dict(there.ignored), list[dict[str, Any]]()
     for header in reversed(there.headers):
-        run = {
-            "log": header.location,
-            "task": task_of(header),
-            "target": target_of(header),
-            "observer": header.eval.model,
-            "status": header.status,
-        }
         try:
-            if why := lost_replies(header):
-                raise InputError(why)
-            own = [
-                run
-                | {"item": str(sample.id), "epoch": sample.epoch, "input": _text(sample.input)}
-                | decision.model_dump()
-                for sample in summaries(header.location)
-                for decision in ([failed] if sample.error else last_decisions(sample.scores))
-            ]
+            own = _rows_of(header)
         except UNREADABLE as error:
             ignored[header.location] = one_line(error)
             continue
@@ -64,6 +48,23 @@ def decision_rows(paths: Iterable[str]) -> "tuple[pd.DataFrame, dict[str, str]]"
         told = "".join(f"; {log}: {why}" for log, why in list(ignored.items())[:3])
         raise NoLogs(f"no decision of selfprobe in {', '.join(named)}{told}")
     return pd.DataFrame(rows), ignored
+
+
+def _rows_of(header: "EvalLog") -> list[dict[str, Any]]:
+    from selfprobe.errors import InputError
+    from selfprobe.logs import lost_replies, summaries, target_of, task_of
+    from selfprobe.scorers.decision import Decision, last_decisions
+
+    if why := lost_replies(header):
+        raise InputError(why)
+    failed = Decision(key="", unscored="error")
+    run = {"log": header.location, "task": task_of(header), "target": target_of(header)}
+    run |= {"observer": header.eval.model, "status": header.status}
+    return [
+        run | {"item": str(sample.id), "epoch": sample.epoch, "input": _text(sample.input)} | decision.model_dump()
+        for sample in summaries(header.location)
+        for decision in ([failed] if sample.error else last_decisions(sample.scores))
+    ]
 
 
 def _text(asked: object) -> str:

@@ -21,7 +21,7 @@ import anyio.to_thread
 import numpy as np
 import numpy.typing as npt
 
-from selfprobe.data import locate
+from selfprobe.arguments import locate
 from selfprobe.errors import InputError
 from selfprobe.inspect_private import PrerequisiteError
 

@@ -24,7 +24,7 @@ from inspect_ai.log import (
     resolve_sample_attachments,
 )
 
-from selfprobe.data import locate
+from selfprobe.arguments import locate
 from selfprobe.errors import InputError, one_line
 
 T = TypeVar("T")

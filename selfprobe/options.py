@@ -129,7 +129,7 @@ task_args = click.option(
     type=Assignment(),
     multiple=True,
     callback=_as_dict,
-    help="Task argument, for the tasks that have it.",
+    help="Task argument; it goes to the tasks that have it.",
 )
 
 _ASKING = (
@@ -139,9 +139,9 @@ _ASKING = (
         type=Assignment(),
         multiple=True,
         callback=_as_dict,
-        help="Model argument, for all of --models.",
+        help="Model argument for all of --models.",
     ),
-    click.option("--max-connections", type=COUNT, metavar="N", help="Calls at once to one model."),
+    click.option("--max-connections", type=COUNT, metavar="N", help="Calls to one model at the same time."),
     click.option("--max-retries", type=COUNT_OR_NONE, metavar="N", help="Retries of a failed call.  [default: 5]"),
     click.option(
         "--attempt-timeout", type=COUNT, metavar="SECONDS", help="Seconds for one attempt at a call.  [default: 300]"
@@ -150,8 +150,8 @@ _ASKING = (
         "--prices", **_existing("Inspect's model cost file (YAML or JSON), for an estimate and for the logs.")
     ),
     display,
-    click.option("--dry-run", is_flag=True, help="Only say what would be done; asks no model."),
-    click.option("--yes", is_flag=True, help="Do not ask."),
+    click.option("--dry-run", is_flag=True, help="Say what would be done, and ask no model."),
+    click.option("--yes", is_flag=True, help="Do not ask for confirmation."),
 )
 
 

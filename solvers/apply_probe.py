@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import StoreModel
 
-from selfprobe.data import locate
+from selfprobe.arguments import locate
 from selfprobe.errors import InputError, as_input_errors
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from inspect_ai.log import EvalLog
 from inspect_ai.model import get_model
 from inspect_ai.solver import TaskState
 
-from selfprobe.data import Table, locate
+from selfprobe.arguments import locate
+from selfprobe.data import Table
 from selfprobe.errors import InputError
 from selfprobe.logs import apart, found, lost_replies, samples, target_of, task_of
 from selfprobe.solvers.ask import in_a_run

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from inspect_ai import eval_set
 
-from selfprobe.data import PINNED, bundled, load, locate
+from selfprobe.arguments import locate
+from selfprobe.data import PINNED, bundled, load
 from selfprobe.errors import InputError
 from selfprobe.introspect_tasks.kth_word import kth_word
 

@@ -34,8 +34,10 @@ FLOORS: tuple[set[str], ...] = (
     {"loose_json", "refusal", "word_roots"},  # texts alone
     {"errors", "inspect_private", "parse", "stats", "measure", "safe"},  # nothing else of ours
     {"arguments", "probability"},
-    {"data", "weights", "plots", "options", "prices", "output"},
+    {"weights", "plots", "options", "prices", "output"},
     {"logs", "embed", "page"},
+    {"inspect_data"},
+    {"data"},
     {"sources", "waves"},
     {"probes"},  # the white box: torch, and nothing of Inspect
     {"solvers"},
@@ -223,3 +225,11 @@ def test_importing_a_task_file_opens_nothing_and_prints_nothing() -> None:
         [sys.executable, "-c", WATCH, *map(str, TASK_FILES)], capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_a_module_has_at_most_300_lines_and_a_function_50(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= 300, "make it two modules"
+    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    assert not [f.name for f in functions if (f.end_lineno or f.lineno) - f.lineno + 1 > 50], "make it two functions"

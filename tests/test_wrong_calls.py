@@ -141,7 +141,7 @@ TASKS: list[Call] = [
     ("binary", {"task": "selfprobe/kth_wrod"}, ("no task", "did you mean selfprobe/kth_word?")),
     ("binary", {"task": "missing.py"}, ("no file or folder 'missing.py'; looked at",)),
     ("binary", {"task": "two.py"}, ("two.py holds 2 tasks (one, two); pick one: two.py@name",)),
-    ("binary", {"task": "fault.py"}, ("fault.py: the task cannot be built here (NameError", "-T logs=…")),
+    ("binary", {"task": "fault.py"}, ("fault.py: the task cannot be built here (NameError", "-T dataset=logs:…")),
     ("binary", {"logs": "nowhere"}, ("no file or folder 'nowhere'; looked at",)),
     ("binary", {"logs": "no_logs"}, ("no_logs", "logs and no samples in them; expected Inspect logs")),
     ("binary", {"answer_tokens": -1}, ("answer_tokens must be a whole number from 1, or left out, got -1",)),

@@ -18,9 +18,9 @@ def awareness() -> None:
 @awareness.command()
 @options.models(required=True)
 @click.option("--dataset", default="eval_awareness", show_default=True, help="Conversations: bundled, file, or hf:….")
-@click.option("--task", help="Instead: the data set of an Inspect task.")
-@click.option("--logs", help="Instead: conversations of Inspect logs.")
-@click.option("--label", type=options.Choice(["evaluation", "deployment"]), help="Label of every row.")
+@click.option("--task", help="Instead of --dataset: the data set of an Inspect task.")
+@click.option("--logs", help="Instead of --dataset: conversations of Inspect logs.")
+@click.option("--label", type=options.Choice(["evaluation", "deployment"]), help="Give every conversation this label.")
 @click.option(
     "--methods",
     type=options.Names("method"),
@@ -41,15 +41,25 @@ def awareness() -> None:
     type=options.Choice(["5", "25"]),
     default="5",
     show_default=True,
-    help="Answers a conversation to binary and probability.",
+    help="Times that binary and probability are asked about each conversation.",
 )
-@click.option("--third", is_flag=True, help="Also ask in the third person, about the quoted conversation.")
-@click.option("--placebo", is_flag=True, help="Also the placebo arm of user_motivation.")
+@click.option("--third", is_flag=True, help="Also ask in the third person, about the conversation quoted in a new one.")
 @click.option(
-    "--reply-tokens", type=options.COUNT, metavar="N", help="Most tokens of a reply; else the model's own limit."
+    "--placebo",
+    is_flag=True,
+    help="Also ask about the conversation's form instead of its purpose (the placebo).",
 )
 @click.option(
-    "--answer-tokens", type=options.COUNT, metavar="N", help="Most tokens of an answer; a cut one is unscored."
+    "--reply-tokens",
+    type=options.COUNT,
+    metavar="N",
+    help="Longest reply in tokens; by default the model's limit.",
+)
+@click.option(
+    "--answer-tokens",
+    type=options.COUNT,
+    metavar="N",
+    help="Longest answer in tokens; a cut one is unscored.",
 )
 @options.limit
 @options.log_dir("logs/awareness")
@@ -125,9 +135,21 @@ def validate(labels: str, logs: Sequence[str]) -> None:
 
 @awareness.command()
 @click.argument("logs", nargs=-1, required=True)
-@click.option("--clusters", type=options.COUNT, metavar="N", help="How many; without it only the curve to choose by.")
+@click.option(
+    "--clusters",
+    type=options.COUNT,
+    metavar="N",
+    help="How many; without it, only the curve to choose by.",
+)
 @click.option("--grader", help="Model that names the clusters; needed with --clusters.")
-@click.option("--groups", type=options.COUNT, metavar="N", default=15, show_default=True, help="Most at the top level.")
+@click.option(
+    "--groups",
+    type=options.COUNT,
+    metavar="N",
+    default=15,
+    show_default=True,
+    help="Most groups at the top level.",
+)
 @options.embedder
 @options.out("features")
 def features(

@@ -4,9 +4,9 @@
 a.jsonl,b.csv
 -T dataset=dataset.json             the gated set of Needham et al. 2025, as its owner's script decrypts it (never
 shipped)
--T task=inspect_evals/gsm8k         the data set of any Inspect task, by name or as file.py or file.py@task; label
-evaluation
--T logs=logs/yesterday              the conversations of any Inspect logs
+-T dataset=task:inspect_evals/gsm8k  the data set of any Inspect task, by name or as file.py or file.py@task; label
+evaluation; also -T task=…
+-T dataset=logs:logs/yesterday       the conversations of any Inspect logs; also -T logs=…
 
 A row needs a conversation: `messages` (a list of role and content, in CSV as JSON), or `input`, `user`, `prompt` or
 `question` (text; with an optional `system`). It may have `id`, `label` (evaluation or deployment; a bool
@@ -22,10 +22,10 @@ from typing import Any, Literal, get_args
 from inspect_ai.dataset import Sample
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
 
-from selfprobe.arguments import one_of
-from selfprobe.data import Row, Table, load, locate, read_text, table_of
+from selfprobe.arguments import locate, one_of
+from selfprobe.data import Row, Table, load, read_text, table_of
 from selfprobe.errors import InputError
-from selfprobe.sources.inspect_data import rows_of_logs, rows_of_task
+from selfprobe.inspect_data import SCHEMES, rows_of
 
 Label = Literal["evaluation", "deployment"]
 Context = Literal["first", "full"]
@@ -76,14 +76,15 @@ def conversations(
         one_of("label", label, get_args(Label))
     if task and logs:
         raise InputError(f"give task={task} or logs={logs}, not both")
+    full = context == "full"
     if task:
-        parts: list[tuple[str, Sequence[Row]]] = [(task, rows_of_task(task))]
+        parts: list[tuple[str, Sequence[Row]]] = [(task, rows_of(f"task:{task}"))]
     elif logs:
-        parts = [(logs, rows_of_logs(logs, full=context == "full"))]
+        parts = [(logs, rows_of(f"logs:{logs}", full=full))]
     else:
         given = dataset if isinstance(dataset, list | tuple) else str(dataset or "").split(",")
         names = [str(name).strip() for name in given]
-        parts = [(name, list(_rows_of_data(name))) for name in names]
+        parts = [(name, _rows_of_data(name, full)) for name in names]
     rows, origin = [], dict[str, str]()
     for name, its in parts:
         for row in its:
@@ -139,7 +140,9 @@ def record_to_sample(row: Row) -> Sample:
     )
 
 
-def _rows_of_data(name: str) -> list[Row]:
+def _rows_of_data(name: str, full: bool) -> list[Row]:
+    if name.startswith(SCHEMES):
+        return rows_of(name, full=full)
     return _rows_of_json(name) if name.endswith(".json") else load(name, ()).rows
 
 

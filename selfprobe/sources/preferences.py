@@ -33,7 +33,7 @@ def preferences(dataset: str | None, *, pairs: int | None = None, scored: bool =
 
     Args:
         dataset: One data set; None is refused, with what to pass.
-        pairs: So many of its pairs, drawn at random with a fixed seed; all by default.
+        pairs: Use a random sample of this many pairs (fixed seed); all by default.
         scored: Each text is to be scored alone, for which not every kind of text has a prompt.
 
     Raises:

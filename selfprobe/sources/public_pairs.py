@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from selfprobe.arguments import meant
-from selfprobe.data import csv_rows, from_hub, jsonl_rows, locate, read_text
+from selfprobe.arguments import locate, meant
+from selfprobe.data import csv_rows, from_hub, jsonl_rows, read_text
 from selfprobe.sources.answers import judged, mt_bench, own
 from selfprobe.sources.likert import hanna, newsroom, summeval
 from selfprobe.sources.pairs import Pair, checked

@@ -107,7 +107,8 @@ def test_tables_hold_the_same_numbers_and_null_where_undefined(written: Path) ->
 def test_the_same_logs_give_the_same_page(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(awareness_report, "load", lambda logs: table())
     awareness_report.write(["logs"], str(tmp_path))
-    assert (tmp_path / "index.html").read_bytes() == (written / "index.html").read_bytes()
+    first, again = (re.sub(r'href="[^"]*"', "", (at / "index.html").read_text()) for at in (written, tmp_path))
+    assert again == first, "all but the links to logs, which start from the page's folder"
 
 
 def test_without_labels_the_page_still_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -181,7 +181,7 @@ def test_matrix_and_report_run_from_the_shell_and_a_hole_shows_in_the_exit_statu
         assert done.returncode == 0, done.stdout + done.stderr
     assert "kth_word: " in done.stdout and "heads_up: " in done.stdout
     assert (tmp_path / "report" / "index.html").exists()
-    next((tmp_path / "m" / "cells").glob("*kth*.eval")).unlink()
+    next((tmp_path / "m" / "cells").glob("*heads*.eval")).unlink()
     done = subprocess.run(
         [COMMAND, "report", "m"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
     )

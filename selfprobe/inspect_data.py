@@ -11,17 +11,27 @@ from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.model import ChatMessage, ContentText
 
-from selfprobe.arguments import meant
-from selfprobe.data import Row, locate
+from selfprobe.arguments import locate, meant
 from selfprobe.errors import InputError, one_line
 from selfprobe.inspect_private import PrerequisiteError, load_tasks, registry_find, registry_info
 from selfprobe.logs import apart, found, samples, task_of
+
+Row = dict[str, Any]
+
+SCHEMES = ("task:", "logs:")
+"""How a data set begins that is an Inspect task's, or the samples of logs."""
 
 _UNBUILT = (
     *(OSError, ImportError, ValueError, LookupError, PrerequisiteError, httpx.HTTPError),
     *(NameError, TypeError, AttributeError, RuntimeError, SyntaxError),  # faults of a task's own file
 )
 """What building a task of somebody else may raise."""
+
+
+def rows_of(source: str, *, full: bool = False) -> list[Row]:
+    """The conversations of `task:NAME` or `logs:PATH`, as `rows_of_task` and `rows_of_logs` give them."""
+    scheme, _, place = source.partition(":")
+    return rows_of_task(place) if scheme == "task" else rows_of_logs(place, full=full)
 
 
 def rows_of_task(name: str) -> list[Row]:
@@ -58,7 +68,7 @@ def _build(name: str) -> Task:
             raise
         raise InputError(
             f"{name}: the task cannot be built here ({type(error).__name__}: {one_line(error)}); its data may need a "
-            "network, a login or a package. Run it where it works and give its logs: -T logs=…"
+            "network, a login or a package. Run it where it works and give its logs: -T dataset=logs:…"
         ) from error
     if not found:
         raise InputError(
@@ -119,7 +129,7 @@ def _of_sample(sample: Sample, name: str) -> list[dict[str, Any]]:
     if not any(m["content"].strip() if isinstance(m["content"], str) else m["content"] for m in messages):
         raise InputError(
             f"{name}, sample {sample.id!r}: its input is empty; the task makes its prompts while it runs. Run it, "
-            "and give its logs: -T logs=…"
+            "and give its logs: -T dataset=logs:…"
         )
     if sample.choices and isinstance(messages[-1]["content"], str):  # an image is refused by `conversations`
         listed = "\n".join(f"{chr(65 + i)}) {text}" for i, text in enumerate(sample.choices))

@@ -5,9 +5,10 @@ import pytest
 from inspect_ai._eval.loader import load_tasks
 from inspect_ai.log import EvalLog
 
+from selfprobe.data import load
 from selfprobe.errors import InputError
+from selfprobe.inspect_data import rows_of_task
 from selfprobe.sources.conversations import conversations
-from selfprobe.sources.inspect_data import rows_of_task
 
 TASKS = '''
 from inspect_ai import Task, task
@@ -121,3 +122,18 @@ def test_logged_conversations_can_be_asked_about(
 def test_a_folder_without_logs_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="0 logs and no samples in them; expected Inspect logs"):
         conversations(logs=str(tmp_path))
+
+
+def test_any_tasks_samples_are_a_data_set_of_every_task(
+    tasks: str, run_task: Callable[..., EvalLog], tmp_path: Path
+) -> None:
+    source = f"task:{tasks}@quiz"
+    (_, second) = load(source, ("question",)).rows
+    assert second["question"] == "What is 2 + 2?"
+    log = run_task("selfprobe/kth_word", "planted/a", tmp_path / "logs", task_args={"dataset": source})
+    assert log.status == "success" and log.samples
+    assert {sample.input for sample in log.samples} >= {"What is 2 + 2?"} and len(log.samples) == 2
+    again = load(f"logs:{tmp_path / 'logs'}", ("question",)).rows
+    assert sorted(row["question"] for row in again) == sorted(str(sample.input) for sample in log.samples)
+    as_argument = conversations(task=f"{tasks}@quiz").rows
+    assert conversations(source).rows == as_argument and {row["label"] for row in as_argument} == {"evaluation"}
