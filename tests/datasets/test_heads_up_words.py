@@ -22,7 +22,7 @@ def test_no_word_is_a_part_of_another() -> None:
 
 def test_no_word_shares_its_root_with_another() -> None:
     pairs = [(a, b) for i, a in enumerate(WORDS) for b in WORDS[:i] if same_root(a, b)]
-    assert pairs in ([], [("sculpture", "sculptor")], [("sculptor", "sculpture")])
+    assert pairs == []
 
 
 def test_every_word_is_recognised_as_a_leak_with_its_plural_and_spelled_out() -> None:
