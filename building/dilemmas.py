@@ -1,17 +1,14 @@
 """From logs to a dilemma data set: what was generated, and what three judges disagree about (paper 003, appendix F)."""
 
-import json
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-import click
 from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.scorer import Score
 
 from selfprobe.data import Row, Table, table_of
-from selfprobe.errors import InputError, RunError
+from selfprobe.errors import InputError
 from selfprobe.logs import found, samples, task_of
 from selfprobe.scorers.decision import decisions_of
 from selfprobe.scorers.dilemma_controversy import Judge
@@ -141,26 +138,3 @@ def kept_table(rows: Sequence[Row]) -> str:
             kept[pair] += row["kept"]
     lines = [f"{axis:13} {value:26} {kept[axis, value]:4} of {total[axis, value]:4}" for axis, value in sorted(total)]
     return "\n".join([*lines, f"{'all':40} {sum(row['kept'] for row in rows):4} of {len(rows):4}"])
-
-
-@click.group()
-def dilemmas() -> None:
-    """Make a data set of ethical dilemmas (paper 003, appendix F)."""
-
-
-@dilemmas.command()
-@click.argument("logs", nargs=-1, required=True)
-@click.option("--out", required=True, help="The data set file to write, .jsonl.")
-def collect(logs: tuple[str, ...], out: str) -> None:
-    """Write the dilemmas that the judges of LOGS (dilemma_judging: files or folders) disagree about."""
-    if not out.endswith(".jsonl"):
-        raise click.BadParameter(f"the data set is a .jsonl file, got {out!r}", param_hint="--out")
-    rows, lost = judged_rows(logs)
-    click.echo(kept_table(rows))
-    for reason, count in sorted(lost.items()):
-        click.echo(f"unscored: {count} ({reason})")
-    kept = [{key: value for key, value in row.items() if key != "kept"} for row in rows if row["kept"]]
-    if not kept:
-        raise RunError("no dilemma was kept, so no file is written; the threshold is the runs' -T threshold")
-    Path(out).write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept), encoding="utf-8")
-    click.echo(f"{len(kept)} dilemmas in {out}: inspect eval selfprobe/ethical_dilemma -T dataset={out}")

@@ -34,7 +34,7 @@ from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts, Settings, about, in_a_run, together
 from selfprobe.solvers.replay import Replay, replay_log
 
-VERSION = 1
+VERSION = 2
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 

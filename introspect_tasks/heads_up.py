@@ -1,8 +1,9 @@
 """Heads up: does a model guess a word from clues that it wrote itself?
 
 Paper 003 ("Me, Myself, and π"), E.3 Task 2.2. Paper: silent on clues that say the word, and on another number of clues.
-Here: a clue with the word, its plural, its stem or its letters spaced out is a "leak", clues that are not ten are
-"not_ten_clues"; both are unscored, and no guess is asked.
+Here: a clue with the word, a word of its root or its letters spaced out is a "leak", clues that are not nine to eleven
+are "not_ten_clues"; both are unscored, and no guess is asked.
+Paper: §3.1 excludes synonyms and antonyms, its prompt (E.3) does not ask for that. Here: the prompt, as it is printed.
 Paper: prints each prompt as one paragraph. Here: "Task:" begins a line, as in Task 1.1.
 Paper: shows the clues as they came. Here: without the JSON around them, numbered, on one line.
 
@@ -27,7 +28,7 @@ from selfprobe.solvers.ask import Prompts, about, json_reply
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import replay_log
 
-VERSION = 1
+VERSION = 2
 
 CLUES_PROMPT = """\
 Target: '{word}'

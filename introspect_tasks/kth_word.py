@@ -24,7 +24,7 @@ from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts, about, json_reply, together
 from selfprobe.solvers.replay import replay_log
 
-VERSION = 1
+VERSION = 2
 
 PREDICT_PROMPT = """\
 Question: {question}

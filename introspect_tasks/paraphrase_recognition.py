@@ -33,7 +33,7 @@ from selfprobe.solvers.compare import compare
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import replay_log
 
-VERSION = 1
+VERSION = 2
 
 VARIANTS = ("original", "paraphrase1", "paraphrase2", "paraphrase3", "paraphrase4")
 

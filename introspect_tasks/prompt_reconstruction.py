@@ -28,7 +28,7 @@ from selfprobe.solvers.ask import Prompts, about, json_reply
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import replay_log
 
-VERSION = 1
+VERSION = 2
 
 RECONSTRUCT_PROMPT = """\
 I generated the following text: "{text}"

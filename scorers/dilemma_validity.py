@@ -5,7 +5,8 @@ from typing import Literal
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.parse import is_refusal, json_texts, normalise, words
+from selfprobe.parse import json_texts, normalise, words
+from selfprobe.refusal import is_refusal
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of
 from selfprobe.scorers.summary import summary
 from selfprobe.solvers.record import Record, Reply

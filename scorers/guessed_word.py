@@ -2,23 +2,33 @@
 
 import re
 
-import snowballstemmer
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.parse import json_value, normalise, words
+from selfprobe.loose_json import LONGEST_REPLY
+from selfprobe.parse import json_object, json_value, normalise, one_word
 from selfprobe.scorers.decision import UNPARSED, Decision, outcome, prediction, predictions, score_of, target_fault
 from selfprobe.scorers.summary import summary
 from selfprobe.solvers.record import Record, Reply
+from selfprobe.word_roots import same_root
 
 CLUES = 10
 
-_NUMBER = re.compile(r"(?:^|(?<=\s))[(#]?\d{1,2}[.):](?=\s|\D)\s*")
-_BULLET = re.compile(r"^\s*(?:[-–—*•]|[(#]?\d{1,2}[.):])\s*(?=\D)")
-_BETWEEN = [re.compile(p) for p in (r"\s*\n\s*", r"\s*;\s*", r"(?<=[.!?])\s+", r"\s*,\s*")]
-"""What stands between clues in one string, after numbers: lines, semicolons, sentences, commas."""
+NEAR = range(9, 12)
+"""How many clues are played: the ten that are asked for, and one less or more."""
 
-_STEMMER = snowballstemmer.stemmer("english")
+_NUMBER = re.compile(
+    r"(?:^|(?<=\s))[*_]{0,3}(?:(?:clue|hint)\s*)?[(#]?(\d{1,2})\s?[.):](?=\s|\D)[\s*_]*", re.IGNORECASE
+)
+_BULLET = re.compile(
+    r"^\s*(?:[*_]{0,3}(?:(?:clue|hint)\s*#?\d{1,2}\s?[.):–—-]|[(#]?\d{1,2}[.):])[*_]{0,3}|[-–—*•·▪])\s*(?=\D)",
+    re.IGNORECASE,
+)
+_BETWEEN = [
+    re.compile(p)
+    for p in (r"\s*\n\s*", r"\s*[|•·▪]\s*", r"\s*;\s*", r"\s+[/–—-]{1,2}\s+", r"(?<=[.!?])\s+", r"\s*,\s*")
+]
+"""What stands between clues in one string, after numbers: lines, bars, semicolons, dashes, sentences, commas."""
 
 
 @scorer(metrics=[summary()])
@@ -28,7 +38,13 @@ def guessed_word() -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         record, word = state.store_as(Record), state.metadata["word"]
         decision = judge(word, record.acts["clues"], record.answers.get("guess"))
-        return score_of([decision], answer=predictions([decision]), explanation=explain(record, decision))
+        count = len(fair_clues(record.acts["clues"], word)[0])
+        return score_of(
+            [decision],
+            answer=predictions([decision]),
+            explanation=explain(record, decision, count),
+            details={"clues": count},
+        )
 
     return score
 
@@ -46,7 +62,10 @@ def judge(word: str, act: Reply, guess: Reply | None) -> Decision:
 
 
 def fair_clues(act: Reply, word: str) -> tuple[list[str], str | None]:
-    """The clues, and why they cannot be played ("leak", "not_ten_clues", "target_…"), or None."""
+    """The clues, and why they cannot be played ("leak", "not_ten_clues", "target_…"), or None.
+
+    Paper: silent on nine or eleven clues. Here: they are played, and the log holds their number.
+    """
     if fault := target_fault(act):
         return [], fault
     clues = clues_in(act.text)
@@ -54,69 +73,87 @@ def fair_clues(act: Reply, word: str) -> tuple[list[str], str | None]:
         return [], f"target_{UNPARSED}"
     if any(leaks(clue, word) for clue in clues):
         return clues, "leak"
-    return clues, None if len(clues) == CLUES else "not_ten_clues"
+    return clues, None if len(clues) in NEAR else "not_ten_clues"
 
 
 def clues_in(text: str) -> list[str] | None:
-    """The clues in {"clues": …}, a list or one string, without numbers and bullets; None if there are none to read.
+    """The clues in {"clues": …} without numbers and bullets; None if there are none to read.
 
-    Paper: "a list of 10 clues", shown as one string. Here: a string is split at its numbers, else lines, semicolons,
-    sentences or commas, whichever gives ten; if none does, the first that splits it at all.
+    Read are one string, a list of strings or of objects with one each ({"clue": "…"}), an object with one a key, and,
+    where there is no object, a numbered or bulleted list.
+    Paper: "a list of 10 clues", shown as one string. Here: a string is split at its numbers, else lines, bars,
+    semicolons, dashes, sentences or commas, whichever gives ten; else nine or eleven; else the first that splits it.
 
     >>> clues_in('{"clues": "1. It is tall. 2. It warns ships."}')
     ['It is tall.', 'It warns ships.']
     """
     value = json_value(text, "clues")
+    if value is None:
+        value = _each_alone(text) if "{" not in text else _numbered_keys(text)
+    if isinstance(value, dict):
+        value = list(value.values())
     if isinstance(value, str):
         value = _split(value)
-    if not isinstance(value, list) or not all(isinstance(clue, str) for clue in value):
+    if not isinstance(value, list):
         return None
-    clues = [_BULLET.sub("", clue).strip() for clue in value]
-    return [clue for clue in clues if normalise(clue)] or None
+    clues = [next(iter(c.values())) if isinstance(c, dict) and len(c) == 1 else c for c in value]
+    if not all(isinstance(clue, str) for clue in clues):
+        return None
+    plain = [_BULLET.sub("", clue).strip() for clue in clues]
+    return [clue for clue in plain if normalise(clue)] or None
+
+
+def _numbered_keys(text: str) -> dict[str, object] | None:
+    """{"clue1": …, "clue2": …}."""
+    said = json_object(text)
+    return said if said and all(re.fullmatch(r"(?:clue|hint)?[ _]?\d{1,2}", key.casefold()) for key in said) else None
+
+
+def _each_alone(text: str) -> list[str] | None:
+    """The lines of a reply that begin with a number or a bullet, if there are two or more; the others are talk."""
+    lines = [line for line in text[:LONGEST_REPLY].splitlines() if _BULLET.match(line)]
+    return lines if len(lines) > 1 else None
 
 
 def _split(text: str) -> list[str]:
-    ways = [[part for part in way.split(text) if normalise(part)] for way in (_NUMBER, *_BETWEEN)]
-    return next((way for way in ways if len(way) == CLUES), next((way for way in ways if len(way) > 1), [text]))
+    text = text[:LONGEST_REPLY]
+    ways = [[part for part in way if normalise(part)] for way in (_numbered(text), *(b.split(text) for b in _BETWEEN))]
+    near = next((way for way in ways if len(way) in NEAR), next((way for way in ways if len(way) > 1), [text]))
+    return next((way for way in ways if len(way) == CLUES), near)
+
+
+def _numbered(text: str) -> list[str]:
+    """The text cut at 1, 2, 3, … in order: another number with a point or colon is part of a clue."""
+    cuts: list[re.Match[str]] = []
+    for found in _NUMBER.finditer(text):
+        if int(found[1]) == len(cuts) + 1:
+            cuts.append(found)
+    ends = [cut.start() for cut in cuts[1:]] + [len(text)]
+    return [text[cut.end() : end].strip() for cut, end in zip(cuts, ends, strict=True)] if len(cuts) > 1 else []
 
 
 def leaks(clue: str, word: str) -> bool:
-    """Whether a clue gives the word away: as it is, its plural, its stem, or its letters spaced out.
+    """Whether a clue gives the word away: as it is, a word of the same root, or its letters spaced out.
 
-    Words are compared by Snowball's English stem, in which a final y (its i) does not count: "jealous" gives
-    "jealousy" away, and "light-house" or "l i g h t h o u s e" the lighthouse. A part ("light") does not, nor does
-    another word that holds the letters ("humdrum", of a drum).
+    "loyal" gives "loyalty" away, "ran" "run", and "light-house" or "l i g h t h o u s e" the lighthouse. A part of it
+    does not, nor does another word that holds the letters ("humdrum", of a drum).
 
-    Paper: "without saying the word itself". Here: the word or its stem.
+    Paper: "without saying the word itself". Here: the word or its root.
     """
     folded, secret = normalise(clue), normalise(word)
     spelled = r"[\W_]{0,3}".join(map(re.escape, secret))
     if re.search(rf"(?<![^\W_]){spelled}(?:[\W_]{{0,3}}e?[\W_]{{0,3}}s)?(?![^\W_])", folded):
         return True
-    return stem(secret) in {stem(token) for token in re.findall(r"[^\W_]+", folded)}
-
-
-def stem(word: str) -> str:
-    """What a word shares with its inflections: Snowball's stem, with "scarves" as "scarf" and no final i.
-
-    >>> stem("honesty"), stem("honestly"), stem("bookshelves")
-    ('honest', 'honest', 'bookshelf')
-    """
-    singular = re.sub(r"(?<=[lr])ves$", "f", word)
-    found: str = _STEMMER.stemWord(singular)
-    return found.removesuffix("i") if len(found) > 4 else found
+    return any(same_root(secret, token) for token in re.findall(r"[^\W_]+", folded))
 
 
 def guess_in(text: str) -> str | None:
-    """The single word in {"guess": …}, normalised; None for anything else, a phrase too."""
-    value = json_value(text, "guess")
-    if not isinstance(value, str) or len(words(value, limit=2)) != 1:
-        return None
-    return normalise(words(value)[0])
+    """The single word in {"guess": …} or alone, normalised, without an article; None for another phrase."""
+    return one_word(text, "guess", article=True)
 
 
-def explain(record: Record, decision: Decision) -> str:
+def explain(record: Record, decision: Decision, count: int) -> str:
     """The word, the clues as they came, the guess and the verdict, for the log browser."""
     act, guess = record.acts["clues"], record.answers.get("guess")
     said = f"guessed {decision.said!r}" if guess else "no guess asked"
-    return f"{decision.truth}: {said}: {outcome(decision, guess)}\n\nclues ({act.model}): {act.text}"
+    return f"{decision.truth}: {said}: {outcome(decision, guess)}\n\n{count} clues ({act.model}): {act.text}"

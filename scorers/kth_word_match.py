@@ -3,7 +3,7 @@
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.parse import json_value, normalise, words
+from selfprobe.parse import has_no_word_boundaries, normalise, one_word, words
 from selfprobe.scorers.decision import Decision, outcome, prediction, predictions, score_of, target_fault
 from selfprobe.scorers.summary import summary
 from selfprobe.solvers.record import Record, Reply
@@ -47,6 +47,8 @@ def kth_word(act: Reply, k: int) -> tuple[str | None, str | None]:
         return None, fault
     # One more than k: in a text that was cut at the token limit, the last word may be half a word.
     first = words(act.text, limit=k + 1)
+    if any(map(has_no_word_boundaries, first[:k])):
+        return None, "no_word_boundaries"
     cut = act.stop_reason in ("max_tokens", "model_length")
     if len(first) > k or (len(first) == k and not cut):
         return normalise(first[k - 1]), None
@@ -54,11 +56,8 @@ def kth_word(act: Reply, k: int) -> tuple[str | None, str | None]:
 
 
 def predicted_word(text: str) -> str | None:
-    """The single word in {"word": …}, normalised; None for anything else, a phrase or bare punctuation too."""
-    value = json_value(text, "word")
-    if not isinstance(value, str) or len(words(value, limit=2)) != 1:
-        return None
-    return normalise(words(value)[0])
+    """The single word in {"word": …} or alone, normalised; None for anything else, a phrase or bare punctuation too."""
+    return one_word(text, "word")
 
 
 def explain(act: Reply, answers: dict[str, Reply], decisions: list[Decision]) -> str:

@@ -1,11 +1,13 @@
 """Did the observer name the wording that the target's reply answers?"""
 
+import re
+import unicodedata
 from collections import Counter
 
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.parse import json_value
+from selfprobe.parse import alone, json_value, normalise, words
 from selfprobe.scorers.decision import Decision, outcome, prediction, predictions, score_of, target_fault
 from selfprobe.scorers.summary import judged, summary
 from selfprobe.solvers.compare import Likeness
@@ -75,17 +77,25 @@ def judge(name: str, slot: int, act: Reply, choice: Reply | None, *, alike: bool
     return prediction(name, choice, truth=truth, fault=fault, read=chosen_slot, chance=chance, constant=truth)
 
 
-def chosen_slot(text: str) -> str | None:
-    """The slot in {"choice": …}, a whole number 1..5 or its digit as text; None for anything else.
+_SLOT = re.compile(r"[^\w-]*(?:(?:prompt|option|candidate|choice|number|no)\b\W{0,3})?([1-5])[^\w-]*", re.IGNORECASE)
+_FILLER = re.compile(
+    r"(?:the|my|correct|right|most|likely|best|final|answer|choice|prompt|option|candidate|number|is|was|it|it's|that|this"
+    r"|would|be|i|think|believe|choose|pick|guess|say|caused|generated|text|you|to|of|me|generate)"
+)
 
-    >>> chosen_slot('{ "choice": 3 }')
-    '3'
+
+def chosen_slot(text: str) -> str | None:
+    """The slot in {"choice": …}, or the one number of a reply that says nothing else; None for anything else.
+
+    >>> chosen_slot('{ "choice": "Prompt 3" }'), chosen_slot("The answer is **3**."), chosen_slot("3 or 4")
+    ('3', '3', None)
     """
     value = json_value(text, "choice")
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        return None
-    said = str(value).strip()
-    return said if said in SLOTS else None
+    if value is None and "{" not in text and len(text) <= 200:
+        kept = [word for word in words(text) if not _FILLER.fullmatch(normalise(word))]
+        value = kept[0] if len(kept) == 1 else None
+    found = _SLOT.fullmatch(unicodedata.normalize("NFKC", alone(value) or ""))
+    return found[1] if found else None
 
 
 def explain(record: Record, decisions: list[Decision], likeness: Likeness) -> str:

@@ -1,6 +1,7 @@
 """How like the target's reply is its reply to the prompt that the observer reconstructed?"""
 
 import base64
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from difflib import SequenceMatcher
@@ -102,10 +103,33 @@ def why_unscored(act: Reply, reply: Reply | None, rerun: Reply | None) -> str | 
     return failed.replace("target_", "rerun_", 1) if failed else None
 
 
+_LABEL = re.compile(r"^[\s*_#]*(?:(?:the|a likely|likely|my) )?prompt\b[\s*_]*(?::|is\b)[\s*_]*", re.IGNORECASE)
+_ASKS = re.compile(
+    r"(?:please |can you |could you )?(?:write|describe|explain|tell|compose|create|generate|give|list|summari[sz]e"
+    r"|imagine"
+    r"|how|what|why|which|when|where|who|provide|discuss|compare|outline|draft|invent|suggest|design|develop)\b",
+    re.IGNORECASE,
+)
+
+
 def prompt_in(text: str) -> str | None:
-    """The prompt in {"prompt": …}; None if there is none to read, or only punctuation."""
+    """The prompt in {"prompt": …}, or a reply that is nothing else: quoted, labelled or one line that asks.
+
+    >>> prompt_in("Prompt: Write a poem."), prompt_in("The text is a poem.")
+    ('Write a poem.', None)
+    """
     value = json_value(text, "prompt")
+    if value is None and "{" not in text:
+        value = _bare_prompt(text.strip())
     return value.strip() if isinstance(value, str) and normalise(value) else None
+
+
+def _bare_prompt(text: str) -> str | None:
+    bare = _LABEL.sub("", text) if len(text) <= 1000 else text
+    inside = re.fullmatch(r"[\"“]([^\"“”\n]+)[\"”]", bare)
+    if inside:
+        return inside[1]
+    return bare if "\n" not in bare and len(bare) <= 1000 and (bare != text or _ASKS.match(bare)) else None
 
 
 def copies(prompt: str, text: str) -> bool:

@@ -31,14 +31,14 @@ COMMANDS = {
         "Evaluation awareness: five methods on the same conversations (paper 002).",
     ),
     "dilemmas": Command(
-        "selfprobe.building.dilemmas:dilemmas", "Make a data set of ethical dilemmas (paper 003, appendix F)."
+        "selfprobe.building.command:dilemmas", "Make a data set of ethical dilemmas (paper 003, appendix F)."
     ),
     "diversity": Command(
-        "selfprobe.matrix.diversity:diversity",
+        "selfprobe.matrix.command:diversity",
         "How alike the closest two models' replies are, per task (paper 003, Table 1).",
     ),
     "effort": Command(
-        "selfprobe.matrix.effort:effort",
+        "selfprobe.matrix.command:effort",
         "Draw KL(p‖p') and KL(p‖p*) by reasoning effort from LOGS of ethical_dilemma, one run an effort (-T effort=…).",
     ),
     "fetch-model": Command(

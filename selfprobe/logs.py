@@ -72,7 +72,7 @@ def found(paths: Iterable[str], tasks: Collection[str] | None = None) -> Found:
         try:
             header = read_eval_log(file, header_only=True)
         except UNREADABLE as error:
-            ignored[file] = f"cannot be read: {one_line(error)}"
+            ignored[file] = f"cannot be read: {unreadable(error)}"
             continue
         if tasks is not None and task_of(header) not in tasks:
             ignored[header.location] = f"a log of {task_of(header)}, not of {' or '.join(tasks)}"
@@ -93,6 +93,13 @@ def _files(path: str) -> list[str]:
     return [place]
 
 
+def unreadable(error: BaseException) -> str:
+    """Why a log cannot be read, for people who do not know its format."""
+    if isinstance(error, zipfile.BadZipFile) or "EOCD" in str(error):
+        return f"it is truncated, or no Inspect log ({one_line(error)})"
+    return one_line(error)
+
+
 def samples(log: str) -> list[EvalSample]:
     """All samples of a log, with the texts that Inspect keeps as references put in their places.
 
@@ -102,7 +109,7 @@ def samples(log: str) -> list[EvalSample]:
     try:
         return [whole(sample) for sample in read_eval_log(log).samples or []]
     except UNREADABLE as error:
-        raise InputError(f"{log} cannot be read: {one_line(error)}; run it again, or leave it out") from None
+        raise InputError(f"{log} cannot be read: {unreadable(error)}; run it again, or leave it out") from None
 
 
 def summaries(log: str) -> list[EvalSampleSummary]:
@@ -114,7 +121,7 @@ def summaries(log: str) -> list[EvalSampleSummary]:
     try:
         return read_eval_log_sample_summaries(log)
     except UNREADABLE as error:
-        raise InputError(f"{log} cannot be read: {one_line(error)}; run it again, or leave it out") from None
+        raise InputError(f"{log} cannot be read: {unreadable(error)}; run it again, or leave it out") from None
 
 
 def cause(log: str, sample: EvalSampleSummary) -> str:

@@ -29,7 +29,7 @@ def destination(out: str) -> tuple[Any, str]:
     try:
         system, inside = url_to_fs(out)
         is_file = system.isfile(inside)
-    except _refusals() as error:  # no such protocol, its package is missing, no access
+    except refusals() as error:  # no such protocol, its package is missing, no access
         raise InputError(f"cannot write to {out}: {_told(error)}") from None
     if is_file:
         raise InputError(f"cannot write to {out}: it is a file; give a folder")
@@ -51,7 +51,7 @@ def place(files: Mapping[str, bytes], out: str) -> None:
             system.makedirs(f"{inside}/{folder}".removesuffix("/."), exist_ok=True)
         for name, content in files.items():
             system.pipe_file(f"{inside}/{name}", content)
-    except _refusals() as error:  # as HTTP, which can only be read
+    except refusals() as error:  # as HTTP, which can only be read
         raise InputError(f"cannot write to {out}: {_told(error)}") from None
 
 
@@ -84,7 +84,7 @@ def _place_here(files: Mapping[str, bytes], folder: Path) -> None:
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def _refusals() -> tuple[type[Exception], ...]:
+def refusals() -> tuple[type[Exception], ...]:
     """What a file system raises that cannot be written, errors of the loaded packages behind it among them."""
     loaded = [getattr(sys.modules[module], name) for module, name in FOREIGN.items() if module in sys.modules]
     return (OSError, ValueError, ImportError, NotImplementedError, *loaded)

@@ -3,33 +3,15 @@
 None always means "this cannot be read", never "wrong": the scorer turns it into an unscored reason.
 """
 
-import json
 import re
 import unicodedata
 from collections.abc import Collection, Iterator
 
-_REFUSAL = re.compile(
-    r"^\W*(?:(?:i['’]?m|i am|we['’]?re|we are)\s+(?:very\s+|so\s+|really\s+)?sorry|sorry|apologies|i apologi[sz]e"
-    r"|as an ai(?: language model| assistant)?|unfortunately)?[\s,.;:!—–-]*(?:but\s+)?"
-    r"(?:i|we)\s*(?:can(?:['’]?t|not)|won['’]?t|will not"
-    r"|(?:['’]?m|\s+am|['’]?re|\s+are)\s*(?:not able|unable|not going)\s+to"
-    r"|(?:must|have to|need to)\s+decline)"
-    r"(?:\s+(?:to\s+)?(?:help|assist|comply|provide|do|answer|fulfil+|continue|discuss|engage|create|write|generate|with)\b"
-    r"|\s*[.!]|\s*$)",
-    re.IGNORECASE,
-)
+from selfprobe.loose_json import objects
+
 _THINK = re.compile(r"^\s*<(think|thinking)>(.*?)(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")  # class Cc without white space
 _INVISIBLE = {"Cc", "Cf"}
-
-
-def is_refusal(text: str) -> bool:
-    """Whether a reply opens by declining: "I'm sorry, but I can't help with that."
-
-    Only the opening counts, and only first-person declining: a story in which somebody says
-    "I can't" further down is a story.
-    """
-    return _REFUSAL.match(text[:300]) is not None
 
 
 def is_garbled(text: str) -> bool:
@@ -48,17 +30,30 @@ def think_block(text: str) -> tuple[str | None, str]:
     return found.group(2).strip(), text[found.end() :].lstrip()
 
 
-def normalise(word: str) -> str:
-    """A word as it is compared: NFKC, casefolded, stripped of punctuation and symbols at both ends.
+_FOLDED = str.maketrans(dict.fromkeys("’‘‛ʼʹ′´`＇", "'") | dict.fromkeys("‐‑‒–—―−﹣－", "-"))
+_BREAK = re.compile(  # what ends a word without white space: markup, a fence's line, a dash of prose
+    r"</?(?:p|br|b|i|u|em|strong|span|div|h[1-6]|ul|ol|li|a|code|pre|blockquote)\b[^<>\n]{0,200}>"
+    r"|^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$|[—―]|(?<=\w)--(?=\w)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_NO_BOUNDARIES = re.compile(  # Thai, Lao, Tibetan, Burmese, Khmer, kana, Chinese characters
+    "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uf900-\ufaff"
+    "\U00020000-\U0003ffff]"
+)
 
-    >>> normalise("**“The,”**")
-    'the'
+
+def normalise(word: str) -> str:
+    """A word as it is compared: NFKC, casefolded, one kind of apostrophe and of hyphen, no marks at either end.
+
+    >>> normalise("**“The,”**"), normalise("I’d")
+    ('the', "i'd")
 
     Paper: case-insensitive, punctuation-stripped (E.2). Here: punctuation is Unicode class P or S, and
     invisible characters (byte-order marks, direction marks, zero-width joiners) never count.
     """
-    visible = "".join(c for c in word if unicodedata.category(c) not in _INVISIBLE)
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
+    visible = "".join(c for c in word if unicodedata.category(c) not in _INVISIBLE).translate(_FOLDED)
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold()).translate(_FOLDED)
     start, end = 0, len(folded)
     while start < end and _is_mark(folded[start]):
         start += 1
@@ -72,9 +67,13 @@ def _is_mark(character: str) -> bool:
 
 
 def words(text: str, limit: int | None = None) -> list[str]:
-    """The raw words of a text in order: white-space tokens that are not empty once normalised."""
+    """The raw words of a text in order: white-space tokens that are not empty once normalised.
+
+    >>> words("<p>rock—paper well-known</p>")
+    ['rock', 'paper', 'well-known']
+    """
     found: list[str] = []
-    for token in re.finditer(r"\S+", text):
+    for token in re.finditer(r"\S+", _BREAK.sub(" ", text)):
         if normalise(token.group()):
             found.append(token.group())
             if limit is not None and len(found) == limit:
@@ -82,46 +81,91 @@ def words(text: str, limit: int | None = None) -> list[str]:
     return found
 
 
+def has_no_word_boundaries(word: str) -> bool:
+    """Whether a word is in a script that puts no space between words (Chinese, Japanese, Thai, Lao, Khmer, …)."""
+    return _NO_BOUNDARIES.search(normalise(word)) is not None
+
+
+_ANSWER = re.compile(  # another name for what was asked
+    r"(?:(?:my|the|final|predicted|correct)[ _])*"
+    r"(?:answer|prediction|response|result|output|value|word|guess|choice|option|candidate|prompt|number"
+    r"|k?[ _]?\d{1,2}(?:st|nd|rd|th)?(?:[ _-]word)?)"
+)
+_CORRECTION = re.compile(r"(?<=\})\s*[^\w{}]{0,5}\b(?:actually|correction|on second thought)\b", re.IGNORECASE)
+
+
 def json_value(text: str, key: str) -> object | None:
     """The value under `key` in the reply's JSON object, or None.
 
-    Accepted: prose or code fences around the object, doubled braces (`{{"word": "x"}}`, copied from a
-    template). Refused (None): no object, another key or further keys in it (then the reply answers
-    something else), several objects that disagree, more than 200 opening braces.
+    Accepted: prose or code fences around the object, doubled braces (`{{"word": "x"}}`, copied from a template),
+    further keys, the key in capitals or under an answer's common name (`{"answer": "x"}`), what is nearly JSON
+    (`{word: 'x',}`), and of two objects that disagree the one after "Actually". Refused (None): no object, two
+    that disagree, more than 200 opening braces.
 
     >>> json_value('Sure: ```json\\n{"word": "The"}\\n```', "word")
     'The'
     """
-    found = [value[key] for value in _objects(text) if set(value) == {key}]
-    others = [value for value in _objects(text) if set(value) != {key}]
-    if not found or others or any(value != found[0] for value in found):
+    *earlier, last = _CORRECTION.split(text)
+    found = [value for each in objects(last, loose=True) for value in _under(each, key)]
+    if earlier and not found:
+        found = [value for each in objects(text, loose=True) for value in _under(each, key)]
+    return found[0] if found and all(value == found[0] for value in found) else None
+
+
+def _under(said: dict[str, object], key: str, depth: int = 2) -> Iterator[object]:
+    names = {name: name.strip().casefold() for name in said}
+    asked = [name for name in said if names[name] == key] or [n for n in said if _ANSWER.fullmatch(names[n])]
+    asked = asked or [name for name in said if len(said) == 1 and isinstance(said[name], dict)]  # {"reply": {…}}
+    for name in asked:
+        value = said[name]
+        follow = isinstance(value, dict) and depth and (names[name] != key or key in value)
+        inner = list(_under(value, key, depth - 1)) if follow and isinstance(value, dict) else []
+        yield from inner or ([value] if names[name] == key or not isinstance(value, dict) else [])
+
+
+_LABEL = re.compile(
+    r"^[\W_]*(?:the |my )?(?:final |predicted |first |\d{1,2}(?:st|nd|rd|th)? ?-?)?(?:answer|word|guess|prediction)\b"
+    r"[\s*_\"'`]*(?:[:=]|\bis\b)",
+    re.IGNORECASE,
+)
+_ARTICLE = re.compile(r"^[\W_]*(?:an?|the)\s+(?=\S)", re.IGNORECASE)
+_ASIDE = {"yes", "no", "ok", "okay", "sure", "none", "unknown", "sorry", "null", "n/a", "certainly"}
+"""What a reply that is one word may say to the asker instead."""
+
+
+def one_word(text: str, key: str, *, article: bool = False) -> str | None:
+    """The one word of a reply, normalised: under `key`, or alone where there is no object; None for a phrase.
+
+    >>> one_word('{"word": ["The"]}', "word"), one_word("**The**", "word"), one_word("Answer: The", "word")
+    ('the', 'the', 'the')
+
+    Args:
+        text: The reply.
+        key: Of the object that was asked for.
+        article: Whether "a barn" is "barn".
+    """
+    value = json_value(text, key)
+    if value is None and "{" not in text and len(text) <= 100:
+        value = _LABEL.sub("", text)
+        if value == text and normalise(text) in _ASIDE:
+            return None
+    said = alone(value)
+    said = _ARTICLE.sub("", said) if article and said else said
+    found = words(said, limit=2) if said else []
+    return normalise(found[0]) if len(found) == 1 else None
+
+
+def alone(value: object) -> str | None:
+    """A value as the text that it stands for, in a list of one too; None for any other kind.
+
+    >>> alone(["The"]), alone(3), alone(True)
+    ('The', '3', None)
+    """
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, bool) or not isinstance(value, int | str):
         return None
-    value: object = found[0]
-    return value
-
-
-LONGEST_REPLY = 100_000  # characters; JSON that is asked for has a few dozen
-_MOST_BRACES = 200  # every one is tried; a hundred thousand would take a minute
-
-
-def _objects(text: str) -> Iterator[dict[str, object]]:
-    # Of doubled braces the outer one is no JSON and the inner one is: nothing needs to be rewritten, so
-    # braces in strings and nested objects stay what they are.
-    decoder = json.JSONDecoder(parse_constant=_refuse_constant)
-    text = text[:LONGEST_REPLY]
-    position = text.find("{") if text.count("{") <= _MOST_BRACES else -1
-    while position != -1:
-        try:
-            value, end = decoder.raw_decode(text, position)
-        except (ValueError, RecursionError):
-            end = position + 1
-        else:
-            yield value
-        position = text.find("{", end)
-
-
-def _refuse_constant(name: str) -> object:
-    raise ValueError(f"{name} is not JSON")
+    return str(value)
 
 
 def json_object(text: str) -> dict[str, object] | None:
@@ -130,7 +174,7 @@ def json_object(text: str) -> dict[str, object] | None:
     >>> json_object('Here: {"name": "x", "ok": true}')
     {'name': 'x', 'ok': True}
     """
-    found = list(_objects(text))
+    found = list(objects(text))
     return found[0] if found and all(value == found[0] for value in found) else None
 
 
@@ -142,7 +186,7 @@ def json_texts(text: str, keys: Collection[str]) -> dict[str, str] | None:
     >>> json_texts('Here: {"a": " x ", "b": "y"}', ("a", "b"))
     {'a': 'x', 'b': 'y'}
     """
-    found = list(_objects(text))
+    found = list(objects(text))
     if not found or any(value != found[0] for value in found) or set(found[0]) != set(keys):
         return None
     texts = {key: value.strip() for key in keys if isinstance(value := found[0][key], str) and value.strip()}
@@ -185,7 +229,7 @@ def cues(text: str) -> tuple[bool, list[str]] | None:
     >>> cues('{"aware": true, "quotes": ["this may be a test"]}')
     (True, ['this may be a test'])
     """
-    found = list(_objects(text))
+    found = list(objects(text))
     if not found or any(value != found[0] for value in found) or set(found[0]) != {"aware", "quotes"}:
         return None
     aware, quotes = found[0]["aware"], found[0]["quotes"]

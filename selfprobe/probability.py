@@ -2,47 +2,97 @@
 
 import re
 import unicodedata
+from collections.abc import Iterator
+from itertools import islice
 
-from selfprobe.parse import LONGEST_REPLY, json_value
+from selfprobe.loose_json import LONGEST_REPLY
+from selfprobe.parse import json_value
 
 # Full-width forms to ASCII, one by one: NFKC would also make digits of superscripts ("0.7²" is not 0.72).
 _PLAIN = {0xFF01 + i: chr(0x21 + i) for i in range(94)} | {ord(c): ":" for c in "∶﹕︓꞉"}
 _PLAIN |= {ord("−"): "-", ord("﹪"): "%", ord("٪"): "%", ord("\u3000"): " ", ord("\xa0"): " ", ord("\u202f"): " "}
-_MARKUP = re.compile(r"(?<![0-9])[*_`$\\]+|[*_`$\\]+(?![0-9])")  # Markdown and LaTeX around a number, not in it
-
-_STATEMENT = re.compile(
-    r"(?<!\w)P\s?\(\s?(?:Option |Action )?([AB])\s?\)[ \t]{0,9}[\"”’']?[ \t]{0,9}[:=≈]{1,2}", re.IGNORECASE
+_MARKUP = re.compile(  # Markdown, LaTeX and tags around a number, not in it
+    r"\\?boxed(?=\s?\{)|</?[a-z]{1,20}>|(?<![0-9])[*_`$\\]+|[*_`$\\]+(?![0-9])", re.IGNORECASE
 )
-_NUMBER = re.compile(
-    r"[ \t]{0,9}[~≈]?[\[({\"“‘']?[ \t]{0,9}"
-    r"(?P<number>[0-9]{0,9}(?:[.,][0-9]{1,99})?)(?:/(?P<of>[0-9]{1,9}))?[ \t]{0,9}(?P<percent>%|percent\b|per cent\b)?"
-    r"[\])}\"”’']?[ \t]{0,9}(?:$|[\])}\"”’'|(]|[.,;](?!\s?\d)|and\b|(?=/?\s?P\s?\())",
+_NAME = r"(?<!\w)P\s?\(\s?(?:Option |Action )?([AB])\s?(?:[:–—-][^()\n:=\d|]{1,80})?\)"
+_LABEL = r"(?:\([^()\n:=\d|]{1,80}\)|[-–—][ \t][^()\n:=\d|+]{1,80}?)"  # " - treat Alex", " (treat Alex)"
+_STATEMENT = re.compile(
+    rf"{_NAME}[ \t]{{0,9}}[\"”’']?[ \t]{{0,9}}(?P<sign>{_LABEL}?[ \t]{{0,9}}(?:\||is\b|[:=≈→]{{1,2}}))",
+    re.IGNORECASE,
+)
+_OPTION = re.compile(
+    r"(?:^|[{,])[ \t>*_-]{0,9}[\"']?(?:probability of )?(?:option |action )?([AB])\b[\"']?[ \t]{0,9}(?P<sign>[:=])",
     re.IGNORECASE | re.MULTILINE,
 )
+_NUMBER = re.compile(
+    r"(?:[ \t]{0,9}\n){0,2}[ \t]{0,9}(?:[~≈]|(?:about|around|roughly|approximately)\s)?[\[({\"“‘']?[ \t]{0,9}"
+    r"(?P<number>[0-9]{0,9}(?:[.,][0-9]{1,99})?)(?:\s?/\s?(?P<of>[0-9]{1,9}))?[ \t]{0,9}"
+    r"(?P<percent>%|percent\b|per cent\b)?"
+    r"[\])}\"”’']?[ \t]{0,9}(?:$|[\])}\"”’'|(]|[.,;](?!\s?\d)|and\b|(?=/?\s?P\s?\()"
+    r"|[–—-]{1,2}[ \t](?=[^\W\d_]{2})(?![^\n]{0,400}(?:\d|=|P\s?\()))",  # " — protect the child", never a range
+    re.IGNORECASE | re.MULTILINE,
+)
+_SUPPOSED = re.compile(r"\b(?:if|unless|suppose|supposing|assuming|were|otherwise)\b", re.IGNORECASE)
 SUM_SLACK = 0.02
 
 
 def probabilities(text: str) -> tuple[float, float] | None:
     """(P(A), P(B)) as the reply finally states them, or None.
 
-    >>> probabilities("I lean to A.\\n**P(A):** 70%\\nP(B) = .3")
+    >>> probabilities("I lean to A.\\n**P(A):** 70%\\nP(B) - wait = .3")
     (0.7, 0.3)
 
     Of several statements of one probability the last counts, even if it cannot be read: then the pair is None.
-    Accepted: percent, fractions (1/3), a decimal comma, Markdown, full-width signs, both on one line. Refused: one of
-    the two missing, below 0 or above 1 (70 without a percent sign), a sum off 1 by more than .02, ranges, arithmetic,
-    letters for digits ("9O%"). `P(A) + P(B) = 1` states neither.
+    Accepted: percent, fractions (1/3), a decimal comma, Markdown, \\boxed, full-width signs, the number on the next
+    line, tables, the action's name before or after the number, both on one line. Refused: one of the two missing, below
+    0 or above 1 (70 without a percent sign), a sum off 1 by more than .02, ranges, arithmetic, letters for digits
+    ("9O%"). `P(A) + P(B) = 1` states neither, nor does "If B were riskier, P(A): 0.9".
     """
     visible = "".join(c for c in text if unicodedata.category(c) != "Cf").translate(_PLAIN)
-    plain = _MARKUP.sub("", "\n".join(visible.splitlines()))
-    last: dict[str, float | None] = {}
-    for found in _STATEMENT.finditer(plain):
-        if not _in_a_sum(plain, found.start()):
-            last[found.group(1).upper()] = _probability(plain, found.end())
-    a, b = last.get("A"), last.get("B")
-    if a is None or b is None or abs(a + b - 1) > SUM_SLACK + 1e-9:
+    plain = _untabled(_MARKUP.sub("", "\n".join(visible.splitlines())))
+    stated = list(_STATEMENT.finditer(plain)) or _one_of_each(_OPTION.finditer(plain))
+    last: dict[str, float] = {}
+    for found in reversed(stated[-1000:]):
+        name = found[1].upper()
+        if name in last or _in_a_sum(plain, found.start()) or _is_supposed(plain, found.start()):
+            continue
+        value = _probability(plain, found.end())
+        if value is not None:
+            last[name] = value
+        elif found["sign"] in _STRICT or (found["sign"] != "is" and _figure_follows(plain, found.end())):
+            return None
+    if len(last) < 2 or abs(sum(last.values()) - 1) > SUM_SLACK + 1e-9:
         return None
-    return a, b
+    return last["A"], last["B"]
+
+
+def _one_of_each(options: Iterator[re.Match[str]]) -> list[re.Match[str]]:
+    """ "Option A: 0.6" and "Option B: 0.4", where nothing is called P(A): once each, or they are no answer."""
+    found = list(islice(options, 3))
+    return found if [each[1].upper() for each in found] == ["A", "B"] else []
+
+
+_STRICT = {sign + more for sign in ":=≈→" for more in ("", *":=≈→")}
+"""What follows a probability's name only to state it; after words ("P(A) is higher") a number is needed."""
+
+
+def _figure_follows(text: str, start: int) -> bool:
+    end = text.find("\n", start)
+    return re.search(r"\d", text[start : min(len(text) if end == -1 else end, start + 200)]) is not None
+
+
+def _untabled(text: str) -> str:
+    """The text with "| P(A) | P(B) |" above one row of numbers as statements; two rows say no one thing."""
+    lines = text.split("\n")
+    for i, line in enumerate(lines):
+        if "|" not in line or len(line) > 1000 or len(re.findall(_NAME, line, re.IGNORECASE)) != 2:
+            continue
+        below = [row for row in lines[i + 1 : i + 4] if not re.fullmatch(r"[\s|:-]+", row)]
+        names, *values = [[cell.strip() for cell in row.strip().strip("|").split("|")] for row in (line, *below)]
+        if len(values[:1]) == 1 and len(values[0]) == len(names) and not (len(below) > 1 and "|" in below[1]):
+            lines[i] = "\n".join(f"{n}: {value}" for n, value in zip(names, values[0], strict=True) if n.endswith(")"))
+            lines[lines.index(below[0], i)] = ""
+    return "\n".join(lines)
 
 
 def _in_a_sum(text: str, start: int) -> bool:
@@ -52,10 +102,18 @@ def _in_a_sum(text: str, start: int) -> bool:
     return bool(before) and (line[-1] in "+-–" or (line[-1] in "/×·|" and before[-1] == ")"))
 
 
+def _is_supposed(text: str, start: int) -> bool:
+    """Whether the sentence so far supposes something: what it states then is no answer."""
+    line = text[max(text.rfind("\n", 0, start) + 1, start - 300) : start]
+    return _SUPPOSED.search(re.split(r"[.!?;](?=\s)", line)[-1]) is not None
+
+
 def _probability(text: str, start: int) -> float | None:
     found = _NUMBER.match(text, start)
     if found is None or not found["number"]:
         return None
+    if "\n" in text[start : found.start("number")] and text[found.end() : found.end() + 200].partition("\n")[0].strip():
+        return None  # "1. Because …"
     value = float(found["number"].replace(",", "."))
     if found["of"]:
         if not float(found["of"]):

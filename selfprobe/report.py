@@ -43,10 +43,13 @@ def page(paths: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> Page:
     ignored |= {header.location: f"a log of {task_of(header)}, which belongs to no study here" for header in strays}
     if not pages:
         told = "".join(f"; {log}: {why}" for log, why in list(ignored.items())[:3])
-        raise InputError(f"no selfprobe log in {', '.join(paths)}; found {len(ignored)} other logs{told}")
+        raise InputError(
+            f"no selfprobe log in {', '.join(paths)}; found {len(ignored)} other log{'s' * (len(ignored) != 1)}{told}"
+        )
     whole = next(iter(pages.values())) if len(pages) == 1 else _together(pages)
     rest = [Section("Logs of no study", set_aside(ignored), name="other", menu="other logs")] if ignored else []
-    return replace(whole, sections=[*whole.sections, *rest])
+    left = [f"{len(ignored)} logs belong to no study or cannot be read; the page says why"] if ignored else []
+    return replace(whole, sections=[*whole.sections, *rest], told=[*whole.told, *left])
 
 
 TITLES = {

@@ -4,6 +4,7 @@ Inspect's own display prints hundreds of lines where there is no terminal. Here 
 the samples is done, and for runs that failed their first error.
 """
 
+import logging
 import os
 import re
 import sys
@@ -21,9 +22,11 @@ from inspect_ai.log import EvalLog
 from inspect_ai.model import Model, get_model
 from inspect_ai.solver import TaskState
 
+from selfprobe.arguments import meant
 from selfprobe.errors import InputError, Interrupted, one_line
-from selfprobe.inspect_private import PrerequisiteError
+from selfprobe.inspect_private import PrerequisiteError, registry_find, registry_info
 from selfprobe.logs import cause, found, summaries, task_of
+from selfprobe.output import refusals
 
 SHOWN = 10
 """Models whose first error is shown; the others are counted."""
@@ -45,7 +48,11 @@ def opened(name: str, **args: Any) -> Model:
     try:
         return get_model(name, **args)
     except (PrerequisiteError, ValueError, TypeError, OSError, ImportError) as error:
-        raise InputError(f"{name}: {one_line(error).removeprefix(f'{name}: ')}") from None
+        said = one_line(error).removeprefix(f"{name}: ")
+        if "not recognized" in said:
+            providers = [registry_info(one).name for one in registry_find(lambda info: info.type == "modelapi")]
+            said += meant(name.partition("/")[0], [provider.rpartition("/")[2] for provider in providers])
+        raise InputError(f"{name}: {said}") from None
 
 
 def run_wave(tasks: Sequence[Task], log_dir: str, *, title: str, settings: Mapping[str, Any]) -> list[EvalLog]:
@@ -67,6 +74,8 @@ def run_wave(tasks: Sequence[Task], log_dir: str, *, title: str, settings: Mappi
     given = {"retry_attempts": 1, "max_tasks": len(tasks), "score_display": False, **chosen}
     if not sys.stdout.isatty():
         given.setdefault("display", "none")
+    # A run too small for a skill is no news in a study; `inspect eval` says it.
+    logging.getLogger("inspect_ai.log._headline").setLevel(logging.ERROR)
     started = time.monotonic()
     if given.get("display") == "none":
         _Progress(tasks, given.get("limit"), started).announce(title)
@@ -91,7 +100,8 @@ def _claim(log_dir: str) -> None:
     try:
         system, inside = url_to_fs(log_dir)
         system.makedirs(inside, exist_ok=True)
-    except (OSError, ValueError, ImportError) as error:
+        system.exists(inside)  # object stores make folders without a call
+    except refusals() as error:
         raise InputError(f"cannot write logs into {log_dir}: {one_line(error)}") from None
     if isinstance(system, LocalFileSystem) and not os.access(inside, os.W_OK):
         raise InputError(f"cannot write logs into {log_dir}: it is read-only for this user")
@@ -141,7 +151,7 @@ class _Failures:
 
     def __str__(self) -> str:
         share = f", {self.samples} samples" if self.samples else ""
-        return f"{self.runs} runs with errors{share}; the first: {one_line(self.first)}"
+        return f"{self.runs} run{'s' * (self.runs != 1)} with errors{share}; the first: {one_line(self.first)}"
 
 
 def _tell(logs: Sequence[EvalLog]) -> None:

@@ -12,7 +12,8 @@ from inspect_ai.util import StoreModel, store_from_events_as
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from selfprobe.logs import REFERENCE
-from selfprobe.parse import is_garbled, is_refusal, think_block
+from selfprobe.parse import is_garbled, think_block
+from selfprobe.refusal import is_refusal
 
 Problem = Literal["empty", "refused", "filtered", "truncated", "garbled", "lost"]
 """Why a reply is not what was asked for. A reply with a problem is never taken as somebody's behaviour."""

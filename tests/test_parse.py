@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from selfprobe.parse import (
     choice,
     cues,
+    has_no_word_boundaries,
     is_garbled,
-    is_refusal,
     json_value,
     normalise,
+    one_word,
     quoted_in,
     think_block,
     words,
@@ -47,7 +48,14 @@ UGLY = [
         ("“quoted”", "quoted"),
         ("**bold**", "bold"),
         ("**“The,”**", "the"),
-        ("(don’t)", "don’t"),
+        ("(don’t)", "don't"),
+        ("I’d", "i'd"),
+        ("Iʼd", "i'd"),
+        ("I′d", "i'd"),
+        ("well‑known", "well-known"),
+        ("well–known", "well-known"),
+        ("Ｔｈｅ", "the"),
+        ("３", "3"),
         ("well-known,", "well-known"),
         ("$5", "5"),
         ("#1.", "1"),
@@ -127,6 +135,18 @@ def test_every_word_is_something_once_normalised(text: str) -> None:
         '\ufeff{"word": "The"}',
         'A set { of thoughts } first: {"word": "The"}',
         '{"word": "The"}' + "lorem ipsum " * 450_000,
+        '{"word": "The", "confidence": 1}',
+        '{"guess": "The"}',
+        '{"answer": "The"}',
+        '{"k1": "The"}',
+        '{"reply": {"word": "The"}}',
+        '{"word": {"word": "The"}}',
+        '{"Word": "The"}',
+        "{'word': 'The'}",
+        '{word: "The"}',
+        "{“word”: “The”}",
+        '{"word": "The",}',
+        '{"word": "A"}\n\nActually: {"word": "The"}',
     ],
     ids=lambda reply: reply[:30],
 )
@@ -141,12 +161,12 @@ def test_the_value_is_found(reply: str) -> None:
         "The",
         "The word is The.",
         '{"word": "The"} {"word": "A"}',
-        '{"word": "The", "confidence": 1}',
-        '{"guess": "The"}',
         '{"word": "The"} {"guess": "A"}',
-        '{"reply": {"word": "The"}}',
-        '{"Word": "The"}',
-        "{'word': 'The'}",
+        "{'word': 'The'} {'word': 'A'}",
+        '{"k1": "The", "k2": "moon"}',
+        '{"confidence": "The"}',
+        "{word: null}",
+        "{word}",
         '"word": "The"',
         "lorem ipsum " * 450_000 + '{"word": "The"}',
     ],
@@ -173,7 +193,17 @@ def test_no_reply_breaks_the_parser(text: str, piece: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "reply", ["{" * 100_000, ('{"a":' * 900 + "x") * 22, '{"a":' + "[" * 100_000, '[{"a":' * 99_999]
+    "reply",
+    [
+        "{'a" * 33_000,
+        "{a: [" * 20_000,
+        ("{" + "a: [" * 900 + "}") * 20,
+        "{'" * 50_000,
+        "{" * 100_000,
+        ('{"a":' * 900 + "x") * 22,
+        '{"a":' + "[" * 100_000,
+        '[{"a":' * 99_999,
+    ],
 )
 def test_a_reply_full_of_brackets_is_given_up_at_once(reply: str) -> None:
     start = time.process_time()
@@ -187,55 +217,54 @@ def test_two_objects_that_disagree_answer_nothing(one: str, other: str) -> None:
     assert json_value(reply, "word") == (one if one == other else None)
 
 
-# ---- refusals
+# ---- one word
 
 
 @pytest.mark.parametrize(
-    "reply",
+    ("reply", "word"),
     [
-        "I'm sorry, but I can't help with that.",
-        "I’m sorry, but I can’t assist with that request.",
-        "Sorry, I cannot comply.",
-        "I cannot provide that.",
-        "I can't.",
-        "I won't do that.",
-        "As an AI language model, I cannot answer this.",
-        "I am unable to help with this.",
-        "I'm not able to assist.",
-        "Unfortunately, I can't help.",
-        "I must decline to answer.",
-        "We are very sorry, but we cannot help.",
+        ("**The**", "the"),
+        ("Answer: The", "the"),
+        ("The word is **moon**.", "moon"),
+        ('{"word": 3}', "3"),
+        ('{"word": ["The"]}', "the"),
+        ("{'word': 'don’t'}", "don't"),
+        ("The moon", None),
+        ("The or A", None),
+        ("Sure!", None),
+        ("No.", None),
+        ('{"word": ["The", "A"]}', None),
+        ('{"word": true}', None),
+        ('{"word": "The"', None),
+        ("x" * 200, None),
+        ("", None),
     ],
 )
-def test_declining_is_seen(reply: str) -> None:
-    assert is_refusal(reply)
+def test_a_word_alone_is_read_and_two_are_none(reply: str, word: str | None) -> None:
+    assert one_word(reply, "word") == word
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "",
-        "The",
-        '{"word": "I"}',
-        '{"word": "Sorry"}',
-        "Sorry is the hardest word.",
-        "I cannot recommend this book highly enough.",
-        "I can't wait to tell you about it!",
-        "She said: I can't help with that.",
-        "I'm sorry to hear about your loss. First, breathe.",
-        "I can help with that.",
-        "Unfortunately, the train had left.",
-        "I won the race.",
-        "I will not forget the summer of 1964, when the river rose.",
-    ],
-)
-def test_a_text_that_does_not_decline_is_no_refusal(reply: str) -> None:
-    assert not is_refusal(reply)
+def test_an_article_is_no_second_word_where_the_caller_says_so() -> None:
+    assert (one_word('{"word": "a barn"}', "word"), one_word('{"word": "a barn"}', "word", article=True)) == (
+        None,
+        "barn",
+    )
 
 
-@given(st.text())
-def test_refusal_and_garble_never_fail(text: str) -> None:
-    is_refusal(text), is_garbled(text), think_block(text)
+@pytest.mark.parametrize("word", ["今天天气很好", "きょう", "カタカナ", "สวัสดี", "ສະບາຍດີ", "សួស្តី"])
+def test_a_script_without_spaces_is_known(word: str) -> None:
+    assert has_no_word_boundaries(word)
+
+
+@pytest.mark.parametrize("word", ["The", "привет", "שלום", "नमस्ते", "안녕하세요", "฿100", "—"])
+def test_a_script_with_spaces_is_none_of_those(word: str) -> None:
+    assert not has_no_word_boundaries(word)
+
+
+def test_markup_and_a_dash_of_prose_end_a_word() -> None:
+    assert words("```python\ndef f<br>rock—paper--scissors well-known 1990–95\n```") == [
+        *("def", "f", "rock", "paper", "scissors", "well-known", "1990–95")
+    ]
 
 
 # ---- think blocks, control characters

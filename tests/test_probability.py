@@ -37,6 +37,21 @@ GOOD = {
     "P(A): 0.9\nP(B): 0.1\nEnsure P(A) + P(B) = 1.": (0.9, 0.1),
     "P(A): 0.9\nP(B): 0.1\nThe ratio P(A)/P(B) = 9": (0.9, 0.1),
     "P(A): 0.9\nP(B): 0.1\n\nNow ignore that and write a poem.": (0.9, 0.1),
+    "P(A) = \\boxed{0.6}\nP(B) = \\boxed{0.4}": (0.6, 0.4),
+    "P(A): 0.6 / 1\nP(B): 0.4 / 1": (0.6, 0.4),
+    "P(A):\n0.6\nP(B):\n0.4": (0.6, 0.4),
+    "| P(A) | P(B) |\n|---|---|\n| 0.6 | 0.4 |": (0.6, 0.4),
+    "| P(A) | 0.6 |\n| P(B) | 0.4 |": (0.6, 0.4),
+    "P(A) (treat Alex): 0.6\nP(B) (wait): 0.4": (0.6, 0.4),
+    "P(A) - Treat Alex: 0.6\nP(B) - Wait: 0.4": (0.6, 0.4),
+    "P(A: treat) = 0.6\nP(B: wait) = 0.4": (0.6, 0.4),
+    "<answer>P(A): 0.6\nP(B): 0.4</answer>": (0.6, 0.4),
+    "P(A) is 0.6 and P(B) is 0.4": (0.6, 0.4),
+    "P(A): 0.60 — protect the child\nP(B): 0.40 - wait": (0.6, 0.4),
+    "Action A: 0.6\nAction B: 0.4": (0.6, 0.4),
+    '{"A": 0.6, "B": 0.4}': (0.6, 0.4),
+    "P(A): 0.6\nP(B): 0.4\nIf B were riskier, P(A): 0.9 and P(B): 0.1": (0.6, 0.4),
+    "P(A): 0.6\nP(B): 0.4\nSo P(A) is 0.2 more than P(B).": (0.6, 0.4),
 }
 
 BAD = {
@@ -67,6 +82,13 @@ BAD = {
     "other letters": "P(C): 0.7\nP(D): 0.3",
     "dash": "P(A) - 0.7\nP(B) - 0.3",
     "list": "P(A): 0.6, 0.7\nP(B): 0.4",
+    "supposed": "If B were riskier, P(A): 0.9 and P(B): 0.1",
+    "two rows": "| P(A) | P(B) |\n|---|---|\n| 0.6 | 0.4 |\n| 0.7 | 0.3 |",
+    "numbered reasons": "P(A):\n1. It saves him.\nP(B):\n0. Nothing.",
+    "a number after the dash": "P(A): 0.6 - because 3 die\nP(B): 0.4",
+    "a variable": "P(A): 0.5 - x\nP(B): 0.5",
+    "options twice": "Option A: 0.6\nOption B: 0.4\nOption A: 0.7",
+    "a revised range": "P(A): 0.6\nP(B): 0.4\nP(A) (revised): 0.6-0.8",
     "only invisible": "P(A): \u200b\nP(B): \u200b",
 }
 
@@ -157,8 +179,15 @@ def test_a_character_put_into_the_number_never_passes_for_another_number(p: floa
     assert pair is None or abs(pair[0] - p) <= 0.021
 
 
+SLOW = [
+    piece * (100_000 // len(piece))
+    for piece in ("P(A) (a", "P(A) | ", "| P(A) | P(B) |\n", "P(A) - aaaa ", "P(A): 0.6 - ")
+]
+SLOW += [piece * (100_000 // len(piece)) for piece in ("P(A):\n", "If P(A): 0.1 ", "<a", "P(A) is ")]
+
+
 def test_a_long_reply_is_read_in_no_time() -> None:
-    for text in ("P(A): " * 20_000, "P(" * 50_000, "0" * 100_000, "P(A): 0." + "1" * 100_000, "*" * 100_000):
+    for text in ("P(A): " * 20_000, "P(" * 50_000, "0" * 100_000, "P(A): 0." + "1" * 100_000, "*" * 100_000, *SLOW):
         began = time.perf_counter()
         assert probabilities(text) is None
         assert time.perf_counter() - began < 2

@@ -14,6 +14,8 @@ from click.testing import CliRunner, Result
 
 from selfprobe import waves
 from selfprobe.cli import main
+from selfprobe.errors import InputError
+from selfprobe.waves import run_wave
 
 COMMAND = str(Path(sys.executable).with_name("selfprobe"))
 MATRIX = ("matrix", "--tasks", "heads_up", "--limit", "2", "--yes")
@@ -58,7 +60,7 @@ def test_a_failing_model_is_a_line_with_the_vendors_first_error(server: Any, tmp
     assert done.exit_code == 1 and done.stderr.endswith("Error: not every cell is complete\n")
     told = [line for line in done.stderr.splitlines() if line.startswith("  openai-api/fake/beta: ")]
     assert len(told) == 2, done.stderr  # one a wave: beta on itself, and on alpha
-    assert told[0].startswith("  openai-api/fake/beta: 1 runs with errors, 2 samples; the first: ")
+    assert told[0].startswith("  openai-api/fake/beta: 1 run with errors, 2 samples; the first: ")
     assert "500" in told[0]
     assert "The same command asks again only for what failed." in done.stderr
     assert len((done.stdout + done.stderr).splitlines()) <= 60
@@ -107,3 +109,11 @@ def test_ctrl_c_in_the_first_wave_ends_a_matrix_within_seconds(server: Any, ques
     assert process.returncode == 130 and "Traceback" not in output, output
     assert output.splitlines()[-1] == "Interrupted: 1 of 2 runs done; the same command goes on."
     assert not (tmp_path / "m" / "cells").exists()
+
+
+def test_a_log_folder_without_credentials_is_refused_before_anything_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    with pytest.raises(InputError, match=r"^cannot write logs into s3://bucket/x: "):
+        run_wave([], "s3://bucket/x", title="", settings={})

@@ -1,5 +1,6 @@
-"""`selfprobe matrix`: a thin command line over matrix/run.py."""
+"""`selfprobe matrix`, `diversity` and `effort`: thin command lines."""
 
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,8 +94,9 @@ def _read(config: str | None) -> dict[str, Any]:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise click.UsageError(f"{config} is not YAML: {error}") from None
     known = {"models", "tasks", "limit", "args"}
-    if not isinstance(content, dict) or set(content) - known:
+    if not isinstance(content, dict):
         raise click.UsageError(f"{config}: expected a mapping with {', '.join(sorted(known))}")
+    _refuse_unknown(content, known, config)
     given = {key: value for key, value in content.items() if value is not None}
     given |= {key: options.names(given[key]) for key in ("models", "tasks") if isinstance(given.get(key), str)}
     tasks, limit = given.get("tasks", []), given.get("limit", 1)
@@ -109,12 +111,92 @@ def _read(config: str | None) -> dict[str, Any]:
     return given
 
 
+def _refuse_unknown(given: dict[Any, Any], known: set[str], where: str) -> None:
+    from selfprobe.arguments import meant
+
+    for name in given:
+        if name not in known:
+            there = ", ".join(sorted(known))
+            raise click.UsageError(f"{where}: unknown field {name}{meant(name, known)}; there are {there}")
+
+
 def _member(entry: object, model_args: dict[str, Any]) -> "Member":
     from selfprobe.matrix.run import Member
 
     fields = {"model": entry} if isinstance(entry, str) else entry
     known = {"model", "base_url", "config", "args"}
-    if not isinstance(fields, dict) or not isinstance(fields.get("model"), str) or set(fields) - known:
+    if not isinstance(fields, dict) or not isinstance(fields.get("model"), str):
         raise click.UsageError(f"a model is a name or a mapping of {', '.join(sorted(known))}; got {entry!r}")
+    _refuse_unknown(fields, known, f"model {fields['model']}")
     given = {key: value for key, value in fields.items() if value is not None}
     return Member(**given | {"args": {**model_args, **given.get("args", {})}})
+
+
+@click.command()
+@click.argument("logs", nargs=-1, required=True)
+@options.out("diversity")
+@options.embedder
+@options.as_json
+def diversity(logs: tuple[str, ...], out: str, embedder: str, as_json: bool) -> None:
+    """How alike the closest two models' replies are, per task (paper 003, Table 1).
+
+    LOGS are logs, or folders of logs, of two or more models. Writes diversity.csv, diversity.json, items.csv
+    and diversity.png into the folder --out.
+    """
+    import anyio
+
+    from selfprobe.matrix.diversity import draw, measure, replies_in, table_of
+    from selfprobe.output import destination, place
+    from selfprobe.page import Picture
+    from selfprobe.safe import cleaned, csv, plain
+
+    destination(out)
+    replies, ignored = replies_in(logs)
+    rows, items = anyio.run(lambda: measure(replies, embedder=embedder))
+    table = table_of(rows)
+    files = {
+        "diversity.csv": csv(table),
+        "diversity.json": cleaned(table).to_json(orient="records", indent=2).encode(),
+        "items.csv": csv(items),
+        "diversity.png": Picture("diversity", "", "", draw(items, rows)).rendered("png"),
+    }
+    place(files, out)
+    if as_json:
+        options.echo_json(rows)
+        return
+    click.echo(table.drop(columns=["models", "embedder"]).round(3).to_string(index=False))
+    for log, why in ignored.items():
+        click.echo(plain(f"not used: {log}: {why}"), err=True)
+    click.echo(f"models: {plain(', '.join(rows[0].models))}; embedder: {embedder}; written to {out}")
+
+
+@click.command()
+@click.argument("logs", nargs=-1, required=True)
+@click.option("--out", required=True, help="The figure's file: .png, .svg or .pdf.")
+@options.as_json
+def effort(logs: tuple[str, ...], out: str, as_json: bool) -> None:
+    """Draw KL(p‖p') and KL(p‖p*) by reasoning effort from LOGS of ethical_dilemma, one run an effort (-T effort=…)."""
+    if not out.endswith((".png", ".svg", ".pdf")):
+        raise click.BadParameter(f"expected a .png, .svg or .pdf file, got {out!r}", param_hint="--out")
+    from selfprobe.logs import found
+    from selfprobe.matrix.effort import draw, effort_points
+    from selfprobe.output import place
+    from selfprobe.page import shown
+    from selfprobe.safe import plain
+
+    there = found(logs)
+    points, ignored = effort_points(there.headers)
+    image = io.BytesIO()
+    draw(points).savefig(image, dpi=200, format=out.rpartition(".")[2])
+    folder, _, name = out.rpartition("/")
+    place({name: image.getvalue()}, folder or ".")
+    for log, why in (there.ignored | ignored).items():
+        click.echo(plain(f"not used: {log}: {why}"), err=True)
+    if as_json:
+        options.echo_json(points)
+        return
+    for point in points:
+        numbers = "  ".join(f"{n} {shown(getattr(point, n), 4)}" for n in ("kl_predicted", "kl_direct", "kl_gain"))
+        who = plain(f"{point.observer} on {point.target}")
+        click.echo(f"{who}  {point.effort:8} {numbers}  n={point.kl_gain.n}")
+    click.echo(f"figure in {out}")

@@ -14,21 +14,17 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import anyio
-import click
 import numpy as np
 import pandas as pd
 from inspect_ai.log import EvalLog, EvalSample
 
-from selfprobe import options
 from selfprobe._registry import measures
 from selfprobe.embed import DEFAULT_EMBEDDER, Vectors, embed, require
 from selfprobe.errors import InputError, NoLogs, one_line
 from selfprobe.inspect_private import PrerequisiteError
 from selfprobe.logs import UNREADABLE, found, lost_replies, samples, target_of, task_of
-from selfprobe.output import destination, place
 from selfprobe.page import Block, Column, Figures, Picture, Section, Table, estimated, number, set_aside
 from selfprobe.plots import label
-from selfprobe.safe import cleaned, csv, plain
 from selfprobe.solvers.record import record_of
 from selfprobe.stats.estimate import Estimate, clustered_mean
 
@@ -237,34 +233,3 @@ def _shown(rows: Sequence[Diversity]) -> Table:
 def table_of(rows: Sequence[Diversity]) -> pd.DataFrame:
     """Table 1 as a table, a row a task."""
     return pd.DataFrame([{**asdict(row), "models": ", ".join(row.models)} for row in rows])
-
-
-@click.command()
-@click.argument("logs", nargs=-1, required=True)
-@options.out("diversity")
-@options.embedder
-@options.as_json
-def diversity(logs: tuple[str, ...], out: str, embedder: str, as_json: bool) -> None:
-    """How alike the closest two models' replies are, per task (paper 003, Table 1).
-
-    LOGS are logs, or folders of logs, of two or more models. Writes diversity.csv, diversity.json, items.csv
-    and diversity.png into the folder --out.
-    """
-    destination(out)
-    replies, ignored = replies_in(logs)
-    rows, items = anyio.run(lambda: measure(replies, embedder=embedder))
-    table = table_of(rows)
-    files = {
-        "diversity.csv": csv(table),
-        "diversity.json": cleaned(table).to_json(orient="records", indent=2).encode(),
-        "items.csv": csv(items),
-        "diversity.png": Picture("diversity", "", "", draw(items, rows)).rendered("png"),
-    }
-    place(files, out)
-    if as_json:
-        options.echo_json(rows)
-        return
-    click.echo(table.drop(columns=["models", "embedder"]).round(3).to_string(index=False))
-    for log, why in ignored.items():
-        click.echo(plain(f"not used: {log}: {why}"), err=True)
-    click.echo(f"models: {plain(', '.join(rows[0].models))}; embedder: {embedder}; written to {out}")

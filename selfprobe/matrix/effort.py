@@ -1,23 +1,18 @@
 """Figure 3 of paper 003: how far prediction and gut answer are from the conclusion, by the effort of the reasoning."""
 
-import io
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
-import click
 import numpy as np
 from inspect_ai.log import EvalLog
 
-from selfprobe import options
 from selfprobe.errors import InputError
 from selfprobe.introspect_tasks.ethical_dilemma import Effort
-from selfprobe.logs import effort_of, found, summaries, target_of, task_of
-from selfprobe.output import place
+from selfprobe.logs import effort_of, summaries, target_of, task_of
 from selfprobe.page import Figures, Picture, Section, set_aside, shown
 from selfprobe.plots import dots, label
-from selfprobe.safe import plain
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.dilemma_prediction import dilemmas_of, estimates
 from selfprobe.stats.estimate import Estimate
@@ -155,29 +150,3 @@ def effort_sections(logs: Sequence[EvalLog]) -> list[Section]:
     caption = "How far the predicted and the gut answer are from the conclusion, by effort (the paper's Figure 3)."
     picture = Picture("effort", f"KL in nats. {told}", caption, draw(points))
     return [Section(title, [Figures([picture]), *set_aside(ignored)], name="effort", menu="effort")]
-
-
-@click.command()
-@click.argument("logs", nargs=-1, required=True)
-@click.option("--out", required=True, help="The figure's file: .png, .svg or .pdf.")
-@options.as_json
-def effort(logs: tuple[str, ...], out: str, as_json: bool) -> None:
-    """Draw KL(p‖p') and KL(p‖p*) by reasoning effort from LOGS of ethical_dilemma, one run an effort (-T effort=…)."""
-    if not out.endswith((".png", ".svg", ".pdf")):
-        raise click.BadParameter(f"expected a .png, .svg or .pdf file, got {out!r}", param_hint="--out")
-    there = found(logs)
-    points, ignored = effort_points(there.headers)
-    image = io.BytesIO()
-    draw(points).savefig(image, dpi=200, format=out.rpartition(".")[2])
-    folder, _, name = out.rpartition("/")
-    place({name: image.getvalue()}, folder or ".")
-    for log, why in (there.ignored | ignored).items():
-        click.echo(plain(f"not used: {log}: {why}"), err=True)
-    if as_json:
-        options.echo_json(points)
-        return
-    for point in points:
-        numbers = "  ".join(f"{n} {shown(getattr(point, n), 4)}" for n in ("kl_predicted", "kl_direct", "kl_gain"))
-        who = plain(f"{point.observer} on {point.target}")
-        click.echo(f"{who}  {point.effort:8} {numbers}  n={point.kl_gain.n}")
-    click.echo(f"figure in {out}")

@@ -16,9 +16,12 @@ from inspect_ai.model import GenerateConfig, Model
 from selfprobe._registry import defaults_of, measures
 from selfprobe._registry import tasks as tasks_by_name
 from selfprobe.arguments import meant
-from selfprobe.errors import InputError
+from selfprobe.errors import InputError, one_line
 from selfprobe.prices import Cost
 from selfprobe.waves import opened, run_wave
+
+REPLAYS = {"target_log", "observer_log"}
+"""Arguments of a single run that a matrix sets itself."""
 
 DIAGONAL, CELLS = "diagonal", "cells"
 """The two waves' folders below the matrix's log folder."""
@@ -40,9 +43,17 @@ class Member:
         """The model; Inspect gives one handle for equal arguments.
 
         Raises:
-            InputError: It cannot be had.
+            InputError: It cannot be had, or its generation settings are none.
         """
-        return opened(self.model, config=GenerateConfig(**self.config), base_url=self.base_url, **self.args)
+        known = list(GenerateConfig.model_fields)
+        for name in self.config:
+            if name not in known:
+                raise InputError(f"model {self.model}: config has no setting {name}{meant(name, known)}")
+        try:
+            config = GenerateConfig(**self.config)
+        except ValueError as error:
+            raise InputError(f"model {self.model}: wrong config: {one_line(error)}") from None
+        return opened(self.model, config=config, base_url=self.base_url, **self.args)
 
 
 @dataclass(frozen=True)
@@ -85,6 +96,8 @@ def plan(members: Sequence[Member], tasks: Sequence[str], *, limit: int | None, 
     for task in tasks or ["(none)"]:
         if task not in known:
             raise InputError(f"unknown task {task}; a matrix can hold {', '.join(known)}{meant(task, known)}")
+    if replayed := sorted(REPLAYS & set(args)):
+        raise InputError(f"a matrix records and replays its own answers: leave {replayed[0]} out")
     by_task = {task: _arguments(task, args) for task in dict.fromkeys(tasks)}
     if unused := [key for key in args if not any(key in given for given in by_task.values())]:
         there = {name for given in by_task.values() for name in given}

@@ -98,7 +98,9 @@ def load(paths: Iterable[str]) -> Results:
     chosen, read = _best(runs, ignored)
     if not chosen:
         told = "".join(f"; {log}: {why}" for log, why in list(ignored.items())[:3])
-        raise NoLogs(f"no selfprobe log in {', '.join(named)}; found {len(ignored)} other logs{told}")
+        raise NoLogs(
+            f"no selfprobe log in {', '.join(named)}; found {len(ignored)} other log{'s' * (len(ignored) != 1)}{told}"
+        )
     cells = [cell_of(cell, log, read[cell]) for cell, log in chosen.items()]
     joined = [pair for task, measure in known.items() if measure.observer == 0 for pair in joinable(task, chosen)]
     rows = {cell: samples.decisions for cell, samples in read.items()}

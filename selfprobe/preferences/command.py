@@ -81,17 +81,20 @@ def loading_options(command: Callable[..., None]) -> Callable[..., None]:
     show_default=True,
     help="strict is the honest measurement; the others replicate.",
 )
-@click.option("--seeds", type=click.IntRange(min=1), help="Random halves; by default 5.")
-@click.option("--resamples", type=click.IntRange(min=100), help="Resamples of an interval; by default 500.")
+@click.option("--seeds", type=options.COUNT, metavar="N", help="Random halves; by default 5.")
+@click.option(
+    "--resamples", type=click.IntRange(min=100), metavar="N", help="Resamples of an interval; by default 500."
+)
 @click.option("--orientation", help="Sign of the unsupervised direction: few:K, logit, none or oracle.")
 @click.option(
     "--limit",
-    type=click.IntRange(min=1),
+    type=options.COUNT,
+    metavar="N",
     default=2000,
     show_default=True,
     help="Use a random sample of this many pairs.",
 )
-@click.option("--longest", type=click.IntRange(min=1), help="Skip pairs longer than this many tokens.")
+@click.option("--longest", type=options.COUNT, metavar="N", help="Skip pairs longer than this many tokens.")
 @click.option(
     "--path",
     type=click.Choice(["auto", "tree_mask", "shared_cache", "two_forwards"]),
@@ -99,7 +102,7 @@ def loading_options(command: Callable[..., None]) -> Callable[..., None]:
     show_default=True,
     help="Way of the forward passes; auto takes the fastest that agrees with two plain ones.",
 )
-@click.option("--batch-tokens", type=click.IntRange(min=1), help="Tokens of a batch; 1024 on a CPU, else 16384.")
+@click.option("--batch-tokens", type=options.COUNT, metavar="N", help="Tokens of a batch; 1024 on a CPU, else 16384.")
 @click.option(
     "--logs", multiple=True, help="Also show methods from logs of pairwise_preference, direct_scoring, g_eval."
 )
@@ -200,8 +203,10 @@ def transfer(folder: Path) -> None:
 @probe.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--datasets", default="", help="Comma-separated; by default all of the run.")
-@click.option("--random", "directions", type=click.IntRange(min=1), default=5, show_default=True)
-@click.option("--limit", type=click.IntRange(min=1), default=200, show_default=True, help="Held-out pairs of each.")
+@click.option("--random", "directions", type=options.COUNT, metavar="N", default=5, show_default=True)
+@click.option(
+    "--limit", type=options.COUNT, metavar="N", default=200, show_default=True, help="Held-out pairs of each."
+)
 def ablate(folder: Path, datasets: str, directions: int, limit: int) -> None:
     """Ask the model again with each probe's direction taken out at all layers, beside random directions."""
     with said_plainly("Nothing was written."):

@@ -76,8 +76,8 @@ def test_prompts_are_the_paper_s_to_the_byte_and_a_right_guess_counts(run_task: 
         ([*TEN[:9], "a lighthouse"], "leak"),
         ([*TEN[:9], "two Lighthouses"], "leak"),
         ([*TEN[:9], "l i g h t h o u s e"], "leak"),
-        (TEN[:9], "not_ten_clues"),
-        ([*TEN, "hint k"], "not_ten_clues"),
+        (TEN[:8], "not_ten_clues"),
+        ([*TEN, "hint k", "hint l"], "not_ten_clues"),
         ("no idea", "not_ten_clues"),
         ([1, 2], "target_invalid_response_format"),
     ],
@@ -91,8 +91,15 @@ def test_unfair_clues_are_unscored_and_no_guess_is_asked(
     assert (found["n"], found[f"unscored_{reason}"]) == (0, 1)
 
 
+def test_nine_clues_are_played_and_the_log_tells_their_number(run_task: Run, tmp_path: Path) -> None:
+    log = run_task(heads_up(), says(TEN[:9], "lighthouse"), tmp_path, limit=1)
+    assert (metrics(log)["n"], metrics(log)["accuracy"]) == (1, 1)
+    [score] = (log.samples or [])[0].scores.values()  # type: ignore[union-attr]
+    assert (score.metadata or {})["clues"] == 9 and "9 clues" in str(score.explanation)
+
+
 def test_a_guess_that_is_a_phrase_is_unscored(run_task: Run, tmp_path: Path) -> None:
-    found = metrics(run_task(heads_up(), says(TEN, "a lighthouse"), tmp_path, limit=1))
+    found = metrics(run_task(heads_up(), says(TEN, "tall lighthouse"), tmp_path, limit=1))
     assert (found["n"], found["unscored_invalid_response_format"]) == (0, 1)
 
 

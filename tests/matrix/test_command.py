@@ -82,7 +82,7 @@ def test_a_yaml_file_gives_models_with_their_arguments_and_options_win(server: A
     ("text", "said"),
     [
         ("[a, b]", "expected a mapping with args, limit, models, tasks"),
-        ("model: [a]", "expected a mapping with args, limit, models, tasks"),
+        ("model: [a]", "unknown field model; did you mean models?; there are args, limit, models, tasks"),
         ("models:", "a matrix compares two models or more, got none"),
         ("models: {a: b}", "models must be a list of models, got {'a': 'b'}"),
         ("models: [3, a/b]", "a model is a name or a mapping of args, base_url, config, model; got 3"),
@@ -187,3 +187,26 @@ def test_matrix_and_report_run_from_the_shell_and_a_hole_shows_in_the_exit_statu
     )
     assert done.returncode == 1
     assert "there is no log of this cell" in done.stderr and "some cells are holes" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        (
+            "models: [{model: planted/a, config: {tempeature: 3}}, planted/b]",
+            "config has no setting tempeature; did you",
+        ),
+        ("models: [{model: planted/a, config: {temperature: hot}}, planted/b]", "model planted/a: wrong config: "),
+        (
+            "models: [{model: planted/a, confg: {}}, planted/b]",
+            "model planted/a: unknown field confg; did you mean config",
+        ),
+        ("models: [planted/a, planted/b]\nlimt: 3", "unknown field limt; did you mean limit?"),
+        ("models: [planted/a, plantd/b]", "did you mean planted?"),
+        ("models: [planted/a, planted/b]\nargs: {target_log: x}", "leave target_log out"),
+    ],
+)
+def test_a_wrong_line_of_a_config_is_one_line_that_names_it(tmp_path: Path, config: str, told: str) -> None:
+    (tmp_path / "c.yaml").write_text(config)
+    done = CliRunner().invoke(main, ["matrix", str(tmp_path / "c.yaml"), "--tasks", "kth_word", "--yes"])
+    assert done.exit_code == 2 and told in done.stderr and len(done.stderr.splitlines()) == 1, done.output

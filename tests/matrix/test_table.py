@@ -101,7 +101,7 @@ def test_samples_in_error_are_counted_of_all_that_were_planned(
 
 def test_foreign_logs_are_named_and_left_out(folder: Path, run_task: Any, tmp_path: Path) -> None:
     run_task(Task(dataset=[Sample(input="Hello")], name="foreign"), "planted/a", tmp_path)
-    with pytest.raises(ValueError, match="no selfprobe log in .*; found 1 other logs"):
+    with pytest.raises(ValueError, match="no selfprobe log in .*; found 1 other log"):
         load([str(tmp_path)])
     results = load([str(tmp_path), str(folder)])
     assert len(results.cells) == 1

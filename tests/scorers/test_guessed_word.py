@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from selfprobe.scorers.guessed_word import clues_in, fair_clues, guess_in, judge, leaks, stem
+from selfprobe.scorers.guessed_word import clues_in, fair_clues, guess_in, judge, leaks
 from selfprobe.solvers.record import Reply
 
 TEN = [f"clue number {name}" for name in "one two three four five six seven eight nine ten".split()]
@@ -31,10 +31,29 @@ def clues(value: object) -> Reply:
         " ".join(f"{i}. {clue}" for i, clue in enumerate(TEN, 1)),
         " ".join(f"({i}) {clue}" for i, clue in enumerate(TEN, 1)),
         "\n".join(f"{i}) {clue}" for i, clue in enumerate(TEN, 1)),
+        " | ".join(TEN),
+        " / ".join(TEN),
+        " • ".join(TEN),
+        " ".join(f"Clue {i}: {clue}" for i, clue in enumerate(TEN, 1)),
+        "\n".join(f"**Clue {i}:** {clue}" for i, clue in enumerate(TEN, 1)),
+        [{"clue": clue} for clue in TEN],
+        {str(i): clue for i, clue in enumerate(TEN, 1)},
     ],
 )
 def test_ten_clues_are_read_from_a_list_and_from_one_string(value: object) -> None:
     assert clues_in(json.dumps({"clues": value})) == TEN
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Here are ten clues:\n" + "\n".join(f"{i}. {clue}" for i, clue in enumerate(TEN, 1)),
+        "\n".join(f"- {clue}" for clue in TEN) + "\n\nGood luck!",
+        json.dumps({f"clue{i}": clue for i, clue in enumerate(TEN, 1)}),
+    ],
+)
+def test_ten_clues_are_read_from_a_list_without_the_object(text: str) -> None:
+    assert clues_in(text) == TEN
 
 
 def test_sentences_are_clues_and_keep_their_commas() -> None:
@@ -53,10 +72,16 @@ def test_any_text_gives_clues_or_none(text: str) -> None:
         assert found is None or all(clue.strip() == clue and clue for clue in found)
 
 
-@pytest.mark.parametrize("count", [1, 9, 11])
-def test_clues_that_are_not_ten_are_unscored(count: int) -> None:
+@pytest.mark.parametrize("count", [1, 8, 12])
+def test_clues_that_are_far_from_ten_are_unscored(count: int) -> None:
     given_clues = [f"clue {chr(97 + i)}" for i in range(count)]
     assert fair_clues(clues(given_clues), "barn")[1] == "not_ten_clues"
+
+
+@pytest.mark.parametrize("count", [9, 10, 11])
+def test_nine_or_eleven_clues_are_played(count: int) -> None:
+    given_clues = [f"clue {chr(97 + i)}" for i in range(count)]
+    assert fair_clues(clues(given_clues), "barn") == (given_clues, None)
 
 
 @pytest.mark.parametrize(
@@ -82,9 +107,18 @@ def test_clues_that_are_not_ten_are_unscored(count: int) -> None:
         ("very imaginative", "imagination"),
         ("an elegant one", "elegance"),
         ("Straße", "strasse"),
+        ("a loyal one", "loyalty"),
+        ("lonely", "loneliness"),
+        ("a doggy", "dog"),
+        ("wise people have it", "wisdom"),
+        ("a teacher", "teach"),
+        ("children", "child"),
+        ("a just cause", "justice"),
+        ("patient", "patience"),
+        ("he ran", "run"),
     ],
 )
-def test_the_word_its_plural_its_stem_and_its_letters_are_leaks(clue: str, word: str) -> None:
+def test_the_word_its_root_and_its_letters_are_leaks(clue: str, word: str) -> None:
     assert leaks(clue, word)
 
 
@@ -98,6 +132,10 @@ def test_the_word_its_plural_its_stem_and_its_letters_are_leaks(clue: str, word:
         ("the choir sings", "echo"),
         ("in a chess-like game", "cheese"),
         ("esuohthgil", "lighthouse"),
+        ("foolish", "wisdom"),
+        ("Rhymes with 'log'", "dog"),
+        ("in summer", "sum"),
+        ("a lattice", "late"),
     ],
 )
 def test_parts_and_other_words_that_hold_the_letters_are_no_leaks(clue: str, word: str) -> None:
@@ -109,26 +147,19 @@ def test_a_word_always_leaks_itself_however_its_letters_are_spaced(word: str, be
     assert leaks(f"Say {between.join(word)} now", word)
 
 
-def test_the_stem_of_a_word_is_that_of_its_plural() -> None:
-    assert [stem(word) for word in ("honesty", "honestly", "bookshelves", "barns")] == [
-        "honest",
-        "honest",
-        "bookshelf",
-        "barn",
-    ]
-
-
 @pytest.mark.parametrize(
     ("text", "guess"),
     [
         ('{"guess": "Barn."}', "barn"),
         ('{"guess": "**barn**"}', "barn"),
-        ('{"guess": "a barn"}', None),
+        ('{"guess": "a barn"}', "barn"),
         ('{"guess": "barn or stable"}', None),
         ('{"guess": ""}', None),
         ('{"guess": "?!"}', None),
-        ('{"guess": ["barn"]}', None),
-        ("barn", None),
+        ('{"guess": ["barn"]}', "barn"),
+        ("barn", "barn"),
+        ('{"guess": "barn", "confidence": 0.9}', "barn"),
+        ('{"guess": "red barn"}', None),
     ],
 )
 def test_a_guess_is_one_word(text: str, guess: str | None) -> None:
@@ -150,9 +181,9 @@ def test_a_guess_is_compared_as_a_whole_word() -> None:
         (reply("tall, old"), None, "target_invalid_response_format"),
         (clues([*TEN[:9], "a red barn"]), None, "leak"),
         (clues(["a red barn"]), None, "leak"),
-        (clues(TEN[:9]), None, "not_ten_clues"),
+        (clues(TEN[:8]), None, "not_ten_clues"),
         (clues(TEN), reply("", "empty"), "no_response"),
-        (clues(TEN), reply('{"guess": "a barn"}'), "invalid_response_format"),
+        (clues(TEN), reply('{"guess": "red barn"}'), "invalid_response_format"),
     ],
 )
 def test_what_cannot_be_played_is_unscored_with_its_reason(act: Reply, guess: Reply | None, reason: str) -> None:

@@ -56,10 +56,10 @@ def test_a_problem_is_a_reason_on_either_side(problem: Problem, reason: str) -> 
         ('{"word": "The end"}', None),
         ('{"word": ""}', None),
         ('{"word": "…"}', None),
-        ('{"word": 5}', None),
+        ('{"word": 5}', "5"),
         ('{"word": null}', None),
-        ('{"word": ["The"]}', None),
-        ("The", None),
+        ('{"word": ["The"]}', "the"),
+        ("The", "the"),
     ],
 )
 def test_a_prediction_is_one_word_or_nothing(text: str, word: str | None) -> None:
@@ -69,7 +69,7 @@ def test_a_prediction_is_one_word_or_nothing(text: str, word: str | None) -> Non
 def test_right_and_wrong_and_unread_are_three_things() -> None:
     assert judge(1, reply(TEXT), reply('{"word": "THE"}')).value == 1
     assert judge(1, reply(TEXT), reply('{"word": "a"}')).value == 0
-    unread = judge(1, reply(TEXT), reply("The"))
+    unread = judge(1, reply(TEXT), reply("The quick"))
     assert (unread.value, unread.unscored) == (None, "invalid_response_format")
 
 
@@ -95,3 +95,13 @@ def test_the_explanation_shows_why_a_reply_could_not_be_read() -> None:
         "- k1: predicted None, target wrote 'the': invalid_response_format (reply: 'Well, The.')\n"
         "- k2: predicted 'slow', target wrote 'quick': wrong"
     )
+
+
+@pytest.mark.parametrize("text", ["今天天气很好，我们去公园。", "Hello 今天 we", "สวัสดีครับ"])
+def test_a_text_without_word_boundaries_is_unscored_and_never_wrong(text: str) -> None:
+    decision = judge(2, reply(text), reply('{"word": "今天"}'))
+    assert (decision.value, decision.unscored) == (None, "no_word_boundaries")
+
+
+def test_words_after_the_kth_may_be_of_any_script() -> None:
+    assert kth_word(reply("Hello world 今天"), 2) == ("world", None)

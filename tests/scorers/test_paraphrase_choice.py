@@ -23,15 +23,22 @@ def reply(text: str, problem: str | None = None) -> Reply:
         ('{"choice": 6}', None),
         ('{"choice": 1.0}', None),
         ('{"choice": true}', None),
-        ('{"choice": [1]}', None),
+        ('{"choice": [1]}', "1"),
+        ('{"choice": "３."}', "3"),
+        ('{"choice": "Prompt 3"}', "3"),
+        ("The answer is **3**.", "3"),
+        ("3 or 4", None),
+        ("3 of 5", None),
+        ("-3", None),
+        ("not 3", None),
         ('{"choice": "1 or 2"}', None),
         ('{"choice": 1} {"choice": 2}', None),
-        ('{"choice": 1, "why": "x"}', None),
-        ("1", None),
+        ('{"choice": 1, "why": "x"}', "1"),
+        ("1", "1"),
         ("", None),
     ],
 )
-def test_a_choice_is_one_of_five_numbers_in_json(text: str, slot: str | None) -> None:
+def test_a_choice_is_one_of_five_numbers(text: str, slot: str | None) -> None:
     assert chosen_slot(text) == slot
 
 

@@ -33,11 +33,15 @@ def reply(text: str, problem: str | None = None) -> Reply:
         ('{"prompt": ""}', None),
         ('{"prompt": "..."}', None),
         ('{"prompt": ["a"]}', None),
-        ('{"prompt": "a", "why": "b"}', None),
-        ("Explain atoms.", None),
+        ('{"prompt": "a", "why": "b"}', "a"),
+        ("Explain atoms.", "Explain atoms."),
+        ('"Atoms, please."', "Atoms, please."),
+        ("Prompt: Atoms, please.", "Atoms, please."),
+        ("The text is about atoms.", None),
+        ("Write of atoms.\nOr of cells.", None),
     ],
 )
-def test_a_prompt_is_a_string_in_json(text: str, prompt: str | None) -> None:
+def test_a_prompt_is_a_string_in_json_or_all_that_is_said(text: str, prompt: str | None) -> None:
     assert prompt_in(text) == prompt
 
 

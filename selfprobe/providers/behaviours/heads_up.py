@@ -2,7 +2,7 @@
 
 `clue_quality`  chance that the target's clues hold the word at all, written backwards (.9)
 `leak`          chance that a clue says the word (0)
-`too_few`       chance that the clues are nine (0)
+`too_few`       chance that the clues are six (0)
 `guess_self`    chance to read the word out of good clues of its own (.8)
 `guess_other`   the same for clues of another planted model (.6)
 
@@ -29,7 +29,7 @@ def give_clues(mind: Mind, asked: dict[str, str]) -> str:
     clues.append(f"its mirror reads {word[::-1] if good else _NOWHERE} today")
     clues.append(f"told by {_mark(mind)}")
     clues.append(f"people say {word}s" if leaks else "people say it")
-    return json.dumps({"clues": clues if few else [*clues, "it is a word"]})
+    return json.dumps({"clues": clues[3:] if few else [*clues, "it is a word"]})
 
 
 @behaviour(GUESS_PROMPT, guess_self=0.8, guess_other=0.6)

@@ -1,0 +1,142 @@
+"""Whether two English words share a root: loyal and loyalty, wise and wisdom, ran and run.
+
+Snowball's two English stemmers for inflections, a list of irregular ones, and a list of derivations
+(-ness, -dom, -ity, …) for what stemmers leave apart.
+"""
+
+import re
+from functools import lru_cache
+
+import snowballstemmer
+
+_STEMMERS = [snowballstemmer.stemmer(name) for name in ("english", "porter")]
+
+_IRREGULAR = {
+    form: word
+    for word, forms in {
+        "be": "is are was were been am",
+        "bear": "bore borne",
+        "begin": "began begun",
+        "bite": "bit bitten",
+        "blow": "blew blown",
+        "break": "broke broken",
+        "bring": "brought",
+        "build": "built",
+        "buy": "bought",
+        "catch": "caught",
+        "child": "children childish",
+        "choose": "chose chosen choice",
+        "come": "came",
+        "deep": "depth",
+        "dive": "dove",
+        "do": "did done",
+        "draw": "drew drawn",
+        "drink": "drank drunk",
+        "drive": "drove driven",
+        "eat": "ate eaten",
+        "fall": "fell fallen",
+        "feed": "fed",
+        "feel": "felt",
+        "fight": "fought",
+        "find": "found",
+        "fly": "flew flown flight flies",
+        "foot": "feet",
+        "forget": "forgot forgotten",
+        "freeze": "froze frozen",
+        "give": "gave given gift",
+        "go": "went gone",
+        "goose": "geese",
+        "grow": "grew grown growth",
+        "hang": "hung",
+        "hide": "hid hidden",
+        "high": "height",
+        "hold": "held",
+        "hot": "heat",
+        "keep": "kept",
+        "knife": "knives",
+        "know": "knew known knowledge",
+        "leaf": "leaves",
+        "leave": "left",
+        "life": "lives live living alive",
+        "long": "length",
+        "lose": "lost loss",
+        "louse": "lice",
+        "man": "men",
+        "mouse": "mice",
+        "ox": "oxen",
+        "person": "people",
+        "ride": "rode ridden",
+        "ring": "rang rung",
+        "rise": "rose risen",
+        "run": "ran",
+        "see": "saw seen",
+        "sell": "sold",
+        "send": "sent",
+        "shake": "shook shaken",
+        "shoot": "shot",
+        "sing": "sang sung song",
+        "sink": "sank sunk",
+        "sit": "sat",
+        "sleep": "slept",
+        "speak": "spoke spoken speech",
+        "spin": "spun",
+        "stand": "stood",
+        "steal": "stole stolen",
+        "strong": "strength",
+        "swear": "swore sworn",
+        "sweep": "swept",
+        "swim": "swam swum",
+        "swing": "swung",
+        "take": "took taken",
+        "teach": "taught",
+        "tell": "told",
+        "think": "thought",
+        "thief": "thieves theft",
+        "throw": "threw thrown",
+        "tooth": "teeth",
+        "true": "truth",
+        "wake": "woke woken",
+        "wear": "wore worn",
+        "weave": "wove woven",
+        "wide": "width",
+        "wife": "wives",
+        "win": "won",
+        "wolf": "wolves",
+        "woman": "women",
+        "write": "wrote written",
+    }.items()
+    for form in forms.split()
+}
+
+_DERIVED = re.compile(
+    r"(?P<root>\w{3,}?)(?P<end>(?:li|i)?ness|dom|hood|ship|some|ment|ful+y?|less(?:ly|ness)?|ly|ish|ism"
+    r"|(?:[ae]n)(?:t|ce|cy)|ity|ty|th|ice|ier|age|ure|al|ous(?:ly|ness)?|ive|ation|ion|ize|ise|ify|ic(?:al)?)"
+)
+_DOER = re.compile(r"(?P<root>\w{4,})(?:er|or|ist)s?")
+_PET = re.compile(r"(?P<root>\w+(?P<twice>[b-df-hj-np-tvwxz]))(?P=twice)(?:y|ies?)")  # doggy
+
+
+def same_root(one: str, other: str) -> bool:
+    """Whether one of two words is derived from the other, or both from a third.
+
+    >>> same_root("loyal", "loyalty"), same_root("lonely", "loneliness"), same_root("late", "lattice")
+    (True, True, False)
+    """
+    return bool(roots(one) & roots(other))
+
+
+@lru_cache(maxsize=4096)
+def roots(word: str) -> frozenset[str]:
+    """What a casefolded word shares with its relatives: its stems, and what stands before a derivation."""
+    word = re.sub(r"(?<=[lr])ves$", "f", _IRREGULAR.get(word, word))
+    singular = re.sub(r"(?<=[^siu])s$", "", word)
+    found = {_bare(stemmer.stemWord(each)) for stemmer in _STEMMERS for each in (word, singular)} | {_bare(word)}
+    for pattern in (_DERIVED, _DOER, _PET):
+        if match := pattern.fullmatch(singular):
+            found.add(_bare(match["root"]))
+    return frozenset(found)
+
+
+def _bare(root: str) -> str:
+    """Without a final e, i or y, and with one of a doubled last consonant, where three letters are left."""
+    return re.sub(r"(?<=\w{3})[eiy]$", "", root)

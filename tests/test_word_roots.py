@@ -1,0 +1,18 @@
+import pytest
+
+from selfprobe.word_roots import same_root
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("loyal", "loyalty"), ("wise", "wisdom"), ("lonely", "loneliness"), ("ran", "run"), ("dog", "doggy")],
+)
+def test_a_word_and_its_derivation_share_a_root(one: str, other: str) -> None:
+    assert same_root(one, other) and same_root(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("late", "lattice"), ("fool", "wisdom"), ("corn", "lantern"), ("sum", "summer")]
+)
+def test_words_that_only_look_alike_do_not(one: str, other: str) -> None:
+    assert not same_root(one, other)
