@@ -114,14 +114,21 @@ def verdict(
     shuffled = f"the permutation of the observers, p = {permutation.p:.3f}"
     if named and (permutation.p < alpha or 1 / reach >= alpha):
         return _supported(named, shuffled, agrees=permutation.p < alpha, alpha=alpha / len(rows))
+    if named:
+        who = ", ".join(row.model for row in named)
+        return Verdict("not told apart", f"{who} would be named, but {shuffled}, disagrees. {WOULD_TELL}")
+    return _nobody(rows, total, means, mde=mde, smallest=smallest, alpha=alpha)
+
+
+def _nobody(
+    rows: Sequence[Row], total: Estimate, means: FloatArray, *, mde: float, smallest: float, alpha: float
+) -> Verdict:
+    """The verdict where no model is named."""
     beyond = holm([row.skill_p for row in rows])
     explained = [(row, name) for row, p in zip(rows, beyond, strict=True) if p < alpha for name in _failed(row, alpha)]
     scales = {scale: holm([row.beyond.scales[scale] for row in rows]) < alpha for scale in SCALES}
     some = [row for i, row in enumerate(rows) if any(scales[scale][i] for scale in SCALES)]
     some = [row for row in some if not any(row is other for other, _ in explained)]
-    if named:
-        who = ", ".join(row.model for row in named)
-        return Verdict("not told apart", f"{who} would be named, but {shuffled}, disagrees. {WOULD_TELL}")
     if explained and not some:
         return Verdict("not supported", " ".join(_explained(row, name) for row, name in explained))
     habit = _habits(rows)
