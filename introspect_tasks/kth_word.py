@@ -111,7 +111,9 @@ def answer_prompts(state: TaskState) -> Prompts:
 
 
 def record_to_sample(row: Row, ks: list[int], resamples: int) -> Sample:
-    return Sample(id=row["id"], input=row["question"], metadata={"k": ks, "resamples": resamples})
+    return Sample(
+        id=row["id"], input=row["question"], metadata={"k": ks, "resamples": resamples, "kind": row.get("kind")}
+    )
 
 
 def _positions(k: str | int | list[str | int]) -> list[int]:

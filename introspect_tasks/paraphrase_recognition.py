@@ -153,5 +153,6 @@ def record_to_sample(row: Row, max_similarity: float) -> Sample:
             "prompts": dict(zip(VARIANTS, texts, strict=True)),
             "order": order,
             "max_similarity": max_similarity,
+            "kind": row.get("kind"),
         },
     )

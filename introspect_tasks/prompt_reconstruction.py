@@ -110,4 +110,4 @@ def rerun_prompts(state: TaskState) -> Prompts:
 
 
 def record_to_sample(row: Row, resamples: int) -> Sample:
-    return Sample(id=row["id"], input=row["question"], metadata={"resamples": resamples})
+    return Sample(id=row["id"], input=row["question"], metadata={"resamples": resamples, "kind": row.get("kind")})

@@ -32,6 +32,8 @@ class Samples:
     decisions: list[DecisionRow]
     texts: dict[str, str]
     """Item → its input."""
+    kinds: dict[str, str]
+    """Item → the data set's kind of it, where it has one."""
 
 
 def lost_in(log: EvalLog) -> str:
@@ -55,6 +57,9 @@ def samples_of(log: str, lost: str) -> Samples | str:
             cause=cause(log, errors[0]) if errors else "",
             decisions=[(str(s.id), s.epoch, decision) for s in seen for decision in last_decisions(s.scores)],
             texts={str(s.id): s.input if isinstance(s.input, str) else s.input[-1].text for s in seen},
+            kinds={
+                str(s.id): str(kind) for s in seen if (kind := s.metadata.get("kind") or s.metadata.get("category"))
+            },
         )
     except UNREADABLE as error:
         return f"cannot be read: {one_line(error)}"

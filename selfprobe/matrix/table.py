@@ -47,7 +47,7 @@ class Results:
     """One row a cell × item × epoch × key: value (NaN when unscored), unscored, truth, said, chance, ceiling, floor,
     reasoned. Rows of failed cells are there too; `cells.status` says so."""
     items: pd.DataFrame
-    """One row a task × item: its input text."""
+    """One row a task × item: its input text, and its kind or "" where the data set has none."""
     ignored: dict[str, str]
     """Logs that were not used, and why: superseded, killed, unreadable, or of something else."""
     headers: list[EvalLog]
@@ -210,4 +210,6 @@ def _decisions(rows: Mapping[Cell, list[DecisionRow]]) -> pd.DataFrame:
 
 def _items(read: Mapping[Cell, Samples]) -> pd.DataFrame:
     texts = {(cell[0], item): text for cell, samples in read.items() for item, text in samples.texts.items()}
-    return pd.DataFrame([(*key, text) for key, text in texts.items()], columns=["task", "item", "input"])
+    kinds = {(cell[0], item): kind for cell, samples in read.items() for item, kind in samples.kinds.items()}
+    rows = [(*key, text, kinds.get(key, "")) for key, text in texts.items()]
+    return pd.DataFrame(rows, columns=["task", "item", "input", "kind"])

@@ -66,7 +66,7 @@ def model_events(log: EvalLog, sample: str) -> list[ModelEvent]:
     ],
 )
 def test_k_is_read_from_every_form_that_a_command_line_gives(k: Any, ks: list[int]) -> None:
-    assert next(iter(kth_word(k=k).dataset)).metadata == {"k": ks, "resamples": 1}
+    assert next(iter(kth_word(k=k).dataset)).metadata == {"k": ks, "resamples": 1, "kind": "creative_writing"}
 
 
 @pytest.mark.parametrize("k", [0, 11, "x", "", "1,,2", "1;2", "0,1", 1.5, -1, [], "①", True])
@@ -82,8 +82,9 @@ def test_resamples_is_none_or_one(resamples: int) -> None:
 
 
 def test_a_row_becomes_one_sample() -> None:
-    sample = record_to_sample({"id": "a", "question": "One?", "topic": "x"}, [1, 3], 1)
-    assert (sample.id, sample.input, sample.metadata) == ("a", "One?", {"k": [1, 3], "resamples": 1})
+    sample = record_to_sample({"id": "a", "question": "One?", "topic": "x", "kind": "quiz"}, [1, 3], 1)
+    assert (sample.id, sample.input) == ("a", "One?")
+    assert sample.metadata == {"k": [1, 3], "resamples": 1, "kind": "quiz"}
 
 
 def test_the_version_and_the_metadata_carry_the_data_sets_hash() -> None:

@@ -1,5 +1,6 @@
 """From logs to tables: the last good log of a cell wins, and nothing is counted twice or as zero."""
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -265,3 +266,13 @@ def test_other_items_in_one_cell_are_unscored_in_the_rest(matrix_results: Callab
     dropped = (rows.target == "m/a") & (rows.observer == "m/b") & (rows.item > "q4")
     scores = matrix_of(replace(results, decisions=rows[~dropped]), "kth_word").scores
     assert np.isnan(scores[0, 1]).sum() == 5 and not np.isnan(scores[1]).any()
+
+
+def test_the_kind_of_an_item_comes_from_its_data_set(run_task: Any, tmp_path: Path) -> None:
+    rows = [{"id": f"q{i}", "question": f"What of {i}?", "kind": "odd" if i % 2 else "even"} for i in range(3)]
+    (tmp_path / "rows.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows) + '{"id": "z", "question": "?"}'
+    )
+    run_task("selfprobe/kth_word", "planted/a", tmp_path / "logs", task_args={"dataset": str(tmp_path / "rows.jsonl")})
+    items = load([str(tmp_path / "logs")]).items.set_index("item").kind
+    assert items.to_dict() == {"q0": "even", "q1": "odd", "q2": "even", "z": ""}
