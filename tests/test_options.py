@@ -46,8 +46,6 @@ def test_an_option_that_runs_share_has_one_help_text() -> None:
 
 @pytest.mark.parametrize("command", ["report", "awareness compare", "diversity", "effort", "tasks"])
 def test_a_command_that_prints_numbers_prints_them_as_json_too(command: str) -> None:
-    if command == "report":
-        pytest.xfail("the report of a whole folder is to have it")
     assert "--json" in CliRunner().invoke(main, [*command.split(), "-h"]).output
 
 

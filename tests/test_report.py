@@ -1,5 +1,6 @@
 """One page of all that a folder holds."""
 
+import json
 import re
 import shutil
 from collections.abc import Callable
@@ -102,3 +103,10 @@ def test_an_address_that_nothing_can_write_is_refused_before_the_work(
     done = CliRunner().invoke(main, ["report", "logs", "--out", "nope://x"])
     assert done.exit_code == 2 and "cannot write to nope://x: Protocol not known: nope" in done.output
     assert not list(tmp_path.iterdir())
+
+
+def test_the_tables_of_the_page_come_as_json_too(logs: Path, tmp_path: Path, embedder: str) -> None:
+    one = only(logs, tmp_path / "one", "pairwise-preference")
+    done = CliRunner().invoke(main, ["report", one, "--json", "--out", str(tmp_path / "out")])
+    tables = json.loads(done.stdout)
+    assert tables["runs"][0]["method"].startswith("pairwise_preference") and (tmp_path / "out" / "index.html").exists()
