@@ -127,6 +127,7 @@ def started(folder: Path, server: Any) -> Iterator[subprocess.Popen[str]]:
         env=environment(folder),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored in the background of a shell
         text=True,
     )
     until = time.monotonic() + 200

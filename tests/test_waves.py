@@ -99,6 +99,7 @@ def test_ctrl_c_in_the_first_wave_ends_a_matrix_within_seconds(server: Any, ques
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored in the background of a shell
         text=True,
     )
     until = time.monotonic() + 200
