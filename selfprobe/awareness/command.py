@@ -73,6 +73,8 @@ def run(models: list[str], methods: list[str], prices: str | None, yes: bool, dr
     from selfprobe.prices import read_prices
     from selfprobe.solvers.converse import METHODS
 
+    if not methods:
+        raise InputError(f"--methods names no method; there are {', '.join(METHODS)}, or all")
     for method in methods if methods != ["all"] else ():
         if method not in METHODS:
             raise InputError(f"unknown method {method}; there are {', '.join(METHODS)}{meant(method, METHODS)}")

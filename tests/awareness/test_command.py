@@ -220,6 +220,7 @@ def test_a_dry_run_says_what_it_would_cost_and_asks_nothing(tmp_path: Path) -> N
     [
         (("--models", SUBJECT), "user_motivation, reasoning_trace need a judge: --grader MODEL"),
         (("--models", SUBJECT, "--methods", "binary,psychic"), "unknown method psychic; there are binary, probability"),
+        (("--models", SUBJECT, "--methods", ""), "--methods names no method; there are binary, probability"),
         (("--models", f"{SUBJECT},{SUBJECT}", "--methods", "binary"), "is listed twice; list each model once"),
         (("--models", SUBJECT, "--methods", "binary", "--dataset", "nowhere.jsonl"), "nowhere.jsonl"),
     ],
