@@ -54,7 +54,7 @@ def says(prompt: str, rerun: str = TEXT) -> Any:
 
 def test_a_row_becomes_a_question() -> None:
     sample = record_to_sample({"id": "q1", "question": "Why?"}, 1)
-    assert (sample.id, sample.input, sample.metadata) == ("q1", "Why?", {"resamples": 1})
+    assert (sample.id, sample.input, sample.metadata) == ("q1", "Why?", {"resamples": 1, "kind": None})
 
 
 @pytest.mark.parametrize("resamples", [-1, 2])
