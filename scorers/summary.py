@@ -3,6 +3,7 @@
 Reads every epoch (unreduced), so that an interval is clustered by item and a rate counts each decision once.
 """
 
+import logging
 import math
 import operator
 from collections import Counter, defaultdict
@@ -23,6 +24,9 @@ Judged = tuple[str, Decision]
 
 SKILL = HeadlineMetric(metric="skill")
 """What a task's log is summed up by: the share of the way from the best baseline to a perfect score."""
+
+# A skill that is undefined is left out of the log, as after the first sample of every run: that needs no warning.
+logging.getLogger("inspect_ai.log._headline").addFilter(lambda record: "metric 'skill'" not in record.getMessage())
 
 FIRST = ("stderr", "skill", "ceiling", "unscored", "n")
 """What a reader of the log looks for, after the score itself."""

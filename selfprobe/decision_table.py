@@ -29,7 +29,7 @@ def decision_rows(paths: Iterable[str]) -> "tuple[pd.DataFrame, dict[str, str]]"
     import pandas as pd
 
     from selfprobe.errors import NoLogs, one_line
-    from selfprobe.logs import UNREADABLE, found, task_of
+    from selfprobe.logs import UNREADABLE, first_of, found, task_of
 
     named = list(paths)
     there = found(named)
@@ -45,14 +45,13 @@ def decision_rows(paths: Iterable[str]) -> "tuple[pd.DataFrame, dict[str, str]]"
         else:
             ignored[header.location] = f"no decision in it (task {task_of(header)})"
     if not rows:
-        told = "".join(f"; {log}: {why}" for log, why in list(ignored.items())[:3])
-        raise NoLogs(f"no decision of selfprobe in {', '.join(named)}{told}")
+        raise NoLogs(f"no decision of selfprobe in {', '.join(named)}{first_of(ignored)}")
     return pd.DataFrame(rows), ignored
 
 
 def _rows_of(header: "EvalLog") -> list[dict[str, Any]]:
     from selfprobe.errors import InputError
-    from selfprobe.logs import lost_replies, summaries, target_of, task_of
+    from selfprobe.logs import asked, lost_replies, summaries, target_of, task_of
     from selfprobe.scorers.decision import Decision, last_decisions
 
     if why := lost_replies(header):
@@ -61,14 +60,10 @@ def _rows_of(header: "EvalLog") -> list[dict[str, Any]]:
     run = {"log": header.location, "task": task_of(header), "target": target_of(header)}
     run |= {"observer": header.eval.model, "status": header.status}
     return [
-        run | {"item": str(sample.id), "epoch": sample.epoch, "input": _text(sample.input)} | decision.model_dump()
+        run | {"item": str(sample.id), "epoch": sample.epoch, "input": asked(sample)} | decision.model_dump()
         for sample in summaries(header.location)
         for decision in ([failed] if sample.error else last_decisions(sample.scores))
     ]
-
-
-def _text(asked: object) -> str:
-    return asked if isinstance(asked, str) else str(asked[-1].text) if isinstance(asked, list) and asked else ""
 
 
 @click.command()

@@ -53,7 +53,19 @@ class Found:
 
     def without(self) -> str:
         """What was set aside, for a message that says that nothing was found: the first three, or ""."""
-        return "".join(f"; {log}: {why}" for log, why in list(self.ignored.items())[:3])
+        return first_of(self.ignored)
+
+
+def first_of(ignored: Mapping[str, str]) -> str:
+    """The end of a message that nothing was found: the first three logs that were set aside and why, or ""."""
+    return "".join(f"; {log}: {why}" for log, why in list(ignored.items())[:3])
+
+
+def none_found(paths: Iterable[str], ignored: Mapping[str, str]) -> str:
+    """That no log of the suite is there, and what is."""
+    count = len(ignored)
+    others = f"found {count} other log{'s' * (count != 1)}"
+    return f"no selfprobe log in {', '.join(paths)}; {others}{first_of(ignored)}"
 
 
 def found(paths: Iterable[str], tasks: Collection[str] | None = None) -> Found:
@@ -122,6 +134,12 @@ def summaries(log: str) -> list[EvalSampleSummary]:
         return read_eval_log_sample_summaries(log)
     except UNREADABLE as error:
         raise InputError(f"{log} cannot be read: {unreadable(error)}; run it again, or leave it out") from None
+
+
+def asked(sample: EvalSampleSummary) -> str:
+    """What a sample asked: its input, of a conversation the last message."""
+    given = sample.input
+    return given if isinstance(given, str) else given[-1].text if given else ""
 
 
 def cause(log: str, sample: EvalSampleSummary) -> str:

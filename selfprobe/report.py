@@ -7,7 +7,7 @@ from selfprobe._registry import measures
 from selfprobe.awareness.page import page as awareness
 from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.errors import InputError, NoLogs
-from selfprobe.logs import found, task_of
+from selfprobe.logs import found, none_found, task_of
 from selfprobe.matrix.page import page as matrix
 from selfprobe.page import Page, Section, set_aside
 from selfprobe.preferences.table import TASKS
@@ -42,10 +42,7 @@ def page(paths: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> Page:
     strays = [header for header in there.headers if task_of(header) not in known]
     ignored |= {header.location: f"a log of {task_of(header)}, which belongs to no study here" for header in strays}
     if not pages:
-        told = "".join(f"; {log}: {why}" for log, why in list(ignored.items())[:3])
-        raise InputError(
-            f"no selfprobe log in {', '.join(paths)}; found {len(ignored)} other log{'s' * (len(ignored) != 1)}{told}"
-        )
+        raise InputError(none_found(paths, ignored))
     whole = next(iter(pages.values())) if len(pages) == 1 else _together(pages)
     rest = [Section("Logs of no study", set_aside(ignored), name="other", menu="other logs")] if ignored else []
     left = [f"{len(ignored)} logs belong to no study or cannot be read; the page says why"] if ignored else []

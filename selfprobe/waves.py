@@ -4,7 +4,6 @@ Inspect's own display prints hundreds of lines where there is no terminal. Here 
 the samples is done, and for runs that failed their first error.
 """
 
-import logging
 import os
 import re
 import sys
@@ -74,8 +73,6 @@ def run_wave(tasks: Sequence[Task], log_dir: str, *, title: str, settings: Mappi
     given = {"retry_attempts": 1, "max_tasks": len(tasks), "score_display": False, **chosen}
     if not sys.stdout.isatty():
         given.setdefault("display", "none")
-    # A run too small for a skill is no news in a study; `inspect eval` says it.
-    logging.getLogger("inspect_ai.log._headline").setLevel(logging.ERROR)
     started = time.monotonic()
     if given.get("display") == "none":
         _Progress(tasks, given.get("limit"), started).announce(title)

@@ -213,7 +213,7 @@ def matrix_results() -> Callable[..., Any]:
                 | {"reasoned": False, "unread": None}
                 for i in range(items)
             ]
-        asked = pd.DataFrame({"task": task, "item": [f"q{i}" for i in range(items)], "input": texts})
+        asked = pd.DataFrame({"task": task, "item": [f"q{i}" for i in range(items)], "input": texts, "kind": ""})
         return Results(pd.DataFrame(cells), pd.DataFrame(decisions), asked, {}, [])
 
     return make

@@ -8,7 +8,7 @@ import pandas as pd
 from inspect_ai.log import EvalLog, EvalSample, EvalSampleSummary
 
 from selfprobe.errors import InputError, NoLogs, one_line
-from selfprobe.logs import UNREADABLE, found, lost_replies, samples, summaries, task_of
+from selfprobe.logs import UNREADABLE, first_of, found, lost_replies, samples, summaries, task_of
 from selfprobe.scorers.decision import Decision, last_decisions
 from selfprobe.solvers.converse import METHODS
 
@@ -72,10 +72,9 @@ def chosen(paths: Iterable[str]) -> tuple[dict[Arm, Run], dict[str, str]]:
             except UNREADABLE as error:
                 ignored[log.location] = one_line(error)
     if not newest:
-        told = "".join(f"; {log}: {why}" for log, why in list(ignored.items())[:3])
         raise NoLogs(
             f"no finished log of {', '.join(METHODS)} in {', '.join(named)}; "
-            f"found {len(ignored)} other or unfinished logs{told}"
+            f"found {len(ignored)} other or unfinished logs{first_of(ignored)}"
         )
     ordered = sorted(newest.items(), key=lambda pair: (METHODS.index(pair[0][0]), *map(str, pair[0][1:])))
     return dict(ordered), ignored

@@ -7,7 +7,7 @@ from typing import Any
 from inspect_ai.log import EvalLog
 
 from selfprobe.errors import InputError, one_line
-from selfprobe.logs import UNREADABLE, cause, lost_replies, summaries
+from selfprobe.logs import UNREADABLE, asked, cause, lost_replies, summaries
 from selfprobe.measure import Measure
 from selfprobe.scorers.decision import Decision, crossed, last_decisions
 
@@ -56,7 +56,7 @@ def samples_of(log: str, lost: str) -> Samples | str:
             errors=len(errors),
             cause=cause(log, errors[0]) if errors else "",
             decisions=[(str(s.id), s.epoch, decision) for s in seen for decision in last_decisions(s.scores)],
-            texts={str(s.id): s.input if isinstance(s.input, str) else s.input[-1].text for s in seen},
+            texts={str(s.id): asked(s) for s in seen},
             kinds={
                 str(s.id): str(kind) for s in seen if (kind := s.metadata.get("kind") or s.metadata.get("category"))
             },

@@ -76,7 +76,7 @@ def describe(planned: "Plan", prices: "Prices") -> str:
     least = minimum_detectable(items=smallest, sd=planned_sd(size, p0=0.5, rho=0.0))
     power = (
         f"Smallest self advantage this detects with 80 % power: about {least:.3f} (right/wrong scores around .5, "
-        f"{smallest} items; scores averaged over keys or epochs detect smaller ones)."
+        f"{smallest} items; scores averaged over keys or epochs detect smaller ones). To name a model takes more."
         if least < 1  # an advantage of 1: only the model itself is ever right
         else "This matrix is too small to detect any self advantage with 80 % power."
     )

@@ -167,8 +167,7 @@ def _task(results: Results, matrix: Matrix, rng: np.random.Generator) -> TaskAna
 def _specific(results: Results, matrix: Matrix) -> Specific:
     rows = results.decisions[results.decisions.task == matrix.task]
     asked = results.items[results.items.task == matrix.task].set_index("item")
-    kinds = asked["kind"] if "kind" in asked else pd.Series("", asked.index)
-    return item_specific(rows, matrix, measures()[matrix.task], kinds)
+    return item_specific(rows, matrix, measures()[matrix.task], asked.kind)
 
 
 def _complete(matrix: Matrix) -> list[str]:

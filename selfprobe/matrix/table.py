@@ -15,7 +15,7 @@ from joblib import Parallel, cpu_count, delayed
 
 from selfprobe._registry import measures
 from selfprobe.errors import NoLogs
-from selfprobe.logs import effort_of, found, target_of, task_of
+from selfprobe.logs import effort_of, found, none_found, target_of, task_of
 from selfprobe.matrix.cells import (
     CELL,
     Cell,
@@ -97,10 +97,7 @@ def load(paths: Iterable[str]) -> Results:
         runs.setdefault((task_of(log), target_of(log), log.eval.model), []).append(log)
     chosen, read = _best(runs, ignored)
     if not chosen:
-        told = "".join(f"; {log}: {why}" for log, why in list(ignored.items())[:3])
-        raise NoLogs(
-            f"no selfprobe log in {', '.join(named)}; found {len(ignored)} other log{'s' * (len(ignored) != 1)}{told}"
-        )
+        raise NoLogs(none_found(named, ignored))
     cells = [cell_of(cell, log, read[cell]) for cell, log in chosen.items()]
     joined = [pair for task, measure in known.items() if measure.observer == 0 for pair in joinable(task, chosen)]
     rows = {cell: samples.decisions for cell, samples in read.items()}

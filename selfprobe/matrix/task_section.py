@@ -37,6 +37,7 @@ def _model_rows(task: TaskAnalysis) -> Table:
     """What each model's claim rests on, a row each."""
     corrected = dict(zip((row.model for row in task.rows), task.rows_p_holm, strict=True))
     baselines = sorted({name for row in task.rows for name in row.over})
+    own = task.cells[task.cells.target == task.cells.observer].set_index("target").unscored
 
     def reached(name: str) -> Column:
         def value(row: Row) -> str:
@@ -52,6 +53,7 @@ def _model_rows(task: TaskAnalysis) -> Table:
         (
             Column("model", "model"),
             Column("on itself", lambda row: shown(row.score, 3), look="e"),
+            Column("unscored", lambda row: percent(own[row.model])),
             Column("its habit", lambda row: number(row.habit)),
             Column("item-specific", lambda row: shown(row.specific, 3), look="e"),
             Column("best other observer", lambda row: f"{row.rival} {number(row.rival_score)}"),

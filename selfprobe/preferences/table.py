@@ -9,7 +9,7 @@ from pathlib import Path
 from inspect_ai.log import EvalLog
 
 from selfprobe.errors import NoLogs
-from selfprobe.logs import found, summaries, task_of
+from selfprobe.logs import first_of, found, summaries, task_of
 from selfprobe.plots import short
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.preference import VERDICT
@@ -60,8 +60,7 @@ def judged(paths: Iterable[str]) -> tuple[list[Judged], dict[str, str]]:
         else:
             ignored[log.location] = "it holds none of the numbers of a preference task: another scorer scored it"
     if not newest:
-        told = "".join(f"; {log}: {why}" for log, why in list(ignored.items())[:3])
-        raise NoLogs(f"no finished log of {', '.join(TASKS)} in {', '.join(named)}{told}")
+        raise NoLogs(f"no finished log of {', '.join(TASKS)} in {', '.join(named)}{first_of(ignored)}")
     return [newest[run] for run in sorted(newest)], ignored
 
 

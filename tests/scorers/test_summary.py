@@ -1,7 +1,10 @@
 import math
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from inspect_ai.log import headline_metric
 from inspect_ai.scorer import SampleScore, Score
 
 from selfprobe.scorers.decision import Decision, decisions_of, score_of
@@ -101,3 +104,9 @@ def test_the_interval_covers_the_planted_value_95_times_in_100(mean: float, spre
         # Above a chance of 0 the skill is the accuracy, its interval a bootstrap's.
         covered += [found[f"{name}_low"] <= mean <= found[f"{name}_high"] for name in ("accuracy", "skill")]
     assert all((covered >= 930) & (covered <= 970)), covered
+
+
+def test_a_run_too_small_for_a_skill_brings_no_warning(run_task: Any, tmp_path: Path, caplog: Any) -> None:
+    log = run_task("selfprobe/kth_word", "planted/a", tmp_path, limit=1)
+    assert "skill" not in log.results.scores[0].metrics
+    assert headline_metric(log) is not None and "Headline metric" not in caplog.text
