@@ -31,7 +31,7 @@ logging.getLogger("inspect_ai.log._headline").addFilter(lambda record: "metric '
 FIRST = ("stderr", "skill", "ceiling", "unscored", "n")
 """What a reader of the log looks for, after the score itself."""
 
-_FAULTS = [UNPARSED, *(reason for reason in REASONS.values() if reason != "lost")]
+_FAULTS = [UNPARSED, *(reason for reason in REASONS.values() if reason not in ("lost", "no_logprobs"))]
 USUAL = (*_FAULTS, *(f"target_{reason}" for reason in _FAULTS))
 """Reasons that every task can have; one that did not happen is 0."""
 

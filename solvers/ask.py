@@ -1,7 +1,7 @@
 """Send prompts that need not wait for each other, together."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from typing import Literal
 
@@ -23,8 +23,8 @@ from inspect_ai.util import JSONSchema, span
 from selfprobe.data import Table
 from selfprobe.errors import InputError
 from selfprobe.inspect_private import active_generate_config, active_model
-from selfprobe.solvers.candidates import with_first_candidates
-from selfprobe.solvers.record import Reply, reply_from
+from selfprobe.solvers.negotiate import agree
+from selfprobe.solvers.record import Reply
 
 Prompts = Mapping[str, str | list[ChatMessage]]
 """What to send, by the name under which the reply is recorded."""
@@ -63,29 +63,41 @@ def json_reply(field: str, kind: Literal["string", "integer"], *, longest: int |
     )
 
 
+NOTHING = GenerateConfig()
+
+
 async def ask(
-    prompts: Prompts, *, role: str | Model | None, config: GenerateConfig, may_be_cut: bool
+    prompts: Prompts,
+    *,
+    role: str | Model | None,
+    config: GenerateConfig,
+    may_be_cut: bool,
+    needs: GenerateConfig = NOTHING,
 ) -> dict[str, Reply]:
     """The replies to all prompts, asked concurrently, by name.
 
     Args:
         prompts: What to send.
         role: The model role to ask; None or an unbound role is the evaluated model. Or a model itself (one of a panel).
-        config: The method's settings; they win over the command line's, PATIENCE does not.
+        config: The method's settings; they win over the command line's, PATIENCE does not. A model that refuses one of
+            them is asked otherwise (`negotiate`).
         may_be_cut: Whether a reply that ends at the token limit is good.
+        needs: Settings that the method cannot do without, or the user chose.
 
     Raises:
         Exception: The provider's error when the retries are used up; it ends the sample, and a resume
             (`inspect eval-retry`) asks again.
     """
     model = role if isinstance(role, Model) else get_model(role=role) if role else get_model()
-    settings = _patience(model).merge(config)
+    wishes = _patience(model).merge(config)
     replies: dict[str, Reply] = {}
 
     async def one(name: str, prompt: str | list[ChatMessage]) -> None:
+        def send(settings: GenerateConfig) -> Awaitable[ModelOutput]:
+            return model.generate(prompt, config=settings, cache=_cache(name))
+
         async with span(name):  # the call's name in the transcript
-            call = model.generate(prompt, config=settings, cache=_cache(name))
-            replies[name] = reply_from(await with_first_candidates(model, call), model, may_be_cut=may_be_cut)
+            replies[name] = await agree(model, send, wishes=wishes, needs=needs, may_be_cut=may_be_cut)
 
     async with create_task_group() as group:
         for name, prompt in prompts.items():

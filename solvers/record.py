@@ -15,7 +15,7 @@ from selfprobe.logs import REFERENCE
 from selfprobe.parse import is_garbled, think_block
 from selfprobe.refusal import is_refusal
 
-Problem = Literal["empty", "refused", "filtered", "truncated", "garbled", "lost"]
+Problem = Literal["empty", "refused", "filtered", "truncated", "garbled", "lost", "no_logprobs"]
 """Why a reply is not what was asked for. A reply with a problem is never taken as somebody's behaviour."""
 
 REASONS: dict[Problem, str] = {
@@ -25,6 +25,7 @@ REASONS: dict[Problem, str] = {
     "truncated": "truncated",
     "garbled": "garbled",
     "lost": "lost",
+    "no_logprobs": "no_logprobs",
 }
 """Inspect's standard words for why a reply is unscored, where it has one."""
 
@@ -41,6 +42,24 @@ class TokenLogprob(BaseModel):
 
     token: str
     logprob: float  # nats
+
+
+class Applied(BaseModel):
+    """Which settings a call was really sent with; None or False is one that was not sent."""
+
+    model_config = ConfigDict(frozen=True)
+
+    effort: str | None = None
+    """Of reasoning, in the vendor's word, or the tokens to think with."""
+    temperature: float | None = None
+    seed: int | None = None
+    form: bool = False
+    """Whether the reply was held to a JSON schema."""
+    logprobs: bool = False
+    limit: int | None = None
+    """Most tokens of the reply, reasoning and all."""
+    thinks: bool = False
+    """Whether the limit was raised, since a reply to the method's own held nothing but reasoning."""
 
 
 class Reply(BaseModel):
@@ -62,6 +81,8 @@ class Reply(BaseModel):
     first_token: list[TokenLogprob] | None = None
     """Candidates for the first token of `text`, best first; None where the provider gives no logprobs, or only those
     of the reasoning that it wrote before."""
+    applied: Applied | None = None
+    """None in logs of versions up to 0.2.0."""
 
     @model_validator(mode="before")
     @classmethod
@@ -74,7 +95,8 @@ class Reply(BaseModel):
     @property
     def reasoned(self) -> bool:
         """Whether the model reasoned before it replied, shown or not."""
-        return self.reasoning_kind != "none" or bool(self.reasoning_tokens)
+        unseen = self.reasoning_tokens is None and self.applied is not None and self.applied.thinks
+        return self.reasoning_kind != "none" or bool(self.reasoning_tokens) or unseen
 
 
 class Record(StoreModel):
@@ -100,13 +122,14 @@ def act_fault(reply: Reply) -> str | None:
     return None if reply.problem in (None, "refused") else f"target_{REASONS[reply.problem]}"
 
 
-def reply_from(output: ModelOutput, model: Model, *, may_be_cut: bool) -> Reply:
+def reply_from(output: ModelOutput, model: Model, *, may_be_cut: bool, applied: Applied | None = None) -> Reply:
     """The Reply for a model's output.
 
     Args:
         output: What Inspect returned.
         model: Who was asked.
         may_be_cut: Whether a reply that ends at the token limit still counts (the first words of a long text do).
+        applied: The settings that it was sent with.
     """
     completion = output.completion if output.choices else ""
     shown, text = think_block(completion)
@@ -122,6 +145,7 @@ def reply_from(output: ModelOutput, model: Model, *, may_be_cut: bool) -> Reply:
         reasoning_kind=kind,
         reasoning_tokens=output.usage.reasoning_tokens if output.usage else None,
         first_token=_first_token(output, text, reasoned=kind != "none"),
+        applied=applied,
     )
 
 

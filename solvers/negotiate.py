@@ -1,0 +1,166 @@
+"""The one place that knows how a method's wishes meet a model.
+
+A method *needs* some settings and would *like* others: no reasoning, temperature 0, a JSON schema, a short limit. What
+a vendor refuses is sent otherwise or left out, as its answer says: the first error 400 that names the setting. That is
+remembered for the model, and its first calls wait for one another, so that it costs one request a refused setting.
+"""
+
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+from inspect_ai.model import GenerateConfig, Model, ModelOutput
+
+from selfprobe.arguments import one_of, whole
+from selfprobe.solvers.candidates import with_first_candidates
+from selfprobe.solvers.objection import Effort, Objection, objection
+from selfprobe.solvers.record import Reply, reply_from
+from selfprobe.solvers.sent import applied, with_request
+from selfprobe.solvers.terms import Terms, terms_of
+
+SETTINGS = ("reasoning_effort", "temperature", "logprobs", "response_schema", "seed", "max_tokens")
+"""What can be negotiated, as Inspect calls it."""
+
+Send = Callable[[GenerateConfig], Awaitable[ModelOutput]]
+
+
+def chosen(answer_tokens: int | None = None, effort: Effort | None = None) -> GenerateConfig:
+    """What a user set with `-T answer_tokens` and `-T effort`: needs, which are sent as they are given.
+
+    Raises:
+        InputError: One of them is no such value.
+    """
+    whole("answer_tokens", answer_tokens, optional=True)
+    if effort is not None:
+        one_of("effort", effort, get_args(Effort))
+    return GenerateConfig(max_tokens=answer_tokens, reasoning_effort=effort)
+
+
+@dataclass
+class _Call:
+    """One reply under way."""
+
+    terms: Terms
+    wishes: GenerateConfig
+    needs: GenerateConfig
+    spent: dict[str, str] = field(default_factory=dict)
+    """What it gave up, and the objection that it did so for."""
+    guessed: list[str] = field(default_factory=list)
+    """What it left out since the vendor named nothing."""
+
+    @property
+    def likes(self) -> list[str]:
+        """The settings that can be given up."""
+        return [n for n in SETTINGS if getattr(self.wishes, n) is not None and getattr(self.needs, n) is None]
+
+    def settings(self) -> GenerateConfig:
+        """What is sent, by what is known now: other calls learn too."""
+        return self.terms.meet(self.wishes, self.likes).merge(self.needs)
+
+    def gives_up(self, said: Objection, sent: GenerateConfig) -> bool:
+        """Whether something was given up for an objection to what was sent, so that it is worth sending again."""
+        if not said.fields:
+            return self._guesses(sent)
+        for name in said.fields:
+            if name not in self.likes:
+                if getattr(sent, name) is not None:  # a need
+                    return False
+            elif _of(sent, name) != _of(self.settings(), name):  # another call gave it up meanwhile
+                return True
+            elif getattr(sent, name) is None:
+                self._insist(name, said)
+            elif name not in self.terms.insisted:
+                self.spent[name] = _gist(said.text)
+                self.terms.learn(name, said.instead(name, sent), sent)
+                return True
+        return False
+
+    def _insist(self, name: str, said: Objection) -> None:
+        """Take a setting back whose refusal came back the same without it: it was about something else."""
+        if self.spent.get(name) == _gist(said.text):
+            self.terms.instead.pop(name, None)
+            self.terms.insisted.add(name)
+
+    def _guesses(self, sent: GenerateConfig) -> bool:
+        """Leave out, once a model, all that it was never asked with but for the limit: one of them may be to blame."""
+        untried = [n for n in self.likes if n not in self.terms.taken and getattr(sent, n) is not None]
+        if self.terms.guessed or untried in ([], ["max_tokens"]):
+            return False
+        self.terms.guessed = True
+        self.guessed = [name for name in untried if name != "max_tokens"]
+        self.terms.instead |= {name: _without(name) for name in self.guessed}
+        return True
+
+    def failed(self) -> None:
+        """It was no setting's fault: what was left out on a guess is sent again."""
+        for name in self.guessed:
+            self.terms.instead.pop(name, None)
+
+    def thinks(self, reply: Reply, sent: GenerateConfig) -> bool:
+        """Whether a reply used up its limit before it began, and can have a larger one."""
+        nothing = reply.stop_reason == "max_tokens" and reply.problem and (reply.reasoned or not reply.text.strip())
+        if not nothing or "max_tokens" not in self.likes or sent.max_tokens is None:
+            return False
+        self.terms.thinks = True
+        return (self.settings().max_tokens or 0) > sent.max_tokens
+
+
+async def agree(model: Model, send: Send, *, wishes: GenerateConfig, needs: GenerateConfig, may_be_cut: bool) -> Reply:
+    """One reply, with all needs and as many of the wishes as the model takes.
+
+    Args:
+        model: Who is asked.
+        send: Sends the prompt with these settings.
+        wishes: What the method would like.
+        needs: What it cannot do without, or what the user chose; sent as it is, in the place of a wish.
+        may_be_cut: Whether a reply that ends at the token limit is good.
+
+    Returns:
+        The reply. Where candidates for the first token are needed and the model is known to give none, an empty one
+        with the problem "no_logprobs", and nothing is sent.
+
+    Raises:
+        RuntimeError: The vendor refuses for good, in its own words.
+    """
+    terms = terms_of(model)
+    call = _Call(terms, wishes, needs)
+    needs_logprobs = bool(needs.logprobs)
+    async with terms.turn([*call.likes, *(["logprobs"] if needs_logprobs else [])]):
+        while not (needs_logprobs and terms.mute):
+            sent = call.settings()
+            try:
+                output, request = await with_request(model, with_first_candidates(model, send(sent)))
+            except RuntimeError as error:
+                said = objection(error)
+                if said and needs_logprobs and said.fields[:1] == ("logprobs",):
+                    terms.mute = True
+                elif said is None or not call.gives_up(said, sent):
+                    call.failed()
+                    raise
+                continue
+            told = applied(request, sent, thinks=terms.thinks and "max_tokens" in call.likes)
+            reply = reply_from(output, model, may_be_cut=may_be_cut, applied=told)
+            if call.thinks(reply, sent):
+                continue
+            terms.mute = needs_logprobs and reply.problem is None and not _has_logprobs(output)
+            return reply
+    return Reply(text="", model=str(model), stop_reason="unknown", problem="no_logprobs")
+
+
+def _has_logprobs(output: ModelOutput) -> bool:
+    logprobs = output.choices[0].logprobs if output.choices else None
+    return bool(logprobs and logprobs.content)
+
+
+def _of(config: GenerateConfig, name: str) -> tuple[Any, ...]:
+    return (config.logprobs, config.top_logprobs) if name == "logprobs" else (getattr(config, name),)
+
+
+def _without(name: str) -> dict[str, None]:
+    return {"logprobs": None, "top_logprobs": None} if name == "logprobs" else {name: None}
+
+
+def _gist(text: str) -> str:
+    """An error's words without what differs from call to call (numbers of requests)."""
+    return re.sub(r"\b[\w-]*\d[\w-]*\b", "", text)

@@ -1,0 +1,126 @@
+"""Which of a method's settings does a vendor's error object to, and what does it name in their place?
+
+From the error alone: it says what the model takes today, and a table of models would age.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from inspect_ai.model import GenerateConfig
+
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+
+EFFORTS = get_args(Effort)
+"""From the least."""
+
+_NAMES = {
+    "reasoning_effort": r"reasoning[ ._]?effort|effort",
+    "temperature": r"temperature",
+    "logprobs": r"log[ _]?prob",
+    "response_schema": r"(response|output)[ ._]?(format|schema|config|mime)|json[ ._]?schema|structured|text\.format"
+    r"|guided|grammar",
+    "seed": r"\bseed\b",
+    "max_tokens": r"max[ _]?((new|output|completion)[ _]?)?tokens",
+}
+"""How vendors call a setting of Inspect's, in any case."""
+
+_UNKNOWN = re.compile(
+    r"unrecogni[sz]ed|unknown|unexpected|extra (inputs|fields)|not permitted|unsupported (param|argument|field|option)"
+    r"|does ?n[o']t support (the )?(param|argument|reasoning|thinking)"
+    r"|(param\w*|argument|field) .{0,60}(not|n't) supported"
+    r"|reasoning[ _.]?(effort)?.{0,30}is not (supported|allowed|available)",
+    re.IGNORECASE,
+)
+"""Words of a vendor that takes the setting at no value."""
+
+_AT_MOST = re.compile(
+    r"(?:at most|max(?:imum)?(?: allowed)?(?: value)?(?: is| of|:)?|less than or equal to|<=|up to|between \d+ and)"
+    r" *(\d+)",
+    re.IGNORECASE,
+)
+_AT_LEAST = re.compile(
+    r"(?:at least|minimum(?: value)?(?: is| of|:)?|greater than or equal to|>=|above) *(\d+)", re.IGNORECASE
+)
+_BAD_REQUEST = re.compile(r"INVALID_ARGUMENT|ValidationException|invalid_request_error")
+"""Of clients whose errors have no HTTP status."""
+
+
+@dataclass(frozen=True)
+class Objection:
+    """An error that says that the request is wrong, not that the vendor is busy."""
+
+    fields: tuple[str, ...]
+    """Of GenerateConfig, those that it names, the first one first; none where it names no setting of ours."""
+    text: str
+    """The vendor's words."""
+
+    def instead(self, field: str, sent: GenerateConfig) -> dict[str, Any]:
+        """What to send in the place of a refused setting: the vendor's own number or word, else nothing.
+
+        No reasoning becomes the least that is named, or where nothing is, the next step of none, minimal, low, nothing.
+        """
+        if field == "reasoning_effort":
+            return {field: self._effort(sent.reasoning_effort)}
+        if field == "logprobs":
+            most = _AT_MOST.search(self.text)
+            fewer = int(most[1]) if most and 0 < int(most[1]) < (sent.top_logprobs or 0) else None
+            return {"top_logprobs": fewer} if fewer else {"logprobs": None, "top_logprobs": None}
+        if field == "max_tokens":
+            return {field: self._limit(sent.max_tokens or 0)}
+        return {field: None}
+
+    def _effort(self, sent: str | None) -> str | None:
+        """Never back down the ladder, and from "low" on nothing: what is higher is not less reasoning."""
+        above = EFFORTS[EFFORTS.index(sent) + 1 :] if sent in ("none", "minimal") else ()
+        named = [effort for effort in above if re.search(rf"\b{effort}\b", self.text, re.IGNORECASE)]
+        quoted = [effort for effort in named if re.search(rf"[`'\"“‘]{effort}[`'\"”’]", self.text, re.IGNORECASE)]
+        if len(named) > 1 or quoted:
+            return (quoted or named)[0]
+        return None if _UNKNOWN.search(self.text) or not above else above[0]
+
+    def _limit(self, sent: int) -> int | None:
+        least, most = _AT_LEAST.search(self.text), _AT_MOST.search(self.text)
+        if least and int(least[1]) > sent:
+            return int(least[1])
+        return int(most[1]) if most and 0 < int(most[1]) < sent else None
+
+
+def objection(error: BaseException) -> Objection | None:
+    """The objection that an error is, or None: no setting is to blame for a 429, 401 or 500, whatever it says."""
+    cause = error.__cause__ or error
+    text = "".join(_words(cause)) or str(cause)
+    status = next((code for code in map(_status, (error, cause)) if code is not None), None)
+    if status not in (400, 422) and not (status is None and _BAD_REQUEST.search(str(cause))):
+        return None
+    param = getattr(cause, "param", None) or _inner(cause).get("param")
+    if isinstance(param, str) and (named := _named(param)):
+        return Objection(named, text)
+    return Objection(_named(text), text)
+
+
+def _status(error: BaseException) -> int | None:
+    codes = (getattr(error, name, None) for name in ("status_code", "code"))
+    return next((code for code in codes if isinstance(code, int)), None)
+
+
+def _inner(error: BaseException) -> Mapping[str, Any]:
+    """The vendor's own error in the body of the response."""
+    body = getattr(error, "body", None)
+    inside = body.get("error", body) if isinstance(body, Mapping) else None
+    return inside if isinstance(inside, Mapping) else {}
+
+
+def _words(error: BaseException) -> Iterator[str]:
+    message = _inner(error).get("message")
+    if isinstance(message, str):
+        yield message
+
+
+def _named(text: str) -> tuple[str, ...]:
+    """The settings by their first mention; "reasoning models" is about effort only where nothing else is named."""
+    places = {field: hit.start() for field, name in _NAMES.items() if (hit := re.search(name, text, re.IGNORECASE))}
+    if "reasoning_effort" not in places and re.search("reasoning|thinking", text, re.IGNORECASE):
+        places["reasoning_effort"] = len(text)
+    return tuple(sorted(places, key=lambda field: places[field]))

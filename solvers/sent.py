@@ -1,0 +1,127 @@
+"""What a call really sent to a model.
+
+Inspect's providers drop what a model is known not to take, without a word in the log: temperature for Claude and for
+models that reason, the seed for OpenAI's Responses. So what was applied is read from the request itself.
+"""
+
+import re
+from collections.abc import Awaitable, Iterator, Mapping
+from contextvars import ContextVar
+from typing import Any
+
+from inspect_ai.model import GenerateConfig, Model, ModelCall, ModelOutput
+
+from selfprobe.solvers.record import Applied
+
+_requests: ContextVar[list[Mapping[str, Any]] | None] = ContextVar("_requests", default=None)
+"""Where the call that is under way notes its requests, the last one last."""
+
+_TEXTS = re.compile(r"(^|\.)(messages|input|contents|prompt|system|systeminstruction|instructions|tools|extraheaders)$")
+"""Parts of a request that hold no settings."""
+
+_PLACES = {
+    "effort": r"(reasoningeffort|effort|thinkinglevel|thinkingbudget|budgettokens|thinking\.type|enablethinking)",
+    "temperature": r"temperature",
+    "seed": r"(random)?seed",
+    "form": r"(responseformat|responseschema|responsejsonschema|outputformat|format|guidedjson|jsonschema|grammar)",
+    "logprobs": r"(logprobs|responselogprobs|toplogprobs)",
+    "limit": r"(?<!reasoning\.)(max(completion|output|new)?tokens|numpredict)",
+}
+"""How vendors call a setting: the end of its path in the request, in lower case and without underscores."""
+
+
+async def with_request(model: Model, call: Awaitable[ModelOutput]) -> tuple[ModelOutput, Mapping[str, Any] | None]:
+    """The output of a call and the request that it came from; None where the provider does not tell it (`hf/`).
+
+    Args:
+        model: The model that is called.
+        call: Its `generate`, not yet awaited.
+    """
+    _listen(model)
+    before = _requests.set([])
+    try:
+        output = await call
+        requests = _requests.get()
+    finally:
+        _requests.reset(before)
+    return output, requests[-1] if requests else None
+
+
+def _listen(model: Model) -> None:
+    """Note the requests of a model's provider, whoever calls it.
+
+    Inspect's events hold them for the first calls of a run alone, and for none with `log_model_api=False`.
+    """
+    api = model.api
+    if "generate" in vars(api):
+        return
+    plain = api.generate
+
+    async def generate(*args: Any, **given: Any) -> Any:
+        result = await plain(*args, **given)
+        noted = _requests.get()
+        if noted is not None and isinstance(result, tuple) and isinstance(result[1], ModelCall):
+            noted.append(result[1].request)
+        return result
+
+    setattr(api, "generate", generate)  # noqa: B010  (mypy lets nobody assign to a method)
+
+
+def applied(request: Mapping[str, Any] | None, config: GenerateConfig, *, thinks: bool) -> Applied:
+    """What was applied: by the request, or by the settings of the call where there is none.
+
+    Args:
+        request: As it was sent; see `with_request`.
+        config: The settings of the call.
+        thinks: See `Applied`.
+    """
+    if request is None:
+        return Applied(
+            effort=config.reasoning_effort,
+            temperature=config.temperature,
+            seed=config.seed,
+            form=config.response_schema is not None,
+            logprobs=bool(config.logprobs),
+            limit=config.max_tokens,
+            thinks=thinks,
+        )
+    settings = dict(_settings(request))
+    found = {name: [v for path, v in settings.items() if _ends(path, place)] for name, place in _PLACES.items()}
+    told = any("logprobs" in str(one) for path, v in settings.items() if path.endswith("include") for one in v or ())
+    return Applied(
+        effort=_effort(found["effort"]),
+        temperature=next((v for v in found["temperature"] if v is not None), None),
+        seed=next((v for v in found["seed"] if v is not None), None),
+        form=any(v not in (None, "", "text") for v in found["form"]),
+        logprobs=told or any(found["logprobs"]),
+        limit=next((v for v in found["limit"] if isinstance(v, int)), None),
+        thinks=thinks,
+    )
+
+
+def _settings(part: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every setting of a request by its path. Of a reply's format the type stands for the whole."""
+    for key, value in part.items():
+        here = f"{path}.{key}".lower().replace("_", "").removeprefix(".")
+        if _TEXTS.search(here):
+            continue
+        if isinstance(value, Mapping):
+            if _ends(here, _PLACES["form"]):
+                yield here, value.get("type", "schema")
+            else:
+                yield from _settings(value, here)
+        else:
+            yield here, value
+
+
+def _ends(path: str, place: str) -> bool:
+    return re.search(rf"(^|\.){place}$", path) is not None
+
+
+def _effort(found: list[Any]) -> str | None:
+    """A word where the vendor has words, else the tokens to think with."""
+    words = [value for value in found if isinstance(value, str)]
+    numbers = [value for value in found if isinstance(value, int) and not isinstance(value, bool)]
+    if words:
+        return words[0].lower()
+    return f"{numbers[0]} tokens" if numbers else None
