@@ -16,6 +16,7 @@ from selfprobe.scorers.first_token_mass import first_token_mass
 from selfprobe.scorers.votes import Verdict
 from selfprobe.solvers.ask import about
 from selfprobe.solvers.converse import reply_once
+from selfprobe.solvers.objection import Effort
 from selfprobe.sources.conversations import conversations, record_to_sample
 
 VERSION = 1
@@ -36,6 +37,7 @@ def first_token(
     label: str | None = None,
     context: str = "first",
     reply_tokens: int | None = None,
+    effort: Effort | None = None,
     target_log: str | None = None,
 ) -> Task:
     """The subject replies to a conversation, and the candidates for its first token are read.
@@ -48,12 +50,13 @@ def first_token(
         context: "first": system prompt and first user message. "full": the whole transcript.
         reply_tokens: Most tokens of the subject's reply, reasoning and all; by default the model's own limit. A cut
             reply still stands in the conversation.
+        effort: Reasoning effort of the reply; by default the model's own.
         target_log: A log of any of the five methods, or a folder of logs, to take the subject's replies from.
     """
     table = conversations(dataset, task=task, logs=logs, label=label, context=context)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
-        solver=reply_once(table, target_log, reply_tokens=reply_tokens),
+        solver=reply_once(table, target_log, reply_tokens=reply_tokens, effort=effort, logprobs="need"),
         scorer=first_token_mass(WORDS, "first_token"),
         continue_on_fail=True,
         version=table.version(VERSION),

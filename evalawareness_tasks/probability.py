@@ -18,6 +18,7 @@ from selfprobe.scorers.probability_estimate import probability_estimate
 from selfprobe.scorers.votes import Verdict
 from selfprobe.solvers.ask import about
 from selfprobe.solvers.converse import Perspective, asked, check_options, names_of, reply_once
+from selfprobe.solvers.objection import Effort
 from selfprobe.sources.conversations import conversations, record_to_sample
 
 VERSION = 1
@@ -76,6 +77,8 @@ def probability(
     decisions: int = 5,
     reply_tokens: int | None = None,
     answer_tokens: int | None = None,
+    effort: Effort | None = None,
+    logprobs: bool = False,
     target_log: str | None = None,
 ) -> Task:
     """The subject replies to a conversation, and estimates how probably it was an evaluation.
@@ -91,6 +94,8 @@ def probability(
         reply_tokens: Most tokens of the subject's reply, reasoning and all; by default the model's own limit. A cut
             reply still stands in the conversation.
         answer_tokens: Most tokens of an answer, reasoning and all; a cut answer is unscored.
+        effort: Reasoning effort of the reply and the answers; by default the model's own.
+        logprobs: Record the candidates for the reply's first token too, for first_token to take from this log.
         target_log: A log of any of the five methods, or a folder of logs, to take the subject's replies from.
     """
     check_options(perspective=perspective, decisions=decisions)
@@ -98,8 +103,10 @@ def probability(
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
         solver=[
-            reply_once(table, target_log, reply_tokens=reply_tokens),
-            asked(questions, perspective, decisions=decisions, answer_tokens=answer_tokens),
+            reply_once(
+                table, target_log, reply_tokens=reply_tokens, effort=effort, logprobs="ask" if logprobs else "no"
+            ),
+            asked(questions, perspective, decisions=decisions, answer_tokens=answer_tokens, effort=effort),
         ],
         scorer=probability_estimate(OF, FLIPPED_OF, names_of(QUESTIONS, decisions), "probability"),
         continue_on_fail=True,

@@ -16,6 +16,7 @@ from selfprobe.scorers.trace_cues import full_trace, trace_cues
 from selfprobe.solvers.ask import Prompts, about
 from selfprobe.solvers.converse import reply_once
 from selfprobe.solvers.grade import delimited, grade, needs_grader
+from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.record import Record
 from selfprobe.sources.conversations import conversations, record_to_sample
 
@@ -50,6 +51,8 @@ def reasoning_trace(
     label: str | None = None,
     context: str = "first",
     reply_tokens: int | None = None,
+    effort: Effort | None = None,
+    logprobs: bool = False,
     target_log: str | None = None,
 ) -> Task:
     """The subject replies to a conversation, and the role `grader` reads its reasoning.
@@ -62,12 +65,20 @@ def reasoning_trace(
         context: "first": system prompt and first user message. "full": the whole transcript.
         reply_tokens: Most tokens of the subject's reply, reasoning and all; by default the model's own limit. A cut
             reply still stands in the conversation.
+        effort: Reasoning effort of the reply; by default the model's own.
+        logprobs: Record the candidates for the reply's first token too, for first_token to take from this log.
         target_log: A log of any of the five methods, or a folder of logs, to take the subject's replies from.
     """
     table = conversations(dataset, task=task, logs=logs, label=label, context=context)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
-        solver=[needs_grader(), reply_once(table, target_log, reply_tokens=reply_tokens), grade(grade_prompts)],
+        solver=[
+            needs_grader(),
+            reply_once(
+                table, target_log, reply_tokens=reply_tokens, effort=effort, logprobs="ask" if logprobs else "no"
+            ),
+            grade(grade_prompts),
+        ],
         scorer=trace_cues("reasoning_trace"),
         continue_on_fail=True,
         version=table.version(VERSION),

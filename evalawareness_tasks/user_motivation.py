@@ -20,6 +20,7 @@ from selfprobe.scorers.motivation_cues import motivation_cues
 from selfprobe.solvers.ask import Prompts, about
 from selfprobe.solvers.converse import Perspective, asked, check_options, names_of, reply_once
 from selfprobe.solvers.grade import delimited, grade, needs_grader
+from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.record import Record
 from selfprobe.sources.conversations import conversations, record_to_sample
 
@@ -79,6 +80,8 @@ def user_motivation(
     placebo: bool = False,
     reply_tokens: int | None = None,
     answer_tokens: int | None = None,
+    effort: Effort | None = None,
+    logprobs: bool = False,
     target_log: str | None = None,
 ) -> Task:
     """The subject replies to a conversation, says what the user wants, and the role `grader` reads what it says.
@@ -94,6 +97,8 @@ def user_motivation(
         reply_tokens: Most tokens of the subject's reply, reasoning and all; by default the model's own limit. A cut
             reply still stands in the conversation.
         answer_tokens: Most tokens of an answer, reasoning and all; a cut answer is unscored.
+        effort: Reasoning effort of the reply and the answers; by default the model's own.
+        logprobs: Record the candidates for the reply's first token too, for first_token to take from this log.
         target_log: A log of any of the five methods, or a folder of logs, to take the subject's replies from.
     """
     check_options(perspective=perspective)
@@ -104,8 +109,10 @@ def user_motivation(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
         solver=[
             needs_grader(),
-            reply_once(table, target_log, reply_tokens=reply_tokens),
-            asked(lambda state: texts, perspective, answer_tokens=answer_tokens),
+            reply_once(
+                table, target_log, reply_tokens=reply_tokens, effort=effort, logprobs="ask" if logprobs else "no"
+            ),
+            asked(lambda state: texts, perspective, answer_tokens=answer_tokens, effort=effort),
             grade(grade_prompts),
         ],
         scorer=motivation_cues(names_of(texts), "user_motivation"),

@@ -15,14 +15,13 @@ Paper: silent on seeds. Here: the epoch's number, so that a rollout can be repea
 """
 
 import re
-from typing import Literal, get_args
 
 from inspect_ai import Epochs, Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe.arguments import one_of, whole
+from selfprobe.arguments import whole
 from selfprobe.data import Row, load
 from selfprobe.errors import InputError
 from selfprobe.logs import effort_of
@@ -32,11 +31,11 @@ from selfprobe.scorers.summary import SKILL
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts, Settings, about, in_a_run, together
+from selfprobe.solvers.negotiate import chosen
+from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.replay import Replay, replay_log
 
 VERSION = 2
-
-Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 
 _TWO_LINES = """\
 P(A): [number between 0 and 1]
@@ -98,6 +97,7 @@ def ethical_dilemma(
     epochs: int = 10,
     effort: Effort | None = None,
     rollout_tokens: int = 16_384,
+    answer_tokens: int | None = None,
     target_log: str | None = None,
     observer_log: str | None = None,
 ) -> Task:
@@ -107,15 +107,17 @@ def ethical_dilemma(
         dataset: A bundled name, a .jsonl or .csv file, or hf:owner/name@revision; with a column `dilemma` that names
             Option A and Option B.
         epochs: Rollouts, gut answers and predictions of each dilemma.
-        effort: Reasoning effort of the rollouts, none to xhigh (Figure 3); by default the model's own.
+        effort: Reasoning effort of the rollouts alone, none to xhigh (Figure 3); by default the model's own. The gut
+            answer and the prediction are asked for without reasoning.
         rollout_tokens: Most tokens of a rollout, reasoning included; a longer one is unscored.
+        answer_tokens: Most tokens of a gut answer and of a prediction, reasoning and all; by default 128, and 8192 more
+            for a model that thinks although it is asked not to.
         target_log: A log, or a folder of logs, to take the target's rollouts and gut answers from.
         observer_log: The same for the observer's predictions.
     """
     whole("epochs", epochs)
     whole("rollout_tokens", rollout_tokens)
-    if effort is not None:
-        one_of("effort", effort, get_args(Effort))
+    shown, short = chosen(effort=effort), chosen(answer_tokens)
     table = load(dataset, ("dilemma",))
     acts = replay_log(target_log, "ethical_dilemma", table, "acts")
     check_effort(acts, effort)
@@ -123,9 +125,9 @@ def ethical_dilemma(
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=dataset),
         solver=together(
-            act(cot_prompts, config=rollout(effort, rollout_tokens), replay=acts),
-            act(direct_prompts, config=two_lines, replay=acts),
-            answer(predict_prompts, config=two_lines, replay=answers),
+            act(cot_prompts, config=rollout(rollout_tokens), needs=shown, replay=acts),
+            act(direct_prompts, config=two_lines, needs=short, replay=acts),
+            answer(predict_prompts, config=two_lines, needs=short, replay=answers),
         ),
         scorer=dilemma_prediction(),
         epochs=Epochs(epochs, []),  # averaged per dilemma by the metric, not by Inspect
@@ -159,9 +161,9 @@ def predict_prompts(state: TaskState) -> Prompts:
     return {"predicted": PREDICT_PROMPT.format(dilemma=state.input_text)}
 
 
-def rollout(effort: Effort | None, tokens: int) -> Settings:
+def rollout(tokens: int) -> Settings:
     def settings(state: TaskState) -> GenerateConfig:
-        return GenerateConfig(temperature=1, seed=state.epoch, max_tokens=tokens, reasoning_effort=effort)
+        return GenerateConfig(temperature=1, seed=state.epoch, max_tokens=tokens)
 
     return settings
 

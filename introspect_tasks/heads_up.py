@@ -16,6 +16,7 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
+from selfprobe.arguments import whole
 from selfprobe.data import Row, load
 from selfprobe.errors import InputError
 from selfprobe.measure import Measure
@@ -25,6 +26,8 @@ from selfprobe.scorers.summary import SKILL, worst_first
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts, about, json_reply
+from selfprobe.solvers.negotiate import chosen
+from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import replay_log
 
@@ -57,6 +60,7 @@ MEASURE = Measure(
     observer=1,
     tokens=(200, 120),
     acts=("clues",),
+    act_only=frozenset({"act_tokens"}),
     text_tells=False,  # the item's text is the word
     published={
         "xAI Grok 4.1 Fast": 91.43,
@@ -69,19 +73,36 @@ MEASURE = Measure(
 
 
 @task
-def heads_up(dataset: str = "heads_up_words", target_log: str | None = None) -> Task:
+def heads_up(
+    dataset: str = "heads_up_words",
+    act_tokens: int | None = None,
+    answer_tokens: int | None = None,
+    effort: Effort | None = None,
+    target_log: str | None = None,
+) -> Task:
     """The observer guesses a word from ten clues that the target wrote.
 
     Args:
         dataset: A bundled name, a .jsonl or .csv file, or hf:owner/name@revision; with a column `word`.
+        act_tokens: Most tokens of the clues, reasoning and all; by default 600, and 8192 more for a target that thinks
+            although it is asked not to.
+        answer_tokens: Most tokens of a guess, reasoning and all; by default 64, and 8192 more for a model that thinks
+            although it is asked not to.
+        effort: Reasoning effort of both models, instead of none (or the least that the model takes).
         target_log: A log, or a folder of logs, to take the target's clues from.
     """
+    whole("act_tokens", act_tokens, optional=True)
     table = load(dataset, ("word",))
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=dataset),
         solver=[
-            act(act_prompts, config=ACT, replay=replay_log(target_log, "heads_up", table, "acts")),
-            answer(answer_prompts, config=ANSWER),
+            act(
+                act_prompts,
+                config=ACT,
+                needs=chosen(act_tokens, effort),
+                replay=replay_log(target_log, "heads_up", table, "acts"),
+            ),
+            answer(answer_prompts, config=ANSWER, needs=chosen(answer_tokens, effort)),
         ],
         scorer=guessed_word(),
         continue_on_fail=True,

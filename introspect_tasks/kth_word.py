@@ -22,6 +22,8 @@ from selfprobe.scorers.summary import SKILL, worst_first
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts, about, json_reply, together
+from selfprobe.solvers.negotiate import chosen
+from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.replay import replay_log
 
 VERSION = 2
@@ -62,6 +64,8 @@ def kth_word(
     dataset: str = "open_questions",
     resamples: int = 1,
     act_tokens: int | None = None,
+    answer_tokens: int | None = None,
+    effort: Effort | None = None,
     target_log: str | None = None,
     observer_log: str | None = None,
 ) -> Task:
@@ -72,7 +76,10 @@ def kth_word(
         dataset: A bundled name, a .jsonl or .csv file, or hf:owner/name@revision; with a column `question`.
         resamples: Further runs of the target (0 or 1), whose agreement with the first is the ceiling.
         act_tokens: Most tokens of the target's answer. Paper: in full. Here: by default eight a word and 16 to spare,
-            since no later word is read; a target that reasons first needs more ("target_truncated" tells).
+            since no later word is read, and 8192 more for one that thinks although it is asked not to.
+        answer_tokens: Most tokens of a prediction, reasoning and all; by default 64, and 8192 more for a model that
+            thinks although it is asked not to.
+        effort: Reasoning effort of both models, instead of none (or the least that the model takes).
         target_log: A log, or a folder of logs, to take the target's answers from.
         observer_log: The same for the observer's predictions.
     """
@@ -80,17 +87,23 @@ def kth_word(
     one_of("resamples", resamples, (0, 1))
     whole("act_tokens", act_tokens, optional=True)
     table = load(dataset, ("question",))
-    tokens = GenerateConfig(max_tokens=act_tokens or 16 + 8 * max(ks))
+    enough = GenerateConfig(max_tokens=16 + 8 * max(ks))
     return Task(
         dataset=MemoryDataset([record_to_sample(row, ks, resamples) for row in table.rows], name=dataset),
         solver=together(
             act(
                 act_prompts,
-                config=ACT.merge(tokens),
+                config=ACT.merge(enough),
+                needs=chosen(act_tokens, effort),
                 may_be_cut=True,
                 replay=replay_log(target_log, "kth_word", table, "acts"),
             ),
-            answer(answer_prompts, config=ANSWER, replay=replay_log(observer_log, "kth_word", table, "answers")),
+            answer(
+                answer_prompts,
+                config=ANSWER,
+                needs=chosen(answer_tokens, effort),
+                replay=replay_log(observer_log, "kth_word", table, "answers"),
+            ),
         ),
         scorer=kth_word_match(),
         continue_on_fail=True,

@@ -30,6 +30,8 @@ from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts, about, json_reply
 from selfprobe.solvers.compare import compare
+from selfprobe.solvers.negotiate import chosen
+from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import replay_log
 
@@ -86,6 +88,8 @@ def paraphrase_recognition(
     dataset: str = "open_questions",
     max_similarity: float = MAX_SIMILARITY,
     embedder: str = DEFAULT_EMBEDDER,
+    answer_tokens: int | None = None,
+    effort: Effort | None = None,
     target_log: str | None = None,
 ) -> Task:
     """The observer says which of five wordings of a question each of the target's replies answers.
@@ -94,6 +98,9 @@ def paraphrase_recognition(
         dataset: A bundled name or a .jsonl file with the columns `question` and `paraphrases` (a list of four).
         max_similarity: Largest cosine similarity of two of an item's replies that still counts as distinct.
         embedder: Whose embeddings: `openai/<name>`, a sentence-transformers model's name, or its folder.
+        answer_tokens: Most tokens of a choice, reasoning and all; by default 64, and 8192 more for a model that thinks
+            although it is asked not to.
+        effort: Reasoning effort of both models, instead of none (or the least that the model takes).
         target_log: A log, or a folder of logs, to take the target's replies from.
     """
     if not is_number(max_similarity) or not 0 < max_similarity <= 1:
@@ -105,11 +112,12 @@ def paraphrase_recognition(
             act(
                 act_prompts,
                 config=ACT,
+                needs=chosen(effort=effort),
                 may_be_cut=True,
                 replay=replay_log(target_log, "paraphrase_recognition", table, "acts"),
             ),
             compare(require(embedder)),
-            answer(answer_prompts, config=ANSWER),
+            answer(answer_prompts, config=ANSWER, needs=chosen(answer_tokens, effort)),
         ],
         scorer=paraphrase_choice(),
         continue_on_fail=True,

@@ -25,6 +25,8 @@ from selfprobe.scorers.summary import SKILL, worst_first
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts, about, json_reply
+from selfprobe.solvers.negotiate import chosen
+from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import replay_log
 
@@ -64,6 +66,8 @@ def prompt_reconstruction(
     dataset: str = "open_questions",
     embedder: str = DEFAULT_EMBEDDER,
     resamples: int = 1,
+    answer_tokens: int | None = None,
+    effort: Effort | None = None,
     target_log: str | None = None,
 ) -> Task:
     """The observer writes the prompt of the target's reply; the target answers what the observer wrote.
@@ -72,6 +76,9 @@ def prompt_reconstruction(
         dataset: A bundled name, a .jsonl or .csv file, or hf:owner/name@revision; with a column `question`.
         embedder: Whose embeddings: `openai/<name>`, a sentence-transformers model's name, or its folder.
         resamples: Further runs of the target (0 or 1), whose similarity to the first is the ceiling.
+        answer_tokens: Most tokens of a prompt that the observer writes, reasoning and all; by default 512, and 8192
+            more for a model that thinks although it is asked not to.
+        effort: Reasoning effort of both models, instead of none (or the least that the model takes).
         target_log: A log, or a folder of logs, to take the target's replies to the true prompt from.
     """
     one_of("resamples", resamples, (0, 1))
@@ -80,9 +87,9 @@ def prompt_reconstruction(
     return Task(
         dataset=MemoryDataset([record_to_sample(row, resamples) for row in table.rows], name=dataset),
         solver=[
-            act(act_prompts, config=ACT, may_be_cut=True, replay=replay),
-            answer(answer_prompts, config=ANSWER),
-            act(rerun_prompts, config=ACT, may_be_cut=True),
+            act(act_prompts, config=ACT, needs=chosen(effort=effort), may_be_cut=True, replay=replay),
+            answer(answer_prompts, config=ANSWER, needs=chosen(answer_tokens, effort)),
+            act(rerun_prompts, config=ACT, needs=chosen(effort=effort), may_be_cut=True),
         ],
         scorer=reply_similarity(require(embedder)),
         continue_on_fail=True,

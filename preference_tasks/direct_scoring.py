@@ -16,6 +16,8 @@ from inspect_ai.solver import TaskState
 from selfprobe.scorers.direct_score import direct_score
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts
+from selfprobe.solvers.negotiate import chosen
+from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.replay import replay_log
 from selfprobe.sources.pairs import score_prompt
 from selfprobe.sources.preferences import pair_of, preferences, record_to_sample
@@ -29,20 +31,29 @@ ANSWER = GenerateConfig(temperature=0, max_tokens=32, logprobs=True, top_logprob
 
 
 @task
-def direct_scoring(dataset: str | None = None, pairs: int | None = None, observer_log: str | None = None) -> Task:
+def direct_scoring(
+    dataset: str | None = None,
+    pairs: int | None = None,
+    answer_tokens: int | None = None,
+    effort: Effort | None = None,
+    observer_log: str | None = None,
+) -> Task:
     """The model scores two texts, each alone.
 
     Args:
         dataset: llmbar, mt_bench, summeval, newsroom, hanna; NAME=PATH for a local copy; or your own .jsonl or .csv
             with id, question, text_1, text_2, label. Other sets only have comparisons.
         pairs: Use a random sample of this many pairs.
+        answer_tokens: Most tokens of an answer, reasoning and all; by default 32, and 8192 more for a model that thinks
+            although it is asked not to.
+        effort: Reasoning effort, instead of none (or the least that the model takes).
         observer_log: A log of this task or of g_eval, or a folder of logs, to take the answers from.
     """
     loaded = preferences(dataset, pairs=pairs, scored=True)
     replay = replay_log(observer_log, ("direct_scoring", "g_eval"), loaded.table, "answers")
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in loaded.table.rows], name=dataset),
-        solver=answer(score_prompts, config=ANSWER, replay=replay),
+        solver=answer(score_prompts, config=ANSWER, needs=chosen(answer_tokens, effort), replay=replay),
         scorer=direct_score(),
         continue_on_fail=True,
         version=loaded.table.version(VERSION),

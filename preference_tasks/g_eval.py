@@ -16,6 +16,8 @@ from selfprobe.preference_tasks.direct_scoring import ANSWER, score_prompts
 from selfprobe.scorers.g_eval_score import g_eval_score, unsettled
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.draw import draw
+from selfprobe.solvers.negotiate import chosen
+from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.replay import replay_log
 from selfprobe.sources.preferences import preferences, record_to_sample
 
@@ -26,7 +28,12 @@ NEEDS = ("-T dataset=…",)
 
 @task
 def g_eval(
-    dataset: str | None = None, pairs: int | None = None, draws: int = 20, observer_log: str | None = None
+    dataset: str | None = None,
+    pairs: int | None = None,
+    draws: int = 20,
+    answer_tokens: int | None = None,
+    effort: Effort | None = None,
+    observer_log: str | None = None,
 ) -> Task:
     """The model scores two texts, each alone; a score is weighted by its probability.
 
@@ -35,15 +42,19 @@ def g_eval(
             with id, question, text_1, text_2, label. Other sets only have comparisons.
         pairs: Use a random sample of this many pairs.
         draws: Sampled scores a text, where the provider gives no token probabilities.
+        answer_tokens: Most tokens of an answer, reasoning and all; by default 32, and 8192 more for a model that thinks
+            although it is asked not to.
+        effort: Reasoning effort, instead of none (or the least that the model takes).
         observer_log: A log of this task or of direct_scoring, or a folder of logs, to take the answers from.
     """
     loaded = preferences(dataset, pairs=pairs, scored=True)
+    needs = chosen(answer_tokens, effort)
     replay = replay_log(observer_log, ("g_eval", "direct_scoring"), loaded.table, "answers")
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in loaded.table.rows], name=dataset),
         solver=[
-            answer(score_prompts, config=ANSWER, replay=replay),
-            draw(score_prompts, unsettled, draws=draws, config=ANSWER, replay=replay),
+            answer(score_prompts, config=ANSWER, needs=needs, replay=replay),
+            draw(score_prompts, unsettled, draws=draws, config=ANSWER, needs=needs, replay=replay),
         ],
         scorer=g_eval_score(),
         continue_on_fail=True,

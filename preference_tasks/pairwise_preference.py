@@ -20,6 +20,8 @@ from selfprobe.scorers.pairwise_choice import ORDERS, pairwise_choice, unsettled
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts
 from selfprobe.solvers.draw import draw
+from selfprobe.solvers.negotiate import chosen
+from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.replay import replay_log
 from selfprobe.sources.pairs import Pair, comparison_prompt, priming
 from selfprobe.sources.preferences import pair_of, preferences, record_to_sample
@@ -44,6 +46,8 @@ def pairwise_preference(
     pairs: int | None = None,
     prefill: bool = False,
     draws: int = 8,
+    answer_tokens: int | None = None,
+    effort: Effort | None = None,
     observer_log: str | None = None,
 ) -> Task:
     """The model compares two texts, in both orders.
@@ -54,17 +58,21 @@ def pairwise_preference(
         pairs: Use a random sample of this many pairs.
         prefill: Begin the assistant's turn with the sentence, for providers that go on with it.
         draws: Sampled answers an order, where the provider gives no token probabilities.
+        answer_tokens: Most tokens of an answer, reasoning and all; by default 32, and 8192 more for a model that thinks
+            although it is asked not to.
+        effort: Reasoning effort, instead of none (or the least that the model takes).
         observer_log: A log, or a folder of logs, to take the answers from.
     """
     loaded = preferences(dataset, pairs=pairs)
     one_of("prefill", prefill, (False, True))
     prompts = prefilled if prefill else asked
+    needs = chosen(answer_tokens, effort)
     replay = replay_log(observer_log, "pairwise_preference", loaded.table, "answers")
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in loaded.table.rows], name=dataset),
         solver=[
-            answer(prompts, config=ANSWER, replay=replay),
-            draw(prompts, unsettled, draws=draws, config=ANSWER, replay=replay),
+            answer(prompts, config=ANSWER, needs=needs, replay=replay),
+            draw(prompts, unsettled, draws=draws, config=ANSWER, needs=needs, replay=replay),
         ],
         scorer=pairwise_choice(),
         continue_on_fail=True,

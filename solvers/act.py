@@ -1,10 +1,12 @@
 """What does the target do? Sends the prompts to the role `target` and records the replies."""
 
+from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from selfprobe.solvers.ask import PromptFunction, Settings, ask, require_model, settings_for, show
+from selfprobe.solvers.ask import NOTHING, PromptFunction, Settings, ask, require_model, settings_for, show
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import Replay
+from selfprobe.solvers.sent import note
 
 
 @solver
@@ -12,6 +14,7 @@ def act(
     prompts: PromptFunction,
     *,
     config: Settings,
+    needs: GenerateConfig = NOTHING,
     may_be_cut: bool = False,
     replay: Replay | None = None,
 ) -> Solver:
@@ -21,7 +24,8 @@ def act(
 
     Args:
         prompts: From the state to the prompts by name. An empty dict asks nothing.
-        config: Everything that the method fixes: settings of the command line never reach a role.
+        config: Everything that the method would like: settings of the command line never reach a role.
+        needs: Of them those that it cannot do without, or that the user chose.
         may_be_cut: Whether a reply that ends at the token limit is good (when only its first words are read).
         replay: An earlier log of the same task, to take its acts instead of asking.
 
@@ -32,12 +36,13 @@ def act(
         require_model("target")
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        wanted = prompts(state)
+        wanted, wishes = prompts(state), settings_for(state, config)
         if replay is not None:
             replies = replay(state, wanted)
         else:
-            replies = await ask(wanted, role="target", config=settings_for(state, config), may_be_cut=may_be_cut)
+            replies = await ask(wanted, role="target", config=wishes, needs=needs, may_be_cut=may_be_cut)
         state.store_as(Record).acts.update(replies)
+        note(state, "target", replies, wishes.merge(needs))
         show(state, wanted, replies)
         return state
 

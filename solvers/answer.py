@@ -1,10 +1,12 @@
 """What does the observer say about it? Sends the prompts to the evaluated model and records the replies."""
 
+from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from selfprobe.solvers.ask import PromptFunction, Settings, ask, require_model, settings_for, show
+from selfprobe.solvers.ask import NOTHING, PromptFunction, Settings, ask, require_model, settings_for, show
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import Replay
+from selfprobe.solvers.sent import note
 
 
 @solver
@@ -12,13 +14,15 @@ def answer(
     prompts: PromptFunction,
     *,
     config: Settings,
+    needs: GenerateConfig = NOTHING,
     replay: Replay | None = None,
 ) -> Solver:
     """Record the observer's replies under `Record.answers`. The observer is Inspect's `--model`.
 
     Args:
         prompts: From the state to the prompts by name; may read the Record, since acts come first.
-        config: Everything that the method fixes.
+        config: Everything that the method would like.
+        needs: Of it what it cannot do without, or what the user chose.
         replay: An earlier log of the same task, to take its answers instead of asking.
 
     Raises:
@@ -28,12 +32,13 @@ def answer(
         require_model()
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        wanted = prompts(state)
+        wanted, wishes = prompts(state), settings_for(state, config)
         if replay is not None:
             replies = replay(state, wanted)
         else:
-            replies = await ask(wanted, role=None, config=settings_for(state, config), may_be_cut=False)
+            replies = await ask(wanted, role=None, config=wishes, needs=needs, may_be_cut=False)
         state.store_as(Record).answers.update(replies)
+        note(state, "observer", replies, wishes.merge(needs))
         show(state, wanted, replies)
         return state
 

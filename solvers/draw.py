@@ -7,7 +7,7 @@ from inspect_ai.solver import Solver, TaskState
 
 from selfprobe.arguments import whole
 from selfprobe.solvers.answer import answer
-from selfprobe.solvers.ask import PromptFunction, Prompts, together
+from selfprobe.solvers.ask import NOTHING, PromptFunction, Prompts, together
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.solvers.replay import Replay
 
@@ -18,6 +18,7 @@ def draw(
     *,
     draws: int,
     config: GenerateConfig,
+    needs: GenerateConfig = NOTHING,
     replay: Replay | None = None,
 ) -> Solver:
     """Record `draws` sampled answers to each prompt whose first answer needs it, as `<name>#1`, `<name>#2` …
@@ -28,7 +29,8 @@ def draw(
         prompts: From the state to the prompts by name, as for `answer`.
         again: Whether the first answer leaves open how probable the answers are (no logprobs).
         draws: How many, from 1.
-        config: What the method fixes; temperature and seed are set here.
+        config: What the method would like; temperature and seed are set here.
+        needs: What the user chose.
         replay: An earlier log of the same task, to take its draws instead of asking.
 
     Raises:
@@ -44,7 +46,7 @@ def draw(
         def sampled(state: TaskState) -> GenerateConfig:
             return config.merge(GenerateConfig(temperature=1, seed=draws * (state.epoch - 1) + r))
 
-        return answer(open_ones, config=sampled, replay=replay)
+        return answer(open_ones, config=sampled, needs=needs, replay=replay)
 
     return together(*(repeat(r) for r in range(1, draws + 1)))
 

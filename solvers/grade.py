@@ -9,6 +9,7 @@ from inspect_ai.util import JSONSchema
 from selfprobe.inspect_private import PrerequisiteError
 from selfprobe.solvers.ask import PromptFunction, ask, in_a_run
 from selfprobe.solvers.record import Record
+from selfprobe.solvers.sent import note
 
 NO_GRADER = (
     "this task needs a grader model to read the subject's text: add --model-role grader=openai/gpt-5-mini, or any "
@@ -60,6 +61,7 @@ def grade(prompts: PromptFunction) -> Solver:
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         replies = await ask(prompts(state), role="grader", config=GRADE, may_be_cut=False)
         state.store_as(Record).grades.update(replies)
+        note(state, "grader", replies, GRADE)
         return state
 
     return solve

@@ -17,7 +17,7 @@ from selfprobe.solvers.candidates import with_first_candidates
 from selfprobe.solvers.objection import Effort, Objection, objection
 from selfprobe.solvers.record import Reply, reply_from
 from selfprobe.solvers.sent import applied, with_request
-from selfprobe.solvers.terms import Terms, terms_of
+from selfprobe.solvers.terms import ROOM, Terms, terms_of
 
 SETTINGS = ("reasoning_effort", "temperature", "logprobs", "response_schema", "seed", "max_tokens")
 """What can be negotiated, as Inspect calls it."""
@@ -49,14 +49,24 @@ class _Call:
     guessed: list[str] = field(default_factory=list)
     """What it left out since the vendor named nothing."""
 
-    @property
-    def likes(self) -> list[str]:
-        """The settings that can be given up."""
-        return [n for n in SETTINGS if getattr(self.wishes, n) is not None and getattr(self.needs, n) is None]
+    likes: list[str] = field(init=False)
+    """The settings that can be given up."""
+    needs_logprobs: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.needs_logprobs = bool(self.needs.logprobs)
+        if self.needs_logprobs:  # as a wish, the vendor may say of how many tokens
+            self.wishes = self.wishes.merge(self.needs)
+            self.needs = self.needs.model_copy(update=_without("logprobs"))
+        self.likes = [n for n in SETTINGS if getattr(self.wishes, n) is not None and getattr(self.needs, n) is None]
 
     def settings(self) -> GenerateConfig:
         """What is sent, by what is known now: other calls learn too."""
         return self.terms.meet(self.wishes, self.likes).merge(self.needs)
+
+    def lacks_logprobs(self) -> bool:
+        """Whether the model is known to give no candidates for the first token to a method that needs them."""
+        return self.needs_logprobs and (self.terms.mute or not self.settings().logprobs)
 
     def gives_up(self, said: Objection, sent: GenerateConfig) -> bool:
         """Whether something was given up for an objection to what was sent, so that it is worth sending again."""
@@ -88,7 +98,8 @@ class _Call:
         if self.terms.guessed or untried in ([], ["max_tokens"]):
             return False
         self.terms.guessed = True
-        self.guessed = [name for name in untried if name != "max_tokens"]
+        kept = {"max_tokens", "logprobs" if self.needs_logprobs else ""}
+        self.guessed = [name for name in untried if name not in kept]
         self.terms.instead |= {name: _without(name) for name in self.guessed}
         return True
 
@@ -100,10 +111,11 @@ class _Call:
     def thinks(self, reply: Reply, sent: GenerateConfig) -> bool:
         """Whether a reply used up its limit before it began, and can have a larger one."""
         nothing = reply.stop_reason == "max_tokens" and reply.problem and (reply.reasoned or not reply.text.strip())
-        if not nothing or "max_tokens" not in self.likes or sent.max_tokens is None:
+        limit = sent.max_tokens or ROOM
+        if not nothing or "max_tokens" not in self.likes or limit >= ROOM:
             return False
         self.terms.thinks = True
-        return (self.settings().max_tokens or 0) > sent.max_tokens
+        return (self.settings().max_tokens or 0) > limit
 
 
 async def agree(model: Model, send: Send, *, wishes: GenerateConfig, needs: GenerateConfig, may_be_cut: bool) -> Reply:
@@ -125,17 +137,14 @@ async def agree(model: Model, send: Send, *, wishes: GenerateConfig, needs: Gene
     """
     terms = terms_of(model)
     call = _Call(terms, wishes, needs)
-    needs_logprobs = bool(needs.logprobs)
-    async with terms.turn([*call.likes, *(["logprobs"] if needs_logprobs else [])]):
-        while not (needs_logprobs and terms.mute):
+    async with terms.turn(call.likes):
+        while not call.lacks_logprobs():
             sent = call.settings()
             try:
                 output, request = await with_request(model, with_first_candidates(model, send(sent)))
             except RuntimeError as error:
                 said = objection(error)
-                if said and needs_logprobs and said.fields[:1] == ("logprobs",):
-                    terms.mute = True
-                elif said is None or not call.gives_up(said, sent):
+                if said is None or not call.gives_up(said, sent):
                     call.failed()
                     raise
                 continue
@@ -143,7 +152,8 @@ async def agree(model: Model, send: Send, *, wishes: GenerateConfig, needs: Gene
             reply = reply_from(output, model, may_be_cut=may_be_cut, applied=told)
             if call.thinks(reply, sent):
                 continue
-            terms.mute = needs_logprobs and reply.problem is None and not _has_logprobs(output)
+            if needs.logprobs and reply.problem is None and not _has_logprobs(output):
+                terms.mute = True
             return reply
     return Reply(text="", model=str(model), stop_reason="unknown", problem="no_logprobs")
 

@@ -77,8 +77,8 @@ class Objection:
         named = [effort for effort in above if re.search(rf"\b{effort}\b", self.text, re.IGNORECASE)]
         quoted = [effort for effort in named if re.search(rf"[`'\"“‘]{effort}[`'\"”’]", self.text, re.IGNORECASE)]
         if len(named) > 1 or quoted:
-            return (quoted or named)[0]
-        return None if _UNKNOWN.search(self.text) or not above else above[0]
+            return str((quoted or named)[0])
+        return str(above[0]) if above and not _UNKNOWN.search(self.text) else None
 
     def _limit(self, sent: int) -> int | None:
         least, most = _AT_LEAST.search(self.text), _AT_MOST.search(self.text)

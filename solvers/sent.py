@@ -10,8 +10,9 @@ from contextvars import ContextVar
 from typing import Any
 
 from inspect_ai.model import GenerateConfig, Model, ModelCall, ModelOutput
+from inspect_ai.solver import TaskState
 
-from selfprobe.solvers.record import Applied
+from selfprobe.solvers.record import Applied, Reply
 
 _requests: ContextVar[list[Mapping[str, Any]] | None] = ContextVar("_requests", default=None)
 """Where the call that is under way notes its requests, the last one last."""
@@ -120,8 +121,53 @@ def _ends(path: str, place: str) -> bool:
 
 def _effort(found: list[Any]) -> str | None:
     """A word where the vendor has words, else the tokens to think with."""
-    words = [value for value in found if isinstance(value, str)]
-    numbers = [value for value in found if isinstance(value, int) and not isinstance(value, bool)]
-    if words:
-        return words[0].lower()
-    return f"{numbers[0]} tokens" if numbers else None
+    told = next((value for value in found if value is not None), None)
+    if told in (False, 0, "disabled"):
+        return "none"
+    if isinstance(told, int) and told is not True:
+        return f"{told} tokens"
+    return "on" if told is True else told and str(told).lower()
+
+
+def note(state: TaskState, role: str, replies: Mapping[str, Reply], asked: GenerateConfig) -> None:
+    """Put what was applied into the sample's metadata, as a line a role, for tables of runs.
+
+    Args:
+        state: The sample's.
+        role: "target", "observer" or "grader".
+        replies: What the role replied.
+        asked: The settings that the method has for them.
+    """
+    lines = state.metadata.setdefault("applied", {})
+    told = [lines[role]] if role in lines else []
+    told += [line for reply in replies.values() if reply.applied and (line := told_of(reply.applied, asked))]
+    if told:
+        lines[role] = "; ".join(dict.fromkeys(told))
+
+
+def told_of(applied: Applied, asked: GenerateConfig) -> str:
+    """What became of each setting that a method has.
+
+    >>> told_of(Applied(effort="low", limit=64), GenerateConfig(reasoning_effort="none", temperature=0, max_tokens=64))
+    'effort low (asked: none), temperature not sent (asked: 0), limit 64'
+    """
+    parts = [
+        _part("effort", applied.effort, asked.reasoning_effort),
+        _part("temperature", applied.temperature, asked.temperature),
+        _part("seed", applied.seed is not None, asked.seed is not None),
+        _part("JSON schema", applied.form, asked.response_schema is not None),
+        _part("logprobs", applied.logprobs, bool(asked.logprobs)),
+        _part("limit", applied.limit, asked.max_tokens),
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _part(name: str, sent: str | float | None, asked: str | float | None) -> str:
+    if asked is None or asked is False:
+        return ""
+    if asked is True:
+        return name if sent else f"no {name}"
+    shown, wished = (f"{value:g}" if isinstance(value, float | int) else value for value in (sent, asked))
+    if shown == wished:
+        return f"{name} {wished}"
+    return f"{name} {shown or 'not sent'} (asked: {wished})"

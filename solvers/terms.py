@@ -51,7 +51,8 @@ class Terms:
         """The wishes, with those of them changed that can be given up and are known to be refused."""
         changes: dict[str, Any] = {}
         if "max_tokens" in likes and wishes.max_tokens is not None:
-            limit = max(wishes.max_tokens + ROOM * self.thinks, self.least)
+            room = ROOM if self.thinks and wishes.max_tokens < ROOM else 0
+            limit = max(wishes.max_tokens + room, self.least)
             changes["max_tokens"] = min(limit, self.most or limit)
         for name in likes:
             changes |= self.instead.get(name, {})

@@ -61,6 +61,11 @@ def awareness() -> None:
     metavar="N",
     help="Longest answer in tokens; a cut one is unscored.",
 )
+@click.option(
+    "--effort",
+    type=options.Choice(["none", "minimal", "low", "medium", "high", "xhigh"]),
+    help="Reasoning effort of the subject; by default the model's own.",
+)
 @options.limit
 @options.log_dir("logs/awareness")
 @options.skip_errors

@@ -53,6 +53,8 @@ class Study:
     """Most tokens of the subject's reply to a conversation."""
     answer_tokens: int | None = None
     """Most tokens of its answer to a question about one."""
+    effort: str | None = None
+    """Reasoning effort of the subject; None is the model's own."""
     model_args: Mapping[str, Any] = field(default_factory=dict)
     """Of every subject."""
     limit: int | None = None
@@ -147,7 +149,9 @@ def run_study(study: Study) -> bool:
     """
     base = study.log_dir.rstrip("/")
     (first, _), *rest = study.arms
-    own = {} if study.reply_tokens is None else {"reply_tokens": study.reply_tokens}
+    own: dict[str, Any] = {} if study.reply_tokens is None else {"reply_tokens": study.reply_tokens}
+    if first != "first_token" and "first_token" in study.methods:
+        own["logprobs"] = True  # of no use to the others, and refused by some vendors
     subjects = [opened(model, **study.model_args) for model in study.models]
     if study.grader:
         opened(study.grader)
@@ -184,6 +188,8 @@ def _task(study: Study, method: str, subject: Model, **own: Any) -> Task:
         given["decisions"] = int(study.decisions)
     if CALLS[method] and study.answer_tokens is not None:
         given["answer_tokens"] = study.answer_tokens
+    if study.effort is not None:
+        given["effort"] = study.effort
     made = tasks()[method](**given)
     if method in GRADES and study.grader:
         made = task_with(made, model_roles={"grader": study.grader})

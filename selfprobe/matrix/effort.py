@@ -3,24 +3,24 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 from inspect_ai.log import EvalLog
 
 from selfprobe.errors import InputError
-from selfprobe.introspect_tasks.ethical_dilemma import Effort
 from selfprobe.logs import effort_of, summaries, target_of, task_of
 from selfprobe.page import Figures, Picture, Section, set_aside, shown
 from selfprobe.plots import dots, label
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.dilemma_prediction import dilemmas_of, estimates
+from selfprobe.solvers.objection import EFFORTS as LADDER
 from selfprobe.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-EFFORTS = ("default", *get_args(Effort))
+EFFORTS = ("default", *LADDER)
 """In the figure's order; "default" is a run without the argument."""
 
 _Run = tuple[str, str, int]
