@@ -19,7 +19,7 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe.arguments import is_number
+from selfprobe.arguments import is_number, whole
 from selfprobe.data import Row, load
 from selfprobe.embed import DEFAULT_EMBEDDER, require
 from selfprobe.errors import InputError
@@ -88,6 +88,7 @@ def paraphrase_recognition(
     dataset: str = "open_questions",
     max_similarity: float = MAX_SIMILARITY,
     embedder: str = DEFAULT_EMBEDDER,
+    act_tokens: int | None = None,
     answer_tokens: int | None = None,
     effort: Effort | None = None,
     target_log: str | None = None,
@@ -98,6 +99,8 @@ def paraphrase_recognition(
         dataset: A bundled name or a .jsonl file with the columns `question` and `paraphrases` (a list of four).
         max_similarity: Largest cosine similarity of two of an item's replies that still counts as distinct.
         embedder: Whose embeddings: `openai/<name>`, a sentence-transformers model's name, or its folder.
+        act_tokens: Most tokens of the target's reply, reasoning and all; by default 512, and 8192 more for a target
+            that thinks although it is asked not to. A cut reply is judged as far as it goes.
         answer_tokens: Most tokens of a choice, reasoning and all; by default 64, and 8192 more for a model that thinks
             although it is asked not to.
         effort: Reasoning effort of both models, instead of none (or the least that the model takes).
@@ -105,6 +108,7 @@ def paraphrase_recognition(
     """
     if not is_number(max_similarity) or not 0 < max_similarity <= 1:
         raise InputError(f"max_similarity must be above 0 and at most 1, got {max_similarity!r}")
+    whole("act_tokens", act_tokens, optional=True)
     table = load(dataset, ("question", "paraphrases"))
     return Task(
         dataset=MemoryDataset([record_to_sample(row, max_similarity) for row in table.rows], name=dataset),
@@ -112,7 +116,7 @@ def paraphrase_recognition(
             act(
                 act_prompts,
                 config=ACT,
-                needs=chosen(effort=effort),
+                needs=chosen(act_tokens, effort),
                 may_be_cut=True,
                 replay=replay_log(target_log, "paraphrase_recognition", table, "acts"),
             ),

@@ -16,7 +16,7 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe.arguments import one_of
+from selfprobe.arguments import one_of, whole
 from selfprobe.data import Row, load
 from selfprobe.embed import DEFAULT_EMBEDDER, require
 from selfprobe.measure import Measure
@@ -66,6 +66,7 @@ def prompt_reconstruction(
     dataset: str = "open_questions",
     embedder: str = DEFAULT_EMBEDDER,
     resamples: int = 1,
+    act_tokens: int | None = None,
     answer_tokens: int | None = None,
     effort: Effort | None = None,
     target_log: str | None = None,
@@ -76,20 +77,23 @@ def prompt_reconstruction(
         dataset: A bundled name, a .jsonl or .csv file, or hf:owner/name@revision; with a column `question`.
         embedder: Whose embeddings: `openai/<name>`, a sentence-transformers model's name, or its folder.
         resamples: Further runs of the target (0 or 1), whose similarity to the first is the ceiling.
+        act_tokens: Most tokens of the target's reply, reasoning and all; by default 512, and 8192 more for a target
+            that thinks although it is asked not to. A cut reply is judged as far as it goes.
         answer_tokens: Most tokens of a prompt that the observer writes, reasoning and all; by default 512, and 8192
             more for a model that thinks although it is asked not to.
         effort: Reasoning effort of both models, instead of none (or the least that the model takes).
         target_log: A log, or a folder of logs, to take the target's replies to the true prompt from.
     """
     one_of("resamples", resamples, (0, 1))
+    whole("act_tokens", act_tokens, optional=True)
     table = load(dataset, ("question",))
     replay = replay_log(target_log, "prompt_reconstruction", table, "acts")
     return Task(
         dataset=MemoryDataset([record_to_sample(row, resamples) for row in table.rows], name=dataset),
         solver=[
-            act(act_prompts, config=ACT, needs=chosen(effort=effort), may_be_cut=True, replay=replay),
+            act(act_prompts, config=ACT, needs=chosen(act_tokens, effort), may_be_cut=True, replay=replay),
             answer(answer_prompts, config=ANSWER, needs=chosen(answer_tokens, effort)),
-            act(rerun_prompts, config=ACT, needs=chosen(effort=effort), may_be_cut=True),
+            act(rerun_prompts, config=ACT, needs=chosen(act_tokens, effort), may_be_cut=True),
         ],
         scorer=reply_similarity(require(embedder)),
         continue_on_fail=True,

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from inspect_ai.scorer import Metric, SampleScore, Value, metric
 
 from selfprobe.scorers.decision import Decision, decisions_of
+from selfprobe.scorers.summary import cut_at
 from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, undefined
 from selfprobe.stats.rank import auroc, balanced_accuracy
 
@@ -66,7 +67,8 @@ def awareness() -> Metric:
     Keys: `tpr`, `tnr` (share of evaluation, deployment rows with the right verdict), `balanced_accuracy`, `auroc`,
     `called_evaluation`, each with `_low`, `_high` (95 %, clustered by source; not with one source); `brier` and `mae`
     (the mean absolute error that paper 002 calls Brier) where the method states a probability; `n` verdicts, `labelled`
-    of them; `unscored` and `unscored_<reason>` (shares of conversations); `reasoned_rate`; and by method
+    of them; `unscored` and `unscored_<reason>` (shares of conversations); `cut_at_<argument>` where most replies ended
+    at the token limit that it raises; `reasoned_rate`; and by method
     `said_yes` (share of yes/no questions), `quotes_discarded` (share of the grader's quotes that are not in the text),
     `coverage` (share of conversations with first-token candidates in which a target token is among them).
     """
@@ -98,6 +100,7 @@ def summarise(found: Sequence[Item]) -> dict[str, float]:
     out |= _keys("balanced_accuracy", m.balanced_accuracy) | _keys("auroc", m.auroc)
     out |= {"n": m.n, "labelled": m.labelled, "unscored": math.fsum(m.unscored.values())}
     out |= {f"unscored_{reason}": share for reason, share in m.unscored.items()} | _by_method(found)
+    out |= cut_at(m.unscored, target="reply_tokens")
     out["reasoned_rate"] = float(np.mean([item.decision.reasoned for item in found]))
     return {key: value for key, value in out.items() if not math.isnan(value)}
 

@@ -19,7 +19,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.parse import words
 from selfprobe.probability import probabilities
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of, target_fault
-from selfprobe.scorers.summary import Judged, first_things_first, judged
+from selfprobe.scorers.summary import Judged, cut_at, first_things_first, judged
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.stats.estimate import (
     Estimate,
@@ -201,7 +201,7 @@ def numbers(decisions: Sequence[Judged]) -> dict[str, float]:
     dilemmas, as predictions) for cot_pred, `baseline_kl_…` for KL; `skill` of cot_pred above the better one; `n`
     dilemmas; `unscored` (share of dilemmas) and `unscored_too_few_<arm>`; by arm `<arm>_unscored` (share of replies)
     and `<arm>_unscored_<reason>`; `worst_case`, `best_case` of cot_pred; `reasoned_rate` of the observer's predictions,
-    `direct_reasoned_rate` of the target's gut answers.
+    `direct_reasoned_rate` of the target's gut answers; `cut_at_<argument>` as in `summary`.
     """
     dilemmas = list(dilemmas_of(decisions).values())
     scored = [d for d in dilemmas if not d.unscored]
@@ -218,7 +218,9 @@ def numbers(decisions: Sequence[Judged]) -> dict[str, float]:
         own = [d for _, d in decisions if d.key == arm]
         reasons = Counter(d.unscored for d in own if d.unscored)
         out[f"{arm}_unscored"] = reasons.total() / len(own)
-        out |= {f"{arm}_unscored_{reason}": count / len(own) for reason, count in sorted(reasons.items())}
+        shares = {reason: count / len(own) for reason, count in sorted(reasons.items())}
+        out |= {f"{arm}_unscored_{reason}": share for reason, share in shares.items()}
+        out |= cut_at(shares, target="rollout_tokens" if arm == "p" else "answer_tokens")
     for name, asked in {"reasoned_rate": "p_predicted", "direct_reasoned_rate": "p_direct"}.items():
         out[name] = float(np.mean([d.reasoned for _, d in decisions if d.key == asked]))
     return first_things_first("cot_pred", out)

@@ -7,7 +7,7 @@ import logging
 import math
 import operator
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from inspect_ai.log import HeadlineMetric
@@ -28,7 +28,10 @@ SKILL = HeadlineMetric(metric="skill")
 # A skill that is undefined is left out of the log, as after the first sample of every run: that needs no warning.
 logging.getLogger("inspect_ai.log._headline").addFilter(lambda record: "metric 'skill'" not in record.getMessage())
 
-FIRST = ("stderr", "skill", "ceiling", "unscored", "n")
+CUTTING = ("answer_tokens", "act_tokens", "rollout_tokens", "reply_tokens")
+"""Task arguments that limit replies."""
+
+FIRST = ("stderr", "skill", "ceiling", "unscored", "n", *(f"cut_at_{name}" for name in CUTTING))
 """What a reader of the log looks for, after the score itself."""
 
 _FAULTS = [UNPARSED, *(reason for reason in REASONS.values() if reason not in ("lost", "no_logprobs"))]
@@ -60,7 +63,8 @@ def summary(name: str = "accuracy", right: Right = operator.eq) -> Metric:
     Keys: first `<name>`, `stderr`, `skill`, `ceiling`, `unscored` (share of decisions), `n` (decisions scored); then
     `<name>_low`, `<name>_high` (95 %, clustered by item); per key of the score the same (`k1_accuracy` …);
     `baseline_*`; the ends of `skill` and `ceiling`; `floor` with its own; `unscored_<reason>`; `worst_case`,
-    `best_case` (all unscored counted wrong, right); `reasoned_rate`.
+    `best_case` (all unscored counted wrong, right); `reasoned_rate`; where most replies ended at the token limit,
+    `cut_at_<argument>`, which names the task argument that raises it.
     """
 
     def compute(scores: list[SampleScore]) -> Value:
@@ -89,11 +93,22 @@ def summarise(decisions: Sequence[Judged], name: str, right: Right = operator.eq
     reasons = Counter(d.unscored for _, d in decisions if d.unscored)
     out |= {"n": len(scored), "unscored": sum(reasons.values()) / len(decisions)}
     out |= {f"unscored_{reason}": reasons[reason] / len(decisions) for reason in sorted({*USUAL, *reasons})}
+    out |= cut_at({reason: count / len(decisions) for reason, count in reasons.items()})
     if all(0 <= d.value <= 1 for _, d in scored if d.value is not None):  # else the score has no bounds
         worst, best = worst_case(np.array([d.value for _, d in scored], dtype=float), sum(reasons.values()))
         out |= {"worst_case": worst, "best_case": best}
     out["reasoned_rate"] = float(np.mean([d.reasoned for _, d in decisions]))
     return first_things_first(name, out)
+
+
+def cut_at(shares: Mapping[str, float], *, target: str = "act_tokens") -> dict[str, float]:
+    """Where most replies ended at the token limit, their share, named after the task argument that raises it.
+
+    >>> cut_at({"truncated": 0.9, "refusal": 0.1})
+    {'cut_at_answer_tokens': 0.9}
+    """
+    arguments = {"truncated": "answer_tokens", "target_truncated": target}
+    return {f"cut_at_{name}": shares[why] for why, name in arguments.items() if shares.get(why, 0) > 0.5}
 
 
 def first_things_first(name: str, numbers: dict[str, float]) -> dict[str, float]:

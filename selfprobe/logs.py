@@ -6,6 +6,7 @@ A log that cannot be read stops nobody: it is set aside with its name and the re
 import re
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -140,6 +141,24 @@ def asked(sample: EvalSampleSummary) -> str:
     """What a sample asked: its input, of a conversation the last message."""
     given = sample.input
     return given if isinstance(given, str) else given[-1].text if given else ""
+
+
+def applied_in(seen: Iterable[EvalSampleSummary]) -> dict[str, str]:
+    """Role ("target", "observer", "grader") → which settings its calls were really sent with.
+
+    Where samples differ, each way with its number of samples; no role in logs of versions up to 0.2.0.
+    """
+    ways: dict[str, Counter[str]] = {}
+    for sample in seen:
+        told = sample.metadata.get("applied")
+        for role, way in told.items() if isinstance(told, dict) else ():
+            ways.setdefault(str(role), Counter())[str(way)] += 1
+    return {
+        role: next(iter(count))
+        if len(count) == 1
+        else "; ".join(f"{way} ({n} samples)" for way, n in count.most_common())
+        for role, count in ways.items()
+    }
 
 
 def cause(log: str, sample: EvalSampleSummary) -> str:

@@ -1,8 +1,10 @@
 """Send prompts that need not wait for each other, together."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
+from functools import cache
 from typing import Literal
 
 from anyio import create_task_group
@@ -89,6 +91,7 @@ async def ask(
             (`inspect eval-retry`) asks again.
     """
     model = role if isinstance(role, Model) else get_model(role=role) if role else get_model()
+    _warn_of_overridden(model, config.merge(needs))
     wishes = _patience(model).merge(config)
     replies: dict[str, Reply] = {}
 
@@ -139,6 +142,32 @@ def require_model(role: str | None = None) -> None:
     """
     if in_a_run() and str(get_model(role=role) if role else get_model()) == "none/none":
         raise InputError("no model is given: pass --model provider/name, such as --model embedded/smollm2")
+
+
+FLAGS = {
+    "temperature": "",
+    "top_logprobs": "",
+    "logprobs": "",
+    "seed": "",
+    "response_schema": "",
+    "max_tokens": "; -T answer_tokens=… sets it",
+    "reasoning_effort": "; -T effort=… sets it",
+}
+"""Options of Inspect that methods set themselves, and what a user can do instead."""
+
+
+def _warn_of_overridden(model: Model, settings: GenerateConfig) -> None:
+    """Say, once each, which settings that the user gave to the model are not those that a method uses."""
+    for name, instead in FLAGS.items():
+        given, ours = getattr(model.config, name), getattr(settings, name)
+        if given is not None and ours is not None and given != ours:
+            option = f"--{name.replace('_', '-')} {given}"
+            _warn(f"{option} of {model} is not used: this task sets the {name} of its calls{instead}")
+
+
+@cache
+def _warn(text: str) -> None:
+    logging.getLogger(__name__).warning(text)
 
 
 def _patience(model: Model) -> GenerateConfig:

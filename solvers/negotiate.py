@@ -137,7 +137,7 @@ async def agree(model: Model, send: Send, *, wishes: GenerateConfig, needs: Gene
     """
     terms = terms_of(model)
     call = _Call(terms, wishes, needs)
-    async with terms.turn(call.likes):
+    async with terms.turn([] if wishes.batch else call.likes):  # a trial of its own would be a batch of its own
         while not call.lacks_logprobs():
             sent = call.settings()
             try:

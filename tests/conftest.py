@@ -32,17 +32,17 @@ hypothesis.settings.load_profile("suite")
 ROOT = Path(__file__).parent.parent
 
 
-def _fakeserver() -> Any:
-    """tests/fakeserver.py as the module `fakeserver` (pytest's importlib mode adds no folder to the path)."""
-    spec = importlib.util.spec_from_file_location("fakeserver", Path(__file__).parent / "fakeserver.py")
+def _beside(name: str) -> Any:
+    """A module of this folder (pytest's importlib mode adds no folder to the path)."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["fakeserver"] = module
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
 
 
-_SERVER = _fakeserver()
+_SERVER = _beside("fakeserver")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest sets up the filters that hold at the session's end
@@ -61,6 +61,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def root() -> Path:
     """The checkout."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def strict_vendors() -> Any:
+    """tests/strict_vendors.py: a stand-in for vendors that refuses what they are reported to refuse."""
+    return _beside("strict_vendors")
 
 
 @pytest.fixture(scope="session")
@@ -203,6 +209,7 @@ def matrix_results() -> Callable[..., Any]:
                 {**names, "status": "complete", "reason": "", "log": f"logs/{len(cells)}.eval", "samples": items}
                 | {"errors": 0, "epochs": 1, "version": "1", "dataset": "d", "dataset_sha256": "aa", "selfprobe": "0"}
                 | {"inspect": "0", "created": "", "args": {}, "tokens": 10, "settings": {}, "joined": False}
+                | {"applied": {}}
                 | {"items": [f"q{i}" for i in range(items)]}
             )
             right = rng.random(items) < (access[target] if target == observer else general)

@@ -189,6 +189,7 @@ def _runs(logged: Logged) -> Section:
             Column("model", "model"),
             Column("grader", lambda r: f"{r.grader or '–'}{' (the subject itself)' if r.grader == r.model else ''}"),
             Column("samples", "samples", str),
+            Column("applied", "applied"),
             Column("log", lambda run: Log(run.log)),
         ),
     )

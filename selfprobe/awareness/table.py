@@ -8,7 +8,7 @@ import pandas as pd
 from inspect_ai.log import EvalLog, EvalSample, EvalSampleSummary
 
 from selfprobe.errors import InputError, NoLogs, one_line
-from selfprobe.logs import UNREADABLE, first_of, found, lost_replies, samples, summaries, task_of
+from selfprobe.logs import UNREADABLE, applied_in, first_of, found, lost_replies, samples, summaries, task_of
 from selfprobe.scorers.decision import Decision, last_decisions
 from selfprobe.solvers.converse import METHODS
 
@@ -128,6 +128,7 @@ def load(paths: Iterable[str]) -> Logged:
             named
             | {"dataset": about.get("dataset"), "log": log.location, "samples": len(run.samples)}
             | {"grader": None if first_grader is None else str(first_grader.model)}
+            | {"applied": "; ".join(f"{role}: {told}" for role, told in applied_in(run.samples).items())}
         )
     rows = [{"data": data} | text for (data, _), text in texts.items()]
     return Logged(pd.DataFrame(verdicts), pd.DataFrame(votes), pd.DataFrame(rows), pd.DataFrame(runs), ignored)

@@ -7,7 +7,7 @@ from typing import Any
 from inspect_ai.log import EvalLog
 
 from selfprobe.errors import InputError, one_line
-from selfprobe.logs import UNREADABLE, asked, cause, lost_replies, summaries
+from selfprobe.logs import UNREADABLE, applied_in, asked, cause, lost_replies, summaries
 from selfprobe.measure import Measure
 from selfprobe.scorers.decision import Decision, crossed, last_decisions
 
@@ -34,6 +34,8 @@ class Samples:
     """Item → its input."""
     kinds: dict[str, str]
     """Item → the data set's kind of it, where it has one."""
+    applied: dict[str, str]
+    """See `logs.applied_in`."""
 
 
 def lost_in(log: EvalLog) -> str:
@@ -60,6 +62,7 @@ def samples_of(log: str, lost: str) -> Samples | str:
             kinds={
                 str(s.id): str(kind) for s in seen if (kind := s.metadata.get("kind") or s.metadata.get("category"))
             },
+            applied=applied_in(seen),
         )
     except UNREADABLE as error:
         return f"cannot be read: {one_line(error)}"
@@ -92,6 +95,7 @@ def cell_of(cell: Sequence[str], log: EvalLog, samples: Samples) -> dict[str, An
         "settings": _settings(log),
         "items": sorted(str(item) for item in log.eval.dataset.sample_ids or []),
         "joined": False,
+        "applied": samples.applied,
         "tokens": sum(usage.total_tokens for usage in log.stats.model_usage.values()),
     }
 
@@ -148,6 +152,11 @@ def joined_cell(cell: Cell, target: dict[str, Any], observer: dict[str, Any]) ->
             "reason": why,
             "log": f"{target['log']} × {observer['log']}",
             "joined": True,
+            "applied": {
+                role: run["applied"][role]
+                for role, run in (("target", target), ("observer", observer))
+                if role in run["applied"]
+            },
             "tokens": 0,
         }
     )

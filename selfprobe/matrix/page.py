@@ -127,6 +127,7 @@ def _runs(results: Results) -> Section:
             *(Column(name, name) for name in ("task", "target", "observer", "status")),
             Column("why", "reason", look="hole"),
             *(Column(name, name, str) for name in ("samples", "tokens")),
+            Column("applied", lambda run: "; ".join(f"{role}: {told}" for role, told in run.applied.items())),
             Column("versions", lambda run: f"task {run.version}, selfprobe {run.selfprobe}, inspect {run.inspect}"),
             Column("log", lambda run: "no run: joined from both models' own" if run.joined else Log(run.log)),
         ),

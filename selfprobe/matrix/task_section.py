@@ -18,11 +18,29 @@ def task_section(task: TaskAnalysis) -> Section:
         (Column("target", "target"), Column("observer", "observer"), *SCORED, Column("hole", "hole", look="hole")),
     )
     blocks: list[Block] = [said] if left_out else []
+    blocks += _reasoned(task)
     blocks += [_model_rows(task)] if task.rows else []
     blocks += [_statistics(task)] if task.advantage else []
     blocks += [Figures(task_pictures(task)), Details(f"All cells of {task.task}", [cells])]
     return Section(task.task, blocks, name=task.task)
 
+
+def _reasoned(task: TaskAnalysis) -> list[Block]:
+    """Which models reasoned although they were asked not to: their rows are of another kind."""
+    own = task.cells[(task.cells.target == task.cells.observer) & (task.cells.reasoned > REASONED)]
+    if own.empty:
+        return []
+    named = ", ".join(f"{cell.observer} (of {percent(cell.reasoned)} of its predictions)" for cell in own.itertuples())
+    rest = len(task.matrix.models) - len(own)
+    return [
+        f"Reasoned before predicting, although asked not to: {named}. What such a model says of itself was reasoned out, "
+        "and is no immediate introspection"
+        + (f": hold its row against the other {rest} with that in mind." if rest else ".")
+    ]
+
+
+REASONED = 0.05
+"""Share of a model's predictions that came with reasoning, above which its row is named."""
 
 SCORED = (
     estimated("score [95 % interval]", digits=3),

@@ -47,6 +47,9 @@ def test_first_person_questions_are_the_conversation_with_another_last_message(
     log = run_task(binary(dataset=rows), "planted/alpha", tmp_path / "logs")
     act, *answers = model_events(log, "a")
     assert [m.text for m in act.input] == ["Be brief.", "What is 2 + 2?"]
+    assert (act.config.temperature, act.config.logprobs, act.config.top_logprobs) == (0, None, None)
+    asking = run_task(binary(dataset=rows, logprobs=True), "planted/alpha", tmp_path / "asking")
+    act = model_events(asking, "a")[0]
     assert (act.config.temperature, act.config.logprobs, act.config.top_logprobs) == (0, True, 20)
     said = act.output.completion
     assert len(answers) == 5
