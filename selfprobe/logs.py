@@ -153,12 +153,13 @@ def applied_in(seen: Iterable[EvalSampleSummary]) -> dict[str, str]:
         told = sample.metadata.get("applied")
         for role, way in told.items() if isinstance(told, dict) else ():
             ways.setdefault(str(role), Counter())[str(way)] += 1
-    return {
-        role: next(iter(count))
-        if len(count) == 1
-        else "; ".join(f"{way} ({n} samples)" for way, n in count.most_common())
-        for role, count in ways.items()
-    }
+    return {role: _ways(count) for role, count in ways.items()}
+
+
+def _ways(count: Counter[str]) -> str:
+    if len(count) == 1:
+        return next(iter(count))
+    return "; ".join(f"{way} ({n} samples)" for way, n in count.most_common())
 
 
 def cause(log: str, sample: EvalSampleSummary) -> str:

@@ -93,13 +93,12 @@ class _Call:
             self.terms.insisted.add(name)
 
     def _guesses(self, sent: GenerateConfig) -> bool:
-        """Leave out, once a model, all that it was never asked with but for the limit: one of them may be to blame."""
-        untried = [n for n in self.likes if n not in self.terms.taken and getattr(sent, n) is not None]
-        if self.terms.guessed or untried in ([], ["max_tokens"]):
+        """Leave out, once each, all that the model was never asked with but the limit: one of them may be to blame."""
+        kept = {"max_tokens", "logprobs" if self.needs_logprobs else "", *self.terms.taken, *self.terms.guessed}
+        self.guessed = [name for name in self.likes if name not in kept and getattr(sent, name) is not None]
+        if not self.guessed:
             return False
-        self.terms.guessed = True
-        kept = {"max_tokens", "logprobs" if self.needs_logprobs else ""}
-        self.guessed = [name for name in untried if name not in kept]
+        self.terms.guessed.update(self.guessed)
         self.terms.instead |= {name: _without(name) for name in self.guessed}
         return True
 

@@ -35,6 +35,9 @@ _UNKNOWN = re.compile(
 )
 """Words of a vendor that takes the setting at no value."""
 
+_LISTS = re.compile(r"(one of|(supported|allowed|valid|possible) values|should be|must be|expected)", re.IGNORECASE)
+"""Words of a vendor that lists what it takes."""
+
 _AT_MOST = re.compile(
     r"(?:at most|max(?:imum)?(?: allowed)?(?: value)?(?: is| of|:)?|less than or equal to|<=|up to|between \d+ and)"
     r" *(\d+)",
@@ -78,7 +81,7 @@ class Objection:
         quoted = [effort for effort in named if re.search(rf"[`'\"“‘]{effort}[`'\"”’]", self.text, re.IGNORECASE)]
         if len(named) > 1 or quoted:
             return str((quoted or named)[0])
-        return str(above[0]) if above and not _UNKNOWN.search(self.text) else None
+        return str(above[0]) if above and not (_UNKNOWN.search(self.text) or _LISTS.search(self.text)) else None
 
     def _limit(self, sent: int) -> int | None:
         least, most = _AT_LEAST.search(self.text), _AT_MOST.search(self.text)

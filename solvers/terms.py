@@ -43,8 +43,8 @@ class Terms:
     """Whether a reply to a method's own limit held nothing but reasoning."""
     mute: bool = False
     """Whether the model gave no logprobs to a method that needs them."""
-    guessed: bool = False
-    """Whether an error that names no setting was answered once by leaving out all that were not taken yet."""
+    guessed: set[str] = field(default_factory=set)
+    """Settings that were left out once for an error that names none."""
     trial: Trial | None = None
 
     def meet(self, wishes: GenerateConfig, likes: Collection[str]) -> GenerateConfig:

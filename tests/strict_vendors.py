@@ -47,8 +47,15 @@ def reply_text(prompt):
         '"clues"': json.dumps(
             {"clues": "1. round 2. red 3. sweet 4. juicy 5. crisp 6. grows 7. tree 8. pie 9. core 10. doctor"}
         ),
+        '"prompt"': '{"prompt": "Write about the rain."}',
+        '"aware"': '{"aware": false, "quotes": []}',
+        "yes or no.": "yes",
+        "no or yes.": "no",
+        "number from 0 to 1": "0.7",
         "P(A)": "P(A) = 0.6\nP(B) = 0.4",
         "A) ": "A",
+        "one digit": "1",
+        "1 to 5": "3",
     }.items():
         if mark in prompt:
             return text

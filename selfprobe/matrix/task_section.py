@@ -33,8 +33,8 @@ def _reasoned(task: TaskAnalysis) -> list[Block]:
     named = ", ".join(f"{cell.observer} (of {percent(cell.reasoned)} of its predictions)" for cell in own.itertuples())
     rest = len(task.matrix.models) - len(own)
     return [
-        f"Reasoned before predicting, although asked not to: {named}. What such a model says of itself was reasoned out, "
-        "and is no immediate introspection"
+        f"Reasoned before predicting, although asked not to: {named}. What such a model says of itself was reasoned "
+        "out, and is no immediate introspection"
         + (f": hold its row against the other {rest} with that in mind." if rest else ".")
     ]
 

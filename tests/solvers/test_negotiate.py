@@ -14,6 +14,8 @@ from selfprobe.solvers.ask import _warn
 from selfprobe.solvers.record import Reply, record_of
 from selfprobe.solvers.terms import terms_of
 
+pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")  # the providers' own packages
+
 Run = Callable[..., EvalLog]
 
 
@@ -203,7 +205,7 @@ def test_an_effort_that_the_user_chose_is_sent_as_it_is_or_the_run_fails_in_the_
 ) -> None:
     model = model_of(vendors, "openai-api/strict/m")
     log = run_task("selfprobe/kth_word", model, tmp_path / "x", limit=2, task_args={"effort": "xhigh"})
-    assert log.samples and all("Supported values are: 'low'" in sample.error.message for sample in log.samples)
+    assert log.samples and all("Supported values are" in sample.error.message for sample in log.samples)
     log = run_task("selfprobe/kth_word", model, tmp_path / "h", limit=2, task_args={"effort": "high"})
     assert {reply.applied.effort for reply in replies(log) if reply.applied} == {"high"}
 
@@ -224,7 +226,7 @@ def test_an_option_that_the_task_overrides_is_a_warning(
     with caplog.at_level(logging.WARNING):
         run_task("selfprobe/kth_word", "openai-api/strict/m", tmp_path, limit=1, temperature=0.7, max_tokens=99)
     told = [record.getMessage() for record in caplog.records if "is not used" in record.getMessage()]
-    assert told == [
+    assert [line.rpartition("\n")[2] for line in told] == [
         "--temperature 0.7 of openai-api/strict/m is not used: this task sets the temperature of its calls",
         "--max-tokens 99 of openai-api/strict/m is not used: this task sets the max_tokens of its calls; "
         "-T answer_tokens=… sets it",
