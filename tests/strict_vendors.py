@@ -18,6 +18,7 @@ import argparse
 import json
 import re
 import threading
+import zlib
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -34,6 +35,7 @@ MANDATORY = {  # OpenRouter: "reasoning": {"mandatory": true} in the models' lis
     "minimax/minimax-m2.5",
     "openai/gpt-oss-120b",
 }
+WORDS = "roofs gardens rivers boats children horses bread music letters lamps stairs glass winter markets".split()
 THINKING_ROOM = 300  # a model that thinks inside a smaller limit returns no text
 LOG = []
 
@@ -59,12 +61,25 @@ def reply_text(prompt):
     }.items():
         if mark in prompt:
             return text
-    return "The rain falls softly on the roof and the garden drinks it up with joy today."
+    seed = zlib.crc32(prompt.encode())
+    more = " ".join(WORDS[(seed >> 4 * place) % len(WORDS)] for place in range(8))
+    return f"The rain falls softly on {more} today."
 
 
 def last_user(messages):
     content = next((m["content"] for m in reversed(messages) if m.get("role") == "user"), "")
     return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+
+
+def embeddings(body):
+    """Counts of words, hashed into 64 places."""
+    data = []
+    for index, text in enumerate(body["input"]):
+        counts = [0.0] * 64
+        for word in text.lower().split():
+            counts[zlib.crc32(word.encode()) % 64] += 1
+        data.append({"object": "embedding", "index": index, "embedding": counts})
+    return {"object": "list", "model": body["model"], "data": data}
 
 
 def refuse(message, param=None, code="unsupported_value"):
@@ -334,10 +349,12 @@ class Handler(BaseHTTPRequestHandler):
             LOG.clear()
         self.send(200, LOG if self.path == "/log" else {"data": []})
 
-    def do_POST(self):
+    def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
         path, model = self.path.split("?")[0], body.get("model", "")
         vendor = path.strip("/").split("/")[0]
+        if path.endswith("/embeddings"):
+            return self.send(200, embeddings(body))
         if ":generateContent" in path:
             model = path.split("/models/")[1].split(":")[0]
             status, reply = google(model, body)

@@ -1,0 +1,122 @@
+"""Every task that asks, on every vendor of a strict stand-in: measured or refused, and what negotiating cost.
+
+    python bench/vendors.py              # all tasks × all rows, 4 items each; some minutes
+    python bench/vendors.py --smoke      # two tasks × four rows
+
+The stand-in (tests/strict_vendors.py) refuses what vendors are reported to refuse. Minimum of requests: those that a
+vendor takes that refuses nothing, in the row of gpt-4o-mini. Extra requests are refusals (400), which cost nothing,
+and replies to a short limit that held nothing but reasoning, which are paid; both once a model and run. Of OpenAI's
+models that reason, one more is Inspect's own question for summaries.
+"""
+
+import argparse
+import importlib.util
+import math
+import os
+import sys
+import tempfile
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from inspect_ai import eval
+from inspect_ai.log import EvalLog
+from inspect_ai.model import get_model
+
+STAND_IN = Path(__file__).parent.parent / "tests" / "strict_vendors.py"
+PLAIN = "openai/gpt-4o-mini"
+ROWS = (
+    PLAIN,
+    "openai/gpt-5-mini",
+    "openai/o3",
+    "openrouter/deepseek/deepseek-r1",
+    "openrouter/openai/gpt-5-mini",
+    "anthropic/claude-sonnet-4-5",
+    "openai-api/deepseek/deepseek-reasoner",
+    "openai-api/strict/m",
+    "google/gemini-2.5-pro",
+    "google/gemini-2.5-flash",
+)
+TASKS = (
+    *("kth_word", "heads_up", "ethical_dilemma", "paraphrase_recognition", "prompt_reconstruction"),
+    *("binary", "probability", "user_motivation", "reasoning_trace", "first_token"),
+    *("pairwise_preference", "direct_scoring", "g_eval"),
+)
+SMOKE = (("kth_word", "first_token"), (PLAIN, ROWS[1], ROWS[6], ROWS[7]))
+PAIRS = '{"id": "p1", "question": "Q?", "text_1": "One.", "text_2": "Two."}\n{"id": "p2", "question": "R?", '
+PAIRS += '"text_1": "Three.", "text_2": "Four."}\n'
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--smoke", action="store_true", help="two tasks × four rows")
+    parser.add_argument("--tasks", help="some of the tasks, with commas")
+    given = parser.parse_args()
+    tasks, rows = SMOKE if given.smoke else (tuple(given.tasks.split(",")) if given.tasks else TASKS, ROWS)
+    vendors, worst = _stand_in(), 0
+    with vendors.running() as address, tempfile.TemporaryDirectory() as folder:
+        os.environ |= vendors.environment(address)
+        (Path(folder) / "pairs.jsonl").write_text(PAIRS)
+        head = ("task", "model", "outcome", "requests", "minimum", "ratio", "refused", "too short")
+        print("{:22} {:38} {:28} {:>8} {:>7} {:>6} {:>7} {:>9}".format(*head))
+        for task in tasks:
+            minimum = 0
+            for row in rows:
+                outcome, sent = _measured(vendors, task, row, folder, address)
+                minimum = sum(request["status"] == 200 for request in sent) if row == PLAIN else minimum
+                refused = sum(request["status"] == 400 for request in sent)
+                short = max(0, len(sent) - refused - minimum) if outcome.startswith("scored") else 0
+                worst = max(worst, refused)
+                ratio = f"{len(sent) / minimum:.2f}" if minimum else "–"
+                numbers = f"{len(sent):8} {minimum:7} {ratio:>6} {refused:7} {short:9}"
+                print(f"{task:22} {row:38} {outcome:28} {numbers}", flush=True)
+    print(f"Most refused requests of a run: {worst}")
+    if worst > 1:
+        sys.exit("expected at most one refused request a run of the stand-in")
+
+
+def _stand_in() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("strict_vendors", STAND_IN)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _measured(vendors: Any, task: str, row: str, folder: str, address: str) -> tuple[str, list[Any]]:
+    """What came out, in a word, and the requests."""
+    vendors.LOG.clear()
+    own = {"base_url": address} if row.startswith("google/") else {}
+    try:
+        model = get_model(row, memoize=False, **own)
+    except Exception as error:  # a provider's package that is not installed here, whatever it raises
+        return f"not here: {type(error).__name__}", []
+    args: dict[str, Any] = {"epochs": 2} if task == "ethical_dilemma" else {}
+    if task.endswith(("preference", "scoring", "eval")):
+        args["dataset"] = f"{folder}/pairs.jsonl"
+    if task in ("paraphrase_recognition", "prompt_reconstruction"):
+        args["embedder"] = "openai/words"
+    [log] = eval(
+        f"selfprobe/{task}",
+        model=model,
+        model_roles={"grader": model},
+        task_args=args,
+        limit=4,
+        display="none",
+        log_dir=folder,
+        log_realtime=False,
+    )
+    return _outcome(log), [r for r in vendors.LOG if r["sent"] != {"reasoning": {"effort": "low", "summary": "auto"}}]
+
+
+def _outcome(log: EvalLog) -> str:
+    scores = [score for sample in log.samples or [] for score in (sample.scores or {}).values()]
+    values = [v for s in scores for v in (s.value.values() if isinstance(s.value, dict) else [s.value])]
+    good = sum(isinstance(v, int | float) and not math.isnan(v) for v in values)
+    if good:
+        return f"scored {good} of {len(values)}"
+    return f"unscored: {next((s.reason for s in scores if s.reason), log.status)}"
+
+
+if __name__ == "__main__":
+    main()
