@@ -354,7 +354,8 @@ class Handler(BaseHTTPRequestHandler):
         path, model = self.path.split("?")[0], body.get("model", "")
         vendor = path.strip("/").split("/")[0]
         if path.endswith("/embeddings"):
-            return self.send(200, embeddings(body))
+            self.send(200, embeddings(body))
+            return
         if ":generateContent" in path:
             model = path.split("/models/")[1].split(":")[0]
             status, reply = google(model, body)
