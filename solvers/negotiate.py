@@ -64,6 +64,17 @@ class _Call:
         """What is sent, by what is known now: other calls learn too."""
         return self.terms.meet(self.wishes, self.likes).merge(self.needs)
 
+    @property
+    def trials(self) -> list[str]:
+        """What it waits for others to try; of limits each, since a model may think within one and not another.
+
+        In a batch nothing: a trial would be a batch of its own.
+        """
+        if self.wishes.batch:
+            return []
+        limit = [] if self.terms.thinks else [f"max_tokens {self.wishes.max_tokens}"]
+        return [name for like in self.likes for name in (limit if like == "max_tokens" else [like])]
+
     def lacks_logprobs(self) -> bool:
         """Whether the model is known to give no candidates for the first token to a method that needs them."""
         return self.needs_logprobs and (self.terms.mute or not self.settings().logprobs)
@@ -136,7 +147,7 @@ async def agree(model: Model, send: Send, *, wishes: GenerateConfig, needs: Gene
     """
     terms = terms_of(model)
     call = _Call(terms, wishes, needs)
-    async with terms.turn([] if wishes.batch else call.likes):  # a trial of its own would be a batch of its own
+    async with terms.turn(call.trials):
         while not call.lacks_logprobs():
             sent = call.settings()
             try:
