@@ -16,7 +16,8 @@ from selfprobe.matrix.advantage import (
     self_advantage,
     total_of,
 )
-from selfprobe.matrix.habit import Specific, item_specific
+from selfprobe.matrix.alike import groups
+from selfprobe.matrix.habit import item_specific
 from selfprobe.matrix.paper import (
     EpsilonRow,
     ModelsTest,
@@ -125,9 +126,10 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
     scores = matrix.scores[square]
     enough = len(models) > 1
     advantage = self_advantage(scores, models, rng=rng) if enough else None
-    hits = baseline_hits(results, matrix, models) if enough else {}
-    specific = _specific(results, matrix)
-    specific = Specific(specific.scores[square], specific.habit[square], specific.told)
+    alike = _alike(results, matrix)
+    hits = baseline_hits(results, matrix, models, alike) if enough else {}
+    rows = results.decisions[results.decisions.task == matrix.task]
+    specific = item_specific(rows, matrix, measures()[matrix.task], alike).of(at)
     total = total_of(specific.scores, models) if enough else undefined("fewer than two models are complete")
     shuffled = Permutation(float("nan"), 0, True)
     if enough and total.n:
@@ -154,10 +156,11 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
     )
 
 
-def _specific(results: Results, matrix: Matrix) -> Specific:
-    rows = results.decisions[results.decisions.task == matrix.task]
-    asked = results.items[results.items.task == matrix.task].set_index("item")
-    return item_specific(rows, matrix, measures()[matrix.task], asked.kind)
+def _alike(results: Results, matrix: Matrix) -> Mapping[str, pd.Series]:
+    """Of the items in the matrix's order; what an item's text shows only where it can tell its truth."""
+    asked = results.items[results.items.task == matrix.task].set_index("item").reindex(matrix.items)
+    texts = asked.input.fillna("") if measures()[matrix.task].text_tells else pd.Series("", asked.index)
+    return groups(texts, asked.kind)
 
 
 def _complete(matrix: Matrix) -> list[str]:

@@ -21,6 +21,7 @@ def task_section(task: TaskAnalysis) -> Section:
     blocks: list[Block] = [said] if left_out else []
     blocks += [_model_rows(task)] if task.rows else []
     blocks += [_statistics(task)] if task.advantage else []
+    blocks += [Details(f"All baselines and habits of {task.task}", [_baselines(task)])] if task.rows else []
     blocks += [Figures(task_pictures(task)), Details(f"All cells of {task.task}", [cells])]
     return Section(task.task, blocks, name=task.task)
 
@@ -37,14 +38,12 @@ SCORED = (
 def _model_rows(task: TaskAnalysis) -> Table:
     """What each model's claim rests on, a row each."""
     corrected = dict(zip((row.model for row in task.rows), task.rows_p_holm, strict=True))
-    baselines = sorted({name for row in task.rows for name in row.over})
     own = task.cells[task.cells.target == task.cells.observer].set_index("target").unscored
 
-    def reached(name: str) -> Column:
-        def value(row: Row) -> str:
-            return number(row.score.value - row.over[name].value) if name in row.over else "–"
-
-        return Column(BASELINES[name], value)
+    def best_baseline(row: Row) -> str:
+        reached = {name: row.score.value - over.value for name, over in row.over.items()}
+        best = max(reached, key=lambda name: reached[name], default="")
+        return f"{best} {number(reached[best])}" if best else "–"
 
     def on(scale: str) -> Column:
         return Column(f"beyond skill, {scale}", lambda row: p_value(row.beyond.scales[scale]))
@@ -58,7 +57,7 @@ def _model_rows(task: TaskAnalysis) -> Table:
             Column("its habit", lambda row: number(row.habit)),
             Column("item-specific", lambda row: shown(row.specific, 3), look="e"),
             Column("best other observer", lambda row: f"{row.rival} {number(row.rival_score)}"),
-            *(reached(name) for name in baselines),
+            Column("best without a model", best_baseline),
             *map(on, SCALES),
             Column("crosses", lambda row: p_value(row.beyond.crossing)),
             Column("all, Holm", lambda row: p_value(corrected[row.model])),
@@ -68,8 +67,19 @@ def _model_rows(task: TaskAnalysis) -> Table:
     )
 
 
-BASELINES = {"mode": "its commonest answer", "text only": "a classifier of the text"}
-"""The heads of their columns."""
+def _baselines(task: TaskAnalysis) -> Table:
+    """What needs no model, of each model's row: a baseline a row, what it gets and how far the model is above it."""
+    rows = [
+        {"model": row.model, "baseline": name, "gets": number(row.score.value - over.value), "above it": shown(over, 3)}
+        for row in task.rows
+        for name, over in row.over.items()
+    ]
+    rows += [
+        {"model": row.model, "baseline": f"its habit by {name}", "gets": number(habit), "above it": "taken off"}
+        for row in task.rows
+        for name, habit in row.habits.items()
+    ]
+    return Table(rows, tuple(Column(name, name) for name in ("model", "baseline", "gets", "above it")))
 
 
 def _statistics(task: TaskAnalysis) -> Table:
