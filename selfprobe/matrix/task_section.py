@@ -98,6 +98,12 @@ def _statistics(task: TaskAnalysis) -> Table:
             shown(task.total, 3),
             f"each score minus what {task.taken_off} reach" if task.taken_off else "nothing could be taken off",
         ),
+        (
+            "T where every cell is scored",
+            shown(task.complete, 3),
+            f"{task.complete.n} items; if all that is missing spoke against it T would be {number(task.worst[0], 3)}, "
+            f"if for it {number(task.worst[1], 3)}",
+        ),
         ("over like observers", shown(task.capability, 3), "capability control" + _left_out(task.capability)),
         *(
             (f"over “{name}”", "–", f"not applied, so the verdict does not ask for it: {why}")

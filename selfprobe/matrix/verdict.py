@@ -157,7 +157,8 @@ def _like_skill(row: Row, rows: Sequence[Row], means: FloatArray, alpha: float) 
     lost = [scale for scale, p in row.beyond.scales.items() if not p < alpha]
     if lost:
         return f"{row.model} stands out on some scales, not on: {', '.join(lost)}. {WOULD_TELL}"
-    weak = [*_failed(row, alpha)] or ["the correction for all models and tasks"]
+    missing = [] if row.missing_p < alpha else ["its unscored replies counted as wrong"]
+    weak = [*_failed(row, alpha), *missing] or ["the correction for all models and tasks"]
     return f"{row.model} stands out on every scale alone, but does not survive {_and(weak)}. More items would tell."
 
 
@@ -186,8 +187,8 @@ def _needs(rows: Sequence[Row]) -> str:
 
 def _rounded(items: float) -> int:
     """To two digits: a power is no more exact."""
-    digits = max(len(str(math.ceil(items))) - 2, 0)
-    return math.ceil(items / 10**digits) * 10**digits
+    unit = int(10 ** max(len(str(math.ceil(items))) - 2, 0))
+    return math.ceil(items / unit) * unit
 
 
 def _and(names: Sequence[str]) -> str:

@@ -127,6 +127,20 @@ def test_an_advantage_that_a_baseline_of_the_own_row_explains_is_not_supported()
     assert "is explained by the baseline 'text only', which gets 0." in both.sentence
 
 
+def test_a_model_whose_hard_items_have_no_answer_is_not_named_by_the_rest() -> None:
+    x = hits(np.full((4, 4), 0.5), 200, rng(4))
+    x[0, 0, np.flatnonzero(x[0, 0] == 0)[:80]] = math.nan  # of its own wrong replies, 80 were refused
+    assert np.nanmean(x[0, 0]) > 0.65
+    got = judged(x, list("abcd"))
+    assert got.kind == "not told apart" and "its unscored replies counted as wrong" in got.sentence
+
+
+def test_a_knower_with_a_few_refusals_is_still_named() -> None:
+    x = hits(np.full((4, 4), 0.3) + 0.6 * np.diag([1, 0, 0, 0]), 200, rng(5))
+    x[0, 0, :10] = math.nan
+    assert judged(x, list("abcd")).models == ("a",)
+
+
 def test_a_permutation_test_that_disagrees_is_not_overruled_by_names() -> None:
     x = hits(np.full((5, 5), 0.3) + 0.5 * np.eye(5), 200, rng())
     assert judged(x).kind == "supported"
