@@ -52,6 +52,8 @@ class TaskAnalysis:
     """The others, whose cells are holes."""
     cells: pd.DataFrame
     """One row a cell: target, observer, value, low, high, n (items), unscored (share), reasoned, hole."""
+    chance: float
+    """What a blind guess gets; NaN where there is no such thing."""
     advantage: SelfAdvantage | None
     """None with fewer than two complete models."""
     capability: Estimate | None
@@ -146,6 +148,7 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
         models=tuple(models),
         left_out=tuple(model for model in matrix.models if model not in models),
         cells=_cells(results, matrix),
+        chance=float(rows.chance.mean()) if "chance" in rows else float("nan"),
         advantage=advantage,
         capability=capability_control(scores, rng=rng, resamples=RESAMPLES) if enough else None,
         total=total,

@@ -56,6 +56,11 @@ class Row:
         return 0.0 if self.unscored is None else max(*self.unscored.scales.values(), self.unscored.above)
 
     @property
+    def baselines(self) -> Mapping[str, float]:
+        """What each baseline gets."""
+        return {name: self.score.value - estimate.value for name, estimate in self.over.items()}
+
+    @property
     def over_p(self) -> Mapping[str, float]:
         """One-sided p over each baseline."""
         return {name: above_zero(estimate) for name, estimate in self.over.items()}

@@ -125,7 +125,9 @@ def _supported(named: Sequence[Row], shuffled: str, *, agrees: bool, alpha: floa
 def _held(row: Row) -> str:
     """A model's score and what it was held against."""
     against = {f"{row.rival} on it": row.rival_score, "its habit": row.habit}
-    against |= {name: row.score.value - estimate.value for name, estimate in row.over.items()}
+    if row.over:
+        best = max(row.baselines, key=lambda name: row.baselines[name])
+        against[f"the best without a model ({best})"] = row.baselines[best]
     told = ", ".join(f"{name} {value:.2f}" for name, value in against.items() if not math.isnan(value))
     return f"{row.model} {row.score.value:.2f} on itself; held against {told}"
 
@@ -135,7 +137,7 @@ def _failed(row: Row, alpha: float) -> list[str]:
 
 
 def _explained(row: Row, name: str) -> str:
-    reached = row.score.value - row.over[name].value
+    reached = row.baselines[name]
     got = f"{row.score.value:.2f} on itself"
     return f"{row.model} ({got}) is explained by the baseline {name!r}, which gets {reached:.2f}."
 

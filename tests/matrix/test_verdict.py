@@ -74,7 +74,7 @@ def test_a_knower_beside_weak_observers_is_supported() -> None:
     p[2, 2] = 1.0
     got = judged(hits(p, 40, rng()), list("abcde"), hits_={"mode": np.full((5, 40), 0.0)})
     assert got.kind == "supported" and got.models == ("c",)
-    assert "c 1.00 on itself" in got.sentence and "mode 0.00" in got.sentence
+    assert "c 1.00 on itself" in got.sentence and "(mode) 0.00" in got.sentence
 
 
 def test_who_crosses_is_named_as_such() -> None:
