@@ -89,15 +89,20 @@ def heat_map(
     ax.set_xlabel("observer (predicts)")
     ax.set_ylabel("target (is predicted)")
     figure.suptitle(title, x=0.01, ha="left", fontsize=11)
-    scale = figure.colorbar(image, ax=ax, fraction=0.05, pad=0.03)
+    scale = figure.colorbar(image, ax=ax, fraction=0.05, pad=0.03).ax
     for name, value in (marks or {}).items():
         if limits[0] <= value <= limits[1]:
-            scale.ax.axhline(value, color="white", linewidth=2.5)
-            scale.ax.axhline(value, color=INK, linewidth=1)
-            scale.ax.text(-0.25, value, label(name), transform=scale.ax.get_yaxis_transform(), ha="right", fontsize=7)
+            _mark(scale, name, value)
     if holes:
         figure.supxlabel(f"hatched: {len(holes)} of {shown.size} cells without a finished run", fontsize=7, color=MUTED)
     return figure
+
+
+def _mark(scale: "Axes", name: str, value: float) -> None:
+    """A line on a colour scale, with its name."""
+    scale.axhline(value, color="white", linewidth=2.5)
+    scale.axhline(value, color=INK, linewidth=1)
+    scale.text(-0.25, value, label(name), transform=scale.get_yaxis_transform(), ha="right", va="center", fontsize=7)
 
 
 def write_cells(ax: "Axes", image: Any, values: npt.NDArray[np.float64], text: Callable[[int, int], str]) -> None:

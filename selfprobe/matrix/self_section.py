@@ -1,4 +1,4 @@
-"""The section of the models on themselves: Table 2 of paper 003 with intervals, baselines, ceilings and what is missing."""
+"""The section of the models on themselves: Table 2 of paper 003, with baselines, ceilings and what is missing."""
 
 import math
 from collections.abc import Mapping
