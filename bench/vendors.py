@@ -43,8 +43,10 @@ TASKS = (
     *("pairwise_preference", "direct_scoring", "g_eval"),
 )
 SMOKE = (("kth_word", "first_token"), (PLAIN, ROWS[1], ROWS[6], ROWS[7]))
-PAIRS = '{"id": "p1", "question": "Q?", "text_1": "One.", "text_2": "Two."}\n{"id": "p2", "question": "R?", '
-PAIRS += '"text_1": "Three.", "text_2": "Four."}\n'
+PAIRS = (
+    '{"id": "p1", "question": "Q?", "text_1": "One.", "text_2": "Two.", "label": 1}\n{"id": "p2", "question": "R?", '
+)
+PAIRS += '"text_1": "Three.", "text_2": "Four.", "label": 2}\n'
 
 
 def main() -> None:

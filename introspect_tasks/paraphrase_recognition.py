@@ -120,7 +120,7 @@ def paraphrase_recognition(
                 may_be_cut=True,
                 replay=replay_log(target_log, "paraphrase_recognition", table, "acts"),
             ),
-            compare(require(embedder)),
+            compare(require(embedder), act_prompts),
             answer(answer_prompts, config=ANSWER, needs=chosen(answer_tokens, effort)),
         ],
         scorer=paraphrase_choice(),

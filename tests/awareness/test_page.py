@@ -56,6 +56,7 @@ def table() -> Logged:
                     row |= {"said": None, "score": None, "unscored": "no_logprobs"}
                 verdicts.append(row)
     runs = [{"method": "binary", "model": EVIL, "grader": EVIL, "samples": 48, "log": "/logs/<b>.eval", "dataset": "d"}]
+    runs[0]["applied"] = "observer: temperature 0"
     runs[0]["placebo"] = False
     return Logged(pd.DataFrame(verdicts), pd.DataFrame(), pd.DataFrame(texts), pd.DataFrame(runs))
 
