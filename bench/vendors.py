@@ -3,10 +3,10 @@
     python bench/vendors.py              # all tasks × all rows, 4 items each; some minutes
     python bench/vendors.py --smoke      # two tasks × four rows
 
-The stand-in (tests/strict_vendors.py) refuses what vendors are reported to refuse. Minimum of requests: those that a
-vendor takes that refuses nothing, in the row of gpt-4o-mini. Extra requests are refusals (400), which cost nothing,
-and replies to a short limit that held nothing but reasoning, which are paid; both once a model and run. Of OpenAI's
-models that reason, one more is Inspect's own question for summaries.
+The stand-in (tests/strict_vendors.py) refuses what vendors are reported to refuse. Extra requests are refusals (400),
+which cost nothing, and replies to a short limit that held nothing but reasoning, which are paid; both once a model and
+run. The minimum is what is left. Not counted: one question of Inspect's own for summaries, of OpenAI's models that
+reason. Without token probabilities, tasks of preferences sample their answers.
 """
 
 import argparse
@@ -43,10 +43,10 @@ TASKS = (
     *("pairwise_preference", "direct_scoring", "g_eval"),
 )
 SMOKE = (("kth_word", "first_token"), (PLAIN, ROWS[1], ROWS[6], ROWS[7]))
-PAIRS = (
-    '{"id": "p1", "question": "Q?", "text_1": "One.", "text_2": "Two.", "label": 1}\n{"id": "p2", "question": "R?", '
-)
-PAIRS += '"text_1": "Three.", "text_2": "Four.", "label": 2}\n'
+PAIRS = """\
+{"id": "p1", "question": "Q?", "text_1": "One.", "text_2": "Two.", "label": 1}
+{"id": "p2", "question": "R?", "text_1": "Three.", "text_2": "Four.", "label": 2}
+"""
 
 
 def main() -> None:
@@ -62,19 +62,17 @@ def main() -> None:
         head = ("task", "model", "outcome", "requests", "minimum", "ratio", "refused", "too short")
         print("{:22} {:38} {:28} {:>8} {:>7} {:>6} {:>7} {:>9}".format(*head))
         for task in tasks:
-            minimum = 0
             for row in rows:
                 outcome, sent = _measured(vendors, task, row, folder, address)
-                minimum = sum(request["status"] == 200 for request in sent) if row == PLAIN else minimum
-                refused = sum(request["status"] == 400 for request in sent)
-                short = max(0, len(sent) - refused - minimum) if outcome.startswith("scored") else 0
-                worst = max(worst, refused)
+                refused, cut = (sum(map(bool, given)) for given in zip(*((r["refusal"], r["cut"]) for r in sent)))
+                worst = max(worst, refused + cut)
+                minimum = len(sent) - refused - cut
                 ratio = f"{len(sent) / minimum:.2f}" if minimum else "–"
-                numbers = f"{len(sent):8} {minimum:7} {ratio:>6} {refused:7} {short:9}"
+                numbers = f"{len(sent):8} {minimum:7} {ratio:>6} {refused:7} {cut:9}"
                 print(f"{task:22} {row:38} {outcome:28} {numbers}", flush=True)
-    print(f"Most refused requests of a run: {worst}")
-    if worst > 1:
-        sys.exit("expected at most one refused request a run of the stand-in")
+    print(f"Most extra requests of a run: {worst}")
+    if worst > 2:
+        sys.exit("expected at most one refused request and one reply that was too short in a run")
 
 
 def _stand_in() -> ModuleType:

@@ -373,6 +373,7 @@ class Handler(BaseHTTPRequestHandler):
                 "model": model,
                 "sent": sent,
                 "refusal": reply.get("error") if status != 200 else None,
+                "cut": any(mark in str(reply) for mark in ("'length'", "'MAX_TOKENS'", "'max_output_tokens'")),
             }
         )
         self.send(status, reply)
