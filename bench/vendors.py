@@ -64,7 +64,8 @@ def main() -> None:
         for task in tasks:
             for row in rows:
                 outcome, sent = _measured(vendors, task, row, folder, address)
-                refused, cut = (sum(map(bool, given)) for given in zip(*((r["refusal"], r["cut"]) for r in sent)))
+                refused = sum(request["refusal"] is not None for request in sent)
+                cut = sum(request["cut"] for request in sent)
                 worst = max(worst, refused + cut)
                 minimum = len(sent) - refused - cut
                 ratio = f"{len(sent) / minimum:.2f}" if minimum else "–"
