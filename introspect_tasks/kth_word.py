@@ -87,6 +87,7 @@ def kth_word(
     one_of("resamples", resamples, (0, 1))
     whole("act_tokens", act_tokens, optional=True)
     table = load(dataset, ("question",))
+    answers = replay_log(observer_log, "kth_word", table, "answers")
     enough = GenerateConfig(max_tokens=16 + 8 * max(ks))
     return Task(
         dataset=MemoryDataset([record_to_sample(row, ks, resamples) for row in table.rows], name=dataset),
@@ -98,12 +99,7 @@ def kth_word(
                 may_be_cut=True,
                 replay=replay_log(target_log, "kth_word", table, "acts"),
             ),
-            answer(
-                answer_prompts,
-                config=ANSWER,
-                needs=chosen(answer_tokens, effort),
-                replay=replay_log(observer_log, "kth_word", table, "answers"),
-            ),
+            answer(answer_prompts, config=ANSWER, needs=chosen(answer_tokens, effort), replay=answers),
         ),
         scorer=kth_word_match(),
         continue_on_fail=True,

@@ -49,6 +49,8 @@ class _Call:
     guessed: list[str] = field(default_factory=list)
     """What it left out since the vendor named nothing."""
 
+    room: bool = False
+    """Whether it was sent again with room to think."""
     likes: list[str] = field(init=False)
     """The settings that can be given up."""
     needs_logprobs: bool = field(init=False)
@@ -62,7 +64,7 @@ class _Call:
 
     def settings(self) -> GenerateConfig:
         """What is sent, by what is known now: other calls learn too."""
-        return self.terms.meet(self.wishes, self.likes).merge(self.needs)
+        return self.terms.meet(self.wishes, self.likes, room=self.room).merge(self.needs)
 
     @property
     def trials(self) -> list[str]:
@@ -118,13 +120,15 @@ class _Call:
         for name in self.guessed:
             self.terms.instead.pop(name, None)
 
-    def thinks(self, reply: Reply, sent: GenerateConfig) -> bool:
-        """Whether a reply used up its limit before it began, and can have a larger one."""
+    def needs_room(self, reply: Reply, sent: GenerateConfig) -> bool:
+        """Whether a reply used up its limit before it began, and should be asked for with a larger one; once."""
         nothing = reply.stop_reason == "max_tokens" and reply.problem and (reply.reasoned or not reply.text.strip())
+        if self.room and self.terms.thinks is None:
+            self.terms.thinks = not nothing
         limit = sent.max_tokens or ROOM
-        if not nothing or "max_tokens" not in self.likes or limit >= ROOM:
+        if not nothing or self.room or self.terms.thinks is False or "max_tokens" not in self.likes or limit >= ROOM:
             return False
-        self.terms.thinks = True
+        self.room = True
         return (self.settings().max_tokens or 0) > limit
 
 
@@ -158,10 +162,11 @@ async def agree(model: Model, send: Send, *, wishes: GenerateConfig, needs: Gene
                     call.failed()
                     raise
                 continue
-            told = applied(request, sent, thinks=terms.thinks and "max_tokens" in call.likes)
-            reply = reply_from(output, model, may_be_cut=may_be_cut, applied=told)
-            if call.thinks(reply, sent):
+            reply = reply_from(output, model, may_be_cut=may_be_cut)
+            if call.needs_room(reply, sent):
                 continue
+            thinks = bool(terms.thinks) and "max_tokens" in call.likes
+            reply = reply.model_copy(update={"applied": applied(request, sent, thinks=thinks)})
             if needs.logprobs and reply.problem is None and not _has_logprobs(output):
                 terms.mute = True
             return reply

@@ -122,14 +122,13 @@ def act_fault(reply: Reply) -> str | None:
     return None if reply.problem in (None, "refused") else f"target_{REASONS[reply.problem]}"
 
 
-def reply_from(output: ModelOutput, model: Model, *, may_be_cut: bool, applied: Applied | None = None) -> Reply:
+def reply_from(output: ModelOutput, model: Model, *, may_be_cut: bool) -> Reply:
     """The Reply for a model's output.
 
     Args:
         output: What Inspect returned.
         model: Who was asked.
         may_be_cut: Whether a reply that ends at the token limit still counts (the first words of a long text do).
-        applied: The settings that it was sent with.
     """
     completion = output.completion if output.choices else ""
     shown, text = think_block(completion)
@@ -145,7 +144,6 @@ def reply_from(output: ModelOutput, model: Model, *, may_be_cut: bool, applied: 
         reasoning_kind=kind,
         reasoning_tokens=output.usage.reasoning_tokens if output.usage else None,
         first_token=_first_token(output, text, reasoned=kind != "none"),
-        applied=applied,
     )
 
 

@@ -39,20 +39,21 @@ class Terms:
     least: int = 0
     most: int | None = None
     """Ends of a token limit, where the vendor named them."""
-    thinks: bool = False
-    """Whether a reply to a method's own limit held nothing but reasoning."""
+    thinks: bool | None = None
+    """Whether a reply to a method's own limit held nothing but reasoning, and one to a larger limit was whole; False
+    where the larger limit did not help."""
     mute: bool = False
     """Whether the model gave no logprobs to a method that needs them."""
     guessed: set[str] = field(default_factory=set)
     """Settings that were left out once for an error that names none."""
     trial: Trial | None = None
 
-    def meet(self, wishes: GenerateConfig, likes: Collection[str]) -> GenerateConfig:
-        """The wishes, with those of them changed that can be given up and are known to be refused."""
+    def meet(self, wishes: GenerateConfig, likes: Collection[str], *, room: bool = False) -> GenerateConfig:
+        """The wishes, with those changed that can be given up and are known to be refused; `room` to think by force."""
         changes: dict[str, Any] = {}
         if "max_tokens" in likes and wishes.max_tokens is not None:
-            room = ROOM if self.thinks and wishes.max_tokens < ROOM else 0
-            limit = max(wishes.max_tokens + room, self.least)
+            more = ROOM if (room or self.thinks) and wishes.max_tokens < ROOM else 0
+            limit = max(wishes.max_tokens + more, self.least)
             changes["max_tokens"] = min(limit, self.most or limit)
         for name in likes:
             changes |= self.instead.get(name, {})
