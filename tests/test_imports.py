@@ -35,7 +35,7 @@ FLOORS: tuple[set[str], ...] = (
     {"errors", "inspect_private", "parse", "stats", "measure", "safe"},  # nothing else of ours
     {"arguments", "probability"},
     {"weights", "plots", "options", "prices", "output"},
-    {"logs", "embed", "page"},
+    {"logs", "embed", "page", "first_call"},
     {"inspect_data"},
     {"data"},
     {"sources", "waves"},
