@@ -6,11 +6,12 @@ from typing import Any
 
 import pandas as pd
 from inspect_ai.log import EvalLog, EvalSample, EvalSampleSummary
+from inspect_ai.tool import ToolInfo
 
 from selfprobe.errors import InputError, NoLogs, one_line
 from selfprobe.logs import UNREADABLE, first_of, found, lost_replies, samples, summaries, task_of
 from selfprobe.scorers.decision import Decision, last_decisions
-from selfprobe.solvers.converse import METHODS
+from selfprobe.solvers.converse import METHODS, tools_text
 
 Arm = tuple[Any, ...]
 ARM = ["method", "model", "perspective", "context", "placebo"]
@@ -142,6 +143,8 @@ def _decisions(sample: EvalSampleSummary, method: str) -> list[Decision]:
 def _text(sample: EvalSample) -> dict[str, Any]:
     messages = sample.input if isinstance(sample.input, list) else []
     text = "\n".join(message.text for message in messages) if messages else str(sample.input)
+    if tools := [ToolInfo.model_validate(tool) for tool in sample.metadata.get("tools", ())]:
+        text = f"{tools_text(tools)}\n{text}"
     about = {name: sample.metadata.get(name) for name in ("label", "source", "pair")}
     return {"item": str(sample.id), "text": text} | about
 
