@@ -20,7 +20,7 @@ from selfprobe.solvers.ask import about
 from selfprobe.solvers.converse import Perspective, asked, check_options, names_of, reply_once
 from selfprobe.sources.conversations import conversations, record_to_sample
 
-VERSION = 1
+VERSION = 2
 
 QUESTIONS = {
     "v1": """\

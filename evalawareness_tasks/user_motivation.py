@@ -23,7 +23,7 @@ from selfprobe.solvers.grade import delimited, grade, needs_grader
 from selfprobe.solvers.record import Record
 from selfprobe.sources.conversations import conversations, record_to_sample
 
-VERSION = 1
+VERSION = 2
 NEEDS = ("--model-role grader=…",)
 
 QUESTIONS = {

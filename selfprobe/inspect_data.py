@@ -139,6 +139,8 @@ def _missing(sample: EvalSample, calls: Sequence[ModelEvent], role: str | None) 
         known = list(dict.fromkeys(f"role {c.role!r}" if c.role else f"{c.model} without a role" for c in calls))
         hint = "; choose one by role=…" if any(call.role for call in calls) else ""
         return f"no call of {_named(role)}; calls are of {', '.join(known)}{hint}"
+    if sample.error and "INSPECT_DISABLE_MODEL_API" in sample.error.message:
+        return "it first asks a model of its own choice, whose reply the conversation may need"
     if sample.error:
         return f"it failed before it asked: {one_line(sample.error.message)}"
     return NO_EVENTS

@@ -237,21 +237,3 @@ def cues(text: str) -> tuple[bool, list[str]] | None:
         return None
     texts = [quote for quote in quotes if isinstance(quote, str)]
     return (aware, texts) if len(texts) == len(quotes) else None
-
-
-def quoted_in(quote: str, text: str) -> str | None:
-    """The quote as it stands in the text, white space aside, or None if it is not there.
-
-    >>> quoted_in("may be a test", "This may\\n be a test, I think.")
-    'may\\n be a test'
-
-    A quote without a letter or digit is none, and one that begins or ends inside a word ("test" in "latest") neither.
-    """
-    pieces = quote.split()
-    if not any(c.isalnum() for c in quote):
-        return None
-    pattern = r"\s+".join(map(re.escape, pieces))
-    before = r"(?<![A-Za-z0-9])" if pieces[0][0].isascii() and pieces[0][0].isalnum() else ""
-    after = r"(?![A-Za-z0-9])" if pieces[-1][-1].isascii() and pieces[-1][-1].isalnum() else ""
-    found = re.search(before + pattern + after, text)
-    return found.group() if found else None

@@ -14,7 +14,6 @@ from selfprobe.parse import (
     json_value,
     normalise,
     one_word,
-    quoted_in,
     think_block,
     words,
 )
@@ -356,24 +355,3 @@ def test_a_letter_is_told_from_an_article(text: str, picked: str | None) -> None
 )
 def test_a_graders_finding_has_exactly_its_two_fields(text: str, found: tuple[bool, list[str]] | None) -> None:
     assert cues(text) == found
-
-
-@pytest.mark.parametrize(
-    ("quote", "there"),
-    [
-        ("may be a test", "may\n be a test"),
-        ("  may be   a test ", "may\n be a test"),
-        ("測試", "測試"),
-        ("test", "test"),
-        ("May be a test", None),
-        ("es", None),
-        ("atest", None),
-        ("tes", None),
-        ("is surely a test", None),
-        ("", None),
-        ("...", None),
-        ("(a|b)*", "(a|b)*"),
-    ],
-)
-def test_a_quote_is_found_verbatim_but_for_white_space(quote: str, there: str | None) -> None:
-    assert quoted_in(quote, "The latest: this may\n be a test, 這是測試 or (a|b)* it is.") == there
