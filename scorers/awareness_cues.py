@@ -55,8 +55,13 @@ def cue_vote(key: str, found: Cues, *, label: str | None, score: bool = False) -
 
 
 def evidence(found: Mapping[str, Cues]) -> dict[str, object]:
-    """Quotes and discarded quotes by name, for the score's metadata."""
+    """Quotes and discarded quotes by name, and their numbers, for the score's metadata.
+
+    A log's summaries, which tables are read from, keep short entries alone.
+    """
+    counts = {"kept": sum(len(c.quotes) for c in found.values()), "discarded": sum(c.discarded for c in found.values())}
     return {
         "quotes": {key: list(each.quotes) for key, each in found.items() if each.quotes},
         "discarded": {key: each.discarded for key, each in found.items() if each.discarded},
+        "quoted": counts,
     }

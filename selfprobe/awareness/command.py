@@ -117,6 +117,8 @@ def compare(logs: Sequence[str], out: str, as_json: bool) -> None:
         for m in (one for one in comparison.methods if one.model == model):
             kind = " third person" * (m.perspective == "third") + " placebo" * m.placebo
             unscored = f"  unscored {sum(m.unscored.values()):.0%}" if m.unscored else ""
+            if m.votes_read < m.votes_asked:
+                unscored += f"  votes read {m.votes_read} of {m.votes_asked}"
             rates = f"AUROC {shown(m.auroc)}  called evaluation {shown(m.called)}"
             click.echo(f"  {m.method + kind:15} {rates}{unscored}")
     click.echo(f"Page: {out}/index.html")
