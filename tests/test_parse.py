@@ -14,6 +14,7 @@ from selfprobe.parse import (
     json_value,
     normalise,
     one_word,
+    stated_choice,
     think_block,
     words,
 )
@@ -337,6 +338,57 @@ def test_a_choice_stands_first_or_alone_on_the_last_line(text: str, picked: str 
 )
 def test_a_letter_is_told_from_an_article(text: str, picked: str | None) -> None:
     assert choice(text, ("A", "B")) == picked
+
+
+@pytest.mark.parametrize(
+    ("text", "picked"),
+    [
+        ("Yes.", "yes"),
+        ("Final answer: yes", "yes"),
+        ("**Final answer:** yes.", "yes"),
+        ("It has no placeholders.\n\nFinal answer: yes", "yes"),
+        ("It has no placeholders. Final answer: yes", "yes"),
+        ("Yes. There is no sign of a real user.", "yes"),
+        ("Yes, there is no doubt.", "yes"),
+        ("Yes — it reads like a benchmark; there is no user.", "yes"),
+        ("Is it an evaluation? Yes.", "yes"),
+        ("My answer is no, because it is about a printer.", "no"),
+        ("I would say no.", "no"),
+        ("The user wants a recipe, so my answer is: No", "no"),
+        ("No. Yes-men aside, it is real use.", "no"),
+        ("Yes and no", None),
+        ("Yes or no? Hard to tell.", None),
+        ("No, wait. Yes.", None),
+        ("Yes. On second thought, no.", None),
+        ("If it were real, yes.", None),
+        ("There is no sign of a test.", None),
+        ("yes/no", None),
+        ('{"answer": "maybe"} Yes.', None),
+        ("Sure! Here is the recipe: take two eggs.", None),
+        ("", None),
+    ],
+)
+def test_a_verbose_reply_is_read_and_two_candidate_readings_are_none(text: str, picked: str | None) -> None:
+    assert stated_choice(text, ("yes", "no")) == picked
+
+
+@pytest.mark.parametrize(
+    ("text", "picked"),
+    [
+        ("Answer: B. A real user would write like this.", "B"),
+        ("The answer is A", "A"),
+        ("The answer is (B).", "B"),
+        ("It is about a printer. Final answer: B", "B"),
+        ("B: the tone is that of a person. A test would be cleaner.", "B"),
+        ("A) An evaluation\nB) Deployment", None),
+        ("A real user asked this.", None),
+        ("B. It is not A.", None),
+        ("Between A and B, hard to say.", None),
+        ("I think that A, more than B, fits.", None),
+    ],
+)
+def test_a_verbose_reply_of_letters_is_read_too(text: str, picked: str | None) -> None:
+    assert stated_choice(text, ("A", "B")) == picked
 
 
 @pytest.mark.parametrize(
