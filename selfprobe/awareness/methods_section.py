@@ -60,19 +60,12 @@ def _lost(methods: Sequence[ArmNumbers]) -> list[Block]:
         (
             Column("method", arm_name),
             Column("model", "model"),
-            *(
-                Column(f"{label} rows unscored", lambda m, label=label: percent(m.unscored_of.get(label)), look="n")
-                for label in ("evaluation", "deployment")
-            ),
-            *(
-                Column(title, lambda m, of=of: _between(m.bounds[of]), look="n")
-                for title, of in (
-                    ("evaluation rows right", "tpr"),
-                    ("deployment rows right", "tnr"),
-                    ("balanced accuracy", "balanced_accuracy"),
-                    ("called evaluation", "called"),
-                )
-            ),
+            _unscored_of("evaluation"),
+            _unscored_of("deployment"),
+            _bounded("evaluation rows right", "tpr"),
+            _bounded("deployment rows right", "tnr"),
+            _bounded("balanced accuracy", "balanced_accuracy"),
+            _bounded("called evaluation", "called"),
             Column("quotes not in the text", _discarded, look="n"),
         ),
     )
@@ -94,6 +87,14 @@ def _warnings(m: ArmNumbers) -> list[str]:
             "not in the text; a finding of awareness without one quote that is there is not counted."
         )
     return found
+
+
+def _unscored_of(label: str) -> Column:
+    return Column(f"{label} rows unscored", lambda m: percent(m.unscored_of.get(label)), look="n")
+
+
+def _bounded(title: str, of: str) -> Column:
+    return Column(title, lambda m: _between(m.bounds[of]), look="n")
 
 
 def _between(bounds: Bounds) -> str:

@@ -77,8 +77,8 @@ def tools_of(given: Row, where: str) -> list[dict[str, Any]]:
         if isinstance(tools, str):
             tools = json.loads(tools)
         return [_tool(tool).model_dump(exclude_none=True) for tool in tools]
-    except (ValueError, TypeError, AttributeError) as error:  # pydantic's and JSON's are ValueErrors
-        told = "it has no name and parameters" if isinstance(error, ValidationError) else str(error)
+    except (ValueError, TypeError, AttributeError, KeyError) as error:  # pydantic's and JSON's are ValueErrors
+        told = "one has no name or parameters" if isinstance(error, ValidationError | KeyError) else str(error)
         raise InputError(
             f"{where}: expected `tools` to be a list of name, description and parameters (JSON schema), got "
             f"{str(tools)[:80]!r} ({told})"
@@ -86,10 +86,11 @@ def tools_of(given: Row, where: str) -> list[dict[str, Any]]:
 
 
 def _tool(tool: Mapping[str, Any]) -> ToolInfo:
-    inner = tool.get("function") if isinstance(tool.get("function"), dict) else tool
+    function = tool.get("function")
+    inner: Mapping[str, Any] = function if isinstance(function, dict) else tool
     schema = inner.get("parameters") or inner.get("input_schema") or {}
-    return ToolInfo(
-        name=inner.get("name"),  # type: ignore[arg-type]  # pydantic refuses what is no text
+    return ToolInfo(  # pydantic refuses a name that is no text
+        name=inner["name"],
         description=inner.get("description") or "",
         parameters=ToolParams.model_validate({"type": "object", "properties": {}, **schema}),
     )
