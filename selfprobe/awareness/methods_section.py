@@ -8,6 +8,8 @@ from selfprobe.awareness.table import Logged
 from selfprobe.page import Block, Bullets, Column, Section, Table, estimated, number, percent
 from selfprobe.scorers.awareness import Bounds
 
+ONE_VOTE = ("reasoning_trace", "first_token")
+"""Methods that take their verdict from the reply itself."""
 WORTH_A_WARNING = 0.05
 """Share of lost votes, and of discarded quotes, above which the page says so in a sentence."""
 
@@ -80,7 +82,8 @@ def _lost(methods: Sequence[ArmNumbers]) -> list[Block]:
 def _warnings(m: ArmNumbers) -> list[str]:
     found = []
     if m.votes_asked and (lost := m.votes_asked - m.votes_read) > WORTH_A_WARNING * m.votes_asked:
-        found.append(f"{lost:,} of {m.votes_asked:,} votes could not be read ({percent(lost / m.votes_asked)}).")
+        what = "conversations are without a verdict" if m.method in ONE_VOTE else "votes could not be read"
+        found.append(f"{lost:,} of {m.votes_asked:,} {what} ({percent(lost / m.votes_asked)}).")
     if m.quotes_discarded > WORTH_A_WARNING * m.quotes:
         found.append(
             f"{m.quotes_discarded} of {m.quotes} quotes of the grader ({percent(m.quotes_discarded / m.quotes)}) are "
