@@ -14,6 +14,7 @@ from selfprobe.matrix.advantage import (
     double_centre,
     observers_permuted,
     self_advantage,
+    total_bounds,
     total_of,
 )
 from selfprobe.matrix.alike import groups
@@ -51,11 +52,17 @@ class TaskAnalysis:
     """The others, whose cells are holes."""
     cells: pd.DataFrame
     """One row a cell: target, observer, value, low, high, n (items), unscored (share), reasoned, hole."""
+    chance: float
+    """What a blind guess gets; NaN where there is no such thing."""
     advantage: SelfAdvantage | None
     """None with fewer than two complete models."""
     capability: Estimate | None
     total: Estimate
     """T of the item-specific scores, on which everything that is named runs."""
+    complete: Estimate
+    """T over the items that every cell scored."""
+    worst: tuple[float, float]
+    """T if all that is missing spoke against it, and if all spoke for it; NaN where scores are not in [0, 1]."""
     permutation: Permutation
     """Of the observers of the same."""
     taken_off: str
@@ -141,9 +148,12 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
         models=tuple(models),
         left_out=tuple(model for model in matrix.models if model not in models),
         cells=_cells(results, matrix),
+        chance=float(rows.chance.mean()) if "chance" in rows else float("nan"),
         advantage=advantage,
         capability=capability_control(scores, rng=rng, resamples=RESAMPLES) if enough else None,
         total=total,
+        complete=total_of(scores[:, :, ~np.isnan(scores).any(axis=(0, 1))], models) if enough else total,
+        worst=total_bounds(scores) if enough else (float("nan"),) * 2,
         permutation=shuffled,
         taken_off=specific.told,
         rows=rows_of(models, scores, specific, hits, tests=tests, rng=rng) if enough else (),

@@ -40,6 +40,8 @@ class Row:
     """Baseline → score on itself minus the baseline's, on the same items."""
     beyond: Beyond
     """Its contrasts."""
+    unscored: Beyond | None
+    """The same with its own unscored replies counted as wrong; None where none is missing that others have."""
     power: Power
     """What this matrix could see of it."""
 
@@ -49,6 +51,16 @@ class Row:
         return max(*self.beyond.scales.values(), self.beyond.above)
 
     @property
+    def missing_p(self) -> float:
+        """The same with its own unscored replies counted as wrong: what is missing may be what it does not know."""
+        return 0.0 if self.unscored is None else max(*self.unscored.scales.values(), self.unscored.above)
+
+    @property
+    def baselines(self) -> Mapping[str, float]:
+        """What each baseline gets."""
+        return {name: self.score.value - estimate.value for name, estimate in self.over.items()}
+
+    @property
     def over_p(self) -> Mapping[str, float]:
         """One-sided p over each baseline."""
         return {name: above_zero(estimate) for name, estimate in self.over.items()}
@@ -56,7 +68,7 @@ class Row:
     @property
     def p(self) -> float:
         """That it has access: the largest of all p that are asked for."""
-        return max([self.skill_p, *self.over_p.values()])
+        return max([self.skill_p, self.missing_p, *self.over_p.values()])
 
 
 def above_zero(estimate: Estimate) -> float:
@@ -88,6 +100,8 @@ def rows_of(
     if len(models) < 3 or scores.shape[2] < 2 or np.isnan(specific.scores).all(axis=2).any():
         return ()
     found, items = beyond_skill(specific.scores, rng=rng), np.arange(scores.shape[2])
+    worst = worst_of_own(specific)
+    unscored = None if worst is None else beyond_skill(worst, rng=rng)
     could = powers(specific.scores, tests=tests, rng=rng)
     means, out = np.nanmean(scores, axis=2), []
     for i, model in enumerate(models):
@@ -104,10 +118,24 @@ def rows_of(
                 rival_score=float(means[i, j]),
                 over={name: estimate for name, estimate in over.items() if estimate.n},
                 beyond=found[i],
+                unscored=unscored[i] if unscored else None,
                 power=could[i],
             )
         )
     return tuple(out)
+
+
+def worst_of_own(specific: Specific) -> FloatArray | None:
+    """The item-specific scores with each model's own missing ones as wrong, where another observer has one.
+
+    None where nothing is missing. An item that nobody has, since the target's act failed, says nothing of anybody.
+    """
+    scores, own = specific.scores.copy(), np.arange(len(specific.scores))
+    lost = np.isnan(scores[own, own]) & ~np.isnan(scores).all(axis=1)
+    if not lost.any():
+        return None
+    scores[own, own] = np.where(lost, -np.nan_to_num(specific.habit[own, own])[:, None], scores[own, own])
+    return scores
 
 
 def baseline_hits(

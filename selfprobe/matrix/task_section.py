@@ -41,9 +41,8 @@ def _model_rows(task: TaskAnalysis) -> Table:
     own = task.cells[task.cells.target == task.cells.observer].set_index("target").unscored
 
     def best_baseline(row: Row) -> str:
-        reached = {name: row.score.value - over.value for name, over in row.over.items()}
-        best = max(reached, key=lambda name: reached[name], default="")
-        return f"{best} {number(reached[best])}" if best else "–"
+        best = max(row.baselines, key=lambda name: row.baselines[name], default="")
+        return f"{best} {number(row.baselines[best])}" if best else "–"
 
     def on(scale: str) -> Column:
         return Column(f"beyond skill, {scale}", lambda row: p_value(row.beyond.scales[scale]))
@@ -70,7 +69,7 @@ def _model_rows(task: TaskAnalysis) -> Table:
 def _baselines(task: TaskAnalysis) -> Table:
     """What needs no model, of each model's row: a baseline a row, what it gets and how far the model is above it."""
     rows = [
-        {"model": row.model, "baseline": name, "gets": number(row.score.value - over.value), "above it": shown(over, 3)}
+        {"model": row.model, "baseline": name, "gets": number(row.baselines[name]), "above it": shown(over, 3)}
         for row in task.rows
         for name, over in row.over.items()
     ]
@@ -97,6 +96,12 @@ def _statistics(task: TaskAnalysis) -> Table:
             "the same, item-specific",
             shown(task.total, 3),
             f"each score minus what {task.taken_off} reach" if task.taken_off else "nothing could be taken off",
+        ),
+        (
+            "T where every cell is scored",
+            shown(task.complete, 3),
+            f"{task.complete.n} items; if all that is missing spoke against it T would be {number(task.worst[0], 3)}, "
+            f"if for it {number(task.worst[1], 3)}",
         ),
         ("over like observers", shown(task.capability, 3), "capability control" + _left_out(task.capability)),
         *(
