@@ -105,12 +105,12 @@ def tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "some_tasks.py"
 
 
-def recording(sent: Sent) -> Model:
+def recording(sent: Sent, says: Callable[[], str] = lambda: "yes") -> Model:
     """A provider that keeps what it is sent."""
 
     def keep(given: Any, tools: Any, *_: Any) -> ModelOutput:
         sent.append(([(m.role, m.text) for m in given], [tool.model_dump_json(exclude_none=True) for tool in tools]))
-        output = ModelOutput.from_content("mockllm/subject", "yes")
+        output = ModelOutput.from_content("mockllm/subject", says())
         return output.model_copy(update={"usage": ModelUsage()})  # else mockllm counts tokens, by the network
 
     return get_model("mockllm/subject", custom_outputs=keep)
@@ -261,7 +261,7 @@ def test_no_such_task_or_file_says_what_was_expected(tasks: str) -> None:
 @pytest.mark.parametrize(
     ("name", "count", "system"),
     [
-        ("agentic_misalignment", 1, "You are an email oversight agent named Alex"),
+        ("agentic_misalignment", 1, "You are Alex, an advanced artificial intelligence"),
         ("persistbench_sycophancy", 200, "memor"),
     ],
 )
@@ -273,12 +273,14 @@ def test_public_tasks_are_what_their_solvers_ask(name: str, count: int, system: 
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of the packages that public tasks import
 def test_a_public_task_with_a_simulated_user_is_refused_and_its_logs_are_read(tmp_path: Path) -> None:
     pytest.importorskip("inspect_evals", reason="needs inspect-evals")
     with pytest.raises(ValueError, match=r"none of its 50 samples comes .*role 'user'.*give its logs"):
         conversations(task="inspect_evals/tau2_airline")
     sent: Sent = []
-    roles: dict[str, str | Model] = {"user": "planted/user"}
+    users: Sent = []
+    roles: dict[str, str | Model] = {"user": recording(users, lambda: f"Booking {len(users)}, please.")}
     how: dict[str, Any] = {"limit": 2, "message_limit": 4, "score": False, "display": "none"}
     eval("inspect_evals/tau2_airline", model=recording(sent), model_roles=roles, log_dir=str(tmp_path), **how)
     rows = conversations(logs=str(tmp_path)).rows
