@@ -157,10 +157,16 @@ def score_of(
     )
 
 
-def last_decisions(scores: Mapping[str, Score] | None) -> list[Decision]:
-    """Those of the last selfprobe score: `inspect score --action append` leaves earlier and foreign ones beside it."""
+def last_score(scores: Mapping[str, Score] | None) -> Score | None:
+    """The last selfprobe score: `inspect score --action append` leaves earlier and foreign ones beside it."""
     ours = [score for score in (scores or {}).values() if isinstance((score.metadata or {}).get("keys"), dict)]
-    return decisions_of(ours[-1]) if ours else []
+    return ours[-1] if ours else None
+
+
+def last_decisions(scores: Mapping[str, Score] | None) -> list[Decision]:
+    """Those of the last selfprobe score."""
+    ours = last_score(scores)
+    return decisions_of(ours) if ours else []
 
 
 def decisions_of(score: Score) -> list[Decision]:

@@ -14,9 +14,13 @@ from inspect_ai._util.error import PrerequisiteError
 # The names of all installed tasks, to say which one was meant.
 from inspect_ai._util.registry import registry_find, registry_info
 
+# Ends a sample from inside of a model's call, past what its solver may catch.
+from inspect_ai.log._samples import sample_active
+
 # What the command line set (retries, timeouts, cache), and whether a task runs: no public name tells a solver either.
+# A solver that binds roles in its sample: `eval` takes only roles whose names are known.
 from inspect_ai.model._generate_config import active_generate_config
-from inspect_ai.model._model import active_model
+from inspect_ai.model._model import active_model, init_model_roles
 
 # Inspect's limit of requests at once, which starts at 20 and never asks the provider how many slots its server has.
 from inspect_ai.util._concurrency import _active_controller as active_controller
@@ -31,9 +35,11 @@ __all__ = [
     "active_controller",
     "active_generate_config",
     "active_model",
+    "init_model_roles",
     "load_tasks",
     "registry_find",
     "registry_info",
+    "sample_active",
 ]
 
 

@@ -6,7 +6,7 @@ A log that cannot be read stops nobody: it is set aside with its name and the re
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ from inspect_ai.log import (
     read_eval_log,
     read_eval_log_sample,
     read_eval_log_sample_summaries,
+    read_eval_log_samples_by_id,
     resolve_sample_attachments,
 )
 
@@ -37,6 +38,10 @@ UNREADABLE = (
 
 REFERENCE = "attachment://"
 """How a log refers to a long text that it holds once."""
+
+_AT_ONCE = 16
+"""Samples of a log that are in memory together while it is read one by one."""
+_UNREAD = {"messages", "output", "store", "scores"}
 
 LOSING = "0.1.0"
 """The version of selfprobe whose resumed runs could replay a reference in the place of a reply."""
@@ -120,6 +125,32 @@ def samples(log: str) -> list[EvalSample]:
     """
     try:
         return [whole(sample) for sample in read_eval_log(log).samples or []]
+    except UNREADABLE as error:
+        raise InputError(f"{log} cannot be read: {unreadable(error)}; run it again, or leave it out") from None
+
+
+def transcripts(log: str, *, epochs: int | None = None) -> Iterator[EvalSample]:
+    """The samples of a log one after another with their events and all texts, but without messages, store and scores.
+
+    A few are in memory at a time; of a log in JSON all are.
+
+    Args:
+        log: The log's file.
+        epochs: The epochs from the first that are wanted; None is all.
+
+    Raises:
+        InputError: The log cannot be read; names it.
+    """
+    wanted = [(s.id, s.epoch) for s in summaries(log) if epochs is None or s.epoch <= epochs]
+    try:
+        if log.endswith(".json"):
+            given = {(sample.id, sample.epoch): sample for sample in read_eval_log(log).samples or []}
+            yield from (resolve_sample_attachments(given[key], "full") for key in wanted)
+            return
+        for start in range(0, len(wanted), _AT_ONCE):
+            yield from read_eval_log_samples_by_id(
+                log, wanted[start : start + _AT_ONCE], resolve_attachments="full", exclude_fields=_UNREAD
+            )
     except UNREADABLE as error:
         raise InputError(f"{log} cannot be read: {unreadable(error)}; run it again, or leave it out") from None
 

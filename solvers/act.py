@@ -2,7 +2,7 @@
 
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from selfprobe.solvers.ask import PromptFunction, Settings, ask, require_model, settings_for, show
+from selfprobe.solvers.ask import PromptFunction, Settings, Tools, ask, no_tools, require_model, settings_for, show
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import Replay
 
@@ -14,6 +14,7 @@ def act(
     config: Settings,
     may_be_cut: bool = False,
     replay: Replay | None = None,
+    tools: Tools = no_tools,
 ) -> Solver:
     """Record the target's replies under `Record.acts`.
 
@@ -24,6 +25,7 @@ def act(
         config: Everything that the method fixes: settings of the command line never reach a role.
         may_be_cut: Whether a reply that ends at the token limit is good (when only its first words are read).
         replay: An earlier log of the same task, to take its acts instead of asking.
+        tools: From the state to the tools that are offered.
 
     Raises:
         InputError: While the task is built, in a run without a model.
@@ -36,7 +38,9 @@ def act(
         if replay is not None:
             replies = replay(state, wanted)
         else:
-            replies = await ask(wanted, role="target", config=settings_for(state, config), may_be_cut=may_be_cut)
+            replies = await ask(
+                wanted, role="target", config=settings_for(state, config), may_be_cut=may_be_cut, tools=tools(state)
+            )
         state.store_as(Record).acts.update(replies)
         show(state, wanted, replies)
         return state

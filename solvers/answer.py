@@ -2,7 +2,7 @@
 
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from selfprobe.solvers.ask import PromptFunction, Settings, ask, require_model, settings_for, show
+from selfprobe.solvers.ask import PromptFunction, Settings, Tools, ask, no_tools, require_model, settings_for, show
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import Replay
 
@@ -13,6 +13,7 @@ def answer(
     *,
     config: Settings,
     replay: Replay | None = None,
+    tools: Tools = no_tools,
 ) -> Solver:
     """Record the observer's replies under `Record.answers`. The observer is Inspect's `--model`.
 
@@ -20,6 +21,7 @@ def answer(
         prompts: From the state to the prompts by name; may read the Record, since acts come first.
         config: Everything that the method fixes.
         replay: An earlier log of the same task, to take its answers instead of asking.
+        tools: From the state to the tools that are offered.
 
     Raises:
         InputError: While the task is built, in a run without a model.
@@ -32,7 +34,9 @@ def answer(
         if replay is not None:
             replies = replay(state, wanted)
         else:
-            replies = await ask(wanted, role=None, config=settings_for(state, config), may_be_cut=False)
+            replies = await ask(
+                wanted, role=None, config=settings_for(state, config), may_be_cut=False, tools=tools(state)
+            )
         state.store_as(Record).answers.update(replies)
         show(state, wanted, replies)
         return state

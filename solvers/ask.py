@@ -1,7 +1,7 @@
 """Send prompts that need not wait for each other, together."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import Literal
 
@@ -18,6 +18,7 @@ from inspect_ai.model import (
     get_model,
 )
 from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.tool import ToolInfo
 from inspect_ai.util import JSONSchema, span
 
 from selfprobe.data import Table
@@ -33,6 +34,15 @@ PromptFunction = Callable[[TaskState], Prompts]
 
 Settings = GenerateConfig | Callable[[TaskState], GenerateConfig]
 """What the method fixes; a function where it differs by sample or epoch (the seed of a rollout)."""
+
+Tools = Callable[[TaskState], Sequence[ToolInfo]]
+"""The tools that a conversation came with; they are offered, and a call of one is not answered."""
+
+
+def no_tools(state: TaskState) -> Sequence[ToolInfo]:
+    """What most prompts come with."""
+    return ()
+
 
 PATIENCE = GenerateConfig(max_retries=5, timeout=900, attempt_timeout=300)
 """Retries, and seconds for a call with all its attempts and for one attempt, where the command line sets none.
@@ -64,7 +74,12 @@ def json_reply(field: str, kind: Literal["string", "integer"], *, longest: int |
 
 
 async def ask(
-    prompts: Prompts, *, role: str | Model | None, config: GenerateConfig, may_be_cut: bool
+    prompts: Prompts,
+    *,
+    role: str | Model | None,
+    config: GenerateConfig,
+    may_be_cut: bool,
+    tools: Sequence[ToolInfo] = (),
 ) -> dict[str, Reply]:
     """The replies to all prompts, asked concurrently, by name.
 
@@ -73,6 +88,7 @@ async def ask(
         role: The model role to ask; None or an unbound role is the evaluated model. Or a model itself (one of a panel).
         config: The method's settings; they win over the command line's, PATIENCE does not.
         may_be_cut: Whether a reply that ends at the token limit is good.
+        tools: What the model may call; a call is the reply, as text.
 
     Raises:
         Exception: The provider's error when the retries are used up; it ends the sample, and a resume
@@ -84,7 +100,7 @@ async def ask(
 
     async def one(name: str, prompt: str | list[ChatMessage]) -> None:
         async with span(name):  # the call's name in the transcript
-            call = model.generate(prompt, config=settings, cache=_cache(name))
+            call = model.generate(prompt, tools, config=settings, cache=_cache(name))
             replies[name] = reply_from(await with_first_candidates(model, call), model, may_be_cut=may_be_cut)
 
     async with create_task_group() as group:

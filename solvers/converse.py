@@ -8,13 +8,14 @@ from typing import Literal, get_args
 
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser, GenerateConfig, get_model
 from inspect_ai.solver import Solver, TaskState
+from inspect_ai.tool import ToolInfo
 
 from selfprobe.arguments import one_of, whole
 from selfprobe.data import Table
 from selfprobe.errors import InputError
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
-from selfprobe.solvers.ask import PromptFunction, Prompts, together
+from selfprobe.solvers.ask import PromptFunction, Prompts, no_tools, together
 from selfprobe.solvers.record import Record, act_fault
 from selfprobe.solvers.replay import replay_log
 
@@ -67,7 +68,7 @@ def reply_once(table: Table, target_log: str | None, *, reply_tokens: int | None
 
     replay = replay_log(target_log, METHODS, table, "acts")
     config = ACT.merge(GenerateConfig(max_tokens=reply_tokens))
-    return act(conversation, config=config, may_be_cut=True, replay=replay)
+    return act(conversation, config=config, may_be_cut=True, replay=replay, tools=tools_of)
 
 
 def about(questions: Questions, perspective: Perspective) -> PromptFunction:
@@ -90,7 +91,7 @@ def about(questions: Questions, perspective: Perspective) -> PromptFunction:
         if act_fault(reply):
             return {}
         if perspective == "third":
-            text = quoted(messages_of(state), reply.text)
+            text = quoted(messages_of(state), reply.text, tools_of(state))
             return {k: QUOTE_PROMPT.format(conversation=text, question=q) for k, q in questions(state).items()}
         if reply.model != str(get_model()):
             raise InputError(
@@ -108,10 +109,21 @@ def messages_of(state: TaskState) -> list[ChatMessage]:
     return [ChatMessageUser(content=state.input)] if isinstance(state.input, str) else list(state.input)
 
 
-def quoted(messages: Sequence[ChatMessage], reply: str) -> str:
-    """A conversation and the reply to it as one text, each message under its number and role."""
+def tools_of(state: TaskState) -> list[ToolInfo]:
+    """The tools that came with the sample's conversation; they are offered with the reply and with each question."""
+    return [ToolInfo.model_validate(tool) for tool in state.metadata.get("tools", ())]
+
+
+def quoted(messages: Sequence[ChatMessage], reply: str, tools: Sequence[ToolInfo] = ()) -> str:
+    """A conversation and the reply to it as one text, each message under its number and role, the tools before them."""
     parts = [(message.role, message.text) for message in messages] + [("assistant", reply)]
-    return "\n\n".join(f"[{number}] {role}:\n{text}" for number, (role, text) in enumerate(parts, start=1))
+    texts = [f"[{number}] {role}:\n{text}" for number, (role, text) in enumerate(parts, start=1)]
+    return "\n\n".join([*([f"[tools]\n{tools_text(tools)}"] if tools else []), *texts])
+
+
+def tools_text(tools: Sequence[ToolInfo]) -> str:
+    """One line a tool: its name and parameters, and what it does."""
+    return "\n".join(f"{tool.name}({', '.join(tool.parameters.properties)}): {tool.description}" for tool in tools)
 
 
 def asked(
@@ -129,9 +141,10 @@ def asked(
         InputError: `answer_tokens` is no whole number from 1.
     """
     whole("answer_tokens", answer_tokens, optional=True)
+    offered = tools_of if perspective == "first" else no_tools
     if decisions == 5:
         config = GenerateConfig(temperature=0, max_tokens=answer_tokens)
-        return answer(about(questions, perspective), config=config)
+        return answer(about(questions, perspective), config=config, tools=offered)
 
     def repeat(r: int) -> Solver:
         def named(state: TaskState) -> Mapping[str, str]:
@@ -140,7 +153,7 @@ def asked(
         def sampled(state: TaskState) -> GenerateConfig:
             return GenerateConfig(temperature=1, seed=5 * (state.epoch - 1) + r, max_tokens=answer_tokens)
 
-        return answer(about(named, perspective), config=sampled)
+        return answer(about(named, perspective), config=sampled, tools=offered)
 
     return together(*(repeat(r) for r in range(1, 6)))
 

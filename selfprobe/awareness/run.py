@@ -41,6 +41,8 @@ class Study:
     dataset: str = "eval_awareness"
     task: str | None = None
     logs: str | None = None
+    role: str | None = None
+    """Whose conversations of `task` or `logs`; None is the evaluated model."""
     label: str | None = None
     grader: str | None = None
     context: str = "first"
@@ -89,6 +91,7 @@ class Study:
             "dataset": self.dataset,
             "task": self.task,
             "logs": self.logs,
+            "role": self.role,
             "label": self.label,
             "context": self.context,
         }
@@ -101,10 +104,11 @@ def describe(study: Study) -> str:
         InputError: The conversations cannot be read.
     """
     given = dict(study.source)
-    rows = conversations(given.pop("dataset"), **given).rows[: study.limit]
+    table = conversations(given.pop("dataset"), **given)
+    rows = table.rows[: study.limit]
     labels = [row.get("label") for row in rows]
     head = f"{len(rows)} conversations × {len(study.models)} models × {', '.join(study.methods)}"
-    lines = [head, "", *cost_table(_costs(study, rows), study.prices), ""]
+    lines = [head, *([table.told()] if table.aside else []), "", *cost_table(_costs(study, rows), study.prices), ""]
     ours, others = labels.count("evaluation"), labels.count("deployment")
     if ours and others:
         half = 1.96 * auroc_se(0.7, ours, others)
