@@ -14,7 +14,8 @@ from selfprobe.logs import effort_of, summaries, target_of, task_of
 from selfprobe.page import Figures, Picture, Section, set_aside, shown
 from selfprobe.plots import dots, label
 from selfprobe.scorers.decision import last_decisions
-from selfprobe.scorers.dilemma_prediction import dilemmas_of, estimates
+from selfprobe.scorers.dilemma import dilemmas_of
+from selfprobe.scorers.dilemma_prediction import estimates
 from selfprobe.stats.estimate import Estimate
 
 if TYPE_CHECKING:
