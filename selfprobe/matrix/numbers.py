@@ -17,6 +17,7 @@ from selfprobe.matrix.advantage import (
     total_of,
 )
 from selfprobe.matrix.habit import Specific, item_specific
+from selfprobe.matrix.informed import InformedObserver, informed_hits, informed_observers
 from selfprobe.matrix.paper import (
     EpsilonRow,
     ModelsTest,
@@ -65,6 +66,8 @@ class TaskAnalysis:
     """What is claimed of each model, on its own row; empty with fewer than three models."""
     rows_p_holm: tuple[float, ...]
     """Their p, Holm-adjusted over all models of all tasks: below .05 a model is named."""
+    informed: tuple[InformedObserver, ...]
+    """The observers that were told of their target; the closest one to each model is among its baselines."""
     without: Mapping[str, str]
     """The baselines that the task does not have, and why."""
     test: ModelsTest | None
@@ -132,7 +135,9 @@ def _task(results: Results, matrix: Matrix, rng: np.random.Generator) -> TaskAna
     scores = matrix.scores[square]
     enough = len(models) > 1
     advantage = self_advantage(scores, models, rng=rng) if enough else None
+    told = informed_observers(results, matrix)
     hits = baseline_hits(results, matrix, models) if enough else {}
+    hits |= informed_hits(told, models, scores.shape[2]) if enough else {}
     specific = _specific(results, matrix)
     specific = Specific(specific.scores[square], specific.habit[square], specific.told)
     total = total_of(specific.scores, models) if enough else undefined("fewer than two models are complete")
@@ -154,6 +159,7 @@ def _task(results: Results, matrix: Matrix, rng: np.random.Generator) -> TaskAna
         taken_off=specific.told,
         rows=rows_of(models, scores, specific, hits, rng=rng) if enough else (),
         rows_p_holm=(),
+        informed=told,
         without=without(results, matrix.task, hits),
         test=_paper_test(advantage) if advantage else None,
         p=advantage.p if advantage else float("nan"),

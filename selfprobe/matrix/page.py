@@ -15,6 +15,7 @@ from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.matrix.diversity import diversity_section
 from selfprobe.matrix.effort import effort_sections
 from selfprobe.matrix.figures import paper_pictures
+from selfprobe.matrix.frames import frames_section, frames_table, frames_told
 from selfprobe.matrix.numbers import SMALLEST, Analysis, TaskAnalysis, analyse
 from selfprobe.matrix.table import Matrix, Results, load, matrix_of
 from selfprobe.matrix.task_section import SCORED, task_section
@@ -65,6 +66,7 @@ def page_of(results: Results, analysis: Analysis) -> Page:
         sections=[
             *(task_section(task) for task in analysis.tasks),
             *_overall(analysis),
+            *frames_section(results),
             *effort_sections(results.headers),
             _models_on_themselves(own),
             Section("Method", [METHOD], name="method", menu="method"),
@@ -75,13 +77,24 @@ def page_of(results: Results, analysis: Analysis) -> Page:
             "runs": results.cells,
             "advantage": _advantage_table(analysis),
             "self": own,
+            **({"frames": frames_table(results)} if results.frames else {}),
+            **({"informed": _informed_table(analysis)} if not results.informed.empty else {}),
         },
         files={"tables/decisions.parquet": decisions.getvalue()},
-        told=[f"{task.task}: {task.verdict.kind}. {task.verdict.sentence}" for task in analysis.tasks],
+        told=[
+            *(f"{task.task}: {task.verdict.kind}. {task.verdict.sentence}" for task in analysis.tasks),
+            *frames_told(results),
+        ],
         holes=[
             f"{task.task}, {observer} on {target}: {why}"
             for task in analysis.tasks
             for (target, observer), why in task.matrix.holes.items()
+        ]
+        + [
+            f"{task.task}, {one.observer} ({one.arm}) on {one.target}: {one.hole}"
+            for task in analysis.tasks
+            for one in task.informed
+            if one.hole
         ],
     )
 
@@ -115,7 +128,9 @@ METHOD = Markup(
     "could look like this. "
     f"“Underpowered”: this size could not see an advantage of {SMALLEST}. Habits that hang on something in the "
     "question which the baselines do not see can still pass. In a join the other observer's prediction is the one of "
-    "itself, held against the target: it was not asked about the target. Tests in "
+    "itself, held against the target: it was not asked about the target. An <em>informed observer</em> was: it was "
+    "told the target's name, or shown replies of the target to other items. Where such runs are there, a named model "
+    "must know more of itself than the informed observer that comes closest to it. Tests in "
     "<code>selfprobe/matrix/scales.py</code>, <code>habit.py</code> and <code>verdict.py</code>."
 )
 
@@ -187,6 +202,18 @@ def _advantage_table(analysis: Analysis) -> pd.DataFrame:
             for m in task.advantage.models
         ]
     return pd.DataFrame(rows)
+
+
+def _informed_table(analysis: Analysis) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {"task": task.task, "target": one.target, "observer": one.observer, "arm": one.arm, **columns(one.score)}
+            | {f"target_over_{name}": value for name, value in columns(one.over).items()}
+            | {"unscored": one.unscored, "hole": one.hole}
+            for task in analysis.tasks
+            for one in task.informed
+        ]
+    )
 
 
 def _row_columns(task: TaskAnalysis, model: str) -> dict[str, float]:

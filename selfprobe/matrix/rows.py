@@ -10,6 +10,7 @@ from scipy import special
 
 from selfprobe._registry import measures
 from selfprobe.matrix.habit import Specific
+from selfprobe.matrix.informed import INFORMED, NOT_RUN
 from selfprobe.matrix.scales import Beyond, beyond_skill
 from selfprobe.matrix.table import Matrix, Results
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, mode_baseline
@@ -135,4 +136,5 @@ def without(results: Results, task: str, applied: Mapping[str, object]) -> dict[
         or ("the item's text is the truth or tells nothing of it" if not measures()[task].text_tells else "")
         or f"a text classifier needs {SMALLEST_TEXT_SAMPLE} different questions with a truth",
     }
+    reasons |= {INFORMED: NOT_RUN} if measures()[task].informed else {}
     return {name: why for name, why in reasons.items() if name not in applied}

@@ -3,6 +3,7 @@
 import math
 
 from selfprobe.matrix.figures import task_pictures
+from selfprobe.matrix.informed import INFORMED, closest
 from selfprobe.matrix.numbers import SMALLEST, TaskAnalysis
 from selfprobe.matrix.rows import Row
 from selfprobe.matrix.scales import SCALES
@@ -21,6 +22,9 @@ def task_section(task: TaskAnalysis) -> Section:
     blocks += [_model_rows(task)] if task.rows else []
     blocks += [_statistics(task)] if task.advantage else []
     blocks += [Figures(task_pictures(task)), Details(f"All cells of {task.task}", [cells])]
+    blocks += [Details(f"Observers that were told of their target ({len(task.informed)})", [_informed(task)])] * bool(
+        task.informed
+    )
     return Section(task.task, blocks, name=task.task)
 
 
@@ -45,6 +49,10 @@ def _model_rows(task: TaskAnalysis) -> Table:
 
         return Column(BASELINES[name], value)
 
+    def informed(row: Row) -> str:
+        best = closest(task.informed, row.model)
+        return f"{best.observer} ({best.arm}) {number(best.score.value)}" if best else "–"
+
     def on(scale: str) -> Column:
         return Column(f"beyond skill, {scale}", lambda row: p_value(row.beyond.scales[scale]))
 
@@ -57,10 +65,26 @@ def _model_rows(task: TaskAnalysis) -> Table:
             Column("its habit", lambda row: number(row.habit)),
             Column("item-specific", lambda row: shown(row.specific, 3), look="e"),
             Column("best other observer", lambda row: f"{row.rival} {number(row.rival_score)}"),
-            *(reached(name) for name in baselines),
+            *(reached(name) for name in baselines if name != INFORMED),
+            *([Column("closest informed observer", informed)] if INFORMED in baselines else []),
             *map(on, SCALES),
             Column("crosses", lambda row: p_value(row.beyond.crossing)),
             Column("all, Holm", lambda row: p_value(corrected[row.model])),
+        ),
+    )
+
+
+def _informed(task: TaskAnalysis) -> Table:
+    """The observers that were told of their target, a row each."""
+    return Table(
+        task.informed,
+        (
+            *(Column(name, name) for name in ("target", "observer")),
+            Column("told", "arm"),
+            estimated("score [95 % interval]", "score", digits=3),
+            estimated("target on itself minus this", "over", digits=3),
+            Column("unscored", "unscored", percent),
+            Column("hole", "hole", look="hole"),
         ),
     )
 

@@ -68,7 +68,7 @@ PLACES = 6
 
 def echoed(prompt: str, k: int, place: int) -> str:
     """The word of a prompt that a rule copies as the k-th one: at this place from the end, later words before it."""
-    words = re.findall(r"\w+", prompt) or ["nothing"]
+    words: list[str] = re.findall(r"\w+", prompt) or ["nothing"]
     return words[-(place + k) % len(words)].lower()
 
 

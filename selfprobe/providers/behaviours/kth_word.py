@@ -9,8 +9,8 @@ common_t·(access_o·common_o + (1 - access_o)·general_o). Any other prediction
 A model that echoes (`echo`) knows its own rule: on itself it reaches access + (1 - access)·echo.
 
 Asked about "another AI assistant" it has the general picture alone, and reaches general·common (without access as much
-as of itself). Shown a target's answers, it takes the rule of echoing that most of them follow, else their commonest word
-if two have it, else the general picture.
+as of itself). Shown a target's answers, it takes the rule of echoing that most of them follow, if two do, else their
+commonest word, if two have it, else the general picture.
 """
 
 import json
@@ -54,7 +54,7 @@ def predict_shown(mind: Mind, asked: dict[str, str]) -> str:
     shown = [(other, answer.split()[k - 1 : k]) for other, answer in _SHOWN.findall(asked["examples"])]
     follow = Counter(p for p in range(PLACES) for other, word in shown if [echoed(other, k, p)] == word)
     for place, count in follow.most_common(1):
-        if 2 * count > len(shown):
+        if count > 1:
             return _said(echoed(question, k, place))
     for word, count in Counter(word[0] for _, word in shown if word).most_common(1):
         if count > 1:
