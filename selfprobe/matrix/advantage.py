@@ -125,7 +125,7 @@ def _contrasts(scores: FloatArray, weights: FloatArray, level: float) -> list[tu
         se = math.sqrt(float(row @ row) / (n * (n - 1))) if n > 1 else math.nan
         if se > 1e-12:
             half, p = -float(special.stdtrit(n - 1, (1 - level) / 2)) * se, float(special.stdtr(n - 1, -value / se))
-            results.append((Estimate(value, value - half, value + half, n, "item"), se, p))
+            results.append((Estimate(value, value - half, value + half, n, "item", se=se), se, p))
         elif n > 1 and np.nanmin(scores) >= 0 and np.nanmax(scores) <= 1:
             bound = float(np.abs(w).sum() / 2)
             low, high = wilson((value / bound + 1) / 2, n, df=n - 1, level=level)

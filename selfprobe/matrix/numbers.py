@@ -28,11 +28,9 @@ from selfprobe.matrix.paper import (
 )
 from selfprobe.matrix.rows import Row, baseline_hits, rows_of, without
 from selfprobe.matrix.table import Matrix, Results, matrix_of
-from selfprobe.matrix.verdict import Verdict, item_sd, minimum_detectable, power, verdict
+from selfprobe.matrix.verdict import Verdict, verdict
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm, undefined
 
-SMALLEST = 0.05
-"""The smallest self advantage of interest; a matrix that cannot see it is called underpowered."""
 EPSILON = 0.01
 """ε of the paper's transform. Paper: not given."""
 
@@ -75,10 +73,6 @@ class TaskAnalysis:
     """One-sided item-level p of T."""
     p_holm: float
     """The same, Holm-adjusted over the tasks of the matrix."""
-    mde: float
-    """The smallest T that this size detects with 80 % power."""
-    power: float
-    """The power at `SMALLEST`."""
     verdict: Verdict
 
 
@@ -96,8 +90,9 @@ class Analysis:
 def analyse(results: Results, *, rng: np.random.Generator) -> Analysis:
     """All statistics of the matrices in these results. A task that has a single model is left out."""
     matrices = [matrix_of(results, task) for task in sorted(set(results.cells.task))]
-    tasks = [_task(results, matrix, rng) for matrix in matrices if len(matrix.models) > 1]
-    tasks = _judged(tasks)
+    matrices = [matrix for matrix in matrices if len(matrix.models) > 1]
+    tests = sum(len(matrix.models) for matrix in matrices)
+    tasks = _judged([_task(results, matrix, tests, rng) for matrix in matrices])
     common = [m for m in (tasks[0].models if tasks else ()) if all(m in task.models for task in tasks)]
     if len(common) < 2:
         return Analysis(tuple(tasks), None, (), ())
@@ -120,14 +115,12 @@ def _judged(tasks: Sequence[TaskAnalysis]) -> list[TaskAnalysis]:
                 total=task.total,
                 permutation=task.permutation,
                 means=task.advantage.means,
-                mde=task.mde,
-                smallest=SMALLEST,
             )
         out.append(replace(task, p_holm=float(p_total), rows_p_holm=p_rows, verdict=said))
     return out
 
 
-def _task(results: Results, matrix: Matrix, rng: np.random.Generator) -> TaskAnalysis:
+def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator) -> TaskAnalysis:
     """The numbers of a task; its verdict stands when all tasks are known (`_judged`)."""
     models = _complete(matrix)
     at = [matrix.models.index(model) for model in models]
@@ -144,7 +137,6 @@ def _task(results: Results, matrix: Matrix, rng: np.random.Generator) -> TaskAna
     shuffled = Permutation(float("nan"), 0, True)
     if enough and total.n:
         shuffled = observers_permuted(double_centre(np.nanmean(specific.scores, axis=2)), rng=rng)
-    sd, items = (item_sd(specific.scores), scores.shape[2]) if enough else (float("nan"), 0)
     reason = "; ".join(f"{t} seen by {o}: {why}" for (t, o), why in list(matrix.holes.items())[:3])
     return TaskAnalysis(
         task=matrix.task,
@@ -157,15 +149,13 @@ def _task(results: Results, matrix: Matrix, rng: np.random.Generator) -> TaskAna
         total=total,
         permutation=shuffled,
         taken_off=specific.told,
-        rows=rows_of(models, scores, specific, hits, rng=rng) if enough else (),
+        rows=rows_of(models, scores, specific, hits, tests=tests, rng=rng) if enough else (),
         rows_p_holm=(),
         informed=told,
         without=without(results, matrix.task, hits),
         test=_paper_test(advantage) if advantage else None,
         p=advantage.p if advantage else float("nan"),
         p_holm=float("nan"),
-        mde=minimum_detectable(items=items, sd=sd),
-        power=power(SMALLEST, items=items, sd=sd),
         verdict=Verdict("underpowered", f"Three models are the least; fewer than two are complete ({reason})."),
     )
 

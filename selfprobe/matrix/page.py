@@ -16,7 +16,8 @@ from selfprobe.matrix.diversity import diversity_section
 from selfprobe.matrix.effort import effort_sections
 from selfprobe.matrix.figures import paper_pictures
 from selfprobe.matrix.frames import frames_section, frames_table, frames_told
-from selfprobe.matrix.numbers import SMALLEST, Analysis, TaskAnalysis, analyse
+from selfprobe.matrix.numbers import Analysis, TaskAnalysis, analyse
+from selfprobe.matrix.power import EFFECT
 from selfprobe.matrix.table import Matrix, Results, load, matrix_of
 from selfprobe.matrix.task_section import SCORED, task_section
 from selfprobe.page import (
@@ -126,11 +127,11 @@ METHOD = Markup(
     "and tasks; the permutation of the observers agrees where it can. It <em>crosses</em> if it also beats, on itself, "
     "a better observer of the others: no scale makes skill of that. “Not told apart”: something is above 0, but skill "
     "could look like this. "
-    f"“Underpowered”: this size could not see an advantage of {SMALLEST}. Habits that hang on something in the "
-    "question which the baselines do not see can still pass. In a join the other observer's prediction is the one of "
-    "itself, held against the target: it was not asked about the target. An <em>informed observer</em> was: it was "
-    "told the target's name, or shown replies of the target to other items. Where such runs are there, a named model "
-    "must know more of itself than the informed observer that comes closest to it. Tests in "
+    f"“Underpowered”: this size could not see an advantage of {EFFECT:.2f} in one model. Habits that hang on something "
+    "in the question which the baselines do not see can still pass. In a join the other observer's prediction is the "
+    "one of itself, held against the target: it was not asked about the target. An <em>informed observer</em> was: it "
+    "was told the target's name, or shown replies of the target to other items. Where such runs are there, a named "
+    "model must know more of itself than the informed observer that comes closest to it. Tests in "
     "<code>selfprobe/matrix/scales.py</code>, <code>habit.py</code> and <code>verdict.py</code>."
 )
 
@@ -191,8 +192,6 @@ def _advantage_table(analysis: Analysis) -> pd.DataFrame:
                 "p_holm": task.p_holm,
                 "p_permutation": task.permutation.p,
                 "p_wilcoxon": task.test.wilcoxon_p if task.test else math.nan,
-                "mde": task.mde,
-                "power": task.power,
                 "verdict": task.verdict.kind,
                 "why": task.verdict.sentence,
             }
@@ -222,7 +221,7 @@ def _row_columns(task: TaskAnalysis, model: str) -> dict[str, float]:
         (
             {"p": row.p, "p_holm": p, "habit": row.habit, "item_specific": row.specific.value}
             | {f"p_{scale.replace(' ', '_')}": value for scale, value in row.beyond.scales.items()}
-            | {"p_crossing": row.beyond.crossing}
+            | {"p_crossing": row.beyond.crossing, "detects": row.power.detects, "items_needed": row.power.items}
             for row, p in zip(task.rows, task.rows_p_holm, strict=True)
             if row.model == model
         ),

@@ -11,6 +11,7 @@ from scipy import special
 from selfprobe._registry import measures
 from selfprobe.matrix.habit import Specific
 from selfprobe.matrix.informed import INFORMED, NOT_RUN
+from selfprobe.matrix.power import Power, powers
 from selfprobe.matrix.scales import Beyond, beyond_skill
 from selfprobe.matrix.table import Matrix, Results
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, mode_baseline
@@ -36,6 +37,8 @@ class Row:
     """Baseline → score on itself minus the baseline's, on the same items."""
     beyond: Beyond
     """Its contrasts."""
+    power: Power
+    """What this matrix could see of it."""
 
     @property
     def skill_p(self) -> float:
@@ -66,6 +69,7 @@ def rows_of(
     specific: Specific,
     hits: Mapping[str, FloatArray],
     *,
+    tests: int,
     rng: np.random.Generator,
 ) -> tuple[Row, ...]:
     """A row a model; none where fewer than three models or two items allow no contrast.
@@ -75,11 +79,13 @@ def rows_of(
         scores: [target, observer, item].
         specific: Of the same cells.
         hits: Baseline → what it gets right, [target, item].
+        tests: Rows of all tasks of the report, over which p is corrected.
         rng: Resamples the items.
     """
     if len(models) < 3 or scores.shape[2] < 2 or np.isnan(specific.scores).all(axis=2).any():
         return ()
     found, items = beyond_skill(specific.scores, rng=rng), np.arange(scores.shape[2])
+    could = powers(specific.scores, tests=tests, rng=rng)
     means, out = np.nanmean(scores, axis=2), []
     for i, model in enumerate(models):
         j = int(np.argmax(np.where(np.arange(len(models)) == i, -math.inf, means[i])))
@@ -94,6 +100,7 @@ def rows_of(
                 rival_score=float(means[i, j]),
                 over={name: estimate for name, estimate in over.items() if estimate.n},
                 beyond=found[i],
+                power=could[i],
             )
         )
     return tuple(out)

@@ -4,7 +4,8 @@ import math
 
 from selfprobe.matrix.figures import task_pictures
 from selfprobe.matrix.informed import INFORMED, closest
-from selfprobe.matrix.numbers import SMALLEST, TaskAnalysis
+from selfprobe.matrix.numbers import TaskAnalysis
+from selfprobe.matrix.power import EFFECT
 from selfprobe.matrix.rows import Row
 from selfprobe.matrix.scales import SCALES
 from selfprobe.page import Block, Column, Details, Figures, Section, Table, estimated, number, p_value, percent, shown
@@ -22,9 +23,8 @@ def task_section(task: TaskAnalysis) -> Section:
     blocks += [_model_rows(task)] if task.rows else []
     blocks += [_statistics(task)] if task.advantage else []
     blocks += [Figures(task_pictures(task)), Details(f"All cells of {task.task}", [cells])]
-    blocks += [Details(f"Observers that were told of their target ({len(task.informed)})", [_informed(task)])] * bool(
-        task.informed
-    )
+    if told := len(task.informed):
+        blocks += [Details(f"Observers of {task.task} that were told of their target ({told})", [_informed(task)])]
     return Section(task.task, blocks, name=task.task)
 
 
@@ -70,6 +70,8 @@ def _model_rows(task: TaskAnalysis) -> Table:
             *map(on, SCALES),
             Column("crosses", lambda row: p_value(row.beyond.crossing)),
             Column("all, Holm", lambda row: p_value(corrected[row.model])),
+            Column("would be named from", lambda row: number(row.power.detects)),
+            Column(f"items for {EFFECT:.2f}", lambda row: number(row.power.items, 0)),
         ),
     )
 
@@ -126,22 +128,10 @@ def _statistics(task: TaskAnalysis) -> Table:
             f"the paper's test (p = .0210 there): {test.wins} of {test.n} models score higher on themselves; skill not "
             "removed",
         ),
-        (
-            "power of T",
-            number(task.power, 2),
-            f"chance that T is above 0 at an advantage of {SMALLEST} for all; {_detects(task)}. To name a model "
-            "takes more",
-        ),
     ]
     heads = ("quantity", "value [95 % interval]", "what it says")
     named = [dict(zip(heads, row, strict=True)) for row in rows]
     return Table(named, tuple(Column(head, head, look="e" * ("value" in head)) for head in heads))
-
-
-def _detects(task: TaskAnalysis) -> str:
-    if not task.mde < 1:  # an advantage of 1: only the model itself is ever right
-        return "this matrix is too small to detect any self advantage with 80 % power"
-    return f"the smallest advantage that this matrix detects with 80 % power is {number(task.mde)}"
 
 
 def _left_out(estimate: Estimate) -> str:
