@@ -16,6 +16,7 @@ from selfprobe.matrix.diversity import diversity_section
 from selfprobe.matrix.effort import effort_sections
 from selfprobe.matrix.figures import paper_pictures
 from selfprobe.matrix.frames import frames_section, frames_table, frames_told
+from selfprobe.matrix.informed_section import informed_alone, informed_frame, informed_rows, informed_told
 from selfprobe.matrix.numbers import Analysis, TaskAnalysis, analyse
 from selfprobe.matrix.power import EFFECT
 from selfprobe.matrix.table import Matrix, Results, load, matrix_of
@@ -54,6 +55,7 @@ def page(logs: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> Page:
 
 def page_of(results: Results, analysis: Analysis) -> Page:
     """The page of tables and numbers that are at hand."""
+    told = informed_rows(results, analysis)
     own = _self_table(results, {task.task: task.matrix for task in analysis.tasks})
     decisions = io.BytesIO()
     results.decisions.to_parquet(decisions, index=False)
@@ -67,6 +69,7 @@ def page_of(results: Results, analysis: Analysis) -> Page:
         sections=[
             *(task_section(task) for task in analysis.tasks),
             *_overall(analysis),
+            *informed_alone(told, analysis),
             *frames_section(results),
             *effort_sections(results.headers),
             _models_on_themselves(own),
@@ -79,24 +82,20 @@ def page_of(results: Results, analysis: Analysis) -> Page:
             "advantage": _advantage_table(analysis),
             "self": own,
             **({"frames": frames_table(results)} if results.frames else {}),
-            **({"informed": _informed_table(analysis)} if not results.informed.empty else {}),
+            **({"informed": informed_frame(told)} if told else {}),
         },
         files={"tables/decisions.parquet": decisions.getvalue()},
         told=[
             *(f"{task.task}: {task.verdict.kind}. {task.verdict.sentence}" for task in analysis.tasks),
             *frames_told(results),
+            *informed_told(told, analysis),
         ],
         holes=[
             f"{task.task}, {observer} on {target}: {why}"
             for task in analysis.tasks
             for (target, observer), why in task.matrix.holes.items()
         ]
-        + [
-            f"{task.task}, {one.observer} ({one.arm}) on {one.target}: {one.hole}"
-            for task in analysis.tasks
-            for one in task.informed
-            if one.hole
-        ],
+        + [f"{task}, {one.observer} ({one.arm}) on {one.target}: {one.hole}" for task, one in told if one.hole],
     )
 
 
@@ -201,18 +200,6 @@ def _advantage_table(analysis: Analysis) -> pd.DataFrame:
             for m in task.advantage.models
         ]
     return pd.DataFrame(rows)
-
-
-def _informed_table(analysis: Analysis) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            {"task": task.task, "target": one.target, "observer": one.observer, "arm": one.arm, **columns(one.score)}
-            | {f"target_over_{name}": value for name, value in columns(one.over).items()}
-            | {"unscored": one.unscored, "hole": one.hole}
-            for task in analysis.tasks
-            for one in task.informed
-        ]
-    )
 
 
 def _row_columns(task: TaskAnalysis, model: str) -> dict[str, float]:

@@ -4,6 +4,7 @@ import math
 
 from selfprobe.matrix.figures import task_pictures
 from selfprobe.matrix.informed import INFORMED, closest
+from selfprobe.matrix.informed_section import informed_table
 from selfprobe.matrix.numbers import TaskAnalysis
 from selfprobe.matrix.power import EFFECT
 from selfprobe.matrix.rows import Row
@@ -23,8 +24,9 @@ def task_section(task: TaskAnalysis) -> Section:
     blocks += [_model_rows(task)] if task.rows else []
     blocks += [_statistics(task)] if task.advantage else []
     blocks += [Figures(task_pictures(task)), Details(f"All cells of {task.task}", [cells])]
-    if told := len(task.informed):
-        blocks += [Details(f"Observers of {task.task} that were told of their target ({told})", [_informed(task)])]
+    if task.informed:
+        title = f"Observers of {task.task} that were told of their target ({len(task.informed)})"
+        blocks += [Details(title, [informed_table(task.informed)])]
     return Section(task.task, blocks, name=task.task)
 
 
@@ -72,21 +74,6 @@ def _model_rows(task: TaskAnalysis) -> Table:
             Column("all, Holm", lambda row: p_value(corrected[row.model])),
             Column("would be named from", lambda row: number(row.power.detects)),
             Column(f"items for {EFFECT:.2f}", lambda row: number(row.power.items, 0)),
-        ),
-    )
-
-
-def _informed(task: TaskAnalysis) -> Table:
-    """The observers that were told of their target, a row each."""
-    return Table(
-        task.informed,
-        (
-            *(Column(name, name) for name in ("target", "observer")),
-            Column("told", "arm"),
-            estimated("score [95 % interval]", "score", digits=3),
-            estimated("target on itself minus this", "over", digits=3),
-            Column("unscored", "unscored", percent),
-            Column("hole", "hole", look="hole"),
         ),
     )
 

@@ -170,6 +170,19 @@ def test_the_page_shows_the_closest_informed_observer_and_all_of_them(results: R
     assert "closest informed observer" in text and "told of their target (12)" in text
 
 
+def test_a_single_target_and_its_informed_observers_need_no_matrix(results: Results) -> None:
+    cells = results.cells[(results.cells.target == ADA) & (results.cells.observer == ADA)]
+    decisions = results.decisions[(results.decisions.target == ADA) & (results.decisions.observer == ADA)]
+    alone = replace(
+        results, cells=cells, decisions=decisions, informed=results.informed[results.informed.target == ADA]
+    )
+    page = page_of(alone, Analysis((), None, (), ()))
+    assert "kth_word: observers that were told of their target" in [section.title for section in page.sections]
+    assert len(page.tables["informed"]) == 3 and len(page.told) == 3
+    assert page.told[0].startswith(f"kth_word, {BO} (shown:5) on {ADA}: 0.")
+    assert f"{ADA} on itself minus this" in page.told[0] and page.holes == []
+
+
 def test_the_effort_curve_leaves_observers_out_that_were_told_of_their_target(run_task: Any, tmp_path: Path) -> None:
     args = {"epochs": 2}
     run_task("selfprobe/ethical_dilemma", CY, tmp_path, task_args=args | {"frame": "both"}, limit=4)
