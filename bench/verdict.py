@@ -112,7 +112,7 @@ def _specific(x: FloatArray, said: FloatArray, truth: FloatArray) -> Specific:
     rows = pd.DataFrame({"target": np.array(models)[t], "observer": np.array(models)[o], "item": np.array(names)[i]})
     rows = rows.assign(key="k1", value=x.ravel(), truth=truth[t, i].astype(str), said=said[o, i].astype(str))
     measure = Measure(alone=lambda given: 1, tokens=(1, 1), acts=("answer",))
-    return item_specific(rows, Matrix("words", models, names, x, {}), measure, pd.Series("", names))
+    return item_specific(rows, Matrix("words", models, names, x, {}), measure)
 
 
 def judged(

@@ -56,6 +56,8 @@ class Measure:
     """target × observer × item → score, from the task's decisions; by default the mean of an item's scored values."""
     frames: Callable[[Sequence[Any]], Any] | None = None
     """From an item's decisions to `scorers.frames.Frames`, where the task can also ask about another assistant."""
+    others: Callable[[str], Mapping[str, tuple[float, float]]] | None = None
+    """From the log of a run on itself: item → mean and largest likeness of its reply and the other items' replies."""
     act_only: frozenset[str] = frozenset()
     """Task arguments that only a recorded act depends on."""
     published: Mapping[str, float] = field(default_factory=dict)

@@ -14,9 +14,11 @@ from selfprobe.matrix.advantage import (
     double_centre,
     observers_permuted,
     self_advantage,
+    total_bounds,
     total_of,
 )
-from selfprobe.matrix.habit import Specific, item_specific
+from selfprobe.matrix.alike import groups
+from selfprobe.matrix.habit import item_specific
 from selfprobe.matrix.informed import InformedObserver, informed_hits, informed_observers
 from selfprobe.matrix.paper import (
     EpsilonRow,
@@ -51,11 +53,17 @@ class TaskAnalysis:
     """The others, whose cells are holes."""
     cells: pd.DataFrame
     """One row a cell: target, observer, value, low, high, n (items), unscored (share), reasoned, hole."""
+    chance: float
+    """What a blind guess gets; NaN where there is no such thing."""
     advantage: SelfAdvantage | None
     """None with fewer than two complete models."""
     capability: Estimate | None
     total: Estimate
     """T of the item-specific scores, on which everything that is named runs."""
+    complete: Estimate
+    """T over the items that every cell scored."""
+    worst: tuple[float, float]
+    """T if all that is missing spoke against it, and if all spoke for it; NaN where scores are not in [0, 1]."""
     permutation: Permutation
     """Of the observers of the same."""
     taken_off: str
@@ -128,11 +136,11 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
     scores = matrix.scores[square]
     enough = len(models) > 1
     advantage = self_advantage(scores, models, rng=rng) if enough else None
-    told = informed_observers(results, matrix)
-    hits = baseline_hits(results, matrix, models) if enough else {}
+    alike, told = _alike(results, matrix), informed_observers(results, matrix)
+    hits = baseline_hits(results, matrix, models, alike) if enough else {}
     hits |= informed_hits(told, models, scores.shape[2]) if enough else {}
-    specific = _specific(results, matrix)
-    specific = Specific(specific.scores[square], specific.habit[square], specific.told)
+    rows = results.decisions[results.decisions.task == matrix.task]
+    specific = item_specific(rows, matrix, measures()[matrix.task], alike).of(at)
     total = total_of(specific.scores, models) if enough else undefined("fewer than two models are complete")
     shuffled = Permutation(float("nan"), 0, True)
     if enough and total.n:
@@ -144,9 +152,12 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
         models=tuple(models),
         left_out=tuple(model for model in matrix.models if model not in models),
         cells=_cells(results, matrix),
+        chance=float(rows.chance.mean()) if "chance" in rows else float("nan"),
         advantage=advantage,
         capability=capability_control(scores, rng=rng, resamples=RESAMPLES) if enough else None,
         total=total,
+        complete=total_of(scores[:, :, ~np.isnan(scores).any(axis=(0, 1))], models) if enough else total,
+        worst=total_bounds(scores) if enough else (float("nan"),) * 2,
         permutation=shuffled,
         taken_off=specific.told,
         rows=rows_of(models, scores, specific, hits, tests=tests, rng=rng) if enough else (),
@@ -160,10 +171,11 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
     )
 
 
-def _specific(results: Results, matrix: Matrix) -> Specific:
-    rows = results.decisions[results.decisions.task == matrix.task]
-    asked = results.items[results.items.task == matrix.task].set_index("item")
-    return item_specific(rows, matrix, measures()[matrix.task], asked.kind)
+def _alike(results: Results, matrix: Matrix) -> Mapping[str, pd.Series]:
+    """Of the items in the matrix's order; what an item's text shows only where it can tell its truth."""
+    asked = results.items[results.items.task == matrix.task].set_index("item").reindex(matrix.items)
+    texts = asked.input.fillna("") if measures()[matrix.task].text_tells else pd.Series("", asked.index)
+    return groups(texts, asked.kind)
 
 
 def _complete(matrix: Matrix) -> list[str]:

@@ -18,7 +18,7 @@ POWER = 0.8
 EFFECT = 0.1
 """The own advantage for which the items are told."""
 EFFECTS = np.concatenate([np.arange(0.01, 0.3, 0.01), np.arange(0.3, 1, 0.025)])
-SIZES = np.geomspace(1 / 32, 256, 40)
+SIZES = np.geomspace(1 / 32, 256, 20)
 """Items to try, in units of those that there are."""
 DRAWS = 500
 
@@ -74,7 +74,7 @@ def skill_alone(means: FloatArray, n: int) -> FloatArray:
         back = {"as scored": lambda v: v, "log": np.exp, "logit": special.expit}[scale]
         wrong = float(np.square(back(design @ fitted) - means[target, observer]).sum())
         fits.append((wrong, np.asarray(back(fitted[:size, None] + fitted[size:]))))
-    return np.clip(min(fits, key=lambda fit: fit[0])[1], 0, 1)
+    return np.asarray(np.clip(min(fits, key=lambda fit: fit[0])[1], 0, 1))
 
 
 def _named(skill: FloatArray, noise: FloatArray, n: int, effects: FloatArray, size: float, level: float) -> FloatArray:

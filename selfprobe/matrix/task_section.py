@@ -23,6 +23,7 @@ def task_section(task: TaskAnalysis) -> Section:
     blocks: list[Block] = [said] if left_out else []
     blocks += [_model_rows(task)] if task.rows else []
     blocks += [_statistics(task)] if task.advantage else []
+    blocks += [Details(f"All baselines and habits of {task.task}", [_baselines(task)])] if task.rows else []
     blocks += [Figures(task_pictures(task)), Details(f"All cells of {task.task}", [cells])]
     if task.informed:
         title = f"Observers of {task.task} that were told of their target ({len(task.informed)})"
@@ -42,14 +43,12 @@ SCORED = (
 def _model_rows(task: TaskAnalysis) -> Table:
     """What each model's claim rests on, a row each."""
     corrected = dict(zip((row.model for row in task.rows), task.rows_p_holm, strict=True))
-    baselines = sorted({name for row in task.rows for name in row.over})
     own = task.cells[task.cells.target == task.cells.observer].set_index("target").unscored
 
-    def reached(name: str) -> Column:
-        def value(row: Row) -> str:
-            return number(row.score.value - row.over[name].value) if name in row.over else "–"
-
-        return Column(BASELINES[name], value)
+    def best_baseline(row: Row) -> str:
+        without = [name for name in row.baselines if name != INFORMED]
+        best = max(without, key=lambda name: row.baselines[name], default="")
+        return f"{best} {number(row.baselines[best])}" if best else "–"
 
     def informed(row: Row) -> str:
         best = closest(task.informed, row.model)
@@ -67,8 +66,8 @@ def _model_rows(task: TaskAnalysis) -> Table:
             Column("its habit", lambda row: number(row.habit)),
             Column("item-specific", lambda row: shown(row.specific, 3), look="e"),
             Column("best other observer", lambda row: f"{row.rival} {number(row.rival_score)}"),
-            *(reached(name) for name in baselines if name != INFORMED),
-            *([Column("closest informed observer", informed)] if INFORMED in baselines else []),
+            Column("best without a model", best_baseline),
+            *([Column("closest informed observer", informed)] if task.informed else []),
             *map(on, SCALES),
             Column("crosses", lambda row: p_value(row.beyond.crossing)),
             Column("all, Holm", lambda row: p_value(corrected[row.model])),
@@ -78,8 +77,19 @@ def _model_rows(task: TaskAnalysis) -> Table:
     )
 
 
-BASELINES = {"mode": "its commonest answer", "text only": "a classifier of the text"}
-"""The heads of their columns."""
+def _baselines(task: TaskAnalysis) -> Table:
+    """What needs no model, of each model's row: a baseline a row, what it gets and how far the model is above it."""
+    rows = [
+        {"model": row.model, "baseline": name, "gets": number(row.baselines[name]), "above it": shown(over, 3)}
+        for row in task.rows
+        for name, over in row.over.items()
+    ]
+    rows += [
+        {"model": row.model, "baseline": f"its habit by {name}", "gets": number(habit), "above it": "taken off"}
+        for row in task.rows
+        for name, habit in row.habits.items()
+    ]
+    return Table(rows, tuple(Column(name, name) for name in ("model", "baseline", "gets", "above it")))
 
 
 def _statistics(task: TaskAnalysis) -> Table:
@@ -97,6 +107,12 @@ def _statistics(task: TaskAnalysis) -> Table:
             "the same, item-specific",
             shown(task.total, 3),
             f"each score minus what {task.taken_off} reach" if task.taken_off else "nothing could be taken off",
+        ),
+        (
+            "T where every cell is scored",
+            shown(task.complete, 3),
+            f"{task.complete.n} items; if all that is missing spoke against it T would be {number(task.worst[0], 3)}, "
+            f"if for it {number(task.worst[1], 3)}",
         ),
         ("over like observers", shown(task.capability, 3), "capability control" + _left_out(task.capability)),
         *(

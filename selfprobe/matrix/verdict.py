@@ -125,7 +125,9 @@ def _supported(named: Sequence[Row], shuffled: str, *, agrees: bool, alpha: floa
 def _held(row: Row) -> str:
     """A model's score and what it was held against."""
     against = {f"{row.rival} on it": row.rival_score, "its habit": row.habit}
-    against |= {name: row.score.value - estimate.value for name, estimate in row.over.items()}
+    if row.over:
+        best = max(row.baselines, key=lambda name: row.baselines[name])
+        against[f"the best without a model ({best})"] = row.baselines[best]
     told = ", ".join(f"{name} {value:.2f}" for name, value in against.items() if not math.isnan(value))
     return f"{row.model} {row.score.value:.2f} on itself; held against {told}"
 
@@ -135,7 +137,7 @@ def _failed(row: Row, alpha: float) -> list[str]:
 
 
 def _explained(row: Row, name: str) -> str:
-    reached = row.score.value - row.over[name].value
+    reached = row.baselines[name]
     got = f"{row.score.value:.2f} on itself"
     return f"{row.model} ({got}) is explained by the baseline {name!r}, which gets {reached:.2f}."
 
@@ -157,7 +159,8 @@ def _like_skill(row: Row, rows: Sequence[Row], means: FloatArray, alpha: float) 
     lost = [scale for scale, p in row.beyond.scales.items() if not p < alpha]
     if lost:
         return f"{row.model} stands out on some scales, not on: {', '.join(lost)}. {WOULD_TELL}"
-    weak = [*_failed(row, alpha)] or ["the correction for all models and tasks"]
+    missing = [] if row.missing_p < alpha else ["its unscored replies counted as wrong"]
+    weak = [*_failed(row, alpha), *missing] or ["the correction for all models and tasks"]
     return f"{row.model} stands out on every scale alone, but does not survive {_and(weak)}. More items would tell."
 
 
@@ -186,8 +189,8 @@ def _needs(rows: Sequence[Row]) -> str:
 
 def _rounded(items: float) -> int:
     """To two digits: a power is no more exact."""
-    digits = max(len(str(math.ceil(items))) - 2, 0)
-    return math.ceil(items / 10**digits) * 10**digits
+    unit = int(10 ** max(len(str(math.ceil(items))) - 2, 0))
+    return math.ceil(items / unit) * unit
 
 
 def _and(names: Sequence[str]) -> str:

@@ -74,7 +74,7 @@ def test_a_knower_beside_weak_observers_is_supported() -> None:
     p[2, 2] = 1.0
     got = judged(hits(p, 40, rng()), list("abcde"), hits_={"mode": np.full((5, 40), 0.0)})
     assert got.kind == "supported" and got.models == ("c",)
-    assert "c 1.00 on itself" in got.sentence and "mode 0.00" in got.sentence
+    assert "c 1.00 on itself" in got.sentence and "(mode) 0.00" in got.sentence
 
 
 def test_who_crosses_is_named_as_such() -> None:
@@ -125,6 +125,20 @@ def test_an_advantage_that_a_baseline_of_the_own_row_explains_is_not_supported()
     both = judged(x, list("abcd"), hits_={"text only": text})
     assert both.kind == "not supported" and "a (0." in both.sentence
     assert "is explained by the baseline 'text only', which gets 0." in both.sentence
+
+
+def test_a_model_whose_hard_items_have_no_answer_is_not_named_by_the_rest() -> None:
+    x = hits(np.full((4, 4), 0.5), 200, rng(4))
+    x[0, 0, np.flatnonzero(x[0, 0] == 0)[:80]] = math.nan  # of its own wrong replies, 80 were refused
+    assert np.nanmean(x[0, 0]) > 0.65
+    got = judged(x, list("abcd"))
+    assert got.kind == "not told apart" and "its unscored replies counted as wrong" in got.sentence
+
+
+def test_a_knower_with_a_few_refusals_is_still_named() -> None:
+    x = hits(np.full((4, 4), 0.3) + 0.6 * np.diag([1, 0, 0, 0]), 200, rng(5))
+    x[0, 0, :10] = math.nan
+    assert judged(x, list("abcd")).models == ("a",)
 
 
 def test_a_permutation_test_that_disagrees_is_not_overruled_by_names() -> None:
