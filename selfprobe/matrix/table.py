@@ -92,24 +92,7 @@ def load(paths: Iterable[str]) -> Results:
     named = list(paths)
     there = found(named)
     ignored, known = dict(there.ignored), measures()
-    runs: dict[Cell, list[EvalLog]] = {}
-    ours: list[EvalLog] = []
-    for log in there.headers:
-        cell = (task_of(log), target_of(log), log.eval.model)
-        if "dataset_sha256" not in (log.eval.metadata or {}):
-            ignored[log.location] = f"not a selfprobe log (task {log.eval.task})"
-            continue
-        ours.append(log)
-        if cell[0] not in known:
-            ignored[log.location] = (
-                f"not a matrix task ({task_of(log)}); see `selfprobe awareness` or `selfprobe dilemmas`"
-            )
-            continue
-        if log.eval.task_args.get("frame") == "other":
-            ignored[log.location] = "it asks about another assistant alone (frame=other); frame=both has a difference"
-            continue
-        arm = informed_of(log)
-        runs.setdefault((*cell, arm) if arm else cell, []).append(log)
+    ours, runs = _runs(there.headers, ignored)
     everything, read_all = _best(runs, ignored)
     chosen, read = _of_size(everything, 3), _of_size(read_all, 3)
     told, read_told = _of_size(everything, 4), _of_size(read_all, 4)
@@ -131,8 +114,31 @@ def load(paths: Iterable[str]) -> Results:
         headers=ours,
         informed=pd.DataFrame([cell_of(cell, log, read_told[cell]) for cell, log in told.items()]),
         informed_decisions=_decisions({cell: samples.decisions for cell, samples in read_told.items()}, "arm"),
-        frames=_frames(read),
+        frames=_frames({cell: samples for cell, samples in read.items() if chosen[cell].status == "success"}),
     )
+
+
+def _runs(headers: Iterable[EvalLog], ignored: dict[str, str]) -> tuple[list[EvalLog], dict[Cell, list[EvalLog]]]:
+    """The logs of the suite, and those of each cell; why a log is neither goes into `ignored`."""
+    runs: dict[Cell, list[EvalLog]] = {}
+    ours, known = list[EvalLog](), measures()
+    for log in headers:
+        cell = (task_of(log), target_of(log), log.eval.model)
+        if "dataset_sha256" not in (log.eval.metadata or {}):
+            ignored[log.location] = f"not a selfprobe log (task {log.eval.task})"
+            continue
+        ours.append(log)
+        if cell[0] not in known:
+            ignored[log.location] = (
+                f"not a matrix task ({task_of(log)}); see `selfprobe awareness` or `selfprobe dilemmas`"
+            )
+            continue
+        if log.eval.task_args.get("frame") == "other":
+            ignored[log.location] = "it asks about another assistant alone (frame=other); frame=both has a difference"
+            continue
+        arm = informed_of(log)
+        runs.setdefault((*cell, arm) if arm else cell, []).append(log)
+    return ours, runs
 
 
 def _of_size(by_cell: Mapping[Cell, T], size: int) -> dict[Cell, T]:
