@@ -58,6 +58,10 @@ class Decision(BaseModel):
     """Whether the observer reasoned although it was asked not to."""
 
 
+Judged = tuple[str, Decision]
+"""The item (sample id) and one decision about it."""
+
+
 def target_fault(reply: Reply) -> str | None:
     """Why a target's reply is no truth to compare with, or None."""
     return f"target_{REASONS[reply.problem]}" if reply.problem else None

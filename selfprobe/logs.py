@@ -265,3 +265,12 @@ def target_of(log: EvalLog) -> str:
 def effort_of(log: EvalLog) -> str | None:
     """The reasoning effort that the run's task was given, where it has such an argument."""
     return log.eval.task_args.get("effort")
+
+
+def informed_of(log: EvalLog) -> str | None:
+    """How the observer of a run was told of its target ("asked", "shown:5"); None where it was not.
+
+    A model that is its own target is asked about itself whatever the argument says.
+    """
+    arm = log.eval.task_args.get("observer")
+    return None if arm == "replayed" or target_of(log) == log.eval.model else arm

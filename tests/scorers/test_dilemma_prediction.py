@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import entropy
 
-from selfprobe.scorers.decision import Decision
-from selfprobe.scorers.dilemma_prediction import ARMS, Arm, dilemmas_of, judge, numbers, per_dilemma
-from selfprobe.scorers.summary import Judged
+from selfprobe.scorers.decision import Decision, Judged
+from selfprobe.scorers.dilemma import ARMS, Arm, dilemmas_of, per_dilemma
+from selfprobe.scorers.dilemma_prediction import judge, numbers
 from selfprobe.solvers.record import Reply
 from selfprobe.stats.estimate import FloatArray, bootstrap, clustered_mean, kl, smoothed
 
