@@ -13,7 +13,7 @@ from inspect_ai.model import ChatMessage, ContentText
 
 from selfprobe.arguments import locate, meant
 from selfprobe.errors import InputError, one_line
-from selfprobe.inspect_private import PrerequisiteError, load_tasks, registry_find, registry_info
+from selfprobe.inspect_private import PrerequisiteError, registry_find, registry_info
 from selfprobe.logs import apart, found, samples, task_of
 
 Row = dict[str, Any]
@@ -59,6 +59,8 @@ def rows_of_task(name: str) -> list[Row]:
 
 
 def _build(name: str) -> Task:
+    from selfprobe.inspect_private import load_tasks
+
     spec, at, which = name.partition("@")
     by_file = spec.endswith(".py")
     try:

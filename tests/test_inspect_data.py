@@ -2,9 +2,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from inspect_ai._eval.loader import load_tasks
 from inspect_ai.log import EvalLog
 
+from selfprobe import inspect_private
 from selfprobe.data import load
 from selfprobe.errors import InputError
 from selfprobe.inspect_data import rows_of_task
@@ -58,7 +58,7 @@ def tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_inspects_loader_is_where_it_was() -> None:
     """Private to Inspect: builds tasks by name or file, as the command line does."""
-    assert callable(load_tasks)
+    assert callable(inspect_private.load_tasks)
 
 
 def test_a_tasks_samples_are_conversations_with_label_evaluation_and_their_choices(tasks: str) -> None:
