@@ -34,6 +34,10 @@ COMMANDS = {
         "selfprobe.awareness.command:awareness",
         "Evaluation awareness: five methods on the same conversations (paper 002).",
     ),
+    "check": Command(
+        "selfprobe.check.command:check",
+        "Say by the exit status whether LOGS are complete and scored; for scripts, and for logs of any Inspect task.",
+    ),
     "dilemmas": Command(
         "selfprobe.building.command:dilemmas", "Make a data set of ethical dilemmas (paper 003, appendix F)."
     ),

@@ -23,6 +23,7 @@ from inspect_ai.log import (
     read_eval_log_sample_summaries,
     resolve_sample_attachments,
 )
+from inspect_ai.scorer import Score
 
 from selfprobe.arguments import locate
 from selfprobe.errors import InputError, one_line
@@ -142,12 +143,25 @@ def asked(sample: EvalSampleSummary) -> str:
     return given if isinstance(given, str) else given[-1].text if given else ""
 
 
+def values_of(score: Score) -> dict[str, Any]:
+    """What a score says, by key ("" where it has no keys), without what is unscored (NaN)."""
+    value = score.value
+    given = value if isinstance(value, Mapping) else dict(enumerate(value)) if isinstance(value, list) else {"": value}
+    return {str(key): one for key, one in given.items() if one is not None and one == one}
+
+
 def cause(log: str, sample: EvalSampleSummary) -> str:
     """The error that a sample ended with; of a RetryError, which names none, the one that was retried."""
     error = read_eval_log_sample(log, sample.id, sample.epoch).error
-    told = (error.message if error else sample.error or "").strip()
+    told = without_request(error.message if error else sample.error or "")
     raised = re.findall(r"^[\w.]+(?:Error|Exception|Timeout)\w*: .+$", error.traceback if error else "", re.MULTILINE)
     return str(raised[0]) if told.startswith("RetryError") and raised else told.rpartition("\n")[2]
+
+
+def without_request(error: str) -> str:
+    """An error's message; of Inspect's ModelGenerateError, which holds the whole request first, what the vendor said."""
+    vendor = re.fullmatch(r"ModelGenerateError\((['\"]).*\\n\\n(.*)\1\)", error.strip(), re.DOTALL)
+    return vendor[2].replace("\\'", "'") if vendor else error.strip()
 
 
 def whole(sample: EvalSample) -> EvalSample:

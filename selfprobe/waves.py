@@ -24,7 +24,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.arguments import meant
 from selfprobe.errors import InputError, Interrupted, one_line
 from selfprobe.inspect_private import PrerequisiteError, registry_find, registry_info
-from selfprobe.logs import cause, found, summaries, task_of
+from selfprobe.logs import cause, found, summaries, task_of, values_of, without_request
 from selfprobe.output import refusals
 
 SHOWN = 10
@@ -88,8 +88,31 @@ def run_wave(tasks: Sequence[Task], log_dir: str, *, title: str, settings: Mappi
         raise _interrupted(tasks, log_dir)
     done = sum(log.status == "success" for log in logs)
     click.echo(f"  {done} of {len(tasks)} runs done ({_clock(started)})", err=True)
-    _tell(logs)
+    _tell(logs, skippable=given.get("fail_on_error", False) is None)
     return logs
+
+
+def complete(logs: Sequence[EvalLog]) -> bool:
+    """Whether all runs of a study ended well; says of which models nothing at all could be scored.
+
+    Args:
+        logs: Headers, of all waves.
+    """
+    silent: dict[str, Counter[str]] = {}
+    heard: set[str] = set()
+    ended = all(log.status == "success" for log in logs)
+    for log in logs:
+        if log.status != "success" or log.eval.model in heard:
+            continue
+        scores = [score for sample in summaries(log.location) for score in (sample.scores or {}).values()]
+        if any(values_of(score) for score in scores):
+            heard.add(log.eval.model)
+        silent.setdefault(log.eval.model, Counter()).update(score.reason or "no reason given" for score in scores)
+    dumb = {model: reasons for model, reasons in silent.items() if model not in heard}
+    for model, reasons in list(dumb.items())[:SHOWN]:
+        [(reason, _)] = reasons.most_common(1) or [("no sample has a score", 0)]
+        click.echo(f"  {model}: nothing could be scored ({reason})", err=True)
+    return ended and not dumb
 
 
 def _claim(log_dir: str) -> None:
@@ -151,7 +174,7 @@ class _Failures:
         return f"{self.runs} run{'s' * (self.runs != 1)} with errors{share}; the first: {one_line(self.first)}"
 
 
-def _tell(logs: Sequence[EvalLog]) -> None:
+def _tell(logs: Sequence[EvalLog], *, skippable: bool) -> None:
     """A line for each model whose runs met errors."""
     failures: dict[str, _Failures] = {}
     for log in logs:
@@ -162,7 +185,9 @@ def _tell(logs: Sequence[EvalLog]) -> None:
         model = failures.setdefault(log.eval.model, _Failures())
         if not model.first:
             model.first = cause(log.location, errors[0]) if errors else log.error.message if log.error else log.status
-        refused = len(errors) == len(seen) and all(REFUSED.search(summary.error or "") for summary in errors)
+        refused = len(errors) == len(seen) and all(
+            REFUSED.search(without_request(summary.error or "")) for summary in errors
+        )
         model.runs, model.samples = model.runs + 1, model.samples + len(errors)
         model.again |= log.status != "success" and not refused
     for name, model in list(failures.items())[:SHOWN]:
@@ -170,7 +195,8 @@ def _tell(logs: Sequence[EvalLog]) -> None:
     if len(failures) > SHOWN:
         click.echo(f"  and {len(failures) - SHOWN} further models", err=True)
     if any(model.again for model in failures.values()):
-        click.echo("  The same command asks again only for what failed.", err=True)
+        skip = "; --skip-errors leaves out what fails for good" if skippable else ""
+        click.echo(f"  The same command asks again only for what failed{skip}.", err=True)
 
 
 def _interrupted(tasks: Sequence[Task], log_dir: str) -> Interrupted:

@@ -5,7 +5,10 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +60,66 @@ def test_a_failing_model_is_a_line_with_the_vendors_first_error(server: Any, tmp
         done = called(*MATRIX, "--models", models, "--log-dir", tmp_path, "--max-retries", "0")
     finally:
         server.configure({"beta": {"faults": {}}})
-    assert done.exit_code == 1 and done.stderr.endswith("Error: not every cell is complete\n")
+    assert done.exit_code == 1 and done.stderr.endswith("Error: runs failed, or nothing could be scored; see above\n")
     told = [line for line in done.stderr.splitlines() if line.startswith("  openai-api/fake/beta: ")]
     assert len(told) == 2, done.stderr  # one a wave: beta on itself, and on alpha
     assert told[0].startswith("  openai-api/fake/beta: 1 run with errors, 2 samples; the first: ")
     assert "500" in told[0]
     assert "The same command asks again only for what failed." in done.stderr
     assert len((done.stdout + done.stderr).splitlines()) <= 60
+
+
+@pytest.mark.parametrize(("command", "models"), [(MATRIX, "planted/a,{}"), (STUDY, "{}")])
+def test_a_study_in_which_nothing_of_a_model_could_be_scored_ends_with_1_and_the_reason(
+    server: Any, tmp_path: Path, command: tuple[str, ...], models: str
+) -> None:
+    server.configure({"beta": {"faults": {"empty": 1.0}}})
+    try:
+        done = called(*command, "--models", models.format("openai-api/fake/beta"), "--log-dir", tmp_path)
+    finally:
+        server.configure({"beta": {"faults": {}}})
+    assert done.exit_code == 1, done.output
+    assert done.stderr.splitlines()[-2:] == [
+        "  openai-api/fake/beta: nothing could be scored (target_no_response)",
+        "Error: runs failed, or nothing could be scored; see above",
+    ]
+
+
+class _Refusing(BaseHTTPRequestHandler):
+    """Answers POST /401/… with that status."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(int(self.path.split("/")[1]))
+        self.end_headers()
+        self.wfile.write(b'{"error": {"message": "No, never."}}')
+
+    def log_message(self, *args: object) -> None:
+        """Quiet."""
+
+
+@pytest.fixture
+def refusing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Models openai-api/no401/x, no404 and no400, whose every call is refused."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Refusing) as httpd:
+        threading.Thread(target=httpd.serve_forever, daemon=True).start()
+        for status in (400, 401, 404):
+            monkeypatch.setenv(f"NO{status}_BASE_URL", f"http://127.0.0.1:{httpd.server_address[1]}/{status}")
+            monkeypatch.setenv(f"NO{status}_API_KEY", "none")
+        yield
+        httpd.shutdown()
+
+
+@pytest.mark.parametrize(("command", "status"), [(MATRIX, 401), (MATRIX, 404), (STUDY, 400)])
+def test_where_every_call_was_refused_the_vendors_error_is_a_line_and_nobody_is_told_to_try_again(
+    refusing: None, tmp_path: Path, command: tuple[str, ...], status: int
+) -> None:
+    models = f"planted/a,openai-api/no{status}/x"
+    done = called(*command, "--models", models, "--log-dir", tmp_path, "--max-retries", "0")
+    assert done.exit_code == 1
+    told = [line for line in done.stderr.splitlines() if line.startswith(f"  openai-api/no{status}/x: ")]
+    assert told and f"Error code: {status}" in told[0] and "No, never." in told[0], done.stderr
+    assert "asks again" not in done.stderr and "skip" not in done.stderr
 
 
 def test_what_the_same_call_meets_again_is_not_offered_again() -> None:

@@ -15,7 +15,7 @@ from selfprobe._registry import tasks
 from selfprobe.errors import InputError
 from selfprobe.prices import Cost, cost_table
 from selfprobe.sources.conversations import conversations
-from selfprobe.waves import opened, run_wave
+from selfprobe.waves import complete, opened, run_wave
 
 REPLIES, METHODS_DIR = "replies", "methods"
 """Folders of the two waves below the log folder."""
@@ -139,7 +139,9 @@ def auroc_se(auroc: float, positives: int, negatives: int) -> float:
 
 
 def run_study(study: Study) -> bool:
-    """Run both waves; True when every run is complete. Killed, the same study goes on where it stopped.
+    """Run both waves; True when every run ended well, and something of each model could be scored.
+
+    Killed, the same study goes on where it stopped.
 
     Raises:
         Interrupted: The user stopped it.
@@ -163,7 +165,7 @@ def run_study(study: Study) -> bool:
     if second:
         title = f"Questions about them: {', '.join(dict.fromkeys(method for method, _ in rest))}"
         logs += run_wave(second, f"{base}/{METHODS_DIR}", title=title, settings=_settings(study))
-    return all(log.status == "success" for log in logs)
+    return complete(logs)
 
 
 def _settings(study: Study) -> dict[str, Any]:

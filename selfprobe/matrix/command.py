@@ -64,7 +64,7 @@ def matrix(
     complete = run(planned, log_dir, settings={**settings, "model_cost_config": costs or None})
     click.echo(f"\nLogs: {log_dir}   Report: selfprobe report {log_dir}   Browse: inspect view --log-dir {log_dir}")
     if not complete:
-        raise RunError("not every cell is complete")
+        raise RunError("runs failed, or nothing could be scored; see above")
 
 
 def describe(planned: "Plan", prices: "Prices") -> str:

@@ -18,7 +18,7 @@ from selfprobe._registry import tasks as tasks_by_name
 from selfprobe.arguments import meant
 from selfprobe.errors import InputError, one_line
 from selfprobe.prices import Cost
-from selfprobe.waves import opened, run_wave
+from selfprobe.waves import complete, opened, run_wave
 
 REPLAYS = {"target_log", "observer_log"}
 """Arguments of a single run that a matrix sets itself."""
@@ -124,7 +124,7 @@ def _cost(model: str, size: int, by_task: Mapping[str, Mapping[str, Any]], items
 
 
 def run(planned: Plan, log_dir: str, *, settings: Mapping[str, Any]) -> bool:
-    """Run both waves; True when every cell is complete.
+    """Run both waves; True when every run ended well, and something of each model could be scored.
 
     Args:
         planned: From `plan`.
@@ -152,7 +152,7 @@ def run(planned: Plan, log_dir: str, *, settings: Mapping[str, Any]) -> bool:
         # Cells that were runs in version 0.1.0 may lie there; another matrix's logs were refused by the first wave.
         settings = {**settings, "log_dir_allow_dirty": True}
         logs += run_wave(second, cells, title="Each on the others", settings=settings)
-    return all(log.status == "success" for log in logs)
+    return complete(logs)
 
 
 def _task(planned: Plan, task: str, target: Member, observer: Member, *, record: str | None = None) -> Task:
