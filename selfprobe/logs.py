@@ -159,7 +159,7 @@ def cause(log: str, sample: EvalSampleSummary) -> str:
 
 
 def without_request(error: str) -> str:
-    """An error's message; of Inspect's ModelGenerateError, which holds the whole request first, what the vendor said."""
+    """An error's message; of Inspect's ModelGenerateError, which begins with the request, what the vendor said."""
     vendor = re.fullmatch(r"ModelGenerateError\((['\"]).*\\n\\n(.*)\1\)", error.strip(), re.DOTALL)
     return vendor[2].replace("\\'", "'") if vendor else error.strip()
 

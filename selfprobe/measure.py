@@ -32,6 +32,8 @@ class Measure:
     its answers about itself are held against the other's acts, without a run."""
     target: int = 0
     """Calls of the target for an item of such a cell."""
+    rounds: int = 1
+    """Calls of a run on itself that wait for one another: as many batches come one after the other."""
     text_tells: bool = True
     """Whether an item's text can tell its truth. False where the text is the truth, or the truth a shuffled slot."""
     right: Right = operator.eq

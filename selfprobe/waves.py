@@ -18,7 +18,7 @@ from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 from inspect_ai import Task, eval_set, task_with
 from inspect_ai.log import EvalLog
-from inspect_ai.model import Model, get_model
+from inspect_ai.model import Model, ModelInfo, get_model, get_model_info, set_model_info
 from inspect_ai.solver import TaskState
 
 from selfprobe.arguments import meant
@@ -73,6 +73,11 @@ def run_wave(tasks: Sequence[Task], log_dir: str, *, title: str, settings: Mappi
     given = {"retry_attempts": 1, "max_tasks": len(tasks), "score_display": False, **chosen}
     if not sys.stdout.isatty():
         given.setdefault("display", "none")
+    if given.get("batch"):
+        _tell_batchless(tasks)
+    for name in given.get("model_cost_config") or ():
+        if get_model_info(name) is None:  # Inspect refuses the price of a model that is not in its list
+            set_model_info(name, ModelInfo())
     started = time.monotonic()
     if given.get("display") == "none":
         _Progress(tasks, given.get("limit"), started).announce(title)
@@ -113,6 +118,13 @@ def complete(logs: Sequence[EvalLog]) -> bool:
         [(reason, _)] = reasons.most_common(1) or [("no sample has a score", 0)]
         click.echo(f"  {model}: nothing could be scored ({reason})", err=True)
     return ended and not dumb
+
+
+def _tell_batchless(tasks: Sequence[Task]) -> None:
+    models = {str(task.model): task.model for task in tasks if isinstance(task.model, Model)}
+    without = [name for name, model in models.items() if not any("batcher" in field for field in vars(model.api))]
+    if without:
+        click.echo(f"No batches for {', '.join(without)}: asked call by call, at the full price", err=True)
 
 
 def _claim(log_dir: str) -> None:
@@ -185,9 +197,8 @@ def _tell(logs: Sequence[EvalLog], *, skippable: bool) -> None:
         model = failures.setdefault(log.eval.model, _Failures())
         if not model.first:
             model.first = cause(log.location, errors[0]) if errors else log.error.message if log.error else log.status
-        refused = len(errors) == len(seen) and all(
-            REFUSED.search(without_request(summary.error or "")) for summary in errors
-        )
+        said = [without_request(summary.error or "") for summary in errors]
+        refused = len(errors) == len(seen) and all(map(REFUSED.search, said))
         model.runs, model.samples = model.runs + 1, model.samples + len(errors)
         model.again |= log.status != "success" and not refused
     for name, model in list(failures.items())[:SHOWN]:

@@ -133,17 +133,20 @@ def _patience(model: Model) -> GenerateConfig:
     """PATIENCE, the command line's where it says, and as many connections as a local server has slots.
 
     Inspect's adaptive connections start at 20 whatever the provider says, and would wait in the server's queue. A local
-    server is slow at times, and never hangs: no timeouts.
+    server is slow at times, and never hangs: no timeouts. A batch takes minutes to a day, and a timeout would submit it
+    again: none either.
     """
     slots: int | None = getattr(model.api, "slots", None)
     chosen = active_generate_config()
-    known = PATIENCE if slots is None else GenerateConfig(max_retries=PATIENCE.max_retries)
+    batch = chosen.batch if model.config.batch is None else model.config.batch
+    known = PATIENCE if slots is None and not batch else GenerateConfig(max_retries=PATIENCE.max_retries)
     return known.merge(
         GenerateConfig(
             max_retries=chosen.max_retries,
             timeout=chosen.timeout,
             attempt_timeout=chosen.attempt_timeout,
             max_connections=chosen.max_connections or slots,
+            batch=batch,  # the command line's does not reach role models otherwise
         )
     )
 

@@ -61,6 +61,8 @@ class Study:
     attempt_timeout: int | None = None
     """Seconds; None is ask.PATIENCE's."""
     max_retries: int | None = None
+    batch: bool | None = None
+    """Send calls in batches."""
     skip_errors: bool = False
     """Leave conversations out whose calls fail for good: unscored, "error"."""
     prices: Mapping[str, ModelCost] = field(default_factory=dict)
@@ -81,6 +83,12 @@ class Study:
         if self.placebo and "user_motivation" in self.methods:
             found.append(("user_motivation", {"placebo": True}))
         return found
+
+    @property
+    def rounds(self) -> int:
+        """Calls that wait for one another: a reply, the first method's questions and grades, the other methods'."""
+        each = [(CALLS[method] > 0) + (method in GRADES) for method, _ in self.arms]
+        return 1 + each[0] + max(each[1:], default=0)
 
     @property
     def source(self) -> dict[str, Any]:
@@ -104,7 +112,7 @@ def describe(study: Study) -> str:
     rows = conversations(given.pop("dataset"), **given).rows[: study.limit]
     labels = [row.get("label") for row in rows]
     head = f"{len(rows)} conversations × {len(study.models)} models × {', '.join(study.methods)}"
-    lines = [head, "", *cost_table(_costs(study, rows), study.prices), ""]
+    lines = [head, "", *cost_table(_costs(study, rows), study.prices, rounds=study.rounds if study.batch else None), ""]
     ours, others = labels.count("evaluation"), labels.count("deployment")
     if ours and others:
         half = 1.96 * auroc_se(0.7, ours, others)
@@ -169,7 +177,7 @@ def run_study(study: Study) -> bool:
 
 
 def _settings(study: Study) -> dict[str, Any]:
-    names = ("display", "limit", "max_connections", "attempt_timeout", "max_retries")
+    names = ("display", "limit", "max_connections", "attempt_timeout", "max_retries", "batch")
     return {name: getattr(study, name) for name in names} | {
         "log_model_api": False,  # where a provider lists candidates for each token, raw replies are most of a log
         "log_dir_allow_dirty": True,  # other models, methods or decisions may join; of an arm's logs the newest counts

@@ -57,7 +57,7 @@ def matrix(
     if not dry_run:  # which needs no API key and loads no weights
         for member in planned.members:
             member.open()
-    click.echo(describe(planned, costs))
+    click.echo(describe(planned, costs, batch=bool(settings["batch"])))
     if dry_run:
         return
     options.confirmed(yes)
@@ -67,7 +67,7 @@ def matrix(
         raise RunError("runs failed, or nothing could be scored; see above")
 
 
-def describe(planned: "Plan", prices: "Prices") -> str:
+def describe(planned: "Plan", prices: "Prices", *, batch: bool = False) -> str:
     """The plan as text: calls, tokens and cost by model, what it can detect."""
     from selfprobe.matrix.verdict import minimum_detectable, planned_sd
     from selfprobe.prices import cost_table
@@ -80,8 +80,9 @@ def describe(planned: "Plan", prices: "Prices") -> str:
         if least < 1  # an advantage of 1: only the model itself is ever right
         else "This matrix is too small to detect any self advantage with 80 % power."
     )
+    table = cost_table(planned.costs, prices, rounds=planned.rounds if batch else None)
     items = ", ".join(f"{task} ({n} items)" for task, n in planned.items.items())
-    return "\n".join([f"{size} models × {size} × {items}", "", *cost_table(planned.costs, prices), "", power])
+    return "\n".join([f"{size} models × {size} × {items}", "", *table, "", power])
 
 
 def _read(config: str | None) -> dict[str, Any]:

@@ -70,6 +70,12 @@ class Plan:
     costs: tuple[Cost, ...]
 
     @property
+    def rounds(self) -> int:
+        """Calls of both waves that wait for one another."""
+        of = [measures()[task] for task in self.tasks]
+        return max(one.rounds for one in of) + max((one.observer > 0) + (one.target > 0) for one in of)
+
+    @property
     def calls(self) -> int:
         """All calls of both waves, at most (a paraphrase item with equal replies needs fewer)."""
         return sum(cost.calls for cost in self.costs)
