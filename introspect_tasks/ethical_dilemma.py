@@ -34,7 +34,7 @@ from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts, Settings, about, in_a_run, together
 from selfprobe.solvers.replay import Replay, replay_log
 
-VERSION = 2
+VERSION = 3
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 

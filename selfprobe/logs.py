@@ -158,6 +158,13 @@ def cause(log: str, sample: EvalSampleSummary) -> str:
     return str(raised[0]) if told.startswith("RetryError") and raised else told.rpartition("\n")[2]
 
 
+def counts_nothing(header: EvalLog) -> bool:
+    """Whether a run's own metrics count no item: one can be unscored though each of its parts has a value."""
+    scores = header.results.scores if header.results else []
+    counted = [metric.value for score in scores for name, metric in score.metrics.items() if name == "n"]
+    return bool(counted) and not any(counted)
+
+
 def without_request(error: str) -> str:
     """An error's message; of Inspect's ModelGenerateError, which begins with the request, what the vendor said."""
     vendor = re.fullmatch(r"ModelGenerateError\((['\"]).*\\n\\n(.*)\1\)", error.strip(), re.DOTALL)

@@ -24,7 +24,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.arguments import meant
 from selfprobe.errors import InputError, Interrupted, one_line
 from selfprobe.inspect_private import PrerequisiteError, registry_find, registry_info
-from selfprobe.logs import cause, found, summaries, task_of, values_of, without_request
+from selfprobe.logs import cause, counts_nothing, found, summaries, task_of, values_of, without_request
 from selfprobe.output import refusals
 
 SHOWN = 10
@@ -110,7 +110,7 @@ def complete(logs: Sequence[EvalLog]) -> bool:
         if log.status != "success" or log.eval.model in heard:
             continue
         scores = [score for sample in summaries(log.location) for score in (sample.scores or {}).values()]
-        if any(values_of(score) for score in scores):
+        if any(values_of(score) for score in scores) and not counts_nothing(log):
             heard.add(log.eval.model)
         silent.setdefault(log.eval.model, Counter()).update(score.reason or "no reason given" for score in scores)
     dumb = {model: reasons for model, reasons in silent.items() if model not in heard}

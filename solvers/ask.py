@@ -24,6 +24,7 @@ from selfprobe.data import Table
 from selfprobe.errors import InputError
 from selfprobe.inspect_private import active_generate_config, active_model
 from selfprobe.solvers.candidates import with_first_candidates
+from selfprobe.solvers.hugging_face import as_told, is_hugging_face
 from selfprobe.solvers.record import Reply, reply_from
 
 Prompts = Mapping[str, str | list[ChatMessage]]
@@ -84,6 +85,7 @@ async def ask(
 
     async def one(name: str, prompt: str | list[ChatMessage]) -> None:
         async with span(name):  # the call's name in the transcript
+            as_told(model, settings)
             call = model.generate(prompt, config=settings, cache=_cache(name))
             replies[name] = reply_from(await with_first_candidates(model, call), model, may_be_cut=may_be_cut)
 
@@ -139,7 +141,8 @@ def _patience(model: Model) -> GenerateConfig:
     slots: int | None = getattr(model.api, "slots", None)
     chosen = active_generate_config()
     batch = chosen.batch if model.config.batch is None else model.config.batch
-    known = PATIENCE if slots is None and not batch else GenerateConfig(max_retries=PATIENCE.max_retries)
+    hangs = slots is None and not batch and not is_hugging_face(model)
+    known = PATIENCE if hangs else GenerateConfig(max_retries=PATIENCE.max_retries)
     return known.merge(
         GenerateConfig(
             max_retries=chosen.max_retries,

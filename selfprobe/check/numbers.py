@@ -51,7 +51,7 @@ def checked(run: Run, *, most: float) -> Checked:
         wrong.append(f"{run.wanted - run.done} of {run.wanted} samples failed or missing{first}")
     elif run.error:
         wrong.append(run.error)
-    if not scored:
+    if not scored or run.silent:
         why = ", ".join(list(reasons)[:3])
         wrong.append(f"nothing scored ({why})" if why else "nothing scored")
     elif 1 - scored / asked > most:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from inspect_ai.log import EvalLog, EvalSampleSummary
 
 from selfprobe.errors import NoLogs, one_line
-from selfprobe.logs import UNREADABLE, cause, found, summaries, target_of, task_of, values_of
+from selfprobe.logs import UNREADABLE, cause, counts_nothing, found, summaries, target_of, task_of, values_of
 from selfprobe.scorers.decision import last_decisions
 
 NO_REASON = "no_reason"
@@ -43,6 +43,8 @@ class Run:
     """Samples that ended without an error."""
     error: str
     """The first error, or ""."""
+    silent: bool
+    """Whether its own metrics count no item."""
     values: list[Value]
     """Of the samples that ended without an error."""
 
@@ -102,6 +104,7 @@ def _run(header: EvalLog) -> Run:
         wanted=max(items * epochs, len(samples)),
         done=len(whole),
         error=one_line(said) if said else "",
+        silent=counts_nothing(header),
         values=[value for sample in whole for value in _values(sample)],
     )
 
