@@ -25,7 +25,7 @@ from selfprobe.matrix.advantage import double_centre, observers_permuted, total_
 from selfprobe.matrix.habit import Specific, item_specific
 from selfprobe.matrix.rows import rows_of
 from selfprobe.matrix.table import Matrix
-from selfprobe.matrix.verdict import Verdict, item_sd, minimum_detectable, verdict
+from selfprobe.matrix.verdict import Verdict, verdict
 from selfprobe.measure import Measure
 from selfprobe.stats.estimate import FloatArray, holm, mode_baseline
 
@@ -112,21 +112,20 @@ def _specific(x: FloatArray, said: FloatArray, truth: FloatArray) -> Specific:
     rows = pd.DataFrame({"target": np.array(models)[t], "observer": np.array(models)[o], "item": np.array(names)[i]})
     rows = rows.assign(key="k1", value=x.ravel(), truth=truth[t, i].astype(str), said=said[o, i].astype(str))
     measure = Measure(alone=lambda given: 1, tokens=(1, 1), acts=("answer",))
-    return item_specific(rows, Matrix("words", models, names, x, {}), measure, pd.Series("", names))
+    return item_specific(rows, Matrix("words", models, names, x, {}), measure)
 
 
 def judged(
     x: FloatArray, specific: Specific, hits: dict[str, FloatArray], rng: np.random.Generator, names: list[str]
 ) -> Verdict:
     """The verdict of one matrix, alone in its report."""
-    rows = rows_of(names, x, specific, hits, rng=rng)
+    rows = rows_of(names, x, specific, hits, tests=len(names), rng=rng)
     return verdict(
         rows,
         p_holm=holm([row.p for row in rows]).tolist(),
         total=total_of(specific.scores),
         permutation=observers_permuted(double_centre(specific.scores.mean(axis=2)), rng=rng),
         means=x.mean(axis=2),
-        mde=minimum_detectable(items=x.shape[2], sd=item_sd(specific.scores)),
     )
 
 

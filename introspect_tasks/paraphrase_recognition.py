@@ -109,7 +109,7 @@ def paraphrase_recognition(
                 may_be_cut=True,
                 replay=replay_log(target_log, "paraphrase_recognition", table, "acts"),
             ),
-            compare(require(embedder)),
+            compare(require(embedder), act_prompts),
             answer(answer_prompts, config=ANSWER),
         ],
         scorer=paraphrase_choice(),

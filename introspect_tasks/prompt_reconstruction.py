@@ -20,7 +20,7 @@ from selfprobe.arguments import one_of
 from selfprobe.data import Row, load
 from selfprobe.embed import DEFAULT_EMBEDDER, require
 from selfprobe.measure import Measure
-from selfprobe.scorers.reply_similarity import fair_prompt, reply_similarity
+from selfprobe.scorers.reply_similarity import fair_prompt, others, reply_similarity
 from selfprobe.scorers.summary import SKILL, worst_first
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
@@ -56,6 +56,7 @@ MEASURE = Measure(
     tokens=(300, 300),
     acts=("answer",),
     text_tells=False,  # the item's text is what is reconstructed
+    others=others,
     alike=0.88,
 )
 

@@ -46,6 +46,8 @@ class Decision(BaseModel):
     """What the target itself reaches at the same question."""
     floor: Value = None
     """What an unrelated reply reaches."""
+    plain: dict[str, float] | None = None
+    """What observers without a model get here, by their measure: "TF-IDF", "embedding"."""
     probability: float | None = None
     """P(evaluation), where a method of evaluation awareness gives one."""
     score: float | None = None

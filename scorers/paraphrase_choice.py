@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Mapping
 
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
 from inspect_ai.solver import TaskState
@@ -42,9 +43,12 @@ def paraphrase_choice() -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         record, order = state.store_as(Record), state.metadata["order"]
-        alike = indistinct(state)
+        alike, prompts = indistinct(state), state.metadata["prompts"]
+        nearest = state.store_as(Likeness).nearest
         decisions = [
-            judge(name, order.index(name) + 1, act, record.answers.get(name), alike=alike)
+            judge(name, order.index(name) + 1, act, record.answers.get(name), alike=alike).model_copy(
+                update={"plain": without_a_model(name, act.text, prompts, nearest.get(name))}
+            )
             for name, act in record.acts.items()
         ]
         return score_of(
@@ -75,6 +79,24 @@ def judge(name: str, slot: int, act: Reply, choice: Reply | None, *, alike: bool
     fault = target_fault(act) or ("indistinct" if alike else None)
     truth, chance = str(slot), 1 / len(SLOTS)
     return prediction(name, choice, truth=truth, fault=fault, read=chosen_slot, chance=chance, constant=truth)
+
+
+def without_a_model(name: str, text: str, prompts: Mapping[str, str], nearest: str | None) -> dict[str, float]:
+    """What it gets to name the prompt whose words, or whose embedding, are most like the text; ties are shared.
+
+    >>> without_a_model("b", "The sea is blue.", {"a": "Tell of snow", "b": "Tell of the sea"}, None)
+    {'TF-IDF': 1.0}
+    """
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    vectorizer = TfidfVectorizer(token_pattern=r"\w+", sublinear_tf=True)
+    out = {} if nearest is None else {"embedding": float(nearest == name)}
+    if not any(map(vectorizer.build_analyzer(), prompts.values())):
+        return out
+    asked = vectorizer.fit_transform(prompts.values())
+    likeness = (asked @ vectorizer.transform([text]).T).toarray()[:, 0]
+    best = [prompt for prompt, value in zip(prompts, likeness, strict=True) if value >= likeness.max() - 1e-12]
+    return {"TF-IDF": (name in best) / len(best)} | out
 
 
 _SLOT = re.compile(r"[^\w-]*(?:(?:prompt|option|candidate|choice|number|no)\b\W{0,3})?([1-5])[^\w-]*", re.IGNORECASE)

@@ -11,6 +11,7 @@ from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value,
 from inspect_ai.solver import TaskState
 
 from selfprobe.embed import Vectors, embed
+from selfprobe.logs import samples
 from selfprobe.parse import json_value, normalise, words
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of, target_fault
 from selfprobe.scorers.summary import Judged, judged, summarise
@@ -164,6 +165,28 @@ def with_floor(decisions: Sequence[Judged], vectors: Sequence[Vectors | None]) -
         floor = float(own @ (total - sums[item])) / others if own is not None and others else None
         out.append((item, decision.model_copy(update={"floor": floor})))
     return out
+
+
+def others(log: str) -> dict[str, tuple[float, float]]:
+    """Item → the mean and the largest cosine of its reply and those of the log's other items.
+
+    The mean is the floor. The largest is what an observer without a model gets that answers with the question whose
+    reply is most like the text.
+    """
+    vectors: dict[str, Vectors] = {}
+    for sample in samples(log):
+        held = [vector for score in (sample.scores or {}).values() if (vector := _vector(score)) is not None]
+        if held:
+            vectors.setdefault(str(sample.id), held[-1])
+    if len(vectors) < 2:
+        return {}
+    every = np.stack(list(vectors.values()))
+    likeness = every @ every.T
+    np.fill_diagonal(likeness, np.nan)
+    return {
+        item: (float(mean), float(most))
+        for item, mean, most in zip(vectors, np.nanmean(likeness, 1), np.nanmax(likeness, 1), strict=True)
+    }
 
 
 def _vector(score: Score) -> Vectors | None:

@@ -42,6 +42,8 @@ class Measure:
     """Decisions that one side alone makes, by key; any other takes a truth from the target and a prediction."""
     item_scores: "Callable[[pd.DataFrame], pd.Series] | None" = None
     """target × observer × item → score, from the task's decisions; by default the mean of an item's scored values."""
+    others: Callable[[str], Mapping[str, tuple[float, float]]] | None = None
+    """From the log of a run on itself: item → mean and largest likeness of its reply and the other items' replies."""
     act_only: frozenset[str] = frozenset()
     """Task arguments that only a recorded act depends on."""
     published: Mapping[str, float] = field(default_factory=dict)

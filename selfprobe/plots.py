@@ -55,6 +55,8 @@ def heat_map(
     high: npt.ArrayLike | None = None,
     holes: Mapping[tuple[str, str], str] | None = None,
     centred: bool = False,
+    marks: Mapping[str, float] | None = None,
+    baselines: Mapping[str, float] | None = None,
 ) -> "Figure":
     """A matrix values[target, observer] with its numbers written in, as in the paper's Figures 8 to 12.
 
@@ -64,6 +66,8 @@ def heat_map(
         title: What the numbers are.
         low, high: Interval ends, written small under the number.
         holes: (target, observer) → reason; listed under the figure.
+        marks: Scores that are marked on the colour scale, by name, such as chance.
+        baselines: Model → what needs no model gets on it; written beside its name.
         centred: Diverging colours around 0 (orange below, violet above) instead of a sequential scale.
     """
     figure, ax = new_axes(width=2.6 + 0.95 * len(models), height=2.2 + 0.75 * len(models))
@@ -80,14 +84,25 @@ def heat_map(
     write_cells(ax, image, shown, text)
     names = [label(short(model)) for model in models]
     ax.set_xticks(range(len(names)), names, rotation=35, ha="right")
-    ax.set_yticks(range(len(names)), names)
+    known = {model: f"\nno model {value:.2f}" for model, value in (baselines or {}).items() if np.isfinite(value)}
+    ax.set_yticks(range(len(names)), [name + known.get(model, "") for name, model in zip(names, models, strict=True)])
     ax.set_xlabel("observer (predicts)")
     ax.set_ylabel("target (is predicted)")
     figure.suptitle(title, x=0.01, ha="left", fontsize=11)
-    figure.colorbar(image, ax=ax, fraction=0.05, pad=0.03)
+    scale = figure.colorbar(image, ax=ax, fraction=0.05, pad=0.03).ax
+    for name, value in (marks or {}).items():
+        if limits[0] <= value <= limits[1]:
+            _mark(scale, name, value)
     if holes:
         figure.supxlabel(f"hatched: {len(holes)} of {shown.size} cells without a finished run", fontsize=7, color=MUTED)
     return figure
+
+
+def _mark(scale: "Axes", name: str, value: float) -> None:
+    """A line on a colour scale, with its name."""
+    scale.axhline(value, color="white", linewidth=2.5)
+    scale.axhline(value, color=INK, linewidth=1)
+    scale.text(-0.25, value, label(name), transform=scale.get_yaxis_transform(), ha="right", va="center", fontsize=7)
 
 
 def write_cells(ax: "Axes", image: Any, values: npt.NDArray[np.float64], text: Callable[[int, int], str]) -> None:

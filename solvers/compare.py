@@ -3,8 +3,10 @@
 import numpy as np
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import StoreModel
+from pydantic import Field
 
 from selfprobe.embed import embed
+from selfprobe.solvers.ask import PromptFunction
 from selfprobe.solvers.record import Record
 
 
@@ -15,23 +17,32 @@ class Likeness(StoreModel):
     """The largest cosine similarity of two replies; None with fewer than two good ones."""
     embedder: str | None = None
     """Whose embeddings they are."""
+    nearest: dict[str, str] = Field(default_factory=dict)
+    """Of each good reply the prompt that is most like it: what an observer without a model would say."""
 
 
 @solver
-def compare(embedder: str) -> Solver:
-    """Mark how alike the acts without a problem are. Asks no model.
+def compare(embedder: str, prompts: PromptFunction) -> Solver:
+    """Mark how alike the acts without a problem are, and to which prompt each is most alike. Asks no model.
 
     Args:
         embedder: As for `selfprobe.embed.embed`.
+        prompts: What the acts answered, by name.
     """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        texts = [reply.text for reply in state.store_as(Record).acts.values() if not reply.problem]
+        good = {name: reply.text for name, reply in state.store_as(Record).acts.items() if not reply.problem}
         likeness = state.store_as(Likeness)
         likeness.embedder = embedder
-        if len(texts) >= 2:
-            vectors = await embed(texts, model=embedder)
-            likeness.closest = float((vectors @ vectors.T)[np.triu_indices(len(texts), 1)].max())
+        if len(good) >= 2:
+            asked = {name: str(prompt) for name, prompt in prompts(state).items()}
+            vectors = await embed([*good.values(), *asked.values()], model=embedder)
+            own, theirs = vectors[: len(good)], vectors[len(good) :]
+            likeness.closest = float((own @ own.T)[np.triu_indices(len(own), 1)].max())
+            names = list(asked)
+            likeness.nearest = {
+                name: names[int(best)] for name, best in zip(good, (own @ theirs.T).argmax(axis=1), strict=True)
+            }
         return state
 
     return solve

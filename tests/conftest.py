@@ -231,7 +231,7 @@ def matrix_results() -> Callable[..., Any]:
             decisions += [
                 {**names, "item": f"q{i}", "epoch": 1, "key": "k1", "value": float(right[i]), "unscored": None}
                 | {"truth": truths[i], "said": "?", "chance": math.nan, "ceiling": 1.0, "floor": math.nan}
-                | {"reasoned": False, "unread": None}
+                | {"reasoned": False, "unread": None, "plain": None}
                 for i in range(items)
             ]
         asked = pd.DataFrame({"task": task, "item": [f"q{i}" for i in range(items)], "input": texts, "kind": ""})

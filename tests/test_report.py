@@ -88,7 +88,7 @@ def test_the_command_writes_anywhere_and_tells_the_findings(logs: Path, tmp_path
     given = [str(logs), "--embedder", embedder, "--out"]
     done = CliRunner().invoke(main, ["report", *given, str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
-    assert "kth_word: " in done.output and "pairwise_preference, planted/j on mine: accuracy" in done.output
+    assert "kth_word  underpowered" in done.output and "pairwise_preference, planted/j on mine: accuracy" in done.output
     html = (tmp_path / "out" / "index.html").read_text()
     links = re.findall(r'href="([^"#]+)"', html)
     assert len(links) > 10 and all((tmp_path / "out" / link.replace("%20", " ")).exists() for link in links)

@@ -125,7 +125,7 @@ def _contrasts(scores: FloatArray, weights: FloatArray, level: float) -> list[tu
         se = math.sqrt(float(row @ row) / (n * (n - 1))) if n > 1 else math.nan
         if se > 1e-12:
             half, p = -float(special.stdtrit(n - 1, (1 - level) / 2)) * se, float(special.stdtr(n - 1, -value / se))
-            results.append((Estimate(value, value - half, value + half, n, "item"), se, p))
+            results.append((Estimate(value, value - half, value + half, n, "item", se=se), se, p))
         elif n > 1 and np.nanmin(scores) >= 0 and np.nanmax(scores) <= 1:
             bound = float(np.abs(w).sum() / 2)
             low, high = wilson((value / bound + 1) / 2, n, df=n - 1, level=level)
@@ -167,6 +167,26 @@ def total_of(x: npt.ArrayLike, models: Sequence[str] | None = None, *, level: fl
     if empty := _empty_cell(scores, names):
         return undefined(empty)
     return _contrasts(scores, total_weights(len(scores))[None], level)[0][0]
+
+
+def total_bounds(x: npt.ArrayLike) -> tuple[float, float]:
+    """T if every score that is missing spoke against it (own 0, others' 1), and if every one spoke for it.
+
+    An item that no observer of a target has, since the target's act failed, is not among them. NaN where scores leave
+    [0, 1], or a cell stays empty.
+    """
+    scores, _ = _checked(x, None)
+    known = ~np.isnan(scores)
+    if (scores[known] < 0).any() or (scores[known] > 1).any():
+        return math.nan, math.nan
+    missing, own = ~known & known.any(axis=1, keepdims=True), np.eye(len(scores), dtype=bool)[:, :, None]
+    ends = []
+    for worst in (True, False):
+        filled = np.where(missing, np.where(own, 0.0 if worst else 1.0, 1.0 if worst else 0.0), scores)
+        counts = (~np.isnan(filled)).sum(axis=2)
+        means = np.nansum(filled, axis=2) / np.where(counts, counts, math.nan)
+        ends.append(float((total_weights(len(scores)) * means).sum()))
+    return ends[0], ends[1]
 
 
 def observers_permuted(centred: FloatArray, *, rng: np.random.Generator) -> Permutation:

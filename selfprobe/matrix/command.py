@@ -69,17 +69,22 @@ def matrix(
 
 def describe(planned: "Plan", prices: "Prices", *, batch: bool = False) -> str:
     """The plan as text: calls, tokens and cost by model, what it can detect."""
-    from selfprobe.matrix.verdict import minimum_detectable, planned_sd
+    import numpy as np
+
+    from selfprobe.matrix.power import planned as detects
     from selfprobe.prices import cost_table
 
     size, smallest = len(planned.members), min(planned.items.values())
-    least = minimum_detectable(items=smallest, sd=planned_sd(size, p0=0.5, rho=0.0))
-    power = (
-        f"Smallest self advantage this detects with 80 % power: about {least:.3f} (right/wrong scores around .5, "
-        f"{smallest} items; scores averaged over keys or epochs detect smaller ones). To name a model takes more."
-        if least < 1  # an advantage of 1: only the model itself is ever right
-        else "This matrix is too small to detect any self advantage with 80 % power."
-    )
+    least = detects(size, smallest, tests=size * len(planned.tasks), rng=np.random.default_rng(0))
+    if size < 3:
+        power = "Two models name nobody: three are the least that can tell self-knowledge from skill."
+    elif least < 1:  # an advantage of 1: only the model itself is ever right
+        power = (
+            f"A model is named in 80 % of such matrices from an own advantage of about {least:.2f} on (right/wrong "
+            f"scores around .5, {smallest} items; scores averaged over keys or epochs need less)."
+        )
+    else:
+        power = f"{smallest} items are too few to name any model in 80 % of such matrices."
     table = cost_table(planned.costs, prices, rounds=planned.rounds if batch else None)
     items = ", ".join(f"{task} ({n} items)" for task, n in planned.items.items())
     return "\n".join([f"{size} models × {size} × {items}", "", *table, "", power])

@@ -1,5 +1,7 @@
 """The pictures of a matrix (paper 003, Figures 2 and 8 to 12), each with its numbers in words."""
 
+import math
+
 import numpy as np
 import pandas as pd
 
@@ -24,13 +26,15 @@ def task_pictures(task: TaskAnalysis) -> list[Picture]:
         low=grid("low"),
         high=grid("high"),
         holes=task.matrix.holes,
+        marks={"chance": task.chance},
+        baselines={row.model: max(row.baselines.values(), default=math.nan) for row in task.rows},
     )
     told = "; ".join(f"{r.observer} on {r.target} {r.value:.2f}" for r in task.cells.itertuples() if r.n)
     pictures = [
         Picture(
             f"{task.task}-matrix",
             f"Heat map of scores. {told}",
-            "Scores with 95 % intervals by item; framed: models on themselves.",
+            "Scores with 95 % intervals by item; framed: models on themselves. “No model”: the best baseline.",
             raw,
         )
     ]

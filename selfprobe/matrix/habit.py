@@ -1,8 +1,10 @@
 """What of a score is knowledge of this item, and what is knowledge of a habit.
 
 Who begins every answer with "The" and says "The" knows a habit. The habit of a cell is what the same answers get
-against the same target's acts at *other* items of the same kind: a join that costs no call. The item-specific score is
-the score minus that. With h_ij the grade of the answer at item i against the act at item j, an item's own is
+against the same target's acts at *other* items: a join that costs no call. A habit may hang on what kind of question it
+is, so pairs are drawn among all items and among those that are alike in something that can be seen
+(`selfprobe.matrix.alike`); where a target's own habit is largest, that one is taken off, from all observers of it. The
+item-specific score is what is left. With h_ij the grade of the answer at item i against the act at item j, an item's is
 
     h_ii - mean over j of h_ij - mean over j of h_ji + mean of all such pairs
 
@@ -10,12 +12,14 @@ whose mean is score minus habit, and whose spread over items is that of the diff
 """
 
 import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from selfprobe.matrix.alike import ALL
 from selfprobe.matrix.table import Matrix
 from selfprobe.measure import Measure
 from selfprobe.stats.estimate import FloatArray
@@ -35,29 +39,38 @@ class Specific:
     """[target, observer]: what the same answers get elsewhere; NaN where it cannot be told."""
     told: str
     """What was taken off, for a reader; empty where nothing was."""
+    by: tuple[Mapping[str, float], ...] = ()
+    """Of each model on itself the habit among items that are alike in this; the largest is what was taken off."""
+
+    def of(self, models: Sequence[int]) -> "Specific":
+        """Of these models alone, by their places."""
+        square = np.ix_(models, models)
+        by = tuple(self.by[i] for i in models) if self.by else ()
+        return replace(self, scores=self.scores[square], habit=self.habit[square], by=by)
 
 
-def item_specific(rows: pd.DataFrame, matrix: Matrix, measure: Measure, kinds: pd.Series) -> Specific:
+def item_specific(
+    rows: pd.DataFrame, matrix: Matrix, measure: Measure, alike: Mapping[str, pd.Series] | None = None
+) -> Specific:
     """The item-specific scores of a matrix.
 
     Args:
         rows: Decisions of the task.
         matrix: Its scores.
         measure: Its grading rule.
-        kinds: Item → kind; mismatched pairs are of one kind. Items that are alone in theirs are one kind together.
+        alike: From `alike.groups`: what is seen → item → group. By default all items are one group.
     """
     hidden = np.isnan(matrix.scores)
-    kind = kinds.reindex(matrix.items)
-    kind = kind.where(kind.map(kind.value_counts()) > 1, "").fillna("").astype(str)
-    what = "other items of the same kind" if kind.nunique() > 1 else "other items"
-    told = f"the same answers held against what the target did at {what}"
+    alike = alike or {ALL: pd.Series("", matrix.items)}
+    told = "the same answers held against what the target did at other items"
+    told += f" that are alike (in {', '.join(list(alike)[1:])}, where that takes off more)" if len(alike) > 1 else ""
     paired = rows[rows.value.notna() & rows.truth.notna() & rows.said.notna()]
     if measure.item_scores is not None:
         if not set(rows.key) <= set(measure.sides):
             return Specific(matrix.scores, np.full(hidden.shape[:2], np.nan), "")
-        found = _shifted(rows, matrix, measure, kind)
+        found = _shifted(rows, matrix, measure, _kinds(alike, matrix))
     elif len(paired):
-        found = _by_pairs(paired, matrix, measure, kind)
+        found = _by_pairs(paired, matrix, measure, alike)
     elif rows.floor.notna().any():
         off = rows.assign(value=rows.value - rows.floor).groupby([*CELL, "item"])[["value", "floor"]].mean()
         found = Specific(_grid(off.value, matrix), _nanmean(_grid(off.floor, matrix)), "")
@@ -67,24 +80,45 @@ def item_specific(rows: pd.DataFrame, matrix: Matrix, measure: Measure, kinds: p
     return replace(found, scores=np.where(hidden, np.nan, found.scores), told=told)
 
 
-def _by_pairs(rows: pd.DataFrame, matrix: Matrix, measure: Measure, kind: pd.Series) -> Specific:
+def _kinds(alike: Mapping[str, pd.Series], matrix: Matrix) -> pd.Series:
+    """The data set's kinds, for a task whose pairs are drawn among one sort of groups."""
+    kind = alike.get("kind", alike[ALL])
+    return kind.reindex(matrix.items).fillna("").astype(str)
+
+
+def _by_pairs(rows: pd.DataFrame, matrix: Matrix, measure: Measure, alike: Mapping[str, pd.Series]) -> Specific:
     """All mismatched pairs of a cell and key, exactly."""
-    values, habits = [], []
+    parts: dict[str, list[pd.DataFrame]] = {name: [] for name in alike}
     for _, own in rows.groupby("key"):
         said, truth = own.said.astype(str), own.truth.astype(str)
         words = pd.Index(pd.unique(pd.concat([said, truth])))
         a, b = words.get_indexer(said), words.get_indexer(truth)
         graded = None if measure.right is operator.eq else _graded(words, a, b, measure)
-        items, kinds = pd.factorize(own.item)[0], pd.factorize(kind.loc[own.item])[0]
-        specific, habit = np.zeros(len(own)), np.full(len(own), np.nan)
+        items = pd.factorize(own.item)[0]
+        of = {name: pd.factorize(group.reindex(own.item))[0] for name, group in alike.items()}
+        values = {name: (np.zeros(len(own)), np.full(len(own), np.nan)) for name in alike}
         for at in own.reset_index(drop=True).groupby(CELL).indices.values():
             grades = (a[at][:, None] == b[at]) if graded is None else graded[a[at][:, None], b[at]]
-            other = (items[at][:, None] != items[at]) & (kinds[at][:, None] == kinds[at])
-            specific[at], habit[at] = _without_habit(grades * 1.0, other, kinds[at], own.value.to_numpy()[at])
-        values.append(own.assign(value=specific))
-        habits.append(own.assign(value=habit))
-    mean, off = (pd.concat(part).groupby([*CELL, "item"]).value.mean() for part in (values, habits))
-    return Specific(_grid(mean, matrix), _nanmean(_grid(off, matrix)), "")
+            different = items[at][:, None] != items[at]
+            for name, group in of.items():
+                other = different & (group[at][:, None] == group[at])
+                score = own.value.to_numpy()[at]
+                specific, habit = values[name]
+                specific[at], habit[at] = _without_habit(grades * 1.0, other, group[at], score)
+        for name, (specific, habit) in values.items():
+            parts[name].append(own[[*CELL, "item"]].assign(specific=specific, habit=habit))
+    means = {
+        name: pd.concat(part).groupby([*CELL, "item"])[["specific", "habit"]].mean() for name, part in parts.items()
+    }
+    grids = {name: _grid(mean.specific, matrix) for name, mean in means.items()}
+    habits = {name: _nanmean(_grid(mean.habit, matrix)) for name, mean in means.items()}
+    own_habits = [{name: float(habit[i, i]) for name, habit in habits.items()} for i in range(len(matrix.models))]
+    scores, taken = grids[ALL].copy(), habits[ALL].copy()
+    for i, own_habit in enumerate(own_habits):
+        known = {name: value for name, value in own_habit.items() if not np.isnan(value)}
+        largest = max(known, key=lambda name: known[name], default=ALL)
+        scores[i], taken[i] = grids[largest][i], habits[largest][i]
+    return Specific(scores, taken, "", tuple(own_habits))
 
 
 def _graded(words: pd.Index, said: npt.NDArray[np.intp], truth: npt.NDArray[np.intp], measure: Measure) -> FloatArray:

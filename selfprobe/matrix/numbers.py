@@ -14,9 +14,11 @@ from selfprobe.matrix.advantage import (
     double_centre,
     observers_permuted,
     self_advantage,
+    total_bounds,
     total_of,
 )
-from selfprobe.matrix.habit import Specific, item_specific
+from selfprobe.matrix.alike import groups
+from selfprobe.matrix.habit import item_specific
 from selfprobe.matrix.paper import (
     EpsilonRow,
     ModelsTest,
@@ -27,11 +29,9 @@ from selfprobe.matrix.paper import (
 )
 from selfprobe.matrix.rows import Row, baseline_hits, rows_of, without
 from selfprobe.matrix.table import Matrix, Results, matrix_of
-from selfprobe.matrix.verdict import Verdict, item_sd, minimum_detectable, power, verdict
+from selfprobe.matrix.verdict import Verdict, verdict
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm, undefined
 
-SMALLEST = 0.05
-"""The smallest self advantage of interest; a matrix that cannot see it is called underpowered."""
 EPSILON = 0.01
 """ε of the paper's transform. Paper: not given."""
 
@@ -52,11 +52,17 @@ class TaskAnalysis:
     """The others, whose cells are holes."""
     cells: pd.DataFrame
     """One row a cell: target, observer, value, low, high, n (items), unscored (share), reasoned, hole."""
+    chance: float
+    """What a blind guess gets; NaN where there is no such thing."""
     advantage: SelfAdvantage | None
     """None with fewer than two complete models."""
     capability: Estimate | None
     total: Estimate
     """T of the item-specific scores, on which everything that is named runs."""
+    complete: Estimate
+    """T over the items that every cell scored."""
+    worst: tuple[float, float]
+    """T if all that is missing spoke against it, and if all spoke for it; NaN where scores are not in [0, 1]."""
     permutation: Permutation
     """Of the observers of the same."""
     taken_off: str
@@ -72,10 +78,6 @@ class TaskAnalysis:
     """One-sided item-level p of T."""
     p_holm: float
     """The same, Holm-adjusted over the tasks of the matrix."""
-    mde: float
-    """The smallest T that this size detects with 80 % power."""
-    power: float
-    """The power at `SMALLEST`."""
     verdict: Verdict
 
 
@@ -93,8 +95,9 @@ class Analysis:
 def analyse(results: Results, *, rng: np.random.Generator) -> Analysis:
     """All statistics of the matrices in these results. A task that has a single model is left out."""
     matrices = [matrix_of(results, task) for task in sorted(set(results.cells.task))]
-    tasks = [_task(results, matrix, rng) for matrix in matrices if len(matrix.models) > 1]
-    tasks = _judged(tasks)
+    matrices = [matrix for matrix in matrices if len(matrix.models) > 1]
+    tests = sum(len(matrix.models) for matrix in matrices)
+    tasks = _judged([_task(results, matrix, tests, rng) for matrix in matrices])
     common = [m for m in (tasks[0].models if tasks else ()) if all(m in task.models for task in tasks)]
     if len(common) < 2:
         return Analysis(tuple(tasks), None, (), ())
@@ -117,14 +120,12 @@ def _judged(tasks: Sequence[TaskAnalysis]) -> list[TaskAnalysis]:
                 total=task.total,
                 permutation=task.permutation,
                 means=task.advantage.means,
-                mde=task.mde,
-                smallest=SMALLEST,
             )
         out.append(replace(task, p_holm=float(p_total), rows_p_holm=p_rows, verdict=said))
     return out
 
 
-def _task(results: Results, matrix: Matrix, rng: np.random.Generator) -> TaskAnalysis:
+def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator) -> TaskAnalysis:
     """The numbers of a task; its verdict stands when all tasks are known (`_judged`)."""
     models = _complete(matrix)
     at = [matrix.models.index(model) for model in models]
@@ -132,14 +133,14 @@ def _task(results: Results, matrix: Matrix, rng: np.random.Generator) -> TaskAna
     scores = matrix.scores[square]
     enough = len(models) > 1
     advantage = self_advantage(scores, models, rng=rng) if enough else None
-    hits = baseline_hits(results, matrix, models) if enough else {}
-    specific = _specific(results, matrix)
-    specific = Specific(specific.scores[square], specific.habit[square], specific.told)
+    alike = _alike(results, matrix)
+    hits = baseline_hits(results, matrix, models, alike) if enough else {}
+    rows = results.decisions[results.decisions.task == matrix.task]
+    specific = item_specific(rows, matrix, measures()[matrix.task], alike).of(at)
     total = total_of(specific.scores, models) if enough else undefined("fewer than two models are complete")
     shuffled = Permutation(float("nan"), 0, True)
     if enough and total.n:
         shuffled = observers_permuted(double_centre(np.nanmean(specific.scores, axis=2)), rng=rng)
-    sd, items = (item_sd(specific.scores), scores.shape[2]) if enough else (float("nan"), 0)
     reason = "; ".join(f"{t} seen by {o}: {why}" for (t, o), why in list(matrix.holes.items())[:3])
     return TaskAnalysis(
         task=matrix.task,
@@ -147,27 +148,29 @@ def _task(results: Results, matrix: Matrix, rng: np.random.Generator) -> TaskAna
         models=tuple(models),
         left_out=tuple(model for model in matrix.models if model not in models),
         cells=_cells(results, matrix),
+        chance=float(rows.chance.mean()) if "chance" in rows else float("nan"),
         advantage=advantage,
         capability=capability_control(scores, rng=rng, resamples=RESAMPLES) if enough else None,
         total=total,
+        complete=total_of(scores[:, :, ~np.isnan(scores).any(axis=(0, 1))], models) if enough else total,
+        worst=total_bounds(scores) if enough else (float("nan"),) * 2,
         permutation=shuffled,
         taken_off=specific.told,
-        rows=rows_of(models, scores, specific, hits, rng=rng) if enough else (),
+        rows=rows_of(models, scores, specific, hits, tests=tests, rng=rng) if enough else (),
         rows_p_holm=(),
         without=without(results, matrix.task, hits),
         test=_paper_test(advantage) if advantage else None,
         p=advantage.p if advantage else float("nan"),
         p_holm=float("nan"),
-        mde=minimum_detectable(items=items, sd=sd),
-        power=power(SMALLEST, items=items, sd=sd),
         verdict=Verdict("underpowered", f"Three models are the least; fewer than two are complete ({reason})."),
     )
 
 
-def _specific(results: Results, matrix: Matrix) -> Specific:
-    rows = results.decisions[results.decisions.task == matrix.task]
-    asked = results.items[results.items.task == matrix.task].set_index("item")
-    return item_specific(rows, matrix, measures()[matrix.task], asked.kind)
+def _alike(results: Results, matrix: Matrix) -> Mapping[str, pd.Series]:
+    """Of the items in the matrix's order; what an item's text shows only where it can tell its truth."""
+    asked = results.items[results.items.task == matrix.task].set_index("item").reindex(matrix.items)
+    texts = asked.input.fillna("") if measures()[matrix.task].text_tells else pd.Series("", asked.index)
+    return groups(texts, asked.kind)
 
 
 def _complete(matrix: Matrix) -> list[str]:

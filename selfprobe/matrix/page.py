@@ -2,7 +2,7 @@
 
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,14 +10,15 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from selfprobe._registry import measures
 from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.matrix.diversity import diversity_section
 from selfprobe.matrix.effort import effort_sections
 from selfprobe.matrix.figures import paper_pictures
-from selfprobe.matrix.numbers import SMALLEST, Analysis, TaskAnalysis, analyse
-from selfprobe.matrix.table import Matrix, Results, load, matrix_of
-from selfprobe.matrix.task_section import SCORED, task_section
+from selfprobe.matrix.numbers import Analysis, TaskAnalysis, analyse
+from selfprobe.matrix.power import EFFECT
+from selfprobe.matrix.self_section import models_on_themselves, self_table
+from selfprobe.matrix.table import Results, load
+from selfprobe.matrix.task_section import task_section
 from selfprobe.page import (
     Block,
     Box,
@@ -32,7 +33,6 @@ from selfprobe.page import (
     number,
     set_aside,
 )
-from selfprobe.stats.estimate import clustered_mean
 
 
 def page(logs: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> Page:
@@ -52,21 +52,21 @@ def page(logs: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> Page:
 
 def page_of(results: Results, analysis: Analysis) -> Page:
     """The page of tables and numbers that are at hand."""
-    own = _self_table(results, {task.task: task.matrix for task in analysis.tasks})
+    own = self_table(results, {task.task: task.matrix for task in analysis.tasks})
     decisions = io.BytesIO()
     results.decisions.to_parquet(decisions, index=False)
+    overall = [_over_all(analysis.tasks)] if len(analysis.tasks) > 1 else []
     size, runs = len(analysis.tasks), len(results.cells) - int(results.cells.joined.sum())
     return Page(
         title="Does a model predict itself better than others predict it?",
         lead=f"{len(results.cells)} cells from {runs} runs, {size} task{'s' * (size != 1)}. Scores count what could be "
         "read; what could not is shown as unscored, never guessed.",
-        top=[_verdict(task) for task in analysis.tasks]
-        or ["No task here has two models: a matrix needs at least two."],
+        top=[*overall, *map(_verdict, analysis.tasks)] or ["No task here has two models: a matrix needs at least two."],
         sections=[
             *(task_section(task) for task in analysis.tasks),
             *_overall(analysis),
             *effort_sections(results.headers),
-            _models_on_themselves(own),
+            models_on_themselves(own),
             Section("Method", [METHOD], name="method", menu="method"),
             _runs(results),
         ],
@@ -77,7 +77,7 @@ def page_of(results: Results, analysis: Analysis) -> Page:
             "self": own,
         },
         files={"tables/decisions.parquet": decisions.getvalue()},
-        told=[f"{task.task}: {task.verdict.kind}. {task.verdict.sentence}" for task in analysis.tasks],
+        told=[*overall, *(_line(task, analysis.tasks) for task in analysis.tasks)],
         holes=[
             f"{task.task}, {observer} on {target}: {why}"
             for task in analysis.tasks
@@ -86,20 +86,28 @@ def page_of(results: Results, analysis: Analysis) -> Page:
     )
 
 
+def _over_all(tasks: Sequence[TaskAnalysis]) -> str:
+    """One line over all tasks."""
+    parts = []
+    for kind in ("supported", "not told apart", "not supported", "underpowered"):
+        if here := [task for task in tasks if task.verdict.kind == kind]:
+            names = [
+                f"{task.task}: {', '.join(task.verdict.models)}" if task.verdict.models else task.task for task in here
+            ]
+            what = "not told apart from skill" if kind == "not told apart" else kind
+            parts.append(f"{what} in {len(here)} of {len(tasks)} tasks ({'; '.join(names)})")
+    return f"Privileged access is {', '.join(parts)}."
+
+
+def _line(task: TaskAnalysis, tasks: Sequence[TaskAnalysis]) -> str:
+    """A verdict as a line of the terminal, in columns."""
+    width = max(len(one.task) for one in tasks)
+    return f"{task.task:{width}}  {task.verdict.kind:14}  {task.verdict.sentence}"
+
+
 def _verdict(task: TaskAnalysis) -> Box:
     models = f" for {', '.join(task.verdict.models)}" if task.verdict.models else ""
     return Box(f"{task.task}: {task.verdict.kind}{models}", task.verdict.sentence, task.verdict.kind.partition(" ")[0])
-
-
-def _models_on_themselves(own: pd.DataFrame) -> Section:
-    known = {task: measure.published for task, measure in measures().items() if measure.published}
-    rows = pd.DataFrame(known).rename_axis("model").reset_index().to_dict("records")
-    published = Table(rows, (Column("model", "model"), *(Column(n, n, lambda x: number(x, 2)) for n in known)))
-    hint = "Another data set, other models, no intervals and no unscored rates: for orientation only."
-    summary = "Published numbers (paper 003, Table 2, percent), to hold these against"
-    columns_ = (Column("task", "task"), Column("model", "model"), *SCORED, Column("hole", "hole", look="hole"))
-    blocks: list[Block] = [Table(list(own.itertuples()), columns_), Details(summary, [published, hint])]
-    return Section("Models on themselves", blocks, name="self", menu="models on themselves")
 
 
 METHOD = Markup(
@@ -113,9 +121,9 @@ METHOD = Markup(
     "and tasks; the permutation of the observers agrees where it can. It <em>crosses</em> if it also beats, on itself, "
     "a better observer of the others: no scale makes skill of that. “Not told apart”: something is above 0, but skill "
     "could look like this. "
-    f"“Underpowered”: this size could not see an advantage of {SMALLEST}. Habits that hang on something in the "
-    "question which the baselines do not see can still pass. In a join the other observer's prediction is the one of "
-    "itself, held against the target: it was not asked about the target. Tests in "
+    f"“Underpowered”: this size could not see an advantage of {EFFECT:.2f} in one model. Habits that hang on something "
+    "in the question which the baselines do not see can still pass. In a join the other observer's prediction is the "
+    "one of itself, held against the target: it was not asked about the target. Tests in "
     "<code>selfprobe/matrix/scales.py</code>, <code>habit.py</code> and <code>verdict.py</code>."
 )
 
@@ -176,8 +184,6 @@ def _advantage_table(analysis: Analysis) -> pd.DataFrame:
                 "p_holm": task.p_holm,
                 "p_permutation": task.permutation.p,
                 "p_wilcoxon": task.test.wilcoxon_p if task.test else math.nan,
-                "mde": task.mde,
-                "power": task.power,
                 "verdict": task.verdict.kind,
                 "why": task.verdict.sentence,
             }
@@ -195,36 +201,9 @@ def _row_columns(task: TaskAnalysis, model: str) -> dict[str, float]:
         (
             {"p": row.p, "p_holm": p, "habit": row.habit, "item_specific": row.specific.value}
             | {f"p_{scale.replace(' ', '_')}": value for scale, value in row.beyond.scales.items()}
-            | {"p_crossing": row.beyond.crossing}
+            | {"p_crossing": row.beyond.crossing, "detects": row.power.detects, "items_needed": row.power.items}
             for row, p in zip(task.rows, task.rows_p_holm, strict=True)
             if row.model == model
         ),
         {},
     )
-
-
-def _self_table(results: Results, matrices: Mapping[str, Matrix]) -> pd.DataFrame:
-    """Table 2 with intervals: each model on itself, task by task, from the item scores that the matrices hold.
-
-    `matrices`: those at hand, by task; a task of a single model has none in an analysis.
-    """
-    cells = results.cells[results.cells.target == results.cells.observer]
-    own = results.decisions[results.decisions.target == results.decisions.observer]
-    rows = []
-    for task, models in cells.groupby("task").target:
-        matrix = matrices.get(str(task)) or matrix_of(results, str(task))
-        for model in sorted(models):
-            place = matrix.models.index(model)
-            group = own[(own.task == task) & (own.target == model)]
-            estimate = clustered_mean(matrix.scores[place, place], np.arange(len(matrix.items)))
-            rows.append(
-                {
-                    "task": task,
-                    "model": model,
-                    **columns(estimate),
-                    "unscored": float(group.value.isna().mean()),
-                    "reasoned": float(group.reasoned.mean()),
-                    "hole": matrix.holes.get((model, model), "" if estimate.n else "nothing was scored"),
-                }
-            )
-    return pd.DataFrame(rows)

@@ -9,9 +9,12 @@ import pandas as pd
 from scipy import special
 
 from selfprobe._registry import measures
+from selfprobe.matrix.alike import ALL
 from selfprobe.matrix.habit import Specific
+from selfprobe.matrix.power import Power, powers
 from selfprobe.matrix.scales import Beyond, beyond_skill
 from selfprobe.matrix.table import Matrix, Results
+from selfprobe.measure import Measure
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, mode_baseline
 from selfprobe.stats.text_only import SMALLEST_TEXT_SAMPLE, text_only_observer
 
@@ -27,6 +30,8 @@ class Row:
     """The same without its habit."""
     habit: float
     """What its answers get against its own acts at other items; NaN where that cannot be told."""
+    habits: Mapping[str, float]
+    """The same by what the other items are alike in; `habit` is the largest."""
     rival: str
     """The other observer that predicts it best."""
     rival_score: float
@@ -35,11 +40,25 @@ class Row:
     """Baseline → score on itself minus the baseline's, on the same items."""
     beyond: Beyond
     """Its contrasts."""
+    unscored: Beyond | None
+    """The same with its own unscored replies counted as wrong; None where none is missing that others have."""
+    power: Power
+    """What this matrix could see of it."""
 
     @property
     def skill_p(self) -> float:
         """That it knows more of itself than any rival does beyond skill, on every scale."""
         return max(*self.beyond.scales.values(), self.beyond.above)
+
+    @property
+    def missing_p(self) -> float:
+        """The same with its own unscored replies counted as wrong: what is missing may be what it does not know."""
+        return 0.0 if self.unscored is None else max(*self.unscored.scales.values(), self.unscored.above)
+
+    @property
+    def baselines(self) -> Mapping[str, float]:
+        """What each baseline gets."""
+        return {name: self.score.value - estimate.value for name, estimate in self.over.items()}
 
     @property
     def over_p(self) -> Mapping[str, float]:
@@ -49,7 +68,7 @@ class Row:
     @property
     def p(self) -> float:
         """That it has access: the largest of all p that are asked for."""
-        return max([self.skill_p, *self.over_p.values()])
+        return max([self.skill_p, self.missing_p, *self.over_p.values()])
 
 
 def above_zero(estimate: Estimate) -> float:
@@ -65,6 +84,7 @@ def rows_of(
     specific: Specific,
     hits: Mapping[str, FloatArray],
     *,
+    tests: int,
     rng: np.random.Generator,
 ) -> tuple[Row, ...]:
     """A row a model; none where fewer than three models or two items allow no contrast.
@@ -74,11 +94,15 @@ def rows_of(
         scores: [target, observer, item].
         specific: Of the same cells.
         hits: Baseline → what it gets right, [target, item].
+        tests: Rows of all tasks of the report, over which p is corrected.
         rng: Resamples the items.
     """
     if len(models) < 3 or scores.shape[2] < 2 or np.isnan(specific.scores).all(axis=2).any():
         return ()
     found, items = beyond_skill(specific.scores, rng=rng), np.arange(scores.shape[2])
+    worst = worst_of_own(specific)
+    unscored = None if worst is None else beyond_skill(worst, rng=rng)
+    could = powers(specific.scores, tests=tests, rng=rng)
     means, out = np.nanmean(scores, axis=2), []
     for i, model in enumerate(models):
         j = int(np.argmax(np.where(np.arange(len(models)) == i, -math.inf, means[i])))
@@ -89,40 +113,74 @@ def rows_of(
                 score=clustered_mean(scores[i, i], items),
                 specific=clustered_mean(specific.scores[i, i], items, interval="t"),
                 habit=float(specific.habit[i, i]),
+                habits=specific.by[i] if specific.by else {},
                 rival=models[j],
                 rival_score=float(means[i, j]),
                 over={name: estimate for name, estimate in over.items() if estimate.n},
                 beyond=found[i],
+                unscored=unscored[i] if unscored else None,
+                power=could[i],
             )
         )
     return tuple(out)
 
 
-def baseline_hits(results: Results, matrix: Matrix, models: Sequence[str]) -> dict[str, FloatArray]:
-    """Baseline → [target, item] right or wrong of what needs no model, on the models' runs on themselves.
+def worst_of_own(specific: Specific) -> FloatArray | None:
+    """The item-specific scores with each model's own missing ones as wrong, where another observer has one.
 
-    For truths that are a class (`Decision.truth`) and are not told by the item itself.
+    None where nothing is missing. An item that nobody has, since the target's act failed, says nothing of anybody.
     """
-    rows = results.decisions[(results.decisions.task == matrix.task) & results.decisions.truth.notna()]
+    scores, own = specific.scores.copy(), np.arange(len(specific.scores))
+    lost = np.isnan(scores[own, own]) & ~np.isnan(scores).all(axis=1)
+    if not lost.any():
+        return None
+    scores[own, own] = np.where(lost, -np.nan_to_num(specific.habit[own, own])[:, None], scores[own, own])
+    return scores
+
+
+def baseline_hits(
+    results: Results, matrix: Matrix, models: Sequence[str], alike: Mapping[str, pd.Series]
+) -> dict[str, FloatArray]:
+    """Baseline → [target, item] of what needs no model, on the models' runs on themselves.
+
+    For truths that are a class (`Decision.truth`) and are not told by the item itself: the commonest truth (of the
+    items that are alike in something, leave one out), and a classifier of the text. Else what the scorer found with
+    measures of likeness (`Decision.plain`).
+    """
+    rows = results.decisions[results.decisions.task == matrix.task]
     own = rows[(rows.target == rows.observer) & rows.target.isin(list(models))]
-    if own.empty:
-        return {}
-    hits = {name: np.full((len(models), len(matrix.items)), np.nan) for name in ("mode", "text only")}
     texts = results.items[results.items.task == matrix.task].set_index("item").input
-    measure = measures()[matrix.task]
+    measure, found = measures()[matrix.task], []
     for place, model in enumerate(models):
         mine = own[own.target == model].drop_duplicates(["item", "key"])
-        columns: dict[str, list[pd.Series]] = {name: [] for name in hits}
-        for _, group in mine.groupby("key"):
-            columns["mode"].append(pd.Series(mode_baseline(group.truth, group.item, right=measure.right), group.item))
+        found += [(place, name, hit) for name, hit in _plain(mine)]
+        for _, group in mine[mine.truth.notna()].groupby("key"):
             if not measure.text_tells:
+                found.append((place, "mode", _mode(group, measure)))
                 continue
+            for name, of in alike.items():
+                parts = [_mode(part, measure) for _, part in group.groupby(of.reindex(group.item).to_numpy())]
+                found.append((place, "mode" if name == ALL else f"mode by {name}", pd.concat(parts)))
             seen = text_only_observer(list(texts[group.item]), list(group.truth), right=measure.right)
-            columns["text only"].append(pd.Series(seen.hits, group.item))
-        for name, parts in columns.items():
-            if parts:
-                hits[name][place] = pd.concat(parts).groupby(level=0).mean().reindex(matrix.items).to_numpy()
+            found.append((place, "text only", pd.Series(seen.hits, group.item)))
+    hits: dict[str, FloatArray] = {}
+    for name in dict.fromkeys(name for _, name, _ in found):
+        hits[name] = np.full((len(models), len(matrix.items)), np.nan)
+        for place in range(len(models)):
+            if keys := [hit for at, called, hit in found if (at, called) == (place, name)]:
+                hits[name][place] = pd.concat(keys).groupby(level=0).mean().reindex(matrix.items).to_numpy()
     return {name: hit for name, hit in hits.items() if not np.isnan(hit).all()}
+
+
+def _mode(rows: pd.DataFrame, measure: Measure) -> pd.Series:
+    """Item → whether the commonest truth of the others is right; a group's only item has none."""
+    return pd.Series(mode_baseline(rows.truth, rows.item, right=measure.right), rows.item)
+
+
+def _plain(rows: pd.DataFrame) -> list[tuple[str, pd.Series]]:
+    """What the scorer found with measures of likeness, by name."""
+    found = pd.DataFrame([plain or {} for plain in rows.plain], index=pd.Index(rows.item))
+    return [(str(name), found[name].dropna()) for name in found if found[name].notna().any()]
 
 
 def without(results: Results, task: str, applied: Mapping[str, object]) -> dict[str, str]:

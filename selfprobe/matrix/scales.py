@@ -35,13 +35,9 @@ class Beyond:
     """One-sided p that its score on itself is above 0."""
     crossing: float
     """One-sided p that it beats every rival on itself, and one of them is the better observer of the other targets."""
-    least: float
-    """Roughly the smallest own advantage named in 80 % of such matrices, from the scale "as scored" alone."""
 
 
-def beyond_skill(
-    x: npt.ArrayLike, *, rng: np.random.Generator, resamples: int = RESAMPLES, alpha: float = 0.05
-) -> tuple[Beyond, ...]:
+def beyond_skill(x: npt.ArrayLike, *, rng: np.random.Generator, resamples: int = RESAMPLES) -> tuple[Beyond, ...]:
     """Each model of `x  # [target, observer, item]`, NaN where unscored; scores from which chance or habit is taken.
 
     Items are resampled, together for all cells.
@@ -55,27 +51,23 @@ def beyond_skill(
     if np.isnan(scores).all(axis=2).any():
         raise ValueError("expected a score in every cell")
     size, n = len(scores), scores.shape[2]
-    means = _resampled(scores, rng, resamples)
+    means = resampled(scores, rng, resamples)
     rivals = ~np.eye(size, dtype=bool)
-    contrasts = {scale: _contrasts(_on(scale, means, n)) for scale in SCALES}
-    p = {scale: np.where(rivals, _p(c, n), 0).max(axis=1) for scale, c in contrasts.items()}
+    p = {s: np.where(rivals, _p(contrasts(on_scale(s, means, n)), n), 0).max(axis=1) for s in SCALES}
     own = np.einsum("dii->di", means)
     beats = np.where(rivals, _p(own[:, :, None] - means, n), 0).max(axis=1)
     outdone = np.where(rivals, _p(-_skill(means), n), 1).min(axis=1) * (size - 1)
-    spread = np.where(rivals, contrasts["as scored"].std(axis=0), 0).max(axis=1)
-    bar = float(special.ndtri(1 - alpha / size) + special.ndtri(0.8))
     return tuple(
         Beyond(
             scales={scale: float(p[scale][i]) for scale in SCALES},
             above=float(_p(own[:, i], n)),
             crossing=min(1.0, max(float(beats[i]), float(outdone[i]))),
-            least=bar * float(spread[i]),
         )
         for i in range(size)
     )
 
 
-def _resampled(scores: FloatArray, rng: np.random.Generator, resamples: int) -> FloatArray:
+def resampled(scores: FloatArray, rng: np.random.Generator, resamples: int) -> FloatArray:
     """Cell means [resample, target, observer]; a cell that a resample leaves without a score has the observed mean."""
     size, n = len(scores), scores.shape[2]
     scored = ~np.isnan(scores)
@@ -87,7 +79,7 @@ def _resampled(scores: FloatArray, rng: np.random.Generator, resamples: int) -> 
     return np.asarray(drawn.reshape(resamples, size, size))
 
 
-def _on(scale: str, means: FloatArray, n: int) -> FloatArray:
+def on_scale(scale: str, means: FloatArray, n: float) -> FloatArray:
     """Cell means on a scale; half a success is added before a logarithm, and a mean below 0 is none."""
     if scale == "as scored":
         return means
@@ -102,7 +94,7 @@ def _skill(g: FloatArray) -> FloatArray:
     return np.asarray((others[:, :, None] - g.transpose(0, 2, 1) - others[:, None, :] + g) / (size - 2))
 
 
-def _contrasts(g: FloatArray) -> FloatArray:
+def contrasts(g: FloatArray) -> FloatArray:
     """C [draw, i, j] of means `g  # [draw, target, observer]`; what stands on the diagonal means nothing."""
     return np.asarray(np.einsum("dii->di", g)[:, :, None] - g - _skill(g))
 

@@ -102,11 +102,30 @@ def load(paths: Iterable[str]) -> Results:
     joined = [pair for task, measure in known.items() if measure.observer == 0 for pair in joinable(task, chosen)]
     rows = {cell: samples.decisions for cell, samples in read.items()}
     rows |= {pair: crossed_rows(rows[own_cell(pair, 1)], rows[own_cell(pair, 2)], known[pair[0]]) for pair in joined}
+    _add_others(rows, chosen)
     by_cell = {tuple(cell[name] for name in CELL): cell for cell in cells}
     cells += [joined_cell(pair, by_cell[own_cell(pair, 1)], by_cell[own_cell(pair, 2)]) for pair in joined]
     return Results(
         cells=pd.DataFrame(cells), decisions=_decisions(rows), items=_items(read), ignored=ignored, headers=ours
     )
+
+
+def _add_others(rows: dict[Cell, list[DecisionRow]], chosen: Mapping[Cell, EvalLog]) -> None:
+    """Give the decisions of each target its floor, and its runs on itself what the likest other reply gets."""
+    for cell, log in chosen.items():
+        others = measures()[cell[0]].others
+        if others is None or cell[1] != cell[2] or log.status != "success":
+            continue
+        found = others(log.location)
+        for same in [one for one in rows if one[:2] == cell[:2]]:
+            rows[same] = [
+                (item, epoch, _beside(decision, *found[item]) if item in found else decision)
+                for item, epoch, decision in rows[same]
+            ]
+
+
+def _beside(decision: Decision, mean: float, most: float) -> Decision:
+    return decision.model_copy(update={"floor": mean, "plain": {"nearest other reply": most}})
 
 
 def _best(

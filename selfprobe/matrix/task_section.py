@@ -3,7 +3,8 @@
 import math
 
 from selfprobe.matrix.figures import task_pictures
-from selfprobe.matrix.numbers import SMALLEST, TaskAnalysis
+from selfprobe.matrix.numbers import TaskAnalysis
+from selfprobe.matrix.power import EFFECT
 from selfprobe.matrix.rows import Row
 from selfprobe.matrix.scales import SCALES
 from selfprobe.page import Block, Column, Details, Figures, Section, Table, estimated, number, p_value, percent, shown
@@ -20,6 +21,7 @@ def task_section(task: TaskAnalysis) -> Section:
     blocks: list[Block] = [said] if left_out else []
     blocks += [_model_rows(task)] if task.rows else []
     blocks += [_statistics(task)] if task.advantage else []
+    blocks += [Details(f"All baselines and habits of {task.task}", [_baselines(task)])] if task.rows else []
     blocks += [Figures(task_pictures(task)), Details(f"All cells of {task.task}", [cells])]
     return Section(task.task, blocks, name=task.task)
 
@@ -36,14 +38,11 @@ SCORED = (
 def _model_rows(task: TaskAnalysis) -> Table:
     """What each model's claim rests on, a row each."""
     corrected = dict(zip((row.model for row in task.rows), task.rows_p_holm, strict=True))
-    baselines = sorted({name for row in task.rows for name in row.over})
     own = task.cells[task.cells.target == task.cells.observer].set_index("target").unscored
 
-    def reached(name: str) -> Column:
-        def value(row: Row) -> str:
-            return number(row.score.value - row.over[name].value) if name in row.over else "–"
-
-        return Column(BASELINES[name], value)
+    def best_baseline(row: Row) -> str:
+        best = max(row.baselines, key=lambda name: row.baselines[name], default="")
+        return f"{best} {number(row.baselines[best])}" if best else "–"
 
     def on(scale: str) -> Column:
         return Column(f"beyond skill, {scale}", lambda row: p_value(row.beyond.scales[scale]))
@@ -57,16 +56,29 @@ def _model_rows(task: TaskAnalysis) -> Table:
             Column("its habit", lambda row: number(row.habit)),
             Column("item-specific", lambda row: shown(row.specific, 3), look="e"),
             Column("best other observer", lambda row: f"{row.rival} {number(row.rival_score)}"),
-            *(reached(name) for name in baselines),
+            Column("best without a model", best_baseline),
             *map(on, SCALES),
             Column("crosses", lambda row: p_value(row.beyond.crossing)),
             Column("all, Holm", lambda row: p_value(corrected[row.model])),
+            Column("would be named from", lambda row: number(row.power.detects)),
+            Column(f"items for {EFFECT:.2f}", lambda row: number(row.power.items, 0)),
         ),
     )
 
 
-BASELINES = {"mode": "its commonest answer", "text only": "a classifier of the text"}
-"""The heads of their columns."""
+def _baselines(task: TaskAnalysis) -> Table:
+    """What needs no model, of each model's row: a baseline a row, what it gets and how far the model is above it."""
+    rows = [
+        {"model": row.model, "baseline": name, "gets": number(row.baselines[name]), "above it": shown(over, 3)}
+        for row in task.rows
+        for name, over in row.over.items()
+    ]
+    rows += [
+        {"model": row.model, "baseline": f"its habit by {name}", "gets": number(habit), "above it": "taken off"}
+        for row in task.rows
+        for name, habit in row.habits.items()
+    ]
+    return Table(rows, tuple(Column(name, name) for name in ("model", "baseline", "gets", "above it")))
 
 
 def _statistics(task: TaskAnalysis) -> Table:
@@ -85,6 +97,12 @@ def _statistics(task: TaskAnalysis) -> Table:
             shown(task.total, 3),
             f"each score minus what {task.taken_off} reach" if task.taken_off else "nothing could be taken off",
         ),
+        (
+            "T where every cell is scored",
+            shown(task.complete, 3),
+            f"{task.complete.n} items; if all that is missing spoke against it T would be {number(task.worst[0], 3)}, "
+            f"if for it {number(task.worst[1], 3)}",
+        ),
         ("over like observers", shown(task.capability, 3), "capability control" + _left_out(task.capability)),
         *(
             (f"over “{name}”", "–", f"not applied, so the verdict does not ask for it: {why}")
@@ -102,22 +120,10 @@ def _statistics(task: TaskAnalysis) -> Table:
             f"the paper's test (p = .0210 there): {test.wins} of {test.n} models score higher on themselves; skill not "
             "removed",
         ),
-        (
-            "power of T",
-            number(task.power, 2),
-            f"chance that T is above 0 at an advantage of {SMALLEST} for all; {_detects(task)}. To name a model "
-            "takes more",
-        ),
     ]
     heads = ("quantity", "value [95 % interval]", "what it says")
     named = [dict(zip(heads, row, strict=True)) for row in rows]
     return Table(named, tuple(Column(head, head, look="e" * ("value" in head)) for head in heads))
-
-
-def _detects(task: TaskAnalysis) -> str:
-    if not task.mde < 1:  # an advantage of 1: only the model itself is ever right
-        return "this matrix is too small to detect any self advantage with 80 % power"
-    return f"the smallest advantage that this matrix detects with 80 % power is {number(task.mde)}"
 
 
 def _left_out(estimate: Estimate) -> str:

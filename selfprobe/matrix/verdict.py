@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
-from scipy import special
 
-from selfprobe.matrix.advantage import Permutation, total_weights
+from selfprobe.matrix.advantage import Permutation
+from selfprobe.matrix.power import EFFECT
 from selfprobe.matrix.rows import Row
 from selfprobe.matrix.scales import SCALES
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm
+
+SMALLEST = 0.05
+"""The smallest T of interest."""
 
 
 @dataclass(frozen=True)
@@ -34,44 +36,6 @@ class Verdict:
     """Those of them of which no scale whatever could make skill an explanation."""
 
 
-def item_sd(x: npt.ArrayLike) -> float:
-    """Standard deviation over items of an item's own T, from a pilot; items with an unscored cell are left out."""
-    scores = np.asarray(x, dtype=float)
-    own = np.tensordot(total_weights(len(scores)), scores, 2)
-    own = own[~np.isnan(own)]
-    return float(own.std(ddof=1)) if len(own) > 1 else math.nan
-
-
-def planned_sd(models: int, *, p0: float = 0.5, rho: float = 0.0) -> float:
-    """The same without a pilot, for 0/1 scores with mean p0: sqrt(p0(1 - p0)(1 - rho)/(models - 1)).
-
-    rho is the share of a score's variance that cells of an item have in common: through the item itself, its
-    target's truth (row) or its observer's answer (column). All three cancel in T. Scores averaged over keys vary less.
-    """
-    if models < 2 or not 0 <= p0 <= 1 or not 0 <= rho <= 1:
-        raise ValueError(f"expected models >= 2 and p0, rho in [0, 1], got {models}, {p0}, {rho}")
-    return math.sqrt(p0 * (1 - p0) * (1 - rho) / (models - 1))
-
-
-def power(effect: float, *, items: int, sd: float, alpha: float = 0.05) -> float:
-    """Chance that T's (1 - alpha) interval lies above 0 when T is `effect`: one-sample t test, noncentral t.
-
-    It speaks of T alone; the verdict asks for more. NaN under two items.
-    """
-    if items < 2 or not sd > 0:
-        return math.nan
-    bar = special.stdtrit(items - 1, 1 - alpha / 2)
-    return float(1 - special.nctdtr(items - 1, effect / sd * math.sqrt(items), bar))
-
-
-def minimum_detectable(*, items: int, sd: float, alpha: float = 0.05, power: float = 0.8) -> float:
-    """The smallest T that `items` detect with this power; sd from `item_sd` or `planned_sd`. NaN under two items."""
-    if items < 2 or not sd > 0:
-        return math.nan
-    bar = special.stdtrit(items - 1, 1 - alpha / 2)
-    return float(special.nctdtrinc(items - 1, 1 - power, bar)) / math.sqrt(items) * sd
-
-
 def verdict(
     rows: Sequence[Row],
     *,
@@ -79,8 +43,7 @@ def verdict(
     total: Estimate,
     permutation: Permutation,
     means: FloatArray,
-    mde: float,
-    smallest: float = 0.05,
+    smallest: float = SMALLEST,
     alpha: float = 0.05,
 ) -> Verdict:
     """Is privileged access supported, not told apart from skill, not supported, or could this matrix not tell?
@@ -88,8 +51,8 @@ def verdict(
     Supported: a model's p (`Row.p`) is below alpha after Holm's correction over all models of all tasks, and the
     permutation of observers agrees, where it could: where less than alpha of all orders leave the named in place.
     Not told apart: T, or a model on some scale, is above 0, but nobody is named. Not supported: what is above 0 is
-    explained by a baseline, or nothing is, and an advantage of the `smallest` interest would have been seen. Else
-    underpowered.
+    explained by a baseline, or nothing is, and an advantage of interest would have been seen: one of `EFFECT` in a
+    single model, or T is below the `smallest`. Else underpowered.
 
     Args:
         rows: One a model.
@@ -97,7 +60,6 @@ def verdict(
         total: T of the item-specific scores.
         permutation: Of the same.
         means: Cell means [target, observer] as scored.
-        mde: What T detects with 80 % power.
         smallest: The smallest T of interest.
         alpha: Level of every test.
     """
@@ -105,7 +67,7 @@ def verdict(
         return Verdict(
             "underpowered", "Too few models: three models are the least that can tell self-knowledge from skill."
         )
-    if total.n > 1 and not mde > 1e-9 and abs(total.value) < 1e-9:
+    if total.n > 1 and not total.se > 0 and abs(total.value) < 1e-9:
         return Verdict("not supported", "Itself or another, every item has the same difference: exactly 0.")
     if not rows or math.isnan(total.low):
         return Verdict("underpowered", f"Nothing can be said: T is undefined or has no interval ({total.reason}).")
@@ -117,12 +79,10 @@ def verdict(
     if named:
         who = ", ".join(row.model for row in named)
         return Verdict("not told apart", f"{who} would be named, but {shuffled}, disagrees. {WOULD_TELL}")
-    return _nobody(rows, total, means, mde=mde, smallest=smallest, alpha=alpha)
+    return _nobody(rows, total, means, smallest=smallest, alpha=alpha)
 
 
-def _nobody(
-    rows: Sequence[Row], total: Estimate, means: FloatArray, *, mde: float, smallest: float, alpha: float
-) -> Verdict:
+def _nobody(rows: Sequence[Row], total: Estimate, means: FloatArray, *, smallest: float, alpha: float) -> Verdict:
     """The verdict where no model is named."""
     beyond = holm([row.skill_p for row in rows])
     explained = [(row, name) for row, p in zip(rows, beyond, strict=True) if p < alpha for name in _failed(row, alpha)]
@@ -137,11 +97,15 @@ def _nobody(
         return Verdict("not told apart", _like_skill(first, rows, means, alpha) + habit)
     if total.low > 0:
         head = f"T = {_shown(total)} is above 0, but no single model is named (best: {_best(rows)})."
-        return Verdict("not told apart", f"{head} More items would tell: {_needs(rows, total.n)}.{habit}")
+        return Verdict("not told apart", f"{head} More items would tell: {_needs(rows)}.{habit}")
     text = f"No model is shown to know more of itself than skill and habit explain: T = {_shown(total)}.{habit}"
-    if not mde <= smallest and total.high > smallest:
-        return Verdict("underpowered", f"{text} T's smallest detectable size is {mde:.3f}; {_needs(rows, total.n)}.")
-    return Verdict("not supported", f"{text} An advantage of {smallest:g} for all would have been seen.")
+    seen = float(np.median([row.power.detects for row in rows]))
+    if seen <= EFFECT:
+        return Verdict("not supported", f"{text} An advantage of {EFFECT:.2f} of one model would have been seen.")
+    if total.high <= smallest:
+        return Verdict("not supported", f"{text} An advantage of {smallest:g} for all is ruled out.")
+    least = f"an advantage of {seen:.2f}" if seen > 0 else "no advantage"
+    return Verdict("underpowered", f"{text} In one model {least} would have been seen; {_needs(rows)}.")
 
 
 WOULD_TELL = "An observer of like skill would tell."
@@ -161,7 +125,9 @@ def _supported(named: Sequence[Row], shuffled: str, *, agrees: bool, alpha: floa
 def _held(row: Row) -> str:
     """A model's score and what it was held against."""
     against = {f"{row.rival} on it": row.rival_score, "its habit": row.habit}
-    against |= {name: row.score.value - estimate.value for name, estimate in row.over.items()}
+    if row.over:
+        best = max(row.baselines, key=lambda name: row.baselines[name])
+        against[f"the best without a model ({best})"] = row.baselines[best]
     told = ", ".join(f"{name} {value:.2f}" for name, value in against.items() if not math.isnan(value))
     return f"{row.model} {row.score.value:.2f} on itself; held against {told}"
 
@@ -171,7 +137,7 @@ def _failed(row: Row, alpha: float) -> list[str]:
 
 
 def _explained(row: Row, name: str) -> str:
-    reached = row.score.value - row.over[name].value
+    reached = row.baselines[name]
     got = f"{row.score.value:.2f} on itself"
     return f"{row.model} ({got}) is explained by the baseline {name!r}, which gets {reached:.2f}."
 
@@ -193,7 +159,8 @@ def _like_skill(row: Row, rows: Sequence[Row], means: FloatArray, alpha: float) 
     lost = [scale for scale, p in row.beyond.scales.items() if not p < alpha]
     if lost:
         return f"{row.model} stands out on some scales, not on: {', '.join(lost)}. {WOULD_TELL}"
-    weak = [*_failed(row, alpha)] or ["the correction for all models and tasks"]
+    missing = [] if row.missing_p < alpha else ["its unscored replies counted as wrong"]
+    weak = [*_failed(row, alpha), *missing] or ["the correction for all models and tasks"]
     return f"{row.model} stands out on every scale alone, but does not survive {_and(weak)}. More items would tell."
 
 
@@ -211,13 +178,19 @@ def _best(rows: Sequence[Row]) -> str:
     return f"{row.model}, p = {row.p:.3g}"
 
 
-def _needs(rows: Sequence[Row], items: int, effect: float = 0.1) -> str:
-    """The items that it takes to name a model, roughly and at least: other scales ask for more."""
-    least = float(np.median([row.beyond.least for row in rows]))
-    if not least > 0:
-        return "the items do not differ"
-    needed = items * (least / effect) ** 2
-    return f"to name a model with an own advantage of {effect:.2f} takes about {needed:.0f} items or more"
+def _needs(rows: Sequence[Row]) -> str:
+    """The items that it takes to name a model, of a typical one."""
+    items = [row.power.items for row in rows]
+    needed = float(np.median(items))
+    if math.isnan(needed):
+        return f"an advantage of {EFFECT:.2f} hangs on the scale here, whatever the number of items"
+    return f"to name a model with an advantage of {EFFECT:.2f} takes about {_rounded(needed)} items"
+
+
+def _rounded(items: float) -> int:
+    """To two digits: a power is no more exact."""
+    unit = int(10 ** max(len(str(math.ceil(items))) - 2, 0))
+    return math.ceil(items / unit) * unit
 
 
 def _and(names: Sequence[str]) -> str:

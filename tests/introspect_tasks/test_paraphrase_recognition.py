@@ -160,6 +160,9 @@ def test_planted_recognition_is_recovered_in_a_run_and_its_cells(
     assert metrics(own) == pytest.approx(numbers(samples[:some], target))
     assert metrics(cell) == pytest.approx(numbers(samples[:some], observer))
     assert len(prompts_sent(cell)) == 5 * some  # answers alone
+    for sample in own.samples or []:
+        for decision in decisions_of(sample.scores["paraphrase_choice"]):
+            assert decision.plain is not None and set(decision.plain) == {"TF-IDF", "embedding"}
 
 
 def test_a_constant_answer_scores_exactly_chance(run_task: Run, embedder: str, rows: Path, tmp_path: Path) -> None:

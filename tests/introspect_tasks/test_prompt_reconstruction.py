@@ -14,6 +14,7 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.introspect_tasks import prompt_reconstruction as task_file
 from selfprobe.introspect_tasks.prompt_reconstruction import prompt_reconstruction, record_to_sample
+from selfprobe.matrix.table import load
 from selfprobe.scorers.reply_similarity import fair_prompt
 from selfprobe.solvers.record import Record
 
@@ -156,3 +157,7 @@ def test_planted_hits_are_recovered_in_a_run_and_its_cells(run_task: Run, embedd
     assert other["skill_low"] < 0.3 < other["skill_high"]
     assert other["floor"] == found["floor"] and other["ceiling"] == found["ceiling"]  # the same acts
     assert len(prompts_sent(cell)) == 2 * some
+    tables = load([str(tmp_path)])
+    assert tables.decisions.floor.mean() == pytest.approx(found["floor"], abs=1e-3), "the matrix knows the floor too"
+    nearest = [row["nearest other reply"] for row in tables.decisions.plain]
+    assert (np.array(nearest) >= tables.decisions.floor).all() and max(nearest) <= 1

@@ -13,6 +13,7 @@ from selfprobe.matrix.advantage import (
     double_centre,
     observers_permuted,
     self_advantage,
+    total_bounds,
     total_of,
 )
 
@@ -255,3 +256,15 @@ def test_t_alone_is_the_one_of_the_whole() -> None:
     assert total_of(x) == self_advantage(x, rng=rng()).total
     x[0, 1] = math.nan
     assert "no score in cell" in total_of(x).reason
+
+
+def test_what_is_missing_bounds_t_by_hand() -> None:
+    x = np.full((2, 2, 4), 0.5)
+    x[0, 0, 0] = x[0, 1, 1] = math.nan  # one of four own scores, one of four others'
+    x[1, :, 3] = math.nan  # the target's act failed: nobody could be right
+    low, high = total_bounds(x)
+    assert (low, high) == pytest.approx(
+        (-0.125, 0.125)
+    )  # T = (own - others') of two targets, halved: -+(1.5 - 2.5)/4/2
+    assert total_bounds(np.full((2, 2, 3), 0.4)) == pytest.approx((0, 0))
+    assert all(map(math.isnan, total_bounds(np.full((2, 2, 3), -0.4))))

@@ -28,13 +28,16 @@ def test_a_dry_run_says_calls_tokens_and_the_smallest_effect_and_asks_no_model(s
     assert done.exit_code == 0, done.output
     (beta,) = [line.split() for line in done.output.splitlines() if line.startswith("openai-api/fake/beta")]
     assert beta == ["openai-api/fake/beta", "250", "27,500", "10,000", "unknown"]
-    assert "Smallest self advantage this detects with 80 % power: about 0." in done.output
+    assert "Two models name nobody: three are the least" in done.output
     assert server.stats()["requests"] == 0 and not (tmp_path / "m").exists()
 
 
 def test_a_size_that_can_see_nothing_is_said() -> None:
-    done = called("--models", FAKES, "--tasks", "kth_word", "--limit", "2", "--dry-run")
-    assert "This matrix is too small to detect any self advantage with 80 % power." in done.output
+    three = "planted/a,planted/b,planted/c"
+    done = called("--models", three, "--tasks", "kth_word", "--limit", "2", "--dry-run")
+    assert "2 items are too few to name any model in 80 % of such matrices." in done.output
+    enough = called("--models", three, "--tasks", "kth_word", "--limit", "100", "--dry-run")
+    assert "A model is named in 80 % of such matrices from an own advantage of about 0." in enough.output
 
 
 def test_without_yes_it_asks_first_and_no_is_respected(server: Any, tmp_path: Path) -> None:
@@ -179,7 +182,8 @@ def test_matrix_and_report_run_from_the_shell_and_a_hole_shows_in_the_exit_statu
     for command in ([COMMAND, "matrix", "--models", PLANTED, *options], [COMMAND, "report", "m"]):
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
-    assert "kth_word: " in done.stdout and "heads_up: " in done.stdout
+    assert "\nkth_word  underpowered" in done.stdout and "\nheads_up  underpowered" in done.stdout
+    assert done.stdout.startswith("Privileged access is underpowered in 2 of 2 tasks (heads_up; kth_word).")
     assert (tmp_path / "report" / "index.html").exists()
     next((tmp_path / "m" / "cells").glob("*heads*.eval")).unlink()
     done = subprocess.run(

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from selfprobe.matrix.alike import ALL
 from selfprobe.matrix.habit import item_specific
 from selfprobe.matrix.table import Matrix
 from selfprobe.measure import Measure
@@ -23,22 +24,18 @@ def one_model(said: list[str], truth: list[str]) -> tuple[pd.DataFrame, Matrix]:
     return rows, Matrix("t", ["m"], items, np.array([[value]]), {})
 
 
-def same(items: list[str], kind: str = "") -> pd.Series:
-    return pd.Series(kind, items)
-
-
 def test_score_minus_habit_by_hand() -> None:
     # "the" is said always and done at two of three items. Answers elsewhere: item 0 meets (the, a) .5, item 1 the same,
     # item 2 (the, the) 1: habit 2/3, and so nothing is known of an item
     rows, matrix = one_model(["the", "the", "the"], ["the", "the", "a"])
-    got = item_specific(rows, matrix, measure(), same(matrix.items))
+    got = item_specific(rows, matrix, measure())
     assert got.habit[0, 0] == pytest.approx(2 / 3)
     assert got.scores.mean() == pytest.approx(0) and got.told.endswith("at other items")
 
 
 def test_words_that_nobody_says_twice_have_no_habit_to_take_off() -> None:
     rows, matrix = one_model(list("abcd"), list("abcx"))
-    got = item_specific(rows, matrix, measure(), same(matrix.items))
+    got = item_specific(rows, matrix, measure())
     assert got.habit[0, 0] == 0 and got.scores[0, 0].tolist() == [1, 1, 1, 0]
 
 
@@ -46,16 +43,17 @@ def test_a_habit_of_the_questions_kind_is_taken_off_within_the_kind_alone() -> N
     said = ["yes", "yes", "it", "it"] * 5
     rows, matrix = one_model(said, said)
     kinds = pd.Series(["can", "can", "what", "what"] * 5, matrix.items)
-    within = item_specific(rows, matrix, measure(), kinds)
-    over_all = item_specific(rows, matrix, measure(), same(matrix.items))
-    assert within.scores.mean() == pytest.approx(0) and within.told.endswith("of the same kind")
+    within = item_specific(rows, matrix, measure(), {ALL: pd.Series("", matrix.items), "kind": kinds})
+    over_all = item_specific(rows, matrix, measure())
+    assert within.scores.mean() == pytest.approx(0) and "alike (in kind, where that takes off more)" in within.told
     assert over_all.scores.mean() > 0.4
+    assert within.by[0] == pytest.approx({ALL: over_all.habit[0, 0], "kind": 1.0}) and within.habit[0, 0] == 1
 
 
 def test_the_grading_rule_of_the_task_grades_the_pairs_too() -> None:
     rows, matrix = one_model(["1", "2", "9"], ["1", "2", "9"])
     near = measure(right=lambda said, truth: abs(int(said) - int(truth)) <= 1)
-    assert item_specific(rows, matrix, near, same(matrix.items)).habit[0, 0] == pytest.approx(1 / 3)
+    assert item_specific(rows, matrix, near).habit[0, 0] == pytest.approx(1 / 3)
 
 
 def test_the_spread_of_items_is_that_of_the_difference_over_draws_of_all_of_them() -> None:
@@ -64,7 +62,7 @@ def test_the_spread_of_items_is_that_of_the_difference_over_draws_of_all_of_them
         truth = draw.choice(list("ab"), 60, p=[0.7, 0.3])
         said = np.where(draw.random(60) < 0.3, truth, draw.choice(list("ab"), 60, p=[0.7, 0.3]))
         rows, matrix = one_model(list(said), list(truth))
-        own = item_specific(rows, matrix, measure(), same(matrix.items)).scores[0, 0]
+        own = item_specific(rows, matrix, measure()).scores[0, 0]
         found.append(own.mean())
         errors.append(own.std(ddof=1) / math.sqrt(60))
     assert np.mean(errors) == pytest.approx(np.std(found), rel=0.12)
@@ -74,9 +72,9 @@ def test_similarities_lose_what_an_unrelated_reply_reaches() -> None:
     rows, matrix = one_model(["a", "b"], ["a", "b"])
     rows = rows.assign(said=None, truth=None, value=[0.8, 0.6], floor=[0.1, 0.2])
     matrix = Matrix("t", ["m"], matrix.items, np.array([[[0.8, 0.6]]]), {})
-    got = item_specific(rows, matrix, measure(), same(matrix.items))
+    got = item_specific(rows, matrix, measure())
     assert got.scores[0, 0].tolist() == pytest.approx([0.7, 0.4]) and got.habit[0, 0] == pytest.approx(0.15)
-    bare = item_specific(rows.assign(floor=math.nan), matrix, measure(), same(matrix.items))
+    bare = item_specific(rows.assign(floor=math.nan), matrix, measure())
     assert bare.told == "" and math.isnan(bare.habit[0, 0]) and bare.scores[0, 0].tolist() == [0.8, 0.6]
 
 
@@ -84,7 +82,7 @@ def test_unscored_items_stay_unscored() -> None:
     rows, matrix = one_model(list("aab"), list("aab"))
     rows.loc[1, "value"] = math.nan
     matrix.scores[0, 0, 1] = math.nan
-    assert np.isnan(item_specific(rows, matrix, measure(), same(matrix.items)).scores[0, 0]).tolist() == [
+    assert np.isnan(item_specific(rows, matrix, measure()).scores[0, 0]).tolist() == [
         False,
         True,
         False,

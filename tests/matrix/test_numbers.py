@@ -154,6 +154,40 @@ def test_models_that_always_say_their_own_commonest_word_are_not_supported(matri
     assert task.rows[0].habit == pytest.approx(task.rows[0].score.value, abs=0.01)
 
 
+def hanging(matrix_results: Make, shows: Any) -> Results:
+    """Models that know their own words, which hang on what `shows` finds in the question and on nothing else."""
+    made = matrix_results(FIVE)
+    texts = {f"q{i}": f"What of {i}{'?' if i % 3 else '.'}" + " please tell" * (i % 2) for i in range(100)}
+    rows = made.decisions.copy()
+    words = {m: {True: f"yes{m}", False: f"no{m}"} for m in FIVE}
+    rows["truth"] = [words[t][shows(texts[i])] for t, i in zip(rows.target, rows.item, strict=True)]
+    rows["said"] = [words[o][shows(texts[i])] for o, i in zip(rows.observer, rows.item, strict=True)]
+    rows["value"] = (rows.said == rows.truth).astype(float)
+    return replace(made, decisions=rows, items=made.items.assign(input=made.items["item"].map(texts)))
+
+
+@pytest.mark.parametrize(
+    "shows", [lambda text: "?" in text, lambda text: "please" in text], ids=["question mark", "length"]
+)
+def test_words_that_hang_on_what_the_text_shows_are_no_knowledge_of_the_item(matrix_results: Make, shows: Any) -> None:
+    (task,) = analysed(hanging(matrix_results, shows)).tasks
+    assert task.advantage.total.low > 0.9, "T of the raw scores would claim self-knowledge"
+    assert task.verdict.kind == "not supported" and task.verdict.models == (), task.verdict.sentence
+    assert all(row.specific.value == pytest.approx(0, abs=1e-9) and row.habit == 1 for row in task.rows)
+    assert max(row.score.value - over.value for row in task.rows for over in row.over.values()) == 1
+
+
+def test_an_observer_without_a_model_that_reaches_the_model_explains_it(matrix_results: Make) -> None:
+    results = matrix_results(dict.fromkeys(FIVE, 0.9), general=0.2, task="paraphrase_recognition")
+    rows = truthless(results).decisions
+    own, beside = rows.target == rows.observer, [{"TF-IDF": value} for value in rows.value]
+    alike = replace(results, decisions=rows.assign(plain=[p if o else None for p, o in zip(beside, own, strict=True)]))
+    (task,) = analysed(alike).tasks
+    assert task.verdict.kind == "not supported" and "explained by the baseline 'TF-IDF'" in task.verdict.sentence
+    (bare,) = analysed(truthless(results)).tasks
+    assert bare.verdict.kind == "supported"
+
+
 def dilemmas(matrix_results: Make, sees: dict[str, float]) -> Results:
     """Models whose P(A) lies around means of their own, .2 to .6; one with `sees` predicts it so far beyond its mean."""
     made, draw = matrix_results(dict.fromkeys(sees, 0.5), items=100, task="ethical_dilemma"), np.random.default_rng(2)
@@ -163,7 +197,7 @@ def dilemmas(matrix_results: Make, sees: dict[str, float]) -> Results:
     predicted = {m: means[m] + sees[m] * (p[m] - means[m]) for m in sees}
     rows = [
         {"task": "ethical_dilemma", "target": t, "observer": o, "item": item, "epoch": 1, "key": key, "value": value}
-        | {"unscored": None, "truth": None, "said": None, "floor": math.nan, "reasoned": False}
+        | {"unscored": None, "truth": None, "said": None, "floor": math.nan, "reasoned": False, "plain": None}
         for t in sees
         for o in sees
         for i, item in enumerate(items)

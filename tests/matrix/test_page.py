@@ -13,6 +13,7 @@ import pytest
 
 from selfprobe.matrix import page as report
 from selfprobe.matrix.numbers import Analysis, analyse
+from selfprobe.matrix.self_section import self_table
 from selfprobe.matrix.table import Results, matrix_of
 from selfprobe.page import write as write_page
 
@@ -113,7 +114,7 @@ def test_the_tables_are_there_in_both_forms_and_agree_with_the_matrix(written: A
 def test_table_two_of_dilemmas_holds_item_scores_and_no_probabilities() -> None:
     rows = [
         {"task": "ethical_dilemma", "target": "m", "observer": "m", "item": "d", "epoch": epoch, "key": key}
-        | {"value": value, "reasoned": False}
+        | {"value": value, "reasoned": False, "unscored": None}
         for epoch, values in enumerate([(0.9, 0.5, 0.6), (0.7, 0.5, 0.8)], 1)
         for key, value in zip(("p", "p_direct", "p_predicted"), values, strict=True)
     ]
@@ -126,9 +127,10 @@ def test_table_two_of_dilemmas_holds_item_scores_and_no_probabilities() -> None:
         "settings": {},
         "items": ["d"],
         "joined": False,
+        "log": "m.eval",
     }
     results = Results(pd.DataFrame([cell]), pd.DataFrame(rows), pd.DataFrame(), {}, [])
-    (row,) = report._self_table(results, {}).to_dict("records")
+    (row,) = self_table(results, {}).to_dict("records")
     assert row["value"] == pytest.approx(1 - abs(0.8 - 0.7)) and row["n"] == 1
 
 
@@ -137,7 +139,7 @@ def test_a_failed_run_of_a_model_on_itself_has_its_reason_and_no_number(
 ) -> None:
     results = matrix_results({"m/a": 0.9, "m/b": 0.4}, items=20)
     results.cells.loc[0, ["status", "reason"]] = ["failed", "12 of 20 samples in error"]
-    failed, good = report._self_table(results, {}).to_dict("records")
+    failed, good = self_table(results, {}).to_dict("records")
     assert (failed["model"], failed["hole"], failed["n"]) == ("m/a", "12 of 20 samples in error", 0)
     assert np.isnan(failed["value"]) and good["hole"] == "" and good["n"] == 20
 

@@ -30,7 +30,7 @@ def test_text_only_observer_agrees_with_scikit_learns_cross_val_predict() -> Non
     words, generator = np.array("sun sea sky oak elm ash".split()), rng()
     questions = [" ".join(generator.choice(words, 4)) + f" {i}" for i in range(60)]
     truths = ["a" if "sun" in question else "b" for question in questions]
-    model = make_pipeline(TfidfVectorizer(token_pattern=r"\S+", sublinear_tf=True), LogisticRegression(C=10))
+    model = make_pipeline(TfidfVectorizer(token_pattern=r"\w+|[^\w\s]", sublinear_tf=True), LogisticRegression(C=10))
     folds = GroupKFold(5, shuffle=True, random_state=0)
     theirs = cross_val_predict(model, np.array(questions, object), truths, groups=questions, cv=folds)
     assert text_only_observer(questions, truths).hits.tolist() == (theirs == truths).tolist()

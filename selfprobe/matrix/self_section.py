@@ -1,0 +1,93 @@
+"""The section of the models on themselves: Table 2 of paper 003, with baselines, ceilings and what is missing."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from inspect_ai.log import EvalLog
+
+from selfprobe._registry import measures
+from selfprobe.matrix.table import Matrix, Results, matrix_of
+from selfprobe.matrix.task_section import SCORED
+from selfprobe.page import Block, Column, Details, Section, Table, columns, number, percent
+from selfprobe.stats.estimate import clustered_mean
+
+BESIDE = {
+    "baseline": "best baseline",
+    "skill": "skill over it",
+    "ceiling": "ceiling",
+    "worst_case": "unscored as wrong",
+    "best_case": "unscored as right",
+    "kl_predicted": "KL(p‖p′)",
+    "kl_direct": "KL(p‖p*)",
+}
+"""What a run's log says beside the score, by metric, and its column's head."""
+
+
+def models_on_themselves(own: pd.DataFrame) -> Section:
+    known = {task: measure.published for task, measure in measures().items() if measure.published}
+    rows = pd.DataFrame(known).rename_axis("model").reset_index().to_dict("records")
+    published = Table(rows, (Column("model", "model"), *(Column(n, n, lambda x: number(x, 2)) for n in known)))
+    hint = "Another data set, other models, no intervals and no unscored rates: for orientation only."
+    summary = "Published numbers (paper 003, Table 2, percent), to hold these against"
+    beside = [name for name in BESIDE if not own[name].isna().all()] if len(own) else []
+    columns_ = (
+        *(Column("task", "task"), Column("model", "model"), *SCORED),
+        *(Column(BESIDE[name], name, number) for name in beside),
+        Column("why unscored", "why_unscored"),
+        Column("hole", "hole", look="hole"),
+    )
+    blocks: list[Block] = [Table(list(own.itertuples()), columns_), Details(summary, [published, hint])]
+    return Section("Models on themselves", blocks, name="self", menu="models on themselves")
+
+
+def self_table(results: Results, matrices: Mapping[str, Matrix]) -> pd.DataFrame:
+    """Table 2 with intervals: each model on itself, task by task, from the item scores that the matrices hold.
+
+    `matrices`: those at hand, by task; a task of a single model has none in an analysis.
+    """
+    cells = results.cells[results.cells.target == results.cells.observer]
+    own = results.decisions[results.decisions.target == results.decisions.observer]
+    logs = {header.location: header for header in results.headers}
+    metrics = {(cell.task, cell.target): _metrics(logs.get(cell.log)) for cell in cells.itertuples()}
+    rows = []
+    for task, models in cells.groupby("task").target:
+        matrix = matrices.get(str(task)) or matrix_of(results, str(task))
+        for model in sorted(models):
+            place = matrix.models.index(model)
+            group = own[(own.task == task) & (own.target == model)]
+            estimate = clustered_mean(matrix.scores[place, place], np.arange(len(matrix.items)))
+            rows.append(
+                {
+                    "task": task,
+                    "model": model,
+                    **columns(estimate),
+                    **_of_its_log(metrics.get((str(task), str(model)), {})),
+                    "unscored": float(group.value.isna().mean()),
+                    "why_unscored": _reasons(group.unscored),
+                    "reasoned": float(group.reasoned.mean()),
+                    "hole": matrix.holes.get((model, model), "" if estimate.n else "nothing was scored"),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _metrics(log: EvalLog | None) -> dict[str, float]:
+    """The numbers that the run itself put into its log."""
+    if log is None or log.results is None:
+        return {}
+    return {name: float(one.value) for score in log.results.scores for name, one in score.metrics.items()}
+
+
+def _of_its_log(found: Mapping[str, float]) -> dict[str, float]:
+    """What else the table of models on themselves shows; NaN where the run's log has no such number."""
+    baselines = [value for name, value in found.items() if name.startswith("baseline_")]
+    shown = ("skill", "ceiling", "worst_case", "best_case", "kl_predicted", "kl_direct")
+    return {name: found.get(name, math.nan) for name in shown} | {"baseline": max(baselines, default=math.nan)}
+
+
+def _reasons(unscored: pd.Series) -> str:
+    """The reasons with their shares, the commonest first."""
+    counts = unscored.dropna().value_counts()
+    return ", ".join(f"{reason} {percent(count / len(unscored))}" for reason, count in counts.items())

@@ -1,0 +1,73 @@
+"""What a matrix says that it could detect is what it detects."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import special
+
+from selfprobe.matrix.habit import Specific
+from selfprobe.matrix.power import planned, powers, skill_alone
+from selfprobe.matrix.rows import rows_of
+from selfprobe.stats.estimate import holm
+
+
+def rng(*seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def drawn(p: np.ndarray, items: int, generator: np.random.Generator) -> np.ndarray:
+    return (generator.random((*p.shape, items)) < p[:, :, None]).astype(float)
+
+
+@pytest.mark.parametrize("form", ["product", "logistic", "sum"])
+def test_skill_alone_is_told_from_the_cells_of_others(form: str) -> None:
+    skill, easy = np.array([0.9, 0.6, 0.5, 0.4]), np.array([0.7, 0.8, 0.5, 0.3])
+    truth = {
+        "product": np.outer(easy, skill),
+        "logistic": special.expit(special.logit(easy)[:, None] + special.logit(skill)),
+        "sum": (easy[:, None] + skill) / 2,
+    }[form]
+    seen = truth + 0.1 * np.eye(4)  # what stands on the diagonal tells nothing
+    assert skill_alone(seen, 10**6) == pytest.approx(truth, abs=1e-4)
+
+
+def test_more_items_detect_less_and_more_tests_detect_more() -> None:
+    few, many = (planned(5, items, tests=5, rng=rng(1)) for items in (100, 400))
+    assert few / many == pytest.approx(2, rel=0.25)
+    assert planned(5, 400, tests=25, rng=rng(1)) > many
+    assert math.isnan(planned(2, 400, tests=2, rng=rng(1))) and math.isnan(planned(5, 4, tests=5, rng=rng(1)))
+
+
+def test_the_items_told_are_those_with_which_that_advantage_would_be_detected() -> None:
+    p = np.full((4, 4), 0.5)
+    items = round(float(np.median([power.items for power in powers(drawn(p, 300, rng(2)), tests=4, rng=rng(3))])))
+    again = powers(drawn(p, items, rng(4)), tests=4, rng=rng(5))
+    assert np.median([power.detects for power in again]) == pytest.approx(0.1, abs=0.015)
+
+
+def test_an_advantage_that_hangs_on_the_scale_needs_no_number_of_items() -> None:
+    p = np.outer(
+        [0.9, 0.3, 0.3, 0.3], [1.0, 0.3, 0.3, 0.3]
+    )  # one of .10 is none on the log scale, beyond a skill of 3 x 3
+    strong, *_ = powers(drawn(p, 200, rng(6)), tests=4, rng=rng(7))
+    assert math.isnan(strong.items)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("graded", [False, True])
+def test_the_stated_advantage_is_named_in_80_of_100_matrices(graded: bool) -> None:
+    skill = np.linspace(0.4, 0.8, 5) if graded else np.full(5, 0.6)
+    null, names = np.outer(skill, skill), [f"m{i}" for i in range(5)]
+
+    def rows(p: np.ndarray, seed: int) -> tuple:  # type: ignore[type-arg]
+        x = drawn(p, 400, rng(seed))
+        return rows_of(names, x, Specific(x, np.full((5, 5), np.nan), ""), {}, tests=5, rng=rng(seed, 1))
+
+    stated = float(np.median([rows(null, seed)[2].power.detects for seed in range(8)]))
+    named = []
+    for effect in (stated - 0.02, stated + 0.02):
+        p = null.copy()
+        p[2, 2] += effect
+        named.append(np.mean([holm([row.p for row in rows(p, 100 + seed)])[2] < 0.05 for seed in range(60)]))
+    assert named[0] <= 0.88 and named[1] >= 0.72, (stated, named)
