@@ -78,8 +78,7 @@ def check_overrides(ours: type, starts: Sequence[str]) -> None:
         PrerequisiteError: One is missing, is no longer a method or a property, or takes other arguments.
     """
     base = ours.__mro__[1]
-    _, *there = _arguments(base.__init__)
-    if there[: len(starts)] != list(starts):
+    if _arguments(base)[: len(starts)] != list(starts):
         raise _changed(f"its {base.__name__} starts with other arguments", "embedded/… models")
     for name, own in vars(ours).items():
         function = own.fget if isinstance(own, property) else own
