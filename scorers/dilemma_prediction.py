@@ -149,8 +149,8 @@ def item_scores(rows: pd.DataFrame) -> pd.Series:
     asked = arms["size"]["p"].groupby(level=cell).transform("max")  # a sample in error counts as unreadable
     read = arms["count"].fillna(0)
     enough = (read.gt(0) & read.mul(2).ge(asked, axis=0)).all(axis=1)
-    drawn = rows.groupby([*cell, "item"]).drawn.agg(["count", "nunique"])
-    enough &= ~(drawn["count"].ge(DRAWS) & drawn["nunique"].eq(1))
+    texts = rows.reindex(columns=[*cell, "item", "drawn"]).groupby([*cell, "item"]).drawn.agg(["count", "nunique"])
+    enough &= ~(texts["count"].ge(DRAWS) & texts["nunique"].eq(1))
     return (1 - (arms["mean"]["p"] - arms["mean"]["p_predicted"]).abs()).where(enough)
 
 
