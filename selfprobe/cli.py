@@ -8,6 +8,8 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
 from types import FrameType
@@ -105,8 +107,10 @@ class Selfprobe(click.Group):
 
     def main(self, *args: Any, **extra: Any) -> NoReturn:
         """Run the command and end the process with its status."""
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, self._terminate)
+        with self._terminable():
+            self._run(*args, **extra)
+
+    def _run(self, *args: Any, **extra: Any) -> NoReturn:
         try:
             status = super().main(*args, **extra | {"standalone_mode": False})
         except click.Abort as abort:  # click's own words for Ctrl-C, Ctrl-D and a "no"
@@ -127,6 +131,18 @@ class Selfprobe(click.Group):
 
             _end(f"Error: {one_line(error, longest=OURS)}", FAILED if isinstance(error, RunError) else WRONG)
         sys.exit(status if isinstance(status, int) else 0)
+
+    @contextmanager
+    def _terminable(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        self.stopped = INTERRUPTED
+        before = signal.signal(signal.SIGTERM, self._terminate)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, before)
 
     def _terminate(self, number: int, frame: FrameType | None) -> None:
         """End as Ctrl-C does: in a run by the event loop's own handler, which lets Inspect close its logs."""

@@ -143,8 +143,33 @@ def test_an_interrupt_ends_with_130_a_line_and_no_second_wave(
     assert done.stderr.splitlines()[-1] == "Interrupted: 0 of 2 runs done; the same command goes on."
 
 
+@pytest.mark.parametrize("command", [MATRIX, STUDY])
+def test_sigterm_ends_as_ctrl_c_does_with_143(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(waves, "eval_set", lambda *tasks, **settings: signal.raise_signal(signal.SIGTERM))
+    before = signal.getsignal(signal.SIGTERM)
+    done = called(*command, "--models", "planted/a,planted/b", "--log-dir", tmp_path / "m")
+    assert done.exit_code == 143 and signal.getsignal(signal.SIGTERM) is before
+    assert done.stderr.splitlines()[-1] == "Interrupted: 0 of 2 runs done; the same command goes on."
+
+
+def test_sigterm_ends_a_run_where_ctrl_c_is_ignored_as_in_the_background_of_a_shell(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(waves, "eval_set", lambda *tasks, **settings: signal.raise_signal(signal.SIGTERM))
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert called(*MATRIX, "--models", "planted/a,planted/b", "--log-dir", tmp_path / "m").exit_code == 143
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.slow
-def test_ctrl_c_in_the_first_wave_ends_a_matrix_within_seconds(server: Any, questions: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_in_the_first_wave_ends_a_matrix_within_seconds(
+    server: Any, questions: Path, tmp_path: Path, number: signal.Signals, status: int
+) -> None:
     server.configure({"alpha": {"latency_ms": 500}})
     models = "planted/b,openai-api/fake/alpha"
     options = ("--tasks", "kth_word", "-T", f"dataset={questions}", "--max-connections", "1", "--log-dir", "m", "--yes")
@@ -161,9 +186,9 @@ def test_ctrl_c_in_the_first_wave_ends_a_matrix_within_seconds(server: Any, ques
     until = time.monotonic() + 200
     while server.stats()["ok"] < 3 and process.poll() is None and time.monotonic() < until:
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     output, _ = process.communicate(timeout=30)
-    assert process.returncode == 130 and "Traceback" not in output, output
+    assert process.returncode == status and "Traceback" not in output, output
     assert output.splitlines()[-1] == "Interrupted: 1 of 2 runs done; the same command goes on."
     assert not (tmp_path / "m" / "cells").exists()
 
