@@ -27,6 +27,7 @@ from inspect_ai.scorer import Score
 
 from selfprobe.arguments import locate
 from selfprobe.errors import InputError, one_line
+from selfprobe.output import refusals
 
 T = TypeVar("T")
 
@@ -96,8 +97,12 @@ def found(paths: Iterable[str], tasks: Collection[str] | None = None) -> Found:
 
 def _files(path: str) -> list[str]:
     place = locate(path)
-    system, inside = url_to_fs(place)
-    if not system.exists(inside):
+    try:
+        system, inside = url_to_fs(place)
+        there = system.exists(inside)
+    except refusals() as error:  # no such protocol, no credentials, no network
+        raise InputError(f"cannot read {path}: {one_line(error)}") from None
+    if not there:
         raise InputError(f"there is no log file or folder {path} (looked at {place})")
     if system.isdir(inside):
         return [info.name for info in list_eval_logs(place)]

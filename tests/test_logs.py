@@ -112,3 +112,12 @@ def test_what_is_nan_is_unscored_and_letters_and_lists_are_values() -> None:
     assert values_of(Score(value="C")) == {"": "C"}
     assert values_of(Score(value=[nan, 0.5])) == {"1": 0.5}
     assert values_of(Score.unscored(reason="refusal")) == {}
+
+
+def test_a_folder_without_credentials_or_of_an_unknown_kind_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for place in ("s3://bucket/x", "foo://x"):
+        with pytest.raises(InputError, match=f"^cannot read {place}: "):
+            found([place])
