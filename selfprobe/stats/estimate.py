@@ -112,8 +112,8 @@ def clustered_mean(
     NaN is unscored and left out; `n` counts the clusters that have a score. The standard error is
     cluster-robust (CR1, as statsmodels' OLS on a constant), df = clusters - 1. "t": mean ± t·SE. "wilson":
     Wilson's score interval with t for z and for n the effective size mean(1 - mean)/SE² (Korn & Graubard
-    1998; Franco et al. 2019), for 0/1 scores at most their number; where SE is 0 (all right, all wrong) the
-    number of clusters. "auto": Wilson when all values lie in [0, 1]; say "t" for differences and divergences,
+    1998; Franco et al. 2019), for 0/1 scores at most their number; its SE counts one further cluster, half right and
+    half wrong, or few wrong ones would pretend to be independent. "auto": Wilson when all values lie in [0, 1]; say "t" for differences and divergences,
     which may lie there by chance.
     """
     scores, labels = np.asarray(values, dtype=float), np.asarray(clusters)
@@ -135,15 +135,24 @@ def clustered_mean(
     sums = np.bincount(inverse, weights=scores - mean)
     se = math.sqrt(n / (n - 1) * float(sums @ sums)) / len(scores)
     if interval == "wilson" or (interval == "auto" and in_unit):
-        effective = mean * (1 - mean) / se**2 if se > 1e-12 else float(n)
-        if np.isin(scores, (0, 1)).all():
-            effective = min(effective, float(len(scores)))
-        ends = wilson(mean, effective, df=n - 1, level=level)
+        ends = wilson(mean, _effective(scores, inverse, n), df=n - 1, level=level)
         return Estimate(mean, *ends, n, unit, se=se if se > 1e-12 else math.nan)
     if se <= 1e-12 * max(abs(mean), 1):
         return undefined("all values are equal", n=n, unit=unit, value=mean)
     half = -float(special.stdtrit(n - 1, (1 - level) / 2)) * se
     return Estimate(mean, mean - half, mean + half, n, unit, se=se)
+
+
+def _effective(scores: FloatArray, inverse: Any, n: int) -> float:
+    """Independent scores that would know as much of the mean as these in n clusters; see `clustered_mean`."""
+    rows = len(scores)
+    each = rows / n  # rows of the further cluster, each half right and half wrong
+    mean = (scores.sum() + each / 2) / (rows + each)
+    sums = np.bincount(inverse, weights=scores - mean)
+    squares = float(sums @ sums) + each**2 * (mean**2 + (1 - mean) ** 2) / 2
+    variance = (n + 1) / n * squares / (rows + each) ** 2
+    effect = variance * (rows + each) / (mean * (1 - mean))
+    return min(rows / effect, float(rows)) if np.isin(scores, (0, 1)).all() else rows / effect
 
 
 def wilson(share: float, n: float, *, df: float = math.inf, level: float = 0.95) -> tuple[float, float]:
@@ -183,7 +192,13 @@ def skill(values: npt.ArrayLike, baseline: npt.ArrayLike, clusters: npt.ArrayLik
     """Share of the way from the baseline to a perfect score: (s - b)/(1 - b), s and b the two means.
 
     `values` and `baseline  # [decision]` with the item of each in `clusters`. Undefined where the baseline is perfect.
+    The interval is that of s where b is one number, else a bootstrap's.
     """
+    hit = np.asarray(baseline, dtype=float)
+    if hit.size and np.ptp(hit) == 0 and 0 <= hit[0] < 1:
+        s, b = clustered_mean(values, clusters, unit=unit), hit[0]
+        ends = ((end - b) / (1 - b) for end in (s.value, s.low, s.high))
+        return Estimate(*map(float, ends), s.n, unit, s.reason)
 
     def above(score: Any, base: Any) -> Any:
         return (score - base) / np.where(base == 1, math.nan, 1 - base)
