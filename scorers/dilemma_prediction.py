@@ -8,7 +8,7 @@ Its `cot_pred` is a dilemma's one value in a cross-model matrix (1 is best; the 
 import hashlib
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -100,7 +100,7 @@ class Dilemma:
         return math.nan if self.unscored else 1 - abs(self.p - self.p_direct)
 
 
-def per_dilemma(decisions: Iterable[Keyed], *, epochs: int | None = None) -> Dilemma:
+def per_dilemma(decisions: Sequence[Keyed], *, epochs: int | None = None) -> Dilemma:
     """One dilemma's decisions of all epochs, averaged arm by arm.
 
     Args:
@@ -110,7 +110,6 @@ def per_dilemma(decisions: Iterable[Keyed], *, epochs: int | None = None) -> Dil
             model was not sampled, or ignores the seed.
     """
     given: dict[str, list[float]] = {arm: [] for arm in ARMS}
-    decisions = list(decisions)
     drawn = [text for one in decisions if isinstance(text := getattr(one, "drawn", None), str)]
     for decision in decisions:
         given[decision.key].append(math.nan if decision.value is None else decision.value)
@@ -293,8 +292,7 @@ def explain(replies: Mapping[Arm, Reply], decisions: Sequence[Decision]) -> str:
     titles = {"p": "after reasoning, p", "p_direct": "gut answer, p*", "p_predicted": "predicted, p'"}
     lines = []
     for decision, (arm, reply) in zip(decisions, replies.items(), strict=True):
-        said = (
-            f"P(A) = {decision.said}" if decision.said else f"{decision.unscored} (reply ends: {reply.text[-200:]!r})"
-        )
+        ends = f"{decision.unscored} (reply ends: {reply.text[-200:]!r})"
+        said = f"P(A) = {decision.said}" if decision.said else ends
         lines.append(f"- {titles[arm]} ({reply.model}): {said}")
     return "\n".join(lines)
