@@ -75,6 +75,7 @@ def run_wave(tasks: Sequence[Task], log_dir: str, *, title: str, settings: Mappi
         given.setdefault("display", "none")
     if given.get("batch"):
         _tell_batchless(tasks)
+        _restart_batches(tasks)
     for name in given.get("model_cost_config") or ():
         if get_model_info(name) is None:  # Inspect refuses the price of a model that is not in its list
             set_model_info(name, ModelInfo())
@@ -125,6 +126,20 @@ def _tell_batchless(tasks: Sequence[Task]) -> None:
     without = [name for name, model in models.items() if not any("batcher" in field for field in vars(model.api))]
     if without:
         click.echo(f"No batches for {', '.join(without)}: asked call by call, at the full price", err=True)
+
+
+def _restart_batches(tasks: Sequence[Task]) -> None:
+    """Let each model send its batches anew.
+
+    Inspect's sender of batches ends with the event loop of a wave, and a model that had one starts no other: the calls
+    of the next wave waited for ever. All providers make one where they have none.
+    """
+    for task in tasks:
+        for bound in [task.model, *(task.model_roles or {}).values()]:
+            for one in bound if isinstance(bound, list) else [bound]:
+                api = (get_model(one) if isinstance(one, str) else one).api if one is not None else None
+                for field in [name for name in vars(api) if "batcher" in name] if api is not None else []:
+                    setattr(api, field, None)
 
 
 def _claim(log_dir: str) -> None:

@@ -5,9 +5,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from inspect_ai import Task
+from inspect_ai.dataset import Sample
 from inspect_ai.model import GenerateConfig, get_model
 
+from selfprobe import waves
 from selfprobe.cli import main
+from selfprobe.errors import Interrupted
 from selfprobe.solvers import ask
 
 CHAT = {"responses_api": False}
@@ -73,6 +77,22 @@ def test_matrix_and_awareness_run_pass_batches_on_and_say_rounds_requests_and_pr
     full, half = (float(said.output.partition("$")[2].split()[0]) for said in (plain, done))
     assert half == pytest.approx(full / 2, abs=0.02)
     assert "No batches for" not in done.stderr
+
+
+def test_a_wave_starts_without_the_last_waves_sender_of_batches(
+    batches: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It died with that wave's event loop, and a model that has one makes no other: the second wave hung for ever."""
+    model, grader = (get_model(f"openai/{name}", responses_api=False) for name in ("waves", "grader"))
+    api: Any
+    for api in (model.api, grader.api):
+        api._completions_batcher = object()
+    monkeypatch.setattr(waves, "eval_set", lambda tasks, **settings: (True, []))
+    made = Task(dataset=[Sample(input="?")], model=model, model_roles={"grader": grader})
+    with pytest.raises(Interrupted):
+        waves.run_wave([made], str(tmp_path), title="", settings={"batch": True})
+    for api in (model.api, grader.api):
+        assert api._completions_batcher is None
 
 
 def test_a_provider_without_batches_is_named(tmp_path: Path) -> None:
