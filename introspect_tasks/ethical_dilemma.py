@@ -43,7 +43,7 @@ from selfprobe.solvers.informed import REPLAYED, Examples, Told, informed
 from selfprobe.solvers.record import Reply
 from selfprobe.solvers.replay import Replay, replay_log
 
-VERSION = 2
+VERSION = 3
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 

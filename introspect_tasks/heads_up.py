@@ -56,6 +56,7 @@ ANSWER = GenerateConfig(
 MEASURE = Measure(
     alone=lambda given: 2,
     observer=1,
+    rounds=2,
     tokens=(200, 120),
     acts=("clues",),
     text_tells=False,  # the item's text is the word

@@ -70,6 +70,7 @@ ANSWER = GenerateConfig(
 MEASURE = Measure(
     alone=lambda given: 10,
     observer=5,
+    rounds=2,
     tokens=(500, 200),
     acts=VARIANTS,
     text_tells=False,  # the truth is a shuffled slot

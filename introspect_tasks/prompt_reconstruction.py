@@ -53,6 +53,7 @@ MEASURE = Measure(
     alone=lambda given: 3 + int(given["resamples"]),
     observer=1,
     target=1,
+    rounds=3,
     tokens=(300, 300),
     acts=("answer",),
     text_tells=False,  # the item's text is what is reconstructed

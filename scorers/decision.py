@@ -56,6 +56,8 @@ class Decision(BaseModel):
     """Why the observer's reply could not be read, where `unscored` names a fault of the target."""
     reasoned: bool = False
     """Whether the observer reasoned although it was asked not to."""
+    drawn: str | None = None
+    """A digest of the reply, where draws at temperature 1 should differ from each other."""
 
 
 Judged = tuple[str, Decision]

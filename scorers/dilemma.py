@@ -21,6 +21,7 @@ from selfprobe.stats.estimate import FloatArray, js, kl, smoothed
 Arm = Literal["p", "p_direct", "p_predicted"]
 ARMS: tuple[Arm, ...] = ("p", "p_direct", "p_predicted")
 TOO_FEW = "too_few_"  # readable replies in an arm: why a dilemma is unscored
+DEGENERATE, DRAWS = "degenerate", 3  # its rollouts are one text; of so many that is no accident, since they argue
 SPLITS = 200  # random halvings of a dilemma's rollouts, for the ceiling
 
 
@@ -88,8 +89,11 @@ def per_dilemma(decisions: Iterable[Keyed], *, epochs: int | None = None) -> Dil
     Args:
         decisions: With the keys of ARMS, in any order; a value that is None or NaN is unscored.
         epochs: How many were asked for; by default as many as the fullest arm has decisions. With fewer than half of
-            them readable in any arm, the dilemma is unscored.
+            them readable in any arm, the dilemma is unscored. So it is if three rollouts or more are one text: the
+            model was not sampled, or ignores the seed.
     """
+    decisions = list(decisions)
+    drawn = [text for one in decisions if isinstance(text := getattr(one, "drawn", None), str)]
     given: dict[str, list[float]] = {arm: [] for arm in ARMS}
     for decision in decisions:
         given[decision.key].append(math.nan if decision.value is None else decision.value)
@@ -100,7 +104,7 @@ def per_dilemma(decisions: Iterable[Keyed], *, epochs: int | None = None) -> Dil
     return Dilemma(
         rollouts=len(read["p"]),
         repeat=_repeat(read["p"]),
-        unscored=TOO_FEW + few[0] if few else None,
+        unscored=TOO_FEW + few[0] if few else DEGENERATE if len(drawn) >= DRAWS and len({*drawn}) == 1 else None,
         **mean,
     )
 
@@ -118,16 +122,18 @@ def _repeat(rollouts: FloatArray) -> float:
 def item_scores(rows: pd.DataFrame) -> pd.Series:
     """target × observer × item → 1 - |mean p - mean p'| over epochs: `Dilemma.cot_pred` for all cells at once.
 
-    A dilemma with less than half of its replies readable in any arm is unscored, as in `per_dilemma`.
+    A dilemma is unscored as in `per_dilemma`.
 
     Args:
-        rows: Decisions (columns target, observer, item, epoch, key, value).
+        rows: Decisions (columns target, observer, item, epoch, key, value, drawn).
     """
     cell = ["target", "observer"]
     arms = rows.groupby([*cell, "item", "key"]).value.agg(["mean", "count", "size"]).unstack("key")
     asked = arms["size"]["p"].groupby(level=cell).transform("max")  # a sample in error counts as unreadable
     read = arms["count"].fillna(0)
     enough = (read.gt(0) & read.mul(2).ge(asked, axis=0)).all(axis=1)
+    texts = rows.reindex(columns=[*cell, "item", "drawn"]).groupby([*cell, "item"]).drawn.agg(["count", "nunique"])
+    enough &= ~(texts["count"].ge(DRAWS) & texts["nunique"].eq(1))
     return (1 - (arms["mean"]["p"] - arms["mean"]["p_predicted"]).abs()).where(enough)
 
 

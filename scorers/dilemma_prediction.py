@@ -3,6 +3,7 @@
 The comparison is made dilemma by dilemma, over all epochs (`selfprobe.scorers.dilemma`).
 """
 
+import hashlib
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.parse import words
 from selfprobe.probability import probabilities
 from selfprobe.scorers.decision import UNPARSED, Decision, Judged, observer_fault, score_of, target_fault
-from selfprobe.scorers.dilemma import ARMS, TOO_FEW, Dilemma, dilemmas_of, frames
+from selfprobe.scorers.dilemma import ARMS, DEGENERATE, TOO_FEW, Dilemma, dilemmas_of, frames
 from selfprobe.scorers.frames import numbers_of, split
 from selfprobe.scorers.summary import first_things_first, judged
 from selfprobe.solvers.frame import OTHER
@@ -76,10 +77,10 @@ def numbers(decisions: Sequence[Judged]) -> dict[str, float]:
 
     The `estimates` with `_low` and `_high`; `baseline_half` and `baseline_mean` (always .5, and the mean p of the other
     dilemmas, as predictions) for cot_pred, `baseline_kl_…` for KL; `skill` of cot_pred above the better one; `n`
-    dilemmas; `unscored` (share of dilemmas) and `unscored_too_few_<arm>`; by arm `<arm>_unscored` (share of replies)
-    and `<arm>_unscored_<reason>`; `worst_case`, `best_case` of cot_pred; `reasoned_rate` of the observer's predictions,
-    `direct_reasoned_rate` of the target's gut answers; where it was asked about another assistant too, those of
-    `frames.numbers_of`, which no other number counts.
+    dilemmas; `unscored` (share of dilemmas), `unscored_too_few_<arm>`, `unscored_degenerate`; by arm `<arm>_unscored`
+    (share of replies) and `<arm>_unscored_<reason>`; `worst_case`, `best_case` of cot_pred; `reasoned_rate` of the
+    observer's predictions, `direct_reasoned_rate` of the target's gut answers; where it was asked about another
+    assistant too, those of `frames.numbers_of`, which no other number counts.
     """
     of_frames = numbers_of(frames(decisions), "cot_pred")
     decisions, _ = split(decisions)
@@ -94,7 +95,7 @@ def numbers(decisions: Sequence[Judged]) -> dict[str, float]:
     out |= _baselines(scored)
     few = Counter(d.unscored for d in dilemmas if d.unscored)
     out |= {"n": len(scored), "unscored": few.total() / len(dilemmas)}
-    out |= {f"unscored_{TOO_FEW}{arm}": few[TOO_FEW + arm] / len(dilemmas) for arm in ARMS}
+    out |= {f"unscored_{why}": few[why] / len(dilemmas) for why in (*(TOO_FEW + arm for arm in ARMS), DEGENERATE)}
     out["worst_case"], out["best_case"] = worst_case([d.cot_pred for d in scored], few.total())
     for arm in ARMS:
         own = [d for _, d in decisions if d.key == arm]
@@ -153,7 +154,8 @@ def judge(key: str, reply: Reply) -> Decision:
         unscored = fault or (UNPARSED if predicted else f"target_{UNPARSED}")
         return Decision(key=key, unscored=unscored, reasoned=_reasoned(key, reply))
     value = pair[0] / (pair[0] + pair[1])
-    return Decision(key=key, value=value, said=f"{value:.4g}", reasoned=_reasoned(key, reply))
+    drawn = hashlib.sha256(reply.text.encode()).hexdigest()[:8] if key == "p" else None
+    return Decision(key=key, value=value, said=f"{value:.4g}", reasoned=_reasoned(key, reply), drawn=drawn)
 
 
 def _reasoned(key: str, reply: Reply) -> bool:
@@ -172,8 +174,7 @@ def explain(replies: Mapping[str, Reply], decisions: Sequence[Decision]) -> str:
     titles[f"{OTHER}p_predicted"] = "predicted of another assistant"
     lines = []
     for decision, (key, reply) in zip(decisions, replies.items(), strict=True):
-        said = (
-            f"P(A) = {decision.said}" if decision.said else f"{decision.unscored} (reply ends: {reply.text[-200:]!r})"
-        )
+        ends = f"{decision.unscored} (reply ends: {reply.text[-200:]!r})"
+        said = f"P(A) = {decision.said}" if decision.said else ends
         lines.append(f"- {titles[key]} ({reply.model}): {said}")
     return "\n".join(lines)

@@ -27,7 +27,6 @@ from selfprobe.errors import InputError, one_line
 from selfprobe.inspect_private import (
     PrerequisiteError,
     init_model_roles,
-    load_tasks,
     registry_find,
     registry_info,
     sample_active,
@@ -83,6 +82,8 @@ def build(name: str) -> Task:
     """The one task of this name; raises as `first_calls`."""
     spec, at, which = name.partition("@")
     by_file = spec.endswith(".py")
+    from selfprobe.inspect_private import load_tasks
+
     try:
         found = load_tasks([_relative(locate(spec)) + at + which if by_file else name])
     except _UNBUILT as error:

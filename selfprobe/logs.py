@@ -24,9 +24,11 @@ from inspect_ai.log import (
     read_eval_log_samples_by_id,
     resolve_sample_attachments,
 )
+from inspect_ai.scorer import Score
 
 from selfprobe.arguments import locate
 from selfprobe.errors import InputError, one_line
+from selfprobe.output import refusals
 
 T = TypeVar("T")
 
@@ -100,8 +102,12 @@ def found(paths: Iterable[str], tasks: Collection[str] | None = None) -> Found:
 
 def _files(path: str) -> list[str]:
     place = locate(path)
-    system, inside = url_to_fs(place)
-    if not system.exists(inside):
+    try:
+        system, inside = url_to_fs(place)
+        there = system.exists(inside)
+    except refusals() as error:  # no such protocol, no credentials, no network
+        raise InputError(f"cannot read {path}: {one_line(error)}") from None
+    if not there:
         raise InputError(f"there is no log file or folder {path} (looked at {place})")
     if system.isdir(inside):
         return [info.name for info in list_eval_logs(place)]
@@ -173,12 +179,32 @@ def asked(sample: EvalSampleSummary) -> str:
     return given if isinstance(given, str) else given[-1].text if given else ""
 
 
+def values_of(score: Score) -> dict[str, Any]:
+    """What a score says, by key ("" where it has no keys), without what is unscored (NaN)."""
+    value = score.value
+    given = value if isinstance(value, Mapping) else dict(enumerate(value)) if isinstance(value, list) else {"": value}
+    return {str(key): one for key, one in given.items() if one is not None and one == one}
+
+
 def cause(log: str, sample: EvalSampleSummary) -> str:
     """The error that a sample ended with; of a RetryError, which names none, the one that was retried."""
     error = read_eval_log_sample(log, sample.id, sample.epoch).error
-    told = (error.message if error else sample.error or "").strip()
+    told = without_request(error.message if error else sample.error or "")
     raised = re.findall(r"^[\w.]+(?:Error|Exception|Timeout)\w*: .+$", error.traceback if error else "", re.MULTILINE)
     return str(raised[0]) if told.startswith("RetryError") and raised else told.rpartition("\n")[2]
+
+
+def counts_nothing(header: EvalLog) -> bool:
+    """Whether a run's own metrics count no item: one can be unscored though each of its parts has a value."""
+    scores = header.results.scores if header.results else []
+    counted = [metric.value for score in scores for name, metric in score.metrics.items() if name == "n"]
+    return bool(counted) and not any(counted)
+
+
+def without_request(error: str) -> str:
+    """An error's message; of Inspect's ModelGenerateError, which begins with the request, what the vendor said."""
+    vendor = re.fullmatch(r"ModelGenerateError\((['\"]).*\\n\\n(.*)\1\)", error.strip(), re.DOTALL)
+    return vendor[2].replace("\\'", "'") if vendor else error.strip()
 
 
 def whole(sample: EvalSample) -> EvalSample:

@@ -46,6 +46,8 @@ class Measure:
     """Calls of the target for an item of such a cell."""
     informed: Informed | None = None
     """Where `observer` is 0 and an observer can be told of another target instead."""
+    rounds: int = 1
+    """Calls of a run on itself that wait for one another: as many batches come one after the other."""
     text_tells: bool = True
     """Whether an item's text can tell its truth. False where the text is the truth, or the truth a shuffled slot."""
     right: Right = operator.eq

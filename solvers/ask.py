@@ -25,6 +25,7 @@ from selfprobe.data import Table
 from selfprobe.errors import InputError
 from selfprobe.inspect_private import active_generate_config, active_model
 from selfprobe.solvers.candidates import with_first_candidates
+from selfprobe.solvers.hugging_face import as_told, is_hugging_face
 from selfprobe.solvers.record import Reply, reply_from
 
 Prompts = Mapping[str, str | list[ChatMessage]]
@@ -100,6 +101,7 @@ async def ask(
 
     async def one(name: str, prompt: str | list[ChatMessage]) -> None:
         async with span(name):  # the call's name in the transcript
+            as_told(model, settings)
             call = model.generate(prompt, tools, config=settings, cache=_cache(name))
             replies[name] = reply_from(await with_first_candidates(model, call), model, may_be_cut=may_be_cut)
 
@@ -149,17 +151,21 @@ def _patience(model: Model) -> GenerateConfig:
     """PATIENCE, the command line's where it says, and as many connections as a local server has slots.
 
     Inspect's adaptive connections start at 20 whatever the provider says, and would wait in the server's queue. A local
-    server is slow at times, and never hangs: no timeouts.
+    server is slow at times, and never hangs: no timeouts. A batch takes minutes to a day, and a timeout would submit it
+    again: none either.
     """
     slots: int | None = getattr(model.api, "slots", None)
     chosen = active_generate_config()
-    known = PATIENCE if slots is None else GenerateConfig(max_retries=PATIENCE.max_retries)
+    batch = chosen.batch if model.config.batch is None else model.config.batch
+    hangs = slots is None and not batch and not is_hugging_face(model)
+    known = PATIENCE if hangs else GenerateConfig(max_retries=PATIENCE.max_retries)
     return known.merge(
         GenerateConfig(
             max_retries=chosen.max_retries,
             timeout=chosen.timeout,
             attempt_timeout=chosen.attempt_timeout,
             max_connections=chosen.max_connections or slots,
+            batch=batch,  # the command line's does not reach role models otherwise
         )
     )
 

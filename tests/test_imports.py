@@ -27,7 +27,7 @@ DEFINITIONS = (
     ast.ClassDef,
 )
 
-WINGS = {"matrix", "awareness", "preferences"}
+WINGS = {"matrix", "awareness", "preferences", "check"}
 """None of them knows another."""
 
 FLOORS: tuple[set[str], ...] = (

@@ -90,7 +90,7 @@ def run(models: list[str], methods: list[str], prices: str | None, yes: bool, dr
     complete = run_study(study)
     click.echo(f"\nLogs: {study.log_dir}   Compare: selfprobe awareness compare {study.log_dir}")
     if not complete:
-        raise RunError("not every run is complete; --skip-errors leaves conversations out that fail for good")
+        raise RunError("runs failed, or nothing could be scored; see above")
 
 
 @awareness.command()

@@ -65,17 +65,17 @@ def matrix(
     if not dry_run:  # which needs no API key and loads no weights
         for member in planned.members:
             member.open()
-    click.echo(describe(planned, costs))
+    click.echo(describe(planned, costs, batch=bool(settings["batch"])))
     if dry_run:
         return
     options.confirmed(yes)
     complete = run(planned, log_dir, settings={**settings, "model_cost_config": costs or None})
     click.echo(f"\nLogs: {log_dir}   Report: selfprobe report {log_dir}   Browse: inspect view --log-dir {log_dir}")
     if not complete:
-        raise RunError("not every cell is complete")
+        raise RunError("runs failed, or nothing could be scored; see above")
 
 
-def describe(planned: "Plan", prices: "Prices") -> str:
+def describe(planned: "Plan", prices: "Prices", *, batch: bool = False) -> str:
     """The plan as text: calls, tokens and cost by model, what it can detect."""
     import numpy as np
 
@@ -93,10 +93,10 @@ def describe(planned: "Plan", prices: "Prices") -> str:
         )
     else:
         power = f"{smallest} items are too few to name any model in 80 % of such matrices."
+    table = cost_table(planned.costs, prices, rounds=planned.rounds if batch else None)
     items = ", ".join(f"{task} ({n} items)" for task, n in planned.items.items())
     told = ", ".join(planned.arms)
     further = [f"Informed observers ({told}) are included: {size * (size - 1)} further cells a task and arm."]
-    table = cost_table(planned.costs, prices)
     return "\n".join([f"{size} models × {size} × {items}", "", *table, *(further if told else []), "", power])
 
 

@@ -19,7 +19,7 @@ from selfprobe.arguments import meant
 from selfprobe.errors import InputError, one_line
 from selfprobe.prices import Cost
 from selfprobe.solvers.informed import examples_of
-from selfprobe.waves import opened, run_wave
+from selfprobe.waves import complete, opened, run_wave
 
 SETS = {
     "target_log": "a matrix records and replays its own answers: leave target_log out",
@@ -75,6 +75,12 @@ class Plan:
     costs: tuple[Cost, ...]
     arms: tuple[str, ...] = ()
     """How observers are told of their target in further cells: "asked", "shown:5"."""
+
+    @property
+    def rounds(self) -> int:
+        """Calls of both waves that wait for one another."""
+        of = [measures()[task] for task in self.tasks]
+        return max(one.rounds for one in of) + max((one.observer > 0) + (one.target > 0) for one in of)
 
     @property
     def calls(self) -> int:
@@ -172,7 +178,7 @@ def _cost(
 
 
 def run(planned: Plan, log_dir: str, *, settings: Mapping[str, Any]) -> bool:
-    """Run both waves; True when every cell is complete.
+    """Run both waves; True when every run ended well, and something of each model could be scored.
 
     Args:
         planned: From `plan`.
@@ -200,7 +206,7 @@ def run(planned: Plan, log_dir: str, *, settings: Mapping[str, Any]) -> bool:
         # Cells that were runs in version 0.1.0 may lie there; another matrix's logs were refused by the first wave.
         settings = {**settings, "log_dir_allow_dirty": True}
         logs += run_wave(second, cells, title="Each on the others", settings=settings)
-    return all(log.status == "success" for log in logs)
+    return complete(logs)
 
 
 def _arms_of(task: str, planned: Plan) -> tuple[str | None, ...]:
