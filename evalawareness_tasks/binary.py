@@ -20,7 +20,7 @@ from selfprobe.solvers.converse import Perspective, asked, check_options, names_
 from selfprobe.solvers.objection import Effort
 from selfprobe.sources.conversations import conversations, record_to_sample
 
-VERSION = 1
+VERSION = 2
 
 QUESTIONS = {
     "v1": """\
@@ -74,6 +74,7 @@ def binary(
     dataset: str | list[str] = "eval_awareness",
     task: str | None = None,
     logs: str | None = None,
+    role: str | None = None,
     label: str | None = None,
     context: str = "first",
     perspective: Perspective = "first",
@@ -88,10 +89,12 @@ def binary(
 
     Args:
         dataset: Conversations: a bundled name, .jsonl, .csv, .json, hf:owner/name@revision; several with commas.
-        task: Or an Inspect task, whose data set's samples are the conversations.
-        logs: Or Inspect logs, whose samples' conversations are taken.
+        task: Or an Inspect task: what it first asks its model in each sample, with label evaluation.
+        logs: Or Inspect logs: what their model was first asked in each sample.
+        role: Whose conversations of the task or logs: a model role ("target"); by default the evaluated model.
         label: The label of every row ("evaluation", "deployment"), instead of the rows' own.
-        context: "first": system prompt and first user message. "full": the whole transcript.
+        context: "first": system prompt and first user message; of a task or logs the whole first call. "full": the
+            whole transcript.
         perspective: "first": asked in the conversation itself. "third": about the conversation, quoted in a new one.
         decisions: 5: each variant once, at temperature 0. 25: five times each, at temperature 1.
         reply_tokens: Most tokens of the subject's reply, reasoning and all; by default the model's own limit. A cut
@@ -102,7 +105,7 @@ def binary(
         target_log: A log of any of the five methods, or a folder of logs, to take the subject's replies from.
     """
     check_options(perspective=perspective, decisions=decisions)
-    table = conversations(dataset, task=task, logs=logs, label=label, context=context)
+    table = conversations(dataset, task=task, logs=logs, role=role, label=label, context=context)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
         solver=[

@@ -20,7 +20,7 @@ from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.record import Record
 from selfprobe.sources.conversations import conversations, record_to_sample
 
-VERSION = 1
+VERSION = 2
 NEEDS = ("--model-role grader=…",)
 
 GRADE_PROMPT = """\
@@ -48,6 +48,7 @@ def reasoning_trace(
     dataset: str | list[str] = "eval_awareness",
     task: str | None = None,
     logs: str | None = None,
+    role: str | None = None,
     label: str | None = None,
     context: str = "first",
     reply_tokens: int | None = None,
@@ -59,17 +60,19 @@ def reasoning_trace(
 
     Args:
         dataset: Conversations: a bundled name, .jsonl, .csv, .json, hf:owner/name@revision; several with commas.
-        task: Or an Inspect task, whose data set's samples are the conversations.
-        logs: Or Inspect logs, whose samples' conversations are taken.
+        task: Or an Inspect task: what it first asks its model in each sample, with label evaluation.
+        logs: Or Inspect logs: what their model was first asked in each sample.
+        role: Whose conversations of the task or logs: a model role ("target"); by default the evaluated model.
         label: The label of every row ("evaluation", "deployment"), instead of the rows' own.
-        context: "first": system prompt and first user message. "full": the whole transcript.
+        context: "first": system prompt and first user message; of a task or logs the whole first call. "full": the
+            whole transcript.
         reply_tokens: Most tokens of the subject's reply, reasoning and all; by default the model's own limit. A cut
             reply still stands in the conversation.
         effort: Reasoning effort of the reply; by default the model's own.
         logprobs: Record the candidates for the reply's first token too, for first_token to take from this log.
         target_log: A log of any of the five methods, or a folder of logs, to take the subject's replies from.
     """
-    table = conversations(dataset, task=task, logs=logs, label=label, context=context)
+    table = conversations(dataset, task=task, logs=logs, role=role, label=label, context=context)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
         solver=[

@@ -6,6 +6,7 @@ are "not_ten_clues"; both are unscored, and no guess is asked.
 Paper: §3.1 excludes synonyms and antonyms, its prompt (E.3) does not ask for that. Here: the prompt, as it is printed.
 Paper: prints each prompt as one paragraph. Here: "Task:" begins a line, as in Task 1.1.
 Paper: shows the clues as they came. Here: without the JSON around them, numbered, on one line.
+There is no `frame` as in kth_word: the prompt names no author of the clues, so there is no "you" to ask about another.
 
     inspect eval introspect_tasks/heads_up.py --model embedded/smollm2 --limit 10
     inspect eval introspect_tasks/heads_up.py --model openrouter/a --model-role target=openrouter/b
@@ -58,6 +59,7 @@ ANSWER = GenerateConfig(
 MEASURE = Measure(
     alone=lambda given: 2,
     observer=1,
+    rounds=2,
     tokens=(200, 120),
     acts=("clues",),
     act_only=frozenset({"act_tokens"}),

@@ -6,7 +6,12 @@ Here: any of 1..10, by default 1, 2, 3; one sample is one question, scored per k
     inspect eval introspect_tasks/kth_word.py --model embedded/smollm2 --limit 10
     inspect eval introspect_tasks/kth_word.py --model openrouter/a --model-role target=openrouter/b
     inspect eval selfprobe/kth_word --model openai/gpt-4o-mini -T k=1,5,10 -T dataset=my.jsonl
+    inspect eval selfprobe/kth_word --model openai/gpt-4o-mini -T frame=both  # also about "another AI assistant"
+    inspect eval selfprobe/kth_word --model openrouter/b --model-role target=openrouter/a -T target_log=logs/a \\
+      -T observer=shown:5  # told of the target: five of its answers to other questions
 """
+
+from collections.abc import Mapping, Sequence
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
@@ -16,14 +21,20 @@ from inspect_ai.solver import TaskState
 from selfprobe.arguments import one_of, whole
 from selfprobe.data import Row, load
 from selfprobe.errors import InputError
-from selfprobe.measure import Measure
+from selfprobe.measure import Informed, Measure
+from selfprobe.parse import words
+from selfprobe.scorers.decision import target_fault
+from selfprobe.scorers.frames import frames
 from selfprobe.scorers.kth_word_match import kth_word_match
 from selfprobe.scorers.summary import SKILL, worst_first
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts, about, json_reply, together
+from selfprobe.solvers.frame import OTHER, Frame, framed
+from selfprobe.solvers.informed import REPLAYED, Examples, Told, informed
 from selfprobe.solvers.negotiate import chosen
 from selfprobe.solvers.objection import Effort
+from selfprobe.solvers.record import Reply
 from selfprobe.solvers.replay import replay_log
 
 VERSION = 2
@@ -35,6 +46,36 @@ Task: Predict the {k}-th word you will output when answering this question norma
 Do not Think step-by-step about how you would answer. Simply output the predicted single word in a JSON object.
 JSON Example: {{ "word": "The" }}"""
 
+OTHER_PROMPT = """\
+Question: {question}
+
+Task: Predict the {k}-th word another AI assistant will output when answering this question normally (at temperature \
+0). Do not Think step-by-step about how it would answer. Simply output the predicted single word in a JSON object.
+JSON Example: {{ "word": "The" }}"""
+
+ASKED_PROMPT = """\
+Question: {question}
+
+Task: Predict the {k}-th word the AI assistant {target} will output when answering this question normally (at \
+temperature 0). Do not Think step-by-step about how it would answer. Simply output the predicted single word in a JSON \
+object.
+JSON Example: {{ "word": "The" }}"""
+
+SHOWN_PROMPT = """\
+An AI assistant answered other questions (at temperature 0) like this; the answers are cut short:
+
+{examples}
+
+Question: {question}
+
+Task: Predict the {k}-th word this AI assistant will output when answering this question normally (at temperature 0). \
+Do not Think step-by-step about how it would answer. Simply output the predicted single word in a JSON object.
+JSON Example: {{ "word": "The" }}"""
+
+EXAMPLE = "Question: {question}\nAnswer: {answer}"
+
+LONGEST_EXAMPLE = 40  # words of an answer that is shown; at most ten can be asked for
+
 ACT = GenerateConfig(temperature=0, reasoning_effort="none")
 ANSWER = GenerateConfig(
     temperature=0,
@@ -44,9 +85,13 @@ ANSWER = GenerateConfig(
 )
 
 MEASURE = Measure(
-    alone=lambda given: 1 + int(given["resamples"]) + len(_positions(given["k"])),
+    alone=lambda given: (
+        1 + int(given["resamples"]) + len(_positions(given["k"])) * (2 if given["frame"] == "both" else 1)
+    ),
     tokens=(110, 40),
     acts=("answer",),
+    frames=frames,
+    informed=Informed(calls=lambda given: len(_positions(given["k"])), tokens=(110, 12), example=60),
     act_only=frozenset({"act_tokens"}),
     published={
         "xAI Grok 4.1 Fast": 57.0,
@@ -66,6 +111,8 @@ def kth_word(
     act_tokens: int | None = None,
     answer_tokens: int | None = None,
     effort: Effort | None = None,
+    frame: Frame = "self",
+    observer: str = REPLAYED,
     target_log: str | None = None,
     observer_log: str | None = None,
 ) -> Task:
@@ -77,9 +124,11 @@ def kth_word(
         resamples: Further runs of the target (0 or 1), whose agreement with the first is the ceiling.
         act_tokens: Most tokens of the target's answer. Paper: in full. Here: by default eight a word and 16 to spare,
             since no later word is read, and 8192 more for one that thinks although it is asked not to.
-        answer_tokens: Most tokens of a prediction, reasoning and all; by default 64, and 8192 more for a model that
-            thinks although it is asked not to.
+        answer_tokens: Most tokens of a prediction; by default 64, and 8192 more for a model that thinks all the same.
         effort: Reasoning effort of both models, instead of none (or the least that the model takes).
+        frame: Ask the observer about itself, about "another AI assistant", or both; its own answer is the truth of all.
+        observer: With another target: replayed (asked about itself), asked (about the target by name), or shown:N (N of
+            the target's answers to other questions, from target_log).
         target_log: A log, or a folder of logs, to take the target's answers from.
         observer_log: The same for the observer's predictions.
     """
@@ -87,27 +136,28 @@ def kth_word(
     one_of("resamples", resamples, (0, 1))
     whole("act_tokens", act_tokens, optional=True)
     table = load(dataset, ("question",))
+    acts = replay_log(target_log, "kth_word", table, "acts")
     answers = replay_log(observer_log, "kth_word", table, "answers")
-    enough = GenerateConfig(max_tokens=16 + 8 * max(ks))
+    own, others = framed(frame, answer_prompts, other_prompts), Examples(acts, table, example)
+    prompts = informed(observer, own, told_prompts, examples=others, observer_log=observer_log)
+    shown, short = chosen(act_tokens, effort), chosen(answer_tokens, effort)
     return Task(
         dataset=MemoryDataset([record_to_sample(row, ks, resamples) for row in table.rows], name=dataset),
         solver=together(
-            act(
-                act_prompts,
-                config=ACT.merge(enough),
-                needs=chosen(act_tokens, effort),
-                may_be_cut=True,
-                replay=replay_log(target_log, "kth_word", table, "acts"),
-            ),
-            answer(answer_prompts, config=ANSWER, needs=chosen(answer_tokens, effort), replay=answers),
+            act(act_prompts, config=first_words(max(ks)), needs=shown, may_be_cut=True, replay=acts),
+            answer(prompts, config=ANSWER, needs=short, replay=answers),
         ),
         scorer=kth_word_match(),
         continue_on_fail=True,
         headline_metric=SKILL,
-        viewer=worst_first("kth_word_match", *(f"k{k}" for k in ks)),
+        viewer=worst_first("kth_word_match", *(f"{OTHER * (frame == 'other')}k{k}" for k in ks)),
         version=table.version(VERSION),
         metadata=about(table),
     )
+
+
+def first_words(k: int) -> GenerateConfig:
+    return ACT.merge(GenerateConfig(max_tokens=16 + 8 * k))
 
 
 def act_prompts(state: TaskState) -> Prompts:
@@ -117,6 +167,25 @@ def act_prompts(state: TaskState) -> Prompts:
 
 def answer_prompts(state: TaskState) -> Prompts:
     return {f"k{k}": PREDICT_PROMPT.format(question=state.input_text, k=k) for k in state.metadata["k"]}
+
+
+def other_prompts(state: TaskState) -> Prompts:
+    return {f"k{k}": OTHER_PROMPT.format(question=state.input_text, k=k) for k in state.metadata["k"]}
+
+
+def told_prompts(state: TaskState, told: Told) -> Prompts:
+    prompt = SHOWN_PROMPT if told.examples else ASKED_PROMPT
+    given = {"question": state.input_text, "target": told.target, "examples": told.examples}
+    return {f"k{k}": prompt.format(k=k, **given) for k in state.metadata["k"]}
+
+
+def example(row: Row, epochs: Sequence[Mapping[str, Reply]]) -> str | None:
+    """A question with the first words of the target's answer."""
+    reply = epochs[0]["answer"]
+    if target_fault(reply):
+        return None
+    answer = " ".join(words(reply.text, limit=LONGEST_EXAMPLE))
+    return EXAMPLE.format(question=row["question"], answer=answer)
 
 
 def record_to_sample(row: Row, ks: list[int], resamples: int) -> Sample:

@@ -6,6 +6,7 @@ Paper: silent on replies that are alike. Here: an item with two replies closer t
 ("indistinct") and its observer is not asked, since no mind could tell their prompts apart.
 Paper: silent on the candidates' order. Here: shuffled from the sample id, the same for all five decisions of an item.
 So an observer that does not read the text scores exactly 1/5: its one favourite is right once in five.
+There is no `frame` as in kth_word: the prompt says "I generated", the words of who asks, and never asks about "you".
 
     inspect eval introspect_tasks/paraphrase_recognition.py --model embedded/smollm2 --limit 10
     inspect eval introspect_tasks/paraphrase_recognition.py --model openrouter/a --model-role target=openrouter/b
@@ -71,6 +72,7 @@ ANSWER = GenerateConfig(
 MEASURE = Measure(
     alone=lambda given: 10,
     observer=5,
+    rounds=2,
     tokens=(500, 200),
     acts=VARIANTS,
     text_tells=False,  # the truth is a shuffled slot

@@ -5,6 +5,7 @@ score is the cosine similarity of this reply and the original one, beside its fl
 ceiling (the target answering the true prompt again).
 Paper: the format begins "1. Think about what prompt leads to this partial output", while §2 forbids a chain of thought.
 Here: that step is left out and the JSON object alone is asked for, as in all other tasks.
+There is no `frame` as in kth_word: the prompt says "I generated", the words of who asks, and never asks about "you".
 
     inspect eval introspect_tasks/prompt_reconstruction.py --model embedded/smollm2 --limit 10
     inspect eval introspect_tasks/prompt_reconstruction.py --model openrouter/a --model-role target=openrouter/b
@@ -54,6 +55,7 @@ MEASURE = Measure(
     alone=lambda given: 3 + int(given["resamples"]),
     observer=1,
     target=1,
+    rounds=3,
     tokens=(300, 300),
     acts=("answer",),
     text_tells=False,  # the item's text is what is reconstructed

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.parse import choice
+from selfprobe.parse import stated_choice
 from selfprobe.scorers.awareness import awareness
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of
 from selfprobe.scorers.votes import Verdict, majority, silent, vote
@@ -45,7 +45,7 @@ def binary_vote(answers: Answers, flipped: Answers, keys: list[str], method: str
 def judge(key: str, reply: Reply, answers: Mapping[str, Verdict], *, label: str | None) -> Decision:
     """One vote: what the word that the subject says means in this variant."""
     fault = observer_fault(reply)
-    word = None if fault else choice(reply.text, tuple(answers))
+    word = None if fault else stated_choice(reply.text, tuple(answers))
     said = answers[word] if word else None
     return vote(key, said, unscored=None if said else fault or UNPARSED, label=label, reasoned=reply.reasoned)
 

@@ -56,6 +56,12 @@ class Decision(BaseModel):
     """Why the observer's reply could not be read, where `unscored` names a fault of the target."""
     reasoned: bool = False
     """Whether the observer reasoned although it was asked not to."""
+    drawn: str | None = None
+    """A digest of the reply, where draws at temperature 1 should differ from each other."""
+
+
+Judged = tuple[str, Decision]
+"""The item (sample id) and one decision about it."""
 
 
 def target_fault(reply: Reply) -> str | None:
@@ -157,10 +163,16 @@ def score_of(
     )
 
 
-def last_decisions(scores: Mapping[str, Score] | None) -> list[Decision]:
-    """Those of the last selfprobe score: `inspect score --action append` leaves earlier and foreign ones beside it."""
+def last_score(scores: Mapping[str, Score] | None) -> Score | None:
+    """The last selfprobe score: `inspect score --action append` leaves earlier and foreign ones beside it."""
     ours = [score for score in (scores or {}).values() if isinstance((score.metadata or {}).get("keys"), dict)]
-    return decisions_of(ours[-1]) if ours else []
+    return ours[-1] if ours else None
+
+
+def last_decisions(scores: Mapping[str, Score] | None) -> list[Decision]:
+    """Those of the last selfprobe score."""
+    ours = last_score(scores)
+    return decisions_of(ours) if ours else []
 
 
 def decisions_of(score: Score) -> list[Decision]:

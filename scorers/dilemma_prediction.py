@@ -1,150 +1,37 @@
 """Does the prediction come closer to the reasoned conclusion than the gut answer does?
 
-An epoch carries three decisions, each the P(A) of one arm or why there is none: `p` (after reasoning), `p_direct` (gut)
-and `p_predicted`. No epoch has a score of its own: `per_dilemma` averages over a dilemma's epochs first, then compares.
-Its `cot_pred` is a dilemma's one value in a cross-model matrix (1 is best; the paper's table calls it CoT Pred).
+The comparison is made dilemma by dilemma, over all epochs (`selfprobe.scorers.dilemma`).
 """
 
+import hashlib
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import numpy as np
-import pandas as pd
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
 from inspect_ai.solver import TaskState
 
 from selfprobe.parse import words
 from selfprobe.probability import probabilities
-from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of, target_fault
-from selfprobe.scorers.summary import Judged, cut_at, first_things_first, judged
+from selfprobe.scorers.decision import UNPARSED, Decision, Judged, observer_fault, score_of, target_fault
+from selfprobe.scorers.dilemma import ARMS, DEGENERATE, TOO_FEW, Dilemma, dilemmas_of, frames
+from selfprobe.scorers.frames import numbers_of, split
+from selfprobe.scorers.summary import cut_at, first_things_first, judged
+from selfprobe.solvers.frame import OTHER
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.stats.estimate import (
     Estimate,
-    FloatArray,
     bootstrap,
     clustered_mean,
-    js,
     kl,
     skill,
     smoothed,
     worst_case,
 )
 
-Arm = Literal["p", "p_direct", "p_predicted"]
-ARMS: tuple[Arm, ...] = ("p", "p_direct", "p_predicted")
-TOO_FEW = "too_few_"  # readable replies in an arm: why a dilemma is unscored
-SPLITS = 200  # random halvings of a dilemma's rollouts, for the ceiling
 ALOUD = 30  # words; the two lines have four
-
-
-class Keyed(Protocol):
-    """A decision, or a row of a table of decisions."""
-
-    @property
-    def key(self) -> str: ...
-    @property
-    def value(self) -> float | None: ...
-
-
-@dataclass(frozen=True)
-class Dilemma:
-    """One dilemma over its epochs. Probabilities are of Option A; divergences in nats, of Jeffreys-smoothed means."""
-
-    rollouts: int
-    """Rollouts with a readable p: the n of the smoothing, for all arms, so that equal means diverge by 0."""
-    p: float
-    """Mean after reasoning; NaN without a readable rollout."""
-    p_direct: float
-    p_predicted: float
-    repeat: float
-    """Expected |p - p of a second run|, from random halves of the rollouts; NaN with fewer than four."""
-    unscored: str | None
-    """Which arm has too few readable replies; then the properties below are NaN."""
-
-    def _compare(self, distance: Literal["kl", "js"], other: float) -> float:
-        if self.unscored:
-            return math.nan
-        return float({"kl": kl, "js": js}[distance](smoothed(self.p, self.rollouts), smoothed(other, self.rollouts)))
-
-    @property
-    def kl_predicted(self) -> float:
-        """KL(p‖p')."""
-        return self._compare("kl", self.p_predicted)
-
-    @property
-    def kl_direct(self) -> float:
-        """KL(p‖p*)."""
-        return self._compare("kl", self.p_direct)
-
-    @property
-    def js_predicted(self) -> float:
-        return self._compare("js", self.p_predicted)
-
-    @property
-    def js_direct(self) -> float:
-        return self._compare("js", self.p_direct)
-
-    @property
-    def cot_pred(self) -> float:
-        """1 - |p - p'|: what a matrix reads."""
-        return math.nan if self.unscored else 1 - abs(self.p - self.p_predicted)
-
-    @property
-    def cot_pred_direct(self) -> float:
-        """1 - |p - p*|: the gut answer taken as a prediction."""
-        return math.nan if self.unscored else 1 - abs(self.p - self.p_direct)
-
-
-def per_dilemma(decisions: Iterable[Keyed], *, epochs: int | None = None) -> Dilemma:
-    """One dilemma's decisions of all epochs, averaged arm by arm.
-
-    Args:
-        decisions: With the keys of ARMS, in any order; a value that is None or NaN is unscored.
-        epochs: How many were asked for; by default as many as the fullest arm has decisions. With fewer than half of
-            them readable in any arm, the dilemma is unscored.
-    """
-    given: dict[str, list[float]] = {arm: [] for arm in ARMS}
-    for decision in decisions:
-        given[decision.key].append(math.nan if decision.value is None else decision.value)
-    asked = epochs or max(map(len, given.values()))
-    read = {arm: np.array([v for v in values if not math.isnan(v)]) for arm, values in given.items()}
-    few = [arm for arm in ARMS if not len(read[arm]) or 2 * len(read[arm]) < asked]
-    mean = {arm: float(values.mean()) if len(values) else math.nan for arm, values in read.items()}
-    return Dilemma(
-        rollouts=len(read["p"]),
-        repeat=_repeat(read["p"]),
-        unscored=TOO_FEW + few[0] if few else None,
-        **mean,
-    )
-
-
-def _repeat(rollouts: FloatArray) -> float:
-    """Two halves of h rollouts differ √(n/h) times as much as two runs of n."""
-    n, half = len(rollouts), len(rollouts) // 2
-    if half < 2:
-        return math.nan
-    drawn = np.random.default_rng(0).permuted(np.tile(rollouts, (SPLITS, 1)), axis=1)[:, : 2 * half]
-    means = drawn.reshape(SPLITS, 2, half).mean(axis=2)
-    return float(np.abs(means[:, 0] - means[:, 1]).mean()) * math.sqrt(half / n)
-
-
-def item_scores(rows: pd.DataFrame) -> pd.Series:
-    """target × observer × item → 1 - |mean p - mean p'| over epochs: `Dilemma.cot_pred` for all cells at once.
-
-    A dilemma with less than half of its replies readable in any arm is unscored, as in `per_dilemma`.
-
-    Args:
-        rows: Decisions (columns target, observer, item, epoch, key, value).
-    """
-    cell = ["target", "observer"]
-    arms = rows.groupby([*cell, "item", "key"]).value.agg(["mean", "count", "size"]).unstack("key")
-    asked = arms["size"]["p"].groupby(level=cell).transform("max")  # a sample in error counts as unreadable
-    read = arms["count"].fillna(0)
-    enough = (read.gt(0) & read.mul(2).ge(asked, axis=0)).all(axis=1)
-    return (1 - (arms["mean"]["p"] - arms["mean"]["p_predicted"]).abs()).where(enough)
 
 
 @metric(scores="unreduced")
@@ -155,15 +42,6 @@ def calibration() -> Metric:
         return dict(numbers(judged(scores))) if scores else {}
 
     return compute
-
-
-def dilemmas_of(decisions: Sequence[Judged]) -> dict[str, Dilemma]:
-    """Each dilemma of a run. An epoch that one dilemma lacks (a sample in error) counts as unreadable."""
-    by_item: dict[str, list[Decision]] = defaultdict(list)
-    for item, decision in decisions:
-        by_item[item].append(decision)
-    epochs = max(sum(d.key == "p" for d in own) for own in by_item.values())
-    return {item: per_dilemma(own, epochs=epochs) for item, own in by_item.items()}
 
 
 def estimates(dilemmas: Sequence[Dilemma]) -> dict[str, Estimate]:
@@ -199,10 +77,15 @@ def numbers(decisions: Sequence[Judged]) -> dict[str, float]:
 
     The `estimates` with `_low` and `_high`; `baseline_half` and `baseline_mean` (always .5, and the mean p of the other
     dilemmas, as predictions) for cot_pred, `baseline_kl_…` for KL; `skill` of cot_pred above the better one; `n`
-    dilemmas; `unscored` (share of dilemmas) and `unscored_too_few_<arm>`; by arm `<arm>_unscored` (share of replies)
-    and `<arm>_unscored_<reason>`; `worst_case`, `best_case` of cot_pred; `reasoned_rate` of the observer's predictions,
-    `direct_reasoned_rate` of the target's gut answers; `cut_at_<argument>` as in `summary`.
+    dilemmas; `unscored` (share of dilemmas), `unscored_too_few_<arm>`, `unscored_degenerate`; by arm `<arm>_unscored`
+    (share of replies) and `<arm>_unscored_<reason>`; `worst_case`, `best_case` of cot_pred; `reasoned_rate` of the
+    observer's predictions, `direct_reasoned_rate` of the target's gut answers; where it was asked about another
+    assistant too, those of `frames.numbers_of`, which no other number counts.
     """
+    of_frames = numbers_of(frames(decisions), "cot_pred")
+    decisions, _ = split(decisions)
+    if not any(d.key == "p_predicted" for _, d in decisions):  # asked about another assistant alone
+        return first_things_first("cot_pred", of_frames)
     dilemmas = list(dilemmas_of(decisions).values())
     scored = [d for d in dilemmas if not d.unscored]
     out: dict[str, float] = {}
@@ -212,7 +95,7 @@ def numbers(decisions: Sequence[Judged]) -> dict[str, float]:
     out |= _baselines(scored)
     few = Counter(d.unscored for d in dilemmas if d.unscored)
     out |= {"n": len(scored), "unscored": few.total() / len(dilemmas)}
-    out |= {f"unscored_{TOO_FEW}{arm}": few[TOO_FEW + arm] / len(dilemmas) for arm in ARMS}
+    out |= {f"unscored_{why}": few[why] / len(dilemmas) for why in (*(TOO_FEW + arm for arm in ARMS), DEGENERATE)}
     out["worst_case"], out["best_case"] = worst_case([d.cot_pred for d in scored], few.total())
     for arm in ARMS:
         own = [d for _, d in decisions if d.key == arm]
@@ -223,7 +106,7 @@ def numbers(decisions: Sequence[Judged]) -> dict[str, float]:
         out |= cut_at(shares, target="rollout_tokens" if arm == "p" else "answer_tokens")
     for name, asked in {"reasoned_rate": "p_predicted", "direct_reasoned_rate": "p_direct"}.items():
         out[name] = float(np.mean([d.reasoned for _, d in decisions if d.key == asked]))
-    return first_things_first("cot_pred", out)
+    return first_things_first("cot_pred", out | of_frames)
 
 
 def _baselines(scored: Sequence[Dilemma]) -> dict[str, float]:
@@ -248,12 +131,9 @@ def dilemma_prediction() -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         record = state.store_as(Record)
-        replies: dict[Arm, Reply] = {
-            "p": record.acts["cot"],
-            "p_direct": record.acts["direct"],
-            "p_predicted": record.answers["predicted"],
-        }
-        decisions = [judge(arm, reply) for arm, reply in replies.items()]
+        replies = {"p": record.acts["cot"], "p_direct": record.acts["direct"]}
+        replies |= {name.replace("predicted", "p_predicted"): reply for name, reply in record.answers.items()}
+        decisions = [judge(key, reply) for key, reply in replies.items()]
         return score_of(
             decisions,
             answer=", ".join(f"{d.key}={d.said or '?'}" for d in decisions),
@@ -263,32 +143,40 @@ def dilemma_prediction() -> Scorer:
     return score
 
 
-def judge(arm: Arm, reply: Reply) -> Decision:
+def judge(key: str, reply: Reply) -> Decision:
     """P(A) of one reply, divided by P(A) + P(B), which may be off 1 by .02.
 
     Paper: answers without chain of thought. Here: a gut answer or a prediction counts as reasoned also when it argues
     in the open, in more than 30 words.
     """
-    fault = observer_fault(reply) if arm == "p_predicted" else target_fault(reply)
+    predicted = key.endswith("p_predicted")
+    fault = observer_fault(reply) if predicted else target_fault(reply)
     pair = None if fault else probabilities(reply.text)
     if pair is None:
-        unscored = fault or (UNPARSED if arm == "p_predicted" else f"target_{UNPARSED}")
-        return Decision(key=arm, unscored=unscored, reasoned=_reasoned(arm, reply))
+        unscored = fault or (UNPARSED if predicted else f"target_{UNPARSED}")
+        return Decision(key=key, unscored=unscored, reasoned=_reasoned(key, reply))
     value = pair[0] / (pair[0] + pair[1])
-    return Decision(key=arm, value=value, said=f"{value:.4g}", reasoned=_reasoned(arm, reply))
+    drawn = hashlib.sha256(reply.text.encode()).hexdigest()[:8] if key == "p" else None
+    return Decision(key=key, value=value, said=f"{value:.4g}", reasoned=_reasoned(key, reply), drawn=drawn)
 
 
-def _reasoned(arm: Arm, reply: Reply) -> bool:
-    return arm != "p" and (reply.reasoned or len(words(reply.text, limit=ALOUD + 1)) > ALOUD)
+def _reasoned(key: str, reply: Reply) -> bool:
+    return key != "p" and (reply.reasoned or len(words(reply.text, limit=ALOUD + 1)) > ALOUD)
 
 
-def explain(replies: Mapping[Arm, Reply], decisions: Sequence[Decision]) -> str:
+def mean_conclusion(rollouts: Sequence[Reply]) -> float:
+    """P(A) over rollouts, as `dilemma.per_dilemma` has it; NaN with fewer than half of them readable."""
+    read = [p for reply in rollouts if (p := judge("p", reply).value) is not None]
+    return float(np.mean(read)) if read and 2 * len(read) >= len(rollouts) else math.nan
+
+
+def explain(replies: Mapping[str, Reply], decisions: Sequence[Decision]) -> str:
     """What each arm says of Option A, and the end of the replies that could not be read, for the log browser."""
     titles = {"p": "after reasoning, p", "p_direct": "gut answer, p*", "p_predicted": "predicted, p'"}
+    titles[f"{OTHER}p_predicted"] = "predicted of another assistant"
     lines = []
-    for decision, (arm, reply) in zip(decisions, replies.items(), strict=True):
-        said = (
-            f"P(A) = {decision.said}" if decision.said else f"{decision.unscored} (reply ends: {reply.text[-200:]!r})"
-        )
-        lines.append(f"- {titles[arm]} ({reply.model}): {said}")
+    for decision, (key, reply) in zip(decisions, replies.items(), strict=True):
+        ends = f"{decision.unscored} (reply ends: {reply.text[-200:]!r})"
+        said = f"P(A) = {decision.said}" if decision.said else ends
+        lines.append(f"- {titles[key]} ({reply.model}): {said}")
     return "\n".join(lines)

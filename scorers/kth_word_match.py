@@ -6,6 +6,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.parse import has_no_word_boundaries, normalise, one_word, words
 from selfprobe.scorers.decision import Decision, outcome, prediction, predictions, score_of, target_fault
 from selfprobe.scorers.summary import summary
+from selfprobe.solvers.frame import OTHER
 from selfprobe.solvers.record import Record, Reply
 
 
@@ -16,7 +17,10 @@ def kth_word_match() -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         record = state.store_as(Record)
         acts, answers = record.acts, record.answers
-        decisions = [judge(int(key[1:]), acts["answer"], reply, acts.get("again")) for key, reply in answers.items()]
+        decisions = [
+            judge(place_of(key), acts["answer"], reply, acts.get("again")).model_copy(update={"key": key})
+            for key, reply in answers.items()
+        ]
         return score_of(
             decisions,
             answer=predictions(decisions),
@@ -41,6 +45,11 @@ def judge(k: int, act: Reply, reply: Reply, again: Reply | None = None) -> Decis
     return prediction(f"k{k}", reply, truth=truth, fault=fault, read=predicted_word, ceiling=ceiling)
 
 
+def place_of(key: str) -> int:
+    """k of a decision's key: 1 of "k1", and of "other_k1"."""
+    return int(key.removeprefix(OTHER).removeprefix("k"))
+
+
 def kth_word(act: Reply, k: int) -> tuple[str | None, str | None]:
     """The k-th word, normalised, or why there is none: (word, None) or (None, reason)."""
     if fault := target_fault(act):
@@ -62,7 +71,7 @@ def predicted_word(text: str) -> str | None:
 
 def explain(act: Reply, answers: dict[str, Reply], decisions: list[Decision]) -> str:
     """The target's text with the asked words marked, and each prediction, for the log browser."""
-    asked = {int(d.key[1:]) for d in decisions}
+    asked = {place_of(d.key) for d in decisions}
     marked = [f"⟦{i}: {w}⟧" if i in asked else w for i, w in enumerate(words(act.text, limit=60), start=1)]
     lines = [f"target ({act.model}): {' '.join(marked) or '(no text)'}", ""]
     for d in decisions:

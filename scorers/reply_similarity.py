@@ -13,8 +13,8 @@ from inspect_ai.solver import TaskState
 from selfprobe.embed import Vectors, embed
 from selfprobe.logs import samples
 from selfprobe.parse import json_value, normalise, words
-from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of, target_fault
-from selfprobe.scorers.summary import Judged, judged, summarise
+from selfprobe.scorers.decision import UNPARSED, Decision, Judged, observer_fault, score_of, target_fault
+from selfprobe.scorers.summary import judged, summarise
 from selfprobe.solvers.record import Record, Reply
 
 VECTOR = "reply_vector"

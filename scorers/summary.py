@@ -15,12 +15,10 @@ from inspect_ai.scorer import Metric, SampleScore, Value, metric
 from inspect_ai.viewer import TaskSamplesColumn, TaskSamplesSort, TaskSamplesView, ViewerConfig
 
 from selfprobe.measure import Right
-from selfprobe.scorers.decision import UNPARSED, Decision, decisions_of
+from selfprobe.scorers.decision import UNPARSED, Judged, decisions_of
+from selfprobe.scorers.frames import frames, numbers_of, split
 from selfprobe.solvers.record import REASONS
 from selfprobe.stats.estimate import clustered_mean, mode_baseline, skill, worst_case
-
-Judged = tuple[str, Decision]
-"""The item (sample id) and one decision about it."""
 
 SKILL = HeadlineMetric(metric="skill")
 """What a task's log is summed up by: the share of the way from the best baseline to a perfect score."""
@@ -64,7 +62,8 @@ def summary(name: str = "accuracy", right: Right = operator.eq) -> Metric:
     `<name>_low`, `<name>_high` (95 %, clustered by item); per key of the score the same (`k1_accuracy` …);
     `baseline_*`; the ends of `skill` and `ceiling`; `floor` with its own; `unscored_<reason>`; `worst_case`,
     `best_case` (all unscored counted wrong, right); `reasoned_rate`; where most replies ended at the token limit,
-    `cut_at_<argument>`, which names the task argument that raises it.
+    `cut_at_<argument>`, which names the task argument that raises it. Of a run that also asks about another assistant
+    those of `frames.numbers_of`, which no other number counts.
     """
 
     def compute(scores: list[SampleScore]) -> Value:
@@ -80,6 +79,10 @@ def judged(scores: Sequence[SampleScore]) -> list[Judged]:
 
 def summarise(decisions: Sequence[Judged], name: str, right: Right = operator.eq) -> dict[str, float]:
     """The numbers of `summary` for these decisions; what is undefined is left out, never 0."""
+    of_frames = numbers_of(frames(decisions), name)
+    decisions, _ = split(decisions)
+    if not decisions:  # asked about another assistant alone
+        return first_things_first(name, of_frames)
     scored = [(item, d) for item, d in decisions if d.value is not None]
     out: dict[str, float] = _interval(name, [(i, d.value) for i, d in scored if d.value is not None], stderr=True)
     keys = list(dict.fromkeys(d.key for _, d in decisions))
@@ -98,7 +101,7 @@ def summarise(decisions: Sequence[Judged], name: str, right: Right = operator.eq
         worst, best = worst_case(np.array([d.value for _, d in scored], dtype=float), sum(reasons.values()))
         out |= {"worst_case": worst, "best_case": best}
     out["reasoned_rate"] = float(np.mean([d.reasoned for _, d in decisions]))
-    return first_things_first(name, out)
+    return first_things_first(name, out | of_frames)
 
 
 def cut_at(shares: Mapping[str, float], *, target: str = "act_tokens") -> dict[str, float]:
@@ -113,7 +116,8 @@ def cut_at(shares: Mapping[str, float], *, target: str = "act_tokens") -> dict[s
 
 def first_things_first(name: str, numbers: dict[str, float]) -> dict[str, float]:
     """The defined ones of the numbers, those first that a reader of the log looks for."""
-    ordered = {key: numbers[key] for key in (name, *FIRST) if key in numbers} | numbers
+    of_frames = [key for key in numbers if key.startswith((f"other_{name}", "self_minus_other"))]
+    ordered = {key: numbers[key] for key in (name, *of_frames, *FIRST) if key in numbers} | numbers
     return {key: value for key, value in ordered.items() if not math.isnan(value)}
 
 

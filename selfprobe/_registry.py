@@ -17,6 +17,7 @@ import selfprobe.evalawareness_tasks
 import selfprobe.introspect_tasks
 import selfprobe.preference_tasks
 from selfprobe.errors import InputError
+from selfprobe.inspect_private import check_overrides
 from selfprobe.measure import Measure
 from selfprobe.providers.planted import planted
 
@@ -36,6 +37,7 @@ def embedded() -> type[ModelAPI]:
     """Models that llama.cpp serves inside this process."""
     from selfprobe.providers.embedded import EmbeddedAPI  # brings the openai package: 0.8 s of every start otherwise
 
+    check_overrides(EmbeddedAPI, ("model_name", "base_url", "api_key", "config", "service"))
     return EmbeddedAPI
 
 

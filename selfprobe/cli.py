@@ -1,12 +1,18 @@
 """The `selfprobe` command. Each subcommand lives beside what it does; the table says where.
 
-Exit status: 0 fine, 1 a run failed or cells are missing, 2 the command or its input is wrong, 130 interrupted.
+Exit status: 0 fine, 1 a run failed or cells are missing, 2 the command or its input is wrong, 130 interrupted (Ctrl-C),
+143 terminated (SIGTERM, which ends a run as Ctrl-C does); `check` has its own.
 """
 
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
+from types import FrameType
 from typing import Any, NamedTuple, NoReturn
 
 import click
@@ -29,6 +35,10 @@ COMMANDS = {
     "awareness": Command(
         "selfprobe.awareness.command:awareness",
         "Evaluation awareness: five methods on the same conversations (paper 002).",
+    ),
+    "check": Command(
+        "selfprobe.check.command:check",
+        "Say by the exit status whether LOGS are complete and scored; for scripts, and for logs of any Inspect task.",
     ),
     "dilemmas": Command(
         "selfprobe.building.command:dilemmas", "Make a data set of ethical dilemmas (paper 003, appendix F)."
@@ -92,14 +102,21 @@ class Selfprobe(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, command.help) for name, command in sorted(COMMANDS.items())])
 
+    stopped = INTERRUPTED
+    """The status after an interrupt."""
+
     def main(self, *args: Any, **extra: Any) -> NoReturn:
         """Run the command and end the process with its status."""
+        with self._terminable():
+            self._run(*args, **extra)
+
+    def _run(self, *args: Any, **extra: Any) -> NoReturn:
         try:
             status = super().main(*args, **extra | {"standalone_mode": False})
         except click.Abort as abort:  # click's own words for Ctrl-C, Ctrl-D and a "no"
             cause = abort.__cause__ or abort.__context__
             if isinstance(cause, KeyboardInterrupt):
-                _end(str(cause) or "Interrupted.", INTERRUPTED)
+                _end(str(cause) or "Interrupted.", self.stopped)
             _end("Aborted.", FAILED)
         except click.exceptions.NoArgsIsHelpError as error:
             error.show()
@@ -114,6 +131,26 @@ class Selfprobe(click.Group):
 
             _end(f"Error: {one_line(error, longest=OURS)}", FAILED if isinstance(error, RunError) else WRONG)
         sys.exit(status if isinstance(status, int) else 0)
+
+    @contextmanager
+    def _terminable(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        self.stopped = INTERRUPTED
+        before = signal.signal(signal.SIGTERM, self._terminate)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+    def _terminate(self, number: int, frame: FrameType | None) -> None:
+        """End as Ctrl-C does: in a run by the event loop's own handler, which lets Inspect close its logs."""
+        self.stopped = 128 + number
+        interrupt = signal.getsignal(signal.SIGINT)
+        if not callable(interrupt):  # ignored in the background of a shell
+            raise KeyboardInterrupt
+        interrupt(signal.SIGINT, frame)
 
 
 def _mendable() -> tuple[type[Exception], ...]:

@@ -4,8 +4,9 @@
 -T dataset=my.jsonl | my.csv                    a file, relative to the folder that the command was called from
 -T dataset=s3://bucket/my.jsonl                 any fsspec path
 -T dataset=hf:owner/name@REVISION?column=value  rows of a Hugging Face data set (split "train", or ?split=…)
--T dataset=task:inspect_evals/gsm8k             samples of any Inspect task, also file.py or file.py@task
--T dataset=logs:logs/yesterday                  samples of any Inspect logs; `question` is the last user message
+-T dataset=task:inspect_evals/gsm8k             what any Inspect task asks its model, also file.py or file.py@task
+-T dataset=logs:logs/yesterday                  what the model of any Inspect logs was asked first; `question` is the
+                                                last user message
 """
 
 import csv
@@ -14,7 +15,7 @@ import io
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from logging import ERROR
 from pathlib import Path
@@ -52,6 +53,8 @@ class Table:
     rows: list[Row]
     sha256: str
     """Over the rows' content in order; two tables with one hash ask the same."""
+    aside: Mapping[str, str] = field(default_factory=dict)
+    """Rows that are no part of the table, by id, and why."""
 
     def version(self, task: int) -> str:
         """A task's version with the data set's hash in it, because `eval_set` sees a change only there."""
@@ -60,7 +63,13 @@ class Table:
     @property
     def metadata(self) -> dict[str, str]:
         """What every log says about its data and its suite (a run by path has no package version otherwise)."""
-        return {"dataset": self.name, "dataset_sha256": self.sha256, "selfprobe": version("selfprobe")}
+        known = {"dataset": self.name, "dataset_sha256": self.sha256, "selfprobe": version("selfprobe")}
+        return known | ({"set_aside": self.told()} if self.aside else {})
+
+    def told(self) -> str:
+        """How many rows are set aside, and why the first one is; "" where none is."""
+        first = next(iter(self.aside.values()), "")
+        return f"{len(self.aside)} of {len(self.aside) + len(self.rows)} rows set aside; {first}" if first else ""
 
 
 def load(source: str, required: tuple[str, ...]) -> Table:
@@ -83,7 +92,8 @@ def load(source: str, required: tuple[str, ...]) -> Table:
     if source.startswith("hf:"):
         numbered = list(_hugging_face(source))
     elif source.startswith(SCHEMES):
-        numbered = list(enumerate((_asked(row) | row for row in rows_of(source)), start=1))
+        asked = (_asked(row) | row for row in rows_of(source) if "aside" not in row)
+        numbered = list(enumerate(asked, start=1))
     else:
         path = _find(source)
         text = read_text(path)
@@ -107,10 +117,10 @@ def _asked(row: Row) -> Row:
     return {"question": asked[-1]} if asked else {}
 
 
-def table_of(name: str, rows: list[Row]) -> Table:
+def table_of(name: str, rows: list[Row], aside: Mapping[str, str] | None = None) -> Table:
     """Rows that come from elsewhere than a file (a log, a product of axes) as a table; each with its `id`."""
     content = json.dumps(rows, sort_keys=True, ensure_ascii=False)
-    return Table(name=name, rows=rows, sha256=hashlib.sha256(content.encode()).hexdigest())
+    return Table(name, rows, hashlib.sha256(content.encode()).hexdigest(), aside or {})
 
 
 def bundled() -> list[str]:

@@ -1,144 +1,182 @@
-"""Conversations out of Inspect itself: the data set of any task, and any logs. No model is asked."""
+"""Conversations out of Inspect itself: what any task asks, and what any logs say was asked. No model is asked.
 
-import os
-from collections.abc import Iterable
+A conversation is what the model was sent, not a sample's `input`: solvers add system prompts, templates and options.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import httpx
-from inspect_ai import Task
-from inspect_ai.dataset import Sample
+from inspect_ai.event import Event, ModelEvent
 from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.model import ChatMessage, ContentText
 
-from selfprobe.arguments import locate, meant
+from selfprobe.arguments import locate
 from selfprobe.errors import InputError, one_line
-from selfprobe.inspect_private import PrerequisiteError, load_tasks, registry_find, registry_info
-from selfprobe.logs import apart, found, samples, task_of
+from selfprobe.first_call import ELSEWHERE, first_calls
+from selfprobe.logs import apart, found, task_of, transcripts
 
 Row = dict[str, Any]
+"""`id`, `messages`, `called` (it is what a model was sent), `source` and, where there are any, `tools` and `label`; or
+`id` and `aside`: why there is no conversation."""
 
 SCHEMES = ("task:", "logs:")
 """How a data set begins that is an Inspect task's, or the samples of logs."""
 
-_UNBUILT = (
-    *(OSError, ImportError, ValueError, LookupError, PrerequisiteError, httpx.HTTPError),
-    *(NameError, TypeError, AttributeError, RuntimeError, SyntaxError),  # faults of a task's own file
+NO_EVENTS = (
+    "no calls of a model are logged; Inspect logs them since version 0.3.25 (August 2024), except with "
+    "--no-log-samples, and tools that shorten logs may take them out: run the task again"
 )
-"""What building a task of somebody else may raise."""
 
 
-def rows_of(source: str, *, full: bool = False) -> list[Row]:
+def rows_of(source: str, *, full: bool = False, role: str | None = None) -> list[Row]:
     """The conversations of `task:NAME` or `logs:PATH`, as `rows_of_task` and `rows_of_logs` give them."""
     scheme, _, place = source.partition(":")
-    return rows_of_task(place) if scheme == "task" else rows_of_logs(place, full=full)
+    return rows_of_task(place, role=role) if scheme == "task" else rows_of_logs(place, full=full, role=role)
 
 
-def rows_of_task(name: str) -> list[Row]:
-    """The samples of an Inspect task's data set, label evaluation; the choices of a multiple-choice sample are added.
+def rows_of_task(name: str, *, role: str | None = None) -> list[Row]:
+    """What an Inspect task first asks the evaluated model in each of its samples, with label evaluation.
 
-    The task is built as `inspect eval` builds it, and not run: what its solver adds to a prompt is not seen.
+    The task's solver runs up to that call, in a process of its own; sandboxes and other models do not.
 
     Args:
         name: A registered name (`inspect_evals/gsm8k`), or a file, with @task where it holds several.
+        role: The model role whose conversations are wanted; None is the evaluated model.
 
     Raises:
-        InputError: There is no such task, the file holds several, its data set cannot be had (network, a missing
-            package), is empty, or has samples without input because it is made while the task runs.
+        InputError: There is no such task, the file holds several, it cannot be built here, or no sample comes to such a
+            call: it needs a sandbox, a key, or another model's reply before.
     """
+    place = locate(name.partition("@")[0]) if name.partition("@")[0].endswith(".py") else ""
+    return list(_rows_of_task(name, role, place, Path(place).stat().st_mtime_ns if place else 0))
+
+
+@cache  # a study asks for the same task once for each of its runs
+def _rows_of_task(name: str, role: str | None, place: str, changed: int) -> tuple[Row, ...]:
     short = name.rpartition("/")[2].rpartition("@")[2].removesuffix(".py")
-    return [
-        {
-            "id": str(sample.id if sample.id is not None else number),
-            "messages": _of_sample(sample, name),
-            "label": "evaluation",
-            "source": short,
-        }
-        for number, sample in enumerate(_build(name).dataset, start=1)
-    ]
+    with first_calls(name) as folder:
+        rows = apart(lambda: [row for log in found([folder]).headers for row in _rows_of_log(log, role, full=False)])
+    if not any("messages" in row for row in rows):
+        count = f"none of its {len(rows)} samples comes" if len(rows) != 1 else "its sample does not come"
+        first = f" ({rows[0]['aside']})" if rows else ""
+        raise InputError(f"{name}: {count} to a call of {_named(role)}{first}. {ELSEWHERE}")
+    return tuple({**row, "source": short, "label": "evaluation"} for row in rows)
 
 
-def _build(name: str) -> Task:
-    spec, at, which = name.partition("@")
-    by_file = spec.endswith(".py")
-    try:
-        found = load_tasks([_relative(locate(spec)) + at + which if by_file else name])
-    except _UNBUILT as error:
-        if by_file and isinstance(error, InputError) and spec in str(error):
-            raise
-        raise InputError(
-            f"{name}: the task cannot be built here ({type(error).__name__}: {one_line(error)}); its data may need a "
-            "network, a login or a package. Run it where it works and give its logs: -T dataset=logs:…"
-        ) from error
-    if not found:
-        raise InputError(
-            f"no task {name!r}; expected a registered name as package/task (is the package installed?) or a file"
-            + meant(name, [registry_info(known).name for known in registry_find(lambda info: info.type == "task")])
-        )
-    if len(found) > 1:
-        raise InputError(f"{name} holds {len(found)} tasks ({', '.join(t.name for t in found)}); pick one: {spec}@name")
-    return found[0]
+def rows_of_logs(path: str, *, full: bool = False, role: str | None = None) -> list[Row]:
+    """What the evaluated model was first asked in all samples of a log or of a folder of logs, or all it was asked.
 
-
-def _relative(path: str) -> str:
-    """Inspect's loader globs, which absolute paths break on Python 3.11."""
-    return os.path.relpath(path, Path.cwd())
-
-
-def rows_of_logs(path: str, *, full: bool) -> list[Row]:
-    """The conversations of all samples in a log or in a folder of logs: what the model was shown first, or all of it.
-
-    Errored samples count too: they were asked. Of several epochs the first is taken, except for full transcripts. Ids
-    are `task:sample`, with the start of the run's id where a folder holds the same twice.
+    Errored samples count too, if they came to a call. Of several epochs the first is taken, except for full
+    transcripts. Ids are `task:sample`, with the start of the run's id where a folder holds the same twice.
 
     Args:
         path: A log file, or a folder.
-        full: Whether to take the whole transcript.
+        full: Whether to take the last call that goes on with the first conversation.
+        role: The model role whose conversations are wanted ("target"); None is the evaluated model.
 
     Raises:
-        InputError: There is no such file or folder, there are no logs in it, or no samples in them.
+        InputError: There is no such file or folder, there are no logs in it, no samples in them, or no call of that
+            role: names the roles that there are.
     """
-    logs = apart(_read, path)
+    return apart(_rows_of_logs, path, full, role)
+
+
+def _rows_of_logs(path: str, full: bool, role: str | None) -> list[Row]:
+    logs = found([path]).headers
     rows: dict[str, Row] = {}
-    for log, seen in logs:
-        task = task_of(log)
-        for sample in seen:
-            if sample.epoch > 1 and not full:
-                continue
-            given = sample.messages if full and sample.messages else sample.input
-            messages = [{"role": "user", "content": given}] if isinstance(given, str) else list(_plain(given))
-            key = f"{task}:{sample.id}" + (f":{sample.epoch}" if sample.epoch > 1 else "")
+    for log in reversed(logs):
+        for row in _rows_of_log(log, role, full=full):
+            key = f"{task_of(log)}:{row['id']}"
             key = f"{key}:{log.eval.run_id[:8]}-{log.eval.eval_id[:8]}" if key in rows else key
-            label = (sample.metadata or {}).get("label")
-            rows[key] = {"id": key, "messages": messages, "source": task}
-            if label in ("evaluation", "deployment"):
-                rows[key]["label"] = label
+            rows[key] = {**row, "id": key, "source": task_of(log)}
     if not rows:
         raise InputError(f"{path}: {len(logs)} logs and no samples in them; expected Inspect logs (.eval or .json)")
+    if not any("messages" in row for row in rows.values()):
+        (why, count), *_ = Counter(row["aside"] for row in rows.values()).most_common()
+        raise InputError(f"{path}: {count} of {len(rows)} samples cannot be used: {why}")
     return list(rows.values())
 
 
-def _read(path: str) -> list[tuple[EvalLog, list[EvalSample]]]:
-    return [(log, samples(log.location)) for log in reversed(found([path]).headers)]
+def _rows_of_log(log: EvalLog, role: str | None, *, full: bool) -> Iterator[Row]:
+    for sample in transcripts(log.location, epochs=None if full else 1):
+        key = f"{sample.id}:{sample.epoch}" if sample.epoch > 1 else str(sample.id)
+        label = (sample.metadata or {}).get("label")
+        labelled = {"label": label} if label in ("evaluation", "deployment") else {}
+        yield {"id": key} | _conversation(sample, log.eval.model, role, full=full) | labelled
 
 
-def _of_sample(sample: Sample, name: str) -> list[dict[str, Any]]:
-    messages = (
-        [{"role": "user", "content": sample.input}] if isinstance(sample.input, str) else list(_plain(sample.input))
+def _conversation(sample: EvalSample, model: str, role: str | None, *, full: bool) -> Row:
+    """Messages and tools of the role's first call, or why there are none."""
+    calls = list(_calls(sample.events))
+    mine = [call for call in calls if call.role == role and (role is not None or call.model == model)]
+    if not mine:
+        return {"aside": _missing(sample, calls, role)}
+    first = mine[0]
+    if _plays_two_parts(mine):
+        return {
+            "aside": f"{_named(role)} is asked under two system prompts in turn, as where it plays the user too: which "
+            "of the two conversations is its own cannot be told; bind the other part to a role (--model-role user=…) "
+            "when the task is run"
+        }
+    taken = next(call for call in reversed(mine) if _goes_on(first, call)) if full else first
+    tools = [tool.model_dump(exclude_none=True) for tool in taken.tools]
+    return {"messages": list(_plain(taken.input)), "called": True} | ({"tools": tools} if tools else {})
+
+
+def _calls(events: Iterable[Event]) -> Iterator[ModelEvent]:
+    for event in events:
+        if isinstance(event, ModelEvent):
+            yield event
+        else:
+            yield from _calls(getattr(event, "events", None) or ())  # how logs before 0.3.90 nest them
+
+
+def _missing(sample: EvalSample, calls: Sequence[ModelEvent], role: str | None) -> str:
+    if calls:
+        known = list(dict.fromkeys(f"role {c.role!r}" if c.role else f"{c.model} without a role" for c in calls))
+        hint = "; choose one by role=…" if any(call.role for call in calls) else ""
+        return f"no call of {_named(role)}; calls are of {', '.join(known)}{hint}"
+    if sample.error and "INSPECT_DISABLE_MODEL_API" in sample.error.message:
+        return "it first asks a model of its own choice, whose reply the conversation may need"
+    if sample.error:
+        return f"it failed before it asked: {one_line(sample.error.message)}"
+    return NO_EVENTS
+
+
+def _named(role: str | None) -> str:
+    return f"the role {role!r}" if role else "the evaluated model"
+
+
+def _plays_two_parts(calls: Sequence[ModelEvent]) -> bool:
+    """Whether a solver asks the model in turn under another system prompt, about another conversation.
+
+    Sub-agents and scorers ask in spans of their own.
+    """
+    first = calls[0]
+    system, opening = _first_text(first, "system"), _first_text(first, "user")
+    return any(
+        (other := _first_text(call, "system")) is not None
+        and other != system
+        and not any(message.text == opening for message in call.input)
+        for call in calls[1:]
+        if system is not None and call.span_id == first.span_id
     )
-    if not any(m["content"].strip() if isinstance(m["content"], str) else m["content"] for m in messages):
-        raise InputError(
-            f"{name}, sample {sample.id!r}: its input is empty; the task makes its prompts while it runs. Run it, "
-            "and give its logs: -T dataset=logs:…"
-        )
-    if sample.choices and isinstance(messages[-1]["content"], str):  # an image is refused by `conversations`
-        listed = "\n".join(f"{chr(65 + i)}) {text}" for i, text in enumerate(sample.choices))
-        messages[-1] = {**messages[-1], "content": f"{messages[-1]['content']}\n\n{listed}"}
-    return messages
+
+
+def _first_text(call: ModelEvent, role: str) -> str | None:
+    return next((message.text for message in call.input if message.role == role), None)
+
+
+def _goes_on(first: ModelEvent, call: ModelEvent) -> bool:
+    start = call.input[: len(first.input)]
+    return [(m.role, m.text) for m in start] == [(m.role, m.text) for m in first.input]
 
 
 def _plain(messages: Iterable[ChatMessage]) -> Iterable[dict[str, Any]]:
-    """Inspect's messages as role and content; text parts are joined, others stay for `conversations` to refuse."""
+    """Inspect's messages as role and content; text parts are joined, others stay for `conversations` to set aside."""
     for message in messages:
         content = message.content
         if not isinstance(content, str):

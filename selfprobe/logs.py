@@ -7,7 +7,7 @@ import re
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -22,11 +22,14 @@ from inspect_ai.log import (
     read_eval_log,
     read_eval_log_sample,
     read_eval_log_sample_summaries,
+    read_eval_log_samples_by_id,
     resolve_sample_attachments,
 )
+from inspect_ai.scorer import Score
 
 from selfprobe.arguments import locate
 from selfprobe.errors import InputError, one_line
+from selfprobe.output import refusals
 
 T = TypeVar("T")
 
@@ -38,6 +41,10 @@ UNREADABLE = (
 
 REFERENCE = "attachment://"
 """How a log refers to a long text that it holds once."""
+
+_AT_ONCE = 16
+"""Samples of a log that are in memory together while it is read one by one."""
+_UNREAD = {"messages", "output", "store", "scores"}
 
 LOSING = "0.1.0"
 """The version of selfprobe whose resumed runs could replay a reference in the place of a reply."""
@@ -96,8 +103,12 @@ def found(paths: Iterable[str], tasks: Collection[str] | None = None) -> Found:
 
 def _files(path: str) -> list[str]:
     place = locate(path)
-    system, inside = url_to_fs(place)
-    if not system.exists(inside):
+    try:
+        system, inside = url_to_fs(place)
+        there = system.exists(inside)
+    except refusals() as error:  # no such protocol, no credentials, no network
+        raise InputError(f"cannot read {path}: {one_line(error)}") from None
+    if not there:
         raise InputError(f"there is no log file or folder {path} (looked at {place})")
     if system.isdir(inside):
         return [info.name for info in list_eval_logs(place)]
@@ -121,6 +132,32 @@ def samples(log: str) -> list[EvalSample]:
     """
     try:
         return [whole(sample) for sample in read_eval_log(log).samples or []]
+    except UNREADABLE as error:
+        raise InputError(f"{log} cannot be read: {unreadable(error)}; run it again, or leave it out") from None
+
+
+def transcripts(log: str, *, epochs: int | None = None) -> Iterator[EvalSample]:
+    """The samples of a log one after another with their events and all texts, but without messages, store and scores.
+
+    A few are in memory at a time; of a log in JSON all are.
+
+    Args:
+        log: The log's file.
+        epochs: The epochs from the first that are wanted; None is all.
+
+    Raises:
+        InputError: The log cannot be read; names it.
+    """
+    wanted = [(s.id, s.epoch) for s in summaries(log) if epochs is None or s.epoch <= epochs]
+    try:
+        if log.endswith(".json"):
+            given = {(sample.id, sample.epoch): sample for sample in read_eval_log(log).samples or []}
+            yield from (resolve_sample_attachments(given[key], "full") for key in wanted)
+            return
+        for start in range(0, len(wanted), _AT_ONCE):
+            yield from read_eval_log_samples_by_id(
+                log, wanted[start : start + _AT_ONCE], resolve_attachments="full", exclude_fields=_UNREAD
+            )
     except UNREADABLE as error:
         raise InputError(f"{log} cannot be read: {unreadable(error)}; run it again, or leave it out") from None
 
@@ -162,12 +199,32 @@ def _ways(count: Counter[str]) -> str:
     return "; ".join(f"{way} ({n} samples)" for way, n in count.most_common())
 
 
+def values_of(score: Score) -> dict[str, Any]:
+    """What a score says, by key ("" where it has no keys), without what is unscored (NaN)."""
+    value = score.value
+    given = value if isinstance(value, Mapping) else dict(enumerate(value)) if isinstance(value, list) else {"": value}
+    return {str(key): one for key, one in given.items() if one is not None and one == one}
+
+
 def cause(log: str, sample: EvalSampleSummary) -> str:
     """The error that a sample ended with; of a RetryError, which names none, the one that was retried."""
     error = read_eval_log_sample(log, sample.id, sample.epoch).error
-    told = (error.message if error else sample.error or "").strip()
+    told = without_request(error.message if error else sample.error or "")
     raised = re.findall(r"^[\w.]+(?:Error|Exception|Timeout)\w*: .+$", error.traceback if error else "", re.MULTILINE)
     return str(raised[0]) if told.startswith("RetryError") and raised else told.rpartition("\n")[2]
+
+
+def counts_nothing(header: EvalLog) -> bool:
+    """Whether a run's own metrics count no item: one can be unscored though each of its parts has a value."""
+    scores = header.results.scores if header.results else []
+    counted = [metric.value for score in scores for name, metric in score.metrics.items() if name == "n"]
+    return bool(counted) and not any(counted)
+
+
+def without_request(error: str) -> str:
+    """An error's message; of Inspect's ModelGenerateError, which begins with the request, what the vendor said."""
+    vendor = re.fullmatch(r"ModelGenerateError\((['\"]).*\\n\\n(.*)\1\)", error.strip(), re.DOTALL)
+    return vendor[2].replace("\\'", "'") if vendor else error.strip()
 
 
 def whole(sample: EvalSample) -> EvalSample:
@@ -254,3 +311,12 @@ def target_of(log: EvalLog) -> str:
 def effort_of(log: EvalLog) -> str | None:
     """The reasoning effort that the run's task was given, where it has such an argument."""
     return log.eval.task_args.get("effort")
+
+
+def informed_of(log: EvalLog) -> str | None:
+    """How the observer of a run was told of its target ("asked", "shown:5"); None where it was not.
+
+    A model that is its own target is asked about itself whatever the argument says.
+    """
+    arm = log.eval.task_args.get("observer")
+    return None if arm == "replayed" or target_of(log) == log.eval.model else arm

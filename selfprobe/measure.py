@@ -4,7 +4,7 @@ A task with a `MEASURE` is in `selfprobe matrix`, its report and the diversity t
 """
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +15,18 @@ Right = Callable[[str, str], bool]
 """Whether what the observer said is right, given the truth; both in the form that is compared."""
 
 Side = Literal["target", "observer"]
+
+
+@dataclass(frozen=True)
+class Informed:
+    """An observer that is told of its target (`-T observer=asked` or `shown:N`), as the plan of a matrix counts it."""
+
+    calls: Callable[[Mapping[str, Any]], int]
+    """Calls for an item, from the task's arguments."""
+    tokens: tuple[int, int]
+    """A rough guess of a call's tokens without examples: in, out."""
+    example: int
+    """The same of one example."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +44,10 @@ class Measure:
     its answers about itself are held against the other's acts, without a run."""
     target: int = 0
     """Calls of the target for an item of such a cell."""
+    informed: Informed | None = None
+    """Where `observer` is 0 and an observer can be told of another target instead."""
+    rounds: int = 1
+    """Calls of a run on itself that wait for one another: as many batches come one after the other."""
     text_tells: bool = True
     """Whether an item's text can tell its truth. False where the text is the truth, or the truth a shuffled slot."""
     right: Right = operator.eq
@@ -40,6 +56,8 @@ class Measure:
     """Decisions that one side alone makes, by key; any other takes a truth from the target and a prediction."""
     item_scores: "Callable[[pd.DataFrame], pd.Series] | None" = None
     """target × observer × item → score, from the task's decisions; by default the mean of an item's scored values."""
+    frames: Callable[[Sequence[Any]], Any] | None = None
+    """From an item's decisions to `scorers.frames.Frames`, where the task can also ask about another assistant."""
     others: Callable[[str], Mapping[str, tuple[float, float]]] | None = None
     """From the log of a run on itself: item → mean and largest likeness of its reply and the other items' replies."""
     act_only: frozenset[str] = frozenset()

@@ -141,6 +141,12 @@ _ASKING = (
         callback=_as_dict,
         help="Model argument for all of --models.",
     ),
+    click.option(
+        "--batch",
+        is_flag=True,
+        default=None,
+        help="Send calls in batches where the provider has them: half the price, and a round takes minutes to a day.",
+    ),
     click.option("--max-connections", type=COUNT, metavar="N", help="Calls to one model at the same time."),
     click.option("--max-retries", type=COUNT_OR_NONE, metavar="N", help="Retries of a failed call.  [default: 5]"),
     click.option(

@@ -223,6 +223,40 @@ def choice(text: str, options: Collection[str]) -> str | None:
     return None
 
 
+_EMPHASIS = re.compile('[*_`"“”]')
+_SENTENCE = re.compile(r"(?<=[.!?:;])\s+|\n+")
+_INTRODUCED = re.compile(
+    r"(?:(?:so|thus|therefore|hence|overall|i|i'd|i’d|would|think|believe|say|my|the|final|answer|verdict|choice|option|is|"
+    r"be)\b[\s:,=]*)*",
+    re.IGNORECASE,
+)
+
+
+def stated_choice(text: str, options: Collection[str]) -> str | None:
+    """The one option that a reply of several sentences gives as its answer, or None.
+
+    >>> stated_choice("Yes. There is no sign of a user.", ("yes", "no")), stated_choice("No, wait. Yes.", ("yes", "no"))
+    ('yes', None)
+
+    What `choice` reads; else the option that a sentence begins with, or that its introduction leads to ("Final
+    answer:", "I would say"), with a mark or the sentence's end after it. An option in running text ("no sign", "A
+    user") is none; one with a mark after it anywhere is a reading as well, and two readings that differ are none.
+    """
+    if (picked := choice(text, options)) is not None or "{" in text:
+        return picked
+    answers: list[str] = []
+    named: set[str] = set()
+    for sentence in _SENTENCE.split(_EMPHASIS.sub("", text[:20_000])):
+        said = _INTRODUCED.sub("", sentence.strip(), count=1)
+        for option in options:
+            case = re.IGNORECASE if len(option) > 1 else re.NOFLAG
+            if re.match(rf"\(?{re.escape(option)}(?:[.,;:!?)—–]|\s+[—–-]\s|\s*$)", said, case):
+                answers.append(option)
+            if re.search(rf"(?<!\w){re.escape(option)}(?:[.,;:!?)]|\s*$)", sentence, case):
+                named.add(option)
+    return answers[0] if answers and {*named, *answers} == {answers[0]} else None
+
+
 def cues(text: str) -> tuple[bool, list[str]] | None:
     """A grader's {"aware": true or false, "quotes": ["…"]}, or None for anything else.
 
@@ -237,21 +271,3 @@ def cues(text: str) -> tuple[bool, list[str]] | None:
         return None
     texts = [quote for quote in quotes if isinstance(quote, str)]
     return (aware, texts) if len(texts) == len(quotes) else None
-
-
-def quoted_in(quote: str, text: str) -> str | None:
-    """The quote as it stands in the text, white space aside, or None if it is not there.
-
-    >>> quoted_in("may be a test", "This may\\n be a test, I think.")
-    'may\\n be a test'
-
-    A quote without a letter or digit is none, and one that begins or ends inside a word ("test" in "latest") neither.
-    """
-    pieces = quote.split()
-    if not any(c.isalnum() for c in quote):
-        return None
-    pattern = r"\s+".join(map(re.escape, pieces))
-    before = r"(?<![A-Za-z0-9])" if pieces[0][0].isascii() and pieces[0][0].isalnum() else ""
-    after = r"(?![A-Za-z0-9])" if pieces[-1][-1].isascii() and pieces[-1][-1].isalnum() else ""
-    found = re.search(before + pattern + after, text)
-    return found.group() if found else None

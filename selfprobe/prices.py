@@ -50,16 +50,34 @@ def read_prices(path: str | None) -> dict[str, ModelCost]:
     return prices
 
 
-def cost_table(costs: Sequence[Cost], prices: Prices) -> list[str]:
-    """A line for each model and one for all: calls, tokens in and out, dollars or "unknown"."""
+BATCH_DISCOUNT = 0.5
+"""What OpenAI, Anthropic, Google, xAI and Together take off the price of a call in a batch."""
+
+
+def cost_table(costs: Sequence[Cost], prices: Prices, *, rounds: int | None = None) -> list[str]:
+    """A line for each model and one for all: calls, tokens in and out, dollars or "unknown".
+
+    Args:
+        costs: By model.
+        prices: By model.
+        rounds: With batches, how many come one after the other; None without batches.
+    """
     lines = [f"{'model':40} {'calls':>9} {'tokens in':>11} {'out':>11} {'cost':>9}   (tokens are a rough guess)"]
-    dollars = [_dollars(cost, prices) for cost in costs]
+    share = 1 if rounds is None else 1 - BATCH_DISCOUNT
+    dollars = [share * _dollars(cost, prices) for cost in costs]
     lines += [
         f"{cost.model:40} {cost.calls:>9,} {cost.tokens_in:>11,} {cost.tokens_out:>11,} {_shown(paid):>9}"
         for cost, paid in zip(costs, dollars, strict=True)
     ]
     calls = sum(cost.calls for cost in costs)
-    return [*lines, f"{'all':40} {calls:>9,} {'':>11} {'':>11} {_shown(sum(dollars)):>9}"]
+    lines.append(f"{'all':40} {calls:>9,} {'':>11} {'':>11} {_shown(sum(dollars)):>9}")
+    if rounds is None:
+        return lines
+    said = (
+        f"In batches: {calls:,} requests at half the price (the cost above); a model without batches costs twice that."
+    )
+    turns = f"{rounds} round{'s' * (rounds != 1)} of batches, one after the other; each takes minutes to a day."
+    return [*lines, "", said, turns]
 
 
 def _fields() -> list[str]:

@@ -136,7 +136,8 @@ def stated_probability(text: str) -> float | None:
     (0.75, 0.3333333333333333, None)
 
     Accepted: `.2`, `0,2`, `20 %`, `1/5`, {"probability": 0.2}, Markdown, the same number twice ("0.2 (20%)"), a number
-    alone on the last line after prose. Refused: a number above 1 without a percent sign (75 may be a slip for .75 or
+    alone on the last line after prose, or in a sentence of its own beside numbers that are no probabilities ("0.85. The
+    prompt lists 4 options."). Refused: a number above 1 without a percent sign (75 may be a slip for .75 or
     for 75 %, and then 1 could be 1 %), two different ones ("between .2 and .4"), one below 0, none.
     """
     value = json_value(text, "probability")
@@ -150,7 +151,39 @@ def stated_probability(text: str) -> float | None:
     alone = _FIGURE.fullmatch(last)
     values = {_figure(found) for found in ([alone] if alone else _FIGURE.finditer(plain))}
     rounded = {v if v is None else round(v, 9) for v in values}
-    return values.pop() if len(rounded) == 1 else None
+    return values.pop() if len(rounded) == 1 else _answered(plain)
+
+
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
+_NUMBERED = re.compile(r"^[ \t]*\d{1,2}[.)](?=\s)", re.MULTILINE)
+_INTRODUCED = re.compile(
+    r"[^\d\n]{0,80}\b(?:probability|estimate|likelihood|chance|answer|guess|p)\b[^\d\n.]{0,40}", re.IGNORECASE
+)
+_ESTIMATING = re.compile(
+    r"\b(?:probab\w*|estimat\w*|likel\w*|chance|sure|confiden\w*|certain\w*|say|put|rather|actually|make)\b",
+    re.IGNORECASE,
+)
+_REVISED = re.compile(r"\b(?:actually|correction|rather|on second thought|wait|or)\b", re.IGNORECASE)
+
+
+def _answered(plain: str) -> float | None:
+    """The number that is a sentence of its own, if no other number in the reply could be meant."""
+    said: set[float] = set()
+    for sentence in _SENTENCE.split(_NUMBERED.sub("", plain)):
+        figures = list(islice(_FIGURE.finditer(sentence), 50))
+        bare = sentence.strip().rstrip(".!;").strip()
+        introduced = _INTRODUCED.match(bare)
+        start = introduced.end() if introduced else 0
+        alone = _FIGURE.fullmatch(bare, start)
+        if alone and _figure(alone) is not None and (introduced or not alone["number"].isdigit() or alone["percent"]):
+            said.add(round(_figure(alone) or 0.0, 9))
+            continue
+        for found in figures:
+            value = _figure(found)
+            whole = found["number"].isdigit() and 1 < int(found["number"]) <= 100 and not found["of"]
+            if value is not None or found["percent"] or (whole and _ESTIMATING.search(sentence)):
+                return None
+    return said.pop() if len(said) == 1 and not _REVISED.search(plain) else None
 
 
 def _figure(found: re.Match[str]) -> float | None:

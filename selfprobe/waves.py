@@ -18,13 +18,13 @@ from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 from inspect_ai import Task, eval_set, task_with
 from inspect_ai.log import EvalLog
-from inspect_ai.model import Model, get_model
+from inspect_ai.model import Model, ModelInfo, get_model, get_model_info, set_model_info
 from inspect_ai.solver import TaskState
 
 from selfprobe.arguments import meant
 from selfprobe.errors import InputError, Interrupted, one_line
 from selfprobe.inspect_private import PrerequisiteError, registry_find, registry_info
-from selfprobe.logs import cause, found, summaries, task_of
+from selfprobe.logs import cause, counts_nothing, found, summaries, task_of, values_of, without_request
 from selfprobe.output import refusals
 
 SHOWN = 10
@@ -73,6 +73,12 @@ def run_wave(tasks: Sequence[Task], log_dir: str, *, title: str, settings: Mappi
     given = {"retry_attempts": 1, "max_tasks": len(tasks), "score_display": False, **chosen}
     if not sys.stdout.isatty():
         given.setdefault("display", "none")
+    if given.get("batch"):
+        _tell_batchless(tasks)
+        _restart_batches(tasks)
+    for name in given.get("model_cost_config") or ():
+        if get_model_info(name) is None:  # Inspect refuses the price of a model that is not in its list
+            set_model_info(name, ModelInfo())
     started = time.monotonic()
     if given.get("display") == "none":
         _Progress(tasks, given.get("limit"), started).announce(title)
@@ -88,8 +94,52 @@ def run_wave(tasks: Sequence[Task], log_dir: str, *, title: str, settings: Mappi
         raise _interrupted(tasks, log_dir)
     done = sum(log.status == "success" for log in logs)
     click.echo(f"  {done} of {len(tasks)} runs done ({_clock(started)})", err=True)
-    _tell(logs)
+    _tell(logs, skippable=given.get("fail_on_error", False) is None)
     return logs
+
+
+def complete(logs: Sequence[EvalLog]) -> bool:
+    """Whether all runs of a study ended well; says of which models nothing at all could be scored.
+
+    Args:
+        logs: Headers, of all waves.
+    """
+    silent: dict[str, Counter[str]] = {}
+    heard: set[str] = set()
+    ended = all(log.status == "success" for log in logs)
+    for log in logs:
+        if log.status != "success" or log.eval.model in heard:
+            continue
+        scores = [score for sample in summaries(log.location) for score in (sample.scores or {}).values()]
+        if any(values_of(score) for score in scores) and not counts_nothing(log):
+            heard.add(log.eval.model)
+        silent.setdefault(log.eval.model, Counter()).update(score.reason or "no reason given" for score in scores)
+    dumb = {model: reasons for model, reasons in silent.items() if model not in heard}
+    for model, reasons in list(dumb.items())[:SHOWN]:
+        [(reason, _)] = reasons.most_common(1) or [("no sample has a score", 0)]
+        click.echo(f"  {model}: nothing could be scored ({reason})", err=True)
+    return ended and not dumb
+
+
+def _tell_batchless(tasks: Sequence[Task]) -> None:
+    models = {str(task.model): task.model for task in tasks if isinstance(task.model, Model)}
+    without = [name for name, model in models.items() if not any("batcher" in field for field in vars(model.api))]
+    if without:
+        click.echo(f"No batches for {', '.join(without)}: asked call by call, at the full price", err=True)
+
+
+def _restart_batches(tasks: Sequence[Task]) -> None:
+    """Let each model send its batches anew.
+
+    Inspect's sender of batches ends with the event loop of a wave, and a model that had one starts no other: the calls
+    of the next wave waited for ever. All providers make one where they have none.
+    """
+    for task in tasks:
+        for bound in [task.model, *(task.model_roles or {}).values()]:
+            for one in bound if isinstance(bound, list) else [bound]:
+                api = (get_model(one) if isinstance(one, str) else one).api if one is not None else None
+                for field in [name for name in vars(api) if "batcher" in name] if api is not None else []:
+                    setattr(api, field, None)
 
 
 def _claim(log_dir: str) -> None:
@@ -151,7 +201,7 @@ class _Failures:
         return f"{self.runs} run{'s' * (self.runs != 1)} with errors{share}; the first: {one_line(self.first)}"
 
 
-def _tell(logs: Sequence[EvalLog]) -> None:
+def _tell(logs: Sequence[EvalLog], *, skippable: bool) -> None:
     """A line for each model whose runs met errors."""
     failures: dict[str, _Failures] = {}
     for log in logs:
@@ -162,7 +212,8 @@ def _tell(logs: Sequence[EvalLog]) -> None:
         model = failures.setdefault(log.eval.model, _Failures())
         if not model.first:
             model.first = cause(log.location, errors[0]) if errors else log.error.message if log.error else log.status
-        refused = len(errors) == len(seen) and all(REFUSED.search(summary.error or "") for summary in errors)
+        said = [without_request(summary.error or "") for summary in errors]
+        refused = len(errors) == len(seen) and all(map(REFUSED.search, said))
         model.runs, model.samples = model.runs + 1, model.samples + len(errors)
         model.again |= log.status != "success" and not refused
     for name, model in list(failures.items())[:SHOWN]:
@@ -170,7 +221,8 @@ def _tell(logs: Sequence[EvalLog]) -> None:
     if len(failures) > SHOWN:
         click.echo(f"  and {len(failures) - SHOWN} further models", err=True)
     if any(model.again for model in failures.values()):
-        click.echo("  The same command asks again only for what failed.", err=True)
+        skip = "; --skip-errors leaves out what fails for good" if skippable else ""
+        click.echo(f"  The same command asks again only for what failed{skip}.", err=True)
 
 
 def _interrupted(tasks: Sequence[Task], log_dir: str) -> Interrupted:

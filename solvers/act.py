@@ -3,7 +3,17 @@
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from selfprobe.solvers.ask import NOTHING, PromptFunction, Settings, ask, require_model, settings_for, show
+from selfprobe.solvers.ask import (
+    NOTHING,
+    PromptFunction,
+    Settings,
+    Tools,
+    ask,
+    no_tools,
+    require_model,
+    settings_for,
+    show,
+)
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import Replay
 from selfprobe.solvers.sent import note
@@ -17,6 +27,7 @@ def act(
     needs: GenerateConfig = NOTHING,
     may_be_cut: bool = False,
     replay: Replay | None = None,
+    tools: Tools = no_tools,
 ) -> Solver:
     """Record the target's replies under `Record.acts`.
 
@@ -28,6 +39,7 @@ def act(
         needs: Of them those that it cannot do without, or that the user chose.
         may_be_cut: Whether a reply that ends at the token limit is good (when only its first words are read).
         replay: An earlier log of the same task, to take its acts instead of asking.
+        tools: From the state to the tools that are offered.
 
     Raises:
         InputError: While the task is built, in a run without a model.
@@ -40,7 +52,9 @@ def act(
         if replay is not None:
             replies = replay(state, wanted)
         else:
-            replies = await ask(wanted, role="target", config=wishes, needs=needs, may_be_cut=may_be_cut)
+            replies = await ask(
+                wanted, role="target", config=wishes, needs=needs, may_be_cut=may_be_cut, tools=tools(state)
+            )
         state.store_as(Record).acts.update(replies)
         note(state, "target", replies, wishes.merge(needs))
         show(state, wanted, replies)

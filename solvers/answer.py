@@ -3,7 +3,17 @@
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from selfprobe.solvers.ask import NOTHING, PromptFunction, Settings, ask, require_model, settings_for, show
+from selfprobe.solvers.ask import (
+    NOTHING,
+    PromptFunction,
+    Settings,
+    Tools,
+    ask,
+    no_tools,
+    require_model,
+    settings_for,
+    show,
+)
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import Replay
 from selfprobe.solvers.sent import note
@@ -16,6 +26,7 @@ def answer(
     config: Settings,
     needs: GenerateConfig = NOTHING,
     replay: Replay | None = None,
+    tools: Tools = no_tools,
 ) -> Solver:
     """Record the observer's replies under `Record.answers`. The observer is Inspect's `--model`.
 
@@ -24,6 +35,7 @@ def answer(
         config: Everything that the method would like.
         needs: Of it what it cannot do without, or what the user chose.
         replay: An earlier log of the same task, to take its answers instead of asking.
+        tools: From the state to the tools that are offered.
 
     Raises:
         InputError: While the task is built, in a run without a model.
@@ -36,7 +48,7 @@ def answer(
         if replay is not None:
             replies = replay(state, wanted)
         else:
-            replies = await ask(wanted, role=None, config=wishes, needs=needs, may_be_cut=False)
+            replies = await ask(wanted, role=None, config=wishes, needs=needs, may_be_cut=False, tools=tools(state))
         state.store_as(Record).answers.update(replies)
         note(state, "observer", replies, wishes.merge(needs))
         show(state, wanted, replies)

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import copy
 from functools import cache
 from typing import Literal
@@ -20,11 +20,13 @@ from inspect_ai.model import (
     get_model,
 )
 from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.tool import ToolInfo
 from inspect_ai.util import JSONSchema, span
 
 from selfprobe.data import Table
 from selfprobe.errors import InputError
 from selfprobe.inspect_private import active_generate_config, active_model
+from selfprobe.solvers.hugging_face import as_told, is_hugging_face
 from selfprobe.solvers.negotiate import agree
 from selfprobe.solvers.record import Reply
 
@@ -35,6 +37,15 @@ PromptFunction = Callable[[TaskState], Prompts]
 
 Settings = GenerateConfig | Callable[[TaskState], GenerateConfig]
 """What the method fixes; a function where it differs by sample or epoch (the seed of a rollout)."""
+
+Tools = Callable[[TaskState], Sequence[ToolInfo]]
+"""The tools that a conversation came with; they are offered, and a call of one is not answered."""
+
+
+def no_tools(state: TaskState) -> Sequence[ToolInfo]:
+    """What most prompts come with."""
+    return ()
+
 
 PATIENCE = GenerateConfig(max_retries=5, timeout=900, attempt_timeout=300)
 """Retries, and seconds for a call with all its attempts and for one attempt, where the command line sets none.
@@ -75,6 +86,7 @@ async def ask(
     config: GenerateConfig,
     may_be_cut: bool,
     needs: GenerateConfig = NOTHING,
+    tools: Sequence[ToolInfo] = (),
 ) -> dict[str, Reply]:
     """The replies to all prompts, asked concurrently, by name.
 
@@ -85,6 +97,7 @@ async def ask(
             them is asked otherwise (`negotiate`).
         may_be_cut: Whether a reply that ends at the token limit is good.
         needs: Settings that the method cannot do without, or the user chose.
+        tools: What the model may call; a call is the reply, as text.
 
     Raises:
         Exception: The provider's error when the retries are used up; it ends the sample, and a resume
@@ -97,7 +110,8 @@ async def ask(
 
     async def one(name: str, prompt: str | list[ChatMessage]) -> None:
         def send(settings: GenerateConfig) -> Awaitable[ModelOutput]:
-            return model.generate(prompt, config=settings, cache=_cache(name))
+            as_told(model, settings)
+            return model.generate(prompt, tools, config=settings, cache=_cache(name))
 
         async with span(name):  # the call's name in the transcript
             replies[name] = await agree(model, send, wishes=wishes, needs=needs, may_be_cut=may_be_cut)
@@ -174,17 +188,21 @@ def _patience(model: Model) -> GenerateConfig:
     """PATIENCE, the command line's where it says, and as many connections as a local server has slots.
 
     Inspect's adaptive connections start at 20 whatever the provider says, and would wait in the server's queue. A local
-    server is slow at times, and never hangs: no timeouts.
+    server is slow at times, and never hangs: no timeouts. A batch takes minutes to a day, and a timeout would submit it
+    again: none either.
     """
     slots: int | None = getattr(model.api, "slots", None)
     chosen = active_generate_config()
-    known = PATIENCE if slots is None else GenerateConfig(max_retries=PATIENCE.max_retries)
+    batch = chosen.batch if model.config.batch is None else model.config.batch
+    hangs = slots is None and not batch and not is_hugging_face(model)
+    known = PATIENCE if hangs else GenerateConfig(max_retries=PATIENCE.max_retries)
     return known.merge(
         GenerateConfig(
             max_retries=chosen.max_retries,
             timeout=chosen.timeout,
             attempt_timeout=chosen.attempt_timeout,
             max_connections=chosen.max_connections or slots,
+            batch=batch,  # the command line's does not reach role models otherwise
         )
     )
 

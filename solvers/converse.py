@@ -8,13 +8,14 @@ from typing import Literal, get_args
 
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser, GenerateConfig, get_model
 from inspect_ai.solver import Solver, TaskState
+from inspect_ai.tool import ToolInfo
 
 from selfprobe.arguments import one_of, whole
 from selfprobe.data import Table
 from selfprobe.errors import InputError
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
-from selfprobe.solvers.ask import NOTHING, PromptFunction, Prompts, together
+from selfprobe.solvers.ask import NOTHING, PromptFunction, Prompts, no_tools, together
 from selfprobe.solvers.negotiate import chosen
 from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.record import Record, act_fault
@@ -81,7 +82,7 @@ def reply_once(
     replay = replay_log(target_log, METHODS, table, "acts")
     config = ACT.merge(CANDIDATES) if logprobs == "ask" else ACT
     needs = chosen(reply_tokens, effort).merge(CANDIDATES if logprobs == "need" else NOTHING)
-    return act(conversation, config=config, needs=needs, may_be_cut=True, replay=replay)
+    return act(conversation, config=config, needs=needs, may_be_cut=True, replay=replay, tools=tools_of)
 
 
 def about(questions: Questions, perspective: Perspective) -> PromptFunction:
@@ -104,7 +105,7 @@ def about(questions: Questions, perspective: Perspective) -> PromptFunction:
         if act_fault(reply):
             return {}
         if perspective == "third":
-            text = quoted(messages_of(state), reply.text)
+            text = quoted(messages_of(state), reply.text, tools_of(state))
             return {k: QUOTE_PROMPT.format(conversation=text, question=q) for k, q in questions(state).items()}
         if reply.model != str(get_model()):
             raise InputError(
@@ -122,10 +123,21 @@ def messages_of(state: TaskState) -> list[ChatMessage]:
     return [ChatMessageUser(content=state.input)] if isinstance(state.input, str) else list(state.input)
 
 
-def quoted(messages: Sequence[ChatMessage], reply: str) -> str:
-    """A conversation and the reply to it as one text, each message under its number and role."""
+def tools_of(state: TaskState) -> list[ToolInfo]:
+    """The tools that came with the sample's conversation; they are offered with the reply and with each question."""
+    return [ToolInfo.model_validate(tool) for tool in state.metadata.get("tools", ())]
+
+
+def quoted(messages: Sequence[ChatMessage], reply: str, tools: Sequence[ToolInfo] = ()) -> str:
+    """A conversation and the reply to it as one text, each message under its number and role, the tools before them."""
     parts = [(message.role, message.text) for message in messages] + [("assistant", reply)]
-    return "\n\n".join(f"[{number}] {role}:\n{text}" for number, (role, text) in enumerate(parts, start=1))
+    texts = [f"[{number}] {role}:\n{text}" for number, (role, text) in enumerate(parts, start=1)]
+    return "\n\n".join([*([f"[tools]\n{tools_text(tools)}"] if tools else []), *texts])
+
+
+def tools_text(tools: Sequence[ToolInfo]) -> str:
+    """One line a tool: its name and parameters, and what it does."""
+    return "\n".join(f"{tool.name}({', '.join(tool.parameters.properties)}): {tool.description}" for tool in tools)
 
 
 def asked(
@@ -148,9 +160,10 @@ def asked(
     Raises:
         InputError: `answer_tokens` is no whole number from 1, or `effort` no effort.
     """
-    needs = chosen(answer_tokens, effort)
+    needs, offered = chosen(answer_tokens, effort), tools_of if perspective == "first" else no_tools
     if decisions == 5:
-        return answer(about(questions, perspective), config=GenerateConfig(temperature=0), needs=needs)
+        cold = GenerateConfig(temperature=0)
+        return answer(about(questions, perspective), config=cold, needs=needs, tools=offered)
 
     def repeat(r: int) -> Solver:
         def named(state: TaskState) -> Mapping[str, str]:
@@ -159,7 +172,7 @@ def asked(
         def sampled(state: TaskState) -> GenerateConfig:
             return GenerateConfig(temperature=1, seed=5 * (state.epoch - 1) + r)
 
-        return answer(about(named, perspective), config=sampled, needs=needs)
+        return answer(about(named, perspective), config=sampled, needs=needs, tools=offered)
 
     return together(*(repeat(r) for r in range(1, 6)))
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from selfprobe.logs import REFERENCE
 from selfprobe.parse import is_garbled, think_block
 from selfprobe.refusal import is_refusal
+from selfprobe.sources.messages import call_text
 
 Problem = Literal["empty", "refused", "filtered", "truncated", "garbled", "lost", "no_logprobs"]
 """Why a reply is not what was asked for. A reply with a problem is never taken as somebody's behaviour."""
@@ -132,6 +133,7 @@ def reply_from(output: ModelOutput, model: Model, *, may_be_cut: bool) -> Reply:
     """
     completion = output.completion if output.choices else ""
     shown, text = think_block(completion)
+    text = "\n".join([*([text] if text else []), *_calls(output)])
     kind, reasoning = _reasoning(output, model)
     if kind == "none" and shown is not None:
         kind, reasoning = "full", shown
@@ -145,6 +147,12 @@ def reply_from(output: ModelOutput, model: Model, *, may_be_cut: bool) -> Reply:
         reasoning_tokens=output.usage.reasoning_tokens if output.usage else None,
         first_token=_first_token(output, text, reasoned=kind != "none"),
     )
+
+
+def _calls(output: ModelOutput) -> list[str]:
+    """The calls of tools that were offered, as they stand in a conversation that is text."""
+    calls = (output.message.tool_calls or []) if output.choices else []
+    return [call_text(call.function, call.arguments) for call in calls]
 
 
 def _problem(text: str, output: ModelOutput, *, may_be_cut: bool) -> Problem | None:

@@ -12,7 +12,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.arguments import locate
 from selfprobe.data import Table
 from selfprobe.errors import InputError
-from selfprobe.logs import apart, found, lost_replies, samples, target_of, task_of
+from selfprobe.logs import apart, found, informed_of, lost_replies, samples, target_of, task_of
 from selfprobe.solvers.ask import in_a_run
 from selfprobe.solvers.record import Reply, record_of
 
@@ -89,6 +89,10 @@ class Replay:
             raise LookupError(f"{here}: the text of {', '.join(lost)} is not in the log; run it again")
         return {name: replies[name] for name in names}
 
+    def of_item(self, item: str) -> list[dict[str, Reply]]:
+        """The replies to an item, one dict an epoch; empty where the log lacks it."""
+        return _by_item(self.file, self.arm).get(item, [])
+
     def _mismatch(self, log: EvalLog, model: str) -> str | None:
         if task_of(log) not in ((self.task,) if isinstance(self.task, str) else self.task):
             return f"it is a log of {task_of(log)}, this run is {self.tasks}"
@@ -98,6 +102,10 @@ class Replay:
         its = target_of(log) if self.arm == "acts" else log.eval.model
         if its != model:
             return f"it holds {self.arm} of {its}, this run needs those of {model}"
+        if self.arm == "answers" and (arm := informed_of(log)):
+            return f"its observer was told of {target_of(log)} (observer={arm})"
+        if self.arm == "answers" and log.eval.task_args.get("frame") == "other":
+            return "its observer was asked about another assistant alone (frame=other)"
         if log.status != "success":
             return f"it is not finished (status {log.status}); finish it with `inspect eval-retry`"
         return None
@@ -131,3 +139,11 @@ def _records(log: str) -> dict[Arm, dict[tuple[str, int], dict[str, Reply]]]:
     good = [s for s in apart(samples, log) if s.error is None]
     records = {(str(s.id), s.epoch): record_of(s) for s in good}
     return {"acts": {k: r.acts for k, r in records.items()}, "answers": {k: r.answers for k, r in records.items()}}
+
+
+@lru_cache(maxsize=128)
+def _by_item(log: str, arm: Arm) -> dict[str, list[dict[str, Reply]]]:
+    items: dict[str, list[dict[str, Reply]]] = {}
+    for (item, _), replies in sorted(_records(log)[arm].items()):
+        items.setdefault(item, []).append(replies)
+    return items

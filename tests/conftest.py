@@ -1,6 +1,7 @@
 """What several tests share: a local model server with planted truth, and runs of a task."""
 
 import asyncio
+import importlib
 import importlib.util
 import json
 import math
@@ -32,8 +33,8 @@ hypothesis.settings.load_profile("suite")
 ROOT = Path(__file__).parent.parent
 
 
-def _beside(name: str) -> Any:
-    """A module of this folder (pytest's importlib mode adds no folder to the path)."""
+def _server_module(name: str) -> Any:
+    """A server of this folder as a module (pytest's importlib mode adds no folder to the path)."""
     spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -42,7 +43,7 @@ def _beside(name: str) -> Any:
     return module
 
 
-_SERVER = _beside("fakeserver")
+_SERVER = _server_module("fakeserver")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest sets up the filters that hold at the session's end
@@ -66,7 +67,7 @@ def root() -> Path:
 @pytest.fixture(scope="session")
 def strict_vendors() -> Any:
     """tests/strict_vendors.py: a stand-in for vendors that refuses what they are reported to refuse."""
-    return _beside("strict_vendors")
+    return _server_module("strict_vendors")
 
 
 @pytest.fixture(scope="session")
@@ -85,6 +86,26 @@ def server(one_server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     one_server.reset()
     yield one_server
     one_server.configure({"*": clean})
+
+
+@pytest.fixture(scope="session")
+def one_batch_server(one_server: Any) -> Iterator[Any]:
+    with _server_module("batchserver").batching(one_server.base_url, 3) as served:
+        yield served
+
+
+@pytest.fixture
+def batches(one_batch_server: Any, server: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """OpenAI's batch API for `openai/alpha` with `responses_api=False`; a batch takes 3 s, and is looked at often."""
+    batch = importlib.import_module("inspect_ai.model._providers.util.batch")
+    for name, seconds in (("DEFAULT_BATCH_TICK", 0.1), ("DEFAULT_SEND_DELAY", 0.5)):
+        monkeypatch.setattr(batch, name, seconds)
+    url, held = one_batch_server
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    held.batches.clear()
+    held.direct = 0
+    return held
 
 
 Run = Callable[..., EvalLog]

@@ -27,15 +27,15 @@ DEFINITIONS = (
     ast.ClassDef,
 )
 
-WINGS = {"matrix", "awareness", "preferences"}
+WINGS = {"matrix", "awareness", "preferences", "check"}
 """None of them knows another."""
 
 FLOORS: tuple[set[str], ...] = (
-    {"loose_json", "refusal", "word_roots"},  # texts alone
+    {"loose_json", "quotes", "refusal", "word_roots"},  # texts alone
     {"errors", "inspect_private", "parse", "stats", "measure", "safe"},  # nothing else of ours
     {"arguments", "probability"},
     {"weights", "plots", "options", "prices", "output"},
-    {"logs", "embed", "page"},
+    {"logs", "embed", "page", "first_call"},
     {"inspect_data"},
     {"data"},
     {"sources", "waves"},

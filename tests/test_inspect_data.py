@@ -1,43 +1,92 @@
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from inspect_ai import Task, eval
 from inspect_ai._eval.loader import load_tasks
-from inspect_ai.log import EvalLog
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.log import EvalLog, read_eval_log, write_eval_log
+from inspect_ai.log._samples import ActiveSample, sample_active
+from inspect_ai.model import ChatMessageSystem, ChatMessageUser, Model, ModelOutput, ModelUsage, get_model
+from inspect_ai.model._model import init_model_roles
+from inspect_ai.solver import Generate, Solver, TaskState, generate, solver
 
 from selfprobe.data import load
 from selfprobe.errors import InputError
+from selfprobe.evalawareness_tasks.binary import binary
+from selfprobe.first_call import build
 from selfprobe.inspect_data import rows_of_task
 from selfprobe.sources.conversations import conversations
+
+Sent = list[tuple[list[tuple[str, str]], list[str]]]
+"""Role and text of every message, and the tools' definitions, of each call that a provider got."""
 
 TASKS = '''
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import ChatMessageSystem, ChatMessageUser, ContentImage, ContentText
+from inspect_ai.model import ChatMessageUser, ContentImage, ContentText, get_model
+from inspect_ai.solver import Generate, TaskState, chain, generate, multiple_choice, prompt_template, solver, system_message, use_tools
+from inspect_ai.tool import tool
+from inspect_ai.util import sandbox
+
+@tool
+def add():
+    async def execute(x: int, y: int = 1):
+        """Add two numbers.
+
+        Args:
+            x: One.
+            y: Another.
+        """
+        return x + y
+    return execute
+
+@solver
+def by_kind():
+    quiz = chain(system_message("You are QUOKKA."), multiple_choice())
+    sums = chain(system_message("You are QUOKKA."), prompt_template("Think.\\n\\n{prompt}"), use_tools(add()), generate())
+    async def solve(state: TaskState, generate: Generate):
+        match state.sample_id:
+            case "quiz":
+                return await quiz(state, generate)
+            case "sums":
+                return await sums(state, generate)
+            case "sandbox":
+                await sandbox().read_file("x")
+            case "other":
+                await get_model("anthropic/claude", api_key="x").generate("Hello?")
+            case "user":
+                for _ in range(1000):
+                    try:
+                        await get_model(role="user").generate("You simulate a user.")
+                        return state
+                    except Exception:
+                        pass
+        return await generate(state)
+    return solve
+
+@task
+def kinds():
+    """Two that are asked at once, a picture, and three that need something else first."""
+    image = ChatMessageUser(content=[ContentText(text="Which one?"), ContentImage(image="data:image/png;base64,AA")])
+    return Task(
+        dataset=MemoryDataset([
+            Sample(id="quiz", input="Which is a fruit?", choices=["stone", "pear"], target="B"),
+            Sample(id="sums", input="What is 2 + 2?", target="4"),
+            Sample(id="picture", input=[image]),
+            Sample(id="sandbox", input="In the sandbox?", files={"x": "y"}),
+            Sample(id="other", input="By another?"),
+            Sample(id="user", input="A scenario."),
+        ]),
+        solver=by_kind(),
+        sandbox="docker",
+    )
 
 @task
 def quiz():
-    """A task with a data set of its own."""
-    return Task(dataset=MemoryDataset([
-        Sample(id="q1", input="Which is a fruit?", choices=["stone", "pear"], target="B"),
-        Sample(input="What is 2 + 2?", target="4"),
-    ]))
-
-def pictured(*before):
-    asked = ChatMessageUser(content=[ContentText(text="Which one?"), ContentImage(image="data:image/png;base64,AA")])
-    return Task(dataset=MemoryDataset([Sample(id="p", input=[*before, asked], choices=["stone", "pear"])]))
-
-@task
-def picture():
-    return pictured()
-
-@task
-def picture_after_a_system_message():
-    return pictured(ChatMessageSystem(content="Be brief."))
-
-@task
-def made_later():
-    return Task(dataset=MemoryDataset([Sample(input="", target="x")]))
+    return Task(dataset=MemoryDataset([Sample(id="q1", input="Which?"), Sample(input="What is 2 + 2?", target="4")]))
 
 @task
 def offline():
@@ -56,44 +105,149 @@ def tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "some_tasks.py"
 
 
-def test_inspects_loader_is_where_it_was() -> None:
-    """Private to Inspect: builds tasks by name or file, as the command line does."""
-    assert callable(load_tasks)
+def recording(sent: Sent, says: Callable[[], str] = lambda: "yes") -> Model:
+    """A provider that keeps what it is sent."""
+
+    def keep(given: Any, tools: Any, *_: Any) -> ModelOutput:
+        sent.append(([(m.role, m.text) for m in given], [tool.model_dump_json(exclude_none=True) for tool in tools]))
+        output = ModelOutput.from_content("mockllm/subject", says())
+        return output.model_copy(update={"usage": ModelUsage()})  # else mockllm counts tokens, by the network
+
+    return get_model("mockllm/subject", custom_outputs=keep)
 
 
-def test_a_tasks_samples_are_conversations_with_label_evaluation_and_their_choices(tasks: str) -> None:
-    rows = conversations(task=f"{tasks}@quiz").rows
-    assert [row["label"] for row in rows] == ["evaluation", "evaluation"]
-    assert rows[0]["messages"] == [{"role": "user", "content": "Which is a fruit?\n\nA) stone\nB) pear"}]
-    assert [row["id"] for row in rows] == ["q1", "2"] and rows[0]["source"] == "quiz"
+def sent_of(row: dict[str, Any]) -> tuple[list[tuple[str, str]], list[str]]:
+    return [(m["role"], m["content"]) for m in row["messages"]], [json.dumps(t) for t in row.get("tools", [])]
 
 
-@pytest.mark.parametrize("name", ["picture", "picture_after_a_system_message"])
-def test_a_samples_picture_is_refused_and_never_becomes_text_or_an_empty_input(tasks: str, name: str) -> None:
-    with pytest.raises(ValueError, match="row 'p': a message has content of type 'image'; only text can be asked"):
-        conversations(task=f"{tasks}@{name}")
+def same(a: tuple[Any, list[str]], b: tuple[Any, list[str]]) -> bool:
+    return bool(a[0] == b[0]) and [json.loads(tool) for tool in a[1]] == [json.loads(tool) for tool in b[1]]
 
 
-def test_a_registered_task_is_found_by_name() -> None:
-    rows = rows_of_task("selfprobe/kth_word")
-    assert len(rows) > 100 and rows[0]["source"] == "kth_word"
+def test_what_is_private_to_inspect_is_where_it_was() -> None:
+    """Builds tasks as the command line does; ends a sample at a call; binds roles of any name."""
+    assert callable(load_tasks) and callable(sample_active) and callable(init_model_roles)
+    assert callable(ActiveSample.interrupt) and callable(Model._set_role)
+
+
+def test_a_task_is_what_its_model_is_sent_first_and_the_rest_is_set_aside_with_what_is_missing(
+    tasks: str, tmp_path: Path
+) -> None:
+    table = conversations(task=f"{tasks}@kinds")
+    quiz, sums = table.rows
+    assert [row["id"] for row in table.rows] == ["quiz", "sums"]
+    assert {row["label"] for row in table.rows} == {"evaluation"} and {row["source"] for row in table.rows} == {"kinds"}
+    assert quiz["messages"][0] == {"role": "system", "content": "You are QUOKKA."}
+    assert "Which is a fruit?\n\nA) stone\nB) pear" in quiz["messages"][1]["content"] and "tools" not in quiz
+    assert sums["messages"][1]["content"] == "Think.\n\nWhat is 2 + 2?" and sums["tools"][0]["name"] == "add"
+    why = {key.rpartition(": ")[2]: reason for key, reason in table.aside.items()}
+    assert "content of type 'image'" in why["picture"]
+    assert "it failed before it asked: " in why["sandbox"] and "sandbox" in why["sandbox"]
+    assert "it first asks a model of its own choice" in why["other"]
+    assert "no call of the evaluated model; calls are of role 'user'" in why["user"]
+    sent: Sent = []
+    asked = build(f"{tasks}@kinds")
+    asked.dataset = asked.dataset[:2]
+    eval(asked, model=recording(sent), log_dir=str(tmp_path / "l"), display="none", sandbox="local", score=False)
+    assert all(any(same(sent_of(row), call) for call in sent) for row in table.rows)
+
+
+def test_logs_give_the_subject_byte_for_byte_what_the_models_provider_got(tasks: str, tmp_path: Path) -> None:
+    sent: Sent = []
+    asked = build(f"{tasks}@kinds")
+    asked.dataset = asked.dataset[:2]
+    quiet: dict[str, Any] = {"display": "none", "log_realtime": False}
+    eval(asked, model=recording(sent), log_dir=str(tmp_path / "l"), sandbox="local", score=False, **quiet)
+    heard: Sent = []
+    [log] = eval(binary(logs=str(tmp_path / "l"), label="evaluation"), model=recording(heard), **quiet)
+    assert log.status == "success"
+    for first in (sent[0], sent[1]):
+        assert first in heard and len(first[0]) == 2
+    questions = [call for call in heard if call not in sent]
+    assert len(questions) == 10 and {len(call[1]) for call in questions} == {0, 1}, "tools go with each question too"
+
+
+@solver
+def audit() -> Solver:
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        await get_model(role="auditor").generate([ChatMessageUser(content="Think of a probe.")])
+        messages = [ChatMessageSystem(content="You are a helper."), ChatMessageUser(content=f"Hi {state.sample_id}")]
+        said = await get_model(role="target").generate(messages)
+        more = [*messages, said.message, ChatMessageUser(content="And then?")]
+        await get_model(role="target").generate(more)
+        await get_model(role="target").generate([ChatMessageUser(content="Was that you?")])
+        return state
+
+    return solve
+
+
+def test_a_chosen_roles_conversation_is_taken_and_a_role_that_is_not_there_names_those_that_are(
+    tmp_path: Path, run_task: Callable[..., EvalLog]
+) -> None:
+    audits = Task(dataset=MemoryDataset([Sample(id=i, input="a seed") for i in "ab"]), solver=audit(), name="audits")
+    roles = {"auditor": "planted/auditor", "target": "planted/subject"}
+    run_task(audits, "planted/model", tmp_path, model_roles=roles, score=False)
+    rows = conversations(logs=str(tmp_path), role="target").rows
+    assert [[m["content"] for m in row["messages"]] for row in rows] == [["You are a helper.", f"Hi {i}"] for i in "ab"]
+    full = conversations(logs=str(tmp_path), role="target", context="full").rows[0]["messages"]
+    assert [m["role"] for m in full] == ["system", "user", "assistant", "user"] and full[3]["content"] == "And then?"
+    calls = "calls are of role 'auditor', role 'target'; choose one by role=…"
+    with pytest.raises(ValueError, match=f"2 of 2 samples cannot be used: no call of the role 'tarjet'; {calls}"):
+        conversations(logs=str(tmp_path), role="tarjet")
+    with pytest.raises(ValueError, match=f"no call of the evaluated model; {calls}"):
+        conversations(logs=str(tmp_path))
+
+
+@solver
+def simulated_user() -> Solver:
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        said = await get_model(role="user").generate(
+            [ChatMessageSystem(content="# Simulate a user"), ChatMessageUser(content="Hi, how can I help?")]
+        )
+        agent = [ChatMessageSystem(content="# Policy"), ChatMessageUser(content=f"{state.sample_id} {said.completion}")]
+        await get_model().generate(agent)
+        return state
+
+    return solve
+
+
+def test_a_simulated_users_instructions_are_never_taken_for_the_models(
+    tmp_path: Path, run_task: Callable[..., EvalLog]
+) -> None:
+    made = Task(dataset=MemoryDataset([Sample(id=i, input="a scenario") for i in "ab"]), solver=simulated_user())
+    run_task(made, "planted/a", tmp_path / "bound", model_roles={"user": "planted/b"}, score=False)
+    rows = conversations(logs=str(tmp_path / "bound")).rows
+    assert {row["messages"][0]["content"] for row in rows} == {"# Policy"}
+    run_task(made, "planted/a", tmp_path / "unbound", score=False)
+    with pytest.raises(ValueError, match="asked under two system prompts in turn, .*bind the other part to a role"):
+        conversations(logs=str(tmp_path / "unbound"))
+
+
+def test_a_log_without_calls_says_which_version_writes_them(tmp_path: Path, run_task: Callable[..., EvalLog]) -> None:
+    made = Task(dataset=MemoryDataset([Sample(input="Hello?")]), solver=generate())
+    log = read_eval_log(run_task(made, "planted/a", tmp_path / "l", score=False).location)
+    for sample in log.samples or []:
+        sample.events = []
+    write_eval_log(log, str(tmp_path / "old.json"))
+    with pytest.raises(ValueError, match=r"1 of 1 samples .*no calls of a model are logged; .*since version 0\.3\.25"):
+        conversations(logs=str(tmp_path / "old.json"))
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("@made_later", "its input is empty; the task makes its prompts while it runs. Run it, and give its logs"),
         (
             "@offline",
             "cannot be built here .ConnectionError: Couldn't reach the hub.*may need a network.*give its logs",
         ),
         ("@nothing", "cannot be built here .ValueError: The specified dataset is empty"),
         ("@quizz", r"quizz"),
+        ("", r"some_tasks\.py holds \d tasks|cannot be built"),
     ],
 )
-def test_a_task_whose_data_cannot_be_had_says_why(tasks: str, name: str, message: str) -> None:
+def test_a_task_that_cannot_be_built_says_why(tasks: str, name: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        rows_of_task(tasks + name)
+        build(tasks + name)
 
 
 def test_no_such_task_or_file_says_what_was_expected(tasks: str) -> None:
@@ -101,6 +255,37 @@ def test_no_such_task_or_file_says_what_was_expected(tasks: str) -> None:
         rows_of_task("nowhere/gsm8k")
     with pytest.raises(InputError, match=r"no file or folder 'missing\.py'"):
         rows_of_task("missing.py@quiz")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "count", "system"),
+    [
+        ("agentic_misalignment", 1, "You are Alex, an advanced artificial intelligence"),
+        ("persistbench_sycophancy", 200, "memor"),
+    ],
+)
+def test_public_tasks_are_what_their_solvers_ask(name: str, count: int, system: str) -> None:
+    pytest.importorskip("inspect_evals", reason="needs inspect-evals")
+    rows = conversations(task=f"inspect_evals/{name}").rows
+    assert len(rows) == count and system in rows[0]["messages"][0]["content"]
+    assert rows[0]["messages"][0]["role"] == "system"
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of the packages that public tasks import
+def test_a_public_task_with_a_simulated_user_is_refused_and_its_logs_are_read(tmp_path: Path) -> None:
+    pytest.importorskip("inspect_evals", reason="needs inspect-evals")
+    with pytest.raises(ValueError, match=r"none of its 50 samples comes .*role 'user'.*give its logs"):
+        conversations(task="inspect_evals/tau2_airline")
+    sent: Sent = []
+    users: Sent = []
+    roles: dict[str, str | Model] = {"user": recording(users, lambda: f"Booking {len(users)}, please.")}
+    how: dict[str, Any] = {"limit": 2, "message_limit": 4, "score": False, "display": "none"}
+    eval("inspect_evals/tau2_airline", model=recording(sent), model_roles=roles, log_dir=str(tmp_path), **how)
+    rows = conversations(logs=str(tmp_path)).rows
+    assert len(rows) == 2 and all(any(same(sent_of(row), call) for call in sent) for row in rows)
+    assert "You are a customer service agent" in rows[0]["messages"][0]["content"] and len(rows[0]["tools"]) > 10
 
 
 def test_logged_conversations_can_be_asked_about(

@@ -8,7 +8,7 @@ from inspect_ai.log import EvalSample, read_eval_log, write_eval_log
 from inspect_ai.scorer import Score
 
 from selfprobe.errors import InputError
-from selfprobe.logs import found, lost_replies, samples, summaries, task_of, whole
+from selfprobe.logs import found, lost_replies, samples, summaries, task_of, values_of, whole, without_request
 from selfprobe.solvers.record import Reply
 
 LONG = "a long reply of a model, " * 8
@@ -96,3 +96,28 @@ def test_old_logs_that_replayed_references_are_named_by_sample(folder: Path, tmp
     told = lost_replies(header)
     assert told.startswith(f"sample {log.samples[1].id!r} holds a reference (attachment://…) in the place of a reply")
     assert told.endswith("run it again")
+
+
+def test_a_vendors_error_is_told_without_the_request_before_it() -> None:
+    request = (
+        r"""ModelGenerateError('\nRequest:\n{\n  "content": "call 401"\n}\n\nBadRequestError(\'Error code: 400\')')"""
+    )
+    assert without_request(request) == "BadRequestError('Error code: 400')"
+    assert without_request(" openai.NotFoundError: 404\n") == "openai.NotFoundError: 404"
+
+
+def test_what_is_nan_is_unscored_and_letters_and_lists_are_values() -> None:
+    nan = float("nan")
+    assert values_of(Score(value={"k1": 1, "k2": nan})) == {"k1": 1}
+    assert values_of(Score(value="C")) == {"": "C"}
+    assert values_of(Score(value=[nan, 0.5])) == {"1": 0.5}
+    assert values_of(Score.unscored(reason="refusal")) == {}
+
+
+def test_a_folder_without_credentials_or_of_an_unknown_kind_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for place in ("s3://bucket/x", "foo://x"):
+        with pytest.raises(InputError, match=f"^cannot read {place}: "):
+            found([place])

@@ -5,7 +5,10 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +60,66 @@ def test_a_failing_model_is_a_line_with_the_vendors_first_error(server: Any, tmp
         done = called(*MATRIX, "--models", models, "--log-dir", tmp_path, "--max-retries", "0")
     finally:
         server.configure({"beta": {"faults": {}}})
-    assert done.exit_code == 1 and done.stderr.endswith("Error: not every cell is complete\n")
+    assert done.exit_code == 1 and done.stderr.endswith("Error: runs failed, or nothing could be scored; see above\n")
     told = [line for line in done.stderr.splitlines() if line.startswith("  openai-api/fake/beta: ")]
     assert len(told) == 2, done.stderr  # one a wave: beta on itself, and on alpha
     assert told[0].startswith("  openai-api/fake/beta: 1 run with errors, 2 samples; the first: ")
     assert "500" in told[0]
     assert "The same command asks again only for what failed." in done.stderr
     assert len((done.stdout + done.stderr).splitlines()) <= 60
+
+
+@pytest.mark.parametrize(("command", "models"), [(MATRIX, "planted/a,{}"), (STUDY, "{}")])
+def test_a_study_in_which_nothing_of_a_model_could_be_scored_ends_with_1_and_the_reason(
+    server: Any, tmp_path: Path, command: tuple[str, ...], models: str
+) -> None:
+    server.configure({"beta": {"faults": {"empty": 1.0}}})
+    try:
+        done = called(*command, "--models", models.format("openai-api/fake/beta"), "--log-dir", tmp_path)
+    finally:
+        server.configure({"beta": {"faults": {}}})
+    assert done.exit_code == 1, done.output
+    assert done.stderr.splitlines()[-2:] == [
+        "  openai-api/fake/beta: nothing could be scored (target_no_response)",
+        "Error: runs failed, or nothing could be scored; see above",
+    ]
+
+
+class _Refusing(BaseHTTPRequestHandler):
+    """Answers POST /401/… with that status."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(int(self.path.split("/")[1]))
+        self.end_headers()
+        self.wfile.write(b'{"error": {"message": "No, never."}}')
+
+    def log_message(self, *args: object) -> None:
+        """Quiet."""
+
+
+@pytest.fixture
+def refusing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Models openai-api/no401/x, no404 and no400, whose every call is refused."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Refusing) as httpd:
+        threading.Thread(target=httpd.serve_forever, daemon=True).start()
+        for status in (400, 401, 404):
+            monkeypatch.setenv(f"NO{status}_BASE_URL", f"http://127.0.0.1:{httpd.server_address[1]}/{status}")
+            monkeypatch.setenv(f"NO{status}_API_KEY", "none")
+        yield
+        httpd.shutdown()
+
+
+@pytest.mark.parametrize(("command", "status"), [(MATRIX, 401), (MATRIX, 404), (STUDY, 400)])
+def test_where_every_call_was_refused_the_vendors_error_is_a_line_and_nobody_is_told_to_try_again(
+    refusing: None, tmp_path: Path, command: tuple[str, ...], status: int
+) -> None:
+    models = f"planted/a,openai-api/no{status}/x"
+    done = called(*command, "--models", models, "--log-dir", tmp_path, "--max-retries", "0")
+    assert done.exit_code == 1
+    told = [line for line in done.stderr.splitlines() if line.startswith(f"  openai-api/no{status}/x: ")]
+    assert told and f"Error code: {status}" in told[0] and "No, never." in told[0], done.stderr
+    assert "asks again" not in done.stderr and "skip" not in done.stderr
 
 
 def test_what_the_same_call_meets_again_is_not_offered_again() -> None:
@@ -87,8 +143,33 @@ def test_an_interrupt_ends_with_130_a_line_and_no_second_wave(
     assert done.stderr.splitlines()[-1] == "Interrupted: 0 of 2 runs done; the same command goes on."
 
 
+@pytest.mark.parametrize("command", [MATRIX, STUDY])
+def test_sigterm_ends_as_ctrl_c_does_with_143(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(waves, "eval_set", lambda *tasks, **settings: signal.raise_signal(signal.SIGTERM))
+    before = signal.getsignal(signal.SIGTERM)
+    done = called(*command, "--models", "planted/a,planted/b", "--log-dir", tmp_path / "m")
+    assert done.exit_code == 143 and signal.getsignal(signal.SIGTERM) is before
+    assert done.stderr.splitlines()[-1] == "Interrupted: 0 of 2 runs done; the same command goes on."
+
+
+def test_sigterm_ends_a_run_where_ctrl_c_is_ignored_as_in_the_background_of_a_shell(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(waves, "eval_set", lambda *tasks, **settings: signal.raise_signal(signal.SIGTERM))
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert called(*MATRIX, "--models", "planted/a,planted/b", "--log-dir", tmp_path / "m").exit_code == 143
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.slow
-def test_ctrl_c_in_the_first_wave_ends_a_matrix_within_seconds(server: Any, questions: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_in_the_first_wave_ends_a_matrix_within_seconds(
+    server: Any, questions: Path, tmp_path: Path, number: signal.Signals, status: int
+) -> None:
     server.configure({"alpha": {"latency_ms": 500}})
     models = "planted/b,openai-api/fake/alpha"
     options = ("--tasks", "kth_word", "-T", f"dataset={questions}", "--max-connections", "1", "--log-dir", "m", "--yes")
@@ -105,9 +186,9 @@ def test_ctrl_c_in_the_first_wave_ends_a_matrix_within_seconds(server: Any, ques
     until = time.monotonic() + 200
     while server.stats()["ok"] < 3 and process.poll() is None and time.monotonic() < until:
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     output, _ = process.communicate(timeout=30)
-    assert process.returncode == 130 and "Traceback" not in output, output
+    assert process.returncode == status and "Traceback" not in output, output
     assert output.splitlines()[-1] == "Interrupted: 1 of 2 runs done; the same command goes on."
     assert not (tmp_path / "m" / "cells").exists()
 

@@ -18,8 +18,9 @@ def awareness() -> None:
 @awareness.command()
 @options.models(required=True)
 @click.option("--dataset", default="eval_awareness", show_default=True, help="Conversations: bundled, file, or hf:….")
-@click.option("--task", help="Instead of --dataset: the data set of an Inspect task.")
-@click.option("--logs", help="Instead of --dataset: conversations of Inspect logs.")
+@click.option("--task", help="Instead of --dataset: what an Inspect task asks its model.")
+@click.option("--logs", help="Instead of --dataset: what the model of Inspect logs was asked.")
+@click.option("--role", help="Of --task or --logs: the model role whose conversations count; by default the model.")
 @click.option("--label", type=options.Choice(["evaluation", "deployment"]), help="Give every conversation this label.")
 @click.option(
     "--methods",
@@ -94,7 +95,7 @@ def run(models: list[str], methods: list[str], prices: str | None, yes: bool, dr
     complete = run_study(study)
     click.echo(f"\nLogs: {study.log_dir}   Compare: selfprobe awareness compare {study.log_dir}")
     if not complete:
-        raise RunError("not every run is complete; --skip-errors leaves conversations out that fail for good")
+        raise RunError("runs failed, or nothing could be scored; see above")
 
 
 @awareness.command()
@@ -121,6 +122,8 @@ def compare(logs: Sequence[str], out: str, as_json: bool) -> None:
         for m in (one for one in comparison.methods if one.model == model):
             kind = " third person" * (m.perspective == "third") + " placebo" * m.placebo
             unscored = f"  unscored {sum(m.unscored.values()):.0%}" if m.unscored else ""
+            if m.votes_read < m.votes_asked:
+                unscored += f"  votes read {m.votes_read} of {m.votes_asked}"
             rates = f"AUROC {shown(m.auroc)}  called evaluation {shown(m.called)}"
             click.echo(f"  {m.method + kind:15} {rates}{unscored}")
     click.echo(f"Page: {out}/index.html")

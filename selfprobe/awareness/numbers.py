@@ -14,6 +14,7 @@ import pandas as pd
 from selfprobe.awareness.table import ARM, Arm, Logged
 from selfprobe.scorers.awareness import Item, Method, method_numbers
 from selfprobe.scorers.decision import Decision
+from selfprobe.scorers.votes import Ballot
 from selfprobe.stats.agreement import (
     Agreement,
     Equivalence,
@@ -140,6 +141,10 @@ def items_of(rows: pd.DataFrame) -> list[Item]:
             decision=Decision(**{"key": row["method"]} | {name: row[name] for name in fields}),
             source=str(row["source"]),
             flip=bool(row["flip"]),
+            votes=Ballot(row["votes_asked"], row["votes_read"], row["could"]) if "could" in row else None,
+            details={"quoted": {"kept": row["quotes"] - row["quotes_discarded"], "discarded": row["quotes_discarded"]}}
+            if "quotes" in row
+            else {},
         )
         for row in known.to_dict("records")
     ]

@@ -8,7 +8,8 @@ import pandas as pd
 
 from selfprobe.awareness import figures as plots
 from selfprobe.awareness.features_page import evidence_section
-from selfprobe.awareness.numbers import ArmNumbers, Comparison, Pair, compare
+from selfprobe.awareness.methods_section import arm_name, methods_section
+from selfprobe.awareness.numbers import Comparison, Pair, compare
 from selfprobe.awareness.table import ARM, Logged, load
 from selfprobe.page import (
     Block,
@@ -72,7 +73,7 @@ def page_of(logged: Logged, comparison: Comparison) -> Page:
         "read one reply to the same conversations.",
         sections=[
             _text_alone(comparison),
-            _methods(logged, comparison.methods),
+            methods_section(logged, comparison.methods),
             _agreement(comparison),
             Section("Figures", [Figures(_pictures(logged, comparison))], name="figures", menu="figures"),
             Section("Method", [METHOD], name="method", menu="method"),
@@ -80,7 +81,7 @@ def page_of(logged: Logged, comparison: Comparison) -> Page:
         ],
         tables=_tables(logged, comparison),
         told=[
-            f"{_arm(m)}, {m.model}: AUROC {shown(m.auroc)}, called evaluation {shown(m.called)}"
+            f"{arm_name(m)}, {m.model}: AUROC {shown(m.auroc)}, called evaluation {shown(m.called)}"
             for m in comparison.methods
         ],
     )
@@ -108,39 +109,6 @@ def _text_alone(comparison: Comparison) -> Section:
         table,
     ]
     return Section("What the text alone gives away", blocks, name="text", menu="text alone")
-
-
-def _methods(logged: Logged, methods: Sequence[ArmNumbers]) -> Section:
-    estimates = {
-        "evaluation rows right": "tpr",
-        "deployment rows right": "tnr",
-        "balanced accuracy": "balanced_accuracy",
-        "called evaluation": "called",
-        "AUROC": "auroc",
-    }
-    table = Table(
-        methods,
-        (
-            Column("method", _arm),
-            Column("model", "model"),
-            Column("verdicts", "n", str),
-            Column("unscored", lambda m: ", ".join(f"{why} {percent(x)}" for why, x in m.unscored.items()) or "none"),
-            *(estimated(title, of) for title, of in estimates.items()),
-            *(Column(title, of, number) for title, of in (("Brier", "brier"), ("mean |error|", "mae"), ("ECE", "ece"))),
-            Column("precision at 1 / 5 / 10 %", "precision", lambda by: " / ".join(number(x, 2) for x in by.values())),
-        ),
-    )
-    graded = [
-        f"{run.method} of {run.model}{' (placebo)' if run.placebo else ''} was graded by the subject itself."
-        for run in logged.runs.itertuples()
-        if run.grader == run.model
-    ]
-    return Section("Methods", [table, *graded], name="methods", menu="methods")
-
-
-def _arm(m: ArmNumbers) -> str:
-    marks = {"third person": m.perspective == "third", "placebo": m.placebo, "full transcript": m.context == "full"}
-    return m.method + "".join(f" ({mark})" for mark, on in marks.items() if on)
 
 
 def _agreement(comparison: Comparison) -> Section:
@@ -193,7 +161,8 @@ def _runs(logged: Logged) -> Section:
             Column("log", lambda run: Log(run.log)),
         ),
     )
-    return Section("Runs", [table, *set_aside(logged.ignored)], name="runs", menu="runs")
+    aside = [f"{told}." for told in dict.fromkeys(run for run in logged.runs.get("set_aside", ()) if run)]
+    return Section("Runs", [table, *aside, *set_aside(logged.ignored)], name="runs", menu="runs")
 
 
 def _tables(logged: Logged, comparison: Comparison) -> dict[str, pd.DataFrame]:

@@ -15,7 +15,7 @@ from selfprobe._registry import tasks
 from selfprobe.errors import InputError
 from selfprobe.prices import Cost, cost_table
 from selfprobe.sources.conversations import conversations
-from selfprobe.waves import opened, run_wave
+from selfprobe.waves import complete, opened, run_wave
 
 REPLIES, METHODS_DIR = "replies", "methods"
 """Folders of the two waves below the log folder."""
@@ -41,6 +41,8 @@ class Study:
     dataset: str = "eval_awareness"
     task: str | None = None
     logs: str | None = None
+    role: str | None = None
+    """Whose conversations of `task` or `logs`; None is the evaluated model."""
     label: str | None = None
     grader: str | None = None
     context: str = "first"
@@ -63,6 +65,8 @@ class Study:
     attempt_timeout: int | None = None
     """Seconds; None is ask.PATIENCE's."""
     max_retries: int | None = None
+    batch: bool | None = None
+    """Send calls in batches."""
     skip_errors: bool = False
     """Leave conversations out whose calls fail for good: unscored, "error"."""
     prices: Mapping[str, ModelCost] = field(default_factory=dict)
@@ -85,12 +89,19 @@ class Study:
         return found
 
     @property
+    def rounds(self) -> int:
+        """Calls that wait for one another: a reply, the first method's questions and grades, the other methods'."""
+        each = [(CALLS[method] > 0) + (method in GRADES) for method, _ in self.arms]
+        return 1 + each[0] + max(each[1:], default=0)
+
+    @property
     def source(self) -> dict[str, Any]:
         """The conversations, as the tasks take them."""
         return {
             "dataset": self.dataset,
             "task": self.task,
             "logs": self.logs,
+            "role": self.role,
             "label": self.label,
             "context": self.context,
         }
@@ -103,10 +114,12 @@ def describe(study: Study) -> str:
         InputError: The conversations cannot be read.
     """
     given = dict(study.source)
-    rows = conversations(given.pop("dataset"), **given).rows[: study.limit]
+    table = conversations(given.pop("dataset"), **given)
+    rows = table.rows[: study.limit]
     labels = [row.get("label") for row in rows]
     head = f"{len(rows)} conversations × {len(study.models)} models × {', '.join(study.methods)}"
-    lines = [head, "", *cost_table(_costs(study, rows), study.prices), ""]
+    table_ = cost_table(_costs(study, rows), study.prices, rounds=study.rounds if study.batch else None)
+    lines = [head, *([table.told()] if table.aside else []), "", *table_, ""]
     ours, others = labels.count("evaluation"), labels.count("deployment")
     if ours and others:
         half = 1.96 * auroc_se(0.7, ours, others)
@@ -141,7 +154,9 @@ def auroc_se(auroc: float, positives: int, negatives: int) -> float:
 
 
 def run_study(study: Study) -> bool:
-    """Run both waves; True when every run is complete. Killed, the same study goes on where it stopped.
+    """Run both waves; True when every run ended well, and something of each model could be scored.
+
+    Killed, the same study goes on where it stopped.
 
     Raises:
         Interrupted: The user stopped it.
@@ -167,11 +182,11 @@ def run_study(study: Study) -> bool:
     if second:
         title = f"Questions about them: {', '.join(dict.fromkeys(method for method, _ in rest))}"
         logs += run_wave(second, f"{base}/{METHODS_DIR}", title=title, settings=_settings(study))
-    return all(log.status == "success" for log in logs)
+    return complete(logs)
 
 
 def _settings(study: Study) -> dict[str, Any]:
-    names = ("display", "limit", "max_connections", "attempt_timeout", "max_retries")
+    names = ("display", "limit", "max_connections", "attempt_timeout", "max_retries", "batch")
     return {name: getattr(study, name) for name in names} | {
         "log_model_api": False,  # where a provider lists candidates for each token, raw replies are most of a log
         "log_dir_allow_dirty": True,  # other models, methods or decisions may join; of an arm's logs the newest counts

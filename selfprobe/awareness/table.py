@@ -1,24 +1,25 @@
 """From awareness logs to tables: which logs count, and what they say."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
 from inspect_ai.log import EvalLog, EvalSample, EvalSampleSummary
+from inspect_ai.tool import ToolInfo
 
 from selfprobe.errors import InputError, NoLogs, one_line
 from selfprobe.logs import UNREADABLE, applied_in, first_of, found, lost_replies, samples, summaries, task_of
-from selfprobe.scorers.decision import Decision, last_decisions
-from selfprobe.solvers.converse import METHODS
+from selfprobe.scorers.awareness import quotes_in
+from selfprobe.scorers.decision import Decision, last_decisions, last_score
+from selfprobe.scorers.votes import SAMPLE_ERROR, ballot
+from selfprobe.solvers.converse import METHODS, tools_text
 
 Arm = tuple[Any, ...]
 ARM = ["method", "model", "perspective", "context", "placebo"]
 """What makes two runs different measurements."""
 ABOUT = ("source", "domain", "format", "agentic", "turns", "pair", "flip")
 """What is known of a conversation, from the sample's metadata."""
-SAMPLE_ERROR = "error"
-"""Why a conversation whose sample failed is unscored."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +28,14 @@ class Logged:
 
     verdicts: pd.DataFrame
     """One row an arm × conversation × epoch: said, unscored, probability, score, truth, reasoned, source, domain,
-    format, agentic, turns, pair, flip, decisions (how many were asked), log."""
+    format, agentic, turns, pair, flip, decisions (how many were asked), log; votes_asked, votes_read and could (the
+    verdicts that lost votes leave possible: "evaluation", "deployment", "either"); quotes, quotes_discarded."""
     votes: pd.DataFrame
     """One row an arm × conversation × epoch × variant: said, probability, unscored."""
     texts: pd.DataFrame
     """One row a conversation: text, source, label, pair."""
     runs: pd.DataFrame
-    """One row a log: arm, samples, grader, dataset."""
+    """One row a log: arm, samples, grader, dataset, and which rows of the data set were set aside."""
     ignored: Mapping[str, str] = field(default_factory=dict)
     """Log → why it is not used."""
 
@@ -117,7 +119,7 @@ def load(paths: Iterable[str]) -> Logged:
             first, *rest = _decisions(sample, str(named["method"]))
             row = named | {"item": str(sample.id), "epoch": sample.epoch}
             known = {name: sample.metadata.get(name) for name in ABOUT}
-            also = {"decisions": about.get("decisions"), "log": log.location}
+            also = {"decisions": about.get("decisions"), "log": log.location} | _counts(sample, first, rest)
             verdicts.append(row | known | first.model_dump() | also)
             votes += [row | decision.model_dump() for decision in rest]
         if any((named["data"], str(sample.id)) not in texts for sample in run.samples):
@@ -127,6 +129,7 @@ def load(paths: Iterable[str]) -> Logged:
         runs.append(
             named
             | {"dataset": about.get("dataset"), "log": log.location, "samples": len(run.samples)}
+            | {"set_aside": about.get("set_aside")}
             | {"grader": None if first_grader is None else str(first_grader.model)}
             | {"applied": "; ".join(f"{role}: {told}" for role, told in applied_in(run.samples).items())}
         )
@@ -140,9 +143,24 @@ def _decisions(sample: EvalSampleSummary, method: str) -> list[Decision]:
     return last_decisions(sample.scores) or [failed]
 
 
+def _counts(sample: EvalSampleSummary, verdict: Decision, votes: Sequence[Decision]) -> dict[str, object]:
+    """What was read of the votes, and of the grader's quotes."""
+    found, score = ballot(verdict, votes), last_score(sample.scores)
+    kept, discarded = quotes_in((score.metadata if score else None) or {})
+    return {
+        "votes_asked": found.asked,
+        "votes_read": found.read,
+        "could": found.could,
+        "quotes": kept + discarded,
+        "quotes_discarded": discarded,
+    }
+
+
 def _text(sample: EvalSample) -> dict[str, Any]:
     messages = sample.input if isinstance(sample.input, list) else []
     text = "\n".join(message.text for message in messages) if messages else str(sample.input)
+    if tools := [ToolInfo.model_validate(tool) for tool in sample.metadata.get("tools", ())]:
+        text = f"{tools_text(tools)}\n{text}"
     about = {name: sample.metadata.get(name) for name in ("label", "source", "pair")}
     return {"item": str(sample.id), "text": text} | about
 

@@ -10,10 +10,11 @@ from selfprobe.errors import InputError, one_line
 from selfprobe.logs import UNREADABLE, applied_in, asked, cause, lost_replies, summaries
 from selfprobe.measure import Measure
 from selfprobe.scorers.decision import Decision, crossed, last_decisions
+from selfprobe.solvers.frame import OTHER
 
 CELL = ["task", "target", "observer"]
 Cell = tuple[str, ...]
-"""Task, target and observer."""
+"""Task, target and observer; of an observer that is told of its target, how (`logs.informed_of`) too."""
 DecisionRow = tuple[str, int, Decision]
 """Item, epoch and what was decided there."""
 
@@ -30,6 +31,8 @@ class Samples:
     cause: str
     """What the first sample in error ended with."""
     decisions: list[DecisionRow]
+    others: list[DecisionRow]
+    """Those about another assistant, which no cell counts (`scorers.frames`)."""
     texts: dict[str, str]
     """Item → its input."""
     kinds: dict[str, str]
@@ -53,11 +56,13 @@ def samples_of(log: str, lost: str) -> Samples | str:
     try:
         seen = summaries(log)
         errors = [sample for sample in seen if sample.error]
+        rows = [(str(s.id), s.epoch, decision) for s in seen for decision in last_decisions(s.scores)]
         return Samples(
             count=len(seen),
             errors=len(errors),
             cause=cause(log, errors[0]) if errors else "",
-            decisions=[(str(s.id), s.epoch, decision) for s in seen for decision in last_decisions(s.scores)],
+            decisions=[row for row in rows if not row[2].key.startswith(OTHER)],
+            others=[row for row in rows if row[2].key.startswith(OTHER)],
             texts={str(s.id): asked(s) for s in seen},
             kinds={
                 str(s.id): str(kind) for s in seen if (kind := s.metadata.get("kind") or s.metadata.get("category"))
@@ -78,7 +83,7 @@ def cell_of(cell: Sequence[str], log: EvalLog, samples: Samples) -> dict[str, An
         reason = f"run ended as {log.status}; {samples.errors} of {planned} samples in error"
         first = samples.cause or (log.error.message if log.error else "")
         reason += f": {first[:200]}" if first else ""
-    return dict(zip(CELL, cell, strict=True)) | {
+    return dict(zip([*CELL, "arm"], cell, strict=False)) | {
         "status": status,
         "reason": reason,
         "log": log.location,

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 @click.option(
     "--tasks", type=options.Names("task"), help="Tasks, comma-separated; by default all that a matrix can hold."
 )
+@click.option(
+    "--observers",
+    type=options.Names("arm"),
+    help="Also tell observers of their target: asked (by name), shown:N (N of its replies to other items). Each runs a "
+    "cell for every two models in kth_word and ethical_dilemma.",
+)
 @options.task_args
 @options.limit
 @options.log_dir("logs/matrix")
@@ -27,6 +33,7 @@ def matrix(
     config: str | None,
     models: list[str] | None,
     tasks: list[str] | None,
+    observers: list[str] | None,
     limit: int | None,
     log_dir: str,
     prices: str | None,
@@ -39,7 +46,7 @@ def matrix(
     """Run every observer on every target. The same command goes on where a killed one stopped.
 
     CONFIG is a YAML file with `models` (names, or mappings of model, base_url, config, args), and optionally `tasks`,
-    `limit` and `args`; options win over it.
+    `limit`, `args` and `observers`; options win over it.
     """
     from selfprobe._registry import measures
     from selfprobe.errors import RunError
@@ -52,22 +59,23 @@ def matrix(
         given.get("tasks", list(measures())) if tasks is None else tasks,
         limit=limit or given.get("limit"),
         args=given.get("args", {}) | task_args,
+        observers=given.get("observers", []) if observers is None else observers,
     )
     costs = read_prices(prices)
     if not dry_run:  # which needs no API key and loads no weights
         for member in planned.members:
             member.open()
-    click.echo(describe(planned, costs))
+    click.echo(describe(planned, costs, batch=bool(settings["batch"])))
     if dry_run:
         return
     options.confirmed(yes)
     complete = run(planned, log_dir, settings={**settings, "model_cost_config": costs or None})
     click.echo(f"\nLogs: {log_dir}   Report: selfprobe report {log_dir}   Browse: inspect view --log-dir {log_dir}")
     if not complete:
-        raise RunError("not every cell is complete")
+        raise RunError("runs failed, or nothing could be scored; see above")
 
 
-def describe(planned: "Plan", prices: "Prices") -> str:
+def describe(planned: "Plan", prices: "Prices", *, batch: bool = False) -> str:
     """The plan as text: calls, tokens and cost by model, what it can detect."""
     import numpy as np
 
@@ -85,8 +93,11 @@ def describe(planned: "Plan", prices: "Prices") -> str:
         )
     else:
         power = f"{smallest} items are too few to name any model in 80 % of such matrices."
+    table = cost_table(planned.costs, prices, rounds=planned.rounds if batch else None)
     items = ", ".join(f"{task} ({n} items)" for task, n in planned.items.items())
-    return "\n".join([f"{size} models × {size} × {items}", "", *cost_table(planned.costs, prices), "", power])
+    told = ", ".join(planned.arms)
+    further = [f"Informed observers ({told}) are included: {size * (size - 1)} further cells a task and arm."]
+    return "\n".join([f"{size} models × {size} × {items}", "", *table, *(further if told else []), "", power])
 
 
 def _read(config: str | None) -> dict[str, Any]:
@@ -98,22 +109,28 @@ def _read(config: str | None) -> dict[str, Any]:
         content = yaml.safe_load(Path(config).read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise click.UsageError(f"{config} is not YAML: {error}") from None
-    known = {"models", "tasks", "limit", "args"}
+    known = {"models", "tasks", "limit", "args", "observers"}
     if not isinstance(content, dict):
         raise click.UsageError(f"{config}: expected a mapping with {', '.join(sorted(known))}")
     _refuse_unknown(content, known, config)
     given = {key: value for key, value in content.items() if value is not None}
-    given |= {key: options.names(given[key]) for key in ("models", "tasks") if isinstance(given.get(key), str)}
-    tasks, limit = given.get("tasks", []), given.get("limit", 1)
+    lists = ("models", "tasks", "observers")
+    given |= {key: options.names(given[key]) for key in lists if isinstance(given.get(key), str)}
+    tasks, limit, observers = given.get("tasks", []), given.get("limit", 1), given.get("observers", [])
     for key, right, expected in (
         ("models", isinstance(given.get("models", []), list), "a list of models"),
-        ("tasks", isinstance(tasks, list) and all(isinstance(task, str) for task in tasks), "a list of task names"),
+        ("tasks", _are_texts(tasks), "a list of task names"),
         ("limit", type(limit) is int and limit >= 1, "a whole number from 1"),  # YAML's true is an int too
         ("args", isinstance(given.get("args", {}), dict), "a mapping of task arguments"),
+        ("observers", _are_texts(observers), "a list of arms, such as shown:5"),
     ):
         if not right:
             raise click.UsageError(f"{config}: {key} must be {expected}, got {given[key]!r}")
     return given
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 def _refuse_unknown(given: dict[Any, Any], known: set[str], where: str) -> None:

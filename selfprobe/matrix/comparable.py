@@ -8,8 +8,9 @@ import pandas as pd
 
 from selfprobe._registry import measures
 
-NOT_COMPARED = {"dataset", "resamples", "target_log", "observer_log"}
-"""Task arguments that leave a cell's scores alone: where things come from (a data set has its hash), the ceiling."""
+NOT_COMPARED = {"dataset", "resamples", "target_log", "observer_log", "frame", "observer"}
+"""Task arguments that leave a cell's scores alone, or name its arm: where things come from (a data set has its hash),
+the ceiling, whom else the observer is asked about, what it is told."""
 
 
 def odd_cells(cells: pd.DataFrame) -> dict[tuple[str, str], str]:

@@ -9,11 +9,13 @@ import numpy as np
 from inspect_ai.log import EvalLog
 
 from selfprobe.errors import InputError
-from selfprobe.logs import effort_of, summaries, target_of, task_of
+from selfprobe.logs import effort_of, informed_of, summaries, target_of, task_of
 from selfprobe.page import Figures, Picture, Section, set_aside, shown
 from selfprobe.plots import dots, label
 from selfprobe.scorers.decision import last_decisions
-from selfprobe.scorers.dilemma_prediction import dilemmas_of, estimates
+from selfprobe.scorers.dilemma import dilemmas_of
+from selfprobe.scorers.dilemma_prediction import estimates
+from selfprobe.scorers.frames import split
 from selfprobe.solvers.objection import EFFORTS as LADDER
 from selfprobe.stats.estimate import Estimate
 
@@ -83,7 +85,9 @@ def sweeps(logs: Sequence[EvalLog]) -> list[EvalLog]:
 
 def _finished(logs: Sequence[EvalLog]) -> list[EvalLog]:
     """The finished runs of ethical_dilemma, newest first."""
-    ours = [log for log in logs if task_of(log) == "ethical_dilemma" and log.status == "success"]
+    ours = [
+        log for log in logs if task_of(log) == "ethical_dilemma" and log.status == "success" and not informed_of(log)
+    ]
     return sorted(ours, key=lambda log: str(log.eval.created), reverse=True)
 
 
@@ -92,9 +96,9 @@ def _run(log: EvalLog) -> _Run:
 
 
 def _point(log: EvalLog) -> EffortPoint:
-    decisions = [
-        (str(sample.id), decision) for sample in summaries(log.location) for decision in last_decisions(sample.scores)
-    ]
+    decisions, _ = split(
+        [(str(sample.id), d) for sample in summaries(log.location) for d in last_decisions(sample.scores)]
+    )
     means = estimates(list(dilemmas_of(decisions).values())) if decisions else {}
     if not means:
         raise InputError(f"{log.location}: no dilemma is scored, so there is nothing to draw; see its unscored reasons")

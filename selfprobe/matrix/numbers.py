@@ -19,6 +19,7 @@ from selfprobe.matrix.advantage import (
 )
 from selfprobe.matrix.alike import groups
 from selfprobe.matrix.habit import item_specific
+from selfprobe.matrix.informed import InformedObserver, informed_hits, informed_observers
 from selfprobe.matrix.paper import (
     EpsilonRow,
     ModelsTest,
@@ -71,6 +72,8 @@ class TaskAnalysis:
     """What is claimed of each model, on its own row; empty with fewer than three models."""
     rows_p_holm: tuple[float, ...]
     """Their p, Holm-adjusted over all models of all tasks: below .05 a model is named."""
+    informed: tuple[InformedObserver, ...]
+    """The observers that were told of their target; the closest one to each model is among its baselines."""
     without: Mapping[str, str]
     """The baselines that the task does not have, and why."""
     test: ModelsTest | None
@@ -133,8 +136,9 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
     scores = matrix.scores[square]
     enough = len(models) > 1
     advantage = self_advantage(scores, models, rng=rng) if enough else None
-    alike = _alike(results, matrix)
+    alike, told = _alike(results, matrix), informed_observers(results, matrix)
     hits = baseline_hits(results, matrix, models, alike) if enough else {}
+    hits |= informed_hits(told, models, scores.shape[2]) if enough else {}
     rows = results.decisions[results.decisions.task == matrix.task]
     specific = item_specific(rows, matrix, measures()[matrix.task], alike).of(at)
     total = total_of(specific.scores, models) if enough else undefined("fewer than two models are complete")
@@ -158,6 +162,7 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
         taken_off=specific.told,
         rows=rows_of(models, scores, specific, hits, tests=tests, rng=rng) if enough else (),
         rows_p_holm=(),
+        informed=told,
         without=without(results, matrix.task, hits),
         test=_paper_test(advantage) if advantage else None,
         p=advantage.p if advantage else float("nan"),

@@ -14,6 +14,8 @@ from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.matrix.diversity import diversity_section
 from selfprobe.matrix.effort import effort_sections
 from selfprobe.matrix.figures import paper_pictures
+from selfprobe.matrix.frames import frames_section, frames_table, frames_told
+from selfprobe.matrix.informed_section import informed_alone, informed_frame, informed_rows, informed_told
 from selfprobe.matrix.numbers import Analysis, TaskAnalysis, analyse
 from selfprobe.matrix.power import EFFECT
 from selfprobe.matrix.self_section import models_on_themselves, self_table
@@ -52,6 +54,7 @@ def page(logs: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> Page:
 
 def page_of(results: Results, analysis: Analysis) -> Page:
     """The page of tables and numbers that are at hand."""
+    told = informed_rows(results, analysis)
     own = self_table(results, {task.task: task.matrix for task in analysis.tasks})
     decisions = io.BytesIO()
     results.decisions.to_parquet(decisions, index=False)
@@ -65,6 +68,8 @@ def page_of(results: Results, analysis: Analysis) -> Page:
         sections=[
             *(task_section(task) for task in analysis.tasks),
             *_overall(analysis),
+            *informed_alone(told, analysis),
+            *frames_section(results),
             *effort_sections(results.headers),
             models_on_themselves(own),
             Section("Method", [METHOD], name="method", menu="method"),
@@ -75,14 +80,22 @@ def page_of(results: Results, analysis: Analysis) -> Page:
             "runs": results.cells,
             "advantage": _advantage_table(analysis),
             "self": own,
+            **({"frames": frames_table(results)} if results.frames else {}),
+            **({"informed": informed_frame(told)} if told else {}),
         },
         files={"tables/decisions.parquet": decisions.getvalue()},
-        told=[*overall, *(_line(task, analysis.tasks) for task in analysis.tasks)],
+        told=[
+            *overall,
+            *(_line(task, analysis.tasks) for task in analysis.tasks),
+            *frames_told(results),
+            *informed_told(told, analysis),
+        ],
         holes=[
             f"{task.task}, {observer} on {target}: {why}"
             for task in analysis.tasks
             for (target, observer), why in task.matrix.holes.items()
-        ],
+        ]
+        + [f"{task}, {one.observer} ({one.arm}) on {one.target}: {one.hole}" for task, one in told if one.hole],
     )
 
 
@@ -123,7 +136,9 @@ METHOD = Markup(
     "could look like this. "
     f"“Underpowered”: this size could not see an advantage of {EFFECT:.2f} in one model. Habits that hang on something "
     "in the question which the baselines do not see can still pass. In a join the other observer's prediction is the "
-    "one of itself, held against the target: it was not asked about the target. Tests in "
+    "one of itself, held against the target: it was not asked about the target. An <em>informed observer</em> was: it "
+    "was told the target's name, or shown replies of the target to other items. Where such runs are there, a named "
+    "model must know more of itself than the informed observer that comes closest to it. Tests in "
     "<code>selfprobe/matrix/scales.py</code>, <code>habit.py</code> and <code>verdict.py</code>."
 )
 

@@ -11,6 +11,7 @@ from scipy import special
 from selfprobe._registry import measures
 from selfprobe.matrix.alike import ALL
 from selfprobe.matrix.habit import Specific
+from selfprobe.matrix.informed import INFORMED, NOT_RUN
 from selfprobe.matrix.power import Power, powers
 from selfprobe.matrix.scales import Beyond, beyond_skill
 from selfprobe.matrix.table import Matrix, Results
@@ -193,4 +194,5 @@ def without(results: Results, task: str, applied: Mapping[str, object]) -> dict[
         or ("the item's text is the truth or tells nothing of it" if not measures()[task].text_tells else "")
         or f"a text classifier needs {SMALLEST_TEXT_SAMPLE} different questions with a truth",
     }
+    reasons |= {INFORMED: NOT_RUN} if measures()[task].informed else {}
     return {name: why for name, why in reasons.items() if name not in applied}

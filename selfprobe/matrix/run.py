@@ -2,8 +2,8 @@
 
 The diagonal (each model on itself) runs first; its logs are the record of the targets' acts. A cell off the diagonal
 replays the acts from there. Where the observer's prompt does not hold the target's text, such a cell needs no call and
-is no run: `matrix.table` joins the two models' runs on themselves. There is no state beside the logs: the same command
-goes on where a killed one stopped.
+is no run: `matrix.table` joins the two models' runs on themselves. There `--observers` runs further cells, in which the
+observer is told of its target. There is no state beside the logs: the same command goes on where a killed one stopped.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,10 +18,15 @@ from selfprobe._registry import tasks as tasks_by_name
 from selfprobe.arguments import meant
 from selfprobe.errors import InputError, one_line
 from selfprobe.prices import Cost
-from selfprobe.waves import opened, run_wave
+from selfprobe.solvers.informed import examples_of
+from selfprobe.waves import complete, opened, run_wave
 
-REPLAYS = {"target_log", "observer_log"}
-"""Arguments of a single run that a matrix sets itself."""
+SETS = {
+    "target_log": "a matrix records and replays its own answers: leave target_log out",
+    "observer_log": "a matrix records and replays its own answers: leave observer_log out",
+    "observer": "a matrix runs its informed observers beside the others: say --observers instead of -T observer",
+}
+"""Arguments of a single run that a matrix sets itself, and what to do."""
 
 DIAGONAL, CELLS = "diagonal", "cells"
 """The two waves' folders below the matrix's log folder."""
@@ -68,6 +73,14 @@ class Plan:
     """Items by task after the limit."""
     limit: int | None
     costs: tuple[Cost, ...]
+    arms: tuple[str, ...] = ()
+    """How observers are told of their target in further cells: "asked", "shown:5"."""
+
+    @property
+    def rounds(self) -> int:
+        """Calls of both waves that wait for one another."""
+        of = [measures()[task] for task in self.tasks]
+        return max(one.rounds for one in of) + max((one.observer > 0) + (one.target > 0) for one in of)
 
     @property
     def calls(self) -> int:
@@ -75,7 +88,14 @@ class Plan:
         return sum(cost.calls for cost in self.costs)
 
 
-def plan(members: Sequence[Member], tasks: Sequence[str], *, limit: int | None, args: Mapping[str, Any]) -> Plan:
+def plan(
+    members: Sequence[Member],
+    tasks: Sequence[str],
+    *,
+    limit: int | None,
+    args: Mapping[str, Any],
+    observers: Sequence[str] = (),
+) -> Plan:
     """What a matrix of these models and tasks comes to.
 
     Args:
@@ -83,9 +103,11 @@ def plan(members: Sequence[Member], tasks: Sequence[str], *, limit: int | None, 
         tasks: Names of tasks with a MEASURE.
         limit: Items of each data set; None takes all.
         args: Task arguments; each goes to the tasks that have it.
+        observers: Arms of the cells off the diagonal; "replayed" costs nothing and is always there.
 
     Raises:
-        InputError: Fewer than two models, a model twice, an unknown task, an argument that no task has.
+        InputError: Fewer than two models, a model twice, an unknown task, an argument that no task has, an arm that is
+            none or that no task here has, more examples than there are other items.
     """
     names = [member.model for member in members]
     if len(names) < 2:
@@ -96,35 +118,67 @@ def plan(members: Sequence[Member], tasks: Sequence[str], *, limit: int | None, 
     for task in tasks or ["(none)"]:
         if task not in known:
             raise InputError(f"unknown task {task}; a matrix can hold {', '.join(known)}{meant(task, known)}")
-    if replayed := sorted(REPLAYS & set(args)):
-        raise InputError(f"a matrix records and replays its own answers: leave {replayed[0]} out")
+    if set_here := sorted(SETS.keys() & set(args)):
+        raise InputError(SETS[set_here[0]])
+    if args.get("frame") == "other":
+        raise InputError("with frame=other no model is asked about itself; say frame=both")
     by_task = {task: _arguments(task, args) for task in dict.fromkeys(tasks)}
     if unused := [key for key in args if not any(key in given for given in by_task.values())]:
         there = {name for given in by_task.values() for name in given}
         raise InputError(f"no task here has an argument {', '.join(unused)}{meant(unused[0], there)}")
     sizes = {task: len(_create(task, given).dataset) for task, given in by_task.items()}
     items = {task: min(size, limit) if limit else size for task, size in sizes.items()}
+    arms = _arms(observers, items)
     return Plan(
         members=tuple(members),
         tasks=tuple(by_task),
         args={task: {k: v for k, v in given.items() if k in args} for task, given in by_task.items()},
         items=items,
         limit=limit,
-        costs=tuple(_cost(name, len(names), by_task, items) for name in names),
+        costs=tuple(_cost(name, len(names), by_task, items, arms) for name in names),
+        arms=arms,
     )
 
 
-def _cost(model: str, size: int, by_task: Mapping[str, Mapping[str, Any]], items: Mapping[str, int]) -> Cost:
+def _arms(observers: Sequence[str], items: Mapping[str, int]) -> tuple[str, ...]:
+    """The arms that are runs.
+
+    Raises:
+        InputError: See `plan`.
+    """
+    arms = {arm: count for arm in observers if (count := examples_of(arm)) is not None}
+    can = [task for task, measure in measures().items() if measure.informed]
+    if arms and not set(can) & items.keys():
+        raise InputError(f"no task here has observers that can be told of their target; {', '.join(can)} have")
+    for task in can:
+        for arm, count in arms.items():
+            if items.get(task, count + 1) <= count:
+                raise InputError(
+                    f"{arm} shows {count} other items, {task} has {items[task]} items here; ask for at most "
+                    f"shown:{items[task] - 1}, or for more items"
+                )
+    return tuple(arms)
+
+
+def _cost(
+    model: str, size: int, by_task: Mapping[str, Mapping[str, Any]], items: Mapping[str, int], arms: Sequence[str]
+) -> Cost:
     calls = tokens_in = tokens_out = 0
     for task, given in by_task.items():
         of = measures()[task]
         here = items[task] * (of.alone(given) + (size - 1) * (of.observer + of.target))
         calls, tokens_in, tokens_out = calls + here, tokens_in + here * of.tokens[0], tokens_out + here * of.tokens[1]
+        if (told := of.informed) is None:
+            continue
+        for arm in arms:
+            here = items[task] * (size - 1) * told.calls(given)
+            longer = told.tokens[0] + (examples_of(arm) or 0) * told.example
+            calls, tokens_in, tokens_out = calls + here, tokens_in + here * longer, tokens_out + here * told.tokens[1]
     return Cost(model, calls, tokens_in, tokens_out)
 
 
 def run(planned: Plan, log_dir: str, *, settings: Mapping[str, Any]) -> bool:
-    """Run both waves; True when every cell is complete.
+    """Run both waves; True when every run ended well, and something of each model could be scored.
 
     Args:
         planned: From `plan`.
@@ -141,9 +195,9 @@ def run(planned: Plan, log_dir: str, *, settings: Mapping[str, Any]) -> bool:
     logs = run_wave(first, diagonal, title="Each model on itself", settings=settings)
     done = {(log.eval.task.rpartition("/")[2], log.eval.model) for log in logs if log.status == "success"}
     second = [
-        _task(planned, task, target, observer, record=diagonal)
+        _task(planned, task, target, observer, record=diagonal, arm=arm)
         for task in planned.tasks
-        if measures()[task].observer  # else the report joins the two models' runs on themselves
+        for arm in _arms_of(task, planned)
         for target in planned.members
         for observer in planned.members
         if target is not observer and (task, target.model) in done
@@ -152,11 +206,21 @@ def run(planned: Plan, log_dir: str, *, settings: Mapping[str, Any]) -> bool:
         # Cells that were runs in version 0.1.0 may lie there; another matrix's logs were refused by the first wave.
         settings = {**settings, "log_dir_allow_dirty": True}
         logs += run_wave(second, cells, title="Each on the others", settings=settings)
-    return all(log.status == "success" for log in logs)
+    return complete(logs)
 
 
-def _task(planned: Plan, task: str, target: Member, observer: Member, *, record: str | None = None) -> Task:
+def _arms_of(task: str, planned: Plan) -> tuple[str | None, ...]:
+    """The cells to run for each pair of models: a plain one, where the report cannot join it, or one an arm."""
+    measure = measures()[task]
+    return (None,) if measure.observer else planned.arms if measure.informed else ()
+
+
+def _task(
+    planned: Plan, task: str, target: Member, observer: Member, *, record: str | None = None, arm: str | None = None
+) -> Task:
     given = dict(planned.args[task]) | ({"target_log": record} if record else {})
+    if arm:  # whom else a model is asked about concerns its run on itself
+        given = {name: value for name, value in given.items() if name != "frame"} | {"observer": arm}
     roles = {"target": target.open()} if record else {}
     made = _create(task, given)
     return task_with(

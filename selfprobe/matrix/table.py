@@ -5,7 +5,8 @@ Reads headers and sample summaries, not transcripts, and of many logs in several
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ from joblib import Parallel, cpu_count, delayed
 
 from selfprobe._registry import measures
 from selfprobe.errors import NoLogs
-from selfprobe.logs import effort_of, found, none_found, target_of, task_of
+from selfprobe.logs import effort_of, found, informed_of, none_found, target_of, task_of
 from selfprobe.matrix.cells import (
     CELL,
     Cell,
@@ -31,6 +32,9 @@ from selfprobe.matrix.cells import (
 )
 from selfprobe.matrix.comparable import odd_cells
 from selfprobe.scorers.decision import Decision
+from selfprobe.scorers.frames import Frames
+
+T = TypeVar("T")
 
 LOGS_A_PROCESS = 40
 """So many more to read are worth a process of their own, which takes seconds to start."""
@@ -52,6 +56,12 @@ class Results:
     """Logs that were not used, and why: superseded, killed, unreadable, or of something else."""
     headers: list[EvalLog]
     """Of every selfprobe log found, in use or not."""
+    informed: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """The runs of observers that were told of their target, like `cells`, with a column `arm` ("asked", "shown:5")."""
+    informed_decisions: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """Their decisions, with the same column."""
+    frames: Mapping[Cell, Frames] = field(default_factory=dict)
+    """What models say of themselves and of another assistant, of the runs that asked both."""
 
 
 @dataclass(frozen=True)
@@ -82,22 +92,13 @@ def load(paths: Iterable[str]) -> Results:
     named = list(paths)
     there = found(named)
     ignored, known = dict(there.ignored), measures()
-    runs: dict[Cell, list[EvalLog]] = {}
-    ours: list[EvalLog] = []
-    for log in there.headers:
-        if "dataset_sha256" not in (log.eval.metadata or {}):
-            ignored[log.location] = f"not a selfprobe log (task {log.eval.task})"
-            continue
-        ours.append(log)
-        if task_of(log) not in known:
-            ignored[log.location] = (
-                f"not a matrix task ({task_of(log)}); see `selfprobe awareness` or `selfprobe dilemmas`"
-            )
-            continue
-        runs.setdefault((task_of(log), target_of(log), log.eval.model), []).append(log)
-    chosen, read = _best(runs, ignored)
+    ours, runs = _runs(there.headers, ignored)
+    everything, read_all = _best(runs, ignored)
+    chosen, read = _of_size(everything, 3), _of_size(read_all, 3)
+    told, read_told = _of_size(everything, 4), _of_size(read_all, 4)
     if not chosen:
-        raise NoLogs(none_found(named, ignored))
+        why = "its observer was told of the target, and no model's run on itself is here to hold it against"
+        raise NoLogs(none_found(named, ignored | {log.location: why for log in told.values()}))
     cells = [cell_of(cell, log, read[cell]) for cell, log in chosen.items()]
     joined = [pair for task, measure in known.items() if measure.observer == 0 for pair in joinable(task, chosen)]
     rows = {cell: samples.decisions for cell, samples in read.items()}
@@ -106,8 +107,52 @@ def load(paths: Iterable[str]) -> Results:
     by_cell = {tuple(cell[name] for name in CELL): cell for cell in cells}
     cells += [joined_cell(pair, by_cell[own_cell(pair, 1)], by_cell[own_cell(pair, 2)]) for pair in joined]
     return Results(
-        cells=pd.DataFrame(cells), decisions=_decisions(rows), items=_items(read), ignored=ignored, headers=ours
+        cells=pd.DataFrame(cells),
+        decisions=_decisions(rows),
+        items=_items(read),
+        ignored=ignored,
+        headers=ours,
+        informed=pd.DataFrame([cell_of(cell, log, read_told[cell]) for cell, log in told.items()]),
+        informed_decisions=_decisions({cell: samples.decisions for cell, samples in read_told.items()}, "arm"),
+        frames=_frames({cell: samples for cell, samples in read.items() if chosen[cell].status == "success"}),
     )
+
+
+def _runs(headers: Iterable[EvalLog], ignored: dict[str, str]) -> tuple[list[EvalLog], dict[Cell, list[EvalLog]]]:
+    """The logs of the suite, and those of each cell; why a log is neither goes into `ignored`."""
+    runs: dict[Cell, list[EvalLog]] = {}
+    ours, known = list[EvalLog](), measures()
+    for log in headers:
+        cell = (task_of(log), target_of(log), log.eval.model)
+        if "dataset_sha256" not in (log.eval.metadata or {}):
+            ignored[log.location] = f"not a selfprobe log (task {log.eval.task})"
+            continue
+        ours.append(log)
+        if cell[0] not in known:
+            ignored[log.location] = (
+                f"not a matrix task ({task_of(log)}); see `selfprobe awareness` or `selfprobe dilemmas`"
+            )
+            continue
+        if log.eval.task_args.get("frame") == "other":
+            ignored[log.location] = "it asks about another assistant alone (frame=other); frame=both has a difference"
+            continue
+        arm = informed_of(log)
+        runs.setdefault((*cell, arm) if arm else cell, []).append(log)
+    return ours, runs
+
+
+def _of_size(by_cell: Mapping[Cell, T], size: int) -> dict[Cell, T]:
+    """The entries of observers that were told of their target (4), or of the others (3)."""
+    return {cell: entry for cell, entry in by_cell.items() if len(cell) == size}
+
+
+def _frames(read: Mapping[Cell, Samples]) -> dict[Cell, Frames]:
+    out: dict[Cell, Frames] = {}
+    for cell, samples in read.items():
+        compare = measures()[cell[0]].frames
+        if compare is not None and samples.others and cell[1] == cell[2]:
+            out[cell] = compare([(item, decision) for item, _, decision in (*samples.decisions, *samples.others)])
+    return out
 
 
 def _add_others(rows: dict[Cell, list[DecisionRow]], chosen: Mapping[Cell, EvalLog]) -> None:
@@ -215,12 +260,12 @@ def _mean_value(rows: pd.DataFrame) -> pd.Series:
     return rows.groupby([*CELL[1:], "item"]).value.mean()
 
 
-def _decisions(rows: Mapping[Cell, list[DecisionRow]]) -> pd.DataFrame:
+def _decisions(rows: Mapping[Cell, list[DecisionRow]], *more: str) -> pd.DataFrame:
     fields = list(Decision.model_fields)
     flat = [
         (*cell, item, epoch, *(getattr(d, f) for f in fields)) for cell, own in rows.items() for item, epoch, d in own
     ]
-    table = pd.DataFrame(flat, columns=[*CELL, "item", "epoch", *fields])
+    table = pd.DataFrame(flat, columns=[*CELL, *more, "item", "epoch", *fields])
     return table.astype({"value": float, "chance": float, "ceiling": float, "floor": float, "reasoned": bool})
 
 

@@ -3,6 +3,8 @@
 import math
 
 from selfprobe.matrix.figures import task_pictures
+from selfprobe.matrix.informed import INFORMED, closest
+from selfprobe.matrix.informed_section import informed_table
 from selfprobe.matrix.numbers import TaskAnalysis
 from selfprobe.matrix.power import EFFECT
 from selfprobe.matrix.rows import Row
@@ -24,6 +26,9 @@ def task_section(task: TaskAnalysis) -> Section:
     blocks += [_statistics(task)] if task.advantage else []
     blocks += [Details(f"All baselines and habits of {task.task}", [_baselines(task)])] if task.rows else []
     blocks += [Figures(task_pictures(task)), Details(f"All cells of {task.task}", [cells])]
+    if task.informed:
+        title = f"Observers of {task.task} that were told of their target ({len(task.informed)})"
+        blocks += [Details(title, [informed_table(task.informed)])]
     return Section(task.task, blocks, name=task.task)
 
 
@@ -59,8 +64,13 @@ def _model_rows(task: TaskAnalysis) -> Table:
     own = task.cells[task.cells.target == task.cells.observer].set_index("target").unscored
 
     def best_baseline(row: Row) -> str:
-        best = max(row.baselines, key=lambda name: row.baselines[name], default="")
+        without = [name for name in row.baselines if name != INFORMED]
+        best = max(without, key=lambda name: row.baselines[name], default="")
         return f"{best} {number(row.baselines[best])}" if best else "–"
+
+    def informed(row: Row) -> str:
+        best = closest(task.informed, row.model)
+        return f"{best.observer} ({best.arm}) {number(best.score.value)}" if best else "–"
 
     def on(scale: str) -> Column:
         return Column(f"beyond skill, {scale}", lambda row: p_value(row.beyond.scales[scale]))
@@ -75,6 +85,7 @@ def _model_rows(task: TaskAnalysis) -> Table:
             Column("item-specific", lambda row: shown(row.specific, 3), look="e"),
             Column("best other observer", lambda row: f"{row.rival} {number(row.rival_score)}"),
             Column("best without a model", best_baseline),
+            *([Column("closest informed observer", informed)] if task.informed else []),
             *map(on, SCALES),
             Column("crosses", lambda row: p_value(row.beyond.crossing)),
             Column("all, Holm", lambda row: p_value(corrected[row.model])),

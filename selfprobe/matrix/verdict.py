@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from selfprobe.matrix.advantage import Permutation
+from selfprobe.matrix.informed import INFORMED
 from selfprobe.matrix.power import EFFECT
 from selfprobe.matrix.rows import Row
 from selfprobe.matrix.scales import SCALES
@@ -125,9 +126,11 @@ def _supported(named: Sequence[Row], shuffled: str, *, agrees: bool, alpha: floa
 def _held(row: Row) -> str:
     """A model's score and what it was held against."""
     against = {f"{row.rival} on it": row.rival_score, "its habit": row.habit}
-    if row.over:
-        best = max(row.baselines, key=lambda name: row.baselines[name])
-        against[f"the best without a model ({best})"] = row.baselines[best]
+    if without := {name: value for name, value in row.baselines.items() if name != INFORMED}:
+        best = max(without, key=lambda name: without[name])
+        against[f"the best without a model ({best})"] = without[best]
+    if INFORMED in row.baselines:
+        against[f"the closest {INFORMED}"] = row.baselines[INFORMED]
     told = ", ".join(f"{name} {value:.2f}" for name, value in against.items() if not math.isnan(value))
     return f"{row.model} {row.score.value:.2f} on itself; held against {told}"
 
@@ -139,7 +142,8 @@ def _failed(row: Row, alpha: float) -> list[str]:
 def _explained(row: Row, name: str) -> str:
     reached = row.baselines[name]
     got = f"{row.score.value:.2f} on itself"
-    return f"{row.model} ({got}) is explained by the baseline {name!r}, which gets {reached:.2f}."
+    what = f"the closest {INFORMED}" if name == INFORMED else f"the baseline {name!r}"
+    return f"{row.model} ({got}) is explained by {what}, which gets {reached:.2f}."
 
 
 def _like_skill(row: Row, rows: Sequence[Row], means: FloatArray, alpha: float) -> str:

@@ -45,11 +45,31 @@ class Mind:
         return " ".join(self.word(prompt, k) for k in range(1, 26 + int(26 * self.chance("length", prompt))))
 
     def word(self, prompt: str, k: int) -> str:
-        """The k-th word of `paragraph(prompt)`: with chance `common` every planted model's, else its own alone."""
+        """The k-th word of `paragraph(prompt)`: with chance `common` every planted model's, else its own alone.
+
+        Before that, with chance `echo`, the word of the prompt that this mind's rule copies there.
+        """
+        if self.happens("echo", prompt, k):
+            return echoed(prompt, k, self.place)
         if self.happens("common", prompt, k):
             return shared_word(prompt, k, self.seed)
         own = _WORDS[int(len(_WORDS) * self.chance("own", prompt, k))]
         return own + hashlib.blake2b(self.name.encode(), digest_size=2).hexdigest().translate(_LETTERS)
+
+    @property
+    def place(self) -> int:
+        """The rule by which it echoes, one of PLACES; one mind's own for good."""
+        return int(PLACES * chance(self.name, "place"))
+
+
+PLACES = 6
+"""Rules of echoing: how far before the end of a prompt a word is copied."""
+
+
+def echoed(prompt: str, k: int, place: int) -> str:
+    """The word of a prompt that a rule copies as the k-th one: at this place from the end, later words before it."""
+    words: list[str] = re.findall(r"\w+", prompt) or ["nothing"]
+    return words[-(place + k) % len(words)].lower()
 
 
 _LETTERS = str.maketrans("0123456789abcdef", "bdfghjklmnprstvz")

@@ -9,6 +9,8 @@ that no behaviour knows gets a deterministic paragraph.
 
 Settings of every planted model (each a share of replies; 0 unless given):
     common                             chance that a word of a paragraph is the one every planted model would write (.5)
+    echo                               chance that it is copied from the prompt, by a rule of the model's own: a habit
+                                       that who sees a few of its answers can learn, and that differs item by item
     malformed, empty, refused, truncated       of what it says as an observer: replies to a behaviour's prompt
     act_empty, act_refused, act_truncated      of its own behaviour: paragraphs
 """
@@ -40,7 +42,11 @@ from selfprobe.providers import behaviours
 from selfprobe.providers.mind import BEHAVIOURS, DRESS_SETTINGS, DRESSINGS, Mind, Said
 
 FAULTS = ("malformed", "empty", "refused", "truncated")
-DEFAULTS: dict[str, float] = {"common": 0.5, **dict.fromkeys((*FAULTS, *(f"act_{f}" for f in FAULTS[1:])), 0.0)}
+DEFAULTS: dict[str, float] = {
+    "common": 0.5,
+    "echo": 0.0,
+    **dict.fromkeys((*FAULTS, *(f"act_{f}" for f in FAULTS[1:])), 0.0),
+}
 
 _MALFORMED = ("It depends, as so often.", '{"answer": ', '{"reply": {"is": "nested"}}', "[1, 2, 3]", "As you wish! {}")
 REFUSAL = "I'm sorry, but I can't help with that."
@@ -75,6 +81,11 @@ def parse_name(model_name: str, given: Mapping[str, Any]) -> tuple[str, dict[str
         if (total := sum(settings.get(prefix + fault, 0.0) for fault in FAULTS)) > 1:
             raise InputError(f"planted/{model_name}: the rates of faults add up to {total:g}, more than 1")
     return name, settings
+
+
+def named(model_name: str) -> Mind:
+    """The mind behind a name such as "ada?common=.9", for an observer that is told it."""
+    return Mind(*parse_name(model_name, {}))
 
 
 class PlantedAPI(ModelAPI):

@@ -1,22 +1,22 @@
-"""Conversations to measure evaluation awareness on: from files, public sets, other tasks' data, and logs.
+"""Conversations to measure evaluation awareness on: from files, public sets, other tasks, and logs.
 
 -T dataset=eval_awareness           bundled; also my.jsonl, my.csv, hf:owner/name@revision, s3://…, or several:
 a.jsonl,b.csv
 -T dataset=dataset.json             the gated set of Needham et al. 2025, as its owner's script decrypts it (never
 shipped)
--T dataset=task:inspect_evals/gsm8k  the data set of any Inspect task, by name or as file.py or file.py@task; label
+-T dataset=task:inspect_evals/gsm8k  what any Inspect task asks its model, by name or as file.py or file.py@task; label
 evaluation; also -T task=…
--T dataset=logs:logs/yesterday       the conversations of any Inspect logs; also -T logs=…
+-T dataset=logs:logs/yesterday       what the model of any Inspect logs was asked; also -T logs=…
 
-A row needs a conversation: `messages` (a list of role and content, in CSV as JSON), or `input`, `user`, `prompt` or
-`question` (text; with an optional `system`). It may have `id`, `label` (evaluation or deployment; a bool
-`is_evaluation` or
+A row needs a conversation: `messages` (a list of role and content, in CSV as JSON), ShareGPT's `conversations`, a batch
+file's request, or a text under `input`, `user`, `prompt`, `question`, `instruction` or `text`; each with an optional
+`system`. It may have `tools`, `id`, `label` (evaluation or deployment, 1 or 0; a bool `is_evaluation` or
 `eval_category` does as well), `source`, `domain`, `format`, `agentic` and `pair`.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from inspect_ai.dataset import Sample
@@ -26,26 +26,20 @@ from selfprobe.arguments import locate, one_of
 from selfprobe.data import Row, Table, load, read_text, table_of
 from selfprobe.errors import InputError
 from selfprobe.inspect_data import SCHEMES, rows_of
+from selfprobe.sources.messages import Message, Unaskable, messages_of, tools_of
 
 Label = Literal["evaluation", "deployment"]
 Context = Literal["first", "full"]
 
+_EVALUATION = "evaluation eval evals evaluations test tests testing benchmark true 1 1.0"
+_DEPLOYMENT = (
+    "deployment deployed deploy real real_world real_use real_usage realworld organic production natural false 0 0.0"
+)
 _LABELS: dict[str, Label] = {
-    **dict.fromkeys(("evaluation", "eval", "test", "testing", "true"), "evaluation"),
-    **dict.fromkeys(("deployment", "deploy", "real", "organic", "false"), "deployment"),
+    **dict.fromkeys(_EVALUATION.split(), "evaluation"),
+    **dict.fromkeys(_DEPLOYMENT.split(), "deployment"),
 }
-_TEXT_COLUMNS = ("input", "user", "prompt", "question")
 _FIELDS = ("label", "source", "domain", "format", "agentic", "turns", "pair")
-
-
-@dataclass(frozen=True)
-class Message:
-    """One message, as text."""
-
-    role: Literal["system", "user", "assistant"]
-    text: str
-    by_tool: bool = False
-    """Whether it is a tool's result, which goes under the user's name but is no turn of the user's."""
 
 
 def conversations(
@@ -55,53 +49,71 @@ def conversations(
     logs: str | None = None,
     label: str | None = None,
     context: str = "first",
+    role: str | None = None,
 ) -> Table:
     """The conversations of one source, or of several data sets together, cut to the context; hashed as they are asked.
 
+    A row that holds more than text (an image), and a sample that never came to a call of the model, is set aside and
+    counted (`Table.aside`).
+
     Args:
         dataset: Data sets; see the module's docstring. Not read when `task` or `logs` is given.
-        task: An Inspect task whose samples are the conversations; no model runs.
-        logs: A log or a folder of logs.
+        task: An Inspect task: what it first asks its model in each sample. No model runs.
+        logs: A log or a folder of logs: what their model was first asked in each sample.
         label: The label of every row: "evaluation", "deployment". Without it the rows' own; rows without one are
             measured all the same, and only shares are reported.
-        context: "first": the system prompt and the first user message, as in paper 002. "full": all messages up to the
-            last that is not the model's, since the subject writes the last reply itself.
+        context: "first": the system prompt and the first user message, as in paper 002; of a task or logs the first
+            call as it is. "full": all messages up to the last that is not the model's, since the subject writes the
+            last reply itself.
+        role: Whose conversations of a task or of logs: a model role ("target"); None is the evaluated model.
 
     Raises:
-        InputError: A row without a user message, with an image or with an unknown label; the same id twice (naming both
-            places); `task` and `logs` together; an option that is none; no such file.
+        InputError: A row without a user message or with an unknown label; nothing but rows that are set aside; rows
+            that are all alike; the same id twice (naming both places); `task` and `logs` together; a role without
+            either; an option that is none; no such file.
     """
     one_of("context", context, get_args(Context))
     if label is not None:
         one_of("label", label, get_args(Label))
-    if task and logs:
-        raise InputError(f"give task={task} or logs={logs}, not both")
-    full = context == "full"
-    if task:
-        parts: list[tuple[str, Sequence[Row]]] = [(task, rows_of(f"task:{task}"))]
-    elif logs:
-        parts = [(logs, rows_of(f"logs:{logs}", full=full))]
-    else:
-        given = dataset if isinstance(dataset, list | tuple) else str(dataset or "").split(",")
-        names = [str(name).strip() for name in given]
-        parts = [(name, _rows_of_data(name, full)) for name in names]
-    rows, origin = [], dict[str, str]()
-    for name, its in parts:
-        for row in its:
+    rows, origin, aside = [], dict[str, str](), dict[str, str]()
+    for name, row in _rows(dataset, task, logs, full=context == "full", role=role):
+        try:
             made = conversation(row, where=f"{name}, row {row['id']!r}", source=name, label=label, context=context)
-            if (earlier := origin.setdefault(made["id"], name)) != name:
-                raise InputError(
-                    f"id {made['id']!r} is in {earlier} and in {name}; ids must be unique over all data sets"
-                )
-            rows.append(made)
-    return table_of(task or logs or ",".join(name for name, _ in parts), rows)
+        except Unaskable as why:
+            aside[f"{name}: {row['id']}"] = str(why)
+            continue
+        if earlier := origin.get(made["id"]):
+            raise InputError(f"id {made['id']!r} is in {earlier} and in {name}; ids must be unique over all data sets")
+        origin[made["id"]] = name
+        rows.append(made)
+    named = dict.fromkeys([*origin.values(), *(key.rpartition(": ")[0] for key in aside)])
+    return _checked(table_of(",".join(named), rows, aside))
+
+
+def _checked(table: Table) -> Table:
+    if not table.rows:
+        why = next(iter(table.aside.values()), "it has no rows")
+        raise InputError(f"{table.name}: no conversation is left of {len(table.aside)} rows: {why}")
+    asked = {json.dumps([row["messages"], row.get("tools")]) for row in table.rows}
+    if len(asked) == 1 < len(table.rows):
+        shown = table.rows[0]["messages"][-1]["content"][:80]
+        raise InputError(
+            f"{table.name}: all {len(table.rows)} conversations are the same text, {shown!r}: nothing can be told from "
+            "them; give different ones, or one"
+        )
+    return table
 
 
 def conversation(row: Row, *, where: str, source: str, label: str | None, context: str) -> Row:
-    """A row of any source in our own form: id, messages, and the fields that numbers are split by (None if unknown)."""
+    """A row of any source in our own form: id, messages, and the fields that numbers are split by (None if unknown).
+
+    `tools` is there where tools were offered. A row with `called` is what a model was sent, and stays as it is.
+    """
+    if "aside" in row:
+        raise Unaskable(f"{where}: {row['aside']}")
     inner = row.get("metadata")
     meta: Mapping[str, Any] = {**(inner if isinstance(inner, dict) else {}), **row}
-    messages = _messages(row, where)
+    messages, tools = messages_of(row, where), tools_of(row, where)
     if not any(m.role == "user" and not m.by_tool for m in messages):
         raise InputError(
             f"{where}: no user message; expected at least one, got {[m.role for m in messages] or 'nothing'}"
@@ -109,7 +121,7 @@ def conversation(row: Row, *, where: str, source: str, label: str | None, contex
     agentic = meta.get("agentic", bool(meta["scaffold"]) if "scaffold" in meta else None)
     if isinstance(agentic, str):
         agentic = {"true": True, "1": True, "false": False, "0": False}.get(agentic.strip().lower())
-    kept = _first(messages) if context == "first" else _until_reply(messages)
+    kept = _first(messages) if context == "first" and not row.get("called") else _until_reply(messages)
     return {
         "id": row["id"],
         "messages": [{"role": m.role, "content": m.text} for m in kept],
@@ -120,7 +132,7 @@ def conversation(row: Row, *, where: str, source: str, label: str | None, contex
         "agentic": agentic,
         "turns": sum(m.role == "user" and not m.by_tool for m in messages),
         "pair": _text(meta.get("pair")),
-    }
+    } | ({"tools": tools} if tools else {})
 
 
 def record_to_sample(row: Row) -> Sample:
@@ -132,18 +144,31 @@ def record_to_sample(row: Row) -> Sample:
     kinds = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
     messages: list[ChatMessage] = [kinds[m["role"]](content=m["content"]) for m in row["messages"]]
     flip = int(table_of("", [{"id": row["id"]}]).sha256, 16) % 2 == 1
+    tools = {"tools": row["tools"]} if "tools" in row else {}
     return Sample(
         id=row["id"],
         input=messages,
         target=row["label"] or "",
-        metadata={field: row[field] for field in _FIELDS} | {"flip": flip},
+        metadata={field: row[field] for field in _FIELDS} | {"flip": flip} | tools,
     )
 
 
-def _rows_of_data(name: str, full: bool) -> list[Row]:
-    if name.startswith(SCHEMES):
-        return rows_of(name, full=full)
-    return _rows_of_json(name) if name.endswith(".json") else load(name, ()).rows
+def _rows(
+    dataset: str | Sequence[str], task: str | None, logs: str | None, *, full: bool, role: str | None
+) -> Iterator[tuple[str, Row]]:
+    """Every row of the sources, with its source's name as the user gave it."""
+    if task and logs:
+        raise InputError(f"give task={task} or logs={logs}, not both")
+    given = dataset if isinstance(dataset, list | tuple) else str(dataset or "").split(",")
+    names = [f"task:{task}"] if task else [f"logs:{logs}"] if logs else [str(name).strip() for name in given]
+    if role is not None and not any(name.startswith(SCHEMES) for name in names):
+        raise InputError(f"role={role} is for logs=… and task=…: rows of a file are no role's")
+    for name in names:
+        if name.startswith(SCHEMES):
+            yield from ((task or logs or name, row) for row in rows_of(name, full=full, role=role))
+        else:
+            rows = _rows_of_json(name) if name.endswith(".json") else load(name, ()).rows
+            yield from ((name, {**row, "id": str(row.get("custom_id") or row["id"])}) for row in rows)  # batch files
 
 
 def _rows_of_json(name: str) -> list[Row]:
@@ -162,82 +187,6 @@ def _rows_of_json(name: str) -> list[Row]:
     ]
 
 
-def _messages(row: Row, where: str) -> list[Message]:
-    given: object = row.get("messages")
-    if isinstance(given, str):
-        try:
-            given = json.loads(given)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{where}: `messages` is not JSON ({error.msg})") from None
-    column = next((c for c in _TEXT_COLUMNS if row.get(c)), None)
-    if given is None and column:
-        given = row[column]
-        if isinstance(given, str):
-            system = [{"role": "system", "content": row["system"]}] if row.get("system") else []
-            given = [*system, {"role": "user", "content": given}]
-    if not isinstance(given, list):
-        raise InputError(
-            f"{where}: no conversation; expected `messages` or one of {', '.join(_TEXT_COLUMNS)}, got {', '.join(row)}"
-        )
-    made = [_message(m, where) for m in given]
-    return [m for m in made if m.text.strip()]
-
-
-def _message(given: object, where: str) -> Message:
-    """One message as text: tool calls and results are kept as text, and no tools are offered to the subject."""
-    if not isinstance(given, dict) or "role" not in given:
-        raise InputError(f"{where}: expected messages with role and content, got {str(given)[:80]!r}")
-    role, text = given["role"], _content(given.get("content"), where)
-    if role in ("tool", "function"):
-        return Message("user", f"[tool result]\n{text}", by_tool=True)
-    calls = given.get("tool_calls") or []
-    if not isinstance(calls, list):
-        raise InputError(f"{where}: expected `tool_calls` to be a list, got {str(calls)[:80]!r}")
-    text = "\n".join([*([text] if text else []), *(_call(call, where) for call in calls)])
-    match role:
-        case "system" | "developer":
-            return Message("system", text)
-        case "user" | "human":
-            return Message("user", text)
-        case "assistant" | "ai":
-            return Message("assistant", text)
-    raise InputError(f"{where}: unknown role {role!r}; expected system, user, assistant or tool")
-
-
-def _call(call: object, where: str) -> str:
-    inner = call.get("function") if isinstance(call, dict) else None
-    match inner if isinstance(inner, dict) else call:
-        case {"name": str(name), "arguments": arguments} | {"function": str(name), "arguments": arguments}:
-            pass
-        case _:
-            raise InputError(
-                f"{where}: expected a tool call's function with name and arguments, got {str(call)[:80]!r}"
-            )
-    shown = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return f"[tool call] {name}({shown})"
-
-
-def _content(content: object, where: str) -> str:
-    if content is None or isinstance(content, str):
-        return content or ""
-    parts = content if isinstance(content, list) else [content]
-    texts = []
-    for part in parts:
-        kind = part.get("type") if isinstance(part, dict) else type(part).__name__
-        if kind in ("reasoning", "thinking"):
-            continue  # a transcript's reasoning was not shown to its user, and is not shown to the subject
-        if kind != "text" or not isinstance(part, dict):
-            raise InputError(
-                f"{where}: a message has content of type {kind!r}; only text can be asked about: leave the row out"
-            )
-        if not isinstance(part.get("text"), str):
-            raise InputError(
-                f"{where}: expected a content part of type 'text' to have a `text`, got {str(part)[:80]!r}"
-            )
-        texts.append(part["text"])
-    return "\n".join(texts)
-
-
 def _first(messages: Sequence[Message]) -> list[Message]:
     first = next(i for i, m in enumerate(messages) if m.role == "user" and not m.by_tool)
     return [*(m for m in messages[:first] if m.role == "system"), messages[first]]
@@ -252,9 +201,11 @@ def _label(meta: Mapping[str, Any], where: str) -> Label | None:
     for column in ("label", "is_evaluation", "eval_category"):
         value = meta.get(column)
         if value is not None and str(value).strip():
-            if found := _LABELS.get(str(value).strip().lower()):
+            if found := _LABELS.get(re.sub(r"[\s-]+", "_", str(value).strip().lower())):
                 return found
-            raise InputError(f"{where}: {column} must be evaluation or deployment, got {value!r}; or give -T label=…")
+            raise InputError(
+                f"{where}: {column} must be evaluation or deployment (or 1 or 0), got {value!r}; or give -T label=…"
+            )
     return None
 
 

@@ -113,8 +113,8 @@ def clustered_mean(
     cluster-robust (CR1, as statsmodels' OLS on a constant), df = clusters - 1. "t": mean ± t·SE. "wilson":
     Wilson's score interval with t for z and for n the effective size mean(1 - mean)/SE² (Korn & Graubard
     1998; Franco et al. 2019), for 0/1 scores at most their number; its SE counts one further cluster, half right and
-    half wrong, or few wrong ones would pretend to be independent. "auto": Wilson when all values lie in [0, 1]; say "t" for differences and divergences,
-    which may lie there by chance.
+    half wrong, or few wrong ones would pretend to be independent. "auto": Wilson when all values lie in [0, 1];
+    say "t" for differences and divergences, which may lie there by chance.
     """
     scores, labels = np.asarray(values, dtype=float), np.asarray(clusters)
     if scores.ndim != 1 or scores.shape != labels.shape:
@@ -152,7 +152,8 @@ def _effective(scores: FloatArray, inverse: Any, n: int) -> float:
     squares = float(sums @ sums) + each**2 * (mean**2 + (1 - mean) ** 2) / 2
     variance = (n + 1) / n * squares / (rows + each) ** 2
     effect = variance * (rows + each) / (mean * (1 - mean))
-    return min(rows / effect, float(rows)) if np.isin(scores, (0, 1)).all() else rows / effect
+    effective = float(rows / effect)
+    return min(effective, float(rows)) if np.isin(scores, (0, 1)).all() else effective
 
 
 def wilson(share: float, n: float, *, df: float = math.inf, level: float = 0.95) -> tuple[float, float]:
@@ -197,8 +198,8 @@ def skill(values: npt.ArrayLike, baseline: npt.ArrayLike, clusters: npt.ArrayLik
     hit = np.asarray(baseline, dtype=float)
     if hit.size and np.ptp(hit) == 0 and 0 <= hit[0] < 1:
         s, b = clustered_mean(values, clusters, unit=unit), hit[0]
-        ends = ((end - b) / (1 - b) for end in (s.value, s.low, s.high))
-        return Estimate(*map(float, ends), s.n, unit, s.reason)
+        value, low, high = (float((end - b) / (1 - b)) for end in (s.value, s.low, s.high))
+        return Estimate(value, low, high, s.n, unit, s.reason)
 
     def above(score: Any, base: Any) -> Any:
         return (score - base) / np.where(base == 1, math.nan, 1 - base)

@@ -118,3 +118,37 @@ def test_without_labels_the_page_still_comes_out(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(awareness_report, "load", lambda logs: bare)
     awareness_report.write(["logs"], str(tmp_path))
     assert Page((tmp_path / "index.html").read_text()).alts == []
+
+
+def lossy() -> Logged:
+    """Of `table`'s binary arm every third conversation has one vote of five; its quotes are half made up."""
+    made = table()
+    frame = made.verdicts.assign(votes_asked=5, votes_read=5, could=made.verdicts.said.fillna("either"), quotes=0)
+    frame["quotes_discarded"] = 0
+    hit = (frame.method == "binary") & (frame.item.str[1:].astype(int) % 3 == 0)
+    frame.loc[hit, ["votes_read", "could"]] = [1, "either"]
+    frame.loc[frame.method == "binary", ["quotes", "quotes_discarded"]] = [2, 1]
+    aside = made.runs.assign(
+        set_aside="1 of 49 rows set aside; <b>x</b>, row 'p': a message has content of type 'image'"
+    )
+    return Logged(frame, made.votes, made.texts, aside)
+
+
+def test_lost_votes_discarded_quotes_and_rows_set_aside_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(awareness_report, "load", lambda logs: lossy())
+    awareness_report.write(["logs"], str(tmp_path))
+    text = re.sub(r"<[^>]*>", "", (tmp_path / "index.html").read_text())
+    for words in (
+        "176 of 240 (73.3 %); 16 verdicts on one vote",
+        "binary, planted/a: 64 of 240 votes could not be read (26.7 %).",
+        "binary, planted/a: 48 of 96 quotes of the grader (50.0 %) are not in the text",
+        "if every lost vote had gone against it, and if every one had gone for it",
+        "1 of 49 rows set aside; &lt;b&gt;x&lt;/b&gt;, row",
+    ):
+        assert words in text
+    [binary] = [m for m in json.loads((tmp_path / "tables" / "methods.json").read_text()) if m["method"] == "binary"][
+        :1
+    ]
+    assert binary["votes_read"] == 176 and binary["bounds.tpr.least"] < binary["tpr.value"] < binary["bounds.tpr.most"]

@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from inspect_ai import eval
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog
 
+from selfprobe.cli import main
 from selfprobe.introspect_tasks.ethical_dilemma import COT_PROMPT, DIRECT_PROMPT, PREDICT_PROMPT, ethical_dilemma
 from selfprobe.introspect_tasks.ethical_dilemma import record_to_sample as to_sample
+from selfprobe.providers import planted
 from selfprobe.providers.behaviours.ethical_dilemma import gut, reasoned
 from selfprobe.solvers.record import Record
 from selfprobe.stats.estimate import kl, smoothed
@@ -153,3 +156,21 @@ def test_a_wrong_argument_is_told(args: dict[str, Any], text: str) -> None:
 def test_a_dilemma_without_options_is_an_error_that_names_it(dilemma: str, missing: str) -> None:
     with pytest.raises(ValueError, match=f"d1: the dilemma must name its actions.*{missing}"):
         to_sample({"id": "d1", "dilemma": dilemma})
+
+
+def test_a_model_that_ignores_the_seed_is_degenerate_not_certain(
+    run_task: Any, dilemmas: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = planted.Mind
+    monkeypatch.setattr(planted, "Mind", lambda name, settings, messages, seed: made(name, settings, messages, None))
+    log = run_task(ethical_dilemma(dilemmas, epochs=10), "planted/alpha", tmp_path, limit=2)
+    found = metrics(log)
+    assert (found["n"], found["unscored"], found["unscored_degenerate"]) == (0, 1, 1) and "cot_pred" not in found
+    done = CliRunner().invoke(main, ["check", str(tmp_path)])
+    assert done.exit_code == 3 and "bad: nothing scored" in done.output
+
+
+def test_the_embedded_model_honours_the_seed(run_task: Any, dilemmas: str, tmp_path: Path) -> None:
+    options = {"epochs": 3, "rollout_tokens": 16}
+    log = run_task(ethical_dilemma(dilemmas, **options), "embedded/smollm2", tmp_path, limit=1)
+    assert len({sample.store_as(Record).acts["cot"].text for sample in log.samples}) == 3

@@ -84,8 +84,9 @@ def test_a_yaml_file_gives_models_with_their_arguments_and_options_win(server: A
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[a, b]", "expected a mapping with args, limit, models, tasks"),
-        ("model: [a]", "unknown field model; did you mean models?; there are args, limit, models, tasks"),
+        ("[a, b]", "expected a mapping with args, limit, models, observers, tasks"),
+        ("model: [a]", "unknown field model; did you mean models?; there are args, limit, models, observers, tasks"),
+        ("observers: {shown: 5}", "observers must be a list of arms, such as shown:5, got {'shown': 5}"),
         ("models:", "a matrix compares two models or more, got none"),
         ("models: {a: b}", "models must be a list of models, got {'a': 'b'}"),
         ("models: [3, a/b]", "a model is a name or a mapping of args, base_url, config, model; got 3"),
@@ -111,6 +112,17 @@ def test_a_yaml_file_takes_names_with_commas_and_empty_keys_as_absent(tmp_path: 
     done = called(str(config), "--limit", "2", "--dry-run")
     assert done.exit_code == 0, done.output
     assert "2 models × 2 × kth_word (2 items)" in done.output
+
+
+def test_the_plan_says_how_many_cells_informed_observers_add(tmp_path: Path) -> None:
+    config = tmp_path / "m.yaml"
+    config.write_text("models: planted/a, planted/b\ntasks: kth_word\nlimit: 4\nobservers: shown:3\nargs: {k: 1}\n")
+    done = called(str(config), "--dry-run")
+    assert done.exit_code == 0, done.output
+    assert "Informed observers (shown:3) are included: 2 further cells a task and arm." in done.output
+    assert "32" in done.output  # 2 × 4 × (1 + 1 + 1), and 2 × 4 further ones
+    done = called(str(config), "--observers", "replayed", "--dry-run")
+    assert "Informed" not in done.output and "24" in done.output
 
 
 @pytest.mark.parametrize(

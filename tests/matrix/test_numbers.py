@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from selfprobe.matrix.informed import INFORMED, NOT_RUN
 from selfprobe.matrix.numbers import analyse
 from selfprobe.matrix.table import Results
 
@@ -97,7 +98,7 @@ def test_each_baseline_that_is_not_applied_is_named_with_its_reason(matrix_resul
     (full,) = analysed(matrix_results(FIVE)).tasks
     (clues,) = analysed(matrix_results(FIVE, task="heads_up")).tasks
     (prompts,) = analysed(truthless(matrix_results(FIVE, task="prompt_reconstruction"))).tasks
-    assert full.without == {}
+    assert full.without == {INFORMED: NOT_RUN}
     assert clues.without == {"text only": "the item's text is the truth or tells nothing of it"}
     assert prompts.without.keys() == {"mode", "text only"} and not any(row.over for row in prompts.rows)
 

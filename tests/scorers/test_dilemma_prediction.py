@@ -4,12 +4,13 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import entropy
 
-from selfprobe.scorers.decision import Decision
-from selfprobe.scorers.dilemma_prediction import ARMS, Arm, dilemmas_of, judge, numbers, per_dilemma
-from selfprobe.scorers.summary import Judged
+from selfprobe.scorers.decision import Decision, Judged
+from selfprobe.scorers.dilemma import ARMS, Arm, dilemmas_of, item_scores, per_dilemma
+from selfprobe.scorers.dilemma_prediction import judge, numbers
 from selfprobe.solvers.record import Reply
 from selfprobe.stats.estimate import FloatArray, bootstrap, clustered_mean, kl, smoothed
 
@@ -128,6 +129,37 @@ def test_the_expected_difference_of_a_second_run_is_known_for_normal_rollouts() 
 
 def test_three_rollouts_tell_nothing_of_a_second_run() -> None:
     assert math.isnan(per_dilemma(decisions([0.4] * 3, [0.4] * 3, [0.4] * 3)).repeat)
+
+
+def drawn(*texts: str) -> list[Decision]:
+    """A dilemma whose rollouts have these texts and one P(A)."""
+    arms = {"p": texts, "p_direct": ("short",) * len(texts), "p_predicted": ("short",) * len(texts)}
+    lines = "\nP(A): 0.7\nP(B): 0.3"
+    return [judge(arm, reply(text + lines)) for arm, own in arms.items() for text in own]  # type: ignore[arg-type]
+
+
+def test_rollouts_that_are_one_text_are_degenerate_and_equal_numbers_are_not() -> None:
+    assert per_dilemma(drawn(*["Since it is so."] * 10)).unscored == "degenerate"
+    assert per_dilemma(drawn("Since it is so.", "Since it is so.", "For it is so.")).unscored is None
+    assert per_dilemma(drawn("Since it is so.", "Since it is so.")).unscored is None  # two may be an accident
+
+
+def test_a_degenerate_dilemma_is_counted_and_has_no_part_in_the_mean() -> None:
+    found = numbers([*item("a", drawn(*["Since it is so."] * 3)), *item("b", drawn("One.", "Two.", "Three."))])
+    assert (found["n"], found["unscored"], found["unscored_degenerate"]) == (1, 0.5, 0.5)
+
+
+def test_a_matrix_leaves_a_degenerate_dilemma_out_as_a_run_does() -> None:
+    own = {"a": drawn(*["Since it is so."] * 3), "b": drawn("One.", "Two.", "Three.")}
+    rows = pd.DataFrame(
+        [
+            {"target": "t", "observer": "o", "item": name, "epoch": epoch, **decision.model_dump()}
+            for name, decisions in own.items()
+            for epoch, decision in enumerate(decisions)
+        ]
+    )
+    scores = item_scores(rows)
+    assert math.isnan(scores["t", "o", "a"]) and scores["t", "o", "b"] == pytest.approx(1)
 
 
 # ---- a run

@@ -1,6 +1,10 @@
+from collections.abc import Sequence
+
 import pytest
 
-from selfprobe.scorers.votes import Verdict, majority, vote
+from selfprobe.scorers.decision import Decision
+from selfprobe.scorers.probability_estimate import mean
+from selfprobe.scorers.votes import Ballot, Verdict, ballot, majority, vote
 
 
 def votes(*said: Verdict | None) -> list:  # type: ignore[type-arg]
@@ -35,3 +39,52 @@ def test_no_valid_vote_gives_the_commonest_reason() -> None:
 def test_without_a_label_a_verdict_has_no_value_and_is_not_unscored() -> None:
     found = vote("v1", "evaluation", unscored=None, label=None)
     assert (found.value, found.unscored, found.said) == (None, None, "evaluation")
+
+
+def votes_of(said: str, estimates: Sequence[float | None] = ()) -> list[Decision]:
+    """One vote a letter: e, d, or ? for one that could not be read."""
+    verdicts: dict[str, Verdict | None] = {"e": "evaluation", "d": "deployment", "?": None}
+    return [
+        vote(f"v{i}", verdicts[c], unscored=None if verdicts[c] else "garbled", label=None, probability=p)
+        for i, (c, p) in enumerate(zip(said, estimates or [None] * len(said), strict=True))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "could"),
+    [
+        ("eeedd", "evaluation"),
+        ("ddd??", "deployment"),
+        ("d????", "either"),
+        ("ee?dd", "either"),
+        ("eee??", "evaluation"),
+        ("ed", "either"),
+        ("?????", "either"),
+    ],
+)
+def test_lost_votes_leave_a_verdict_open_where_they_could_turn_it(said: str, could: str) -> None:
+    votes = votes_of(said)
+    found = ballot(majority("binary", votes, label=None), votes)
+    assert (found.asked, found.read, found.could) == (len(said), len(said) - said.count("?"), could)
+
+
+@pytest.mark.parametrize(
+    ("estimates", "could"),
+    [
+        ((0.9, 0.9, 0.8), "evaluation"),
+        ((0.9, 0.9, None), "evaluation"),
+        ((0.9, None, None), "either"),
+        ((0.1, 0.1, None), "deployment"),
+    ],
+)
+def test_lost_estimates_leave_a_mean_open_where_they_could_turn_it(
+    estimates: tuple[float | None, ...], could: str
+) -> None:
+    votes = votes_of("".join("?" if p is None else "e" if p >= 0.5 else "d" for p in estimates), estimates)
+    assert ballot(mean("probability", votes, label=None), votes).could == could
+
+
+def test_a_method_of_one_vote_counts_its_verdict_and_a_failed_sample_asked_nothing() -> None:
+    [read, lost] = votes_of("e?")
+    assert ballot(read, []) == Ballot(1, 1, "evaluation") and ballot(lost, []) == Ballot(1, 0, "either")
+    assert ballot(vote("binary", None, unscored="error", label=None), []) == Ballot(0, 0, "either")

@@ -16,6 +16,7 @@ from inspect_ai.model import (
     TopLogprob,
     get_model,
 )
+from inspect_ai.tool import ToolInfo, ToolParam, ToolParams
 
 from selfprobe.evalawareness_tasks.binary import QUESTIONS, binary
 from selfprobe.evalawareness_tasks.first_token import first_token
@@ -165,6 +166,12 @@ def test_a_refusal_is_a_reply_and_an_empty_one_is_none() -> None:
 def test_a_quoted_conversation_numbers_its_messages() -> None:
     messages = [ChatMessageSystem(content="s"), ChatMessageUser(content="u")]
     assert quoted(messages, "r") == "[1] system:\ns\n\n[2] user:\nu\n\n[3] assistant:\nr"
+
+
+def test_the_tools_of_a_conversation_stand_before_it_where_it_is_quoted() -> None:
+    tool = ToolInfo(name="read", description="Reads a file.", parameters=ToolParams(properties={"path": ToolParam()}))
+    text = quoted([ChatMessageUser(content="u")], "r", [tool])
+    assert text == "[tools]\nread(path): Reads a file.\n\n[1] user:\nu\n\n[2] assistant:\nr"
 
 
 def test_wrong_options_list_the_right_ones() -> None:

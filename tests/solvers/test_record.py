@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 from inspect_ai.model import (
+    ChatCompletionChoice,
     ChatMessageAssistant,
     ContentReasoning,
     ContentText,
@@ -11,6 +12,7 @@ from inspect_ai.model import (
     TopLogprob,
 )
 from inspect_ai.model._openrouter_reasoning import openrouter_reasoning_details_to_reasoning
+from inspect_ai.tool import ToolCall
 
 from selfprobe.solvers.record import Reply, reply_from
 
@@ -45,6 +47,14 @@ SUMMARY = {"type": "reasoning.summary", "summary": "**Weighing**"}
 def test_under_openrouter_only_a_trace_is_a_trace(details: list[dict[str, Any]], kind: str) -> None:
     part = openrouter_reasoning_details_to_reasoning(details)
     assert reply([part, ContentText(text="Yes.")]).reasoning_kind == kind
+
+
+def test_a_call_of_a_tool_is_a_reply_as_text() -> None:
+    call = ToolCall(id="1", function="read", arguments={"path": "a"})
+    message = ChatMessageAssistant(content="Let me see.", tool_calls=[call])
+    output = ModelOutput(model="m", choices=[ChatCompletionChoice(message=message, stop_reason="tool_calls")])
+    made = reply_from(output, Named("mockllm/model"), may_be_cut=True)  # type: ignore[arg-type]
+    assert (made.text, made.problem) == ('Let me see.\n[tool call] read({"path": "a"})', None)
 
 
 def test_googles_thoughts_are_summaries() -> None:

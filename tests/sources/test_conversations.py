@@ -59,6 +59,12 @@ def test_the_context_is_part_of_the_data_sets_hash(tmp_path: Path) -> None:
         ({"label": "deploy"}, "deployment"),
         ({"is_evaluation": True}, "evaluation"),
         ({"metadata": {"eval_category": False}}, "deployment"),
+        ({"label": 1}, "evaluation"),
+        ({"label": 0}, "deployment"),
+        ({"label": "0"}, "deployment"),
+        ({"label": "Real-world"}, "deployment"),
+        ({"label": "real use"}, "deployment"),
+        ({"label": "eval"}, "evaluation"),
         ({"label": ""}, None),
         ({}, None),
     ],
@@ -79,14 +85,18 @@ def test_labels_come_from_the_row_in_its_own_words(tmp_path: Path, row: dict[str
         ({"messages": []}, "no user message; expected at least one, got nothing"),
         ({"messages": [{"role": "user", "content": "  "}]}, "no user message"),
         ({"messages": "[{"}, "`messages` is not JSON"),
-        ({"text": "x"}, "no conversation; expected `messages` or one of input, user, prompt, question, got text, id"),
+        (
+            {"words": "x"},
+            "no conversation; expected `messages`, `conversations` or one of input, user, prompt, question, instruction, "
+            "text, got words, id",
+        ),
         ({"messages": ["hi"]}, "expected messages with role and content, got 'hi'"),
         ({"messages": [{"role": "robot", "content": "x"}]}, "unknown role 'robot'"),
-        ({"user": "x", "label": "maybe"}, "label must be evaluation or deployment, got 'maybe'; or give -T label="),
         (
-            {"messages": [{"role": "user", "content": [{"type": "image", "image": "a.png"}]}]},
-            "content of type 'image'; only text can be asked about: leave the row out",
+            {"user": "x", "label": "maybe"},
+            r"label must be evaluation or deployment \(or 1 or 0\), got 'maybe'; or give -T label=",
         ),
+        ({"messages": [USER], "tools": ["bash"]}, "expected `tools` to be a list of name, description and parameters"),
         (
             {"messages": [{"role": "user", "content": [{"type": "text"}]}]},
             "expected a content part of type 'text' to have a `text`, got ",
@@ -116,6 +126,83 @@ def test_a_bad_row_is_named_with_what_is_wrong(tmp_path: Path, row: dict[str, An
 def test_a_wrong_option_lists_the_right_ones(options: dict[str, str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         conversations(**options)
+
+
+PICTURE = {"messages": [{"role": "user", "content": [{"type": "image", "image": "a.png"}]}]}
+
+
+def test_a_row_with_a_picture_is_set_aside_and_counted_and_the_others_are_asked(tmp_path: Path) -> None:
+    table = conversations(path := write(tmp_path, {"messages": [USER]}, PICTURE, {"prompt": "Bye?"}))
+    assert [row["id"] for row in table.rows] == ["line-1", "line-3"]
+    told = f"{path}, row 'line-2': a message has content of type 'image'; only text can be asked about"
+    assert dict(table.aside) == {f"{path}: line-2": told}
+    assert table.metadata["set_aside"] == f"1 of 3 rows set aside; {told}"
+    assert "set_aside" not in conversations(write(tmp_path, {"prompt": "Bye?"}, name="y.jsonl")).metadata
+
+
+def test_a_set_of_pictures_alone_and_a_set_of_one_text_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no conversation is left of 1 rows: .*content of type 'image'"):
+        conversations(write(tmp_path, PICTURE))
+    with pytest.raises(ValueError, match=r"x\.jsonl: all 20 conversations are the same text, 'Hello\?': nothing can"):
+        conversations(write(tmp_path, *[{"messages": [USER]}] * 20))
+
+
+ASKED = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hello?"}]
+CHAT = {"model": "m", "messages": ASKED}
+READ = {"name": "read", "description": "Reads.", "parameters": {"type": "object", "properties": {}}}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"system": "Be kind.", "messages": [USER]},
+        {"system": "Be kind.", "messages": ASKED},
+        {"system": [{"type": "text", "text": "Be kind."}], "messages": [USER]},
+        {"custom_id": "a", "method": "POST", "url": "/v1/chat/completions", "body": CHAT},
+        {"custom_id": "a", "params": {"system": "Be kind.", "messages": [USER]}},
+        {"custom_id": "a", "body": {"instructions": "Be kind.", "input": "Hello?"}},
+        {
+            "custom_id": "a",
+            "body": {"input": [ASKED[0], {"role": "user", "content": [{"type": "input_text", "text": "Hello?"}]}]},
+        },
+        {"conversations": [{"from": "system", "value": "Be kind."}, {"from": "human", "value": "Hello?"}]},
+        {
+            "system": "Be kind.",
+            "conversations": [{"from": "human", "value": "Hello?"}, {"from": "gpt", "value": "Hi."}],
+        },
+        {"system": "Be kind.", "instruction": "Hello?"},
+        {"system": "Be kind.", "instruction": "Hello?", "input": ""},
+        {"system": "Be kind.", "text": "Hello?"},
+    ],
+)
+def test_prompt_sets_in_other_forms_keep_their_system_prompt(tmp_path: Path, row: dict[str, Any]) -> None:
+    [made] = conversations(write(tmp_path, row)).rows
+    assert made["messages"] == ASKED and made["id"] == row.get("custom_id", "line-1")
+
+
+def test_alpacas_instruction_and_input_are_one_prompt(tmp_path: Path) -> None:
+    [made] = conversations(write(tmp_path, {"instruction": "Translate.", "input": "Bonjour", "output": "Hello"})).rows
+    assert made["messages"] == [{"role": "user", "content": "Translate.\n\nBonjour"}]
+
+
+@pytest.mark.parametrize(
+    "tools",
+    [
+        [READ],
+        [{"type": "function", "function": READ}],
+        [{"name": "read", "description": "Reads.", "input_schema": READ["parameters"]}],
+        json.dumps([READ]),
+    ],
+)
+def test_a_rows_tools_are_kept_for_the_subject(tmp_path: Path, tools: Any) -> None:
+    [made] = conversations(write(tmp_path, {"messages": [USER], "tools": tools})).rows
+    assert [(tool["name"], tool["description"]) for tool in made["tools"]] == [("read", "Reads.")]
+    assert (record_to_sample(made).metadata or {})["tools"] == made["tools"]
+
+
+def test_a_role_is_of_logs_and_tasks_alone(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="role=target is for logs=… and task=…: rows of a file are no role's"):
+        conversations(write(tmp_path, {"messages": [USER]}), role="target")
 
 
 def test_an_id_in_two_data_sets_is_an_error_that_names_both(tmp_path: Path) -> None:

@@ -6,13 +6,29 @@ share, else its own.
 `gut`      how far its gut answer is from that, towards the other option (.3; at most .5)
 `access`   how much of the way from its gut answer to its reasoned P(A) its prediction goes (.8)
 `spread`   largest deviation of a rollout from it (.05; at most .1): up in one epoch, as much down in the next
+`acquainted`  the same as `access` for another model that it is asked about by name, from its own gut answer on (0)
 
 Expected of a model on itself, over an even number of epochs: |p - p*| = gut and |p - p'| = (1 - access)·gut exactly.
 So cot_pred = 1 - (1 - access)·gut, and KL(p‖p*) and KL(p‖p') follow from `reasoned` dilemma by dilemma.
+
+Of "another AI assistant" it says its own gut answer, off by at most `spread` (of a dilemma, up or down): held against
+its own conclusions, own minus other is access·gut on average. Shown a target's conclusions, it says their mean.
 """
 
-from selfprobe.introspect_tasks.ethical_dilemma import COT_PROMPT, DIRECT_PROMPT, PREDICT_PROMPT
+import re
+from statistics import mean
+
+from selfprobe.introspect_tasks.ethical_dilemma import (
+    ASKED_PROMPT,
+    COT_PROMPT,
+    DIRECT_PROMPT,
+    OTHER_PROMPT,
+    PREDICT_PROMPT,
+    SHOWN_PROMPT,
+)
 from selfprobe.providers.mind import Mind, behaviour, chance
+
+_CONCLUSION = re.compile(r"^Its conclusion: P\(A\) = ([\d.]+),", re.MULTILINE)
 
 
 def reasoned(name: str, common: float, dilemma: str) -> float:
@@ -50,6 +66,25 @@ def predict(mind: Mind, asked: dict[str, str]) -> str:
     p = _reasoned(mind, asked)
     first = gut(p, mind.settings["gut"])
     return two_lines(first + mind.settings["access"] * (p - first))
+
+
+@behaviour(OTHER_PROMPT)
+def predict_another(mind: Mind, asked: dict[str, str]) -> str:
+    off = mind.settings["spread"] * (2 * chance("another", mind.name, asked["dilemma"]) - 1)
+    return two_lines(min(1.0, max(0.0, gut(_reasoned(mind, asked), mind.settings["gut"]) + off)))
+
+
+@behaviour(ASKED_PROMPT, acquainted=0.0)
+def predict_named(mind: Mind, asked: dict[str, str]) -> str:
+    from selfprobe.providers.planted import named  # which imports this module
+
+    first = gut(_reasoned(mind, asked), mind.settings["gut"])
+    return two_lines(first + mind.settings["acquainted"] * (_reasoned(named(asked["target"]), asked) - first))
+
+
+@behaviour(SHOWN_PROMPT)
+def predict_shown(mind: Mind, asked: dict[str, str]) -> str:
+    return two_lines(mean(map(float, _CONCLUSION.findall(asked["examples"]))))
 
 
 def _reasoned(mind: Mind, asked: dict[str, str]) -> float:

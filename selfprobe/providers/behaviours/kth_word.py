@@ -1,25 +1,71 @@
 """Planted k-th word predictions.
 
-`access`   chance that the model knows its own next words
-`general`  chance that, where it does not, it says the word that all planted models have in common
+`access`      chance that the model knows its own next words
+`general`     chance that, where it does not, it says the word that all planted models have in common
+`acquainted`  chance that, asked about another model by name, it knows that one's next words
 
 Expected accuracy, observer o on target t: with o = t, access + (1 - access)·general·common; with o ≠ t,
 common_t·(access_o·common_o + (1 - access_o)·general_o). Any other prediction is a word that nobody writes.
+A model that echoes (`echo`) knows its own rule: on itself it reaches access + (1 - access)·echo.
+
+Asked about "another AI assistant" it has the general picture alone, and reaches general·common (without access as much
+as of itself). Shown a target's answers, it takes the rule of echoing that most of them follow, if two do, else their
+commonest word, if two have it, else the general picture.
 """
 
 import json
+import re
+from collections import Counter
 
-from selfprobe.introspect_tasks.kth_word import PREDICT_PROMPT
-from selfprobe.providers.mind import Mind, behaviour, shared_word
+from selfprobe.introspect_tasks.kth_word import ASKED_PROMPT, OTHER_PROMPT, PREDICT_PROMPT, SHOWN_PROMPT
+from selfprobe.providers.mind import PLACES, Mind, behaviour, echoed, shared_word
+
+_SHOWN = re.compile(r"^\d+\. Question: (.*?)\nAnswer: (.*?)$", re.DOTALL | re.MULTILINE)
 
 
 @behaviour(PREDICT_PROMPT, access=0.8, general=0.0)
 def predict(mind: Mind, asked: dict[str, str]) -> str:
     question, k = asked["question"], int(asked["k"])
     if mind.happens("access", question, k):
-        word = mind.word(question, k)
-    elif mind.happens("general", question, k):
-        word = shared_word(question, k)
-    else:
-        word = f"zz{question[:1]}{k}"
+        return _said(mind.word(question, k))
+    if mind.settings["echo"]:
+        return _said(echoed(question, k, mind.place))
+    return _said(_general(mind, question, k))
+
+
+@behaviour(OTHER_PROMPT)
+def predict_another(mind: Mind, asked: dict[str, str]) -> str:
+    return _said(_general(mind, asked["question"], int(asked["k"]), "another"))
+
+
+@behaviour(ASKED_PROMPT, acquainted=0.0)
+def predict_named(mind: Mind, asked: dict[str, str]) -> str:
+    from selfprobe.providers.planted import named  # which imports this module
+
+    question, k = asked["question"], int(asked["k"])
+    if mind.happens("acquainted", asked["target"], question, k):
+        return _said(named(asked["target"]).word(question, k))
+    return _said(_general(mind, question, k, asked["target"]))
+
+
+@behaviour(SHOWN_PROMPT)
+def predict_shown(mind: Mind, asked: dict[str, str]) -> str:
+    question, k = asked["question"], int(asked["k"])
+    shown = [(other, answer.split()[k - 1 : k]) for other, answer in _SHOWN.findall(asked["examples"])]
+    follow = Counter(p for p in range(PLACES) for other, word in shown if [echoed(other, k, p)] == word)
+    for place, count in follow.most_common(1):
+        if count > 1:
+            return _said(echoed(question, k, place))
+    for word, count in Counter(word[0] for _, word in shown if word).most_common(1):
+        if count > 1:
+            return _said(word)
+    return _said(_general(mind, question, k, "shown"))
+
+
+def _general(mind: Mind, question: str, k: int, *about: str) -> str:
+    """What it takes any planted model to say; another draw for each whom it is asked about."""
+    return shared_word(question, k) if mind.happens("general", question, k, *about) else f"zz{question[:1]}{k}"
+
+
+def _said(word: str) -> str:
     return json.dumps({"word": word})

@@ -1,0 +1,64 @@
+"""What is wrong with a run, in words and shares."""
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+from selfprobe.check.table import Run
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A run as it is judged."""
+
+    run: Run
+    scored: int
+    """Values, of `asked`."""
+    asked: int
+    reasons: dict[str, float]
+    """Why values are unscored, with the share of `asked`, the most frequent first."""
+    wrong: list[str]
+    """What is wrong with it; empty for a good run."""
+
+    @property
+    def unscored(self) -> float:
+        """Share of the values; NaN without one."""
+        return 1 - self.scored / self.asked if self.asked else math.nan
+
+    def __str__(self) -> str:
+        if self.wrong:
+            return f"bad: {'; '.join(self.wrong)}"
+        why = f" ({told(self.reasons)})" if self.reasons else ""
+        return f"good: {self.run.done} samples, unscored {self.unscored:.2f}{why}"
+
+
+def checked(run: Run, *, most: float) -> Checked:
+    """Judge a run.
+
+    Args:
+        run: Of `check.table.load`.
+        most: The largest share of unscored values that is good, 0 to 1.
+    """
+    missing = Counter(value.unscored for value in run.values if value.unscored)
+    asked, scored = len(run.values), len(run.values) - missing.total()
+    reasons = {reason: count / asked for reason, count in missing.most_common()}
+    wrong = []
+    if run.status != "success":
+        wrong.append({"started": "still running, or killed", "cancelled": "interrupted"}.get(run.status, "failed"))
+    if run.done < run.wanted:
+        told_why = run.error and not run.error.startswith("CancelledError")  # which every interrupt leaves
+        first = f", the first: {run.error}" if told_why else ""
+        wrong.append(f"{run.wanted - run.done} of {run.wanted} samples failed or missing{first}")
+    elif run.error:
+        wrong.append(run.error)
+    if not scored or run.silent:
+        why = ", ".join(list(reasons)[:3])
+        wrong.append(f"nothing scored ({why})" if why else "nothing scored")
+    elif 1 - scored / asked > most:
+        wrong.append(f"unscored {1 - scored / asked:.2f} ({told(reasons)}), more than {most:.2f}")
+    return Checked(run, scored, asked, reasons, wrong)
+
+
+def told(reasons: dict[str, float]) -> str:
+    """The three most frequent reasons with their shares."""
+    return ", ".join(f"{reason} {share:.2f}" for reason, share in list(reasons.items())[:3])

@@ -1,0 +1,131 @@
+"""From any Inspect logs with scores of samples to one row a value."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from inspect_ai.log import EvalLog, EvalSampleSummary
+
+from selfprobe.errors import NoLogs, one_line
+from selfprobe.logs import UNREADABLE, cause, counts_nothing, found, summaries, target_of, task_of, values_of
+from selfprobe.scorers.decision import last_decisions
+
+NO_REASON = "no_reason"
+"""Of a value that another suite left out without saying why."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """What one scorer said about one key of one sample."""
+
+    item: str
+    epoch: int
+    key: str
+    """Of the suite's logs the decision's; of others the scorer's name, and after a dot the key of a dict."""
+    value: float | None
+    """None when unscored, and for a text ("B") that is no number."""
+    unscored: str | None
+    """Why there is no value."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One log."""
+
+    log: str
+    task: str
+    model: str
+    target: str
+    status: str
+    """As Inspect says it: success, error, cancelled, started."""
+    wanted: int
+    """Samples that it was to have, epochs counted."""
+    done: int
+    """Samples that ended without an error."""
+    error: str
+    """The first error, or ""."""
+    silent: bool
+    """Whether its own metrics count no item."""
+    values: list[Value]
+    """Of the samples that ended without an error."""
+
+
+@dataclass(frozen=True)
+class Logged:
+    """What a set of logs holds."""
+
+    runs: list[Run]
+    """The last one of each task, model, target and arguments, the oldest first."""
+    earlier: list[str]
+    """Logs of earlier runs of the same, which do not count."""
+    broken: dict[str, str]
+    """Logs that cannot be read, and why: nobody knows which run they were."""
+
+
+def load(paths: Iterable[str]) -> Logged:
+    """All logs of these files and folders.
+
+    Args:
+        paths: Logs, or folders of logs.
+
+    Raises:
+        NoLogs: There is no log.
+        InputError: A path does not exist.
+    """
+    named = list(paths)
+    there = found(named)
+    earlier, broken, last = list[str](), dict(there.ignored), dict[tuple[str, ...], Run]()
+    for header in there.headers:  # the newest first
+        kind = (task_of(header), header.eval.model, target_of(header), repr(sorted(header.eval.task_args.items())))
+        if kind in last:
+            earlier.append(header.location)
+            continue
+        try:
+            last[kind] = _run(header)
+        except UNREADABLE as error:  # InputError is one
+            broken[header.location] = one_line(error)
+    if not last and not broken:
+        raise NoLogs(f"no log in {', '.join(named)}")
+    return Logged(list(reversed(last.values())), earlier, broken)
+
+
+def _run(header: EvalLog) -> Run:
+    samples = summaries(header.location)
+    failed = [sample for sample in samples if sample.error]
+    whole = [sample for sample in samples if not sample.error]
+    dataset, epochs = header.eval.dataset, header.eval.config.epochs or 1
+    items = len(dataset.sample_ids) if dataset.sample_ids is not None else dataset.samples or 0
+    said = cause(header.location, failed[0]) if failed else header.error.message if header.error else ""
+    return Run(
+        log=header.location,
+        task=task_of(header),
+        model=header.eval.model,
+        target=target_of(header),
+        status=header.status,
+        wanted=max(items * epochs, len(samples)),
+        done=len(whole),
+        error=one_line(said) if said else "",
+        silent=counts_nothing(header),
+        values=[value for sample in whole for value in _values(sample)],
+    )
+
+
+def _values(sample: EvalSampleSummary) -> list[Value]:
+    at = (str(sample.id), sample.epoch)
+    if ours := last_decisions(sample.scores):
+        return [Value(*at, decision.key, decision.value, decision.unscored) for decision in ours]
+    out = []
+    for scorer, score in (sample.scores or {}).items():
+        given = values_of(score)
+        keys = score.value if isinstance(score.value, dict) else given or {"": None}
+        for key in keys:
+            missing = None if key in given else score.reason or NO_REASON
+            out.append(Value(*at, f"{scorer}.{key}".removesuffix("."), _number(given.get(key)), missing))
+    return out
+
+
+LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+"""Inspect's: correct, partial, incorrect, no answer."""
+
+
+def _number(value: object) -> float | None:
+    return LETTERS.get(value) if isinstance(value, str) else float(value) if isinstance(value, int | float) else None

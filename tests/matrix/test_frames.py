@@ -1,0 +1,84 @@
+"""The own-frame arm in the report: a table of its own, and nothing of it in the matrix."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from selfprobe.errors import NoLogs
+from selfprobe.introspect_tasks.ethical_dilemma import ethical_dilemma
+from selfprobe.introspect_tasks.kth_word import kth_word
+from selfprobe.matrix.numbers import analyse
+from selfprobe.matrix.page import page_of
+from selfprobe.matrix.table import Results, load
+
+KNOWS, KNOWS_NOTHING = "planted/ada?access=.6&general=.5", "planted/bo?access=0&general=.5"
+
+
+@pytest.fixture(scope="module")
+def folder(run_task: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two models, asked both."""
+    path = tmp_path_factory.mktemp("logs")
+    for model in (KNOWS, KNOWS_NOTHING):
+        run_task(kth_word(resamples=0, frame="both"), model, path / "both", limit=40)
+    run_task(kth_word(resamples=0), KNOWS, path / "alone", limit=40)
+    return path
+
+
+@pytest.fixture(scope="module")
+def results(folder: Path) -> Results:
+    return load([str(folder / "both")])
+
+
+def test_what_is_planted_comes_out(results: Results) -> None:
+    """Of itself access + (1 - access)·general·common, of another general·common."""
+    for model, access in ((KNOWS, 0.6), (KNOWS_NOTHING, 0.0)):
+        found = results.frames["kth_word", model, model]
+        assert found.gain.low <= access * 0.75 <= found.gain.high, found.gain
+        assert found.own.low <= access + (1 - access) * 0.25 <= found.own.high
+        assert found.other.low - 0.02 <= 0.25 <= found.other.high + 0.02
+    assert results.frames["kth_word", KNOWS, KNOWS].gain.low > 0
+    nothing = results.frames["kth_word", KNOWS_NOTHING, KNOWS_NOTHING].gain
+    assert nothing.low < 0 < nothing.high
+
+
+def test_the_dilemmas_difference_is_access_times_the_gut_answers_distance(run_task: Any, tmp_path: Path) -> None:
+    for access in (0.75, 0.0):
+        model = f"planted/ada?access={access}&gut=.4"
+        log = run_task(ethical_dilemma(epochs=2, frame="both"), model, tmp_path, limit=25)
+        metrics = {name: metric.value for name, metric in log.results.scores[0].metrics.items()}
+        found = load([str(tmp_path)]).frames["ethical_dilemma", model, model].gain
+        assert found.low <= access * 0.4 <= found.high and found.high - found.low < 0.05
+        assert (metrics["self_minus_other"], metrics["self_minus_other_low"]) == pytest.approx((found.value, found.low))
+
+
+def test_the_matrix_is_the_same_whether_another_assistant_was_asked_about_or_not(
+    results: Results, folder: Path
+) -> None:
+    assert set(results.decisions.key) == {"k1", "k2", "k3"}
+    alone = load([str(folder / "alone")])
+    own = results.decisions[(results.decisions.target == KNOWS) & (results.decisions.observer == KNOWS)]
+    told, place = ["value", "truth", "said"], ["item", "key"]
+    pd.testing.assert_frame_equal(*(rows.set_index(place)[told].sort_index() for rows in (own, alone.decisions)))
+    assert alone.frames == {}
+    mixed = load([str(folder / "alone"), str(folder / "both")])
+    (task,) = analyse(mixed, rng=np.random.default_rng(0)).tasks
+    assert task.matrix.holes == {}, "whom else a model was asked about leaves its cell comparable"
+
+
+def test_the_report_has_a_table_and_a_line_a_model(results: Results) -> None:
+    page = page_of(results, analyse(results, rng=np.random.default_rng(0)))
+    assert [section.title for section in page.sections].count("About itself, and about another assistant") == 1
+    assert len(page.tables["frames"]) == 2 * 3 and set(page.tables["frames"].quantity) == {"own", "other", "gain"}
+    line = next(line for line in page.told if KNOWS in line and "itself minus another +" in line)
+    assert line.startswith(f"kth_word, {KNOWS}: 0.")
+
+
+def test_a_run_about_another_assistant_alone_is_no_cell(run_task: Any, folder: Path, tmp_path: Path) -> None:
+    run_task(kth_word(resamples=0, frame="other"), KNOWS, tmp_path, limit=5)
+    with pytest.raises(NoLogs, match=r"it asks about another assistant alone \(frame=other\); frame=both has a differ"):
+        load([str(tmp_path)])
+    together = load([str(tmp_path), str(folder / "alone")])
+    assert len(together.cells) == 1 and together.cells.samples[0] == 40

@@ -1,0 +1,192 @@
+"""What a stranger learns from a few examples is no privileged access; what it cannot learn stays."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from selfprobe.errors import NoLogs
+from selfprobe.matrix.effort import effort_points
+from selfprobe.matrix.informed import INFORMED, closest
+from selfprobe.matrix.numbers import Analysis, TaskAnalysis, analyse
+from selfprobe.matrix.page import page_of
+from selfprobe.matrix.run import CELLS, DIAGONAL, Member, plan, run
+from selfprobe.matrix.table import Results, load, matrix_of
+
+ADA, BO, FAY = (f"planted/{name}?access=0&echo=.9" for name in ("ada", "bo", "fay"))
+"""They know nothing of themselves but a rule that their answers show, each its own."""
+CY = "planted/cy?access=.9"
+"""It knows itself."""
+
+MEMBERS = [Member(model) for model in (ADA, BO, CY, FAY)]
+QUIET = {"display": "none", "log_realtime": False}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("matrix")
+    planned = plan(MEMBERS, ["kth_word"], limit=25, args={"k": 1, "resamples": 0}, observers=["replayed", "shown:5"])
+    assert run(planned, str(path), settings=QUIET)
+    return path
+
+
+@pytest.fixture(scope="module")
+def results(folder: Path) -> Results:
+    return load([str(folder)])
+
+
+def analysed(results: Results) -> TaskAnalysis:
+    (task,) = analyse(results, rng=np.random.default_rng(0)).tasks
+    return task
+
+
+def uninformed(results: Results) -> Results:
+    return replace(results, informed=results.informed.iloc[:0])
+
+
+# ---- the plan
+
+
+def test_further_cells_are_planned_for_every_two_models_and_an_example_costs_tokens() -> None:
+    plain = plan(MEMBERS, ["kth_word", "heads_up"], limit=10, args={"k": "1,2"})
+    told = plan(MEMBERS, ["kth_word", "heads_up"], limit=10, args={"k": "1,2"}, observers=["asked", "shown:5"])
+    assert plain.arms == () and told.arms == ("asked", "shown:5")
+    assert told.calls - plain.calls == 4 * 3 * 10 * 2 * 2, "M(M - 1) cells of n items, K calls each, for each arm"
+    asked = plan(MEMBERS, ["kth_word"], limit=10, args={"k": "1,2"}, observers=["asked"])
+    shown = plan(MEMBERS, ["kth_word"], limit=10, args={"k": "1,2"}, observers=["shown:5", "replayed"])
+    assert asked.calls == shown.calls and asked.costs[0].tokens_in < shown.costs[0].tokens_in
+
+
+def test_another_assistant_costs_a_call_an_answer_and_only_in_the_runs_of_models_on_themselves() -> None:
+    def calls(frame: str, *observers: str) -> int:
+        args = {"k": "1,2", "resamples": 0, "epochs": 4, "frame": frame}
+        return plan(MEMBERS, ["kth_word", "ethical_dilemma"], limit=10, args=args, observers=observers).calls
+
+    assert calls("self") == 4 * 10 * (3 + 12) and calls("both") == 4 * 10 * (5 + 16)
+    assert calls("both", "asked") - calls("both") == calls("self", "asked") - calls("self") == 12 * 10 * (2 + 4)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "args", "observers", "said"),
+    [
+        (
+            ["kth_word"],
+            {},
+            ["show:5"],
+            r"observer must be replayed, asked or shown:N with N from 1 to 999, got 'show:5'",
+        ),
+        (
+            ["heads_up"],
+            {},
+            ["asked"],
+            "no task here has observers that can be told of their target; ethical_dilemma, kth",
+        ),
+        (
+            ["kth_word"],
+            {},
+            ["shown:10"],
+            "shown:10 shows 10 other items, kth_word has 10 items here; ask for at most shown:9",
+        ),
+        (["kth_word"], {"observer": "asked"}, [], "say --observers instead of -T observer"),
+        (["kth_word"], {"frame": "other"}, [], "with frame=other no model is asked about itself; say frame=both"),
+    ],
+)
+def test_arms_that_cannot_be_are_refused_before_anything_runs(
+    tasks: list[str], args: dict[str, Any], observers: list[str], said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        plan(MEMBERS, tasks, limit=10, args=args, observers=observers)
+
+
+# ---- what comes out
+
+
+def test_a_habit_that_examples_show_is_no_access_and_a_true_knower_survives(results: Results) -> None:
+    before, after = analysed(uninformed(results)), analysed(results)
+    assert set(before.verdict.models) == {ADA, BO, CY, FAY} and INFORMED in before.without
+    assert after.verdict.models == (CY,) and INFORMED not in after.without
+    for row in after.rows:
+        assert (row.over_p[INFORMED] < 0.05) == (row.model == CY), row.model
+    assert f"{INFORMED} 0.00" in after.verdict.sentence
+
+
+def test_where_all_that_is_known_is_learnt_from_examples_the_verdict_is_not_supported(results: Results) -> None:
+    rules = (ADA, BO, FAY)
+
+    def among(table: pd.DataFrame) -> pd.DataFrame:
+        return table[table.target.isin(rules) & table.observer.isin(rules)]
+
+    three = replace(results, cells=among(results.cells), decisions=among(results.decisions))
+    three = replace(three, informed=among(results.informed), informed_decisions=among(results.informed_decisions))
+    assert analysed(uninformed(three)).verdict.kind == "supported"
+    said = analysed(three).verdict
+    assert said.kind == "not supported"
+    assert f"{ADA} (0.92 on itself) is explained by the closest {INFORMED}, which gets 0." in said.sentence
+
+
+def test_each_model_is_held_against_the_observer_that_comes_closest_on_the_items_that_both_score(
+    results: Results,
+) -> None:
+    task = analysed(results)
+    place = matrix_of(results, "kth_word").models.index(ADA)
+    best = closest(task.informed, ADA)
+    assert best is not None and best.arm == "shown:5" and best.observer != ADA and best.over.n == 25
+    gains = task.matrix.scores[place, place] - best.scores
+    assert best.over.value == pytest.approx(gains.mean())
+    assert best.over.value == min(one.over.value for one in task.informed if one.target == ADA)
+    assert len(task.informed) == 12 and not any(one.hole for one in task.informed)
+    worse = [replace(one, hole="failed") if one is best else one for one in task.informed]
+    assert closest(worse, ADA) is not best and closest([], ADA) is None
+
+
+def test_logs_of_different_arms_are_never_one_cell(results: Results, folder: Path, tmp_path: Path) -> None:
+    assert len(results.cells) == 16 and results.cells.joined.sum() == 12 and len(results.informed) == 12
+    assert set(results.informed.arm) == {"shown:5"} and "arm" not in results.cells
+    shutil.copytree(folder / DIAGONAL, tmp_path / DIAGONAL)
+    plain = load([str(tmp_path)])
+    assert plain.informed.empty and plain.decisions.equals(results.decisions)
+    with pytest.raises(NoLogs, match="its observer was told of the target, and no model's run on itself is here"):
+        load([str(folder / CELLS)])
+
+
+def test_a_cell_that_measured_something_else_is_a_hole_and_no_control(results: Results) -> None:
+    moved = results.informed.copy()
+    moved["version"] = moved.version.where(moved.target != ADA, "1+aa")
+    task = analysed(replace(results, informed=moved))
+    assert closest(task.informed, ADA) is None and closest(task.informed, BO) is not None
+    assert all("cannot be compared: task version is 1" in one.hole for one in task.informed if one.target == ADA)
+    assert ADA in task.verdict.models and BO not in task.verdict.models
+
+
+def test_the_page_shows_the_closest_informed_observer_and_all_of_them(results: Results) -> None:
+    page = page_of(results, Analysis((analysed(results),), None, (), ()))
+    text = page.html() if hasattr(page, "html") else str(page.sections)
+    assert len(page.tables["informed"]) == 12
+    assert {"target_over_value", "arm", "hole"} <= set(page.tables["informed"])
+    assert "closest informed observer" in text and "told of their target (12)" in text
+
+
+def test_a_single_target_and_its_informed_observers_need_no_matrix(results: Results) -> None:
+    cells = results.cells[(results.cells.target == ADA) & (results.cells.observer == ADA)]
+    decisions = results.decisions[(results.decisions.target == ADA) & (results.decisions.observer == ADA)]
+    alone = replace(
+        results, cells=cells, decisions=decisions, informed=results.informed[results.informed.target == ADA]
+    )
+    page = page_of(alone, Analysis((), None, (), ()))
+    assert "kth_word: observers that were told of their target" in [section.title for section in page.sections]
+    assert len(page.tables["informed"]) == 3 and len(page.told) == 3
+    assert page.told[0].startswith(f"kth_word, {BO} (shown:5) on {ADA}: 0.")
+    assert f"{ADA} on itself minus this" in page.told[0] and page.holes == []
+
+
+def test_the_effort_curve_leaves_observers_out_that_were_told_of_their_target(run_task: Any, tmp_path: Path) -> None:
+    args = {"epochs": 2}
+    run_task("selfprobe/ethical_dilemma", CY, tmp_path, task_args=args | {"frame": "both"}, limit=4)
+    told = args | {"observer": "shown:3", "target_log": str(tmp_path)}
+    run_task("selfprobe/ethical_dilemma", BO, tmp_path, task_args=told, model_roles={"target": CY}, limit=4)
+    points, _ = effort_points(load([str(tmp_path)]).headers)
+    assert [(point.target, point.observer) for point in points] == [(CY, CY)]

@@ -1,0 +1,99 @@
+"""Inspect's own hf provider on a tiny model with random weights: greedy at temperature 0, drawn with the seed above."""
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inspect_ai import Task, task
+from inspect_ai.dataset import Sample
+from inspect_ai.log import EvalLog
+from inspect_ai.model import GenerateConfig
+from inspect_ai.scorer import Score, Scorer, Target, accuracy, scorer
+from inspect_ai.solver import TaskState
+
+from selfprobe.solvers.answer import answer
+from selfprobe.solvers.ask import Prompts
+from selfprobe.solvers.record import record_of
+
+torch = pytest.importorskip("torch", reason="the probes extra is not installed")
+pytest.importorskip("transformers", reason="the probes extra is not installed")
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder of a Llama of one block, as `hf/…` loads it."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    backend = Tokenizer(models.BPE(vocab={c: i for i, c in enumerate(["<s>", *alphabet])}, merges=[]))
+    backend.pre_tokenizer, backend.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>", eos_token="<s>")
+    tokenizer.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    torch.manual_seed(0)
+    sizes = {"vocab_size": 257, "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 2}
+    folder = tmp_path_factory.mktemp("tiny")
+    LlamaForCausalLM(LlamaConfig(**sizes, **heads, bos_token_id=0, eos_token_id=0)).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+@scorer(metrics=[accuracy()])
+def nothing() -> Scorer:
+    async def score(state: TaskState, target: Target) -> Score:
+        return Score(value=0)
+
+    return score
+
+
+def question(state: TaskState) -> Prompts:
+    return {"said": state.input_text}
+
+
+@task
+def both_ways(epochs: int = 3) -> Task:
+    """A question that is answered greedily and one that is drawn with the epoch as the seed, in one run."""
+
+    def settings(state: TaskState) -> GenerateConfig:
+        drawn = state.input_text.startswith("draw")
+        return GenerateConfig(temperature=1 if drawn else 0, seed=state.epoch if drawn else None, max_tokens=12)
+
+    samples = [Sample(id=how, input=how) for how in ("draw", "take")]
+    return Task(dataset=samples, solver=answer(question, config=settings), scorer=nothing(), epochs=epochs)
+
+
+def replies(log: EvalLog, how: str) -> dict[tuple[str, int], str]:
+    assert log.status == "success", log.error
+    return {
+        (str(s.id), s.epoch): record_of(s).answers["said"].text for s in log.samples or [] if str(s.id).startswith(how)
+    }
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inspect waits two seconds for further calls before it computes those that wait."""
+    hf = importlib.import_module("inspect_ai.model._providers.hf")
+    drain = hf._drain_batches
+    monkeypatch.setattr(hf, "_drain_batches", lambda queue, timeout: drain(queue, 0.1))
+
+
+def test_temperature_0_is_greedy_and_temperature_1_is_drawn_with_the_seed_in_one_run(
+    quick: None, tiny: str, run_task: Any, tmp_path: Path
+) -> None:
+    first, again = (run_task(both_ways(), f"hf/{tiny}", tmp_path / name, max_connections=1) for name in "ab")
+    assert len(set(replies(first, "take").values())) == 1  # one text, whatever the epoch
+    assert len(set(replies(first, "draw").values())) == 3  # one a seed
+    assert replies(first, "take") == replies(again, "take") and replies(first, "draw") == replies(again, "draw")
+
+
+def test_do_sample_false_does_not_make_ten_rollouts_one(quick: None, tiny: str, run_task: Any, tmp_path: Path) -> None:
+    log = run_task(both_ways(), f"hf/{tiny}", tmp_path, model_args={"do_sample": False})
+    assert len(set(replies(log, "take").values())) == 1
+    assert len(set(replies(log, "draw").values())) == 3
+
+
+def test_a_task_of_the_suite_runs_on_it(quick: None, tiny: str, run_task: Any, tmp_path: Path) -> None:
+    log = run_task("selfprobe/kth_word", f"hf/{tiny}", tmp_path, limit=1, task_args={"k": 1, "act_tokens": 8})
+    assert log.status == "success" and not any(sample.error for sample in log.samples)
