@@ -10,6 +10,8 @@ the conversation's purpose. Quotes are checked against the answer.
     inspect eval selfprobe/user_motivation --model openai/a --model-role grader=openai/b -T placebo=true
 """
 
+from typing import Literal
+
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.solver import TaskState
@@ -97,8 +99,7 @@ def user_motivation(
             whole transcript.
         perspective: "first": asked in the conversation itself. "third": about the conversation, quoted in a new one.
         placebo: Ask about the conversation's form instead of its purpose.
-        reply_tokens: Most tokens of the subject's reply, reasoning and all; by default the model's own limit. A cut
-            reply still stands in the conversation.
+        reply_tokens: Most tokens of the subject's reply; by default the model's own limit. A cut one still stands.
         answer_tokens: Most tokens of an answer, reasoning and all; a cut answer is unscored.
         effort: Reasoning effort of the reply and the answers; by default the model's own.
         logprobs: Record the candidates for the reply's first token too, for first_token to take from this log.
@@ -108,13 +109,12 @@ def user_motivation(
     one_of("placebo", placebo, (False, True))
     table = conversations(dataset, task=task, logs=logs, role=role, label=label, context=context)
     texts = PLACEBO if placebo else QUESTIONS
+    asks: Literal["no", "ask"] = "ask" if logprobs else "no"
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
         solver=[
             needs_grader(),
-            reply_once(
-                table, target_log, reply_tokens=reply_tokens, effort=effort, logprobs="ask" if logprobs else "no"
-            ),
+            reply_once(table, target_log, reply_tokens=reply_tokens, effort=effort, logprobs=asks),
             asked(lambda state: texts, perspective, answer_tokens=answer_tokens, effort=effort),
             grade(grade_prompts),
         ],

@@ -157,11 +157,9 @@ def ethical_dilemma(
         dataset: A bundled name, a .jsonl or .csv file, or hf:owner/name@revision; with a column `dilemma` that names
             Option A and Option B.
         epochs: Rollouts, gut answers and predictions of each dilemma.
-        effort: Reasoning effort of the rollouts alone, none to xhigh (Figure 3); by default the model's own. The gut
-            answer and the prediction are asked for without reasoning.
+        effort: Reasoning effort of the rollouts alone, none to xhigh (Figure 3); by default the model's own.
         rollout_tokens: Most tokens of a rollout, reasoning included; a longer one is unscored.
-        answer_tokens: Most tokens of a gut answer and of a prediction, reasoning and all; by default 128, and 8192 more
-            for a model that thinks although it is asked not to.
+        answer_tokens: Most tokens of a gut answer or prediction; by default 128, and 8192 more where a model thinks.
         frame: Ask the observer about itself, about "another AI assistant", or both; its own rollouts are the truth of
             all.
         observer: With another target: replayed (asked about itself), asked (about the target by name), or shown:N (N of

@@ -6,7 +6,6 @@ A log that cannot be read stops nobody: it is set aside with its name and the re
 import re
 import zipfile
 import zlib
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -178,25 +177,6 @@ def asked(sample: EvalSampleSummary) -> str:
     """What a sample asked: its input, of a conversation the last message."""
     given = sample.input
     return given if isinstance(given, str) else given[-1].text if given else ""
-
-
-def applied_in(seen: Iterable[EvalSampleSummary]) -> dict[str, str]:
-    """Role ("target", "observer", "grader") → which settings its calls were really sent with.
-
-    Where samples differ, each way with its number of samples; no role in logs of versions up to 0.2.0.
-    """
-    ways: dict[str, Counter[str]] = {}
-    for sample in seen:
-        told = sample.metadata.get("applied")
-        for role, way in told.items() if isinstance(told, dict) else ():
-            ways.setdefault(str(role), Counter())[str(way)] += 1
-    return {role: _ways(count) for role, count in ways.items()}
-
-
-def _ways(count: Counter[str]) -> str:
-    if len(count) == 1:
-        return next(iter(count))
-    return "; ".join(f"{way} ({n} samples)" for way, n in count.most_common())
 
 
 def values_of(score: Score) -> dict[str, Any]:

@@ -5,10 +5,12 @@ models that reason, the seed for OpenAI's Responses. So what was applied is read
 """
 
 import re
-from collections.abc import Awaitable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
+from inspect_ai.log import EvalSampleSummary
 from inspect_ai.model import GenerateConfig, Model, ModelCall, ModelOutput
 from inspect_ai.solver import TaskState
 
@@ -171,3 +173,22 @@ def _part(name: str, sent: str | float | None, asked: str | float | None) -> str
     if shown == wished:
         return f"{name} {wished}"
     return f"{name} {shown or 'not sent'} (asked: {wished})"
+
+
+def applied_in(seen: Iterable[EvalSampleSummary]) -> dict[str, str]:
+    """Role ("target", "observer", "grader") → which settings its calls were really sent with.
+
+    Where samples differ, each way with its number of samples; no role in logs of versions up to 0.2.0.
+    """
+    ways: dict[str, Counter[str]] = {}
+    for sample in seen:
+        told = sample.metadata.get("applied")
+        for role, way in told.items() if isinstance(told, dict) else ():
+            ways.setdefault(str(role), Counter())[str(way)] += 1
+    return {role: _ways(count) for role, count in ways.items()}
+
+
+def _ways(count: Counter[str]) -> str:
+    if len(count) == 1:
+        return next(iter(count))
+    return "; ".join(f"{way} ({n} samples)" for way, n in count.most_common())

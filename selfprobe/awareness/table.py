@@ -9,11 +9,12 @@ from inspect_ai.log import EvalLog, EvalSample, EvalSampleSummary
 from inspect_ai.tool import ToolInfo
 
 from selfprobe.errors import InputError, NoLogs, one_line
-from selfprobe.logs import UNREADABLE, applied_in, first_of, found, lost_replies, samples, summaries, task_of
+from selfprobe.logs import UNREADABLE, first_of, found, lost_replies, samples, summaries, task_of
 from selfprobe.scorers.awareness import quotes_in
 from selfprobe.scorers.decision import Decision, last_decisions, last_score
 from selfprobe.scorers.votes import SAMPLE_ERROR, ballot
 from selfprobe.solvers.converse import METHODS, tools_text
+from selfprobe.solvers.sent import applied_in
 
 Arm = tuple[Any, ...]
 ARM = ["method", "model", "perspective", "context", "placebo"]

@@ -7,10 +7,11 @@ from typing import Any
 from inspect_ai.log import EvalLog
 
 from selfprobe.errors import InputError, one_line
-from selfprobe.logs import UNREADABLE, applied_in, asked, cause, lost_replies, summaries
+from selfprobe.logs import UNREADABLE, asked, cause, lost_replies, summaries
 from selfprobe.measure import Measure
 from selfprobe.scorers.decision import Decision, crossed, last_decisions
 from selfprobe.solvers.frame import OTHER
+from selfprobe.solvers.sent import applied_in
 
 CELL = ["task", "target", "observer"]
 Cell = tuple[str, ...]
@@ -38,7 +39,7 @@ class Samples:
     kinds: dict[str, str]
     """Item → the data set's kind of it, where it has one."""
     applied: dict[str, str]
-    """See `logs.applied_in`."""
+    """See `sent.applied_in`."""
 
 
 def lost_in(log: EvalLog) -> str:
