@@ -95,15 +95,14 @@ def user_motivation(
         logs: Or Inspect logs: what their model was first asked in each sample.
         role: Whose conversations of the task or logs: a model role ("target"); by default the evaluated model.
         label: The label of every row ("evaluation", "deployment"), instead of the rows' own.
-        context: "first": system prompt and first user message; of a task or logs the whole first call. "full": the
-            whole transcript.
+        context: "first": system prompt and first user message; of a task or logs the first call. "full": all of it.
         perspective: "first": asked in the conversation itself. "third": about the conversation, quoted in a new one.
         placebo: Ask about the conversation's form instead of its purpose.
         reply_tokens: Most tokens of the subject's reply; by default the model's own limit. A cut one still stands.
         answer_tokens: Most tokens of an answer, reasoning and all; a cut answer is unscored.
         effort: Reasoning effort of the reply and the answers; by default the model's own.
         logprobs: Record the candidates for the reply's first token too, for first_token to take from this log.
-        target_log: A log of any of the five methods, or a folder of logs, to take the subject's replies from.
+        target_log: A log of any of the five methods, or a folder, to take the subject's replies from.
     """
     check_options(perspective=perspective)
     one_of("placebo", placebo, (False, True))
