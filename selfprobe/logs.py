@@ -6,7 +6,7 @@ A log that cannot be read stops nobody: it is set aside with its name and the re
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -22,13 +22,13 @@ from inspect_ai.log import (
     read_eval_log_sample,
     read_eval_log_sample_summaries,
     read_eval_log_samples_by_id,
-    resolve_sample_attachments,
 )
 from inspect_ai.scorer import Score
 
 from selfprobe.arguments import locate
 from selfprobe.errors import InputError, one_line
 from selfprobe.output import refusals
+from selfprobe.references import REFERENCE, whole
 
 T = TypeVar("T")
 
@@ -37,9 +37,6 @@ UNREADABLE = (
     *(zipfile.BadZipFile, zlib.error, zstandard.ZstdError),
 )
 """What reading a log that somebody cut, edited or made by other means ends in."""
-
-REFERENCE = "attachment://"
-"""How a log refers to a long text that it holds once."""
 
 _AT_ONCE = 16
 """Samples of a log that are in memory together while it is read one by one."""
@@ -205,44 +202,6 @@ def without_request(error: str) -> str:
     """An error's message; of Inspect's ModelGenerateError, which begins with the request, what the vendor said."""
     vendor = re.fullmatch(r"ModelGenerateError\((['\"]).*\\n\\n(.*)\1\)", error.strip(), re.DOTALL)
     return vendor[2].replace("\\'", "'") if vendor else error.strip()
-
-
-def whole(sample: EvalSample) -> EvalSample:
-    """A sample with every reference in its store, scores and messages resolved.
-
-    Of a sample that was finished when its run was killed, Inspect restores all long texts as references, and resolves
-    those in messages and events only. One that had not reached the log's file has its store in its events alone.
-    """
-    if not sample.attachments:
-        return sample
-    store, scores = _filled(sample.store, sample.attachments), _filled_scores(sample)
-    if not sample.store or _refers(sample):
-        sample = resolve_sample_attachments(sample, "core")
-    return sample.model_copy(update={"store": store, "scores": scores})
-
-
-def _refers(sample: EvalSample) -> bool:
-    messages = [*sample.messages, *(sample.input if isinstance(sample.input, list) else [])]
-    texts = [message.text for message in messages] + ([sample.input] if isinstance(sample.input, str) else [])
-    return any(text.startswith(REFERENCE) for text in texts)
-
-
-def _filled_scores(sample: EvalSample) -> Any:
-    names = ("value", "answer", "explanation", "metadata")
-    return sample.scores and {
-        name: score.model_copy(update={n: _filled(getattr(score, n), sample.attachments) for n in names})
-        for name, score in sample.scores.items()
-    }
-
-
-def _filled(value: Any, attachments: Mapping[str, str]) -> Any:
-    if isinstance(value, str) and value.startswith(REFERENCE):
-        return attachments.get(value.removeprefix(REFERENCE), value)
-    if isinstance(value, Mapping):
-        return {key: _filled(inner, attachments) for key, inner in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_filled(inner, attachments) for inner in value]
-    return value
 
 
 def lost_replies(header: EvalLog) -> str:

@@ -11,8 +11,8 @@ from inspect_ai.model import ContentReasoning, ContentText, Model, ModelOutput, 
 from inspect_ai.util import StoreModel, store_from_events_as
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from selfprobe.logs import REFERENCE
 from selfprobe.parse import is_garbled, think_block
+from selfprobe.references import REFERENCE
 from selfprobe.refusal import is_refusal
 from selfprobe.sources.messages import call_text
 

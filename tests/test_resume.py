@@ -10,11 +10,12 @@ from inspect_ai.log import list_eval_logs
 
 from selfprobe.awareness.run import Study, run_study
 from selfprobe.awareness.table import load as load_awareness
-from selfprobe.logs import REFERENCE, samples
+from selfprobe.logs import samples
 from selfprobe.matrix.run import Member
 from selfprobe.matrix.run import plan as plan_of
 from selfprobe.matrix.run import run as run_matrix
 from selfprobe.matrix.table import load as load_matrix
+from selfprobe.references import REFERENCE
 
 QUIET = {"display": "none", "log_realtime": False, "retry_wait": 0.1, "retry_attempts": 0, "max_retries": 0}
 ADA, BO = "planted/ada?access=.9&common=.2&malformed=.1", "planted/bo?access=.2&common=.2"
