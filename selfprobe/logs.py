@@ -22,6 +22,7 @@ from inspect_ai.log import (
     read_eval_log_sample,
     read_eval_log_sample_summaries,
     read_eval_log_samples_by_id,
+    resolve_sample_attachments,
 )
 from inspect_ai.scorer import Score
 

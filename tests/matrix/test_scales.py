@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from selfprobe.matrix.scales import SCALES, _contrasts, _on, beyond_skill
+from selfprobe.matrix.scales import SCALES, beyond_skill, contrasts, on_scale
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -20,9 +20,9 @@ def hits(p: np.ndarray, items: int, seed: int = 0) -> np.ndarray:
 def test_a_contrast_by_hand() -> None:
     # model 0 on itself .9, rival 1 on it .4; on the one other target they have .5 and .3: (.9 - .4) - (.5 - .3) = .3
     a = np.array([[0.9, 0.4, 0.2], [0.1, 0.6, 0.2], [0.5, 0.3, 0.7]])
-    assert _contrasts(a[None])[0, 0, 1] == pytest.approx(0.3)
+    assert contrasts(a[None])[0, 0, 1] == pytest.approx(0.3)
     # rival 2 has .2 on it, and on target 1 they have .1 and .2: (.9 - .2) - (.1 - .2) = .8
-    assert _contrasts(a[None])[0, 0, 2] == pytest.approx(0.8)
+    assert contrasts(a[None])[0, 0, 2] == pytest.approx(0.8)
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -30,7 +30,7 @@ def test_what_is_additive_on_a_scale_leaves_nothing_there(scale: str) -> None:
     skill, easy = np.array([0.1, 0.4, -0.2, 0.3]), np.array([-0.3, 0.2, 0.1, 0.5])
     g = skill[None, :] + easy[:, None]
     back = {"as scored": g, "log": np.exp(g - 2), "logit": 1 / (1 + np.exp(-g))}[scale]
-    contrasts = _contrasts(_on(scale, back[None], 10**9))[0]
+    contrasts = contrasts(on_scale(scale, back[None], 10**9))[0]
     assert contrasts[~np.eye(4, dtype=bool)] == pytest.approx(np.zeros(12), abs=1e-6)
 
 
