@@ -30,8 +30,8 @@ def test_what_is_additive_on_a_scale_leaves_nothing_there(scale: str) -> None:
     skill, easy = np.array([0.1, 0.4, -0.2, 0.3]), np.array([-0.3, 0.2, 0.1, 0.5])
     g = skill[None, :] + easy[:, None]
     back = {"as scored": g, "log": np.exp(g - 2), "logit": 1 / (1 + np.exp(-g))}[scale]
-    contrasts = contrasts(on_scale(scale, back[None], 10**9))[0]
-    assert contrasts[~np.eye(4, dtype=bool)] == pytest.approx(np.zeros(12), abs=1e-6)
+    found = contrasts(on_scale(scale, back[None], 10**9))[0]
+    assert found[~np.eye(4, dtype=bool)] == pytest.approx(np.zeros(12), abs=1e-6)
 
 
 def test_skill_times_predictability_passes_as_scored_and_not_on_every_scale() -> None:
