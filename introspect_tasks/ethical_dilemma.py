@@ -27,7 +27,7 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
 from selfprobe.arguments import whole
-from selfprobe.data import Row, load
+from selfprobe.data import Row, grouped, groups_of, load
 from selfprobe.errors import InputError
 from selfprobe.logs import effort_of
 from selfprobe.measure import Informed, Measure
@@ -148,6 +148,7 @@ def ethical_dilemma(
     answer_tokens: int | None = None,
     frame: Frame = "self",
     observer: str = REPLAYED,
+    match: str | None = None,
     target_log: str | None = None,
     observer_log: str | None = None,
 ) -> Task:
@@ -164,13 +165,14 @@ def ethical_dilemma(
             all.
         observer: With another target: replayed (asked about itself), asked (about the target by name), or shown:N (N of
             the target's mean conclusions about other dilemmas, from target_log).
+        match: A column with the kind of an item; habits are looked for within a kind too. By default `kind`, if there.
         target_log: A log, or a folder of logs, to take the target's rollouts and gut answers from.
         observer_log: The same for the observer's predictions.
     """
     whole("epochs", epochs)
     whole("rollout_tokens", rollout_tokens)
     shown, short = chosen(effort=effort), chosen(answer_tokens)
-    table = load(dataset, ("dilemma",))
+    table = grouped(load(dataset, ("dilemma",)), match, None)
     acts = replay_log(target_log, "ethical_dilemma", table, "acts")
     check_effort(acts, effort)
     answers = replay_log(observer_log, "ethical_dilemma", table, "answers")
@@ -248,4 +250,4 @@ def record_to_sample(row: Row) -> Sample:
             f"{row['id']}: the dilemma must name its actions Option A and Option B, since the prompts ask for P(A) and "
             f"P(B); there is no {' and no '.join(missing)}"
         )
-    return Sample(id=row["id"], input=row["dilemma"], metadata={"axes": row.get("axes")})
+    return Sample(id=row["id"], input=row["dilemma"], metadata={"axes": row.get("axes"), **groups_of(row)})

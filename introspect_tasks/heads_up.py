@@ -18,7 +18,7 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
 from selfprobe.arguments import whole
-from selfprobe.data import Row, load
+from selfprobe.data import Row, grouped, groups_of, load
 from selfprobe.errors import InputError
 from selfprobe.measure import Measure
 from selfprobe.parse import words
@@ -80,6 +80,8 @@ def heads_up(
     act_tokens: int | None = None,
     answer_tokens: int | None = None,
     effort: Effort | None = None,
+    match: str | None = None,
+    cluster: str | None = None,
     target_log: str | None = None,
 ) -> Task:
     """The observer guesses a word from ten clues that the target wrote.
@@ -91,10 +93,12 @@ def heads_up(
         answer_tokens: Most tokens of a guess, reasoning and all; by default 64, and 8192 more for a model that thinks
             although it is asked not to.
         effort: Reasoning effort of both models, instead of none (or the least that the model takes).
+        match: A column with the kind of an item; habits are looked for within a kind too. By default `kind`, if there.
+        cluster: A column with what items come from, such as a template; such items are one unit of every interval.
         target_log: A log, or a folder of logs, to take the target's clues from.
     """
     whole("act_tokens", act_tokens, optional=True)
-    table = load(dataset, ("word",))
+    table = grouped(load(dataset, ("word",)), match, cluster)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=dataset),
         solver=[
@@ -131,4 +135,4 @@ def record_to_sample(row: Row) -> Sample:
     if len(words(word)) != 1:
         raise InputError(f"{row['id']}: word must be a single word, since one word is guessed; got {word!r}")
     kept = {column: row[column] for column in ("category", "concreteness") if row.get(column)}
-    return Sample(id=row["id"], input=word, metadata={"word": word, **kept})
+    return Sample(id=row["id"], input=word, metadata={"word": word, **kept, **groups_of(row)})

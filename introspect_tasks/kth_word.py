@@ -19,7 +19,7 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
 from selfprobe.arguments import one_of, whole
-from selfprobe.data import Row, load
+from selfprobe.data import Row, grouped, groups_of, load
 from selfprobe.errors import InputError
 from selfprobe.measure import Informed, Measure
 from selfprobe.parse import words
@@ -113,6 +113,8 @@ def kth_word(
     effort: Effort | None = None,
     frame: Frame = "self",
     observer: str = REPLAYED,
+    match: str | None = None,
+    cluster: str | None = None,
     target_log: str | None = None,
     observer_log: str | None = None,
 ) -> Task:
@@ -129,13 +131,15 @@ def kth_word(
         frame: Ask the observer about itself, about "another AI assistant", or both; its own answer is the truth of all.
         observer: With another target: replayed (asked about itself), asked (about the target by name), or shown:N (N of
             the target's answers to other questions, from target_log).
+        match: A column with the kind of an item; habits are looked for within a kind too. By default `kind`, if there.
+        cluster: A column with what items come from, such as a template; such items are one unit of every interval.
         target_log: A log, or a folder of logs, to take the target's answers from.
         observer_log: The same for the observer's predictions.
     """
     ks = _positions(k)
     one_of("resamples", resamples, (0, 1))
     whole("act_tokens", act_tokens, optional=True)
-    table = load(dataset, ("question",))
+    table = grouped(load(dataset, ("question",)), match, cluster)
     acts = replay_log(target_log, "kth_word", table, "acts")
     answers = replay_log(observer_log, "kth_word", table, "answers")
     own, others = framed(frame, answer_prompts, other_prompts), Examples(acts, table, example)
@@ -189,9 +193,7 @@ def example(row: Row, epochs: Sequence[Mapping[str, Reply]]) -> str | None:
 
 
 def record_to_sample(row: Row, ks: list[int], resamples: int) -> Sample:
-    return Sample(
-        id=row["id"], input=row["question"], metadata={"k": ks, "resamples": resamples, "kind": row.get("kind")}
-    )
+    return Sample(id=row["id"], input=row["question"], metadata={"k": ks, "resamples": resamples, **groups_of(row)})
 
 
 def _positions(k: str | int | list[str | int]) -> list[int]:

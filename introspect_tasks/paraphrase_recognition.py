@@ -21,7 +21,7 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
 from selfprobe.arguments import is_number, whole
-from selfprobe.data import Row, load
+from selfprobe.data import Row, grouped, groups_of, load
 from selfprobe.embed import DEFAULT_EMBEDDER, require
 from selfprobe.errors import InputError
 from selfprobe.measure import Measure
@@ -93,6 +93,8 @@ def paraphrase_recognition(
     act_tokens: int | None = None,
     answer_tokens: int | None = None,
     effort: Effort | None = None,
+    match: str | None = None,
+    cluster: str | None = None,
     target_log: str | None = None,
 ) -> Task:
     """The observer says which of five wordings of a question each of the target's replies answers.
@@ -106,12 +108,14 @@ def paraphrase_recognition(
         answer_tokens: Most tokens of a choice, reasoning and all; by default 64, and 8192 more for a model that thinks
             although it is asked not to.
         effort: Reasoning effort of both models, instead of none (or the least that the model takes).
+        match: A column with the kind of an item; habits are looked for within a kind too. By default `kind`, if there.
+        cluster: A column with what items come from, such as a template; such items are one unit of every interval.
         target_log: A log, or a folder of logs, to take the target's replies from.
     """
     if not is_number(max_similarity) or not 0 < max_similarity <= 1:
         raise InputError(f"max_similarity must be above 0 and at most 1, got {max_similarity!r}")
     whole("act_tokens", act_tokens, optional=True)
-    table = load(dataset, ("question", "paraphrases"))
+    table = grouped(load(dataset, ("question", "paraphrases")), match, cluster)
     return Task(
         dataset=MemoryDataset([record_to_sample(row, max_similarity) for row in table.rows], name=dataset),
         solver=[
@@ -167,6 +171,6 @@ def record_to_sample(row: Row, max_similarity: float) -> Sample:
             "prompts": dict(zip(VARIANTS, texts, strict=True)),
             "order": order,
             "max_similarity": max_similarity,
-            "kind": row.get("kind"),
+            **groups_of(row),
         },
     )

@@ -18,7 +18,7 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
 from selfprobe.arguments import one_of, whole
-from selfprobe.data import Row, load
+from selfprobe.data import Row, grouped, groups_of, load
 from selfprobe.embed import DEFAULT_EMBEDDER, require
 from selfprobe.measure import Measure
 from selfprobe.scorers.reply_similarity import fair_prompt, others, reply_similarity
@@ -72,6 +72,8 @@ def prompt_reconstruction(
     act_tokens: int | None = None,
     answer_tokens: int | None = None,
     effort: Effort | None = None,
+    match: str | None = None,
+    cluster: str | None = None,
     target_log: str | None = None,
 ) -> Task:
     """The observer writes the prompt of the target's reply; the target answers what the observer wrote.
@@ -85,11 +87,13 @@ def prompt_reconstruction(
         answer_tokens: Most tokens of a prompt that the observer writes, reasoning and all; by default 512, and 8192
             more for a model that thinks although it is asked not to.
         effort: Reasoning effort of both models, instead of none (or the least that the model takes).
+        match: A column with the kind of an item; habits are looked for within a kind too. By default `kind`, if there.
+        cluster: A column with what items come from, such as a template; such items are one unit of every interval.
         target_log: A log, or a folder of logs, to take the target's replies to the true prompt from.
     """
     one_of("resamples", resamples, (0, 1))
     whole("act_tokens", act_tokens, optional=True)
-    table = load(dataset, ("question",))
+    table = grouped(load(dataset, ("question",)), match, cluster)
     replay = replay_log(target_log, "prompt_reconstruction", table, "acts")
     return Task(
         dataset=MemoryDataset([record_to_sample(row, resamples) for row in table.rows], name=dataset),
@@ -124,4 +128,4 @@ def rerun_prompts(state: TaskState) -> Prompts:
 
 
 def record_to_sample(row: Row, resamples: int) -> Sample:
-    return Sample(id=row["id"], input=row["question"], metadata={"resamples": resamples, "kind": row.get("kind")})
+    return Sample(id=row["id"], input=row["question"], metadata={"resamples": resamples, **groups_of(row)})

@@ -73,8 +73,12 @@ def summary(name: str = "accuracy", right: Right = operator.eq) -> Metric:
 
 
 def judged(scores: Sequence[SampleScore]) -> list[Judged]:
-    """Every decision of every sample and epoch, with its item."""
-    return [(str(sample.sample_id), decision) for sample in scores for decision in decisions_of(sample.score)]
+    """Every decision of every sample and epoch, with its item; items of one cluster (`-T cluster=`) count as one."""
+    return [
+        (str((sample.sample_metadata or {}).get("cluster") or sample.sample_id), decision)
+        for sample in scores
+        for decision in decisions_of(sample.score)
+    ]
 
 
 def summarise(decisions: Sequence[Judged], name: str, right: Right = operator.eq) -> dict[str, float]:

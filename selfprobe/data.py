@@ -15,7 +15,7 @@ import io
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from logging import ERROR
 from pathlib import Path
@@ -109,6 +109,36 @@ def load(source: str, required: tuple[str, ...]) -> Table:
             )
         seen[row["id"]] = line
     return table_of(source, rows)
+
+
+def grouped(table: Table, match: str | None, cluster: str | None) -> Table:
+    """The same rows, with `kind` and `cluster` from the columns that the user names.
+
+    Args:
+        table: From `load`; its hash stays, since the rows ask the same.
+        match: The column with the kind of an item: habits are looked for among items of one kind.
+        cluster: The column with what items come from, a template say: such items count as one in every interval.
+
+    Raises:
+        InputError: Some row has no such column, or nothing in it.
+    """
+    wanted = {"kind": match, "cluster": cluster}
+    named = {ours: column for ours, column in wanted.items() if column is not None}
+    for argument, column in (("match", match), ("cluster", cluster)):
+        lacking = [row["id"] for row in table.rows if column is not None and row.get(column) in (None, "")]
+        if lacking:
+            there = [name for name in table.rows[0] if name != "id"]
+            raise InputError(
+                f"{argument}={column}: {len(lacking)} of {len(table.rows)} rows of {table.name} have no such column, as "
+                f"{lacking[0]}; its columns are {', '.join(there)}{meant(str(column), there)}"
+            )
+    rows = [row | {ours: str(row[column]) for ours, column in named.items()} for row in table.rows]
+    return replace(table, rows=rows)
+
+
+def groups_of(row: Row) -> dict[str, Any]:
+    """The groups of an item as its sample's metadata holds them; without a `cluster` it is one of its own."""
+    return {name: row[name] for name in ("kind", "cluster") if row.get(name) is not None}
 
 
 def _asked(row: Row) -> Row:

@@ -242,6 +242,7 @@ def matrix_results() -> Callable[..., Any]:
                 for i in range(items)
             ]
         asked = pd.DataFrame({"task": task, "item": [f"q{i}" for i in range(items)], "input": texts, "kind": ""})
+        asked["cluster"] = asked["item"]
         return Results(pd.DataFrame(cells), pd.DataFrame(decisions), asked, {}, [])
 
     return make

@@ -38,6 +38,8 @@ class Samples:
     """Item → its input."""
     kinds: dict[str, str]
     """Item → the data set's kind of it, where it has one."""
+    clusters: dict[str, str]
+    """Item → what it comes from, where the run was told."""
     applied: dict[str, str]
     """See `sent.applied_in`."""
 
@@ -68,6 +70,7 @@ def samples_of(log: str, lost: str) -> Samples | str:
             kinds={
                 str(s.id): str(kind) for s in seen if (kind := s.metadata.get("kind") or s.metadata.get("category"))
             },
+            clusters={str(s.id): str(of) for s in seen if (of := s.metadata.get("cluster"))},
             applied=applied_in(seen),
         )
     except UNREADABLE as error:

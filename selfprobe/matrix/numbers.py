@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from selfprobe._registry import measures
@@ -133,14 +134,17 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
     models = _complete(matrix)
     at = [matrix.models.index(model) for model in models]
     square = np.ix_(at, at)
-    scores = matrix.scores[square]
+    cluster = _clusters(results, matrix)
+    scores = by_cluster(matrix.scores[square], cluster)
     enough = len(models) > 1
     advantage = self_advantage(scores, models, rng=rng) if enough else None
     alike, told = _alike(results, matrix), informed_observers(results, matrix)
     hits = baseline_hits(results, matrix, models, alike) if enough else {}
-    hits |= informed_hits(told, models, scores.shape[2]) if enough else {}
+    hits |= informed_hits(told, models, len(matrix.items)) if enough else {}
+    hits = {name: by_cluster(hit, cluster) for name, hit in hits.items()}
     rows = results.decisions[results.decisions.task == matrix.task]
     specific = item_specific(rows, matrix, measures()[matrix.task], alike).of(at)
+    specific = replace(specific, scores=by_cluster(specific.scores, cluster))
     total = total_of(specific.scores, models) if enough else undefined("fewer than two models are complete")
     shuffled = Permutation(float("nan"), 0, True)
     if enough and total.n:
@@ -178,6 +182,22 @@ def _alike(results: Results, matrix: Matrix) -> Mapping[str, pd.Series]:
     return groups(texts, asked.kind)
 
 
+def _clusters(results: Results, matrix: Matrix) -> npt.NDArray[np.intp]:
+    """[item]: the number of the cluster that it counts with."""
+    asked = results.items[results.items.task == matrix.task].set_index("item").reindex(matrix.items)
+    return np.asarray(pd.factorize(asked.cluster.fillna(asked.index.to_series()))[0])
+
+
+def by_cluster(x: FloatArray, cluster: npt.NDArray[np.intp]) -> FloatArray:
+    """Scores [..., item] averaged to [..., cluster], so that items of one template are one unit of all statistics."""
+    if len(set(cluster)) == x.shape[-1]:
+        return x
+    member = (cluster[:, None] == np.arange(cluster.max() + 1)).astype(float)
+    known = ~np.isnan(x)
+    counts = known.astype(float) @ member
+    return np.asarray(np.where(counts > 0, np.where(known, x, 0.0) @ member / np.maximum(counts, 1), np.nan))
+
+
 def _complete(matrix: Matrix) -> list[str]:
     """Models that leave no hole, after dropping the one with the most holes again and again."""
     models = list(matrix.models)
@@ -209,10 +229,10 @@ def _means(task: TaskAnalysis, models: Sequence[str]) -> FloatArray:
 def _cells(results: Results, matrix: Matrix) -> pd.DataFrame:
     rows = results.decisions[results.decisions.task == matrix.task].groupby(["target", "observer"])
     counted = rows.agg(unscored=("value", lambda v: float(v.isna().mean())), reasoned=("reasoned", "mean"))
-    out = []
+    clusters, out = _clusters(results, matrix), []
     for t, target in enumerate(matrix.models):
         for o, observer in enumerate(matrix.models):
-            estimate = clustered_mean(matrix.scores[t, o], np.arange(len(matrix.items)))
+            estimate = clustered_mean(matrix.scores[t, o], clusters)
             pair = (target, observer)
             share = counted.loc[pair] if pair in counted.index else {"unscored": float("nan"), "reasoned": float("nan")}
             out.append(

@@ -51,7 +51,8 @@ class Results:
     """One row a cell × item × epoch × key: value (NaN when unscored), unscored, truth, said, chance, ceiling, floor,
     reasoned. Rows of failed cells are there too; `cells.status` says so."""
     items: pd.DataFrame
-    """One row a task × item: its input text, and its kind or "" where the data set has none."""
+    """One row a task × item: its input text, its kind or "" where the data set has none, and the cluster that it counts
+    with (its own id without one)."""
     ignored: dict[str, str]
     """Logs that were not used, and why: superseded, killed, unreadable, or of something else."""
     headers: list[EvalLog]
@@ -272,5 +273,6 @@ def _decisions(rows: Mapping[Cell, list[DecisionRow]], *more: str) -> pd.DataFra
 def _items(read: Mapping[Cell, Samples]) -> pd.DataFrame:
     texts = {(cell[0], item): text for cell, samples in read.items() for item, text in samples.texts.items()}
     kinds = {(cell[0], item): kind for cell, samples in read.items() for item, kind in samples.kinds.items()}
-    rows = [(*key, text, kinds.get(key, "")) for key, text in texts.items()]
-    return pd.DataFrame(rows, columns=["task", "item", "input", "kind"])
+    clusters = {(cell[0], item): of for cell, samples in read.items() for item, of in samples.clusters.items()}
+    rows = [(*key, text, kinds.get(key, ""), clusters.get(key, key[1])) for key, text in texts.items()]
+    return pd.DataFrame(rows, columns=["task", "item", "input", "kind", "cluster"])

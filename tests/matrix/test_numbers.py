@@ -189,6 +189,15 @@ def test_an_observer_without_a_model_that_reaches_the_model_explains_it(matrix_r
     assert bare.verdict.kind == "supported"
 
 
+def test_items_of_one_template_are_one_unit_of_the_matrix(matrix_results: Make) -> None:
+    results = matrix_results(FIVE)
+    apart, halves = analysed(results).tasks[0], ["t"] * 50 + ["u"] * 50
+    told = replace(results, items=results.items.assign(cluster=halves))
+    (task,) = analysed(told).tasks
+    assert apart.total.n == 100 and task.total.n == 2
+    assert task.advantage.means == pytest.approx(apart.advantage.means) and task.verdict.kind != "supported"
+
+
 def dilemmas(matrix_results: Make, sees: dict[str, float]) -> Results:
     """Models whose P(A) lies around means of their own, .2 to .6; one with `sees` predicts it so far beyond its mean."""
     made, draw = matrix_results(dict.fromkeys(sees, 0.5), items=100, task="ethical_dilemma"), np.random.default_rng(2)

@@ -110,3 +110,21 @@ def test_a_run_too_small_for_a_skill_brings_no_warning(run_task: Any, tmp_path: 
     log = run_task("selfprobe/kth_word", "planted/a", tmp_path, limit=1)
     assert "skill" not in log.results.scores[0].metrics
     assert headline_metric(log) is not None and "Headline metric" not in caplog.text
+
+
+def test_items_of_one_cluster_are_one_unit_of_the_interval() -> None:
+    def scores(cluster: bool) -> list[SampleScore]:
+        return [
+            SampleScore(
+                score=score_of([decision("k1", float(i // 5 % 2))], answer=None, explanation=""),
+                sample_id=f"q{i}",
+                sample_metadata={"cluster": f"t{i // 5}"} if cluster else {},
+            )
+            for i in range(40)
+        ]
+
+    def width(found: Any) -> float:
+        return float(found["accuracy_high"] - found["accuracy_low"])
+
+    alone, told = summary()(scores(False)), summary()(scores(True))  # type: ignore[call-overload, operator]
+    assert alone["accuracy"] == told["accuracy"] == 0.5 and width(told) > 1.7 * width(alone)
