@@ -161,10 +161,8 @@ def ethical_dilemma(
         effort: Reasoning effort of the rollouts alone, none to xhigh (Figure 3); by default the model's own.
         rollout_tokens: Most tokens of a rollout, reasoning included; a longer one is unscored.
         answer_tokens: Most tokens of a gut answer or prediction; by default 128, and 8192 more where a model thinks.
-        frame: Ask the observer about itself, about "another AI assistant", or both; its own rollouts are the truth of
-            all.
-        observer: With another target: replayed (asked about itself), asked (about the target by name), or shown:N (N of
-            the target's mean conclusions about other dilemmas, from target_log).
+        frame: Ask the observer about itself, about "another AI assistant", or both, against its own rollouts.
+        observer: Another target: replayed (asked about itself), asked (by name), or shown:N of its other conclusions.
         match: A column with the kind of an item; habits are looked for within a kind too. By default `kind`, if there.
         target_log: A log, or a folder of logs, to take the target's rollouts and gut answers from.
         observer_log: The same for the observer's predictions.

@@ -129,7 +129,7 @@ def grouped(table: Table, match: str | None, cluster: str | None) -> Table:
         if lacking:
             there = [name for name in table.rows[0] if name != "id"]
             raise InputError(
-                f"{argument}={column}: {len(lacking)} of {len(table.rows)} rows of {table.name} have no such column, as "
+                f"{argument}={column}: {len(lacking)} of {len(table.rows)} rows of {table.name} lack this column, as "
                 f"{lacking[0]}; its columns are {', '.join(there)}{meant(str(column), there)}"
             )
     rows = [row | {ours: str(row[column]) for ours, column in named.items()} for row in table.rows]
