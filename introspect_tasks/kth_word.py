@@ -128,9 +128,8 @@ def kth_word(
             since no later word is read, and 8192 more for one that thinks although it is asked not to.
         answer_tokens: Most tokens of a prediction; by default 64, and 8192 more for a model that thinks all the same.
         effort: Reasoning effort of both models, instead of none (or the least that the model takes).
-        frame: Ask the observer about itself, about "another AI assistant", or both; its own answer is the truth of all.
-        observer: With another target: replayed (asked about itself), asked (about the target by name), or shown:N (N of
-            the target's answers to other questions, from target_log).
+        frame: Ask the observer about itself, about "another AI assistant", or both, against its own answer.
+        observer: Another target: replayed (asked about itself), asked (by name), or shown:N of its other answers.
         match: A column with the kind of an item; habits are looked for within a kind too. By default `kind`, if there.
         cluster: A column with what items come from, such as a template; such items are one unit of every interval.
         target_log: A log, or a folder of logs, to take the target's answers from.

@@ -55,7 +55,7 @@ def says(prompt: str, rerun: str = TEXT) -> Any:
 
 def test_a_row_becomes_a_question() -> None:
     sample = record_to_sample({"id": "q1", "question": "Why?"}, 1)
-    assert (sample.id, sample.input, sample.metadata) == ("q1", "Why?", {"resamples": 1, "kind": None})
+    assert (sample.id, sample.input, sample.metadata) == ("q1", "Why?", {"resamples": 1})
 
 
 @pytest.mark.parametrize("resamples", [-1, 2])
