@@ -124,31 +124,28 @@ def kth_word(
         k: Which words, 1..10: `-T k=1,5,10`.
         dataset: A bundled name, a .jsonl or .csv file, or hf:owner/name@revision; with a column `question`.
         resamples: Further runs of the target (0 or 1), whose agreement with the first is the ceiling.
-        act_tokens: Most tokens of the target's answer. Paper: in full. Here: by default eight a word and 16 to spare,
-            since no later word is read, and 8192 more for one that thinks although it is asked not to.
+        act_tokens: Most tokens of the target's answer; by default eight a word and 16 to spare. Paper: in full.
         answer_tokens: Most tokens of a prediction; by default 64, and 8192 more for a model that thinks all the same.
         effort: Reasoning effort of both models, instead of none (or the least that the model takes).
         frame: Ask the observer about itself, about "another AI assistant", or both, against its own answer.
         observer: Another target: replayed (asked about itself), asked (by name), or shown:N of its other answers.
         match: A column with the kind of an item; habits are looked for within a kind too. By default `kind`, if there.
         cluster: A column with what items come from, such as a template; such items are one unit of every interval.
-        target_log: A log, or a folder of logs, to take the target's answers from.
-        observer_log: The same for the observer's predictions.
+        target_log, observer_log: A log, or a folder of logs, to take the answers or the predictions from.
     """
     ks = _positions(k)
     one_of("resamples", resamples, (0, 1))
     whole("act_tokens", act_tokens, optional=True)
     table = grouped(load(dataset, ("question",)), match, cluster)
     acts = replay_log(target_log, "kth_word", table, "acts")
-    answers = replay_log(observer_log, "kth_word", table, "answers")
-    own, others = framed(frame, answer_prompts, other_prompts), Examples(acts, table, example)
-    prompts = informed(observer, own, told_prompts, examples=others, observer_log=observer_log)
+    own = framed(frame, answer_prompts, other_prompts)
+    prompts = informed(observer, own, told_prompts, examples=Examples(acts, table, example), observer_log=observer_log)
     shown, short = chosen(act_tokens, effort), chosen(answer_tokens, effort)
     return Task(
         dataset=MemoryDataset([record_to_sample(row, ks, resamples) for row in table.rows], name=dataset),
         solver=together(
             act(act_prompts, config=first_words(max(ks)), needs=shown, may_be_cut=True, replay=acts),
-            answer(prompts, config=ANSWER, needs=short, replay=answers),
+            answer(prompts, config=ANSWER, needs=short, replay=replay_log(observer_log, "kth_word", table, "answers")),
         ),
         scorer=kth_word_match(),
         continue_on_fail=True,
