@@ -124,6 +124,7 @@ def _judged(tasks: Sequence[TaskAnalysis]) -> list[TaskAnalysis]:
                 total=task.total,
                 permutation=task.permutation,
                 means=task.advantage.means,
+                frames=measures()[task.task].frames is not None,
             )
         out.append(replace(task, p_holm=float(p_total), rows_p_holm=p_rows, verdict=said))
     return out

@@ -44,6 +44,7 @@ def verdict(
     total: Estimate,
     permutation: Permutation,
     means: FloatArray,
+    frames: bool = False,
     smallest: float = SMALLEST,
     alpha: float = 0.05,
 ) -> Verdict:
@@ -61,6 +62,7 @@ def verdict(
         total: T of the item-specific scores.
         permutation: Of the same.
         means: Cell means [target, observer] as scored.
+        frames: Whether the task can be asked about another assistant too, which would tell more (`-T frame=both`).
         smallest: The smallest T of interest.
         alpha: Level of every test.
     """
@@ -72,6 +74,7 @@ def verdict(
         return Verdict("not supported", "Itself or another, every item has the same difference: exactly 0.")
     if not rows or math.isnan(total.low):
         return Verdict("underpowered", f"Nothing can be said: T is undefined or has no interval ({total.reason}).")
+    tells = f"An observer of like skill would tell{', or -T frame=both' if frames else ''}."
     named = [row for row, p in zip(rows, p_holm, strict=True) if p < alpha]
     reach = math.perm(len(rows), len(named))
     shuffled = f"the permutation of the observers, p = {permutation.p:.3f}"
@@ -79,11 +82,13 @@ def verdict(
         return _supported(named, shuffled, agrees=permutation.p < alpha, alpha=alpha / len(rows))
     if named:
         who = ", ".join(row.model for row in named)
-        return Verdict("not told apart", f"{who} would be named, but {shuffled}, disagrees. {WOULD_TELL}")
-    return _nobody(rows, total, means, smallest=smallest, alpha=alpha)
+        return Verdict("not told apart", f"{who} would be named, but {shuffled}, disagrees. {tells}")
+    return _nobody(rows, total, means, tells=tells, smallest=smallest, alpha=alpha)
 
 
-def _nobody(rows: Sequence[Row], total: Estimate, means: FloatArray, *, smallest: float, alpha: float) -> Verdict:
+def _nobody(
+    rows: Sequence[Row], total: Estimate, means: FloatArray, *, tells: str, smallest: float, alpha: float
+) -> Verdict:
     """The verdict where no model is named."""
     beyond = holm([row.skill_p for row in rows])
     explained = [(row, name) for row, p in zip(rows, beyond, strict=True) if p < alpha for name in _failed(row, alpha)]
@@ -95,7 +100,7 @@ def _nobody(rows: Sequence[Row], total: Estimate, means: FloatArray, *, smallest
     habit = _habits(rows)
     if some:
         first = min(some, key=lambda row: min(row.beyond.scales.values()))
-        return Verdict("not told apart", _like_skill(first, rows, means, alpha) + habit)
+        return Verdict("not told apart", _like_skill(first, rows, means, tells, alpha) + habit)
     if total.low > 0:
         head = f"T = {_shown(total)} is above 0, but no single model is named (best: {_best(rows)})."
         return Verdict("not told apart", f"{head} More items would tell: {_needs(rows)}.{habit}")
@@ -107,9 +112,6 @@ def _nobody(rows: Sequence[Row], total: Estimate, means: FloatArray, *, smallest
         return Verdict("not supported", f"{text} An advantage of {smallest:g} for all is ruled out.")
     least = f"an advantage of {seen:.2f}" if seen > 0 else "no advantage"
     return Verdict("underpowered", f"{text} In one model {least} would have been seen; {_needs(rows)}.")
-
-
-WOULD_TELL = "An observer of like skill would tell."
 
 
 def _supported(named: Sequence[Row], shuffled: str, *, agrees: bool, alpha: float) -> Verdict:
@@ -146,7 +148,7 @@ def _explained(row: Row, name: str) -> str:
     return f"{row.model} ({got}) is explained by {what}, which gets {reached:.2f}."
 
 
-def _like_skill(row: Row, rows: Sequence[Row], means: FloatArray, alpha: float) -> str:
+def _like_skill(row: Row, rows: Sequence[Row], means: FloatArray, tells: str, alpha: float) -> str:
     """Why a model whose advantage hangs on the scale is not named."""
     i = [one.model for one in rows].index(row.model)
     off = ~np.eye(len(means), dtype=bool)
@@ -158,11 +160,11 @@ def _like_skill(row: Row, rows: Sequence[Row], means: FloatArray, alpha: float) 
         if own > 1.1 and elsewhere > 1.1:
             return (
                 f"{row.model} predicts itself {own:.1f} times as well as the others do, and the others {elsewhere:.1f} "
-                f"times as well as they do one another: skill alone could look like this. {WOULD_TELL}"
+                f"times as well as they do one another: skill alone could look like this. {tells}"
             )
     lost = [scale for scale, p in row.beyond.scales.items() if not p < alpha]
     if lost:
-        return f"{row.model} stands out on some scales, not on: {', '.join(lost)}. {WOULD_TELL}"
+        return f"{row.model} stands out on some scales, not on: {', '.join(lost)}. {tells}"
     missing = [] if row.missing_p < alpha else ["its unscored replies counted as wrong"]
     weak = [*_failed(row, alpha), *missing] or ["the correction for all models and tasks"]
     return f"{row.model} stands out on every scale alone, but does not survive {_and(weak)}. More items would tell."

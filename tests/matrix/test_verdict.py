@@ -32,6 +32,7 @@ def judged(
     hits_: dict[str, np.ndarray] | None = None,
     habit: float = math.nan,
     permutation: Permutation | None = None,
+    frames: bool = False,
     seed: int = 0,
 ) -> Verdict:
     """The verdict of one matrix of item-specific scores."""
@@ -44,6 +45,7 @@ def judged(
         total=total_of(x, models),
         permutation=permutation or observers_permuted(double_centre(np.nanmean(x, axis=2)), rng=rng(seed)),
         means=np.nanmean(x, axis=2),
+        frames=frames,
     )
 
 
@@ -65,8 +67,10 @@ def test_a_strong_predictable_model_without_access_is_not_told_apart_from_skill(
     assert got.kind == "not told apart" and got.models == ()
     assert (
         got.sentence.startswith("big predicts itself 2.9 times as well as the others do")
-        and "skill alone could look like this" in got.sentence
+        and "skill alone could look like this. An observer of like skill would tell." in got.sentence
     )
+    asked_of_others_too = judged(hits(p, 400, rng()), ["big", *"bcde"], frames=True)
+    assert "would tell, or -T frame=both." in asked_of_others_too.sentence
 
 
 def test_a_knower_beside_weak_observers_is_supported() -> None:
