@@ -125,6 +125,8 @@ def grouped(table: Table, match: str | None, cluster: str | None) -> Table:
     wanted = {"kind": match, "cluster": cluster}
     named = {ours: column for ours, column in wanted.items() if column is not None}
     for argument, column in (("match", match), ("cluster", cluster)):
+        if not isinstance(column, str | None):
+            raise InputError(f"{argument} must be one column, such as {argument}=topic, got {column!r}")
         lacking = [row["id"] for row in table.rows if column is not None and row.get(column) in (None, "")]
         if lacking:
             there = [name for name in table.rows[0] if name != "id"]

@@ -301,3 +301,5 @@ def test_a_column_that_is_not_there_is_named_with_those_that_are(tmp_path: Path)
         grouped(table, None, "from")
     with pytest.raises(InputError, match=r"match=form: 1 of 2 rows .* as line-2;"):
         grouped(table, "form", None)
+    with pytest.raises(InputError, match=r"match must be one column, such as match=topic, got \['form', 'question'\]"):
+        grouped(table, ["form", "question"], None)  # type: ignore[arg-type]

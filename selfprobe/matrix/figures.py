@@ -77,7 +77,7 @@ def _advantage_pictures(task: TaskAnalysis, advantage: SelfAdvantage) -> list[Pi
 def _self_and_others(task: TaskAnalysis) -> tuple[list[Estimate], list[Estimate]]:
     at = [task.matrix.models.index(model) for model in task.models]
     scores = task.matrix.scores[np.ix_(at, at)]  # [target, observer, item]
-    items = np.arange(scores.shape[2])
+    items = task.cluster
     own, others = [], []
     for i in range(len(at)):
         own.append(clustered_mean(scores[i, i], items))

@@ -62,7 +62,17 @@ def informed_observers(results: Results, matrix: Matrix) -> tuple[InformedObserv
                 scores = graded.loc[pair].reindex(matrix.items).to_numpy(dtype=float)
                 hole = "" if np.isfinite(scores).any() else "nothing was scored"
             out.append(_observer(matrix, *pair, str(arm), scores, float(its.value.isna().mean()), hole))
+        nothing = np.full(len(matrix.items), np.nan)
+        lost = _lost(set(zip(cells.target, cells.observer, strict=True)), matrix.models)
+        out += [_observer(matrix, *pair, str(arm), nothing, np.nan, "there is no log of this cell") for pair in lost]
     return tuple(out)
+
+
+def _lost(there: set[tuple[str, str]], models: Sequence[str]) -> list[tuple[str, str]]:
+    """The pairs without a log, where most have one: of a matrix, not of single runs."""
+    pairs = [(target, observer) for target in models for observer in models if target != observer]
+    missing = [pair for pair in pairs if pair not in there]
+    return missing if len(missing) < len(pairs) / 2 else []
 
 
 def _observer(

@@ -52,6 +52,10 @@ class TaskAnalysis:
     """The models that the statistics use: those without a hole among them."""
     left_out: tuple[str, ...]
     """The others, whose cells are holes."""
+    holes: str
+    """The first three holes, with their reasons."""
+    cluster: npt.NDArray[np.intp]
+    """[item]: the number of the cluster that it counts with."""
     cells: pd.DataFrame
     """One row a cell: target, observer, value, low, high, n (items), unscored (share), reasoned, hole."""
     chance: float
@@ -126,6 +130,9 @@ def _judged(tasks: Sequence[TaskAnalysis]) -> list[TaskAnalysis]:
                 means=task.advantage.means,
                 frames=measures()[task.task].frames is not None,
             )
+        if len(task.models) < 3 and task.left_out:
+            fell = f" Left out: {', '.join(task.left_out)} ({task.holes})."
+            said = replace(said, sentence=said.sentence + fell * (fell not in said.sentence))
         out.append(replace(task, p_holm=float(p_total), rows_p_holm=p_rows, verdict=said))
     return out
 
@@ -135,7 +142,7 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
     models = _complete(matrix)
     at = [matrix.models.index(model) for model in models]
     square = np.ix_(at, at)
-    cluster = _clusters(results, matrix)
+    cluster = clusters_of(results, matrix)
     scores = by_cluster(matrix.scores[square], cluster)
     enough = len(models) > 1
     advantage = self_advantage(scores, models, rng=rng) if enough else None
@@ -150,12 +157,15 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
     shuffled = Permutation(float("nan"), 0, True)
     if enough and total.n:
         shuffled = observers_permuted(double_centre(np.nanmean(specific.scores, axis=2)), rng=rng)
-    reason = "; ".join(f"{t} seen by {o}: {why}" for (t, o), why in list(matrix.holes.items())[:3])
+    empty = dict.fromkeys(sorted(_unscored_cells(matrix)), "nothing was scored") | dict(matrix.holes)
+    reason = "; ".join(f"{t} seen by {o}: {why}" for (t, o), why in list(empty.items())[:3])
     return TaskAnalysis(
         task=matrix.task,
         matrix=matrix,
         models=tuple(models),
         left_out=tuple(model for model in matrix.models if model not in models),
+        holes=reason,
+        cluster=cluster,
         cells=_cells(results, matrix),
         chance=float(rows.chance.mean()) if "chance" in rows else float("nan"),
         advantage=advantage,
@@ -183,8 +193,10 @@ def _alike(results: Results, matrix: Matrix) -> Mapping[str, pd.Series]:
     return groups(texts, asked.kind)
 
 
-def _clusters(results: Results, matrix: Matrix) -> npt.NDArray[np.intp]:
+def clusters_of(results: Results, matrix: Matrix) -> npt.NDArray[np.intp]:
     """[item]: the number of the cluster that it counts with."""
+    if results.items.empty:
+        return np.arange(len(matrix.items))
     asked = results.items[results.items.task == matrix.task].set_index("item").reindex(matrix.items)
     return np.asarray(pd.factorize(asked.cluster.fillna(asked.index.to_series()))[0])
 
@@ -230,7 +242,7 @@ def _means(task: TaskAnalysis, models: Sequence[str]) -> FloatArray:
 def _cells(results: Results, matrix: Matrix) -> pd.DataFrame:
     rows = results.decisions[results.decisions.task == matrix.task].groupby(["target", "observer"])
     counted = rows.agg(unscored=("value", lambda v: float(v.isna().mean())), reasoned=("reasoned", "mean"))
-    clusters, out = _clusters(results, matrix), []
+    clusters, out = clusters_of(results, matrix), []
     for t, target in enumerate(matrix.models):
         for o, observer in enumerate(matrix.models):
             estimate = clustered_mean(matrix.scores[t, o], clusters)

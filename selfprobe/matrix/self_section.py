@@ -3,11 +3,11 @@
 import math
 from collections.abc import Mapping
 
-import numpy as np
 import pandas as pd
 from inspect_ai.log import EvalLog
 
 from selfprobe._registry import measures
+from selfprobe.matrix.numbers import clusters_of
 from selfprobe.matrix.table import Matrix, Results, matrix_of
 from selfprobe.matrix.task_section import SCORED
 from selfprobe.page import Block, Column, Details, Section, Table, columns, number, percent
@@ -57,7 +57,7 @@ def self_table(results: Results, matrices: Mapping[str, Matrix]) -> pd.DataFrame
         for model in sorted(models):
             place = matrix.models.index(model)
             group = own[(own.task == task) & (own.target == model)]
-            estimate = clustered_mean(matrix.scores[place, place], np.arange(len(matrix.items)))
+            estimate = clustered_mean(matrix.scores[place, place], clusters_of(results, matrix))
             rows.append(
                 {
                     "task": task,

@@ -103,15 +103,15 @@ def _nobody(
         return Verdict("not told apart", _like_skill(first, rows, means, tells, alpha) + habit)
     if total.low > 0:
         head = f"T = {_shown(total)} is above 0, but no single model is named (best: {_best(rows)})."
-        return Verdict("not told apart", f"{head} More items would tell: {_needs(rows)}.{habit}")
+        return Verdict("not told apart", f"{head} {_needs(rows)}{habit}")
     text = f"No model is shown to know more of itself than skill and habit explain: T = {_shown(total)}.{habit}"
-    seen = float(np.median([row.power.detects for row in rows]))
+    seen = _typical([row.power.detects for row in rows])
     if seen <= EFFECT:
         return Verdict("not supported", f"{text} An advantage of {EFFECT:.2f} of one model would have been seen.")
     if total.high <= smallest:
         return Verdict("not supported", f"{text} An advantage of {smallest:g} for all is ruled out.")
-    least = f"an advantage of {seen:.2f}" if seen > 0 else "no advantage"
-    return Verdict("underpowered", f"{text} In one model {least} would have been seen; {_needs(rows)}.")
+    least = f"An advantage of {seen:.2f} or more" if math.isfinite(seen) else "No advantage, however large,"
+    return Verdict("underpowered", f"{text} {least} of one model would have been seen. {_needs(rows)}")
 
 
 def _supported(named: Sequence[Row], shuffled: str, *, agrees: bool, alpha: float) -> Verdict:
@@ -121,7 +121,7 @@ def _supported(named: Sequence[Row], shuffled: str, *, agrees: bool, alpha: floa
     verb, self_ = ("knows", "itself") if len(named) == 1 else ("know", "themselves")
     head = f"{_and(names)} {verb} more of {self_} than any other model does, {scale}."
     held = "; ".join(_held(row) for row in named)
-    order = f"{shuffled[0].upper()}{shuffled[1:]}, {'agrees' if agrees else 'cannot tell where so few are named'}."
+    order = f"{shuffled[0].upper()}{shuffled[1:]}, {'agrees' if agrees else 'has too few orders here to tell'}."
     return Verdict("supported", f"{head} {held}. {order}", names, crossing)
 
 
@@ -186,11 +186,15 @@ def _best(rows: Sequence[Row]) -> str:
 
 def _needs(rows: Sequence[Row]) -> str:
     """The items that it takes to name a model, of a typical one."""
-    items = [row.power.items for row in rows]
-    needed = float(np.median(items))
-    if math.isnan(needed):
-        return f"an advantage of {EFFECT:.2f} hangs on the scale here, whatever the number of items"
-    return f"to name a model with an advantage of {EFFECT:.2f} takes about {_rounded(needed)} items"
+    needed = _typical([row.power.items for row in rows])
+    if math.isinf(needed):
+        return f"No number of items would name a model with an advantage of {EFFECT:.2f}: it hangs on the scale here."
+    return f"More items would tell: to name a model with an advantage of {EFFECT:.2f} takes about {_rounded(needed)}."
+
+
+def _typical(values: Sequence[float]) -> float:
+    """The median, infinite for a model of which no number would do (NaN)."""
+    return float(np.median([math.inf if math.isnan(value) else value for value in values]))
 
 
 def _rounded(items: float) -> int:
