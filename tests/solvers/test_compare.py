@@ -15,7 +15,7 @@ def likeness_of(texts: list[tuple[str, str | None]], embedder: str) -> Likeness:
     }
 
     async def run() -> TaskState:
-        return await compare(embedder)(state, None)  # type: ignore[arg-type]
+        return await compare(embedder, lambda _: {"sea": "green sea", "ball": "red ball"})(state, None)  # type: ignore[arg-type]
 
     return anyio.run(run).store_as(Likeness)
 
@@ -24,6 +24,7 @@ def test_the_closest_two_replies_are_marked(embedder: str) -> None:
     found = likeness_of([("red ball", None), ("green sea", None), ("red cube", None)], embedder)
     assert found.closest == pytest.approx(0.5)
     assert found.embedder == embedder
+    assert found.nearest == {"0": "ball", "1": "sea", "2": "ball"}, "what an observer without a model would say"
 
 
 def test_equal_replies_have_likeness_one(embedder: str) -> None:
