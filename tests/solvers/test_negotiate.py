@@ -128,10 +128,10 @@ def test_odd_vendors_cost_one_request_a_refused_setting(
 ) -> None:
     log = run_task("selfprobe/kth_word", model_of(vendors, f"openai-api/odd/{kind}"), tmp_path, limit=3)
     assert log.status == "success" and refused(vendors) <= refusals + (kind == "nameless")
-    applied = [r.applied for s in log.samples or [] for r in record_of(s).answers.values() if r.applied]
+    if kind == "fifth":  # which call that is hangs on the order; those that were under way keep their temperature
+        assert any(reply.applied and reply.applied.temperature is None for reply in replies(log))
+        return
     last = record_of(log.samples[-1]).answers["k3"].applied if log.samples else None
-    if kind == "fifth":  # calls before it kept their temperature, whichever they were
-        last = next((one for one in applied if one.temperature != 0), None)
     assert last is not None
     kept = {"temperature": last.temperature == 0, "effort": last.effort == "none", "form": last.form}
     assert {name for name, kept_it in kept.items() if not kept_it} == given_up | (
