@@ -80,10 +80,10 @@ def first_calls(name: str) -> Iterator[str]:
 
 def build(name: str) -> Task:
     """The one task of this name; raises as `first_calls`."""
-    spec, at, which = name.partition("@")
-    by_file = spec.endswith(".py")
     from selfprobe.inspect_private import load_tasks
 
+    spec, at, which = name.partition("@")
+    by_file = spec.endswith(".py")
     try:
         found = load_tasks([_relative(locate(spec)) + at + which if by_file else name])
     except _UNBUILT as error:

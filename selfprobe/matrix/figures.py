@@ -1,7 +1,5 @@
 """The pictures of a matrix (paper 003, Figures 2 and 8 to 12), each with its numbers in words."""
 
-import math
-
 import numpy as np
 import pandas as pd
 
@@ -27,7 +25,7 @@ def task_pictures(task: TaskAnalysis) -> list[Picture]:
         high=grid("high"),
         holes=task.matrix.holes,
         marks={"chance": task.chance},
-        baselines={row.model: max(row.baselines.values(), default=math.nan) for row in task.rows},
+        baselines={row.model: row.without_a_model[1] for row in task.rows},
     )
     told = "; ".join(f"{r.observer} on {r.target} {r.value:.2f}" for r in task.cells.itertuples() if r.n)
     pictures = [

@@ -166,7 +166,7 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
         left_out=tuple(model for model in matrix.models if model not in models),
         holes=reason,
         cluster=cluster,
-        cells=_cells(results, matrix),
+        cells=_cells(results, matrix, cluster),
         chance=float(rows.chance.mean()) if "chance" in rows else float("nan"),
         advantage=advantage,
         capability=capability_control(scores, rng=rng, resamples=RESAMPLES) if enough else None,
@@ -188,16 +188,21 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
 
 def _alike(results: Results, matrix: Matrix) -> Mapping[str, pd.Series]:
     """Of the items in the matrix's order; what an item's text shows only where it can tell its truth."""
-    asked = results.items[results.items.task == matrix.task].set_index("item").reindex(matrix.items)
+    asked = _asked(results, matrix)
     texts = asked.input.fillna("") if measures()[matrix.task].text_tells else pd.Series("", asked.index)
     return groups(texts, asked.kind)
+
+
+def _asked(results: Results, matrix: Matrix) -> pd.DataFrame:
+    """The rows of `Results.items` in the matrix's order."""
+    return results.items[results.items.task == matrix.task].set_index("item").reindex(matrix.items)
 
 
 def clusters_of(results: Results, matrix: Matrix) -> npt.NDArray[np.intp]:
     """[item]: the number of the cluster that it counts with."""
     if results.items.empty:
         return np.arange(len(matrix.items))
-    asked = results.items[results.items.task == matrix.task].set_index("item").reindex(matrix.items)
+    asked = _asked(results, matrix)
     return np.asarray(pd.factorize(asked.cluster.fillna(asked.index.to_series()))[0])
 
 
@@ -239,13 +244,13 @@ def _means(task: TaskAnalysis, models: Sequence[str]) -> FloatArray:
     return task.advantage.means[np.ix_(at, at)]
 
 
-def _cells(results: Results, matrix: Matrix) -> pd.DataFrame:
+def _cells(results: Results, matrix: Matrix, cluster: npt.NDArray[np.intp]) -> pd.DataFrame:
     rows = results.decisions[results.decisions.task == matrix.task].groupby(["target", "observer"])
     counted = rows.agg(unscored=("value", lambda v: float(v.isna().mean())), reasoned=("reasoned", "mean"))
-    clusters, out = clusters_of(results, matrix), []
+    out = []
     for t, target in enumerate(matrix.models):
         for o, observer in enumerate(matrix.models):
-            estimate = clustered_mean(matrix.scores[t, o], clusters)
+            estimate = clustered_mean(matrix.scores[t, o], cluster)
             pair = (target, observer)
             share = counted.loc[pair] if pair in counted.index else {"unscored": float("nan"), "reasoned": float("nan")}
             out.append(

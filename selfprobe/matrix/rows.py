@@ -62,6 +62,12 @@ class Row:
         return {name: self.score.value - estimate.value for name, estimate in self.over.items()}
 
     @property
+    def without_a_model(self) -> tuple[str, float]:
+        """The best of the baselines that need no model, and what it gets; ("", NaN) without any."""
+        plain = {name: value for name, value in self.baselines.items() if name != INFORMED}
+        return max(plain.items(), key=lambda item: item[1], default=("", math.nan))
+
+    @property
     def over_p(self) -> Mapping[str, float]:
         """One-sided p over each baseline."""
         return {name: above_zero(estimate) for name, estimate in self.over.items()}

@@ -54,10 +54,11 @@ def self_table(results: Results, matrices: Mapping[str, Matrix]) -> pd.DataFrame
     rows = []
     for task, models in cells.groupby("task").target:
         matrix = matrices.get(str(task)) or matrix_of(results, str(task))
+        clusters = clusters_of(results, matrix)
         for model in sorted(models):
             place = matrix.models.index(model)
             group = own[(own.task == task) & (own.target == model)]
-            estimate = clustered_mean(matrix.scores[place, place], clusters_of(results, matrix))
+            estimate = clustered_mean(matrix.scores[place, place], clusters)
             rows.append(
                 {
                     "task": task,

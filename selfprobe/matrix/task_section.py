@@ -3,7 +3,7 @@
 import math
 
 from selfprobe.matrix.figures import task_pictures
-from selfprobe.matrix.informed import INFORMED, closest
+from selfprobe.matrix.informed import closest
 from selfprobe.matrix.informed_section import informed_table
 from selfprobe.matrix.numbers import TaskAnalysis
 from selfprobe.matrix.power import EFFECT
@@ -64,9 +64,8 @@ def _model_rows(task: TaskAnalysis) -> Table:
     own = task.cells[task.cells.target == task.cells.observer].set_index("target").unscored
 
     def best_baseline(row: Row) -> str:
-        without = [name for name in row.baselines if name != INFORMED]
-        best = max(without, key=lambda name: row.baselines[name], default="")
-        return f"{best} {number(row.baselines[best])}" if best else "–"
+        best, reached = row.without_a_model
+        return f"{best} {number(reached)}" if best else "–"
 
     def informed(row: Row) -> str:
         best = closest(task.informed, row.model)

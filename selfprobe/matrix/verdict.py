@@ -128,9 +128,9 @@ def _supported(named: Sequence[Row], shuffled: str, *, agrees: bool, alpha: floa
 def _held(row: Row) -> str:
     """A model's score and what it was held against."""
     against = {f"{row.rival} on it": row.rival_score, "its habit": row.habit}
-    if without := {name: value for name, value in row.baselines.items() if name != INFORMED}:
-        best = max(without, key=lambda name: without[name])
-        against[f"the best without a model ({best})"] = without[best]
+    best, reached = row.without_a_model
+    if best:
+        against[f"the best without a model ({best})"] = reached
     if INFORMED in row.baselines:
         against[f"the closest {INFORMED}"] = row.baselines[INFORMED]
     told = ", ".join(f"{name} {value:.2f}" for name, value in against.items() if not math.isnan(value))

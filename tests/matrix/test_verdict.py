@@ -12,6 +12,7 @@ from scipy import stats as scipy_stats
 
 from selfprobe.matrix.advantage import Permutation, double_centre, observers_permuted, total_of
 from selfprobe.matrix.habit import Specific
+from selfprobe.matrix.informed import INFORMED
 from selfprobe.matrix.rows import above_zero, rows_of
 from selfprobe.matrix.verdict import Verdict, verdict
 from selfprobe.stats.estimate import Estimate, clustered_mean, holm
@@ -79,6 +80,14 @@ def test_a_knower_beside_weak_observers_is_supported() -> None:
     got = judged(hits(p, 40, rng()), list("abcde"), hits_={"mode": np.full((5, 40), 0.0)})
     assert got.kind == "supported" and got.models == ("c",)
     assert "c 1.00 on itself" in got.sentence and "(mode) 0.00" in got.sentence
+
+
+def test_an_informed_observer_is_no_baseline_without_a_model() -> None:
+    p = np.full((3, 3), 0.1) + 0.8 * np.diag([1, 0, 0])
+    given = {"mode": np.full((3, 60), 0.2), INFORMED: np.full((3, 60), 0.5)}
+    x = hits(p, 60, rng())
+    row, *_ = rows_of(list("abc"), x, Specific(x, np.full((3, 3), math.nan), ""), given, tests=3, rng=rng())
+    assert row.without_a_model == ("mode", pytest.approx(0.2))
 
 
 def test_who_crosses_is_named_as_such() -> None:
