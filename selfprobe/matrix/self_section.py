@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
 import pandas as pd
 from inspect_ai.log import EvalLog
@@ -24,6 +26,9 @@ BESIDE = {
 }
 """What a run's log says beside the score, by metric, and its column's head."""
 
+ENDS = ("_low", "_high")
+"""How a metric's interval is called in a log."""
+
 
 def models_on_themselves(own: pd.DataFrame) -> Section:
     known = {task: measure.published for task, measure in measures().items() if measure.published}
@@ -34,7 +39,7 @@ def models_on_themselves(own: pd.DataFrame) -> Section:
     beside = [name for name in BESIDE if not own[name].isna().all()] if len(own) else []
     columns_ = (
         *(Column("task", "task"), Column("model", "model"), *SCORED),
-        *(Column(BESIDE[name], name, number) for name in beside),
+        *(Column(BESIDE[name], partial(_with_ends, name), look="e") for name in beside),
         Column("why unscored", "why_unscored"),
         Column("hole", "hole", look="hole"),
     )
@@ -85,7 +90,15 @@ def _of_its_log(found: Mapping[str, float]) -> dict[str, float]:
     """What else the table of models on themselves shows; NaN where the run's log has no such number."""
     baselines = [value for name, value in found.items() if name.startswith("baseline_")]
     shown = ("skill", "ceiling", "worst_case", "best_case", "kl_predicted", "kl_direct")
-    return {name: found.get(name, math.nan) for name in shown} | {"baseline": max(baselines, default=math.nan)}
+    wanted = [f"{name}{end}" for name in shown for end in ("", *ENDS)]
+    return {name: found.get(name, math.nan) for name in wanted} | {"baseline": max(baselines, default=math.nan)}
+
+
+def _with_ends(name: str, row: Any) -> str:
+    """A number of the table with its interval, where the log has one."""
+    low, high = (getattr(row, f"{name}{end}", math.nan) for end in ENDS)
+    ends = "" if math.isnan(low) else f" [{number(low)}, {number(high)}]"
+    return number(getattr(row, name)) + ends
 
 
 def _reasons(unscored: pd.Series) -> str:
