@@ -9,7 +9,7 @@ states that are not finite) is left unscored with its reason, never cut or imput
 """
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from selfprobe.probes import forward
+from selfprobe.probes.choose import batches, choose
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.shards import Identity, Store
 from selfprobe.probes.tokens import Prompt, encode, template_hash
@@ -168,18 +169,6 @@ def batch_budget(judge: LocalModel) -> int:
     return BATCH_TOKENS.get(judge.device.type, BATCH_TOKENS["cuda"])
 
 
-def batches(prompts: Sequence[Prompt], order: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Cut `order` (by rising length) into batches of at most `batch_tokens` with padding; at least one row each."""
-    batch: list[int] = []
-    for i in order:
-        if batch and (len(batch) + 1) * (prompts[i].length + 1) > batch_tokens:
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
-
-
 def _run(
     judge: LocalModel,
     prompts: Sequence[Prompt],
@@ -191,12 +180,12 @@ def _run(
     progress: Progress,
 ) -> None:
     budget = batch_tokens or batch_budget(judge)
-    way = forward.choose(judge, [prompts[i] for i in todo], path)
+    reading = choose(judge, [prompts[i] for i in todo], path, batch_tokens=budget)
     meter = Meter(sum(prompts[i].length for i in todo), len(todo), progress)
-    progress(f"{len(todo)} prompts to read in {store.folder} ({way})")
+    progress(f"{len(todo)} prompts to read in {store.folder} ({reading})")
     try:
-        for batch in batches(prompts, todo, budget):
-            states = forward.states_of(judge, [prompts[i] for i in batch], way)
+        for batch in batches(prompts, todo, budget, reading):
+            states = forward.states_of(judge, [prompts[i] for i in batch], reading.way)
             store.add(batch, states)
             if store.pending_bytes >= SHARD_BYTES or meter.seconds_since_flush > FLUSH_SECONDS:
                 store.flush()

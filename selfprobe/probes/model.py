@@ -19,6 +19,12 @@ from torch import nn
 logger = logging.getLogger(__name__)
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+BLOCKS = ("layers", "h", "blocks")
+FINAL_NORMS = (
+    "norm", "norm_f", "ln_f", "ln_out", "out_norm", "final_norm", "final_layer_norm", "final_layernorm", "layer_norm",
+    "layernorm", "embedding_norm",
+)  # fmt: skip
+"""As Llama, Mamba, GPT-2, RWKV, xLSTM, ModernBERT, GPT-NeoX, Phi, BioGPT, CTRL and LFM2 call it."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +46,21 @@ class LocalModel:
         return decoder_blocks(self.model)
 
     @property
+    def stream(self) -> int | None:
+        """Which of several streams [stream, row, token, d_model] is the state; None: the blocks give one (most do)."""
+        return getattr(self.model.config.get_text_config(), "altup_active_idx", None)  # Gemma 3n
+
+    @property
     def d_model(self) -> int:
         """Width of a state."""
-        return int(self.model.get_input_embeddings().weight.shape[1])
+        text = self.model.config.get_text_config()
+        return int(getattr(text, "hidden_size", None) or self.model.get_input_embeddings().weight.shape[1])
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of its weights."""
+        found: torch.dtype = self.model.dtype
+        return found
 
     @property
     def device(self) -> torch.device:
@@ -57,16 +75,33 @@ class LocalModel:
         return int(getattr(text, "max_position_embeddings", None) or torch.iinfo(torch.int64).max)
 
 
-def decoder_blocks(model: Any) -> Any:
-    """`model.model.layers` of Llama, Gemma, Qwen, Mistral …; `h` or `layers` of the decoder elsewhere."""
-    decoder = model.get_decoder() if hasattr(model, "get_decoder") else model
-    for name in ("layers", "h", "blocks"):
-        blocks = getattr(decoder, name, None)
-        if isinstance(blocks, nn.ModuleList) and len(blocks):
-            return blocks
+def decoder_of(model: Any) -> Any:
+    """The module that holds the decoder blocks: what `get_decoder` gives, or what lies in it, or the base model."""
+    asked = model.get_decoder() if hasattr(model, "get_decoder") else model
+    for module in (asked, getattr(asked, "model", None), getattr(model, "base_model", None)):
+        if any(isinstance(getattr(module, name, None), nn.ModuleList) for name in BLOCKS):
+            return module
     raise ValueError(
-        f"expected a decoder with its blocks in `layers` or `h`, got {type(decoder).__name__} "
-        f"with {', '.join(name for name, _ in decoder.named_children())}: not a decoder-only text model?"
+        f"expected a decoder with its blocks in one of {', '.join(BLOCKS)}, got {type(asked).__name__} "
+        f"with {', '.join(name for name, _ in asked.named_children())}: not a decoder-only text model?"
+    )
+
+
+def decoder_blocks(model: Any) -> Any:
+    """`model.model.layers` of Llama, Gemma, Qwen, Mistral …; `h` or `blocks` of the decoder elsewhere."""
+    decoder = decoder_of(model)
+    return next(b for name in BLOCKS if isinstance(b := getattr(decoder, name, None), nn.ModuleList))
+
+
+def final_norm(model: Any) -> Any:
+    """The norm between the last block and the output; ValueError where a model has none by a known name."""
+    decoder = decoder_of(model)
+    for name in FINAL_NORMS:
+        if (norm := getattr(decoder, name, None)) is not None:
+            return norm
+    raise ValueError(
+        f"{type(model).__name__} has no final norm beside its blocks (none of {', '.join(FINAL_NORMS)}), "
+        "so its states cannot be ablated"
     )
 
 

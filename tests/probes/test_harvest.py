@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from selfprobe.probes import forward
-from selfprobe.probes.harvest import Meter, batches, harvest, open_harvest
+from selfprobe.probes.harvest import Meter, harvest, open_harvest
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import Prompt, encode
 from selfprobe.sources.pairs import Pair
@@ -119,11 +119,6 @@ def test_half_precision_is_kept_and_read_as_float32(tmp_path: Path) -> None:
 def test_a_layer_that_is_not_there_is_an_error(llama: LocalModel, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"layer must be in 0\.\.2, got 3"):
         harvest(llama, some_pairs(1), tmp_path, progress=silent).layer(3)
-
-
-def test_batches_hold_at_most_their_tokens_and_at_least_one_row() -> None:
-    prompts = [Prompt(tuple(range(n)), (1, 2)) for n in (3, 3, 3, 8, 50)]
-    assert list(batches(prompts, range(5), 10)) == [[0, 1], [2], [3], [4]]
 
 
 def test_progress_gives_rate_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
