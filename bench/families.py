@@ -114,7 +114,7 @@ def plain(judge: LocalModel, prompt: Prompt) -> States:
         kept: list[Tensor] = []
 
         def hook(_module: Any, _given: Any, output: Any, kept: list[Tensor] = kept) -> None:
-            hidden = output[0] if isinstance(output, tuple) else output
+            hidden = output[0] if isinstance(output, (tuple, list)) else output
             kept.append(hidden.reshape(-1, *hidden.shape[-3:])[0, 0, -1])  # Gemma 3n: the first of its streams
 
         handles = [block.register_forward_hook(hook) for block in judge.blocks]

@@ -43,7 +43,7 @@ def recorded(blocks: Any, take: Callable[[Tensor], Tensor], stream: int | None =
 
     def hook(_module: Any, _given: Any, output: Any) -> None:
         # A block returns a tensor or a tuple that begins with it, depending on model and version.
-        hidden = output[0] if isinstance(output, tuple) else output
+        hidden = output[0] if isinstance(output, (tuple, list)) else output
         if stream is not None:
             hidden = hidden[stream]
         if hidden.ndim > 3:

@@ -155,8 +155,11 @@ def unreadable(
     reasons, orders = {}, len(prompts) // max(len(pairs), 1)
     for i, pair in enumerate(pairs):
         length = max(p.length for p in prompts[i * orders : (i + 1) * orders])
+        special = next((p.special for p in prompts[i * orders : (i + 1) * orders] if p.special), "")
         if pair.equal_texts:
             reasons[pair.id] = "equal texts"
+        elif special:
+            reasons[pair.id] = f"special token in its texts: {special}, which this model would not read as text"
         elif length > context:
             reasons[pair.id] = f"too long: {length} tokens, the context is {context}"
         elif longest is not None and length > longest:
