@@ -14,12 +14,13 @@ import torch
 from torch import Tensor
 
 from selfprobe.probes.choose import Reading, batches, choose
+from selfprobe.probes.decoder import final_norm
 from selfprobe.probes.evaluate import KINDS, first_text_answers, weighted_f1
 from selfprobe.probes.fit import FloatArray
 from selfprobe.probes.folder import read_run, write_tables
 from selfprobe.probes.forward import called, one_more, plain_inputs, spoken_tokens
 from selfprobe.probes.harvest import batch_budget, open_harvest
-from selfprobe.probes.model import LocalModel, final_norm, load_model
+from selfprobe.probes.model import LocalModel, load_model
 from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.splits import held_out
 from selfprobe.probes.tokens import Prompt, encode

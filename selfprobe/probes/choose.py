@@ -16,6 +16,7 @@ from torch import Tensor
 
 from selfprobe.probes.forward import States, Way, states_of
 from selfprobe.probes.model import LocalModel
+from selfprobe.probes.precision import HALVES, in_float32
 from selfprobe.probes.tokens import Prompt
 
 logger = logging.getLogger(__name__)
@@ -34,6 +35,10 @@ FAILURES = (AssertionError, AttributeError, IndexError, KeyError, RuntimeError, 
 """What a model raises that takes no such mask, cache or padding; each family says it in its own way."""
 WINDOWS = ("sliding_window", "attention_chunk_size", "attention_window_size", "window_size", "local_attention")
 """Settings that hide far tokens: layers that do so have a mask of their own, which the tree mask would replace."""
+
+
+class WrongWay(ValueError):
+    """A way that was asked for by name gives other states than plain forwards."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +88,31 @@ def choose(
     ways: tuple[Way, ...] = ("tree_mask", "shared_cache", "two_forwards") if wanted == "auto" else (wanted,)
     if not prompts:
         return Reading(ways[0])
+    if judge.dtype not in HALVES:
+        return _first_right(judge, prompts, ways, batch_tokens)[0]
+    try:  # rounding would hide what a wrong mask does, so the ways are tried in float32, on the same weights
+        with in_float32(judge.model):
+            reading, sample = _first_right(judge, prompts, ways, batch_tokens, torch.float32)
+    except WrongWay:
+        raise
+    except FAILURES as error:
+        logger.warning("%s is not tried in float32: %s", judge.name, _said(error))
+        return replace(_first_right(judge, prompts, ways, batch_tokens)[0], rounding=())
+    if not sample.prompts:
+        return reading
+    return replace(reading, rounding=off(_reference(judge, sample.prompts), sample.reference).contrast)
+
+
+def _first_right(
+    judge: LocalModel,
+    prompts: Sequence[Prompt],
+    ways: Sequence[Way],
+    batch_tokens: int,
+    dtype: torch.dtype | None = None,
+) -> "tuple[Reading, _Sample]":
+    """The first of `ways` that is right, with padding or without; `dtype` is what the model computes in."""
     longest = max(p.length for p in prompts)
-    sample = _sample(judge, prompts, batch_tokens)
+    sample = _sample(judge, prompts, batch_tokens, dtype or judge.dtype)
     switches = tuple(n for n in length_switches(judge.model.config.get_text_config()) if n < longest)
     problems = []
     for mixed in (True, False):
@@ -92,10 +120,10 @@ def choose(
             reading = Reading(way, mixed, switches)
             found = _blocked(judge, reading, longest) or _trial(judge, sample, reading, batch_tokens)
             if isinstance(found, Off):
-                return replace(reading, rounding=found.contrast)
+                return replace(reading, rounding=found.contrast), sample
             problems.append(found)
             logger.warning("%s is not used for %s: %s", reading, judge.name, found)
-    raise ValueError(f"{wanted} cannot be used with {judge.name}: {problems[0]}. Leave the choice to 'auto'")
+    raise WrongWay(f"{ways[0]} cannot be used with {judge.name}: {problems[0]}. Leave the choice to 'auto'")
 
 
 def batches(
@@ -151,20 +179,21 @@ class _Sample:
 
     prompts: tuple[Prompt, ...]  # by rising length
     reference: States
+    dtype: torch.dtype  # what the model computes in
 
 
-def _sample(judge: LocalModel, prompts: Sequence[Prompt], batch_tokens: int) -> _Sample:
+def _sample(judge: LocalModel, prompts: Sequence[Prompt], batch_tokens: int, dtype: torch.dtype) -> _Sample:
     """Up to four prompts: three as different in length as may share a batch, and the longest of all."""
     by_length = sorted(prompts, key=lambda p: p.length)
     fitting = [p for p in by_length if 3 * (p.length + 1) <= batch_tokens] or by_length[:1]
     taken = list(dict.fromkeys([fitting[0], fitting[len(fitting) // 2], fitting[-1], by_length[-1]]))
-    reference = _reference(judge, taken)
+    reference = _reference(judge, taken, dtype)
     # Where all is NaN a way cannot be wrong; the harvest leaves such pairs unscored.
     fine = [k for k in range(len(taken)) if bool(reference.hidden[k].isfinite().all())]
-    return _Sample(tuple(taken[k] for k in fine), States(reference.hidden[fine], reference.log_probs[fine]))
+    return _Sample(tuple(taken[k] for k in fine), States(reference.hidden[fine], reference.log_probs[fine]), dtype)
 
 
-def _reference(judge: LocalModel, prompts: Sequence[Prompt]) -> States:
+def _reference(judge: LocalModel, prompts: Sequence[Prompt], dtype: torch.dtype | None = None) -> States:
     """Each prompt by itself, two plain forwards with nothing but their tokens; ValueError where that makes no sense."""
     first = prompts[0]
     try:
@@ -177,7 +206,10 @@ def _reference(judge: LocalModel, prompts: Sequence[Prompt]) -> States:
         raise _unreadable(judge, f"its {len(judge.blocks)} blocks run {layers} times in one forward")
     if width != judge.d_model:
         raise _unreadable(judge, f"its blocks give states of width {width}, expected {judge.d_model}")
-    repeated, tolerance = off(States(again.hidden.flip(1), again.log_probs.flip(1)), read[0]), STATE[judge.dtype]
+    repeated, tolerance = (
+        off(States(again.hidden.flip(1), again.log_probs.flip(1)), read[0]),
+        STATE[dtype or judge.dtype],
+    )
     if max(repeated.state) > tolerance:
         raise _unreadable(judge, f"the same text read twice gives states that differ by {max(repeated.state):.2g}")
     if repeated.spoken > tolerance:
@@ -216,16 +248,16 @@ def _trial(judge: LocalModel, sample: _Sample, reading: Reading, batch_tokens: i
     try:
         found = off(_read(judge, sample.prompts, reading, batch_tokens), sample.reference)
         leak = _leak(judge, sample.prompts[0]) if reading.way == "tree_mask" else 0.0
-        state, contrast = STATE[judge.dtype], CONTRAST
+        state, contrast = STATE[sample.dtype], CONTRAST
         if not (found.largest <= state and max(found.contrast) <= contrast) and reading != PADDED:
             noise = off(_read(judge, sample.prompts, PADDED, batch_tokens), sample.reference)
-            if noise.largest <= BROKEN[judge.dtype]:
+            if noise.largest <= BROKEN[sample.dtype]:
                 state = max(state, NOISE * noise.largest)
                 contrast = max(contrast, NOISE * max(noise.contrast))
     except FAILURES as error:
         return f"it fails ({_said(error)})"
     if reading == PADDED:
-        state, contrast = BROKEN[judge.dtype], math.inf
+        state, contrast = BROKEN[sample.dtype], math.inf
     if not found.largest <= state:
         return f"its states differ from two plain forwards by {found.largest:.2g}, more than {state:.2g}"
     if not leak <= LEAK:

@@ -22,8 +22,8 @@ from selfprobe.probes import forward
 from selfprobe.probes.choose import batches, choose
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.shards import Identity, Store
-from selfprobe.probes.tokens import Prompt, encode, template_hash
-from selfprobe.sources.pairs import Pair, checked, data_hash, read_pairs
+from selfprobe.probes.tokens import Prompt, encode, rendered, template_hash
+from selfprobe.sources.pairs import Pair, checked, data_hash, digest, read_pairs
 from selfprobe.weights import Progress, to_stderr
 
 FloatArray = npt.NDArray[np.float32]
@@ -57,6 +57,16 @@ class Harvest:
     def log_probs(self) -> FloatArray:
         """The model's own answer: log P("1"), log P("2") as [pair, order, token]."""
         return Store(self.folder).log_probs()[self.rows]
+
+    @cached_property
+    def rounding(self) -> tuple[float, ...]:
+        """[layer]: rounding of φ⁺ − φ⁻ as a share of how it differs from pair to pair; empty where not known."""
+        return Store(self.folder).read_rounding()
+
+    @property
+    def data_hash(self) -> str:
+        """Of the pairs with their labels, ids and groups."""
+        return data_hash(read_pairs(self.folder / "pairs.jsonl"))
 
     @property
     def labels(self) -> npt.NDArray[np.intp]:
@@ -99,13 +109,14 @@ def harvest(
     orders = 2 if both_orders else 1
     shown = [version for pair in known for version in (pair, pair.swapped)[:orders]]
     prompts = encode(judge.tokenizer, shown)
-    identity = identity_of(judge, known, orders)
+    identity = identity_of(judge, shown, orders)
     store = Store.create(cache / identity.folder_name, identity, known)
     reasons = unreadable(known, prompts, judge.context, longest)
     wanted = [i for i in range(len(prompts)) if known[i // orders].id not in reasons]
-    todo = sorted(set(wanted) - store.done(), key=lambda i: (prompts[i].length, i))
-    if todo:
-        _run(judge, prompts, todo, store, path=path, batch_tokens=batch_tokens, progress=progress)
+    if set(wanted) - store.done():
+        with store.writing():
+            todo = sorted(set(wanted) - store.done(), key=lambda i: (prompts[i].length, i))
+            _run(judge, prompts, todo, store, path=path, batch_tokens=batch_tokens, progress=progress)
     return open_harvest(store.folder, reasons=reasons)
 
 
@@ -127,20 +138,23 @@ def open_harvest(folder: Path, *, judge: LocalModel | None = None, reasons: dict
     scored = [i for i in complete if known[i].id not in unscored]
     missing = [p.id for i, p in enumerate(known) if i not in set(complete) and p.id not in unscored]
     if missing:
-        raise ValueError(f"the harvest in {folder} is not finished: {len(missing)} pairs are missing. Run it again")
+        bad = "".join(f"; {shard.name} is damaged" for shard in store.damaged)
+        raise ValueError(
+            f"the harvest in {folder} is not finished: {len(missing)} pairs are missing{bad}. Run it again"
+        )
     store.write_reasons(unscored)
     rows = np.array([[place[i * orders + o] for o in range(orders)] for i in scored], dtype=np.intp)
     return Harvest(folder, identity, tuple(known[i] for i in scored), unscored, rows.reshape(-1, orders))
 
 
-def identity_of(judge: LocalModel, pairs: Sequence[Pair], orders: int) -> Identity:
-    """What the states of `pairs` under `judge` are of."""
+def identity_of(judge: LocalModel, shown: Sequence[Pair], orders: int) -> Identity:
+    """What the states of `shown` (all orders of all pairs) under `judge` are of: what the model reads, not labels."""
     return Identity(
         model=judge.name,
         revision=judge.revision,
         template=template_hash(judge.tokenizer),
-        data=data_hash(pairs),
-        dtype=str(judge.model.dtype).removeprefix("torch."),
+        data=digest(*(rendered(judge.tokenizer, pair) for pair in shown)),
+        dtype=str(judge.dtype).removeprefix("torch.") + ("+float32" if judge.wide else ""),
         attention=str(judge.model.config._attn_implementation),
         orders=orders,
         layers=len(judge.blocks),
@@ -185,7 +199,10 @@ def _run(
     budget = batch_tokens or batch_budget(judge)
     reading = choose(judge, [prompts[i] for i in todo], path, batch_tokens=budget)
     meter = Meter(sum(prompts[i].length for i in todo), len(todo), progress)
+    store.write_reading(str(reading), reading.rounding)
     progress(f"{len(todo)} prompts to read in {store.folder} ({reading})")
+    if reading.rounding and max(reading.rounding) > 0.05:
+        progress(f"rounding of {store.identity.dtype}: up to {max(reading.rounding):.0%} of what a probe reads")
     try:
         for batch in batches(prompts, todo, budget, reading):
             states = forward.states_of(judge, [prompts[i] for i in batch], reading.way)

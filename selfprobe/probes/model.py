@@ -14,17 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+
+from selfprobe.probes.decoder import decoder_blocks
+from selfprobe.probes.precision import HALVES, keep_residual
 
 logger = logging.getLogger(__name__)
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-BLOCKS = ("layers", "h", "blocks")
-FINAL_NORMS = (
-    "norm", "norm_f", "ln_f", "ln_out", "out_norm", "final_norm", "final_layer_norm", "final_layernorm", "layer_norm",
-    "layernorm", "embedding_norm",
-)  # fmt: skip
-"""As Llama, Mamba, GPT-2, RWKV, xLSTM, ModernBERT, GPT-NeoX, Phi, BioGPT, CTRL and LFM2 call it."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +35,8 @@ class LocalModel:
     """As asked for: hub name, path, or "smollm2"."""
     revision: str
     """Commit on the hub, or a fingerprint of local weights. States and probes are tied to it."""
+    wide: bool = False
+    """Its residual stream, and so its states, are float32 though its weights are not; see `precision`."""
 
     @property
     def blocks(self) -> Any:
@@ -75,36 +73,6 @@ class LocalModel:
         return int(getattr(text, "max_position_embeddings", None) or torch.iinfo(torch.int64).max)
 
 
-def decoder_of(model: Any) -> Any:
-    """The module that holds the decoder blocks: what `get_decoder` gives, or what lies in it, or the base model."""
-    asked = model.get_decoder() if hasattr(model, "get_decoder") else model
-    for module in (asked, getattr(asked, "model", None), getattr(model, "base_model", None)):
-        if any(isinstance(getattr(module, name, None), nn.ModuleList) for name in BLOCKS):
-            return module
-    raise ValueError(
-        f"expected a decoder with its blocks in one of {', '.join(BLOCKS)}, got {type(asked).__name__} "
-        f"with {', '.join(name for name, _ in asked.named_children())}: not a decoder-only text model?"
-    )
-
-
-def decoder_blocks(model: Any) -> Any:
-    """`model.model.layers` of Llama, Gemma, Qwen, Mistral …; `h` or `blocks` of the decoder elsewhere."""
-    decoder = decoder_of(model)
-    return next(b for name in BLOCKS if isinstance(b := getattr(decoder, name, None), nn.ModuleList))
-
-
-def final_norm(model: Any) -> Any:
-    """The norm between the last block and the output; ValueError where a model has none by a known name."""
-    decoder = decoder_of(model)
-    for name in FINAL_NORMS:
-        if (norm := getattr(decoder, name, None)) is not None:
-            return norm
-    raise ValueError(
-        f"{type(model).__name__} has no final norm beside its blocks (none of {', '.join(FINAL_NORMS)}), "
-        "so its states cannot be ablated"
-    )
-
-
 def load_model(
     name: str,
     *,
@@ -119,7 +87,8 @@ def load_model(
 
     `device_map` (accelerate's, e.g. "auto") spreads a model over devices and overrides `device`. `attention`
     is transformers' `attn_implementation`; by default sdpa, and eager where a model has no sdpa (Gemma 2's
-    soft-capping). Weights that exist only as pickle are refused unless `allow_pickle`: loading one can run code.
+    soft-capping). In half precision the residual stream is float32 where the model takes it. Weights that exist
+    only as pickle are refused unless `allow_pickle`: loading one can run code.
     """
     from transformers import AutoModelForCausalLM
 
@@ -152,7 +121,17 @@ def load_model(
     model.requires_grad_(False)
     model.eval()
     found = getattr(model.config, "_commit_hash", None) or fingerprint(Path(source))
-    return local_model(model, tokenizer, name=name, revision=str(found))
+    return LocalModel(model, tokenizer, name, str(found), wide=_widened(model, name))
+
+
+def _widened(model: Any, name: str) -> bool:
+    """Whether the residual stream is float32 though the weights are of half precision; said where it cannot be."""
+    if model.dtype not in HALVES:
+        return False
+    wide = keep_residual(model)
+    if not wide:
+        logger.warning("%s rounds its states at every block: its residual stream cannot be kept in float32", name)
+    return wide
 
 
 def local_model(model: Any, tokenizer: Any, *, name: str, revision: str) -> LocalModel:

@@ -67,11 +67,13 @@ def plan_harvest(
     """
     planned = {}
     for name, pair_set in sets.items():
-        prompts = encode(judge.tokenizer, [shown for pair in pair_set.pairs for shown in (pair, pair.swapped)])
+        shown = [version for pair in pair_set.pairs for version in (pair, pair.swapped)]
+        prompts = encode(judge.tokenizer, shown)
         reasons = unreadable(pair_set.pairs, prompts, judge.context, longest)
         wanted = [i for i in range(len(prompts)) if pair_set.pairs[i // 2].id not in reasons]
-        folder = activations / identity_of(judge, pair_set.pairs, 2).folder_name
-        held = Store(folder).done() if (folder / "identity.json").is_file() else set()
+        folder = activations / identity_of(judge, shown, 2).folder_name
+        labelled = next((file.parent for file in sorted(folder.glob("*/pairs.jsonl"))), None)
+        held = Store(labelled).done() if labelled else set()
         done = [i for i in wanted if i in held]
         lengths = [p.length for p in prompts]
         planned[name] = PlannedSet(
@@ -83,7 +85,8 @@ def plan_harvest(
             tokens_done=sum(lengths[i] for i in done),
         )
     layers, size = len(judge.blocks), judge.model.dtype.itemsize
-    to_write = sum(s.passes - s.done for s in planned.values()) * 2 * layers * judge.d_model * size
+    state_size = 4 if judge.wide else size
+    to_write = sum(s.passes - s.done for s in planned.values()) * 2 * layers * judge.d_model * state_size
     config = judge.model.config.get_text_config()
     batch = batch_tokens or batch_budget(judge)
     wide = 3 * int(getattr(config, "intermediate_size", 4 * judge.d_model)) + 8 * judge.d_model

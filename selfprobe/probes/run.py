@@ -155,7 +155,7 @@ def _state(
         "datasets": {
             name: {
                 "origin": sets[name].origin,
-                "hash": h.identity.data,
+                "hash": h.data_hash,
                 "activations": str(h.folder.relative_to(out)),
             }
             for name, h in harvests.items()
@@ -175,7 +175,7 @@ def _save_probes(out: Path, name: str, fits: Fits) -> None:
             template=harvested.identity.template,
             dtype=harvested.identity.dtype,
             dataset=name,
-            data_hash=harvested.identity.data,
+            data_hash=harvested.data_hash,
             settings=fits.settings.name,
             split_seed=0,
             train_groups=tuple(sorted(questions(harvested.pairs[i] for i in split.train))),
