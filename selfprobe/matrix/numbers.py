@@ -18,7 +18,9 @@ from selfprobe.matrix.advantage import (
     total_bounds,
     total_of,
 )
+from selfprobe.logs import task_of
 from selfprobe.matrix.alike import groups
+from selfprobe.matrix.comparable import several_data_sets
 from selfprobe.matrix.habit import item_specific
 from selfprobe.matrix.informed import InformedObserver, informed_hits, informed_observers
 from selfprobe.matrix.paper import (
@@ -30,7 +32,7 @@ from selfprobe.matrix.paper import (
     wilcoxon_models,
 )
 from selfprobe.matrix.rows import Row, baseline_hits, rows_of, without
-from selfprobe.matrix.table import Matrix, Results, matrix_of
+from selfprobe.matrix.table import Matrix, Results, counted_rows, matrix_of
 from selfprobe.matrix.verdict import Verdict, verdict
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm, undefined
 
@@ -104,8 +106,9 @@ def analyse(results: Results, *, rng: np.random.Generator) -> Analysis:
     """All statistics of the matrices in these results. A task that has a single model is left out."""
     matrices = [matrix_of(results, task) for task in sorted(set(results.cells.task))]
     matrices = [matrix for matrix in matrices if len(matrix.models) > 1]
-    tests = sum(len(matrix.models) for matrix in matrices)
-    tasks = _judged([_task(results, matrix, tests, rng) for matrix in matrices])
+    tests = sum(size for matrix in matrices if (size := len(_complete(matrix))) > 2)
+    streams = dict(zip(measures(), rng.spawn(len(measures())), strict=True))  # no task moves another's resamples
+    tasks = _judged([_task(results, matrix, tests, streams[matrix.task]) for matrix in matrices], results)
     common = [m for m in (tasks[0].models if tasks else ()) if all(m in task.models for task in tasks)]
     if len(common) < 2:
         return Analysis(tuple(tasks), None, (), ())
@@ -113,7 +116,7 @@ def analyse(results: Results, *, rng: np.random.Generator) -> Analysis:
     return Analysis(tuple(tasks), paper_transform(means, EPSILON), tuple(common), epsilon_sensitivity(means))
 
 
-def _judged(tasks: Sequence[TaskAnalysis]) -> list[TaskAnalysis]:
+def _judged(tasks: Sequence[TaskAnalysis], results: Results) -> list[TaskAnalysis]:
     """The same with p corrected over all tasks, for T and, over all their models too, for the names."""
     totals = holm([task.p for task in tasks]).tolist() if tasks else []
     family = iter(holm([row.p for task in tasks for row in task.rows]).tolist())
@@ -133,8 +136,18 @@ def _judged(tasks: Sequence[TaskAnalysis]) -> list[TaskAnalysis]:
         if len(task.models) < 3 and task.left_out:
             fell = f" Left out: {', '.join(task.left_out)} ({task.holes})."
             said = replace(said, sentence=said.sentence + fell * (fell not in said.sentence))
+        if several := data_sets_told(results, task.matrix):
+            said = replace(said, sentence=f"{said.sentence} {several}")
         out.append(replace(task, p_holm=float(p_total), rows_p_holm=p_rows, verdict=said))
     return out
+
+
+def data_sets_told(results: Results, matrix: Matrix) -> str:
+    """That a task has logs of several data sets, and which counts; else ""."""
+    logs = [log for log in results.headers if task_of(log) == matrix.task]
+    cells = results.cells[results.cells.task == matrix.task]
+    counting = [cell for cell in cells.itertuples() if (cell.target, cell.observer) not in matrix.holes]
+    return several_data_sets(logs, {str(cell.dataset_sha256) for cell in counting})
 
 
 def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator) -> TaskAnalysis:
@@ -150,7 +163,7 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
     hits = baseline_hits(results, matrix, models, alike) if enough else {}
     hits |= informed_hits(told, models, len(matrix.items)) if enough else {}
     hits = {name: by_cluster(hit, cluster) for name, hit in hits.items()}
-    rows = results.decisions[results.decisions.task == matrix.task]
+    rows = counted_rows(results, matrix)
     specific = item_specific(rows, matrix, measures()[matrix.task], alike).of(at)
     specific = replace(specific, scores=by_cluster(specific.scores, cluster))
     total = total_of(specific.scores, models) if enough else undefined("fewer than two models are complete")
