@@ -55,22 +55,22 @@ BATCH_DISCOUNT = 0.5
 
 
 def cost_table(costs: Sequence[Cost], prices: Prices, *, rounds: int | None = None) -> list[str]:
-    """A line for each model and one for all: calls, tokens in and out, dollars or "unknown".
+    """A line for each model and one for all: calls, tokens in and out, dollars or "price unknown".
 
     Args:
         costs: By model.
         prices: By model.
         rounds: With batches, how many come one after the other; None without batches.
     """
-    lines = [f"{'model':40} {'calls':>9} {'tokens in':>11} {'out':>11} {'cost':>9}   (tokens are a rough guess)"]
+    lines = [f"{'model':40} {'calls':>9} {'tokens in':>11} {'out':>11} {'cost':>13}   (tokens are a rough guess)"]
     share = 1 if rounds is None else 1 - BATCH_DISCOUNT
     dollars = [share * _dollars(cost, prices) for cost in costs]
     lines += [
-        f"{cost.model:40} {cost.calls:>9,} {cost.tokens_in:>11,} {cost.tokens_out:>11,} {_shown(paid):>9}"
+        f"{cost.model:40} {cost.calls:>9,} {cost.tokens_in:>11,} {cost.tokens_out:>11,} {_shown(paid):>13}"
         for cost, paid in zip(costs, dollars, strict=True)
     ]
     calls = sum(cost.calls for cost in costs)
-    lines.append(f"{'all':40} {calls:>9,} {'':>11} {'':>11} {_shown(sum(dollars)):>9}")
+    lines.append(f"{'all':40} {calls:>9,} {'':>11} {'':>11} {_shown(sum(dollars)):>13}")
     if rounds is None:
         return lines
     said = (
@@ -90,4 +90,4 @@ def _dollars(cost: Cost, prices: Prices) -> float:
 
 
 def _shown(dollars: float) -> str:
-    return "unknown" if math.isnan(dollars) else f"${dollars:.2f}"
+    return "price unknown" if math.isnan(dollars) else f"${dollars:.2f}"

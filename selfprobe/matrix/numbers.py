@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from selfprobe._registry import measures
+from selfprobe.logs import task_of
 from selfprobe.matrix.advantage import (
     Permutation,
     SelfAdvantage,
@@ -18,7 +19,6 @@ from selfprobe.matrix.advantage import (
     total_bounds,
     total_of,
 )
-from selfprobe.logs import task_of
 from selfprobe.matrix.alike import groups
 from selfprobe.matrix.comparable import several_data_sets
 from selfprobe.matrix.habit import item_specific
@@ -132,6 +132,7 @@ def _judged(tasks: Sequence[TaskAnalysis], results: Results) -> list[TaskAnalysi
                 permutation=task.permutation,
                 means=task.advantage.means,
                 frames=measures()[task.task].frames is not None,
+                informed=measures()[task.task].informed is not None,
             )
         if len(task.models) < 3 and task.left_out:
             fell = f" Left out: {', '.join(task.left_out)} ({task.holes})."
@@ -159,7 +160,7 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
     scores = by_cluster(matrix.scores[square], cluster)
     enough = len(models) > 1
     advantage = self_advantage(scores, models, rng=rng) if enough else None
-    alike, told = _alike(results, matrix), informed_observers(results, matrix)
+    alike, told = alike_items(results, matrix), informed_observers(results, matrix)
     hits = baseline_hits(results, matrix, models, alike) if enough else {}
     hits |= informed_hits(told, models, len(matrix.items)) if enough else {}
     hits = {name: by_cluster(hit, cluster) for name, hit in hits.items()}
@@ -199,7 +200,7 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
     )
 
 
-def _alike(results: Results, matrix: Matrix) -> Mapping[str, pd.Series]:
+def alike_items(results: Results, matrix: Matrix) -> Mapping[str, pd.Series]:
     """Of the items in the matrix's order; what an item's text shows only where it can tell its truth."""
     asked = _asked(results, matrix)
     texts = asked.input.fillna("") if measures()[matrix.task].text_tells else pd.Series("", asked.index)

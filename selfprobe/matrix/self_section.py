@@ -86,12 +86,19 @@ def _metrics(log: EvalLog | None) -> dict[str, float]:
     return {name: float(one.value) for score in log.results.scores for name, one in score.metrics.items()}
 
 
-def _of_its_log(found: Mapping[str, float]) -> dict[str, float]:
+def _of_its_log(found: Mapping[str, float]) -> dict[str, float | str]:
     """What else the table of models on themselves shows; NaN where the run's log has no such number."""
-    baselines = [value for name, value in found.items() if name.startswith("baseline_")]
+    head, divergence = "baseline_", "baseline_kl_"
+    baselines = {
+        name.removeprefix(head): value
+        for name, value in found.items()
+        if name.startswith(head) and not name.startswith(divergence)
+    }
+    best = max(baselines, key=lambda name: baselines[name], default="")
     shown = ("skill", "ceiling", "worst_case", "best_case", "kl_predicted", "kl_direct")
     wanted = [f"{name}{end}" for name in shown for end in ("", *ENDS)]
-    return {name: found.get(name, math.nan) for name in wanted} | {"baseline": max(baselines, default=math.nan)}
+    numbers = {name: found.get(name, math.nan) for name in wanted}
+    return {**numbers, "baseline": baselines.get(best, math.nan), "baseline_name": best}
 
 
 def _with_ends(name: str, row: Any) -> str:

@@ -83,8 +83,9 @@ def load(paths: Iterable[str]) -> Results:
     """Tables of all logs of a matrix's tasks under these files and folders (local or any fsspec address).
 
     Of several logs of one cell, those of the task's usual data set come first (`comparable.usual_data_sets`); of them
-    the finished one with the most items wins, then the last; without a finished one, the last, as "failed". Runs with an `effort` of their own give way to one without: they are points of the effort curve
-    (`matrix.effort`). Cells that need no call are joined from their models' runs on themselves.
+    the finished one with the most items wins, then the last; without a finished one, the last, as "failed". Runs with
+    an `effort` of their own give way to one without: they are points of the effort curve (`matrix.effort`). Cells that
+    need no call are joined from their models' runs on themselves.
 
     Raises:
         InputError: A path does not exist.
@@ -99,7 +100,8 @@ def load(paths: Iterable[str]) -> Results:
     told, read_told = _of_size(everything, 4), _of_size(read_all, 4)
     if not chosen:
         why = "its observer was told of the target, and no model's run on itself is here to hold it against"
-        raise NoLogs(none_found(named, ignored | {log.location: why for log in told.values()}))
+        ignored |= {log.location: why for log in told.values()}
+        raise NoLogs(none_found(named, ignored), ignored)
     cells = [cell_of(cell, log, read[cell]) for cell, log in chosen.items()]
     joined = [pair for task, measure in known.items() if measure.observer == 0 for pair in joinable(task, chosen)]
     rows = {cell: samples.decisions for cell, samples in read.items()}

@@ -162,7 +162,9 @@ def test_the_data_set_that_most_models_ran_on_themselves_counts_not_the_newer_on
     results = load([str(three_and_one(run, tmp_path / "logs"))])
     assert set(results.cells.dataset) == {"mine"} and matrix_of(results, "kth_word").holes == {}
     ((log, why),) = results.ignored.items()
-    assert log.endswith("other.eval") and re.search(r"^of another data set than .*0\.eval \(it holds more items\)$", why)
+    assert log.endswith("other.eval") and re.search(
+        r"^of another data set than .*0\.eval \(it holds more items\)$", why
+    )
 
 
 def test_of_two_data_sets_of_the_same_models_the_newer_counts_and_both_are_named(run: Path, tmp_path: Path) -> None:
