@@ -127,6 +127,7 @@ MEASURE = Measure(
     act_only=frozenset({"rollout_tokens"}),
     sides={"p": "target", "p_direct": "target", "p_predicted": "observer"},
     item_scores=item_scores,
+    graded=False,
     frames=frames,
     informed=Informed(calls=lambda given: int(given["epochs"]), tokens=(300, 20), example=230),
     published={

@@ -164,7 +164,7 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
     hits = baseline_hits(results, matrix, models, alike) if enough else {}
     hits |= informed_hits(told, models, len(matrix.items)) if enough else {}
     hits = {name: by_cluster(hit, cluster) for name, hit in hits.items()}
-    rows = counted_rows(results, matrix)
+    rows, graded = counted_rows(results, matrix), measures()[matrix.task].graded
     specific = item_specific(rows, matrix, measures()[matrix.task], alike).of(at)
     specific = replace(specific, scores=by_cluster(specific.scores, cluster))
     total = total_of(specific.scores, models) if enough else undefined("fewer than two models are complete")
@@ -189,7 +189,7 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
         worst=total_bounds(scores) if enough else (float("nan"),) * 2,
         permutation=shuffled,
         taken_off=specific.told,
-        rows=rows_of(models, scores, specific, hits, tests=tests, rng=rng) if enough else (),
+        rows=rows_of(models, scores, specific, hits, tests=tests, rng=rng, graded=graded) if enough else (),
         rows_p_holm=(),
         informed=told,
         without=without(results, matrix.task, hits),
