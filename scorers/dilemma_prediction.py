@@ -18,7 +18,7 @@ from selfprobe.probability import probabilities
 from selfprobe.scorers.decision import UNPARSED, Decision, Judged, observer_fault, score_of, target_fault
 from selfprobe.scorers.dilemma import ARMS, DEGENERATE, TOO_FEW, Dilemma, dilemmas_of, frames
 from selfprobe.scorers.frames import numbers_of, split
-from selfprobe.scorers.summary import cut_at, first_things_first, judged
+from selfprobe.scorers.summary import counted_apart, cut_at, first_things_first, judged, noted
 from selfprobe.solvers.frame import OTHER
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.stats.estimate import (
@@ -125,7 +125,7 @@ def _baselines(scored: Sequence[Dilemma]) -> dict[str, float]:
     return out | {"skill": estimate.value, "skill_low": estimate.low, "skill_high": estimate.high}
 
 
-@scorer(metrics=[calibration()])
+@scorer(metrics=[calibration(), counted_apart()])
 def dilemma_prediction() -> Scorer:
     """P(A) of the three arms of one epoch; the comparison needs all epochs and is the metric's."""
 
@@ -138,6 +138,7 @@ def dilemma_prediction() -> Scorer:
             decisions,
             answer=", ".join(f"{d.key}={d.said or '?'}" for d in decisions),
             explanation=explain(replies, decisions),
+            details=noted(record.acts.values()),
         )
 
     return score

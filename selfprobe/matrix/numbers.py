@@ -220,6 +220,11 @@ def clusters_of(results: Results, matrix: Matrix) -> npt.NDArray[np.intp]:
     return np.asarray(pd.factorize(asked.cluster.fillna(asked.index.to_series()))[0])
 
 
+def unit_of(cluster: npt.NDArray[np.intp]) -> str:
+    """What one unit of an interval is."""
+    return "item" if len(set(cluster)) == len(cluster) else "cluster"
+
+
 def by_cluster(x: FloatArray, cluster: npt.NDArray[np.intp]) -> FloatArray:
     """Scores [..., item] averaged to [..., cluster], so that items of one template are one unit of all statistics."""
     if len(set(cluster)) == x.shape[-1]:
@@ -264,7 +269,7 @@ def _cells(results: Results, matrix: Matrix, cluster: npt.NDArray[np.intp]) -> p
     out = []
     for t, target in enumerate(matrix.models):
         for o, observer in enumerate(matrix.models):
-            estimate = clustered_mean(matrix.scores[t, o], cluster)
+            estimate = clustered_mean(matrix.scores[t, o], cluster, unit=unit_of(cluster))
             pair = (target, observer)
             share = counted.loc[pair] if pair in counted.index else {"unscored": float("nan"), "reasoned": float("nan")}
             out.append(
@@ -276,6 +281,7 @@ def _cells(results: Results, matrix: Matrix, cluster: npt.NDArray[np.intp]) -> p
                     "low": estimate.low,
                     "high": estimate.high,
                     "n": estimate.n,
+                    "reason": estimate.reason,
                     "unscored": share["unscored"],
                     "reasoned": share["reasoned"],
                     "hole": matrix.holes.get(pair, "" if estimate.n else "nothing was scored"),
