@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -210,7 +210,7 @@ def _numbers(text: str, least: int) -> list[int]:
     return found
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--matrices", type=int, default=100, help="of each line and size (default 100)")
     parser.add_argument("--models", type=lambda text: _numbers(text, 3), default=[3, 5, 11], help="default 3,5,11")
@@ -222,7 +222,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--plot", type=Path, help="draw nothing: tables and pictures of what OUT holds, to this folder")
     parser.add_argument("--smoke", action="store_true", help="two matrices of 3 models and 50 items a line")
-    given = parser.parse_args()
+    given = parser.parse_args(words)
     if given.matrices < 1 or given.processes < 1:
         parser.error("--matrices and --processes must be 1 or more")
     if given.plot:

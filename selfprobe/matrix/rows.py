@@ -104,7 +104,7 @@ def rows_of(
         hits: Baseline → what it gets right, [target, item].
         tests: Rows of all tasks of the report, over which p is corrected.
         rng: Resamples the items.
-        power: Whether to tell what this matrix could see, which takes longest; whether a model is named does not need it.
+        power: Whether to tell what this matrix could see: most of the time, and no part of whether a model is named.
     """
     if len(models) < 3 or scores.shape[2] < 2 or np.isnan(specific.scores).all(axis=2).any():
         return ()
