@@ -201,8 +201,8 @@ def _told(cells: Sequence[Cell], limit: float | None) -> str:
     fewest, most = min(cell.share.n for cell in cells), max(cell.share.n for cell in cells)
     return (
         f"{len(cells)} lines and sizes of {fewest:,} to {most:,} matrices are drawn: {every.hits:,} of {every.n:,} "
-        f"matrices are supported. {len(above)} are above 5 % with their whole interval. The most has "
-        f"{worst.name.removeprefix('null, ')} at {_size(worst)}: {worst.share.shown()}.\n"
+        f"matrices are supported. Whole intervals above 5 %: {len(above)}. The largest share is that of "
+        f"{worst.name.removeprefix('null, ')!r} at {_size(worst)}: {worst.share.shown()}.\n"
     )
 
 
@@ -261,7 +261,7 @@ def _picture(
     name_rows(ax, [name.removeprefix("null, ").removeprefix("open, ") for name in names])
     ax.set_xlabel(f"{label}, with 95 % interval")
     figure.legend(frameon=False, fontsize=8, loc="outside lower center", ncols=len(columns))
-    figure.savefig(file, dpi=100)
+    figure.savefig(file, dpi=80)
 
 
 if __name__ == "__main__":
