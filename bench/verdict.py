@@ -83,7 +83,7 @@ def drawn_once(job: Job, number: int, smoke: bool = False) -> Counter[str]:
     if job.part == "detects":
         return _detected(job, number, smoke)
     line = _lines(job.models)[job.name]
-    whole = number < TOLD and (job.models, job.items) in KINDS_AT
+    whole = number < TOLD and (job.models, job.items) in KINDS_AT and job.part in ("null", "access")
     said = judged(line.draw(rng, job.items), rng, whole=whole)
     found = Counter(matrices=1)
     if whole:
@@ -164,7 +164,7 @@ def _held(job: Job, rng: np.random.Generator) -> Counter[str]:
 def run(todo: list[Job], matrices: int, folder: Path, pool: Executor | None, smoke: bool) -> dict[str, dict[str, int]]:
     """Counts of all jobs up to `matrices`, from those that the folder holds on; a hundred of each come first."""
     file = folder / "counts.json"
-    counts: dict[str, dict[str, int]] = json.loads(file.read_text()) if file.exists() else {}
+    counts = _kept(file)
     left = sum(max(matrices - counts.get(job.key, {}).get("matrices", 0), 0) for job in todo)
     start, done = time.monotonic(), 0
     for upto in dict.fromkeys((min(TOLD, matrices), matrices)):
@@ -180,6 +180,15 @@ def run(todo: list[Job], matrices: int, folder: Path, pool: Executor | None, smo
     if sys.stderr.isatty():
         print(file=sys.stderr)
     return counts
+
+
+def _kept(file: Path) -> dict[str, dict[str, int]]:
+    if not file.exists():
+        return {}
+    try:
+        return {str(key): dict(value) for key, value in json.loads(file.read_text()).items()}
+    except (ValueError, AttributeError, TypeError) as error:
+        sys.exit(f"{file} holds no counts of this script ({error}): move it away, or name another --out")
 
 
 def _save(counts: dict[str, dict[str, int]], file: Path) -> None:
@@ -228,7 +237,7 @@ def main(words: Sequence[str] | None = None) -> None:
     if given.plot:
         if not given.out or not (given.out / "counts.json").exists():
             parser.error("--plot needs --out with a folder that holds counts.json, from an earlier run")
-        print(write(json.loads((given.out / "counts.json").read_text()), given.plot), end="")
+        print(write(_kept(given.out / "counts.json"), given.plot), end="")
         return
     matrices, sizes = (2, ([3], [50])) if given.smoke else (given.matrices, (given.models, given.items))
     todo = [job for job in jobs(*sizes) if given.only in job.name]

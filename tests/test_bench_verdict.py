@@ -107,6 +107,14 @@ def test_a_wrong_option_is_told(given: tuple[str, ...], told: str, capsys: pytes
     assert stopped.value.code == 2 and told in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("held", ["{", "[1]", '{"null | a | 3 | 50": 4}'])
+def test_a_file_that_holds_no_counts_is_told_and_left_alone(held: str, tmp_path: Path) -> None:
+    (tmp_path / "counts.json").write_text(held)
+    with pytest.raises(SystemExit, match="holds no counts of this script"):
+        part("verdict").main(["--out", str(tmp_path), "--plot", str(tmp_path / "page")])
+    assert (tmp_path / "counts.json").read_text() == held
+
+
 @pytest.mark.slow
 def test_two_processes_count_what_one_counts(tmp_path: Path) -> None:
     for processes in ("1", "2"):
