@@ -273,7 +273,9 @@ def router(model, body):
     if (body.get("provider") or {}).get("require_parameters") and settings - ENDPOINTS.get(model, settings):
         return 404, {"error": {"message": NO_ENDPOINT, "code": 404}}
     if model == "meta/behind" and "temperature" in body:
-        raw = {"error": {"message": "Unsupported parameter: 'temperature' is not supported with this model.", "code": None}}
+        raw = {
+            "error": {"message": "Unsupported parameter: 'temperature' is not supported with this model.", "code": None}
+        }
         metadata = {"raw": json.dumps(raw), "provider_name": "OpenAI"}
         return 400, {"error": {"message": "Provider returned error", "code": 400, "metadata": metadata}}
     if model == "meta/inside" and "seed" not in body and "temperature" in body:
@@ -335,7 +337,8 @@ def groq(model, body):
 
 def mistral(model, body):
     """Mistral: NousResearch/hermes-agent#11243 (422 on effort), nomtek/mistralai_client_dart#44 (its form)."""
-    if "reasoning_effort" in body and "small" not in model:
+    body = body | (body.get("completion_args") or {})
+    if body.get("reasoning_effort") and "small" not in model:
         told = {"type": "extra_forbidden", "loc": ["body", "reasoning_effort"], "msg": "Extra inputs are not permitted"}
         return 422, {
             "object": "error",
@@ -354,6 +357,22 @@ def mistral(model, body):
             "raw_status_code": 400,
         }
     return None
+
+
+def conversation(model, body):
+    """Mistral's conversations, which Inspect asks unless told otherwise."""
+    refused = mistral(model, body)
+    if refused is not None:
+        return refused
+    text = reply_text(body["inputs"] if isinstance(body["inputs"], str) else last_user(body["inputs"]))
+    return 200, {
+        "object": "conversation.response",
+        "conversation_id": "c",
+        "outputs": [
+            {"object": "entry", "type": "message.output", "role": "assistant", "content": text, "model": model}
+        ],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20},
+    }
 
 
 def chat(vendor, model, body):
@@ -475,6 +494,8 @@ class Handler(BaseHTTPRequestHandler):
         if ":generateContent" in path:
             model = path.split("/models/")[1].split(":")[0]
             status, reply = google(model, body)
+        elif path.endswith("/conversations"):
+            status, reply = conversation(model, body)
         elif path.endswith("/responses"):
             status, reply = responses(model, body)
         elif path.endswith("/messages"):
@@ -488,7 +509,11 @@ class Handler(BaseHTTPRequestHandler):
                 "status": status,
                 "model": model,
                 "sent": sent,
-                "refusal": reply.get("error", reply) if status != 200 else reply.get("error") if isinstance(reply, dict) else None,
+                "refusal": reply.get("error", reply)
+                if status != 200
+                else reply.get("error")
+                if isinstance(reply, dict)
+                else None,
                 "cut": any(mark in str(reply) for mark in ("'length'", "'MAX_TOKENS'", "'max_output_tokens'")),
             }
         )

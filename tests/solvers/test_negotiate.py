@@ -6,13 +6,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import anyio
 import pytest
 from inspect_ai.log import EvalLog
 from inspect_ai.model import get_model
 
 from selfprobe.solvers.ask import _warn
 from selfprobe.solvers.record import Reply, record_of
-from selfprobe.solvers.terms import terms_of
+from selfprobe.solvers.terms import Terms, terms_of
 
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")  # the providers' own packages
 
@@ -117,12 +118,12 @@ def test_openrouter_s_404_names_nothing_so_settings_are_left_out_alone_the_effor
 def test_openrouter_s_404_for_want_of_logprobs_is_no_logprobs_and_nothing_is_paid(
     vendors: ModuleType, run_task: Run, tmp_path: Path
 ) -> None:
-    for name, unscored in (("meta/plain", 1.0), ("meta/told", 0.0)):
+    for name, paid in (("meta/plain", 0), ("meta/told", 3)):
         vendors.LOG.clear()
         model = get_model(f"openrouter/{name}", memoize=False, provider={"require_parameters": True})
         log = run_task("selfprobe/first_token", model, tmp_path / name, limit=3)
-        assert log.status == "success" and numbers(log)["unscored"] == unscored
-        assert sum(request["status"] == 200 for request in vendors.LOG) == (0 if unscored else 3)
+        assert log.status == "success" and ("unscored_no_logprobs" in numbers(log)) == (paid == 0)
+        assert sum(request["status"] == 200 for request in vendors.LOG) == paid
 
 
 @pytest.mark.parametrize(
@@ -133,15 +134,16 @@ def test_openrouter_s_404_for_want_of_logprobs_is_no_logprobs_and_nothing_is_pai
         ("groq/llama-3.3-70b-versatile", 1, {"form", "effort"}),
         ("mistral/mistral-large-latest", 2, {"form", "effort"}),
         ("mistral/mistral-small-latest", 1, {"form"}),
-        ("openai-api/vllm/m", 2, {"form", "effort"}),
-        ("vllm/m", 2, {"form", "effort"}),
+        ("openai-api/vllm/m", 1, {"effort"}),
+        ("vllm/m", 1, {"effort"}),
         ("together/m", 0, {"effort"}),
     ],
 )
 def test_errors_in_other_forms_are_negotiated_as_well(
     vendors: ModuleType, run_task: Run, tmp_path: Path, name: str, refusals: int, given_up: set[str]
 ) -> None:
-    log = run_task("selfprobe/kth_word", model_of(vendors, name), tmp_path, limit=3)
+    model = model_of(vendors, name)
+    log = run_task("selfprobe/kth_word", model, tmp_path, limit=3)
     assert log.status == "success" and numbers(log)["unscored"] == 0
     assert sum(request["refusal"] is not None for request in vendors.LOG) == refusals
     assert len(vendors.LOG) == 3 * CALLS + refusals
@@ -165,14 +167,36 @@ def test_a_limit_above_the_context_of_a_small_model_is_lowered_once_below_it(
     assert not any(reply.problem for reply in replies(task))
 
 
-def test_a_refusal_of_all_calls_of_a_batch_that_names_nothing_is_met_once_by_all(
-    vendors: ModuleType, run_task: Run, tmp_path: Path
+def test_calls_that_were_refused_together_without_a_name_are_all_sent_again(
+    vendors: ModuleType, run_task: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Calls that were under way together are refused together."""
-    terms_of(model := model_of(vendors, "openai-api/odd/nameless")).taken.update(("temperature", "reasoning_effort"))
-    terms_of(model).taken.clear()
-    log = run_task("selfprobe/kth_word", model, tmp_path, limit=3)
+    monkeypatch.setattr("selfprobe.solvers.negotiate._Call.trials", [])  # as in a batch: nobody waits for the first one
+    log = run_task("selfprobe/kth_word", model_of(vendors, "openai-api/odd/nameless"), tmp_path, limit=3)
     assert log.status == "success" and numbers(log)["unscored"] == 0
+
+
+def test_a_first_call_that_is_at_work_holds_the_others_for_the_bound_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("selfprobe.solvers.terms.PROMPT", 0.2)
+    terms, waited = Terms(), []
+
+    async def first() -> None:
+        async with terms.turn(["temperature"]):
+            await anyio.sleep(1)
+
+    async def later() -> None:
+        start = anyio.current_time()
+        async with terms.turn(["temperature"]):
+            waited.append(anyio.current_time() - start)
+
+    async def both() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(first)
+            await anyio.sleep(0.01)
+            group.start_soon(later)
+            group.start_soon(later)
+
+    anyio.run(both)
+    assert len(waited) == 2 and all(0.1 < seconds < 0.8 for seconds in waited)
 
 
 def test_roles_of_one_model_share_what_is_known_and_both_waves_of_a_process_do(

@@ -95,7 +95,10 @@ def test_what_a_body_says_of_the_input_is_not_what_it_says_is_wrong() -> None:
     ("text", "limit"),
     [
         ("maximum context length is 4096 tokens. However, your request has 96 input tokens plus 9000", 2000),
-        ("maximum context length is 4096 tokens. However, you requested 9096 tokens (96 in the messages, 9000 in", 2000),
+        (
+            "maximum context length is 4096 tokens. However, you requested 9096 tokens (96 in the messages, 9000 in",
+            2000,
+        ),
         ("maximum context length is 4096 tokens. However, your request has 5000 input tokens.", None),
         ("`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is less than", 8192),
         ("`inputs` tokens + `max_new_tokens` must be <= 4097. Given: 97 `inputs` tokens and 9000", 2000),
