@@ -95,7 +95,7 @@ def test_where_most_replies_ended_at_the_limit_the_last_line_names_the_argument_
         models = "openrouter/openai/gpt-5-mini,planted/a"
         given = ("-T", "answer_tokens=80", "-T", f"dataset={questions}", "--limit", 2, "--yes", "--log-dir", tmp_path)
         done = called("matrix", "--tasks", "kth_word", "--models", models, *given)
-    said = "most replies of 2 runs ended at the token limit; -T answer_tokens=… raises it"
+    said = "most replies of 1 run ended at the token limit; -T answer_tokens=… raises it"
     assert [line for line in done.stderr.splitlines() if "token limit" in line] == [
         f"  openrouter/openai/gpt-5-mini: {said}"
     ]

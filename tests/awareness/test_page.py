@@ -142,11 +142,7 @@ def test_a_method_whose_need_is_not_met_is_named_with_the_reason(
     frame = made.verdicts.assign(
         said=made.verdicts.said.where(~hit, None), unscored=made.verdicts.unscored.where(~hit, "no_logprobs")
     )
-    monkeypatch.setattr(
-        awareness_report,
-        "load",
-        lambda logs: Logged(frame, made.votes[made.votes.method != "binary"], made.texts, made.runs),
-    )
+    monkeypatch.setattr(awareness_report, "load", lambda logs: Logged(frame, made.votes, made.texts, made.runs))
     awareness_report.write(["logs"], str(tmp_path))
     text = re.sub(r"<[^>]*>", "", (tmp_path / "index.html").read_text())
     assert (
