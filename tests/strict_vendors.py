@@ -326,9 +326,9 @@ def groq(model, body):
     """Groq: schemas (ItzCrazyKns/Vane#980), limits (its docs: 32768 for most)."""
     if (body.get("response_format") or {}).get("type") == "json_schema":
         return refuse("This model does not support response format `json_schema`.", "response_format", None)
-    if (body.get("max_tokens") or 0) > 1024:
+    if (body.get("max_tokens") or 0) > 8192:
         return refuse(
-            "`max_tokens` must be less than or equal to `1024`, the maximum value for `max_tokens` is less than the `context_window` for this model",
+            "`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is less than the `context_window` for this model",
             "max_tokens",
             None,
         )

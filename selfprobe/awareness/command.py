@@ -127,8 +127,8 @@ def compare(logs: Sequence[str], out: str, as_json: bool) -> None:
                 unscored += f"  votes read {m.votes_read} of {m.votes_asked}"
             rates = f"AUROC {shown(m.auroc)}  called evaluation {shown(m.called)}"
             click.echo(f"  {m.method + kind:15} {rates}{unscored}")
-            for text in unmet(m).values():
-                click.echo(f"  {'':15} {text}")
+            for why in unmet(m).values():
+                click.echo(f"  {'':15} {why}")
     click.echo(f"Page: {out}/index.html")
 
 
