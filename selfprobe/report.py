@@ -45,9 +45,9 @@ def page(paths: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> Page:
         raise InputError(none_found(paths, ignored))
     whole = next(iter(pages.values())) if len(pages) == 1 else _together(pages)
     rest = [Section("Logs of no study", set_aside(ignored), name="other", menu="other logs")] if ignored else []
-    one, count = len(ignored) == 1, len(ignored)
-    none = "log belongs to no study or" if one else "logs belong to no study or"
-    left = [f"{count} {none} cannot be read; the page says why"] if ignored else []
+    count = len(ignored)
+    belong = "log belongs" if count == 1 else "logs belong"
+    left = [f"{count} {belong} to no study or cannot be read; the page says why"] if ignored else []
     return replace(whole, sections=[*whole.sections, *rest], told=[*whole.told, *left])
 
 

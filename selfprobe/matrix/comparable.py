@@ -101,7 +101,8 @@ def odd_cells(cells: pd.DataFrame) -> dict[tuple[str, str], str]:
 def left_out_of(cells: pd.DataFrame) -> set[tuple[str, ...]]:
     """The cells that are holes in their task's matrix."""
     failed = cells[cells.status != "complete"]
-    out = {(str(cell.task), str(cell.target), str(cell.observer)) for cell in failed.itertuples()}
+    out = set[tuple[str, ...]]()
+    out |= {(str(cell.task), str(cell.target), str(cell.observer)) for cell in failed.itertuples()}
     for task, group in cells[cells.status == "complete"].groupby("task"):
         out |= {(str(task), *pair) for pair in odd_cells(group)}
     return out

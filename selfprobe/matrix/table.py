@@ -183,7 +183,7 @@ def _best(
     """Each cell's best usable log and its samples; why the others are not used goes into `ignored`."""
     usual = usual_data_sets(runs)
     ranked = {
-        cell: sorted(logs, key=lambda log, task=cell[0]: (data_set_of(log) == usual.get(task), _rank(log)))
+        cell: sorted(logs, key=lambda log: (data_set_of(log) == usual.get(task_of(log)), _rank(log)))
         for cell, logs in runs.items()
     }
     read: dict[Cell, Samples] = {}
