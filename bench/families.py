@@ -4,8 +4,8 @@
     python bench/families.py --smoke              # ten of them
     python bench/families.py --only qwen3_next,mamba
 
-Each family is a tiny model with random weights, of a fixed seed. Its prompts differ in length, some pass its window, and
-they are read as a harvest reads them: checked first, then in batches. The reference reads one text at a time with
+Each family is a tiny model with random weights, of a fixed seed. Its prompts differ in length, some pass its window,
+and they are read as a harvest reads them: checked first, then in batches. The reference reads one text at a time with
 nothing but its tokens. Must reach: each family exact, 1e-5 of a state's length, or refused in a line before the work.
 """
 
@@ -41,29 +41,79 @@ SHAPE = {
 }  # fmt: skip
 """Given to each configuration that has a setting of this name."""
 MLA = {"num_key_value_heads": 4, "head_dim": 8}
-FAMILIES: dict[str, dict[str, Any]] = {
-    "afmoe": {}, "apertus": {}, "arcee": {}, "aria_text": {}, "bamba": {"attn_layer_indices": [1]}, "beam": {}, "biogpt": {}, "bitnet": {}, "bloom": {},
-    "codegen": {"rotary_dim": 4}, "cohere": {}, "cohere2": {}, "cohere2_moe": {}, "ctrl": {"dff": 48}, "cwm": {},
-    "dbrx": {"attn_config": {"rope_theta": 10000.0, "kv_n_heads": 2, "clip_qkv": 8.0}}, "deepseek_v2": MLA, "deepseek_v3": MLA, "deepseek_v4": {}, "diffllama": {}, "doge": {},
-    "dots1": {"n_shared_experts": 1}, "ernie4_5": {}, "ernie4_5_moe": {}, "exaone4": {}, "exaone_moe": {}, "falcon": {},
-    "falcon_h1": {"mamba_d_ssm": 64}, "falcon_mamba": {}, "flex_olmo": {}, "gemma": {}, "gemma2": {},
-    "gemma3_text": {},
-    "gemma3n_text": {"num_kv_shared_layers": 0, "hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 257, "laurel_rank": 8, "activation_sparsity_pattern": [0.0] * 3}, "gemma4_text": {"hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 257, "num_kv_shared_layers": 0},
-    "glm": {}, "glm4": {}, "glm4_moe": {}, "glm4_moe_lite": MLA, "gpt2": {}, "gpt_bigcode": {},
-    "gpt_neo": {"num_layers": 2, "num_hidden_layers": 2, "attention_types": [[["global", "local"], 1]], "window_size": 48}, "gpt_neox": {}, "gpt_neox_japanese": {},
-    "gpt_oss": {}, "gptj": {"rotary_dim": 4}, "granite": {}, "granitemoe": {}, "granitemoehybrid": {"layer_types": ["mamba", "attention", "mamba"]},
-    "granitemoeshared": {}, "helium": {}, "hunyuan_v1_dense": {}, "hunyuan_v1_moe": {}, "jais2": {}, "jamba": {"attn_layer_period": 2, "attn_layer_offset": 1, "expert_layer_period": 2, "expert_layer_offset": 1, "use_mamba_kernels": False},
-    "jetmoe": {}, "lfm2": {"layer_types": ["conv", "full_attention", "conv"]}, "lfm2_moe": {"layer_types": ["conv", "full_attention", "conv"]}, "llama": {},
-    "llama4_text": {}, "longcat_flash": MLA, "mamba": {}, "mamba2": {"num_heads": 8, "head_dim": 8, "n_groups": 1}, "minimax": {}, "minimax_m2": {}, "ministral": {},
-    "ministral3": {}, "mistral": {}, "mixtral": {}, "modernbert-decoder": {}, "mpt": {}, "nanochat": {},
-    "nemotron": {}, "nemotron_h": {"layers_block_type": ["linear_attention", "moe", "full_attention", "mlp"], "num_hidden_layers": 4, "mamba_num_heads": 8, "mamba_head_dim": 8, "n_groups": 1, "ssm_state_size": 8, "moe_shared_expert_intermediate_size": 16}, "olmo": {}, "olmo2": {}, "olmo3": {}, "olmo_hybrid": {}, "olmoe": {}, "openai-gpt": {},
-    "opt": {"word_embed_proj_dim": 32}, "persimmon": {}, "phi": {}, "phi3": {}, "phi3 long rope": {"rope_parameters": {"rope_type": "longrope", "rope_theta": 10000.0, "short_factor": [1.0] * 4, "long_factor": [4.0] * 4, "original_max_position_embeddings": 50}, "original_max_position_embeddings": 50, "sliding_window": None}, "phimoe": {}, "qwen2": {}, "qwen2_moe": {},
-    "qwen3": {}, "qwen3_5_moe_text": {}, "qwen3_5_text": {}, "qwen3_moe": {}, "qwen3_next": {}, "recurrent_gemma": {}, "rwkv": {},
-    "seed_oss": {}, "smollm3": {}, "solar_open": {}, "stablelm": {}, "starcoder2": {}, "vaultgemma": {}, "xglm": {}, "xlstm": {},
-    "youtu": MLA, "zamba": {"layers_block_type": ["mamba", "hybrid", "hybrid"], "use_mamba_kernels": False}, "zamba2": {"layers_block_type": ["mamba", "hybrid", "mamba"]},
-}  # fmt: skip
-
-
+PLAIN = """
+afmoe apertus arcee aria_text beam biogpt bitnet bloom cohere cohere2 cohere2_moe cwm deepseek_v4 diffllama doge
+ernie4_5 ernie4_5_moe exaone4 exaone_moe falcon falcon_mamba flex_olmo gemma gemma2 gemma3_text glm glm4 glm4_moe
+gpt2 gpt_bigcode gpt_neox gpt_neox_japanese gpt_oss granite granitemoe granitemoeshared helium hunyuan_v1_dense
+hunyuan_v1_moe jais2 jetmoe llama llama4_text mamba minimax minimax_m2 ministral ministral3 mistral mixtral
+modernbert-decoder mpt nanochat nemotron olmo olmo2 olmo3 olmo_hybrid olmoe openai-gpt persimmon phi phi3 phimoe
+qwen2 qwen2_moe qwen3 qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next recurrent_gemma rwkv seed_oss smollm3
+solar_open stablelm starcoder2 vaultgemma xglm xlstm
+""".split()
+"""Families that need no more than the shape."""
+OVERRIDES: dict[str, dict[str, Any]] = {
+    "bamba": {"attn_layer_indices": [1]},
+    "codegen": {"rotary_dim": 4},
+    "ctrl": {"dff": 48},
+    "dbrx": {"attn_config": {"rope_theta": 10000.0, "kv_n_heads": 2, "clip_qkv": 8.0}},
+    "deepseek_v2": MLA,
+    "deepseek_v3": MLA,
+    "dots1": {"n_shared_experts": 1},
+    "falcon_h1": {"mamba_d_ssm": 64},
+    "gemma3n_text": {
+        "num_kv_shared_layers": 0,
+        "hidden_size_per_layer_input": 8,
+        "vocab_size_per_layer_input": 257,
+        "laurel_rank": 8,
+        "activation_sparsity_pattern": [0.0] * 3,
+    },
+    "gemma4_text": {"hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 257, "num_kv_shared_layers": 0},
+    "glm4_moe_lite": MLA,
+    "gpt_neo": {
+        "num_layers": 2,
+        "num_hidden_layers": 2,
+        "attention_types": [[["global", "local"], 1]],
+        "window_size": 48,
+    },
+    "gptj": {"rotary_dim": 4},
+    "granitemoehybrid": {"layer_types": ["mamba", "attention", "mamba"]},
+    "jamba": {
+        "attn_layer_period": 2,
+        "attn_layer_offset": 1,
+        "expert_layer_period": 2,
+        "expert_layer_offset": 1,
+        "use_mamba_kernels": False,
+    },
+    "lfm2": {"layer_types": ["conv", "full_attention", "conv"]},
+    "lfm2_moe": {"layer_types": ["conv", "full_attention", "conv"]},
+    "longcat_flash": MLA,
+    "mamba2": {"num_heads": 8, "head_dim": 8, "n_groups": 1},
+    "nemotron_h": {
+        "layers_block_type": ["linear_attention", "moe", "full_attention", "mlp"],
+        "num_hidden_layers": 4,
+        "mamba_num_heads": 8,
+        "mamba_head_dim": 8,
+        "n_groups": 1,
+        "ssm_state_size": 8,
+        "moe_shared_expert_intermediate_size": 16,
+    },
+    "opt": {"word_embed_proj_dim": 32},
+    "phi3 long rope": {
+        "rope_parameters": {
+            "rope_type": "longrope",
+            "rope_theta": 10000.0,
+            "short_factor": [1.0] * 4,
+            "long_factor": [4.0] * 4,
+            "original_max_position_embeddings": 50,
+        },
+        "original_max_position_embeddings": 50,
+        "sliding_window": None,
+    },
+    "youtu": MLA,
+    "zamba": {"layers_block_type": ["mamba", "hybrid", "hybrid"], "use_mamba_kernels": False},
+    "zamba2": {"layers_block_type": ["mamba", "hybrid", "mamba"]},
+}
+FAMILIES = {family: OVERRIDES.get(family, {}) for family in (*PLAIN, *OVERRIDES)}
 SMOKE = ("bloom", "gemma3n_text", "gpt2", "llama", "llama4_text", "mamba", "phi3 long rope", "qwen3_5_text")
 
 
