@@ -98,7 +98,7 @@ def heads_up(
         cluster: A column with what items come from, such as a template; such items are one unit of every interval.
         target_log: A log, or a folder of logs, to take the target's clues from.
     """
-    whole("act_tokens", act_tokens, optional=True)
+    whole(act_tokens=act_tokens, optional=True)
     table = grouped(load(dataset, ("word",)), match, cluster)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=dataset),

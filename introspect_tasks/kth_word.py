@@ -135,7 +135,7 @@ def kth_word(
     """
     ks = _positions(k)
     one_of("resamples", resamples, (0, 1))
-    whole("act_tokens", act_tokens, optional=True)
+    whole(act_tokens=act_tokens, optional=True)
     table = grouped(load(dataset, ("question",)), match, cluster)
     acts = replay_log(target_log, "kth_word", table, "acts")
     own = framed(frame, answer_prompts, other_prompts)

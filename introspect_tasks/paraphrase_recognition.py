@@ -114,7 +114,7 @@ def paraphrase_recognition(
     """
     if not is_number(max_similarity) or not 0 < max_similarity <= 1:
         raise InputError(f"max_similarity must be above 0 and at most 1, got {max_similarity!r}")
-    whole("act_tokens", act_tokens, optional=True)
+    whole(act_tokens=act_tokens, optional=True)
     table = grouped(load(dataset, ("question", "paraphrases")), match, cluster)
     return Task(
         dataset=MemoryDataset([record_to_sample(row, max_similarity) for row in table.rows], name=dataset),

@@ -93,7 +93,7 @@ def prompt_reconstruction(
         target_log: A log, or a folder of logs, to take the target's replies to the true prompt from.
     """
     one_of("resamples", resamples, (0, 1))
-    whole("act_tokens", act_tokens, optional=True)
+    whole(act_tokens=act_tokens, optional=True)
     table = grouped(load(dataset, ("question",)), match, cluster)
     replay = replay_log(target_log, "prompt_reconstruction", table, "acts")
     return Task(

@@ -69,7 +69,7 @@ def reply_once(
     Raises:
         InputError: `reply_tokens` is below 1, or there is a log to take the replies from as well.
     """
-    whole("reply_tokens", reply_tokens, optional=True)
+    whole(reply_tokens=reply_tokens, optional=True)
     if reply_tokens is not None and target_log is not None:
         raise InputError(
             f"reply_tokens={reply_tokens} limits the reply that is made in this run, and here the replies come from "

@@ -45,7 +45,7 @@ def preferences(dataset: str | None, *, pairs: int | None = None, scored: bool =
             f"dataset must be one data set of text pairs, such as -T dataset=llmbar or -T dataset=mine.jsonl, got "
             f"{dataset!r}; there are {', '.join(SOURCES)}"
         )
-    whole("pairs", pairs, optional=True)
+    whole(pairs=pairs, optional=True)
     with as_input_errors():
         loaded = load(dataset, limit=pairs)
         if scored:
