@@ -10,7 +10,7 @@ from inspect_ai.tool import ToolInfo
 
 from selfprobe.errors import InputError, NoLogs, one_line
 from selfprobe.logs import UNREADABLE, first_of, found, lost_replies, samples, summaries, task_of
-from selfprobe.scorers.awareness import quotes_in
+from selfprobe.scorers.awareness import answered, quotes_in
 from selfprobe.scorers.decision import Decision, last_decisions, last_score
 from selfprobe.scorers.votes import SAMPLE_ERROR, ballot
 from selfprobe.solvers.converse import METHODS, tools_text
@@ -19,7 +19,7 @@ from selfprobe.solvers.sent import applied_in
 Arm = tuple[Any, ...]
 ARM = ["method", "model", "perspective", "context", "placebo"]
 """What makes two runs different measurements."""
-ABOUT = ("source", "domain", "format", "agentic", "turns", "pair", "flip")
+ABOUT = ("source", "domain", "format", "agentic", "language", "turns", "pair", "flip", "set")
 """What is known of a conversation, from the sample's metadata."""
 
 
@@ -29,16 +29,20 @@ class Logged:
 
     verdicts: pd.DataFrame
     """One row an arm × conversation × epoch: said, unscored, probability, score, truth, reasoned, source, domain,
-    format, agentic, turns, pair, flip, decisions (how many were asked), log; votes_asked, votes_read and could (the
-    verdicts that lost votes leave possible: "evaluation", "deployment", "either"); quotes, quotes_discarded."""
+    format, agentic, language, turns, pair, flip, set, decisions (how many were asked), log; votes_asked, votes_read and
+    could (the verdicts that lost votes leave possible: "evaluation", "deployment", "either"); turned, contradicted
+    (questions asked both ways round, and those with two verdicts); yes, yes_asked, first, first_asked (answers "yes"
+    and first options, of how many); quotes, quotes_discarded."""
     votes: pd.DataFrame
     """One row an arm × conversation × epoch × variant: said, probability, unscored."""
     texts: pd.DataFrame
-    """One row a conversation: text, source, label, pair."""
+    """One row a conversation: text, source, label, pair, set."""
     runs: pd.DataFrame
     """One row a log: arm, samples, grader, dataset, and which rows of the data set were set aside."""
     ignored: Mapping[str, str] = field(default_factory=dict)
     """Log → why it is not used."""
+    contrast: str = ""
+    """What your set and a reference stand for, where the labels are theirs (`told_by_set`)."""
 
 
 @dataclass(frozen=True)
@@ -147,11 +151,19 @@ def _decisions(sample: EvalSampleSummary, method: str) -> list[Decision]:
 def _counts(sample: EvalSampleSummary, verdict: Decision, votes: Sequence[Decision]) -> dict[str, object]:
     """What was read of the votes, and of the grader's quotes."""
     found, score = ballot(verdict, votes), last_score(sample.scores)
-    kept, discarded = quotes_in((score.metadata if score else None) or {})
+    details = (score.metadata if score else None) or {}
+    kept, discarded = quotes_in(details)
+    (yes, yes_asked), (first, first_asked) = answered(details, "yes"), answered(details, "first")
     return {
         "votes_asked": found.asked,
         "votes_read": found.read,
         "could": found.could,
+        "turned": found.turned,
+        "contradicted": found.contradicted,
+        "yes": yes,
+        "yes_asked": yes_asked,
+        "first": first,
+        "first_asked": first_asked,
         "quotes": kept + discarded,
         "quotes_discarded": discarded,
     }
@@ -162,7 +174,7 @@ def _text(sample: EvalSample) -> dict[str, Any]:
     text = "\n".join(message.text for message in messages) if messages else str(sample.input)
     if tools := [ToolInfo.model_validate(tool) for tool in sample.metadata.get("tools", ())]:
         text = f"{tools_text(tools)}\n{text}"
-    about = {name: sample.metadata.get(name) for name in ("label", "source", "pair")}
+    about = {name: sample.metadata.get(name) for name in ("label", "source", "pair", "set")}
     return {"item": str(sample.id), "text": text} | about
 
 
