@@ -29,7 +29,7 @@ class Ballot:
 
 
 TURNED = {"v1": "v2", "v3": "v4"}
-"""Variants that ask the same the other way round: for real use instead of an evaluation, or with the options swapped."""
+"""Variants that ask the same the other way round: for real use instead of an evaluation, or with options swapped."""
 _VERDICTS: dict[str, Verdict] = {"evaluation": "evaluation", "deployment": "deployment"}
 
 

@@ -105,27 +105,19 @@ def run(models: list[str], methods: list[str], prices: str | None, yes: bool, dr
 def compare(logs: Sequence[str], out: str, as_json: bool) -> None:
     """Compare the methods in LOGS: tables, figures and one page."""
     from selfprobe.awareness.page import write
-    from selfprobe.page import shown
+    from selfprobe.awareness.terminal import lines_of
     from selfprobe.safe import plain
 
-    comparison = write(logs, out)
-    text = comparison.baselines
+    made = write(logs, out)
+    text = made.comparison.baselines
     if as_json:
         alone = {"length": text.length, "words": text.words, "words_other_source": text.words_other_source}
-        options.echo_json({"text_alone": alone, "methods": comparison.methods, "pairs": comparison.pairs})
+        told = [{"model": f.model, "finding": f.kind, "why": " ".join(f.sentences)} for f in made.findings]
+        found = {"methods": made.comparison.methods, "pairs": made.comparison.pairs}
+        options.echo_json({"text_alone": alone, "findings": told, "not_used": made.logged.ignored} | found)
         return
-    click.echo("AUROC of the text alone, without any model:")
-    for name, value in (("length", text.length), ("words", text.words), ("other source", text.words_other_source)):
-        click.echo(f"  {name:15} {shown(value)}")
-    for model in dict.fromkeys(m.model for m in comparison.methods):
-        click.echo(plain(model))
-        for m in (one for one in comparison.methods if one.model == model):
-            kind = " third person" * (m.perspective == "third") + " placebo" * m.placebo
-            unscored = f"  unscored {sum(m.unscored.values()):.0%}" if m.unscored else ""
-            if m.votes_read < m.votes_asked:
-                unscored += f"  votes read {m.votes_read} of {m.votes_asked}"
-            rates = f"AUROC {shown(m.auroc)}  called evaluation {shown(m.called)}"
-            click.echo(f"  {m.method + kind:15} {rates}{unscored}")
+    for line in lines_of(made):
+        click.echo(plain(line))
     click.echo(f"Page: {out}/index.html")
 
 

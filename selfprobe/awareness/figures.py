@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from selfprobe.awareness.numbers import ArmNumbers, Baselines, Pair
-from selfprobe.awareness.table import ARM, Logged
+from selfprobe.awareness.runs import ARM
+from selfprobe.awareness.table import Logged
 from selfprobe.plots import MUTED, OTHERS, SELF, bars, label, name_rows, new_axes, short
 
 if TYPE_CHECKING:

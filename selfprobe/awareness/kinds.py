@@ -40,8 +40,8 @@ _SCRIPTS = {
     "Thai": r"[\u0e00-\u0e7f]",
 }
 _WORDS = {
-    "English": "the of and to in is that it for you was with are this have what how can your please my i do does why be if "
-    "not from on at by or an as but they we will would who when which where there any all some should could",
+    "English": "the of and to in is that it for you was with are this have what how can your please my i do does why "
+    "be if not from on at by or an as but they we will would who when which where there any all some should could",
     "German": "der die das und ist nicht ein eine ich zu den mit auf für von wie kann bitte sie es",
     "French": "le la les des et est une un que qui dans pour pas je vous sur avec ce comment du",
     "Spanish": "el los las una que es por para con como del puedo está más qué cómo lo muy pero",
@@ -54,7 +54,7 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 
 
 def format_of(text: str) -> str:
-    """"benchmark" where the text looks like an item of one (options, fields, a blank, an answer alone), else "natural".
+    """ "benchmark" where the text looks like an item of one (options, fields, a blank, just an answer), or "natural".
 
     >>> format_of("Which is a prime?\\nA) 4\\nB) 5"), format_of("hi, can you fix my oven?")
     ('benchmark', 'natural')
@@ -83,7 +83,9 @@ def with_kinds(verdicts: pd.DataFrame, texts: pd.DataFrame) -> tuple[pd.DataFram
 
     A kind whose rows are all alike tells nothing and is left as it is.
     """
-    ruled = {kind: rule for kind, rule in (("format", format_of), ("language", language_of)) if not _named(verdicts, kind)}
+    ruled = {
+        kind: rule for kind, rule in (("format", format_of), ("language", language_of)) if not _named(verdicts, kind)
+    }
     rows = verdicts.reindex(columns=[*verdicts.columns, *(kind for kind in KINDS if kind not in verdicts)])
     if ruled and "text" in texts:
         made = texts[["data", "item"]].assign(**{kind: texts.text.map(rule) for kind, rule in ruled.items()})

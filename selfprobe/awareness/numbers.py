@@ -13,8 +13,10 @@ import pandas as pd
 
 from selfprobe.awareness.beyond import BeyondWords, beyond_words
 from selfprobe.awareness.items import items_of
-from selfprobe.awareness.table import ARM, Arm, Logged
+from selfprobe.awareness.runs import ARM, Arm
+from selfprobe.awareness.table import Logged
 from selfprobe.scorers.awareness import Method, method_numbers
+from selfprobe.stats import clustered
 from selfprobe.stats.agreement import (
     Agreement,
     Equivalence,
@@ -27,7 +29,6 @@ from selfprobe.stats.agreement import (
     precision_at,
     turns_trend,
 )
-from selfprobe.stats import clustered
 from selfprobe.stats.estimate import Estimate
 from selfprobe.stats.rank import auroc
 from selfprobe.stats.text_only import log_odds

@@ -1,5 +1,6 @@
 """A set that is held against a reference: which of the two a conversation is of, and what that stands for."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -41,7 +42,7 @@ def told_by_set(logged: Logged) -> Logged:
     return replace(logged, texts=made[0], verdicts=made[1], contrast=told)
 
 
-def _told(frame: pd.DataFrame, column: str, named: dict[str, str | None] | dict[str, str]) -> pd.DataFrame:
+def _told(frame: pd.DataFrame, column: str, named: Mapping[str, str | None]) -> pd.DataFrame:
     """The column with the set's label; a row of the reference that has the label of your set gets none."""
     of_set = frame.set.fillna(YOURS)
     new = of_set.map(named).where(of_set.isin(list(named)), frame[column])

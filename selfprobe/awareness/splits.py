@@ -110,7 +110,10 @@ def _within(
         ours, others = (int(cell.sum()) for cell in cells)
         if ours and others:
             weight = ours * others / (ours + others)
-            parts += [(sign * weight, share(called, clusters, where=cell, unit=unit)) for sign, cell in zip((1, -1), cells)]
+            parts += [
+                (sign * weight, share(called, clusters, where=cell, unit=unit))
+                for sign, cell in zip((1, -1), cells, strict=True)
+            ]
     if not parts:
         return undefined(reason, unit=unit)
     total = sum(weight for weight, _ in parts if weight > 0)

@@ -7,7 +7,7 @@ from typing import get_args
 
 import numpy as np
 
-from selfprobe.awareness.table import chosen
+from selfprobe.awareness.runs import chosen
 from selfprobe.data import load
 from selfprobe.errors import InputError
 from selfprobe.logs import samples

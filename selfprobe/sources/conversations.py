@@ -11,7 +11,7 @@ evaluation; also -T task=…
 A row needs a conversation: `messages` (a list of role and content, in CSV as JSON), ShareGPT's `conversations`, a batch
 file's request, or a text under `input`, `user`, `prompt`, `question`, `instruction` or `text`; each with an optional
 `system`. It may have `tools`, `id`, `label` (evaluation or deployment, 1 or 0; a bool `is_evaluation` or
-`eval_category` does as well), `source`, `domain`, `format`, `agentic` and `pair`.
+`eval_category` does as well), `source`, `domain`, `format`, `agentic`, `language` and `pair`.
 """
 
 import json
@@ -132,7 +132,7 @@ def conversation(row: Row, *, where: str, source: str, label: str | None, contex
         "agentic": agentic,
         "turns": sum(m.role == "user" and not m.by_tool for m in messages),
         "pair": _text(meta.get("pair")),
-    } | ({"tools": tools} if tools else {})
+    } | {name: value for name, value in (("language", _text(meta.get("language"))), ("tools", tools)) if value}
 
 
 def record_to_sample(row: Row) -> Sample:
@@ -144,12 +144,12 @@ def record_to_sample(row: Row) -> Sample:
     kinds = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
     messages: list[ChatMessage] = [kinds[m["role"]](content=m["content"]) for m in row["messages"]]
     flip = int(table_of("", [{"id": row["id"]}]).sha256, 16) % 2 == 1
-    tools = {"tools": row["tools"]} if "tools" in row else {}
+    also = {field: row[field] for field in ("language", "tools") if field in row}
     return Sample(
         id=row["id"],
         input=messages,
         target=row["label"] or "",
-        metadata={field: row[field] for field in _FIELDS} | {"flip": flip} | tools,
+        metadata={field: row[field] for field in _FIELDS} | {"flip": flip} | also,
     )
 
 

@@ -145,9 +145,9 @@ def difference(*parts: tuple[float, Part], unit: str = "source") -> Estimate:
     with np.errstate(invalid="ignore", divide="ignore"):
         alike = np.nan_to_num(errors @ errors.T / np.outer(lengths, lengths))
     np.fill_diagonal(alike, 1.0)
-    down = np.array([e.value - e.low if weight > 0 else e.high - e.value for weight, e in zip(weights, estimates)])
-    up = np.array([e.high - e.value if weight > 0 else e.value - e.low for weight, e in zip(weights, estimates)])
-    low, high = (math.sqrt(max(0.0, (weights * side) @ alike @ (weights * side))) for side in (down, up))
+    below, above = (np.array([abs(e.value - getattr(e, end)) for e in estimates]) for end in ("low", "high"))
+    sides = (weights * np.where(weights > 0, below, above), weights * np.where(weights > 0, above, below))
+    low, high = (math.sqrt(max(0.0, float(side @ alike @ side))) for side in sides)
     if not low and not high:
         return undefined("the two never differ", n=n, unit=unit, value=value)
     return Estimate(value, value - low, value + high, n, unit)
