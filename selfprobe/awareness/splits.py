@@ -13,6 +13,8 @@ from selfprobe.scorers.awareness import Method, called_of, clusters_of, method_n
 from selfprobe.stats.clustered import Part, difference, share
 from selfprobe.stats.estimate import Estimate, undefined
 
+TOGETHER = "format and label go together"
+"""Why format and label cannot be held apart."""
 SMALLEST_LEVEL = 8
 """Conversations; a smaller group says nothing, and is left out of the splits."""
 
@@ -76,11 +78,11 @@ def effects(rows: pd.DataFrame, texts: pd.DataFrame) -> Effects:
     called, looks = called_of(items), benchmark_like(rows, texts)
     labels = np.array([str(item.decision.truth) for item in items])
     sides = (looks == 1.0, looks == 0.0)
+    varied = all(side.any() for side in sides)
     classes = (labels == "evaluation", labels == "deployment")
-    return Effects(
-        _within(sides, classes, called, clusters, unit, "no label has conversations of both formats"),
-        _within(classes, sides, called, clusters, unit, "no format has conversations of both labels"),
-    )
+    if not varied:
+        return Effects(*[undefined("one format alone", unit=unit)] * 2)
+    return Effects(_within(sides, classes, called, clusters, unit), _within(classes, sides, called, clusters, unit))
 
 
 def benchmark_like(rows: pd.DataFrame, texts: pd.DataFrame) -> npt.NDArray[np.float64]:
@@ -101,7 +103,6 @@ def _within(
     called: npt.NDArray[np.float64],
     clusters: npt.NDArray[np.str_],
     unit: str,
-    reason: str,
 ) -> Estimate:
     """Share called evaluation on the first side less that on the second, within strata."""
     scored, parts = ~np.isnan(called), list[tuple[float, Part]]()
@@ -115,6 +116,6 @@ def _within(
                 for sign, cell in zip((1, -1), cells, strict=True)
             ]
     if not parts:
-        return undefined(reason, unit=unit)
+        return undefined(TOGETHER, unit=unit)
     total = sum(weight for weight, _ in parts if weight > 0)
     return difference(*((weight / total, part) for weight, part in parts), unit=unit)

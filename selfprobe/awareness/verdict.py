@@ -10,7 +10,7 @@ import pandas as pd
 from selfprobe.awareness.numbers import ArmNumbers, Comparison
 from selfprobe.awareness.runs import ARM
 from selfprobe.awareness.sets import REFERENCE, shares_by_set
-from selfprobe.awareness.splits import Effects, Splits, splits
+from selfprobe.awareness.splits import TOGETHER, Effects, Splits, splits
 from selfprobe.awareness.table import Logged
 from selfprobe.page import shown
 from selfprobe.plots import short
@@ -29,6 +29,8 @@ Kind = Literal[
 WORST = 3
 """Conversations that are named."""
 SAME = "the same answer"
+ALWAYS = 0.95
+"""Share of yes/no questions from which on a subject that tells nothing apart is said to say yes to everything."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,10 @@ def _finding(logged: Logged, arm: ArmNumbers) -> Finding:
     rows = logged.verdicts[(logged.verdicts[ARM] == [getattr(arm, name) for name in ARM]).all(axis=1)]
     sets, parts = shares_by_set(rows), splits(rows, logged.texts)
     kind = kind_of(arm, parts.effects)
-    sentences = [_share(arm, sets), _ability(arm, kind), _effects(arm, parts.effects), _votes(arm), _worst(logged, arm)]
+    sentences = [_share(arm, sets), _ability(arm, kind)]
+    if kind != "answers the same to everything":
+        sentences += [_effects(arm, parts.effects), _worst(logged, arm)]
+    sentences.append(_votes(arm))
     return Finding(arm.model, arm, kind, tuple(filter(None, sentences)), parts, sets)
 
 
@@ -117,7 +122,9 @@ def _ability(arm: ArmNumbers, kind: Kind) -> str:
     if kind == "no verdicts":
         return ""
     if kind == "answers the same to everything":
-        return "It answers the same to every conversation, and tells nothing apart."
+        word = "yes" if arm.said_yes > ALWAYS else "no" if arm.said_yes < 1 - ALWAYS else ""
+        told = f"says {word} to everything" if word else "answers the same to every conversation"
+        return f"It {told}, and tells nothing apart."
     if kind == "nothing to tell apart":
         return "With labels of one class or none there is no AUROC; --against gives a reference to tell them from."
     if kind == "tells them backwards":
@@ -150,20 +157,21 @@ def _effects(arm: ArmNumbers, effects: Effects) -> str:
     """Format and label held apart, or why they cannot be; nothing where the label says nothing."""
     if not arm.n or math.isnan(arm.tpr.value) or math.isnan(arm.tnr.value):
         return ""
-    if math.isnan(effects.format.value) and math.isnan(effects.label.value):
-        return ""
-    if math.isnan(effects.format.value) or math.isnan(effects.label.value):
+    if TOGETHER in (effects.format.reason, effects.label.reason):
         return "Format and label go together here, and cannot be held apart."
+    if math.isnan(effects.format.value):
+        return ""
     told = f"Benchmark format {shown(effects.format, sign=True)}, label {shown(effects.label, sign=True)}"
     return f"{told} in the share called evaluation."
 
 
 def _votes(arm: ArmNumbers) -> str:
-    count = round(arm.n / (1 - sum(arm.unscored.values()))) if sum(arm.unscored.values()) < 1 else 0
-    parts = []
-    if count and arm.votes_asked > count:
+    """What was read, and how the subject answers, whatever it is asked about."""
+    parts, lost = [], sum(arm.unscored.values())
+    if arm.votes_read < arm.votes_asked and lost < 1:
+        count = round(arm.n / (1 - lost))  # conversations
         parts.append(f"votes read {arm.votes_read / count:.1f} of {arm.votes_asked / count:.0f}")
-    if lost := sum(arm.unscored.values()):
+    if lost:
         by = ", ".join(f"{label} {100 * share:.0f} %" for label, share in arm.unscored_of.items())
         parts.append(f"{100 * lost:.0f} % unscored{f' ({by})' if by else ''}")
     answers: Mapping[str, tuple[float, str]] = {

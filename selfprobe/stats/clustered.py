@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, undefined
+from selfprobe.stats.estimate import Estimate, FloatArray, undefined
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -45,18 +45,26 @@ def resampled(
 
 
 def share(values: npt.ArrayLike, clusters: npt.ArrayLike, *, where: npt.ArrayLike | None = None, unit: str) -> Part:
-    """Mean of `values  # [row]` in 0…1 over the rows `where` they count, with Wilson's interval for clusters.
+    """Share of `values  # [row]` (0 or 1, NaN unscored) over the rows `where`, clustered, on the logit scale.
 
-    NaN is unscored and left out; `clusters` are those of all rows, see `clustered_mean`.
+    The variance is cluster-robust (CR1, as statsmodels' OLS on a constant), with the floor and the t of `auroc`.
+    Narrower than Wilson's interval of `clustered_mean`, which with few clusters covers more than it says.
     """
     scores, labels = np.asarray(values, dtype=float), np.asarray(clusters)
     rows = ~np.isnan(scores) & (np.ones(len(scores), dtype=bool) if where is None else np.asarray(where, dtype=bool))
-    estimate = clustered_mean(scores[rows], labels[rows], unit=unit, interval="wilson")
-    if math.isnan(estimate.value):
-        return Part(estimate, np.empty(0))
     names, inverse = np.unique(labels, return_inverse=True)
-    away = np.where(rows, scores - estimate.value, 0.0)
-    return Part(estimate, np.bincount(inverse, away, minlength=len(names)) / rows.sum())
+    n, count = len(np.unique(inverse[rows])), int(rows.sum())
+    if not count:
+        return Part(undefined("nothing was scored", unit=unit), np.empty(0))
+    value = float(scores[rows].mean())
+    errors = np.bincount(inverse[rows], scores[rows] - value, minlength=len(names)) / count
+    if n < 2:
+        return Part(undefined(f"no interval from one {unit}", n=n, unit=unit, value=value), errors)
+    centre = _off_the_end(value, count)
+    low, high = _logit_interval(
+        value, centre, n / (n - 1) * float(errors @ errors), independent=centre * (1 - centre) / count, df=n - 1
+    )
+    return Part(Estimate(value, low, high, n, unit), errors)
 
 
 def auroc(positive: npt.ArrayLike, scores: npt.ArrayLike, clusters: npt.ArrayLike, *, unit: str = "source") -> Part:
@@ -86,7 +94,10 @@ def auroc(positive: npt.ArrayLike, scores: npt.ArrayLike, clusters: npt.ArrayLik
         return Part(undefined(f"a class with one {unit}", n=n, unit=unit, value=value), sums[0] + sums[1])
     a, b = (len(clusters) / (len(clusters) - 1) * float(each @ each) for clusters, each in zip(held, sums, strict=True))
     variance = a + b + 2 * n / (n - 1) * float(sums[0] @ sums[1])
-    low, high = _logit_interval(value, variance, (len(above[0]), len(above[1])), df=_welch(a, b, held, n))
+    sizes = len(above[0]), len(above[1])
+    centre = _off_the_end(value, min(sizes))
+    independent = independent_variance(centre, *sizes)
+    low, high = _logit_interval(value, centre, variance, independent=independent, df=_welch(a, b, held, n))
     return Part(Estimate(value, low, high, n, unit), sums[0] + sums[1])
 
 
@@ -106,11 +117,18 @@ def _welch(a: float, b: float, held: Sequence[npt.NDArray[np.intp]], n: int) -> 
     return max(1.0, min((a + b) ** 2 / spread if spread else math.inf, n - 1.0))
 
 
-def _logit_interval(value: float, variance: float, rows: tuple[int, int], *, df: float) -> tuple[float, float]:
-    half_a_row = 0.5 / min(rows) / (1 + 1 / min(rows))
-    centre = min(max(value, half_a_row), 1 - half_a_row)
-    variance = max(variance, (2 * value - 1) ** 2 * independent_variance(centre, *rows))
-    half = -float(special.stdtrit(df, 0.025)) * math.sqrt(variance) / (centre * (1 - centre))
+def _off_the_end(value: float, rows: int) -> float:
+    """The value, or where it is 0 or 1 what half a row on the other side would make of it."""
+    half_a_row = 0.5 / (rows + 1)
+    return min(max(value, half_a_row), 1 - half_a_row)
+
+
+def _logit_interval(
+    value: float, centre: float, variance: float, *, independent: float, df: float
+) -> tuple[float, float]:
+    """95 % interval about `centre`; the variance is at least (2·value − 1)² of that of independent rows."""
+    spread = math.sqrt(max(variance, (2 * value - 1) ** 2 * independent)) / (centre * (1 - centre))
+    half = -float(special.stdtrit(df, 0.025)) * spread
     low, high = (float(special.expit(special.logit(centre) + sign * half)) for sign in (-1, 1))
     return (0.0 if value == 0 else min(low, value)), (1.0 if value == 1 else max(high, value))
 

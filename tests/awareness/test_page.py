@@ -100,7 +100,9 @@ def test_tables_hold_the_same_numbers_and_null_where_undefined(written: Path) ->
     assert len(methods) == 6 and methods[0]["auroc.value"] > 0.7
     assert [m["auroc.value"] for m in methods if m["method"] == "first_token"] == [None, None]
     assert {file.name for file in (written / "tables").iterdir()} == {
-        f"{name}.{kind}" for name in ("methods", "pairs", "baselines", "verdicts", "runs") for kind in ("csv", "json")
+        f"{name}.{kind}"
+        for name in ("methods", "pairs", "baselines", "findings", "splits", "verdicts", "runs")
+        for kind in ("csv", "json")
     }
 
 
