@@ -32,7 +32,7 @@ def called(methods: Sequence[ArmNumbers]) -> "Figure":
     bars(ax, at + 0.18, others, colours=OTHERS, width=0.32, name="deployment rows")
     name_rows(ax, [_name(m) for m in methods], grid=False)
     ax.set_xlim(0, 1)
-    ax.set_xlabel("share called evaluation, 95 % interval by source")
+    ax.set_xlabel("share called evaluation, 95 % interval")
     ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return figure
 

@@ -115,7 +115,7 @@ def _text_alone(comparison: Comparison) -> Section:
         list(named.items()),
         (
             Column("baseline", lambda row: row[0]),
-            estimated("AUROC [95 % interval by source]", lambda row: row[1], digits=3),
+            estimated("AUROC [95 % interval]", lambda row: row[1], digits=3),
             Column("", lambda row: row[1].reason),
         ),
     )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from selfprobe.awareness.methods_section import arm_name
 from selfprobe.awareness.numbers import ArmNumbers
 from selfprobe.awareness.verdict import Finding, Kind, in_percent
-from selfprobe.page import Block, Box, Column, Section, Table, estimated
+from selfprobe.page import Block, Box, Column, Details, Section, Table, estimated
 
 COLOURS: dict[Kind, str] = {"sees more than the words": "supported", "follows the format": "not"}
 TITLES = {"format": "Format", "domain": "Domain", "agentic": "Agentic", "language": "Language"}
@@ -43,7 +43,12 @@ def words_section(methods: Sequence[ArmNumbers]) -> Section:
         "On the conversations that both rate. A model sees more than the words where both differences are above 0 with "
         "their whole interval, and its AUROC is above .5. The classifiers' training is taken as given."
     )
-    return Section("More than the words?", [note, table] if rated else ["No method has a verdict."], name="words")
+    return Section(
+        "More than the words?",
+        [note, table] if rated else ["No method has a verdict."],
+        name="words",
+        menu="more than the words",
+    )
 
 
 def splits_section(findings: Sequence[Finding]) -> Section:
@@ -64,21 +69,20 @@ def splits_section(findings: Sequence[Finding]) -> Section:
     ]
     if by_rule := sorted({TITLES[kind].lower() for f in findings for kind in f.splits.by_rule}):
         blocks.append(f"No row names {' or '.join(by_rule)}: read from the text by a simple rule.")
-    rows = [(f, level) for f in findings for level in f.splits.levels]
-    if rows:
-        blocks.append(
-            Table(
-                rows,
-                (
-                    Column("model", lambda row: row[0].model),
-                    Column("kind", lambda row: TITLES[row[1].kind]),
-                    Column("", lambda row: row[1].level),
-                    Column("verdicts", lambda row: row[1].numbers.n, str),
-                    Column("called evaluation", lambda row: in_percent(row[1].numbers.called), look="n"),
-                    Column("evaluation rows right", lambda row: in_percent(row[1].numbers.tpr), look="n"),
-                    Column("deployment rows right", lambda row: in_percent(row[1].numbers.tnr), look="n"),
-                    estimated("AUROC", lambda row: row[1].numbers.auroc),
-                ),
-            )
-        )
-    return Section("What it follows", blocks, name="splits", menu="splits")
+    blocks += [Details(f"{f.model} by kind of conversation", [_levels(f)]) for f in findings if f.splits.levels]
+    return Section("What it follows", blocks, name="splits", menu="what it follows")
+
+
+def _levels(finding: Finding) -> Table:
+    return Table(
+        finding.splits.levels,
+        (
+            Column("kind", lambda level: TITLES[level.kind]),
+            Column("", "level"),
+            Column("verdicts", lambda level: level.numbers.n, str),
+            Column("called evaluation", lambda level: in_percent(level.numbers.called), look="n"),
+            Column("evaluation rows right", lambda level: in_percent(level.numbers.tpr), look="n"),
+            Column("deployment rows right", lambda level: in_percent(level.numbers.tnr), look="n"),
+            estimated("AUROC", lambda level: level.numbers.auroc),
+        ),
+    )
