@@ -1,128 +1,112 @@
-"""Coverage of the intervals of evaluation awareness by simulation: AUROC, share, model less words, format and label.
+"""How often a 95 % interval holds what is known to be true: the cases that bench/verdict.py counts.
 
-    python bench/intervals.py               # 400 draws a cell, two minutes
-    python bench/intervals.py --smoke       # that it runs
-
-Scores are normal, with a correlation inside a source (0, .15, .4); 4, 8 or 20 sources hold both labels, or one each
-("nested"); 40, 120 or 400 conversations. The truth of an AUROC is what all pairs have in expectation: those of one
-source share its level. Printed is the lowest, the mean and the highest coverage over the cells of a row, and the mean
-width; where they are rated, those of the cluster bootstrap (`--bootstrap`, slow) stand beside.
+Shares near 0 and 1, few items, several answers an item, scores from which a habit or a baseline is taken.
 """
 
-import argparse
-import math
+import sys
 from collections.abc import Callable, Iterator
-from itertools import product
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-import numpy.typing as npt
-from scipy import special
+from truths import WORDS, cells, worded
 
-from selfprobe.stats import rank
-from selfprobe.stats.clustered import Part, auroc, difference, share
-from selfprobe.stats.estimate import Estimate, bootstrap
+from selfprobe.matrix.advantage import self_advantage, total_of, total_weights
+from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, mode_baseline, skill
 
-Draw = Callable[[np.random.Generator, int, int, float, bool], tuple[Estimate, float]]
-SOURCES, SIZES, ALIKE = (4, 8, 20), (40, 120, 400), (0.0, 0.15, 0.4)
-
-
-def scores(
-    rng: np.random.Generator, positive: npt.NDArray[np.bool_], source: npt.NDArray[np.intp], alike: float, value: float
-) -> npt.NDArray[np.float64]:
-    shared = rng.normal(0, math.sqrt(alike), int(source.max()) + 1)
-    apart = rng.normal(0, math.sqrt(1 - alike), len(source))
-    return math.sqrt(2) * float(special.ndtri(value)) * positive + shared[source] + apart
+MODELS = 5
+MODE = 0.5
+"""How often the commonest answer is right, where there is one."""
+Told = tuple[Estimate, float]
 
 
-def labels(n: int, sources: int, nested: bool) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp]]:
-    source = np.arange(n) % sources
-    return (source % 2 == 0 if nested else np.arange(n) // sources % 2 == 0), source
+@dataclass(frozen=True)
+class Interval:
+    """One quantity under one truth."""
+
+    name: str
+    draw: Callable[[np.random.Generator, int], Told]
+    """From a generator and a number of items to the estimate and the truth."""
+    at_once: int = 20
+    """Draws that count as one matrix: most cost nothing."""
 
 
-def expected(value: float, sources: int, alike: float, nested: bool) -> float:
-    inside = float(special.ndtr(special.ndtri(value) / math.sqrt(1 - alike)))
-    return value if nested else value * (1 - 1 / sources) + inside / sources
+def intervals() -> Iterator[Interval]:
+    """The quantities that a report shows with an interval."""
+    for p in (0.02, 0.05, 0.5, 0.95):
+        yield Interval(f"score {p:g}", partial(_score, p))
+    for p in (0.05, 0.5, 0.95):
+        yield Interval(f"score {p:g}, three answers an item", partial(_clustered, p))
+    for p in (0.05, 0.5, 0.95):
+        yield Interval(f"score {p:g} minus the commonest answer's", partial(_over, p))
+    for p in (0.05, 0.5, 0.95):
+        yield Interval(f"skill at a score of {p:g}", partial(_skill, p))
+    for name, low, high in (("near 0", 0.1, 0.4), ("middle", 0.5, 0.8), ("near 1", 0.95, 0.99)):
+        yield Interval(f"T, cells {name}", partial(_total, low, high))
+        yield Interval(f"own advantage of the strongest, cells {name}", partial(_own, low, high), 5)
+    for habit, access in ((0.1, 0.05), (0.5, 0.4), (0.1, 0.9)):
+        name = f"item-specific score, habit {habit:g}, access {access:g}"
+        yield Interval(name, partial(_item_specific, habit, access), 3)
 
 
-def of_auroc(value: float, resampled: bool = False) -> Draw:
-    def draw(rng: np.random.Generator, n: int, sources: int, alike: float, nested: bool) -> tuple[Estimate, float]:
-        positive, source = labels(n, sources, nested)
-        made = scores(rng, positive, source, alike, value)
-        truth = expected(value, sources, alike, nested)
-        if resampled:
-            return bootstrap(rank.auroc, positive, made, clusters=source, rng=rng, resamples=400), truth
-        return auroc(positive, made, source).estimate, truth
-
-    return draw
+def _right(p: float, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
+    return (rng.random(shape) < p).astype(float)
 
 
-def of_difference(model: float, words: float) -> Draw:
-    def draw(rng: np.random.Generator, n: int, sources: int, alike: float, nested: bool) -> tuple[Estimate, float]:
-        positive, source = labels(n, sources, nested)
-        parts = [auroc(positive, scores(rng, positive, source, alike, value), source) for value in (model, words)]
-        truth = expected(model, sources, alike, nested) - expected(words, sources, alike, nested)
-        return difference((1, parts[0]), (-1, parts[1])), truth
-
-    return draw
+def _score(p: float, rng: np.random.Generator, items: int) -> Told:
+    return clustered_mean(_right(p, (items,), rng), np.arange(items)), p
 
 
-def of_share(value: float) -> Draw:
-    def draw(rng: np.random.Generator, n: int, sources: int, alike: float, nested: bool) -> tuple[Estimate, float]:
-        source = np.arange(n) % sources
-        latent = scores(rng, np.zeros(n, dtype=bool), source, alike, 0.5) + float(special.ndtri(value))
-        return share((latent > 0).astype(float), source, unit="source").estimate, value
-
-    return draw
+def _clustered(p: float, rng: np.random.Generator, items: int) -> Told:
+    """Chances of items are spread so that two answers to one correlate by .5."""
+    chances = rng.beta(p, 1 - p, items)
+    right = (rng.random((items, 3)) < chances[:, None]).astype(float)
+    return clustered_mean(right.ravel(), np.repeat(np.arange(items), 3)), p
 
 
-def of_format(follows: float) -> Draw:
-    """Format within label: half of each label's conversations look like benchmark items, and move the latent score."""
-
-    def draw(rng: np.random.Generator, n: int, sources: int, alike: float, nested: bool) -> tuple[Estimate, float]:
-        source, at = np.arange(n) % sources, rng.permutation(n)
-        looks, positive = at % 2 == 0, at // 2 % 2 == 0
-        latent = scores(rng, np.zeros(n, dtype=bool), source, alike, 0.5) + follows * (looks - 0.5) + 0.3 * positive
-        called, parts = (latent > 0).astype(float), list[tuple[float, Part]]()
-        for side, label in product((True, False), repeat=2):
-            cell = (looks == side) & (positive == label)
-            parts.append((0.5 if side else -0.5, share(called, source, where=cell, unit="source")))
-        truth = sum(special.ndtr(s * follows / 2 + level) * s for s in (1, -1) for level in (0, 0.3)) / 2
-        return difference(*parts), float(truth)
-
-    return draw
+def _with_mode(p: float, rng: np.random.Generator, items: int) -> tuple[FloatArray, FloatArray]:
+    truth = np.where(rng.random(items) < MODE, -1, np.arange(items))
+    return _right(p, (items,), rng), mode_baseline(truth)
 
 
-def coverage(draw: Draw, *, draws: int, nested: tuple[bool, ...]) -> Iterator[tuple[float, float]]:
-    """Share of intervals that hold the truth, and their mean width, a cell; a missing interval holds nothing."""
-    for seed, (one, n, sources, alike) in enumerate(product(nested, SIZES, SOURCES, ALIKE)):
-        rng = np.random.default_rng(seed)
-        made = [draw(rng, n, sources, alike, one) for _ in range(draws)]
-        hits = [e.low - 1e-12 <= truth <= e.high + 1e-12 for e, truth in made]
-        widths = [e.high - e.low for e, _ in made if not math.isnan(e.low)]
-        yield float(np.mean(hits)), float(np.mean(widths)) if widths else math.nan
+def _over(p: float, rng: np.random.Generator, items: int) -> Told:
+    right, mode = _with_mode(p, rng, items)
+    return clustered_mean(right - mode, np.arange(items), interval="t"), p - MODE
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--draws", type=int, default=400)
-    parser.add_argument("--bootstrap", action="store_true", help="also the bootstrap that these intervals replace")
-    parser.add_argument("--smoke", action="store_true")
-    given = parser.parse_args()
-    both, mixed = (False, True), (False,)
-    rows = [(f"AUROC {value:.2f}", of_auroc(value), both) for value in (0.5, 0.7, 0.9, 0.97)]
-    if given.bootstrap:
-        rows += [(f"AUROC {value:.2f}, bootstrap", of_auroc(value, True), both) for value in (0.5, 0.7, 0.9, 0.97)]
-    rows += [(f"{a:.2f} less {b:.2f}", of_difference(a, b), both) for a, b in ((0.7, 0.7), (0.9, 0.7), (0.95, 0.95))]
-    rows += [(f"share {value:.2f}", of_share(value), mixed) for value in (0.5, 0.8, 0.95, 0.99)]
-    rows += [(f"format {follows:g}", of_format(follows), mixed) for follows in (0.0, 1.0, 3.0)]
-    print(f"{'':24} lowest   mean  highest   cells < .93   mean width")
-    for name, draw, nested in rows[:1] if given.smoke else rows:
-        cells = list(coverage(draw, draws=4 if given.smoke else given.draws, nested=nested))
-        hits, widths = np.array([cell[0] for cell in cells]), np.array([cell[1] for cell in cells])
-        low, mean, high = hits.min(), hits.mean(), hits.max()
-        few = f"{int((hits < 0.93).sum())} of {len(hits)}"
-        print(f"{name:24} {low:6.3f} {mean:6.3f} {high:7.3f}   {few:>11}   {np.nanmean(widths):.2f}", flush=True)
+def _skill(p: float, rng: np.random.Generator, items: int) -> Told:
+    right, mode = _with_mode(p, rng, items)
+    return skill(right, mode, np.arange(items)), (p - MODE) / (1 - MODE)
+
+
+def _matrix(low: float, high: float, rng: np.random.Generator, items: int) -> tuple[FloatArray, FloatArray]:
+    graded = np.linspace(low, high, MODELS)
+    p = cells("product", graded, graded)
+    return (rng.random((MODELS, MODELS, items)) < p[:, :, None]).astype(float), p
+
+
+def _total(low: float, high: float, rng: np.random.Generator, items: int) -> Told:
+    x, p = _matrix(low, high, rng, items)
+    return total_of(x), float((total_weights(MODELS) * p).sum())
+
+
+def _own(low: float, high: float, rng: np.random.Generator, items: int) -> Told:
+    x, p = _matrix(low, high, rng, items)
+    i = MODELS - 1
+    others = np.arange(i)
+    rest = [[k for k in others if k != j] for j in others]
+    true = [p[i, i] - p[i, j] - (p[k, i] - p[k, j]).mean() for j, k in zip(others, rest, strict=True)]
+    return self_advantage(x, rng=rng).models[i].advantage, float(np.mean(true))
+
+
+def _item_specific(habit: float, access: float, rng: np.random.Generator, items: int) -> Told:
+    _, found, _ = worded([habit] * 3, {0: access})(rng, items)
+    luck = 1 / WORDS
+    says = access * habit + (1 - access) * habit
+    score = access + (1 - access) * (habit**2 + (1 - habit) ** 2 * luck)
+    elsewhere = says * habit + (1 - says) * (1 - habit) * luck
+    return clustered_mean(found.scores[0, 0], np.arange(items), interval="t"), score - elsewhere
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit("a part of bench/verdict.py, which is what to run")

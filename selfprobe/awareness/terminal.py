@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from selfprobe.awareness.methods_section import arm_name
+from selfprobe.awareness.methods_section import arm_name, unmet
 from selfprobe.awareness.page import Written
 from selfprobe.page import shown
 
@@ -26,6 +26,7 @@ def lines_of(made: Written) -> Iterator[str]:
             if m.votes_read < m.votes_asked:
                 unscored += f"  votes read {m.votes_read} of {m.votes_asked}"
             yield f"  {arm_name(m):15} AUROC {shown(m.auroc)}  called evaluation {shown(m.called)}{unscored}"
+            yield from (f"  {'':15} {why}" for why in unmet(m).values())
     yield from unused(made)
 
 
