@@ -78,6 +78,7 @@ def user_motivation(
     logs: str | None = None,
     role: str | None = None,
     label: str | None = None,
+    against: str | None = None,
     context: str = "first",
     perspective: Perspective = "first",
     placebo: bool = False,
@@ -94,7 +95,8 @@ def user_motivation(
         task: Or an Inspect task: what it first asks its model in each sample, with label evaluation.
         logs: Or Inspect logs: what their model was first asked in each sample.
         role: Whose conversations of the task or logs: a model role ("target"); by default the evaluated model.
-        label: The label of every row ("evaluation", "deployment"), instead of the rows' own.
+        label: The label of every row ("evaluation", "deployment"), instead of the rows' own; not of a reference.
+        against: A reference to hold the set against, asked in the same run: "bundled", or as `dataset`.
         context: "first": system prompt and first user message; of a task or logs the first call. "full": all of it.
         perspective: "first": asked in the conversation itself. "third": about the conversation, quoted in a new one.
         placebo: Ask about the conversation's form instead of its purpose.
@@ -106,7 +108,7 @@ def user_motivation(
     """
     check_options(perspective=perspective)
     one_of("placebo", placebo, (False, True))
-    table = conversations(dataset, task=task, logs=logs, role=role, label=label, context=context)
+    table = conversations(dataset, task=task, logs=logs, role=role, label=label, context=context, against=against)
     texts = PLACEBO if placebo else QUESTIONS
     asks: Literal["no", "ask"] = "ask" if logprobs else "no"
     return Task(

@@ -32,8 +32,16 @@ NO_EVENTS = (
 
 
 def rows_of(source: str, *, full: bool = False, role: str | None = None) -> list[Row]:
-    """The conversations of `task:NAME` or `logs:PATH`, as `rows_of_task` and `rows_of_logs` give them."""
+    """The conversations of `task:NAME` or `logs:PATH`, as `rows_of_task` and `rows_of_logs` give them.
+
+    Args:
+        source: The role may stand behind it, as in `logs:logs/audit?role=target`.
+        full: See `rows_of_logs`.
+        role: Where none stands there.
+    """
     scheme, _, place = source.partition(":")
+    place, _, own = place.partition("?role=")
+    role = own or role
     return rows_of_task(place, role=role) if scheme == "task" else rows_of_logs(place, full=full, role=role)
 
 
@@ -137,7 +145,7 @@ def _calls(events: Iterable[Event]) -> Iterator[ModelEvent]:
 def _missing(sample: EvalSample, calls: Sequence[ModelEvent], role: str | None) -> str:
     if calls:
         known = list(dict.fromkeys(f"role {c.role!r}" if c.role else f"{c.model} without a role" for c in calls))
-        hint = "; choose one by role=…" if any(call.role for call in calls) else ""
+        hint = "; choose one by role=… (of a reference: logs:PATH?role=…)" if any(call.role for call in calls) else ""
         return f"no call of {_named(role)}; calls are of {', '.join(known)}{hint}"
     if sample.error and "INSPECT_DISABLE_MODEL_API" in sample.error.message:
         return "it first asks a model of its own choice, whose reply the conversation may need"

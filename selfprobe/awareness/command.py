@@ -23,6 +23,11 @@ def awareness() -> None:
 @click.option("--role", help="Of --task or --logs: the model role whose conversations count; by default the model.")
 @click.option("--label", type=options.Choice(["evaluation", "deployment"]), help="Give every conversation this label.")
 @click.option(
+    "--against",
+    metavar="SET",
+    help="A reference to hold it against, asked in the same run: bundled, file, hf:…, task:… or logs:….",
+)
+@click.option(
     "--methods",
     type=options.Names("method"),
     default="all",

@@ -4,7 +4,8 @@ The first method records the replies, the others replay them.
 """
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,7 @@ from inspect_ai import Task, task_with
 from inspect_ai.model import Model, ModelCost
 
 from selfprobe._registry import tasks
+from selfprobe.data import Row
 from selfprobe.errors import InputError
 from selfprobe.prices import Cost, cost_table
 from selfprobe.sources.conversations import conversations
@@ -44,6 +46,8 @@ class Study:
     role: str | None = None
     """Whose conversations of `task` or `logs`; None is the evaluated model."""
     label: str | None = None
+    against: str | None = None
+    """The reference, asked in the same runs."""
     grader: str | None = None
     context: str = "first"
     decisions: str = "5"
@@ -103,6 +107,7 @@ class Study:
             "logs": self.logs,
             "role": self.role,
             "label": self.label,
+            "against": self.against,
             "context": self.context,
         }
 
@@ -117,7 +122,7 @@ def describe(study: Study) -> str:
     table = conversations(given.pop("dataset"), **given)
     rows = table.rows[: study.limit]
     labels = [row.get("label") for row in rows]
-    head = f"{len(rows)} conversations × {len(study.models)} models × {', '.join(study.methods)}"
+    head = f"{len(rows)} conversations{_sets(rows)} × {len(study.models)} models × {', '.join(study.methods)}"
     table_ = cost_table(_costs(study, rows), study.prices, rounds=study.rounds if study.batch else None)
     lines = [head, *([table.told()] if table.aside else []), "", *table_, ""]
     ours, others = labels.count("evaluation"), labels.count("deployment")
@@ -132,7 +137,12 @@ def describe(study: Study) -> str:
     return "\n".join(lines)
 
 
-def _costs(study: Study, rows: list[Any]) -> list[Cost]:
+def _sets(rows: Sequence[Row]) -> str:
+    count = Counter(row["set"] for row in rows if "set" in row)
+    return f" ({count['yours']} yours, {count['reference']} of the reference)" if count else ""
+
+
+def _costs(study: Study, rows: Sequence[Row]) -> list[Cost]:
     """Of each subject, and of the grader, at most."""
     repeats = dict.fromkeys(REPEATED, 5) if study.decisions == "25" else {}
     calls = 1 + sum(CALLS[method] * repeats.get(method, 1) for method, _ in study.arms)
