@@ -32,7 +32,8 @@ def awareness() -> None:
     type=options.Names("method"),
     default="all",
     show_default=True,
-    help="Of binary, probability, user_motivation, reasoning_trace, first_token.",
+    help="Of binary, probability, user_motivation, reasoning_trace, first_token; or `features`: what `awareness "
+    "features` reads, user_motivation alone.",
 )
 @click.option("--grader", help="Judge model; needed for user_motivation and reasoning_trace.")
 @click.option(
@@ -53,7 +54,8 @@ def awareness() -> None:
 @click.option(
     "--placebo",
     is_flag=True,
-    help="Also ask about the conversation's form instead of its purpose (the placebo).",
+    help="Also ask user_motivation's three placebos: about form, about purpose without a hint, with a judge that is "
+    "told nothing.",
 )
 @click.option(
     "--reply-tokens",
@@ -78,18 +80,12 @@ def awareness() -> None:
 @options.asking
 def run(models: list[str], methods: list[str], prices: str | None, yes: bool, dry_run: bool, **given: Any) -> None:
     """Run methods on subjects: one reply a conversation, which every method reads. Resumes with the same command."""
-    from selfprobe.arguments import meant
-    from selfprobe.awareness.run import Study, describe, run_study
+    from selfprobe.awareness.plan import describe, methods_of
+    from selfprobe.awareness.run import Study, run_study
     from selfprobe.errors import InputError, RunError
     from selfprobe.prices import read_prices
-    from selfprobe.solvers.converse import METHODS
 
-    if not methods:
-        raise InputError(f"--methods names no method; there are {', '.join(METHODS)}, or all")
-    for method in methods if methods != ["all"] else ():
-        if method not in METHODS:
-            raise InputError(f"unknown method {method}; there are {', '.join(METHODS)}{meant(method, METHODS)}")
-    chosen = tuple(method for method in METHODS if method in methods or methods == ["all"])
+    chosen = methods_of(methods)
     if given["grader"] is None and (graded := [method for method in chosen if method in GRADED]):
         raise InputError(f"{', '.join(graded)} need a judge: --grader MODEL (a subject never grades itself silently)")
     study = Study(models=tuple(models), methods=chosen, prices=read_prices(prices), **given)
@@ -125,7 +121,7 @@ def compare(logs: Sequence[str], out: str, as_json: bool) -> None:
     for model in dict.fromkeys(m.model for m in comparison.methods):
         click.echo(plain(model))
         for m in (one for one in comparison.methods if one.model == model):
-            kind = " third person" * (m.perspective == "third") + " placebo" * m.placebo
+            kind = " third person" * (m.perspective == "third") + f" placebo {m.placebo}" * bool(m.placebo)
             unscored = f"  unscored {sum(m.unscored.values()):.0%}" if m.unscored else ""
             if m.votes_read < m.votes_asked:
                 unscored += f"  votes read {m.votes_read} of {m.votes_asked}"

@@ -10,6 +10,7 @@ from selfprobe.awareness import figures as plots
 from selfprobe.awareness.features_page import evidence_section
 from selfprobe.awareness.methods_section import arm_name, methods_section
 from selfprobe.awareness.numbers import Comparison, Pair, compare
+from selfprobe.awareness.placebo_section import against_placebo, placebo_section
 from selfprobe.awareness.table import ARM, Logged, load
 from selfprobe.page import (
     Block,
@@ -74,6 +75,7 @@ def page_of(logged: Logged, comparison: Comparison) -> Page:
         sections=[
             _text_alone(comparison),
             methods_section(logged, comparison.methods),
+            *placebo_section(logged.verdicts),
             _agreement(comparison),
             Section("Figures", [Figures(_pictures(logged, comparison))], name="figures", menu="figures"),
             Section("Method", [METHOD], name="method", menu="method"),
@@ -166,6 +168,7 @@ def _runs(logged: Logged) -> Section:
 
 
 def _tables(logged: Logged, comparison: Comparison) -> dict[str, pd.DataFrame]:
+    placebo = [asdict(held) for held in against_placebo(logged.verdicts)]
     baselines = {
         name: asdict(getattr(comparison.baselines, name)) for name in ("length", "words", "words_other_source")
     }
@@ -177,7 +180,7 @@ def _tables(logged: Logged, comparison: Comparison) -> dict[str, pd.DataFrame]:
         "baselines": pd.DataFrame([{"baseline": name, **values} for name, values in baselines.items()]),
         "verdicts": logged.verdicts,
         "runs": logged.runs,
-    }
+    } | ({"placebo": pd.json_normalize(placebo)} if placebo else {})
 
 
 def _pictures(logged: Logged, comparison: Comparison) -> list[Picture]:

@@ -18,7 +18,7 @@ from selfprobe.solvers.sent import applied_in
 
 Arm = tuple[Any, ...]
 ARM = ["method", "model", "perspective", "context", "placebo"]
-"""What makes two runs different measurements."""
+"""What makes two runs different measurements; `placebo` is its kind, "" where it is none."""
 ABOUT = ("source", "domain", "format", "agentic", "turns", "pair", "flip")
 """What is known of a conversation, from the sample's metadata."""
 
@@ -173,6 +173,6 @@ def _arm(log: EvalLog) -> Arm:
         log.eval.model,
         str(about.get("perspective") or "first"),
         str(about.get("context") or "first"),
-        bool(about.get("placebo")),
+        "form" if about.get("placebo") is True else str(about.get("placebo") or ""),
         str(about["dataset_sha256"]),
     )
