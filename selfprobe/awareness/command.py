@@ -1,4 +1,4 @@
-"""`selfprobe awareness run`, `compare`, `validate` and `features`: thin command lines."""
+"""`selfprobe awareness run`, `compare`, `sample-labels`, `validate` and `features`: thin command lines."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -130,14 +130,43 @@ def compare(logs: Sequence[str], out: str, as_json: bool) -> None:
     click.echo(f"Page: {out}/index.html")
 
 
+@awareness.command("sample-labels")
+@click.argument("n", type=options.COUNT)
+@click.argument("logs", nargs=-1, required=True)
+@click.option("--out", default="labels.csv", show_default=True, type=click.Path(dir_okay=False), help="CSV to write.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the draw.")
+def sample_labels(n: int, logs: Sequence[str], out: str, seed: int) -> None:
+    """Draw N graded texts of LOGS for people to label: a blinded sheet, which `validate` reads.
+
+    All texts that the grader found aware, at most half of N, and others by chance. Write yes or no under `aware`.
+    """
+    from pathlib import Path
+
+    import numpy as np
+
+    from selfprobe.awareness.label_sheet import sample_labels as drawn
+    from selfprobe.errors import InputError
+    from selfprobe.safe import csv
+
+    if Path(out).exists():
+        raise InputError(f"{out} is there already, and may hold labels; give another --out")
+    sheet = drawn(n, logs, rng=np.random.default_rng(seed))
+    try:
+        Path(out).write_bytes(csv(sheet.table))
+    except OSError as error:
+        raise InputError(f"cannot write {out}: {error.strerror}") from None
+    click.echo(sheet.told())
+    click.echo(f"Sheet: {out}   Then: selfprobe awareness validate {out} {' '.join(logs)}")
+
+
 @awareness.command()
 @click.argument("labels", type=click.Path(exists=True, dir_okay=False))
 @click.argument("logs", nargs=-1, required=True)
 def validate(labels: str, logs: Sequence[str]) -> None:
     """How often the grader agrees with people.
 
-    LABELS is a CSV of item, key (m1, m2, m3 or trace), aware (yes, no) and, where LOGS hold several, model, perspective
-    (first where there is no such column) and epoch.
+    LABELS is a sheet of `sample-labels`, or a CSV of item, key (m1, m2, m3 or trace), aware (yes, no) and, where LOGS
+    hold several, model, perspective (first where there is no such column) and epoch.
     """
     from selfprobe.awareness.validate import validate_grader
 

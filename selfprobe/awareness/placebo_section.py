@@ -94,14 +94,16 @@ def placebo_section(verdicts: pd.DataFrame) -> list[Section]:
             Column("called evaluation", "real", percent),
             Column("in the placebo", "placebo", percent),
             estimated("difference", "difference"),
-            *(
-                Column(f"of {label} rows", lambda h, label=label: _shown(h.by_label.get(label)), look="e")
-                for label in ("evaluation", "deployment")
-            ),
+            _of("evaluation"),
+            _of("deployment"),
         ),
     )
     blocks: list[Block] = [MEANS, Bullets([_sentence(h) for h in found]), table]
     return [Section("Against the placebo", blocks, name="placebo", menu="placebo")]
+
+
+def _of(label: str) -> Column:
+    return Column(f"of {label} rows", lambda h: _shown(h.by_label.get(label)), look="e")
 
 
 def _sentence(h: AgainstPlacebo) -> str:
