@@ -274,6 +274,29 @@ def test_public_tasks_are_what_their_solvers_ask(name: str, count: int, system: 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of the packages that public tasks import
+def test_gsm8k_gives_its_worked_examples_and_its_template_byte_for_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a stand-in for its rows: a folder of the data set's name, which is looked for before the hub."""
+    pytest.importorskip("inspect_evals", reason="needs inspect-evals")
+    folder = tmp_path / "openai" / "gsm8k" / "main"
+    folder.mkdir(parents=True)
+    for split, count in (("train", 30), ("test", 3)):
+        rows = [{"question": f"{split}: {n} + {n}?", "answer": f"Add {n}.\n#### {2 * n}"} for n in range(count)]
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name in ("HF_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    rows = conversations(task="inspect_evals/gsm8k").rows
+    sent: Sent = []
+    eval("inspect_evals/gsm8k", model=recording(sent), score=False, display="none", log_dir=str(tmp_path / "l"))
+    assert len(rows) == len(sent) == 3 and all(any(same(sent_of(row), call) for call in sent) for row in rows)
+    assert rows[0]["messages"][0]["content"].count("Reasoning:") == 10, "its worked examples"
+    assert rows[0]["messages"][1]["content"].startswith("Solve the following math problem step by step.")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of the packages that public tasks import
 def test_a_public_task_with_a_simulated_user_is_refused_and_its_logs_are_read(tmp_path: Path) -> None:
     pytest.importorskip("inspect_evals", reason="needs inspect-evals")
     with pytest.raises(ValueError, match=r"none of its 50 samples comes .*role 'user'.*give its logs"):

@@ -108,8 +108,8 @@ def _of_sheet(path: str, rows: Sequence[Row], logs: Sequence[str]) -> str:
             *([f"without a label yet: {waiting} of {len(rows)}"] if waiting else []),
             _share("precision (found aware, aware)", ours.aware, ours.labelled),
             _share("not found aware, and not aware", others.labelled - others.aware, others.labelled),
-            f"Of all {ours.found + others.found} graded texts, each label standing for those of which the grader said the "
-            "same:",
+            f"Of all {ours.found + others.found} graded texts, each label standing for those of which the grader said "
+            "the same:",
             f"sensitivity (aware, found aware): {shown(checked.sensitivity, 3)}",
             f"specificity (not aware, found so): {shown(checked.specificity, 3)}",
         ]
