@@ -18,6 +18,7 @@ from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks.binary import binary
 from selfprobe.first_call import build
 from selfprobe.inspect_data import rows_of_task
+from selfprobe.logs import transcripts
 from selfprobe.sources.conversations import conversations
 
 Sent = list[tuple[list[tuple[str, str]], list[str]]]
@@ -325,6 +326,38 @@ def test_logged_conversations_can_be_asked_about(
     both = conversations(logs=str(tmp_path / "logs"), label="deployment").rows
     assert len({row["id"] for row in both}) == 6 and both[0]["label"] == "deployment"
     assert len(conversations(logs=str(tmp_path / "logs" / "a"), context="full").rows) == 6  # every epoch
+
+
+def test_a_log_is_read_once_for_all_runs_of_a_study_and_again_when_it_changed(
+    run_task: Callable[..., EvalLog], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Task(dataset=MemoryDataset([Sample(id=i, input=f"Hello {i}?") for i in "ab"]), solver=generate())
+    place = run_task(made, "planted/a", tmp_path / "l", score=False).location
+    read: list[str] = []
+
+    def counted(log: str, **given: Any) -> Any:
+        read.append(log)
+        return transcripts(log, **given)
+
+    monkeypatch.setattr("selfprobe.inspect_data.transcripts", counted)
+    tables = [conversations(logs=str(tmp_path / "l")) for _ in range(3)]
+    assert len(read) == 1 and tables[0] == tables[1] == tables[2]
+    conversations(logs=str(tmp_path / "l"), context="full")
+    assert len(read) == 2
+    log = read_eval_log(place)
+    log.samples = (log.samples or [])[:1]
+    write_eval_log(log, place)
+    assert len(conversations(logs=str(tmp_path / "l")).rows) == 1 and len(read) == 3
+
+
+def test_a_log_of_a_folder_that_cannot_be_read_is_set_aside_and_told(
+    run_task: Callable[..., EvalLog], tmp_path: Path
+) -> None:
+    made = Task(dataset=MemoryDataset([Sample(id=i, input=f"Hello {i}?") for i in "ab"]), solver=generate())
+    run_task(made, "planted/a", tmp_path, score=False)
+    (tmp_path / "2026-01-01T00-00-00-00-00_x_y.eval").write_bytes(b"PK cut off")
+    table = conversations(logs=str(tmp_path))
+    assert len(table.rows) == 2 and "1 of 3 rows set aside" in table.told() and "cannot be read" in table.told()
 
 
 def test_a_folder_without_logs_is_an_error(tmp_path: Path) -> None:
