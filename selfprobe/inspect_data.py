@@ -159,10 +159,13 @@ def _calls(events: Iterable[Event]) -> Iterator[ModelEvent]:
 def _missing(sample: EvalSample, calls: Sequence[ModelEvent], role: str | None) -> str:
     if calls:
         known = list(dict.fromkeys(f"role {c.role!r}" if c.role else f"{c.model} without a role" for c in calls))
-        hint = "; choose one by role=… (of a reference: logs:PATH?role=…)" if any(call.role for call in calls) else ""
+        any_role = any(call.role for call in calls)
+        hint = "; choose one by role=… (of a reference: logs:PATH?role=…)" if any_role else "; leave role out"
         return f"no call of {_named(role)}; calls are of {', '.join(known)}{hint}"
     if sample.error and "INSPECT_DISABLE_MODEL_API" in sample.error.message:
         return "it first asks a model of its own choice, whose reply the conversation may need"
+    if sample.error and "No sandbox environment" in sample.error.message:
+        return "it failed before it asked: it needs its sandbox, and none is started here"
     if sample.error:
         return f"it failed before it asked: {one_line(sample.error.message)}"
     return NO_EVENTS

@@ -143,7 +143,7 @@ def test_a_task_is_what_its_model_is_sent_first_and_the_rest_is_set_aside_with_w
     assert sums["messages"][1]["content"] == "Think.\n\nWhat is 2 + 2?" and sums["tools"][0]["name"] == "add"
     why = {key.rpartition(": ")[2]: reason for key, reason in table.aside.items()}
     assert "content of type 'image'" in why["picture"]
-    assert "it failed before it asked: " in why["sandbox"] and "sandbox" in why["sandbox"]
+    assert "it failed before it asked: it needs its sandbox, and none is started here" in why["sandbox"]
     assert "it first asks a model of its own choice" in why["other"]
     assert "no call of the evaluated model; calls are of role 'user'" in why["user"]
     sent: Sent = []
@@ -197,6 +197,15 @@ def test_a_chosen_roles_conversation_is_taken_and_a_role_that_is_not_there_names
         conversations(logs=str(tmp_path), role="tarjet")
     with pytest.raises(ValueError, match=f"no call of the evaluated model; {calls}"):
         conversations(logs=str(tmp_path))
+    theirs = conversations("eval_awareness", against=f"logs:{tmp_path}?role=target").rows
+    assert [row["messages"][1]["content"] for row in theirs if row["set"] == "reference"] == ["Hi a", "Hi b"]
+
+
+def test_a_role_of_logs_that_have_none_is_to_be_left_out(tmp_path: Path, run_task: Callable[..., EvalLog]) -> None:
+    made = Task(dataset=MemoryDataset([Sample(input="Hello?")]), solver=generate())
+    run_task(made, "planted/a", tmp_path, score=False)
+    with pytest.raises(ValueError, match="calls are of planted/a without a role; leave role out"):
+        conversations(logs=str(tmp_path), role="target")
 
 
 @solver

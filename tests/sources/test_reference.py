@@ -69,9 +69,11 @@ def test_a_reference_that_is_the_set_itself_is_refused(tmp_path: Path) -> None:
     [
         ("nowhere.jsonl", "no file or folder 'nowhere.jsonl'"),
         ("bundeld", "unknown data set 'bundeld': expected one of"),
+        ("{folder}/empty.jsonl", "the data set has no rows; expected at least one$"),
         ("", "against must name a set: bundled, a file"),
     ],
 )
 def test_a_reference_that_cannot_be_had_is_named(tmp_path: Path, against: str, message: str) -> None:
+    write(tmp_path, "empty.jsonl")
     with pytest.raises(ValueError, match=message):
-        conversations(write(tmp_path, "a.jsonl", "A?", "B?"), against=against)
+        conversations(write(tmp_path, "a.jsonl", "A?", "B?"), against=against.format(folder=tmp_path))
