@@ -275,11 +275,18 @@ def test_no_such_task_or_file_says_what_was_expected(tasks: str) -> None:
         ("persistbench_sycophancy", 200, "memor"),
     ],
 )
-def test_public_tasks_are_what_their_solvers_ask(name: str, count: int, system: str) -> None:
+@pytest.mark.filterwarnings("ignore")  # of the packages that public tasks import
+def test_public_tasks_are_byte_for_byte_what_their_models_provider_gets(
+    name: str, count: int, system: str, tmp_path: Path
+) -> None:
     pytest.importorskip("inspect_evals", reason="needs inspect-evals")
     rows = conversations(task=f"inspect_evals/{name}").rows
     assert len(rows) == count and system in rows[0]["messages"][0]["content"]
     assert rows[0]["messages"][0]["role"] == "system"
+    sent: Sent = []
+    how: dict[str, Any] = {"limit": 2, "score": False, "display": "none", "log_dir": str(tmp_path)}
+    eval(f"inspect_evals/{name}", model=recording(sent), **how)
+    assert len(sent) >= min(count, 2) and all(any(same(sent_of(row), call) for call in sent) for row in rows[:2])
 
 
 @pytest.mark.slow

@@ -88,6 +88,10 @@ def run(models: list[str], methods: list[str], prices: str | None, yes: bool, dr
     chosen = methods_of(methods)
     if given["grader"] is None and (graded := [method for method in chosen if method in GRADED]):
         raise InputError(f"{', '.join(graded)} need a judge: --grader MODEL (a subject never grades itself silently)")
+    if given["placebo"] and "user_motivation" not in chosen:
+        raise InputError(
+            "--placebo is of user_motivation, which is not among --methods; add it, or leave --placebo out"
+        )
     study = Study(models=tuple(models), methods=chosen, prices=read_prices(prices), **given)
     click.echo(describe(study))
     if dry_run:

@@ -239,6 +239,8 @@ def test_a_dry_run_says_what_it_would_cost_and_asks_nothing(tmp_path: Path) -> N
         (("--models", SUBJECT, "--methods", ""), "--methods names no method; there are binary, probability"),
         (("--models", f"{SUBJECT},{SUBJECT}", "--methods", "binary"), "is listed twice; list each model once"),
         (("--models", SUBJECT, "--methods", "binary", "--dataset", "nowhere.jsonl"), "nowhere.jsonl"),
+        (("--models", SUBJECT, "--methods", "binary", "--placebo"), "--placebo is of user_motivation, which is not"),
+        (("--models", SUBJECT, "--methods", "binary", "--against", "bundled"), "all 248 of its texts are in your set"),
     ],
 )
 def test_what_a_user_gets_wrong_in_a_run_is_said_before_anything_is_asked(
