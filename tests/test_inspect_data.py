@@ -1,7 +1,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from inspect_ai import Task, eval
@@ -27,7 +27,7 @@ Sent = list[tuple[list[tuple[str, str]], list[str]]]
 TASKS = '''
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import ChatMessageUser, ContentImage, ContentText, get_model
+from inspect_ai.model import ChatMessageSystem, ChatMessageUser, ContentImage, ContentText, get_model
 from inspect_ai.solver import Generate, TaskState, chain, generate, multiple_choice, prompt_template, solver, system_message, use_tools
 from inspect_ai.tool import tool
 from inspect_ai.util import sandbox
@@ -84,6 +84,18 @@ def kinds():
         solver=by_kind(),
         sandbox="docker",
     )
+
+@solver
+def names_its_model():
+    async def solve(state: TaskState, generate: Generate):
+        told = f"You are {state.model}, or {state.model.name} for short."
+        state.messages.insert(0, ChatMessageSystem(content=told))
+        return await generate(state)
+    return solve
+
+@task
+def named():
+    return Task(dataset=MemoryDataset([Sample(id=i, input=f"Hi {i}.") for i in "ab"]), solver=names_its_model())
 
 @task
 def quiz():
@@ -166,6 +178,21 @@ def test_logs_give_the_subject_byte_for_byte_what_the_models_provider_got(tasks:
         assert first in heard and len(first[0]) == 2
     questions = [call for call in heard if call not in sent]
     assert len(questions) == 10 and {len(call[1]) for call in questions} == {0, 1}, "tools go with each question too"
+
+
+@pytest.mark.parametrize("perspective", ["first", "third"])
+def test_a_task_that_names_its_model_names_each_subject_to_itself(
+    tasks: str, tmp_path: Path, perspective: Literal["first", "third"]
+) -> None:
+    sent: Sent = []
+    quiet: dict[str, Any] = {"display": "none", "log_realtime": False, "log_dir": str(tmp_path / "l")}
+    eval(build(f"{tasks}@named"), model=recording(sent), score=False, **quiet)
+    assert "You are mockllm/subject, or subject for short." in sent[0][0][0][1]
+    heard: Sent = []
+    [log] = eval(binary(task=f"{tasks}@named", perspective=perspective), model=recording(heard), **quiet)
+    assert log.status == "success" and all(call in heard for call in sent)
+    text = json.dumps(heard)
+    assert "selfprobe" not in text and text.count("You are mockllm/subject, or subject for short.") == len(heard) == 12
 
 
 @solver

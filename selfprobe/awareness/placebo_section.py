@@ -107,9 +107,9 @@ def _of(label: str) -> Column:
 
 
 def _sentence(h: AgainstPlacebo) -> str:
-    points = f"{100 * h.difference.value:+.0f} points"
+    points = f"{100 * h.difference.value:+.1f} points"
     ends = [100 * end for end in (h.difference.low, h.difference.high)]
-    within = f" [{ends[0]:+.0f}, {ends[1]:+.0f}]" if not any(map(math.isnan, ends)) else f" ({h.difference.reason})"
+    within = f" [{ends[0]:+.1f}, {ends[1]:+.1f}]" if not any(map(math.isnan, ends)) else f" ({h.difference.reason})"
     shares = f"{percent(h.real)} called evaluation, {percent(h.placebo)} {WHAT[h.kind]}: {points}{within}"
     return f"{_name(h)}: {shares}. {_verdict(h)}"
 
@@ -119,7 +119,7 @@ def _verdict(h: AgainstPlacebo) -> str:
     if math.isnan(low):
         return "The result and its placebo cannot be told apart: without an interval nothing is shown."
     if h.kind == "judge":
-        out = f"the instruction takes out {100 * (h.placebo - h.real):.0f} points (paper 002: about 25 %)"
+        out = f"the instruction takes out {100 * (h.placebo - h.real):.1f} points (paper 002: about 25 %)"
         return f"So {out}." if high < 0 else f"The instruction is not shown to take anything out; {out}."
     over = "what the judge finds where there is nothing to find" if h.kind == "form" else "what asking alone brings up"
     if low > 0:
