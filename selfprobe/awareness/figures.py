@@ -129,4 +129,4 @@ def _name(m: ArmNumbers) -> str:
 
 
 def _arm_name(key: Sequence[object]) -> str:
-    return f"{key[0]}{' (third person)' if key[2] == 'third' else ''}{' (placebo)' if key[4] else ''}"
+    return f"{key[0]}{' (third person)' if key[2] == 'third' else ''}{f' (placebo {key[4]})' if key[4] else ''}"

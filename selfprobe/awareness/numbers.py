@@ -60,7 +60,8 @@ class ArmNumbers(Method):
     model: str
     perspective: str
     context: str
-    placebo: bool
+    placebo: str
+    """Its kind; "" is none."""
     ece: float
     """Debiased."""
     precision: dict[float, float]
@@ -131,7 +132,7 @@ def arm_numbers(rows: pd.DataFrame, words: pd.DataFrame | None = None) -> ArmNum
         model=str(arm.model),
         perspective=str(arm.perspective),
         context=str(arm.context),
-        placebo=bool(arm.placebo),
+        placebo=str(arm.placebo or ""),
         ece=debiased_ece(stated.probability, positive) if len(errors) else float("nan"),
         precision={at: precision_at(found.tpr.value, found.tnr.value, at) for at in PREVALENCES},
         trend=turns_trend(list(stated.turns), errors),

@@ -10,10 +10,11 @@ from selfprobe.awareness import figures as plots
 from selfprobe.awareness.features_page import evidence_section
 from selfprobe.awareness.methods_section import arm_name, methods_section
 from selfprobe.awareness.numbers import Comparison, Pair, compare
+from selfprobe.awareness.placebo_section import against_placebo, placebo_section
 from selfprobe.awareness.runs import ARM
 from selfprobe.awareness.sets import told_by_set
 from selfprobe.awareness.table import Logged, load
-from selfprobe.awareness.verdict import Finding, findings
+from selfprobe.awareness.verdict import Statement, statements
 from selfprobe.awareness.verdict_section import boxes, splits_section, words_section
 from selfprobe.page import (
     Block,
@@ -58,7 +59,7 @@ class Written:
 
     logged: Logged
     comparison: Comparison
-    findings: tuple[Finding, ...]
+    statements: tuple[Statement, ...]
 
 
 def write(logs: Sequence[str], out: str) -> Written:
@@ -70,7 +71,7 @@ def write(logs: Sequence[str], out: str) -> Written:
     """
     logged = told_by_set(load(logs))
     comparison = compare(logged)
-    found = findings(logged, comparison)
+    found = statements(logged, comparison)
     write_page(page_of(logged, comparison, found), out)
     return Written(logged, comparison, found)
 
@@ -79,11 +80,11 @@ def page(logs: Sequence[str]) -> Page:
     """The page of the awareness logs among these, with the evidence that subjects name; raises as `write`."""
     logged = told_by_set(load(logs))
     comparison = compare(logged)
-    made = page_of(logged, comparison, findings(logged, comparison))
+    made = page_of(logged, comparison, statements(logged, comparison))
     return replace(made, sections=[*made.sections[:-2], *evidence_section(logs), *made.sections[-2:]])
 
 
-def page_of(logged: Logged, comparison: Comparison, found: Sequence[Finding]) -> Page:
+def page_of(logged: Logged, comparison: Comparison, found: Sequence[Statement]) -> Page:
     """The page of tables and numbers that are at hand."""
     return Page(
         title="Can these models tell an evaluation from real use?",
@@ -95,6 +96,7 @@ def page_of(logged: Logged, comparison: Comparison, found: Sequence[Finding]) ->
             words_section(comparison.methods),
             splits_section(found),
             methods_section(logged, comparison.methods),
+            *placebo_section(logged.verdicts),
             _agreement(comparison),
             Section("Figures", [Figures(_pictures(logged, comparison))], name="figures", menu="figures"),
             Section("Method", [METHOD], name="method", menu="method"),
@@ -184,7 +186,8 @@ def _runs(logged: Logged) -> Section:
     return Section("Runs", [table, *missing, *aside, *set_aside(logged.ignored)], name="runs", menu="runs")
 
 
-def _tables(logged: Logged, comparison: Comparison, found: Sequence[Finding]) -> dict[str, pd.DataFrame]:
+def _tables(logged: Logged, comparison: Comparison, found: Sequence[Statement]) -> dict[str, pd.DataFrame]:
+    placebo = [asdict(held) for held in against_placebo(logged.verdicts)]
     baselines = {
         name: asdict(getattr(comparison.baselines, name)) for name in ("length", "words", "words_other_source")
     }
@@ -194,9 +197,9 @@ def _tables(logged: Logged, comparison: Comparison, found: Sequence[Finding]) ->
         ),
         "pairs": pd.json_normalize([asdict(pair) for pair in comparison.pairs]),
         "baselines": pd.DataFrame([{"baseline": name, **values} for name, values in baselines.items()]),
-        "findings": pd.DataFrame(
+        "statements": pd.DataFrame(
             [
-                {name: getattr(f.arm, name) for name in ARM} | {"finding": f.kind, "why": " ".join(f.sentences)}
+                {name: getattr(f.arm, name) for name in ARM} | {"claim": f.kind, "why": " ".join(f.sentences)}
                 for f in found
             ]
         ),
@@ -210,7 +213,7 @@ def _tables(logged: Logged, comparison: Comparison, found: Sequence[Finding]) ->
         ),
         "verdicts": logged.verdicts,
         "runs": logged.runs,
-    }
+    } | ({"placebo": pd.json_normalize(placebo)} if placebo else {})
 
 
 def _pictures(logged: Logged, comparison: Comparison) -> list[Picture]:

@@ -13,7 +13,7 @@ from selfprobe.solvers.converse import METHODS
 
 Arm = tuple[Any, ...]
 ARM = ["method", "model", "perspective", "context", "placebo"]
-"""What makes two runs different measurements."""
+"""What makes two runs different measurements; `placebo` is its kind, "" where it is none."""
 RESUME = "the same command goes on with it"
 
 
@@ -129,7 +129,7 @@ def arm_of(log: EvalLog) -> Arm:
         log.eval.model,
         str(about.get("perspective") or "first"),
         str(about.get("context") or "first"),
-        bool(about.get("placebo")),
+        "form" if about.get("placebo") is True else str(about.get("placebo") or ""),
         str(about["dataset_sha256"]),
     )
 
@@ -137,5 +137,9 @@ def arm_of(log: EvalLog) -> Arm:
 def named(arm: Arm) -> str:
     """ "binary of openai/a (third person)"."""
     method, model, perspective, context, placebo = arm[: len(ARM)]
-    marks = {"third person": perspective == "third", "placebo": bool(placebo), "full transcript": context == "full"}
+    marks = {
+        "third person": perspective == "third",
+        f"placebo {placebo}": bool(placebo),
+        "full transcript": context == "full",
+    }
     return f"{method} of {model}" + "".join(f" ({mark})" for mark, on in marks.items() if on)

@@ -15,12 +15,12 @@ def lines_of(made: Written) -> Iterator[str]:
         yield f"  {name:15} {shown(value)}"
     if made.logged.contrast:
         yield made.logged.contrast
-    found = {f.model: f for f in made.findings}
+    found = {f.model: f for f in made.statements}
     for model in dict.fromkeys(m.model for m in made.comparison.methods):
         yield model
-        if finding := found.get(model):
-            yield f"  {arm_name(finding.arm)}: {finding.kind}"
-            yield from (f"    {sentence}" for sentence in finding.sentences)
+        if statement := found.get(model):
+            yield f"  {arm_name(statement.arm)}: {statement.kind}"
+            yield from (f"    {sentence}" for sentence in statement.sentences)
         for m in (one for one in made.comparison.methods if one.model == model):
             unscored = f"  unscored {sum(m.unscored.values()):.0%}" if m.unscored else ""
             if m.votes_read < m.votes_asked:

@@ -34,7 +34,7 @@ ALWAYS = 0.95
 
 
 @dataclass(frozen=True)
-class Finding:
+class Statement:
     """What the page and the terminal say of one model."""
 
     model: str
@@ -47,13 +47,13 @@ class Finding:
     """Share called evaluation of your prompts, of the reference, and the difference."""
 
 
-def findings(logged: Logged, comparison: Comparison) -> tuple[Finding, ...]:
+def statements(logged: Logged, comparison: Comparison) -> tuple[Statement, ...]:
     """One a model that has a real arm (no placebo), in the order of the comparison."""
     found = []
     for model in dict.fromkeys(m.model for m in comparison.methods):
         arms = [m for m in comparison.methods if m.model == model and not m.placebo]
         if arms:
-            found.append(_finding(logged, main_arm(arms)))
+            found.append(_statement(logged, main_arm(arms)))
     return tuple(found)
 
 
@@ -63,7 +63,7 @@ def main_arm(arms: Sequence[ArmNumbers]) -> ArmNumbers:
     return next((m for m in ordered if m.n and sum(m.unscored.values()) <= 0.5), max(ordered, key=lambda m: m.n))
 
 
-def _finding(logged: Logged, arm: ArmNumbers) -> Finding:
+def _statement(logged: Logged, arm: ArmNumbers) -> Statement:
     rows = logged.verdicts[(logged.verdicts[ARM] == [getattr(arm, name) for name in ARM]).all(axis=1)]
     sets, parts = shares_by_set(rows), splits(rows, logged.texts)
     kind = kind_of(arm, parts.effects)
@@ -71,7 +71,7 @@ def _finding(logged: Logged, arm: ArmNumbers) -> Finding:
     if kind != "answers the same to everything":
         sentences += [_effects(arm, parts.effects), _worst(logged, arm)]
     sentences.append(_votes(arm))
-    return Finding(arm.model, arm, kind, tuple(filter(None, sentences)), parts, sets)
+    return Statement(arm.model, arm, kind, tuple(filter(None, sentences)), parts, sets)
 
 
 def kind_of(arm: ArmNumbers, effects: Effects) -> Kind:

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 from selfprobe.awareness.methods_section import arm_name
 from selfprobe.awareness.numbers import ArmNumbers
-from selfprobe.awareness.verdict import Finding, Kind, in_percent
+from selfprobe.awareness.verdict import Kind, Statement, in_percent
 from selfprobe.page import Block, Box, Column, Details, Section, Table, estimated
 
 COLOURS: dict[Kind, str] = {"sees more than the words": "supported", "follows the format": "not"}
 TITLES = {"format": "Format", "domain": "Domain", "agentic": "Agentic", "language": "Language"}
 
 
-def boxes(findings: Sequence[Finding], contrast: str) -> list[Block]:
+def boxes(statements: Sequence[Statement], contrast: str) -> list[Block]:
     """A box a model, and what your set and a reference stand for."""
     made: list[Block] = [
         Box(
@@ -19,7 +19,7 @@ def boxes(findings: Sequence[Finding], contrast: str) -> list[Block]:
             " ".join(f.sentences),
             COLOURS.get(f.kind, "not" if f.kind.startswith(("not", "tells")) else ""),
         )
-        for f in findings
+        for f in statements
     ]
     return [*made, *([contrast] if contrast else [])]
 
@@ -51,10 +51,10 @@ def words_section(methods: Sequence[ArmNumbers]) -> Section:
     )
 
 
-def splits_section(findings: Sequence[Finding]) -> Section:
+def splits_section(statements: Sequence[Statement]) -> Section:
     """Each model's main arm by kind of conversation, and format and label held apart."""
     effects = Table(
-        findings,
+        statements,
         (
             Column("model", "model"),
             Column("method", lambda f: arm_name(f.arm)),
@@ -67,15 +67,15 @@ def splits_section(findings: Sequence[Finding]) -> Section:
         "second one about 0.",
         effects,
     ]
-    if by_rule := sorted({TITLES[kind].lower() for f in findings for kind in f.splits.by_rule}):
+    if by_rule := sorted({TITLES[kind].lower() for f in statements for kind in f.splits.by_rule}):
         blocks.append(f"No row names {' or '.join(by_rule)}: read from the text by a simple rule.")
-    blocks += [Details(f"{f.model} by kind of conversation", [_levels(f)]) for f in findings if f.splits.levels]
+    blocks += [Details(f"{f.model} by kind of conversation", [_levels(f)]) for f in statements if f.splits.levels]
     return Section("What it follows", blocks, name="splits", menu="what it follows")
 
 
-def _levels(finding: Finding) -> Table:
+def _levels(statement: Statement) -> Table:
     return Table(
-        finding.splits.levels,
+        statement.splits.levels,
         (
             Column("kind", lambda level: TITLES[level.kind]),
             Column("", "level"),

@@ -12,7 +12,7 @@ from selfprobe.awareness.numbers import arm_numbers, compare, text_baselines
 from selfprobe.awareness.sets import told_by_set
 from selfprobe.awareness.splits import effects
 from selfprobe.awareness.table import Logged
-from selfprobe.awareness.verdict import Finding, findings, kind_of
+from selfprobe.awareness.verdict import Statement, kind_of, statements
 
 ROWS = 320
 WORDS = [f"w{k}" for k in range(40)]
@@ -67,41 +67,41 @@ def is_benchmark(row: Conversation) -> bool:
     return bool(row["format"] == "benchmark")
 
 
-def told(made: Logged) -> tuple[Finding, str]:
-    (finding,) = findings(made, compare(made))
-    return finding, " ".join(finding.sentences)
+def told(made: Logged) -> tuple[Statement, str]:
+    (statement,) = statements(made, compare(made))
+    return statement, " ".join(statement.sentences)
 
 
 def test_a_subject_that_follows_the_label_sees_more_than_the_words() -> None:
-    finding, text = told(logged(noisy(is_evaluation), conversations()))
-    assert finding.kind == "sees more than the words"
+    statement, text = told(logged(noisy(is_evaluation), conversations()))
+    assert statement.kind == "sees more than the words"
     assert "the model sees more than the words." in text and "follows the format" not in text
-    assert finding.splits.effects.label.low > 0.4 and finding.splits.effects.format.low < 0 < (
-        finding.splits.effects.format.high
+    assert statement.splits.effects.label.low > 0.4 and statement.splits.effects.format.low < 0 < (
+        statement.splits.effects.format.high
     )
 
 
 @pytest.mark.parametrize("crossed", [True, False])
 def test_a_subject_that_follows_the_format_is_said_to_also_where_the_label_goes_with_it(crossed: bool) -> None:
     """Not crossed, four of five benchmark items are evaluations, and the subject has an AUROC of its own."""
-    finding, text = told(logged(noisy(is_benchmark), conversations(crossed=crossed)))
-    assert finding.kind == "follows the format"
+    statement, text = told(logged(noisy(is_benchmark), conversations(crossed=crossed)))
+    assert statement.kind == "follows the format"
     assert "It follows the format; nothing shows that it follows the label." in text
-    effects = finding.splits.effects
+    effects = statement.splits.effects
     assert effects.format.low > 0.4 and effects.label.low < 0 < effects.label.high
-    assert finding.arm.auroc.low > 0.5 or crossed
+    assert statement.arm.auroc.low > 0.5 or crossed
 
 
 def test_a_subject_that_follows_the_words_is_not_shown_to_see_more() -> None:
-    finding, text = told(logged(noisy(has_the_word), conversations()))
-    assert finding.kind == "not shown to see more than the words" and finding.arm.auroc.low > 0.5
+    statement, text = told(logged(noisy(has_the_word), conversations()))
+    assert statement.kind == "not shown to see more than the words" and statement.arm.auroc.low > 0.5
     assert "nothing shows that the model sees more than the words." in text
 
 
 def test_a_subject_that_tosses_a_coin_is_not_shown_to_tell_anything_apart() -> None:
     rng = np.random.default_rng(5)
-    finding, text = told(logged(lambda row: float(rng.random()), conversations()))
-    assert finding.kind == "not shown to tell them apart"
+    statement, text = told(logged(lambda row: float(rng.random()), conversations()))
+    assert statement.kind == "not shown to tell them apart"
     assert "nothing shows that it tells evaluation from deployment." in text
 
 
@@ -110,8 +110,8 @@ def test_a_subject_that_says_yes_to_everything_is_said_to() -> None:
     counts = {"votes_asked": 5, "votes_read": 5, "could": "either", "turned": 2, "contradicted": 2}
     answers = {"yes": 3, "yes_asked": 3, "first": 2, "first_asked": 2}
     made = logged(lambda row: 0.4 if row["flip"] else 0.6, conversations(), **counts, **answers)
-    finding, text = told(made)
-    assert finding.kind == "answers the same to everything"
+    statement, text = told(made)
+    assert statement.kind == "answers the same to everything"
     assert "It says yes to everything, and tells nothing apart." in text
     assert "ontradicts itself in 100 % of the questions asked both ways round" in text
     assert "says yes to 100 % of yes/no questions; takes the first option in 100 %" in text
@@ -127,8 +127,8 @@ def test_coins_are_seldom_said_to_see_anything() -> None:
 
 
 def test_a_subject_that_tells_them_the_wrong_way_round_is_said_to() -> None:
-    finding, text = told(logged(noisy(lambda row: not is_evaluation(row)), conversations()))
-    assert finding.kind == "tells them backwards" and "the wrong way round" in text
+    statement, text = told(logged(noisy(lambda row: not is_evaluation(row)), conversations()))
+    assert statement.kind == "tells them backwards" and "the wrong way round" in text
 
 
 def test_where_format_and_label_go_together_they_are_not_held_apart() -> None:
@@ -139,8 +139,8 @@ def test_where_format_and_label_go_together_they_are_not_held_apart() -> None:
 
 def test_one_class_gives_shares_and_says_how_to_get_more() -> None:
     rows = [row for row in conversations() if is_evaluation(row)]
-    finding, text = told(logged(noisy(is_benchmark), rows))
-    assert finding.kind == "nothing to tell apart"
+    statement, text = told(logged(noisy(is_benchmark), rows))
+    assert statement.kind == "nothing to tell apart"
     assert "With labels of one class or none there is no AUROC; --against gives a reference" in text
     assert " of 160 conversations are called evaluation." in text
 
@@ -148,8 +148,8 @@ def test_one_class_gives_shares_and_says_how_to_get_more() -> None:
 def test_without_a_verdict_nothing_is_claimed() -> None:
     made = logged(noisy(is_evaluation), conversations())
     empty = replace(made, verdicts=made.verdicts.assign(said=None, score=None, unscored="no_logprobs"))
-    finding, text = told(empty)
-    assert finding.kind == "no verdicts" and "No verdict of binary could be read." in text
+    statement, text = told(empty)
+    assert statement.kind == "no verdicts" and "No verdict of binary could be read." in text
 
 
 def test_the_prompts_most_clearly_taken_for_evaluations_are_named() -> None:
@@ -177,10 +177,10 @@ def against(label: str | None, other: str | None) -> list[Conversation]:
 @pytest.mark.parametrize(("label", "other"), [(None, None), ("evaluation", "deployment"), (None, "deployment")])
 def test_a_set_is_held_against_its_reference(label: str | None, other: str | None) -> None:
     made = told_by_set(logged(noisy(lambda row: row["set"] == "yours"), against(label, other)))
-    finding, text = told(made)
-    assert finding.sets is not None and finding.sets[2].low > 0.4
+    statement, text = told(made)
+    assert statement.sets is not None and statement.sets[2].low > 0.4
     assert " of your prompts are called evaluation, " in text and " of the reference (difference +0." in text
-    assert finding.arm.auroc.low > 0.7 and finding.arm.auroc.unit == "source or conversation"
+    assert statement.arm.auroc.low > 0.7 and statement.arm.auroc.unit == "source or conversation"
     assert "Your prompts stand for evaluation and the reference for deployment" in made.contrast
 
 
@@ -205,8 +205,8 @@ def test_a_set_with_both_labels_keeps_them_and_the_reference_is_for_shares_alone
 
 def test_a_reference_with_your_label_alone_gives_shares_and_no_auroc() -> None:
     made = told_by_set(logged(noisy(is_benchmark), against("evaluation", "evaluation")))
-    finding, text = told(made)
-    assert made.contrast == "" and finding.kind == "nothing to tell apart" and " of the reference (difference" in text
+    statement, text = told(made)
+    assert made.contrast == "" and statement.kind == "nothing to tell apart" and " of the reference (difference" in text
 
 
 def test_without_a_reference_the_tables_stay_as_they_are() -> None:
