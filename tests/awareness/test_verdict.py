@@ -38,7 +38,7 @@ def conversations(*, crossed: bool = True, n: int = ROWS) -> list[Conversation]:
 
 def logged(score: Callable[[Conversation], float], rows: Sequence[Conversation], **more: Any) -> Logged:
     """One binary arm whose verdict is evaluation from a score of .5 on."""
-    arm = {"method": "binary", "model": "m", "perspective": "first", "context": "first", "placebo": False}
+    arm = {"method": "binary", "model": "m", "perspective": "first", "context": "first", "placebo": ""}
     verdicts = []
     for row in rows:
         x = score(row)
