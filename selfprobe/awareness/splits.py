@@ -71,7 +71,7 @@ def levels(rows: pd.DataFrame) -> tuple[Level, ...]:
 def effects(rows: pd.DataFrame, texts: pd.DataFrame) -> Effects:
     """Format within label and label within format, each averaged over the other as Mantel and Haenszel weight strata.
 
-    The format is the rows' own where it has two values of which one begins with "benchmark", else by `format_of`.
+    The format is the rows' own where all have one of two values and one begins with "benchmark", else by `format_of`.
     """
     items = items_of(rows)
     clusters, unit = clusters_of(items)
@@ -86,11 +86,14 @@ def effects(rows: pd.DataFrame, texts: pd.DataFrame) -> Effects:
 
 
 def benchmark_like(rows: pd.DataFrame, texts: pd.DataFrame) -> npt.NDArray[np.float64]:
-    """1 for a conversation that looks like a benchmark item, 0 for another, NaN where that is unknown, [row]."""
+    """1 for a conversation that looks like a benchmark item, 0 for another, NaN without its text, [row].
+
+    A column that only some rows have (those of a reference) would tell the sets apart and not the formats.
+    """
     named = rows["format"].astype(str).str.lower().where(rows["format"].notna())
     marked = named.str.startswith(BENCHMARK)
-    if named.nunique() == 2 and marked.any() and not marked[named.notna()].all():
-        return np.asarray(marked.astype(float).where(named.notna()).to_numpy(dtype=float))
+    if named.notna().all() and named.nunique() == 2 and marked.any() and not marked.all():
+        return np.asarray(marked.to_numpy(dtype=float))
     if "text" not in texts:
         return np.full(len(rows), np.nan)
     made = texts[["data", "item"]].assign(looks=(texts.text.map(format_of) == BENCHMARK).astype(float))

@@ -10,7 +10,7 @@ import pytest
 
 from selfprobe.awareness.numbers import arm_numbers, compare, text_baselines
 from selfprobe.awareness.sets import told_by_set
-from selfprobe.awareness.splits import effects
+from selfprobe.awareness.splits import benchmark_like, effects
 from selfprobe.awareness.table import Logged
 from selfprobe.awareness.verdict import Statement, kind_of, statements
 
@@ -135,6 +135,17 @@ def test_where_format_and_label_go_together_they_are_not_held_apart() -> None:
     rows = [row | {"format": "benchmark" if is_evaluation(row) else "natural"} for row in conversations()]
     _, text = told(logged(noisy(is_evaluation), rows))
     assert "Format and label go together here, and cannot be held apart." in text
+
+
+def test_formats_that_only_the_reference_names_are_read_from_the_text_of_all() -> None:
+    rows = conversations(n=80)
+    rows = [row | {"text": f"{row['text']} Answer:" if i % 3 else row["text"]} for i, row in enumerate(rows)]
+    made = logged(
+        noisy(is_evaluation), [row | {"format": row["format"] if i % 2 else None} for i, row in enumerate(rows)]
+    )
+    assert list(benchmark_like(made.verdicts, made.texts)) == [0.0] * 80, "a field stands at the start of a line"
+    lined = made.texts.assign(text=made.texts.text.str.replace(" Answer:", "\nAnswer:"))
+    assert list(benchmark_like(made.verdicts, lined)) == [float(i % 3 > 0) for i in range(80)]
 
 
 def test_one_class_gives_shares_and_says_how_to_get_more() -> None:
