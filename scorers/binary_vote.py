@@ -32,7 +32,8 @@ def binary_vote(answers: Answers, flipped: Answers, keys: list[str], method: str
             decisions = silent(method, keys, fault, label=label)
             return score_of(decisions, answer=None, explanation=f"not asked: {fault}")
         asked = {**answers, **(flipped if state.metadata["flip"] else {})}
-        votes = [judge(key, record.answers[key], asked[key[:2]], label=label) for key in keys]
+        replies = record.answers  # each look into a store's model validates it anew
+        votes = [judge(key, replies[key], asked[key[:2]], label=label) for key in keys]
         verdict = majority(method, votes, label=label)
         details = {name: took(word, votes, asked) for name, word in (("yes", "yes"), ("first", "A"))}
         explanation = explain(record, votes, verdict)
@@ -57,5 +58,6 @@ def took(word: str, votes: Sequence[Decision], asked: Answers) -> dict[str, bool
 
 def explain(record: Record, votes: list[Decision], verdict: Decision) -> str:
     """The verdict and each answer, for the log browser."""
-    lines = [f"- {v.key}: {v.said or v.unscored}: {record.answers[v.key].text[:200]!r}" for v in votes]
+    replies = record.answers
+    lines = [f"- {v.key}: {v.said or v.unscored}: {replies[v.key].text[:200]!r}" for v in votes]
     return "\n".join([f"{verdict.said or verdict.unscored} (label: {verdict.truth or 'none'})", *lines])
