@@ -118,7 +118,6 @@ def _text_alone(comparison: Comparison) -> Section:
         (
             Column("baseline", lambda row: row[0]),
             estimated("AUROC [95 % interval]", lambda row: row[1], digits=3),
-            Column("", lambda row: row[1].reason),
         ),
     )
     blocks: list[Block] = [

@@ -83,7 +83,8 @@ def auroc(positive: npt.ArrayLike, scores: npt.ArrayLike, clusters: npt.ArrayLik
     held = [np.unique(inverse[rows]) for rows in (ours, others)]
     n = len(np.union1d(*held))
     if not ours.any() or not others.any():
-        return Part(undefined("one class alone", n=n, unit=unit), np.empty(0))
+        both = 0 < np.count_nonzero(positive) < len(values)
+        return Part(undefined("no row of a class is rated" if both else "one class alone", n=n, unit=unit), np.empty(0))
     above = _placements(values[ours], values[others])
     value = float(above[0].mean())
     sums = [

@@ -132,7 +132,7 @@ def test_a_difference_says_which_part_is_missing() -> None:
     positive, scores, clusters = rated(rng(), 40, 4, value=0.8, alike=0)
     missing = auroc(positive, np.full(40, np.nan), clusters)
     got = difference((1, auroc(positive, scores, clusters)), (-1, missing))
-    assert math.isnan(got.value) and got.reason == "one class alone"
+    assert math.isnan(got.value) and got.reason == "no row of a class is rated"
 
 
 # ---- what is resampled
