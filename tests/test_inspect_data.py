@@ -16,7 +16,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, generate, solver
 from selfprobe.data import load
 from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks.binary import binary
-from selfprobe.first_call import build
+from selfprobe.first_call import build, named_for
 from selfprobe.inspect_data import rows_of_task
 from selfprobe.logs import transcripts
 from selfprobe.sources.conversations import conversations
@@ -130,7 +130,9 @@ def recording(sent: Sent, says: Callable[[], str] = lambda: "yes") -> Model:
 
 
 def sent_of(row: dict[str, Any]) -> tuple[list[tuple[str, str]], list[str]]:
-    return [(m["role"], m["content"]) for m in row["messages"]], [json.dumps(t) for t in row.get("tools", [])]
+    """Of a row, as `mockllm/subject` gets it."""
+    texts = [(m["role"], named_for(m["content"], "mockllm/subject")) for m in row["messages"]]
+    return texts, [json.dumps(tool) for tool in row.get("tools", [])]
 
 
 def same(a: tuple[Any, list[str]], b: tuple[Any, list[str]]) -> bool:
