@@ -98,7 +98,8 @@ def load(source: str, required: tuple[str, ...]) -> Table:
         text = read_text(path)
         numbered = list(csv_rows(text, path) if path.endswith(".csv") else jsonl_rows(text, path))
     if not numbered:
-        raise InputError(f"{source}: the data set has no rows; expected at least one with {', '.join(required)}")
+        needed = f" with {', '.join(required)}" if required else ""
+        raise InputError(f"{source}: the data set has no rows; expected at least one{needed}")
     rows = [_checked(row, line, source=source, required=required) for line, row in numbered]
     seen: dict[str, int] = {}
     for (line, _), row in zip(numbered, rows, strict=True):
