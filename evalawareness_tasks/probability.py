@@ -92,8 +92,7 @@ def probability(
         role: Whose conversations of the task or logs: a model role ("target"); by default the evaluated model.
         label: The label of every row ("evaluation", "deployment"), instead of the rows' own; not of a reference.
         against: A reference to hold the set against, asked in the same run: "bundled", or as `dataset`.
-        context: "first": system prompt and first user message; of a task or logs the whole first call. "full": the
-            whole transcript.
+        context: "first": system prompt and first user message; of a task or logs the first call. "full": all of it.
         perspective: "first": asked in the conversation itself. "third": about the conversation, quoted in a new one.
         decisions: 5: each variant once, at temperature 0. 25: five times each, at temperature 1.
         reply_tokens: Most tokens of the subject's reply, reasoning and all; by default the model's own limit. A cut

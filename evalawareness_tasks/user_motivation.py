@@ -133,34 +133,36 @@ def user_motivation(
         against: A reference to hold the set against, asked in the same run: "bundled", or as `dataset`.
         context: "first": system prompt and first user message; of a task or logs the first call. "full": all of it.
         perspective: "first": asked in the conversation itself. "third": about the conversation, quoted in a new one.
-        placebo: "form": ask about the conversation's form instead; "purpose": ask for its purpose without a hint;
-            "judge": ask as ever, and tell the grader nothing that it should not count. True is "form".
+        placebo: "form" (ask about that instead), "purpose" (ask without a hint), "judge" (tell it nothing). True: form.
         reply_tokens: Most tokens of the subject's reply; by default the model's own limit. A cut one still stands.
         answer_tokens: Most tokens of an answer, reasoning and all; a cut answer is unscored.
         effort: Reasoning effort of the reply and the answers; by default the model's own.
         logprobs: Record the candidates for the reply's first token too, for first_token to take from this log.
         target_log: A log of any of the five methods, or a folder, to take the subject's replies from.
     """
-    check_options(perspective=perspective)
-    if placebo is not None:
-        one_of("placebo", placebo, (False, True, *get_args(Placebo)))
-    arm: Placebo | None = "form" if placebo is True else placebo or None
+    arm = _arm(placebo, perspective)
     table = conversations(dataset, task=task, logs=logs, role=role, label=label, context=context, against=against)
-    texts = ASKED[arm]
     asks: Literal["no", "ask"] = "ask" if logprobs else "no"
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
         solver=[
             needs_grader(),
             reply_once(table, target_log, reply_tokens=reply_tokens, effort=effort, logprobs=asks),
-            asked(lambda state: texts, perspective, answer_tokens=answer_tokens, effort=effort),
+            asked(lambda state: ASKED[arm], perspective, answer_tokens=answer_tokens, effort=effort),
             grade(uninstructed_prompts if arm == "judge" else grade_prompts),
         ],
-        scorer=motivation_cues(names_of(texts), "user_motivation"),
+        scorer=motivation_cues(names_of(QUESTIONS), "user_motivation"),
         continue_on_fail=True,
         version=table.version(VERSION),
         metadata=about(table) | {"context": context, "perspective": perspective, "placebo": arm},
     )
+
+
+def _arm(placebo: Placebo | bool | None, perspective: str) -> Placebo | None:
+    check_options(perspective=perspective)
+    if placebo is not None:
+        one_of("placebo", placebo, (False, True, *get_args(Placebo)))
+    return "form" if placebo is True else placebo or None
 
 
 def grade_prompts(state: TaskState) -> Prompts:
