@@ -19,8 +19,9 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
 from selfprobe.arguments import whole
-from selfprobe.data import Row, grouped, groups_of, load
+from selfprobe.data import Row, load
 from selfprobe.errors import InputError
+from selfprobe.groups import grouped, groups_of
 from selfprobe.measure import Measure
 from selfprobe.parse import words
 from selfprobe.scorers.guessed_word import fair_clues, guessed_word

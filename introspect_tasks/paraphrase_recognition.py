@@ -21,9 +21,10 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
 from selfprobe.arguments import is_number, whole
-from selfprobe.data import Row, grouped, groups_of, load
+from selfprobe.data import Row, load
 from selfprobe.embed import DEFAULT_EMBEDDER, require
 from selfprobe.errors import InputError
+from selfprobe.groups import grouped, groups_of
 from selfprobe.measure import Measure
 from selfprobe.scorers.paraphrase_choice import indistinct, paraphrase_choice
 from selfprobe.scorers.summary import SKILL, worst_first
