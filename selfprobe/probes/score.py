@@ -25,7 +25,7 @@ class Judgement:
     preferred: Label | None
     """None: unscored, or no preference; see `reason`."""
     score: float | None
-    """> 0: text 1; exactly 0 prefers neither. A logit for a supervised probe, a length along the component for an unsupervised one."""
+    """> 0: text 1; 0: neither. A logit for a supervised probe, a length along the component for an unsupervised one."""
     own_answer: float | None
     """The model's P(text 1) from its answers "1" and "2", averaged over the orders shown."""
     seen: bool
