@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from selfprobe.probes import tables
+from selfprobe.probes import tables, untrained
 from selfprobe.probes.evaluate import KINDS, METRICS, Fits, fit_all, split_pairs
 from selfprobe.probes.folder import claim, write_run, write_tables
 from selfprobe.probes.forward import Way
@@ -50,6 +50,8 @@ def run_probes(
     path: Way | Literal["auto"] = "auto",
     batch_tokens: int | None = None,
     logged: Mapping[str, tables.Logged] | None = None,
+    random_weights: bool | None = None,
+    processes: int = 1,
     progress: Progress = to_stderr,
 ) -> dict[str, pd.DataFrame]:
     """Harvest, fit and test every data set; write the run's folder and return its tables by name.
@@ -63,6 +65,9 @@ def run_probes(
         longest: Leave pairs longer than this many tokens unscored.
         path: Way of the forward passes; auto takes the fastest that agrees with two plain ones.
         logged: Data set → method → pair id → margin of other methods; see `preferences.table.margins`.
+        random_weights: Also read the same prompts under the same architecture with random weights, as a control; by
+            default for models of at most `untrained.SMALL` parameters.
+        processes: Fit so many layers and halves at a time.
 
     Raises:
         ValueError: Too little to learn from, or a folder of another model; before any forward pass.
@@ -79,7 +84,16 @@ def run_probes(
             judge, given.pairs, states, path=path, batch_tokens=batch_tokens, longest=longest, progress=progress
         )
     write_run(out, _state(out, judge, loading, settings, sets, harvests))
-    fits = {name: _fitted(name, harvested, settings, progress) for name, harvested in harvests.items()}
+    fits = {name: _fitted(name, harvested, settings, progress, processes) for name, harvested in harvests.items()}
+    if untrained.wanted(judge, random_weights):
+        control = untrained.random_weights(judge)
+        for name, given in sets.items():
+            label = f"{name}, random weights"
+            progress(label)
+            read = harvest(
+                control, given.pairs, states, path=path, batch_tokens=batch_tokens, longest=longest, progress=progress
+            )
+            fits[name].untrained = _fitted(label, read, settings, progress, processes)
     for name, fitted in fits.items():
         _save_probes(out, name, fitted)
     made = _tables(fits, sets, logged or {}) | _adversarial(harvests, settings, progress)
@@ -96,10 +110,10 @@ def check_sets(sets: Mapping[str, PairSet], settings: FitSettings) -> None:
             split_pairs([pair for pair in pair_set.pairs if not pair.equal_texts], settings)
 
 
-def _fitted(name: str, harvested: Harvest, settings: FitSettings, progress: Progress) -> Fits:
+def _fitted(name: str, harvested: Harvest, settings: FitSettings, progress: Progress, processes: int = 1) -> Fits:
     progress(f"{name}: fitting at {harvested.identity.layers} layers, {settings.seeds} halves")
     with _named(name):
-        return fit_all(harvested, settings, progress=seldom(progress))
+        return fit_all(harvested, settings, processes=processes, progress=seldom(progress))
 
 
 def seldom(progress: Progress, *, seconds: float = 10) -> Progress:
@@ -190,8 +204,12 @@ def _tables(
     fits: Mapping[str, Fits], sets: Mapping[str, PairSet], logged: Mapping[str, tables.Logged]
 ) -> dict[str, pd.DataFrame]:
     made: dict[str, pd.DataFrame] = {}
-    methods = [tables.methods_table(f, logged=logged.get(name)).assign(dataset=name) for name, f in fits.items()]
-    made["methods"] = pd.concat(methods, ignore_index=True)
+    for table, make_logged in {"methods": tables.methods_table, "differences": tables.differences_table}.items():
+        parts = [make_logged(f, logged=logged.get(name)).assign(dataset=name) for name, f in fits.items()]
+        made[table] = pd.concat(parts, ignore_index=True)
+    aspects = [tables.aspects_table(f).assign(dataset=name) for name, f in fits.items()]
+    if any(len(part) for part in aspects):
+        made["aspects"] = pd.concat([part for part in aspects if len(part)], ignore_index=True)
     for table, make in {
         "layers": tables.layers_table,
         "floors": tables.floors_table,

@@ -55,11 +55,14 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, LocalModel, di
 
 def test_a_run_writes_tables_and_probes(done: Any) -> None:
     folder, _, tables = done
-    assert set(tables) == {"methods", "layers", "floors", "selected_on_test", "data", "transfer", "cosine"}
+    assert set(tables) == {
+        *("methods", "differences", "layers", "floors", "selected_on_test", "data", "transfer", "cosine")
+    }
     for name, table in tables.items():
         assert len(pd.read_csv(folder / "probes" / "tables" / f"{name}.csv")) == len(table) > 0
     assert set(tables["methods"].dataset) == {"one", "two"}
     assert tables["methods"].query("method == 'supervised' and dataset == 'one'").n.max() <= 24
+    assert "random weights, supervised" in set(tables["methods"].method), "by default for a small model"
     card = load_probe(folder / "probes" / "one-supervised.safetensors").card
     assert (card.dataset, card.model, card.train_pairs, len(card.train_groups)) == ("one", "tiny-llama", 12, 12)
     assert set(card.test_scores) == {"f1", "accuracy", "auroc"}
