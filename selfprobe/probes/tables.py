@@ -54,7 +54,8 @@ def _probes(fits: Fits) -> dict[str, Method]:
     settings = fits.settings
     note = {kind: f"layers {sorted(set(fits.chosen(kind)))}" for kind in KINDS}
     leak = " LEAKS test labels or test texts into the fit" if settings.leaks else ""
-    way, labelled = parse_orientation(settings.orientation)
+    way, _ = parse_orientation(settings.orientation)
+    labelled = max(len(half.few) for half in fits.halves)  # a small training half has fewer than asked for
     alone = f"; sign and layer come from these {labelled} labels" if way == "few" and settings.layer == "train" else ""
     sign = f"{note['unsupervised']}, sign {settings.orientation}{alone}"
     unsigned = ", sign arbitrary" if way == "none" else ""

@@ -18,7 +18,7 @@ def weights(judge: LocalModel) -> torch.Tensor:
 
 
 def test_random_weights_have_the_same_shape_are_others_and_always_the_same() -> None:
-    judge = tiny_judge()
+    judge = tiny_judge(seed=3)  # the control draws with seed 0
     before, state = weights(judge).clone(), torch.random.get_rng_state()
     control, again, other = random_weights(judge), random_weights(judge), random_weights(judge, seed=1)
     assert weights(control).shape == before.shape and not torch.allclose(weights(control), before)
