@@ -109,12 +109,9 @@ def loading_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--random-weights/--no-random-weights",
     default=None,
-    help="Control: the same prompts under the same architecture with random weights; by default for models of at most "
-    "1 billion parameters.",
+    help="Control: the same architecture with random weights; by default up to 1 billion parameters.",
 )
-@click.option(
-    "--processes", type=options.COUNT, metavar="N", default=1, show_default=True, help="Fit in so many processes."
-)
+@click.option("--processes", type=options.COUNT, metavar="N", default=1, help="Fit in so many processes.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done (the model is loaded).")
 @loading_options
 def run(
@@ -163,8 +160,8 @@ def run(
             return
         click.echo()
         given: dict[str, Any] = {"settings": settings, "loading": Loading(**loading), "path": path, "logged": logged}
-        given |= {"random_weights": untrained, "processes": processes}
-        tables = run_probes(judge, sets, out, **given, **reading)
+        given |= reading | {"random_weights": untrained, "processes": processes}
+        tables = run_probes(judge, sets, out, **given)
         click.echo(_findings(tables, settings))
         page = publish(out)
         click.echo(f"\nProbes: {out}/*.safetensors   Tables: {out}/tables   Figures: {out}/figures   Report: {page}")
