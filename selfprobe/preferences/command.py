@@ -159,9 +159,8 @@ def run(
         if dry_run:
             return
         click.echo()
-        given: dict[str, Any] = {"settings": settings, "loading": Loading(**loading), "path": path, "logged": logged}
-        given |= reading | {"random_weights": untrained, "processes": processes}
-        tables = run_probes(judge, sets, out, **given)
+        reading |= {"path": path, "logged": logged, "random_weights": untrained, "processes": processes}
+        tables = run_probes(judge, sets, out, settings=settings, loading=Loading(**loading), **reading)
         click.echo(_findings(tables, settings))
         page = publish(out)
         click.echo(f"\nProbes: {out}/*.safetensors   Tables: {out}/tables   Figures: {out}/figures   Report: {page}")

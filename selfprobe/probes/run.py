@@ -65,8 +65,7 @@ def run_probes(
         longest: Leave pairs longer than this many tokens unscored.
         path: Way of the forward passes; auto takes the fastest that agrees with two plain ones.
         logged: Data set → method → pair id → margin of other methods; see `preferences.table.margins`.
-        random_weights: Also read the same prompts under the same architecture with random weights, as a control; by
-            default for models of at most `untrained.SMALL` parameters.
+        random_weights: Make the control of `untrained`; by default for models of at most its `SMALL` parameters.
         processes: Fit so many layers and halves at a time.
 
     Raises:
@@ -77,23 +76,14 @@ def run_probes(
     loading = loading or Loading()
     judge = model if isinstance(model, LocalModel) else load_model(model, **asdict(loading))
     claim(out, judge)
-    states, harvests = out / "activations", dict[str, Harvest]()
-    for name, given in sets.items():
-        progress(f"{name}: {len(given.pairs)} pairs from {given.origin}")
-        harvests[name] = harvest(
-            judge, given.pairs, states, path=path, batch_tokens=batch_tokens, longest=longest, progress=progress
-        )
+    reading: dict[str, Any] = {"path": path, "batch_tokens": batch_tokens, "longest": longest, "progress": progress}
+    harvests = _harvests(judge, sets, out / "activations", **reading)
     write_run(out, _state(out, judge, loading, settings, sets, harvests))
     fits = {name: _fitted(name, harvested, settings, progress, processes) for name, harvested in harvests.items()}
     if untrained.wanted(judge, random_weights):
-        control = untrained.random_weights(judge)
-        for name, given in sets.items():
-            label = f"{name}, random weights"
-            progress(label)
-            read = harvest(
-                control, given.pairs, states, path=path, batch_tokens=batch_tokens, longest=longest, progress=progress
-            )
-            fits[name].untrained = _fitted(label, read, settings, progress, processes)
+        controls = _harvests(untrained.random_weights(judge), sets, out / "activations", **reading)
+        for name, read in controls.items():
+            fits[name].untrained = _fitted(f"{name}, random weights", read, settings, progress, processes)
     for name, fitted in fits.items():
         _save_probes(out, name, fitted)
     made = _tables(fits, sets, logged or {}) | _adversarial(harvests, settings, progress)
@@ -101,6 +91,17 @@ def run_probes(
         progress("transfer between the data sets")
         made |= {"transfer": transfer_table(fits), "cosine": cosine_table(fits)}
     return write_tables(out, made)
+
+
+def _harvests(
+    judge: LocalModel, sets: Mapping[str, PairSet], states: Path, *, progress: Progress, **reading: Any
+) -> dict[str, Harvest]:
+    """States of every set under one model; `reading` is `harvest`'s."""
+    found = {}
+    for name, given in sets.items():
+        progress(f"{name}: {len(given.pairs)} pairs from {given.origin}, read by {judge.name}")
+        found[name] = harvest(judge, given.pairs, states, progress=progress, **reading)
+    return found
 
 
 def check_sets(sets: Mapping[str, PairSet], settings: FitSettings) -> None:
