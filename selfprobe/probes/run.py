@@ -87,10 +87,7 @@ def run_probes(
     for name, fitted in fits.items():
         _save_probes(out, name, fitted)
     made = _tables(fits, sets, logged or {}) | _adversarial(harvests, settings, progress)
-    if len(fits) > 1:
-        progress("transfer between the data sets")
-        made |= {"transfer": transfer_table(fits), "cosine": cosine_table(fits)}
-    return write_tables(out, made)
+    return write_tables(out, made | _transfers(fits, progress))
 
 
 def _harvests(
@@ -225,6 +222,13 @@ def _tables(
         for name, s in sets.items()
     ]
     return made | {"data": pd.DataFrame(rows)}
+
+
+def _transfers(fits: Mapping[str, Fits], progress: Progress) -> dict[str, pd.DataFrame]:
+    if len(fits) < 2:
+        return {}
+    progress("transfer between the data sets")
+    return {"transfer": transfer_table(fits), "cosine": cosine_table(fits)}
 
 
 def _adversarial(harvests: Mapping[str, Harvest], settings: FitSettings, progress: Progress) -> dict[str, pd.DataFrame]:
