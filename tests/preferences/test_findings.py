@@ -13,14 +13,16 @@ def row(value: float, **names: Any) -> dict[str, Any]:
     return {"value": value, "low": value - 0.04, "high": value + 0.04, "reason": "", "metric": "auroc"} | names
 
 
-def tables(probe: float = 0.74, note: str = "layers [3]", **margins: float) -> dict[str, pd.DataFrame]:
+def tables(
+    probe: float = 0.74, note: str = "layers [3]", margins: dict[str, float] | None = None
+) -> dict[str, pd.DataFrame]:
     values = {"prompting": 0.66, "no model (length)": 0.58, "no model (TF-IDF)": 0.61}
     values |= {f"random weights, {k}": 0.55 for k in ("supervised", "unsupervised")}
     kinds = ("supervised", "unsupervised")
     methods = [row(v, dataset="one", method=m, note="") for m, v in values.items()]
     methods += [row(probe, dataset="one", method=k, note=note) for k in kinds]
     less = [
-        row(margins.get(m, probe - v), dataset="one", probe=k, against=m)
+        row((margins or {}).get(m, probe - v), dataset="one", probe=k, against=m)
         for m, v in values.items() for k in kinds
     ]  # fmt: skip
     floors = [
@@ -41,9 +43,9 @@ def test_the_sentence_holds_probe_asking_their_difference_and_every_control() ->
 
 
 def test_what_the_probe_is_not_shown_to_be_above_is_named_with_its_difference() -> None:
-    said = findings(tables(**{"no model (length)": 0.01, "prompting": -0.02}))[0]
+    said = findings(tables(margins={"no model (length)": 0.01, "prompting": -0.02}))[0]
     assert said.endswith("Not shown to be above asking (-0.02 [-0.06, +0.02]); length (+0.01 [-0.03, +0.05]).")
-    lucky = findings(tables(0.6, **{"prompting": 0.1, "no model (TF-IDF)": 0.1, "no model (length)": 0.1}))[0]
+    lucky = findings(tables(0.6, margins={"prompting": 0.1, "no model (TF-IDF)": 0.1, "no model (length)": 0.1}))[0]
     assert lucky.endswith("Not shown to be above the best layer on shuffled labels.")
 
 
