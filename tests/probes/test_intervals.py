@@ -1,13 +1,15 @@
 """Intervals over several halves: what the widening is, where there is none, and that it covers."""
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
+from selfprobe.probes.evaluate import fit_all
 from selfprobe.probes.intervals import dependence, estimate
-from selfprobe.probes.splits import halves
+from selfprobe.probes.splits import FitSettings, halves
 
 
 def masks(seeds: int, size: int = 400) -> tuple[Any, Any]:
@@ -74,3 +76,19 @@ def test_a_paired_difference_is_that_of_the_same_pairs() -> None:
         assert found.low < found.value < found.high and found.n == apart[1].n
     nothing = estimate(good, truth, groups, "auroc", resamples=200, less=good)
     assert nothing.value == 0 and nothing.reason == "every resample gives the same value"
+
+
+@pytest.mark.slow
+def test_coin_flip_labels_stay_at_chance_over_five_halves(plant: Callable[..., Any]) -> None:
+    missed = narrow = 0
+    for seed in range(40):
+        harvested, _ = plant(size=120, layers=2, dimension=12, strength=0.0, seed=seed)
+        fits = fit_all(harvested, FitSettings(folds=2, c=1.0, orientation="logit"))
+        scores, known = fits.scores["supervised"][:, 1], fits.labels_seen("supervised")
+        given: dict[str, Any] = {"resamples": 200, "learnt": known}
+        found = estimate(scores, harvested.labels == 1, harvested.groups, "auroc", **given)
+        missed += not found.low < 0.5 < found.high
+        root = np.sqrt(dependence(known, ~np.isnan(scores)))
+        narrow += abs(found.value - 0.5) > (found.high - found.low) / 2 / root
+    assert missed <= 5, "5 % of 40 is 2"
+    assert missed <= narrow
