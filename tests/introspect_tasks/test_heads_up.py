@@ -19,7 +19,8 @@ from selfprobe.scorers.summary import UNSURE, counted_apart, summary
 Run = Callable[..., EvalLog]
 TEN = [f"hint {letter}" for letter in "abcdefghij"]
 CLUES_FOR_LIGHTHOUSE = (
-    "Target: 'lighthouse'\nTask: Provide a list of 10 clues describing 'lighthouse' without saying the word itself. "
+    "Target: 'lighthouse'\nTask: Provide a list of 10 clues describing 'lighthouse' without saying the word itself, "
+    "a synonym or an antonym of it. "
     'Output the final clues in a JSON object: { "clues": "... " }'
 )
 GUESS = (
