@@ -106,6 +106,12 @@ def loading_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--logs", multiple=True, help="Also show methods from logs of pairwise_preference, direct_scoring, g_eval."
 )
+@click.option(
+    "--random-weights/--no-random-weights",
+    default=None,
+    help="Control: the same architecture with random weights; by default up to 1 billion parameters.",
+)
+@click.option("--processes", type=options.COUNT, metavar="N", default=1, help="Fit in so many processes.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done (the model is loaded).")
 @loading_options
 def run(
@@ -121,6 +127,8 @@ def run(
     path: Any,
     batch_tokens: int | None,
     logs: Sequence[str],
+    random_weights: bool | None,
+    processes: int,
     dry_run: bool,
     **loading: Any,
 ) -> None:
@@ -134,6 +142,7 @@ def run(
         from selfprobe.probes.folder import claim
         from selfprobe.probes.plan import check_disk, plan_harvest, plan_text
         from selfprobe.probes.run import Loading, check_sets, load_sets, run_probes
+        from selfprobe.probes.untrained import named, wanted
 
         settings = _settings(preset, seeds=seeds, resamples=resamples, orientation=orientation)
         sets = load_sets(options.names(datasets), limit)
@@ -143,13 +152,15 @@ def run(
         claim(out, judge)
         reading: dict[str, Any] = {"longest": longest, "batch_tokens": batch_tokens}
         planned = plan_harvest(judge, sets, out / "activations", **reading)
-        click.echo(plan_text(planned))
-        check_disk(planned)
+        untrained = wanted(judge, random_weights)
+        control = plan_harvest(named(judge), sets, out / "activations", **reading) if untrained else None
+        click.echo(plan_text(planned, control))
+        check_disk(planned, control)
         if dry_run:
             return
         click.echo()
-        given: dict[str, Any] = {"settings": settings, "loading": Loading(**loading), "path": path, "logged": logged}
-        tables = run_probes(judge, sets, out, **given, **reading)
+        reading |= {"path": path, "logged": logged, "random_weights": untrained, "processes": processes}
+        tables = run_probes(judge, sets, out, settings=settings, loading=Loading(**loading), **reading)
         click.echo(_findings(tables, settings))
         page = publish(out)
         click.echo(f"\nProbes: {out}/*.safetensors   Tables: {out}/tables   Figures: {out}/figures   Report: {page}")
@@ -169,9 +180,11 @@ def _margins(logs: Sequence[str], sets: Any) -> Any:
 
 
 def _findings(tables: Any, settings: "FitSettings") -> str:
+    from selfprobe.preferences.findings import LEAD, findings
     from selfprobe.preferences.page import best, methods, text
 
     parts = [
+        "\n".join([LEAD, *findings(tables)]),
         text(methods(tables["methods"]).drop(columns="note")),
         f"Best layer and sign picked on the test half (leaks), and what luck alone finds so:\n{text(best(tables))}",
     ]

@@ -100,8 +100,8 @@ def plan_harvest(
     )
 
 
-def plan_text(planned: HarvestPlan) -> str:
-    """The plan as text."""
+def plan_text(planned: HarvestPlan, control: HarvestPlan | None = None) -> str:
+    """The plan as text; `control`: that of the same architecture with random weights."""
     lines = [f"{planned.model}: {planned.layers} blocks of width {planned.d_model}", ""]
     lines.append(f"{'data set':16} {'pairs':>7} {'unscored':>9} {'passes':>8} {'tokens':>11} {'on disk':>8}")
     for name, s in planned.sets.items():
@@ -112,14 +112,21 @@ def plan_text(planned: HarvestPlan) -> str:
         f"Memory: weights {_size(planned.weight_bytes)}, about {_size(planned.work_bytes)} besides",
         f"Disk: {_size(planned.disk_bytes)} of states ({_size(planned.free_bytes)} free)",
     ]
+    if control:
+        lines.append(
+            f"Control, the same architecture with random weights: {control.passes:,} passes, "
+            f"{control.tokens:,} tokens, {_size(control.weight_bytes)} of memory, {_size(control.disk_bytes)} on disk "
+            "besides; --no-random-weights leaves it out"
+        )
     return "\n".join(lines)
 
 
-def check_disk(planned: HarvestPlan) -> None:
+def check_disk(planned: HarvestPlan, control: HarvestPlan | None = None) -> None:
     """ValueError where the disk has no room for the states."""
-    if planned.disk_bytes > planned.free_bytes:
+    needed = planned.disk_bytes + (control.disk_bytes if control else 0)
+    if needed > planned.free_bytes:
         raise ValueError(
-            f"the states need {_size(planned.disk_bytes)} on disk, and {_size(planned.free_bytes)} are free: "
+            f"the states need {_size(needed)} on disk, and {_size(planned.free_bytes)} are free: "
             "take fewer pairs (--limit), or another --out"
         )
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from selfprobe.probes import tables
+from selfprobe.probes import tables, untrained
 from selfprobe.probes.evaluate import KINDS, METRICS, Fits, fit_all, split_pairs
 from selfprobe.probes.folder import claim, write_run, write_tables
 from selfprobe.probes.forward import Way
@@ -50,6 +50,8 @@ def run_probes(
     path: Way | Literal["auto"] = "auto",
     batch_tokens: int | None = None,
     logged: Mapping[str, tables.Logged] | None = None,
+    random_weights: bool | None = None,
+    processes: int = 1,
     progress: Progress = to_stderr,
 ) -> dict[str, pd.DataFrame]:
     """Harvest, fit and test every data set; write the run's folder and return its tables by name.
@@ -63,6 +65,8 @@ def run_probes(
         longest: Leave pairs longer than this many tokens unscored.
         path: Way of the forward passes; auto takes the fastest that agrees with two plain ones.
         logged: Data set → method → pair id → margin of other methods; see `preferences.table.margins`.
+        random_weights: Make the control of `untrained`; by default for models of at most its `SMALL` parameters.
+        processes: Fit so many layers and halves at a time.
 
     Raises:
         ValueError: Too little to learn from, or a folder of another model; before any forward pass.
@@ -72,21 +76,29 @@ def run_probes(
     loading = loading or Loading()
     judge = model if isinstance(model, LocalModel) else load_model(model, **asdict(loading))
     claim(out, judge)
-    states, harvests = out / "activations", dict[str, Harvest]()
-    for name, given in sets.items():
-        progress(f"{name}: {len(given.pairs)} pairs from {given.origin}")
-        harvests[name] = harvest(
-            judge, given.pairs, states, path=path, batch_tokens=batch_tokens, longest=longest, progress=progress
-        )
+    reading: dict[str, Any] = {"path": path, "batch_tokens": batch_tokens, "longest": longest, "progress": progress}
+    harvests = _harvests(judge, sets, out / "activations", **reading)
     write_run(out, _state(out, judge, loading, settings, sets, harvests))
-    fits = {name: _fitted(name, harvested, settings, progress) for name, harvested in harvests.items()}
+    fits = {name: _fitted(name, harvested, settings, progress, processes) for name, harvested in harvests.items()}
+    if untrained.wanted(judge, random_weights):
+        controls = _harvests(untrained.random_weights(judge), sets, out / "activations", **reading)
+        for name, read in controls.items():
+            fits[name].untrained = _fitted(f"{name}, random weights", read, settings, progress, processes)
     for name, fitted in fits.items():
         _save_probes(out, name, fitted)
     made = _tables(fits, sets, logged or {}) | _adversarial(harvests, settings, progress)
-    if len(fits) > 1:
-        progress("transfer between the data sets")
-        made |= {"transfer": transfer_table(fits), "cosine": cosine_table(fits)}
-    return write_tables(out, made)
+    return write_tables(out, made | _transfers(fits, progress))
+
+
+def _harvests(
+    judge: LocalModel, sets: Mapping[str, PairSet], states: Path, *, progress: Progress, **reading: Any
+) -> dict[str, Harvest]:
+    """States of every set under one model; `reading` is `harvest`'s."""
+    found = {}
+    for name, given in sets.items():
+        progress(f"{name}: {len(given.pairs)} pairs from {given.origin}, read by {judge.name}")
+        found[name] = harvest(judge, given.pairs, states, progress=progress, **reading)
+    return found
 
 
 def check_sets(sets: Mapping[str, PairSet], settings: FitSettings) -> None:
@@ -96,10 +108,10 @@ def check_sets(sets: Mapping[str, PairSet], settings: FitSettings) -> None:
             split_pairs([pair for pair in pair_set.pairs if not pair.equal_texts], settings)
 
 
-def _fitted(name: str, harvested: Harvest, settings: FitSettings, progress: Progress) -> Fits:
+def _fitted(name: str, harvested: Harvest, settings: FitSettings, progress: Progress, processes: int = 1) -> Fits:
     progress(f"{name}: fitting at {harvested.identity.layers} layers, {settings.seeds} halves")
     with _named(name):
-        return fit_all(harvested, settings, progress=seldom(progress))
+        return fit_all(harvested, settings, processes=processes, progress=seldom(progress))
 
 
 def seldom(progress: Progress, *, seconds: float = 10) -> Progress:
@@ -190,8 +202,12 @@ def _tables(
     fits: Mapping[str, Fits], sets: Mapping[str, PairSet], logged: Mapping[str, tables.Logged]
 ) -> dict[str, pd.DataFrame]:
     made: dict[str, pd.DataFrame] = {}
-    methods = [tables.methods_table(f, logged=logged.get(name)).assign(dataset=name) for name, f in fits.items()]
-    made["methods"] = pd.concat(methods, ignore_index=True)
+    for table, make_logged in {"methods": tables.methods_table, "differences": tables.differences_table}.items():
+        parts = [make_logged(f, logged=logged.get(name)).assign(dataset=name) for name, f in fits.items()]
+        made[table] = pd.concat(parts, ignore_index=True)
+    aspects = [tables.aspects_table(f).assign(dataset=name) for name, f in fits.items()]
+    if any(len(part) for part in aspects):
+        made["aspects"] = pd.concat([part for part in aspects if len(part)], ignore_index=True)
     for table, make in {
         "layers": tables.layers_table,
         "floors": tables.floors_table,
@@ -206,6 +222,13 @@ def _tables(
         for name, s in sets.items()
     ]
     return made | {"data": pd.DataFrame(rows)}
+
+
+def _transfers(fits: Mapping[str, Fits], progress: Progress) -> dict[str, pd.DataFrame]:
+    if len(fits) < 2:
+        return {}
+    progress("transfer between the data sets")
+    return {"transfer": transfer_table(fits), "cosine": cosine_table(fits)}
 
 
 def _adversarial(harvests: Mapping[str, Harvest], settings: FitSettings, progress: Progress) -> dict[str, pd.DataFrame]:

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from selfprobe.probes.evaluate import KINDS, Fits, Scores, fit_all
+from selfprobe.probes.evaluate import KINDS, Fits, fit_all
 from selfprobe.probes.fit import FloatArray, Kind
 from selfprobe.probes.folder import read_run, write_tables
 from selfprobe.probes.harvest import open_harvest
+from selfprobe.probes.intervals import estimate
+from selfprobe.probes.layer_fit import Scores
 from selfprobe.probes.splits import FitSettings, held_out, questions
-from selfprobe.probes.tables import estimate
 from selfprobe.weights import Progress, to_stderr
 
 
@@ -40,10 +41,12 @@ def transfer_table(fits: Mapping[str, Fits]) -> pd.DataFrame:
     for source, learnt in fits.items():
         for target, tested in fits.items():
             for kind in KINDS:
-                scores = learnt.at_chosen(kind) if source == target else _applied(learnt, tested, kind)
+                own = source == target
+                scores = learnt.at_chosen(kind) if own else _applied(learnt, tested, kind)
+                seen = learnt.labels_seen(kind) if own else None
                 truth, groups = tested.harvest.labels == 1, tested.harvest.groups
                 for metric in ("f1", "auroc"):
-                    found = estimate(scores, truth, groups, metric, resamples=learnt.settings.resamples)
+                    found = estimate(scores, truth, groups, metric, resamples=learnt.settings.resamples, learnt=seen)
                     names: dict[str, Any] = {"trained_on": source, "tested_on": target, "probe": kind, "metric": metric}
                     rows.append(names | asdict(found))
     return pd.DataFrame(rows)
