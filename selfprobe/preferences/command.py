@@ -1,8 +1,7 @@
 """`selfprobe probe run`, `transfer`, `ablate` and `score`: thin command lines over selfprobe/probes."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,36 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from selfprobe import options
+from selfprobe.preferences.options import ALLOW_PICKLE, asking_options, loading_options, said_plainly
 
 if TYPE_CHECKING:
     from selfprobe.probes.score import Judgement
     from selfprobe.probes.splits import FitSettings
-
-EXTRA = ("torch", "transformers", "safetensors", "gguf", "accelerate")
-"""What `pip install selfprobe[probes]` brings."""
-
-
-@contextmanager
-def said_plainly(going_on: str) -> Iterator[None]:
-    """What the user can mend is an `InputError` (probes know nothing of Inspect); an interrupt says how to go on."""
-    from selfprobe.errors import InputError, Interrupted
-
-    try:
-        yield
-    except InputError:
-        raise
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] not in EXTRA:
-            raise
-        raise InputError(f"probes need {error.name}: pip install 'selfprobe[probes]'") from None
-    except (ValueError, OSError) as error:  # OSError: files, folders and the network
-        raise InputError(str(error)) from None
-    except RuntimeError as error:
-        if type(error).__name__ != "OutOfMemoryError":
-            raise
-        raise InputError(f"the device has too little memory; take fewer --batch-tokens: {error}") from None
-    except KeyboardInterrupt:
-        raise Interrupted(f"Interrupted. {going_on}") from None
 
 
 @click.group()
@@ -47,31 +21,12 @@ def probe() -> None:
     """Preference probes: what a judge model knows before it speaks (paper 004)."""
 
 
-def loading_options(command: Callable[..., None]) -> Callable[..., None]:
-    """How a model is loaded."""
-    for option in reversed(
-        (
-            click.option("--revision", help="Commit of a hub model."),
-            click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1, mps …"),
-            click.option(
-                "--dtype",
-                type=click.Choice(["float32", "bfloat16", "float16"]),
-                default="float32",
-                show_default=True,
-            ),
-            click.option("--device-map", help="Accelerate's, such as auto: spread over devices."),
-            click.option("--attention", help="transformers' attn_implementation; by default its own choice."),
-            click.option("--allow-pickle", is_flag=True, help="Load weights that exist only as pickle."),
-        )
-    ):
-        command = option(command)
-    return command
-
-
 @probe.command()
 @click.option("--model", required=True, help="Folder, .gguf file, hub name, or smollm2.")
 @click.option(
-    "--datasets", required=True, help="Comma-separated: llmbar, mt_bench …, NAME=PATH, or your own .jsonl or .csv."
+    "--datasets",
+    required=True,
+    help="Comma-separated: llmbar, mt_bench …, NAME=PATH, or your own .jsonl, .json, .csv, .tsv, .parquet, hf:….",
 )
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default="probes", show_default=True)
 @click.option(
@@ -107,10 +62,15 @@ def loading_options(command: Callable[..., None]) -> Callable[..., None]:
     "--logs", multiple=True, help="Also show methods from logs of pairwise_preference, direct_scoring, g_eval."
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be done (the model is loaded).")
+@asking_options
 @loading_options
 def run(
     model: str,
     datasets: str,
+    question: str | None,
+    item: str | None,
+    system: str | None,
+    template_args: Sequence[tuple[str, Any]],
     out: Path,
     preset: str,
     seeds: int | None,
@@ -134,13 +94,15 @@ def run(
         from selfprobe.probes.folder import claim
         from selfprobe.probes.plan import check_disk, plan_harvest, plan_text
         from selfprobe.probes.run import Loading, check_sets, load_sets, run_probes
+        from selfprobe.probes.tokens import Chat
+        from selfprobe.sources.own import Words
 
         settings = _settings(preset, seeds=seeds, resamples=resamples, orientation=orientation)
-        sets = load_sets(options.names(datasets), limit)
+        sets = load_sets(options.names(datasets), limit, Words(question or "", item or ""))
         check_sets(sets, settings)
         logged = _margins(logs, sets) if logs else None
-        judge = _quiet_model(model, loading)
-        claim(out, judge)
+        judge = _quiet_model(model, loading | {"chat": Chat(system or "", dict(template_args))})
+        claim(out, judge, sets)
         reading: dict[str, Any] = {"longest": longest, "batch_tokens": batch_tokens}
         planned = plan_harvest(judge, sets, out / "activations", **reading)
         click.echo(plan_text(planned))
@@ -148,7 +110,8 @@ def run(
         if dry_run:
             return
         click.echo()
-        given: dict[str, Any] = {"settings": settings, "loading": Loading(**loading), "path": path, "logged": logged}
+        given: dict[str, Any] = {"settings": settings, "loading": Loading(**loading), "logged": logged}
+        given |= {"path": path, "limit": limit}
         tables = run_probes(judge, sets, out, **given, **reading)
         click.echo(_findings(tables, settings))
         page = publish(out)
@@ -207,7 +170,8 @@ def transfer(folder: Path) -> None:
 @click.option(
     "--limit", type=options.COUNT, metavar="N", default=200, show_default=True, help="Held-out pairs of each."
 )
-def ablate(folder: Path, datasets: str, directions: int, limit: int) -> None:
+@ALLOW_PICKLE
+def ablate(folder: Path, datasets: str, directions: int, limit: int, allow_pickle: bool) -> None:
     """Ask the model again with each probe's direction taken out at all layers, beside random directions."""
     with said_plainly("Nothing was written."):
         from selfprobe.page import shown
@@ -216,7 +180,8 @@ def ablate(folder: Path, datasets: str, directions: int, limit: int) -> None:
         from selfprobe.probes.model import without_bars
 
         without_bars()
-        found = ablate_run(folder, datasets=options.names(datasets), random_directions=directions, limit=limit)
+        asked: dict[str, Any] = {"datasets": options.names(datasets), "random_directions": directions}
+        found = ablate_run(folder, limit=limit, allow_pickle=allow_pickle, **asked)
         page = publish(folder)
         found["change"] = [shown(row, sign=True) for row in found.itertuples()]
         click.echo(text(found[["dataset", "direction", "f1", "change", "changed_answers", "n"]].round(3)))
@@ -231,21 +196,27 @@ def ablate(folder: Path, datasets: str, directions: int, limit: int) -> None:
 @click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="States; by default beside the probe.")
 @click.option("--device", default="cpu", show_default=True)
 @click.option("--device-map", help="Accelerate's, such as auto.")
-@click.option("--allow-pickle", is_flag=True, help="Load weights that exist only as pickle.")
+@ALLOW_PICKLE
 def score(file: Path, pairs: str, model: str | None, out: Path | None, cache: Path | None, **loading: Any) -> None:
-    """Judge PAIRS with a fitted probe: your own .jsonl or .csv (id, question, text_1, text_2), or a data set."""
+    """Judge PAIRS with a fitted probe: your own file (question, text_1, text_2), hf:owner/name@REVISION, or a data set.
+
+    What is asked, and the system turn, are those that the probe was fitted under.
+    """
     with said_plainly("The same command goes on where this one stopped."):
         if not file.is_file():
             raise ValueError(f"no probe file {file}: make one with `selfprobe probe run`")
         from selfprobe.probes.probe_file import load_probe
         from selfprobe.probes.score import judge_pairs
+        from selfprobe.sources.own import Words
         from selfprobe.sources.public_pairs import load
 
         fitted = load_probe(file)
-        given = load(pairs)
         card = fitted.card
+        given = load(pairs, words=Words(card.question, card.item))
         commit = None if model or card.revision.startswith("local-") else card.revision
-        judge = _quiet_model(model or card.model, loading | {"dtype": card.dtype, "revision": commit})
+        judge = _quiet_model(
+            model or card.model, loading | {"dtype": card.dtype, "revision": commit, "chat": card.chat}
+        )
         found = judge_pairs(fitted, judge, given.pairs, cache=cache or file.parent / "activations")
         lines = "".join(json.dumps(_row(judgement), ensure_ascii=False) + "\n" for judgement in found)
         if out:

@@ -97,7 +97,7 @@ def harvest(
     known = checked(pairs)
     orders = 2 if both_orders else 1
     shown = [version for pair in known for version in (pair, pair.swapped)[:orders]]
-    prompts = encode(judge.tokenizer, shown)
+    prompts = encode(judge.tokenizer, shown, judge.chat)
     identity = identity_of(judge, known, orders)
     store = Store.create(cache / identity.folder_name, identity, known)
     reasons = unreadable(known, prompts, judge.context, longest)
@@ -137,7 +137,7 @@ def identity_of(judge: LocalModel, pairs: Sequence[Pair], orders: int) -> Identi
     return Identity(
         model=judge.name,
         revision=judge.revision,
-        template=template_hash(judge.tokenizer),
+        template=template_hash(judge.tokenizer, judge.chat),
         data=data_hash(pairs),
         dtype=str(judge.model.dtype).removeprefix("torch."),
         attention=str(judge.model.config._attn_implementation),

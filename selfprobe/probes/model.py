@@ -16,6 +16,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from selfprobe.probes.tokens import PLAIN, Chat
+
 logger = logging.getLogger(__name__)
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -33,6 +35,8 @@ class LocalModel:
     """As asked for: hub name, path, or "smollm2"."""
     revision: str
     """Commit on the hub, or a fingerprint of local weights. States and probes are tied to it."""
+    chat: Chat = PLAIN
+    """What goes into its chat template beside the comparison."""
 
     @property
     def blocks(self) -> Any:
@@ -79,6 +83,7 @@ def load_model(
     device_map: str | None = None,
     attention: str | None = None,
     allow_pickle: bool = False,
+    chat: Chat = PLAIN,
 ) -> LocalModel:
     """Load `name` for reading its states; no remote code is run.
 
@@ -95,7 +100,7 @@ def load_model(
     if not allow_pickle:
         _refuse_pickle(source)
     tokenizer = _tokenizer(source, revision or "main", name)
-    _check_template(tokenizer, name)
+    _check_template(tokenizer, name, chat)
     placing: dict[str, Any] = {"device_map": device_map} if device_map else {}
     try:
         model = AutoModelForCausalLM.from_pretrained(
@@ -117,13 +122,13 @@ def load_model(
     model.requires_grad_(False)
     model.eval()
     found = getattr(model.config, "_commit_hash", None) or fingerprint(Path(source))
-    return local_model(model, tokenizer, name=name, revision=str(found))
+    return local_model(model, tokenizer, name=name, revision=str(found), chat=chat)
 
 
-def local_model(model: Any, tokenizer: Any, *, name: str, revision: str) -> LocalModel:
+def local_model(model: Any, tokenizer: Any, *, name: str, revision: str, chat: Chat = PLAIN) -> LocalModel:
     """A `LocalModel` of a model and tokenizer at hand, if the tokenizer has a chat template."""
-    _check_template(tokenizer, name)
-    return LocalModel(model, tokenizer, name, revision)
+    _check_template(tokenizer, name, chat)
+    return LocalModel(model, tokenizer, name, revision, chat)
 
 
 def without_bars() -> None:
@@ -133,12 +138,14 @@ def without_bars() -> None:
     logging.disable_progress_bar()
 
 
-def _check_template(tokenizer: Any, name: str) -> None:
+def _check_template(tokenizer: Any, name: str, chat: Chat) -> None:
     if not getattr(tokenizer, "chat_template", None):
         raise ValueError(
             f"{name} has no chat template, so there is no assistant's turn to put the priming text in: "
             "use the instruction-tuned version of the model"
         )
+    if unknown := [argument for argument in chat.arguments if argument not in str(tokenizer.chat_template)]:
+        raise ValueError(f"the chat template of {name} has no argument {', '.join(unknown)}: it would change nothing")
 
 
 def _check_device(device: str) -> None:

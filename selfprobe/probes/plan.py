@@ -67,7 +67,8 @@ def plan_harvest(
     """
     planned = {}
     for name, pair_set in sets.items():
-        prompts = encode(judge.tokenizer, [shown for pair in pair_set.pairs for shown in (pair, pair.swapped)])
+        shown = [version for pair in pair_set.pairs for version in (pair, pair.swapped)]
+        prompts = encode(judge.tokenizer, shown, judge.chat)
         reasons = unreadable(pair_set.pairs, prompts, judge.context, longest)
         wanted = [i for i in range(len(prompts)) if pair_set.pairs[i // 2].id not in reasons]
         folder = activations / identity_of(judge, pair_set.pairs, 2).folder_name

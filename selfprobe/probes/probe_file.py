@@ -1,7 +1,7 @@
 """A fitted probe on disk: a small safetensors file with its card as JSON in the metadata; never a pickle."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
@@ -10,6 +10,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from selfprobe.probes.fit import FloatArray, Kind, Probe
+from selfprobe.probes.tokens import Chat
 
 FORMAT = "selfprobe-probe-1"
 ARRAYS = ("direction", "mean_plus", "mean_minus")
@@ -38,6 +39,18 @@ class Card:
     """Metric → score on the test half of this split."""
     selfprobe: str
     """Version that made the file."""
+    question: str = ""
+    """What was asked, where it is not the usual question; see `sources.own.Words`."""
+    item: str = ""
+    system: str = ""
+    """The system turn."""
+    template_arguments: dict[str, Any] = field(default_factory=dict)
+    """Arguments of the chat template."""
+
+    @property
+    def chat(self) -> Chat:
+        """What went into the chat template beside the comparison."""
+        return Chat(self.system, self.template_arguments)
 
 
 @dataclass(frozen=True)

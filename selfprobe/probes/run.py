@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
+from platform import python_version
 from typing import Any, Literal
 
 import pandas as pd
@@ -22,6 +23,8 @@ from selfprobe.probes.model import LocalModel, load_model
 from selfprobe.probes.probe_file import Card, save_probe
 from selfprobe.probes.splits import PRESETS, FitSettings, questions
 from selfprobe.probes.transfer import cosine_table, transfer_table
+from selfprobe.sources.own import Words
+from selfprobe.sources.pairs import data_hash
 from selfprobe.sources.public_pairs import LLMBAR_NATURAL, PairSet, load
 from selfprobe.weights import Progress, to_stderr
 
@@ -49,6 +52,7 @@ def run_probes(
     longest: int | None = None,
     path: Way | Literal["auto"] = "auto",
     batch_tokens: int | None = None,
+    words: Words | None = None,
     logged: Mapping[str, tables.Logged] | None = None,
     progress: Progress = to_stderr,
 ) -> dict[str, pd.DataFrame]:
@@ -62,26 +66,28 @@ def run_probes(
         limit: Use a random sample of this many pairs of each data set, drawn with a fixed seed; None: all.
         longest: Leave pairs longer than this many tokens unscored.
         path: Way of the forward passes; auto takes the fastest that agrees with two plain ones.
+        words: Another question than the usual one, where `datasets` are specs; see `load_sets`.
         logged: Data set → method → pair id → margin of other methods; see `preferences.table.margins`.
 
     Raises:
         ValueError: Too little to learn from, or a folder of another model; before any forward pass.
     """
-    sets = datasets if isinstance(datasets, Mapping) else load_sets(datasets, limit)
+    sets = datasets if isinstance(datasets, Mapping) else load_sets(datasets, limit, words)
     check_sets(sets, settings)
     loading = loading or Loading()
     judge = model if isinstance(model, LocalModel) else load_model(model, **asdict(loading))
-    claim(out, judge)
+    claim(out, judge, sets)
     states, harvests = out / "activations", dict[str, Harvest]()
     for name, given in sets.items():
         progress(f"{name}: {len(given.pairs)} pairs from {given.origin}")
         harvests[name] = harvest(
             judge, given.pairs, states, path=path, batch_tokens=batch_tokens, longest=longest, progress=progress
         )
-    write_run(out, _state(out, judge, loading, settings, sets, harvests))
+    reading = {"limit": limit, "longest": longest, "path": path, "batch_tokens": batch_tokens}
+    write_run(out, _state(out, judge, loading, settings, sets, harvests) | {"reading": reading})
     fits = {name: _fitted(name, harvested, settings, progress) for name, harvested in harvests.items()}
     for name, fitted in fits.items():
-        _save_probes(out, name, fitted)
+        _save_probes(out, name, fitted, judge)
     made = _tables(fits, sets, logged or {}) | _adversarial(harvests, settings, progress)
     if len(fits) > 1:
         progress("transfer between the data sets")
@@ -124,16 +130,20 @@ def _named(name: str) -> Iterator[None]:
         raise ValueError(f"{name}: {error}") from None
 
 
-def load_sets(datasets: Sequence[str], limit: int | None) -> dict[str, PairSet]:
-    """Pairs of each spec, by name."""
+def load_sets(datasets: Sequence[str], limit: int | None, words: Words | None = None) -> dict[str, PairSet]:
+    """Pairs of each spec, by name; `words` are for those of the general kind, others keep the paper's question."""
     sets: dict[str, PairSet] = {}
     for spec in datasets:
-        loaded = load(spec, limit=limit)
+        loaded = load(spec, limit=limit, words=words)
         if loaded.name in sets:
-            raise ValueError(f"two data sets are named {loaded.name!r}: rename one file")
+            raise ValueError(f"two data sets are named {loaded.name!r}: say NAME=PATH for one")
         sets[loaded.name] = loaded
     if not sets:
         raise ValueError("no data sets given: name at least one")
+    if words and words != Words() and not any(pair.kind == "general" for s in sets.values() for pair in s.pairs):
+        raise ValueError(
+            f"{', '.join(sets)} keep the paper's question: another is for your own pairs, llmbar, mt_bench"
+        )
     return sets
 
 
@@ -150,12 +160,19 @@ def _state(
         "selfprobe": version("selfprobe"),
         "model": judge.name,
         "revision": judge.revision,
-        "loading": asdict(loading),
+        "versions": {name: version(name) for name in ("torch", "transformers", "numpy", "scikit-learn")}
+        | {"python": python_version()},
+        # Nor may a folder that somebody sends grant what its command line granted.
+        "loading": {name: value for name, value in asdict(loading).items() if name != "allow_pickle"},
+        "chat": {"system": judge.chat.system, "arguments": dict(judge.chat.arguments)},
         "settings": asdict(settings),
         "datasets": {
             name: {
                 "origin": sets[name].origin,
-                "hash": h.identity.data,
+                "hash": data_hash(sets[name].pairs),
+                "pairs": len(sets[name].pairs),
+                "question": next((p.criterion for p in sets[name].pairs), ""),
+                "item": next((p.item for p in sets[name].pairs), ""),
                 "activations": str(h.folder.relative_to(out)),
             }
             for name, h in harvests.items()
@@ -163,7 +180,7 @@ def _state(
     }
 
 
-def _save_probes(out: Path, name: str, fits: Fits) -> None:
+def _save_probes(out: Path, name: str, fits: Fits, judge: LocalModel) -> None:
     """The probes of split 0, so that its test half is held out."""
     harvested, split, truth = fits.harvest, fits.halves[0], fits.harvest.labels == 1
     for kind in KINDS:
@@ -182,6 +199,10 @@ def _save_probes(out: Path, name: str, fits: Fits) -> None:
             train_pairs=len(split.train),
             test_scores={metric: f(truth[split.test], scores) for metric, f in METRICS.items()},
             selfprobe=version("selfprobe"),
+            question=harvested.pairs[0].criterion,
+            item=harvested.pairs[0].item,
+            system=judge.chat.system,
+            template_arguments=dict(judge.chat.arguments),
         )
         save_probe(out / f"{name}-{kind}.safetensors", probe, card)
 

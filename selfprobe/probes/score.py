@@ -49,7 +49,7 @@ def judge_pairs(
         raise ValueError(
             f"the probe was fitted to {card.model} ({card.revision}), not to {judge.name} ({judge.revision})"
         )
-    if card.template != template_hash(judge.tokenizer):
+    if card.template != template_hash(judge.tokenizer, judge.chat):
         raise ValueError(f"the probe was fitted under another chat template of {card.model}: fit it again")
     harvested = harvest(judge, pairs, cache, both_orders=file.probe.orders == "both", progress=progress)
     scores = file.probe.score(harvested.layer(file.probe.layer)) if harvested.pairs else np.empty(0)

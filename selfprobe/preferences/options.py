@@ -1,0 +1,81 @@
+"""What the commands of `selfprobe probe` share: how a model is loaded and asked, and how a fault is said."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+
+from selfprobe import options
+
+Command = Callable[..., None]
+EXTRA = ("torch", "transformers", "safetensors", "gguf", "accelerate")
+"""What `pip install selfprobe[probes]` brings."""
+
+
+ALLOW_PICKLE = click.option("--allow-pickle", is_flag=True, help="Load weights that exist only as pickle.")
+
+
+@contextmanager
+def said_plainly(going_on: str) -> Iterator[None]:
+    """What the user can mend is an `InputError` (probes know nothing of Inspect); an interrupt says how to go on."""
+    from selfprobe.errors import InputError, Interrupted
+
+    try:
+        yield
+    except InputError:
+        raise
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in EXTRA:
+            raise
+        raise InputError(f"probes need {error.name}: pip install 'selfprobe[probes]'") from None
+    except (ValueError, OSError) as error:  # OSError: files, folders and the network
+        raise InputError(str(error)) from None
+    except RuntimeError as error:
+        if type(error).__name__ != "OutOfMemoryError":
+            raise
+        raise InputError(f"the device has too little memory; take fewer --batch-tokens: {error}") from None
+    except KeyboardInterrupt:
+        raise Interrupted(f"Interrupted. {going_on}") from None
+
+
+def _with(command: Command, *given: Callable[[Command], Command]) -> Command:
+    for option in reversed(given):
+        command = option(command)
+    return command
+
+
+def asking_options(command: Command) -> Command:
+    """What is asked about a pair, and what else goes into the chat template."""
+    return _with(
+        command,
+        click.option(
+            "--question", metavar="TEXT", help='Asked of your own pairs, as "more honest"; by default "more helpful".'
+        ),
+        click.option("--item", metavar="TEXT", help='What their texts are called, as "answer"; by default "response".'),
+        click.option("--system", metavar="TEXT", help="System turn before the comparison; by default none."),
+        click.option(
+            "--template-arg",
+            "template_args",
+            type=options.Assignment(),
+            multiple=True,
+            help="Argument of the chat template, as enable_thinking=false.",
+        ),
+    )
+
+
+def loading_options(command: Command) -> Command:
+    """How a model is loaded."""
+    return _with(
+        command,
+        click.option("--revision", help="Commit of a hub model."),
+        click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1, mps …"),
+        click.option(
+            "--dtype",
+            type=click.Choice(["float32", "bfloat16", "float16"]),
+            default="float32",
+            show_default=True,
+        ),
+        click.option("--device-map", help="Accelerate's, such as auto: spread over devices."),
+        click.option("--attention", help="transformers' attn_implementation; by default its own choice."),
+        ALLOW_PICKLE,
+    )
