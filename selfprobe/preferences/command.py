@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from selfprobe import options
-from selfprobe.preferences.options import ALLOW_PICKLE, asking_options, loading_options, said_plainly
+from selfprobe.preferences.options import (
+    ALLOW_PICKLE,
+    asking_options,
+    loading_options,
+    reading_options,
+    said_plainly,
+)
 
 if TYPE_CHECKING:
     from selfprobe.probes.score import Judgement
@@ -42,47 +48,25 @@ def probe() -> None:
 )
 @click.option("--orientation", help="Sign of the unsupervised direction: few:K, logit, none or oracle.")
 @click.option(
-    "--limit",
-    type=options.COUNT,
-    metavar="N",
-    default=2000,
-    show_default=True,
-    help="Use a random sample of this many pairs.",
-)
-@click.option("--longest", type=options.COUNT, metavar="N", help="Skip pairs longer than this many tokens.")
-@click.option(
-    "--path",
-    type=click.Choice(["auto", "tree_mask", "shared_cache", "two_forwards"]),
-    default="auto",
-    show_default=True,
-    help="Way of the forward passes; auto takes the fastest that agrees with two plain ones.",
-)
-@click.option("--batch-tokens", type=options.COUNT, metavar="N", help="Tokens of a batch; 1024 on a CPU, else 16384.")
-@click.option(
     "--logs", multiple=True, help="Also show methods from logs of pairwise_preference, direct_scoring, g_eval."
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be done (the model is loaded).")
+@reading_options
 @asking_options
 @loading_options
 def run(
     model: str,
     datasets: str,
-    question: str | None,
-    item: str | None,
-    system: str | None,
-    template_args: Sequence[tuple[str, Any]],
     out: Path,
     preset: str,
     seeds: int | None,
     resamples: int | None,
     orientation: str | None,
-    limit: int,
-    longest: int | None,
-    path: Any,
-    batch_tokens: int | None,
     logs: Sequence[str],
     dry_run: bool,
-    **loading: Any,
+    reading: dict[str, Any],
+    asking: dict[str, Any],
+    loading: dict[str, Any],
 ) -> None:
     """Read states at all layers, fit both probes, and hold them against prompting and controls.
 
@@ -98,21 +82,21 @@ def run(
         from selfprobe.sources.own import Words
 
         settings = _settings(preset, seeds=seeds, resamples=resamples, orientation=orientation)
-        sets = load_sets(options.names(datasets), limit, Words(question or "", item or ""))
+        words = Words(asking["question"] or "", asking["item"] or "")
+        sets = load_sets(options.names(datasets), reading["limit"], words)
         check_sets(sets, settings)
         logged = _margins(logs, sets) if logs else None
-        judge = _quiet_model(model, loading | {"chat": Chat(system or "", dict(template_args))})
+        judge = _quiet_model(model, loading | {"chat": Chat(asking["system"] or "", dict(asking["arguments"]))})
         claim(out, judge, sets)
-        reading: dict[str, Any] = {"longest": longest, "batch_tokens": batch_tokens}
-        planned = plan_harvest(judge, sets, out / "activations", **reading)
+        sizes = {name: reading[name] for name in ("longest", "batch_tokens")}
+        planned = plan_harvest(judge, sets, out / "activations", **sizes)
         click.echo(plan_text(planned))
+        check_sets(sets, settings, {name: planned_set.reasons for name, planned_set in planned.sets.items()})
         check_disk(planned)
         if dry_run:
             return
         click.echo()
-        given: dict[str, Any] = {"settings": settings, "loading": Loading(**loading), "logged": logged}
-        given |= {"path": path, "limit": limit}
-        tables = run_probes(judge, sets, out, **given, **reading)
+        tables = run_probes(judge, sets, out, settings=settings, loading=Loading(**loading), logged=logged, **reading)
         click.echo(_findings(tables, settings))
         page = publish(out)
         click.echo(f"\nProbes: {out}/*.safetensors   Tables: {out}/tables   Figures: {out}/figures   Report: {page}")

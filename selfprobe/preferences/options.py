@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from typing import Any
 
 import click
 
@@ -38,44 +40,76 @@ def said_plainly(going_on: str) -> Iterator[None]:
         raise Interrupted(f"Interrupted. {going_on}") from None
 
 
-def _with(command: Command, *given: Callable[[Command], Command]) -> Command:
-    for option in reversed(given):
-        command = option(command)
-    return command
+def gathered(name: str, *given: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Options whose values come as one dict, the argument `name`."""
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def gathering(**values: Any) -> None:
+            command(**{name: {each: values.pop(each) for each in names}}, **values)
+
+        options_of: Command = gathering
+        for option in reversed(given):
+            options_of = option(options_of)
+        names = [param.name for param in options_of.__click_params__[-len(given) :]]  # type: ignore[attr-defined]
+        return options_of
+
+    return decorate
 
 
-def asking_options(command: Command) -> Command:
-    """What is asked about a pair, and what else goes into the chat template."""
-    return _with(
-        command,
-        click.option(
-            "--question", metavar="TEXT", help='Asked of your own pairs, as "more honest"; by default "more helpful".'
-        ),
-        click.option("--item", metavar="TEXT", help='What their texts are called, as "answer"; by default "response".'),
-        click.option("--system", metavar="TEXT", help="System turn before the comparison; by default none."),
-        click.option(
-            "--template-arg",
-            "template_args",
-            type=options.Assignment(),
-            multiple=True,
-            help="Argument of the chat template, as enable_thinking=false.",
-        ),
-    )
+asking_options = gathered(
+    "asking",
+    click.option(
+        "--question", metavar="TEXT", help='Asked of your own pairs, as "more honest"; by default "more helpful".'
+    ),
+    click.option("--item", metavar="TEXT", help='What their texts are called, as "answer"; by default "response".'),
+    click.option("--system", metavar="TEXT", help="System turn before the comparison; by default none."),
+    click.option(
+        "--template-arg",
+        "arguments",
+        type=options.Assignment(),
+        multiple=True,
+        help="Argument of the chat template, as enable_thinking=false.",
+    ),
+)
+"""What is asked about a pair, and what else goes into the chat template."""
 
+reading_options = gathered(
+    "reading",
+    click.option(
+        "--limit",
+        type=options.COUNT,
+        metavar="N",
+        default=2000,
+        show_default=True,
+        help="Use a random sample of this many pairs.",
+    ),
+    click.option("--longest", type=options.COUNT, metavar="N", help="Skip pairs longer than this many tokens."),
+    click.option(
+        "--path",
+        type=click.Choice(["auto", "tree_mask", "shared_cache", "two_forwards"]),
+        default="auto",
+        show_default=True,
+        help="Way of the forward passes; auto takes the fastest that agrees with two plain ones.",
+    ),
+    click.option(
+        "--batch-tokens", type=options.COUNT, metavar="N", help="Tokens of a batch; 1024 on a CPU, else 16384."
+    ),
+)
+"""Which pairs are read, and how; as `run_probes` takes them."""
 
-def loading_options(command: Command) -> Command:
-    """How a model is loaded."""
-    return _with(
-        command,
-        click.option("--revision", help="Commit of a hub model."),
-        click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1, mps …"),
-        click.option(
-            "--dtype",
-            type=click.Choice(["float32", "bfloat16", "float16"]),
-            default="float32",
-            show_default=True,
-        ),
-        click.option("--device-map", help="Accelerate's, such as auto: spread over devices."),
-        click.option("--attention", help="transformers' attn_implementation; by default its own choice."),
-        ALLOW_PICKLE,
-    )
+loading_options = gathered(
+    "loading",
+    click.option("--revision", help="Commit of a hub model."),
+    click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1, mps …"),
+    click.option(
+        "--dtype",
+        type=click.Choice(["float32", "bfloat16", "float16"]),
+        default="float32",
+        show_default=True,
+    ),
+    click.option("--device-map", help="Accelerate's, such as auto: spread over devices."),
+    click.option("--attention", help="transformers' attn_implementation; by default its own choice."),
+    ALLOW_PICKLE,
+)
+"""How a model is loaded; as `load_model` takes it."""

@@ -17,8 +17,8 @@ class PlannedSet:
     """One data set."""
 
     pairs: int
-    unscored: int
-    """Too long, or with equal texts."""
+    reasons: Mapping[str, str]
+    """Pair id → why it cannot be read: too long, or equal texts."""
     passes: int
     """Forward passes over a prefix: one a pair and order."""
     tokens: int
@@ -77,7 +77,7 @@ def plan_harvest(
         lengths = [p.length for p in prompts]
         planned[name] = PlannedSet(
             pairs=len(pair_set.pairs),
-            unscored=len(reasons),
+            reasons=reasons,
             passes=len(wanted),
             tokens=sum(lengths[i] for i in wanted),
             done=len(done),
@@ -106,7 +106,7 @@ def plan_text(planned: HarvestPlan) -> str:
     lines = [f"{planned.model}: {planned.layers} blocks of width {planned.d_model}", ""]
     lines.append(f"{'data set':16} {'pairs':>7} {'unscored':>9} {'passes':>8} {'tokens':>11} {'on disk':>8}")
     for name, s in planned.sets.items():
-        lines.append(f"{name:16} {s.pairs:>7,} {s.unscored:>9,} {s.passes:>8,} {s.tokens:>11,} {s.done:>8,}")
+        lines.append(f"{name:16} {s.pairs:>7,} {len(s.reasons):>9,} {s.passes:>8,} {s.tokens:>11,} {s.done:>8,}")
     lines += [
         "",
         f"To do: {planned.passes:,} forward passes (each pair once an order), {planned.tokens:,} tokens",

@@ -52,7 +52,6 @@ def run_probes(
     longest: int | None = None,
     path: Way | Literal["auto"] = "auto",
     batch_tokens: int | None = None,
-    words: Words | None = None,
     logged: Mapping[str, tables.Logged] | None = None,
     progress: Progress = to_stderr,
 ) -> dict[str, pd.DataFrame]:
@@ -66,25 +65,23 @@ def run_probes(
         limit: Use a random sample of this many pairs of each data set, drawn with a fixed seed; None: all.
         longest: Leave pairs longer than this many tokens unscored.
         path: Way of the forward passes; auto takes the fastest that agrees with two plain ones.
-        words: Another question than the usual one, where `datasets` are specs; see `load_sets`.
         logged: Data set → method → pair id → margin of other methods; see `preferences.table.margins`.
 
     Raises:
         ValueError: Too little to learn from, or a folder of another model; before any forward pass.
     """
-    sets = datasets if isinstance(datasets, Mapping) else load_sets(datasets, limit, words)
+    sets = datasets if isinstance(datasets, Mapping) else load_sets(datasets, limit)
     check_sets(sets, settings)
     loading = loading or Loading()
     judge = model if isinstance(model, LocalModel) else load_model(model, **asdict(loading))
     claim(out, judge, sets)
-    states, harvests = out / "activations", dict[str, Harvest]()
+    reading: dict[str, Any] = {"path": path, "batch_tokens": batch_tokens, "longest": longest}
+    harvests = {}
     for name, given in sets.items():
         progress(f"{name}: {len(given.pairs)} pairs from {given.origin}")
-        harvests[name] = harvest(
-            judge, given.pairs, states, path=path, batch_tokens=batch_tokens, longest=longest, progress=progress
-        )
-    reading = {"limit": limit, "longest": longest, "path": path, "batch_tokens": batch_tokens}
-    write_run(out, _state(out, judge, loading, settings, sets, harvests) | {"reading": reading})
+        harvests[name] = harvest(judge, given.pairs, out / "activations", **reading, progress=progress)
+    state = _state(out, judge, loading, settings, sets, harvests)
+    write_run(out, state | {"reading": {"limit": limit} | reading})
     fits = {name: _fitted(name, harvested, settings, progress) for name, harvested in harvests.items()}
     for name, fitted in fits.items():
         _save_probes(out, name, fitted, judge)
@@ -95,16 +92,22 @@ def run_probes(
     return write_tables(out, made)
 
 
-def check_sets(sets: Mapping[str, PairSet], settings: FitSettings) -> None:
-    """ValueError where a data set has too little to learn from, said before hours of forward passes."""
+def check_sets(
+    sets: Mapping[str, PairSet], settings: FitSettings, unscored: Mapping[str, Mapping[str, str]] | None = None
+) -> None:
+    """ValueError where a data set has too little to learn from, said before hours of forward passes.
+
+    `unscored`: of each set, pair id → why it cannot be read.
+    """
     for name, pair_set in sets.items():
-        with _named(name):
-            split_pairs([pair for pair in pair_set.pairs if not pair.equal_texts], settings)
+        reasons = (unscored or {}).get(name, {})
+        with _named(name, reasons, len(pair_set.pairs)):
+            split_pairs([p for p in pair_set.pairs if not p.equal_texts and p.id not in reasons], settings)
 
 
 def _fitted(name: str, harvested: Harvest, settings: FitSettings, progress: Progress) -> Fits:
     progress(f"{name}: fitting at {harvested.identity.layers} layers, {settings.seeds} halves")
-    with _named(name):
+    with _named(name, harvested.unscored, len(harvested.pairs) + len(harvested.unscored)):
         return fit_all(harvested, settings, progress=seldom(progress))
 
 
@@ -122,12 +125,13 @@ def seldom(progress: Progress, *, seconds: float = 10) -> Progress:
 
 
 @contextmanager
-def _named(name: str) -> Iterator[None]:
-    """A ValueError within gets the data set's name in front."""
+def _named(name: str, unscored: Mapping[str, str], pairs: int) -> Iterator[None]:
+    """A ValueError within gets the data set's name in front, and how many of its pairs cannot be read."""
     try:
         yield
     except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
+        why = f"{pairs - len(unscored)} of {pairs} pairs can be read (the first other: {{}}); " if unscored else ""
+        raise ValueError(f"{name}: {why.format(next(iter(unscored.values()), ''))}{error}") from None
 
 
 def load_sets(datasets: Sequence[str], limit: int | None, words: Words | None = None) -> dict[str, PairSet]:
