@@ -8,12 +8,9 @@ from typing import Any
 import click
 
 from selfprobe import options
+from selfprobe.probes import EXTRA
 
 Command = Callable[..., None]
-EXTRA = ("torch", "transformers", "safetensors", "gguf", "accelerate")
-"""What `pip install selfprobe[probes]` brings."""
-
-
 ALLOW_PICKLE = click.option("--allow-pickle", is_flag=True, help="Load weights that exist only as pickle.")
 
 

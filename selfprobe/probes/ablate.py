@@ -17,7 +17,7 @@ from selfprobe.probes.evaluate import KINDS, first_text_answers, weighted_f1
 from selfprobe.probes.fit import FloatArray
 from selfprobe.probes.folder import loading_of, read_run, write_tables
 from selfprobe.probes.forward import plain_inputs, spoken_tokens
-from selfprobe.probes.harvest import batch_budget, batches, open_harvest
+from selfprobe.probes.harvesting import batch_budget, batches, open_harvest
 from selfprobe.probes.model import LocalModel, load_model
 from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.splits import held_out

@@ -25,7 +25,7 @@ from selfprobe.probes.fit import (
     principal,
     select,
 )
-from selfprobe.probes.harvest import Harvest
+from selfprobe.probes.harvesting import Harvest
 from selfprobe.probes.splits import FitSettings, halves
 from selfprobe.sources.pairs import Pair
 from selfprobe.stats import rank

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from selfprobe.probes.harvest import SHARD_BYTES, batch_budget, identity_of, unreadable
+from selfprobe.probes.harvesting import SHARD_BYTES, batch_budget, identity_of, unreadable
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.shards import Store
 from selfprobe.probes.tokens import encode

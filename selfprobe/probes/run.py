@@ -18,7 +18,7 @@ from selfprobe.probes import tables
 from selfprobe.probes.evaluate import KINDS, METRICS, Fits, fit_all, split_pairs
 from selfprobe.probes.folder import claim, write_run, write_tables
 from selfprobe.probes.forward import Way
-from selfprobe.probes.harvest import Harvest, harvest
+from selfprobe.probes.harvesting import Harvest, harvest
 from selfprobe.probes.model import LocalModel, load_model
 from selfprobe.probes.probe_file import Card, save_probe
 from selfprobe.probes.splits import PRESETS, FitSettings, questions

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from selfprobe.probes.evaluate import own_answers
-from selfprobe.probes.harvest import harvest
+from selfprobe.probes.harvesting import harvest
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.probe_file import ProbeFile
 from selfprobe.probes.splits import held_out

@@ -11,7 +11,7 @@ import pandas as pd
 from selfprobe.probes.evaluate import KINDS, Fits, Scores, fit_all
 from selfprobe.probes.fit import FloatArray, Kind
 from selfprobe.probes.folder import read_run, write_tables
-from selfprobe.probes.harvest import open_harvest
+from selfprobe.probes.harvesting import open_harvest
 from selfprobe.probes.splits import FitSettings, held_out, questions
 from selfprobe.probes.tables import estimate
 from selfprobe.weights import Progress, to_stderr
