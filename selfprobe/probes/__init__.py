@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from selfprobe.probes.tokens import Chat as Chat
     from selfprobe.sources.own import Words as Words
     from selfprobe.sources.pairs import Pair as Pair
-    from selfprobe.sources.public_pairs import load as load_pairs
+    from selfprobe.sources.public_pairs import load as load_pairs  # noqa: F401
 
 _HOMES = {
     "Chat": "selfprobe.probes.tokens",

@@ -24,7 +24,6 @@ from selfprobe.probes.layouts import Layers, layers_of_array
 from selfprobe.stats.rank import accuracy
 
 if TYPE_CHECKING:
-    from selfprobe.probes.harvesting import Harvest
     from selfprobe.probes.probe_file import Card
 
 Floats = npt.NDArray[np.float64]
@@ -120,6 +119,7 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The preferred class of each pair [pair]; the second one where there is no preference (a score of 0)."""
+        check_is_fitted(self)
         return np.asarray(self.classes_[(self.preference(X) <= 0).astype(int)])
 
     def predict_proba(self, X: Any) -> Floats:
@@ -149,7 +149,8 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from selfprobe.probes.probe_file import Card
 
         check_is_fitted(self)
-        if (held := getattr(self, "card_", None)) is not None:
+        if hasattr(self, "card_"):
+            held = self.card_
             return replace(held, dataset=dataset or held.dataset, test_scores=dict(test_scores or held.test_scores))
         return Card(
             dataset=dataset,
@@ -207,8 +208,8 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for name, known in (("kind", get_args(Kind)), ("orders", get_args(Orders))):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}")
-        number = isinstance(self.layer, int | np.integer) and not isinstance(self.layer, bool)
-        if self.layer not in ("chosen", "last") and not (number and self.layer >= 0):
+        whole = isinstance(self.layer, int | np.integer) and not isinstance(self.layer, bool)
+        if self.layer not in ("chosen", "last") and not (whole and int(self.layer) >= 0):
             raise ValueError(f"layer must be chosen, last or a block's number from 0, got {self.layer!r}")
         if self.folds < 2:
             raise ValueError(f"folds must be 2 or more, got {self.folds}")
@@ -216,11 +217,10 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _layers(self, X: Any, *, reset: bool) -> Layers:
         if hasattr(X, "identity"):
             found = Layers(X.layers, X.identity.d_model, X.layer)
-        elif np.ndim(X) == 2:
+        elif (X if hasattr(X, "ndim") else np.asarray(X)).ndim <= 2:
             return layers_of_array(validate_data(self, X, reset=reset, dtype=np.float64))
         else:
-            x = check_array(X, allow_nd=True, ensure_2d=np.ndim(X) < 2, dtype=np.float64, ensure_min_samples=0)
-            found = layers_of_array(x)
+            found = layers_of_array(check_array(X, allow_nd=True, dtype=np.float64, ensure_min_samples=0))
         if reset:
             self.n_features_in_ = found.width
         return found
@@ -235,15 +235,15 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         needed = self.kind in LABELLED or parse_orientation(self.orientation)[0] == "few"
         if y is None and needed:
             raise ValueError(
-                f"kind {self.kind!r} with orientation {self.orientation!r} requires y to be passed, but the target y is "
+                f"kind {self.kind!r}, orientation {self.orientation!r} requires y to be passed, but the target y is "
                 "None: give labels, or kind unsupervised or ccs with orientation logit or none"
             )
         size = len(X) if harvested or hasattr(X, "__len__") else np.shape(X)[0]
         names = X.groups if groups is None and harvested else np.arange(size) if groups is None else np.asarray(groups)
         if len(names) != size or (y is not None and len(y) != size):
-            raise ValueError(
-                f"inconsistent numbers of samples: {size} pairs, {len(names)} groups, {np.shape(y)} labels"
-            )
+            given = f"{len(names)} groups, {'no' if y is None else len(y)} labels"
+            raise ValueError(f"inconsistent numbers of samples: {size} pairs, {given}")
+        self.classes_ = np.array([1, 2])
         first = None if y is None else self._first(y)
         if first is not None and needed:
             check_labels(first, names, folds=self.folds)
@@ -252,7 +252,6 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             from selfprobe.probes.evaluate import own_answers
 
             own = own_answers(X).mean(axis=1) - 0.5
-        self.classes_ = np.array([1, 2]) if first is None else self.classes_
         return Lesson(first, names, own, self.orientation, self.c, self.folds, self.random_state)
 
     def _first(self, y: Any) -> npt.NDArray[np.bool_]:
@@ -263,7 +262,7 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
-            raise ValueError(f"there is one class alone, {self.classes_[0]!r}: nothing to learn from")
+            raise ValueError(f"there is one class alone, {self.classes_.tolist()[0]!r}: nothing to learn from")
         return np.asarray(y == self.classes_[0])
 
 

@@ -65,7 +65,7 @@ def read_run(out: Path) -> dict[str, Any]:
             f"{out} is no run's folder (no run.json): make one with `selfprobe probe run --out {out}`"
         )
     try:
-        state = dict(json.loads(file.read_text("utf-8")))
+        state: dict[str, Any] = dict(json.loads(file.read_text("utf-8")))
         # Runs before 0.3 wrote it down; a folder that somebody sent must not switch it on.
         state["loading"] = {name: value for name, value in state["loading"].items() if name != "allow_pickle"}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -75,7 +75,7 @@ def read_run(out: Path) -> dict[str, Any]:
 
 def loading_of(state: dict[str, Any]) -> dict[str, Any]:
     """Arguments of `load_model` as the run had them; never the permission to load a pickle."""
-    return {"chat": Chat(**state.get("chat", {}))} | state["loading"]
+    return {"chat": Chat(**state.get("chat", {})), **state["loading"]}
 
 
 def write_tables(out: Path, made: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:

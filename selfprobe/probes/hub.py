@@ -3,7 +3,7 @@
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from selfprobe.probes.estimator import ContrastProbe
@@ -75,7 +75,7 @@ def fetched(repository: str, *, revision: str | None = None, token: str | None =
 def readme(probe: "ContrastProbe", repository: str) -> str:
     """The README of `repository`, from the probe's card."""
     card: Card = probe.card()
-    told = {"kind": probe.probe_.kind, "layer": probe.probe_.layer, "orders": probe.probe_.orders}
+    told: dict[str, Any] = {"kind": probe.probe_.kind, "layer": probe.probe_.layer, "orders": probe.probe_.orders}
     told |= {"sign by": probe.probe_.orientation}
     told |= {name: value for name, value in asdict(card).items() if name != "train_groups" and value not in ("", {})}
     rows = "\n".join(f"| {name.replace('_', ' ')} | {str(value).replace('|', '/')} |" for name, value in told.items())

@@ -102,17 +102,19 @@ def calibrated(probe: Probe, states: FloatArray, lesson: Lesson) -> float:
 
 
 def _scale(scores: Floats, truth: BoolArray) -> float:
-    """The factor (above 0) with the least log loss of σ(factor · score)."""
+    """The factor (above 0) with the least log loss of σ(factor · score), against Platt's (n + 1) / (n + 2), not 1."""
     from scipy.optimize import minimize_scalar
 
     unit = float(np.abs(scores).mean())
     if not unit or truth.all() or not truth.any():
         return math.nan
-    signed = np.where(truth, scores, -scores) / unit
-    found = minimize_scalar(
-        lambda log: np.logaddexp(0, -math.exp(log) * signed).mean(), bounds=(-8, 4), method="bounded"
-    )
-    return math.exp(float(found.x)) / unit
+    signed, sure = np.where(truth, scores, -scores) / unit, (len(scores) + 1) / (len(scores) + 2)
+
+    def loss(log: float) -> float:
+        z = math.exp(log) * signed
+        return float((sure * np.logaddexp(0, -z) + (1 - sure) * np.logaddexp(0, z)).mean())
+
+    return math.exp(float(minimize_scalar(loss, bounds=(-8, 4), method="bounded").x)) / unit
 
 
 @dataclass(frozen=True)

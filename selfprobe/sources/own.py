@@ -101,17 +101,18 @@ def own(rows: list[Row], origin: str) -> Iterator[Pair | None]:
     _check_labels(rows, origin)
     for number, row in enumerate(rows, start=1):
         name = f"row-{number}" if _empty(row.get("id")) else str(row["id"])
-        groups = {column: "" if _empty(row.get(column)) else str(row[column]) for column in ("group", "subset")}
+        group, subset = ("" if _empty(row.get(column)) else str(row[column]) for column in ("group", "subset"))
         if _has(row, CHOICES) and not _has(row, TEXTS):
             (text_1, before), (text_2, _) = (_said(row[column]) for column in CHOICES)
             context = _said(_question(row))[0] or before
-            yield shuffled(Pair(name, text_1, text_2, 1, context=context, **groups))
+            yield shuffled(Pair(name, text_1, text_2, 1, context=context, group=group, subset=subset))
             continue
         _check_columns(row, number, origin)
         if (label := row.get("label")) is not None and _plain(label) in ("0", "tie"):
             yield None
         else:
-            yield Pair(name, row["text_1"], row["text_2"], _label(label, name), context=_question(row), **groups)
+            label, context = _label(label, name), _question(row)
+            yield Pair(name, row["text_1"], row["text_2"], label, context=context, group=group, subset=subset)
 
 
 def _empty(cell: Any) -> bool:
@@ -168,8 +169,8 @@ def _check_labels(rows: list[Row], origin: str) -> None:
         )
 
 
-def _said(cell: Any) -> tuple[str, str]:
-    """A text, or the last message of a chat; and what was said before it."""
+def _said(cell: Any) -> tuple[Any, str]:
+    """A text (which `Pair` checks), or the last message of a chat; and what was said before it."""
     if not isinstance(cell, list) or not cell:
         return cell, ""
     if not all(isinstance(m, dict) and isinstance(m.get("content"), str) for m in cell):
