@@ -1,193 +1,253 @@
-"""How often the verdict names a model that has no access, and how often it names one that has.
+"""How often the verdict names a model that has no access, how often one that has, and what its intervals hold.
 
-    python bench/verdict.py                                 # 200 matrices a line, 400 items
-    python bench/verdict.py --matrices 1000 --items 100     # other sizes
-    python bench/verdict.py --models 11                     # of the lines that can have any number
-    python bench/verdict.py --only "strong" --smoke         # some lines; that it runs
+    python bench/verdict.py --out rates                           # 100 matrices of each line at each of nine sizes
+    python bench/verdict.py --out rates --matrices 1000           # goes on from there
+    python bench/verdict.py --out rates --plot docs               # tables and pictures of what was drawn, no drawing
+    python bench/verdict.py --models 5 --items 100 --only strong  # some sizes and lines
+    python bench/verdict.py --smoke                               # that it runs
 
-Scores are drawn, no model runs. Without access a cell is F(skill of the observer, predictability of the target): F is
-their product, logistic, complementary log-log, or the product where all observers know the same easy items. Words are
-drawn for constants and habits. A line prints the share of matrices that are "supported" (of a null: falsely), that
-name a model without access, and the share of each other verdict.
+Scores are drawn, no model runs; bench/truths.py and bench/intervals.py hold what is true of them. Matrix k of a line
+and size is the same in every run, so counts add up; they are kept in OUT/counts.json, where they are safe every few
+seconds. The tables are printed at the end and written to OUT (`verdict_rates.md` and pictures).
 """
 
 import argparse
+import json
+import os
 import sys
+import tempfile
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 
-import numpy as np
-import pandas as pd
-from scipy import special
+for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(_threads, "1")  # small products: more threads only wait for one another
 
-from selfprobe.matrix.advantage import double_centre, observers_permuted, total_of
-from selfprobe.matrix.habit import Specific, item_specific
-from selfprobe.matrix.rows import rows_of
-from selfprobe.matrix.table import Matrix
-from selfprobe.matrix.verdict import Verdict, verdict
-from selfprobe.measure import Measure
-from selfprobe.stats.estimate import FloatArray, holm, mode_baseline
+import numpy as np  # noqa: E402
+from intervals import MODELS, intervals  # noqa: E402
+from rates_page import KINDS_AT, PARTS, write  # noqa: E402
+from truths import Drawn, Line, cells, drawn, lines  # noqa: E402
 
-FORMS = ("product", "logistic", "cloglog", "easy share")
-Draw = Callable[[np.random.Generator, int], tuple[FloatArray, Specific, dict[str, FloatArray]]]
-"""From a generator and a number of items to the scores, what is item-specific of them, and the baselines' hits."""
+from selfprobe.matrix.advantage import double_centre, observers_permuted, total_of  # noqa: E402
+from selfprobe.matrix.rows import rows_of  # noqa: E402
+from selfprobe.matrix.verdict import Verdict, verdict  # noqa: E402
+from selfprobe.stats.estimate import holm  # noqa: E402
+
+ALPHA = 0.05
+TOLD = 100
+"""Matrices of a line of which, at `KINDS_AT`, the whole verdict is told; else whether it is "supported": quicker."""
+CHUNK = 20
+FEW = 10
+"""Items at which intervals are looked at too."""
+STATED_FROM = 20
+"""Matrices without access whose stated advantages' median is the one tried."""
+OFF = (-0.02, 0.0, 0.02)
 
 
 @dataclass(frozen=True)
-class Line:
-    """One truth."""
+class Job:
+    """What is counted: a line of one size."""
 
+    part: str
+    """Its table: a line's group, "detects" or "interval"."""
     name: str
-    draw: Draw
-    knows: frozenset[int] = frozenset()
-    """The models with access."""
+    models: int
+    items: int
+
+    @property
+    def key(self) -> str:
+        return " | ".join((self.part, self.name, str(self.models), str(self.items)))
 
 
-def scores(form: str, skill: FloatArray, easy: FloatArray, access: FloatArray, items: int, rng: np.random.Generator):
-    """Right or wrong [target, observer, item] by skill and predictability in (0, 1) and own access."""
-    s, e = skill[None, :, None], easy[:, None, None]
-    size = len(skill)
-    luck = rng.random((size, size, items))
-    if form == "easy share":
-        right = (rng.random(items) < s) & (luck < e)
-    elif form == "product":
-        right = luck < s * e
-    else:
-        latent = special.logit(skill)[None, :, None] + special.logit(easy)[:, None, None]
-        right = luck < (special.expit(latent) if form == "logistic" else 1 - np.exp(-np.exp(latent - 0.5)))
-    own = np.arange(size)
-    right[own, own] |= rng.random((size, items)) < access[:, None]
-    return right.astype(float)
+def jobs(models: Iterable[int], items: Iterable[int]) -> list[Job]:
+    """All of them, table by table, the smallest sizes first."""
+    found: list[Job] = []
+    for size, n in sorted(((size, n) for size in models for n in items), key=lambda both: both[0] ** 2 * both[1]):
+        found += [Job(line.group, line.name, size, n) for line in lines(size)]
+        found += [Job("detects", f"{name}: {off:+.2f}", size, n) for name in _detectable(size) for off in OFF]
+    for n in sorted({FEW, *items}):
+        found += [Job("interval", one.name, MODELS, n) for one in intervals()]
+    return sorted(found, key=lambda job: PARTS.index(job.part))
 
 
-def drawn(form: str, skill: list[float], easy: list[float], access: dict[int, float] | None = None) -> Draw:
-    """Scores without habits."""
-    own = np.array([(access or {}).get(i, 0.0) for i in range(len(skill))])
-
-    def draw(rng: np.random.Generator, items: int):
-        x = scores(form, np.array(skill), np.array(easy), own, items, rng)
-        return x, Specific(x, np.full(x.shape[:2], np.nan), ""), {}
-
-    return draw
-
-
-def twins(size: int) -> Draw:
-    """Look-alike pairs of unequal skill: each predicts its twin as well as itself."""
-
-    def draw(rng: np.random.Generator, items: int):
-        pair = np.arange(size) // 2
-        latent = rng.normal(0, 0.8, size)[None, :] + rng.normal(0, 0.8, size)[:, None]
-        p = special.expit(latent + 1.5 * (pair[:, None] == pair))
-        x = (rng.random((size, size, items)) < p[:, :, None]).astype(float)
-        return x, Specific(x, np.full(x.shape[:2], np.nan), ""), {}
-
-    return draw
+def drawn_once(job: Job, number: int, smoke: bool = False) -> Counter[str]:
+    """What matrix `number` of a line adds to its counts."""
+    rng = np.random.default_rng([0, number])
+    if job.part == "interval":
+        return _held(job, rng)
+    if job.part == "detects":
+        return _detected(job, number, smoke)
+    line = _lines(job.models)[job.name]
+    whole = number < TOLD and (job.models, job.items) in KINDS_AT and job.part in ("null", "access")
+    said = judged(line.draw(rng, job.items), rng, whole=whole)
+    found = Counter(matrices=1)
+    if whole:
+        found += Counter(told=1) + Counter([said.kind if said else ""])
+    if said and said.kind == "supported":
+        found["named"] += 1
+        found["wrong"] += bool({int(name) for name in said.models} - line.knows)
+    return found
 
 
-def worded(habit: list[float], access: dict[int, float], constant: bool = False) -> Draw:
-    """Words: a model says its commonest word with a chance of `habit`; it predicts that word, or with access the word.
-
-    A `constant` model always predicts it; another one in as many cases as it says it.
-    """
-
-    def draw(rng: np.random.Generator, items: int):
-        size = len(habit)
-        common = rng.random((size, items)) < np.array(habit)[:, None]
-        truth = np.where(common, np.arange(size)[:, None], 100 + rng.integers(0, 400, (size, items)))
-        usual = np.ones((size, items), bool) if constant else rng.random((size, items)) < np.array(habit)[:, None]
-        guess = np.where(usual, np.arange(size)[:, None], 100 + rng.integers(0, 400, (size, items)))
-        knows = rng.random((size, items)) < np.array([access.get(i, 0.0) for i in range(size)])[:, None]
-        said = np.where(knows, truth, guess)
-        x = (said[None] == truth[:, None]).astype(float)
-        return x, _specific(x, said, truth), {"mode": np.stack([mode_baseline(row) for row in truth])}
-
-    return draw
-
-
-def _specific(x: FloatArray, said: FloatArray, truth: FloatArray) -> Specific:
-    size, _, items = x.shape
-    models, names = [f"m{i:02}" for i in range(size)], [f"q{i:04}" for i in range(items)]
-    t, o, i = (axis.ravel() for axis in np.indices(x.shape))
-    rows = pd.DataFrame({"target": np.array(models)[t], "observer": np.array(models)[o], "item": np.array(names)[i]})
-    rows = rows.assign(key="k1", value=x.ravel(), truth=truth[t, i].astype(str), said=said[o, i].astype(str))
-    measure = Measure(alone=lambda given: 1, tokens=(1, 1), acts=("answer",))
-    return item_specific(rows, Matrix("words", models, names, x, {}), measure)
-
-
-def judged(
-    x: FloatArray, specific: Specific, hits: dict[str, FloatArray], rng: np.random.Generator, names: list[str]
-) -> Verdict:
-    """The verdict of one matrix, alone in its report."""
-    rows = rows_of(names, x, specific, hits, tests=len(names), rng=rng)
+def judged(given: Drawn, rng: np.random.Generator, *, whole: bool = True) -> Verdict | None:
+    """The verdict of one matrix, alone in its report; None where nobody is named and not the `whole` is asked for."""
+    x, specific, hits = given
+    names = [str(i) for i in range(len(x))]
+    rows = rows_of(names, x, specific, hits, tests=len(names), rng=rng, power=whole)
+    p_holm = holm([row.p for row in rows]).tolist()
+    if not whole and not min(p_holm, default=1) < ALPHA:
+        return None
     return verdict(
         rows,
-        p_holm=holm([row.p for row in rows]).tolist(),
+        p_holm=p_holm,
         total=total_of(specific.scores),
         permutation=observers_permuted(double_centre(specific.scores.mean(axis=2)), rng=rng),
         means=x.mean(axis=2),
     )
 
 
-def lines(size: int) -> Iterator[Line]:
-    """The truths: nulls first. Those that name no number of models have `size`."""
-    graded = np.linspace(0.4, 0.8, size).tolist()
-    for form in FORMS:
-        yield Line(f"null, {form}: one strong", drawn(form, [0.9] + [0.3] * (size - 1), [0.8] + [0.3] * (size - 1)))
-        yield Line(f"null, {form}: three models", drawn(form, [0.9, 0.6, 0.4], [0.8, 0.6, 0.4]))
-        yield Line(f"null, {form}: graded", drawn(form, graded, graded))
-        yield Line(f"null, {form}: anti-correlated", drawn(form, graded, graded[::-1]))
-    yield Line("null, twins", twins(size + size % 2))
-    yield Line("null, words: constants", worded([0.6, 0.5, 0.4, 0.3, 0.3][:size] + [0.3] * (size - 5), {}, True))
-    yield Line("null, words: habits", worded([0.7, 0.6, 0.5, 0.4, 0.3][:size] + [0.3] * (size - 5), {}))
-    for form in FORMS[:2]:
-        pair = {1: 0.4, 3: 0.4}
-        all_ = dict.fromkeys(range(size), 0.2)
-        weakest, middle = {0: 0.5}, {size // 2: 0.4}
-        yield Line(f"access .4 of two, equals, {form}", drawn(form, [0.6] * size, [0.6] * size, pair), frozenset(pair))
-        yield Line(f"access .4 of two, graded, {form}", drawn(form, graded, graded, pair), frozenset(pair))
-        yield Line(f"access .2 of all, graded, {form}", drawn(form, graded, graded, all_), frozenset(all_))
-        yield Line(f"access .5 of the weakest, {form}", drawn(form, graded, graded, weakest), frozenset(weakest))
-        yield Line(f"access .4 of a middle one, {form}", drawn(form, graded, graded, middle), frozenset(middle))
-    yield Line("words: access .4 of two, habits .3", worded([0.3] * size, {1: 0.4, 3: 0.4}), frozenset({1, 3}))
-    yield Line("words: one knower, constants", worded([0.3] * size, {2: 0.8}, True), frozenset({2}))
+@lru_cache
+def _lines(size: int) -> dict[str, Line]:
+    return {line.name: line for line in lines(size)}
 
 
-def rates(line: Line, matrices: int, items: int, seed: int = 0) -> tuple[Counter[str], int]:
-    """How often each verdict comes, and how many matrices name a model without access."""
-    kinds: Counter[str] = Counter()
-    wrong = 0
+def _detectable(size: int) -> dict[str, tuple[str, list[float]]]:
+    """Name → form, skill and predictability of the models; the middle one gets the advantage that is stated."""
+    graded, equal = np.linspace(0.4, 0.8, size).tolist(), [0.6] * size
+    shapes = {"equals": equal, "graded": graded}
+    return {f"{form}, {name}": (form, shape) for form in ("product", "logistic") for name, shape in shapes.items()}
+
+
+@lru_cache
+def stated(name: str, size: int, items: int, matrices: int = STATED_FROM) -> float:
+    """The advantage of the middle model that such a matrix says it would see in 80 %; NaN where it says none."""
+    form, shape = _detectable(size)[name]
+    found = []
     for number in range(matrices):
-        rng = np.random.default_rng([seed, number])
-        x, specific, hits = line.draw(rng, items)
-        names = [str(i) for i in range(len(x))]
-        said = judged(x, specific, hits, rng, names)
-        kinds[said.kind] += 1
-        wrong += bool({int(name) for name in said.models} - line.knows)
-        if sys.stderr.isatty():
-            print(f"\r{line.name}: {number + 1} of {matrices}", end="\r", file=sys.stderr, flush=True)
-    return kinds, wrong
+        rng = np.random.default_rng([1, number])
+        x, specific, hits = drawn(form, shape, shape)(rng, items)
+        rows = rows_of([str(i) for i in range(size)], x, specific, hits, tests=size, rng=rng)
+        found.append(rows[size // 2].power.detects)
+    return float(np.median(np.nan_to_num(found, nan=np.inf)))
 
 
-def main() -> None:
+def _detected(job: Job, number: int, smoke: bool) -> Counter[str]:
+    name, _, off = job.name.rpartition(": ")
+    form, shape = _detectable(job.models)[name]
+    at, i = stated(name, job.models, job.items, 2 if smoke else STATED_FROM), job.models // 2
+    alone = float(cells(form, np.array(shape), np.array(shape))[i, i])
+    access = (at + float(off)) / (1 - alone)
+    if not access <= 1:
+        return Counter(matrices=1, impossible=1)
+    rng = np.random.default_rng([2, number])
+    said = judged(drawn(form, shape, shape, {i: access})(rng, job.items), rng, whole=False)
+    thousandths = {"stated": round(1000 * at)} if number == 0 else {}
+    return Counter(matrices=1, named=bool(said and str(i) in said.models), **thousandths)
+
+
+def _held(job: Job, rng: np.random.Generator) -> Counter[str]:
+    one = next(one for one in intervals() if one.name == job.name)
+    found = Counter(matrices=1)
+    for _ in range(one.at_once):
+        estimate, truth = one.draw(rng, job.items)
+        known = bool(np.isfinite(estimate.low))
+        held = estimate.low - 1e-12 <= truth <= estimate.high + 1e-12
+        found.update(intervals=int(known), named=int(held), undefined=int(not known))
+    return found
+
+
+def run(todo: list[Job], matrices: int, folder: Path, pool: Executor | None, smoke: bool) -> dict[str, dict[str, int]]:
+    """Counts of all jobs up to `matrices`, from those that the folder holds on; a hundred of each come first."""
+    file = folder / "counts.json"
+    counts = _kept(file)
+    left = sum(max(matrices - counts.get(job.key, {}).get("matrices", 0), 0) for job in todo)
+    start, done = time.monotonic(), 0
+    for upto in dict.fromkeys((min(TOLD, matrices), matrices)):
+        for job in todo:
+            while (first := counts.get(job.key, {}).get("matrices", 0)) < upto:
+                numbers = range(first, min(first + CHUNK, upto))
+                each: Callable[..., Iterable[Counter[str]]] = pool.map if pool else map
+                found = each(drawn_once, [job] * len(numbers), numbers, [smoke] * len(numbers))
+                counts[job.key] = dict(sum(found, Counter(counts.get(job.key, {}))))
+                _save(counts, file)
+                done += len(numbers)
+                _progress(job, done, left, time.monotonic() - start)
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
+    return counts
+
+
+def _kept(file: Path) -> dict[str, dict[str, int]]:
+    if not file.exists():
+        return {}
+    try:
+        return {str(key): dict(value) for key, value in json.loads(file.read_text()).items()}
+    except (ValueError, AttributeError, TypeError) as error:
+        sys.exit(f"{file} holds no counts of this script ({error}): move it away, or name another --out")
+
+
+def _save(counts: dict[str, dict[str, int]], file: Path) -> None:
+    part = file.with_suffix(".part")
+    part.write_text(json.dumps(counts, indent=0))
+    part.replace(file)
+
+
+def _progress(job: Job, done: int, left: int, seconds: float) -> None:
+    rest = seconds / done * (left - done) / 60
+    text = (
+        f"{done:,} of {left:,} matrices, {rest:,.0f} minutes to go: {job.models} models, {job.items} items, {job.name}"
+    )
+    if sys.stderr.isatty():
+        print(f"\r{text[:118]:118}", end="", file=sys.stderr, flush=True)
+    elif done == left or not done % 1000:
+        print(text, file=sys.stderr, flush=True)
+
+
+def _numbers(text: str, least: int) -> list[int]:
+    """From "3,5,11"."""
+    try:
+        found = [int(part) for part in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or min(found) < least:
+        raise argparse.ArgumentTypeError(f"expected whole numbers of {least} or more with commas between, got {text!r}")
+    return found
+
+
+def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--matrices", type=int, default=200, help="a line")
-    parser.add_argument("--items", type=int, default=400)
-    parser.add_argument("--models", type=int, default=5, help="five or more; lines of three models keep three")
+    parser.add_argument("--matrices", type=int, default=100, help="of each line and size (default 100)")
+    parser.add_argument("--models", type=lambda text: _numbers(text, 3), default=[3, 5, 11], help="default 3,5,11")
+    parser.add_argument(
+        "--items", type=lambda text: _numbers(text, 2), default=[50, 100, 400], help="default 50,100,400"
+    )
     parser.add_argument("--only", default="", help="the lines whose name holds this")
-    parser.add_argument("--smoke", action="store_true", help="two matrices of 50 items a line")
-    given = parser.parse_args()
-    if given.models < 5:
-        parser.error("--models must be 5 or more")
-    count, items = (2, 50) if given.smoke else (given.matrices, given.items)
-    kinds = ("supported", "not told apart", "not supported", "underpowered")
-    print(f"{count} matrices a line, {given.models} models, {items} items; shares of matrices")
-    print(f"{'':44}" + "".join(f"{kind:>16}" for kind in (*kinds, "names wrongly")))
-    for line in lines(given.models):
-        if given.only in line.name:
-            found, wrong = rates(line, count, items)
-            shares = [found[kind] / count for kind in kinds] + [wrong / count]
-            print(f"{line.name:44}" + "".join(f"{share:16.3f}" for share in shares), flush=True)
+    parser.add_argument("--out", type=Path, help="folder of the counts, to go on later (default: they are not kept)")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--plot", type=Path, help="draw nothing: tables and pictures of what OUT holds, to this folder")
+    parser.add_argument("--smoke", action="store_true", help="two matrices of 3 models and 50 items a line")
+    given = parser.parse_args(words)
+    if given.matrices < 1 or given.processes < 1:
+        parser.error("--matrices and --processes must be 1 or more")
+    if given.plot:
+        if not given.out or not (given.out / "counts.json").exists():
+            parser.error("--plot needs --out with a folder that holds counts.json, from an earlier run")
+        print(write(_kept(given.out / "counts.json"), given.plot), end="")
+        return
+    matrices, sizes = (2, ([3], [50])) if given.smoke else (given.matrices, (given.models, given.items))
+    todo = [job for job in jobs(*sizes) if given.only in job.name]
+    if not todo:
+        parser.error(f"no line's name holds {given.only!r}")
+    pool = ProcessPoolExecutor(given.processes) if given.processes > 1 else None
+    with tempfile.TemporaryDirectory() as passing, pool or nullcontext():
+        folder = given.out or Path(passing)
+        folder.mkdir(parents=True, exist_ok=True)
+        print(write(run(todo, matrices, folder, pool, given.smoke), folder), end="")
 
 
 if __name__ == "__main__":

@@ -24,6 +24,8 @@ from selfprobe.errors import InputError
 from selfprobe.scorers.dilemma_validity import FIELDS, dilemma_validity
 from selfprobe.solvers.act import act
 from selfprobe.solvers.ask import Prompts, Settings
+from selfprobe.solvers.negotiate import chosen
+from selfprobe.solvers.objection import Effort
 
 VERSION = 1
 CALLS = 1
@@ -81,22 +83,28 @@ _LONGEST = {"scenario": 1500, "option_a": 300, "option_b": 300}  # characters
 
 
 @inspect_ai.task
-def dilemma_generation(temperature: float = 1.0, epochs: int = 1) -> Task:
+def dilemma_generation(
+    temperature: float = 1.0, epochs: int = 1, act_tokens: int | None = None, effort: Effort | None = None
+) -> Task:
     """Write a dilemma for each of the 750 combinations; the score says which are fit to be judged.
 
     Args:
         temperature: Of the generator.
         epochs: Dilemmas for each combination.
+        act_tokens: Most tokens of a dilemma, reasoning and all; by default 8192.
+        effort: Reasoning effort; by default the model's own.
     """
+    whole("act_tokens", act_tokens, optional=True)
     whole("epochs", epochs)
     if not is_number(temperature) or temperature < 0:
         raise InputError(f"temperature must be a number from 0, got {temperature!r}")
+    needs = chosen(effort=effort).merge(GenerateConfig(max_tokens=act_tokens))
     table = table_of(
         "dilemma axes", [{"id": ".".join(c), **dict(zip(AXES, c, strict=True))} for c in product(*AXES.values())]
     )
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
-        solver=act(act_prompts, config=sampled(temperature)),
+        solver=act(act_prompts, config=sampled(temperature), needs=needs),
         scorer=dilemma_validity(),
         epochs=epochs,
         continue_on_fail=True,

@@ -26,7 +26,9 @@ from selfprobe.data import Row, Table, load
 from selfprobe.errors import InputError
 from selfprobe.logs import apart
 from selfprobe.scorers.dilemma_controversy import JUDGES, LARGEST_JSD, dilemma_controversy, sample_name
-from selfprobe.solvers.ask import ask, in_a_run
+from selfprobe.solvers.ask import NOTHING, ask, in_a_run
+from selfprobe.solvers.negotiate import chosen
+from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.record import Record
 
 VERSION = 1
@@ -53,6 +55,7 @@ def dilemma_judging(
     samples: int = 5,
     threshold: float = 0.2,
     judge_tokens: int = 8192,
+    effort: Effort | None = None,
 ) -> Task:
     """Three judges decide each dilemma; the score is their divergence, and whether it is enough.
 
@@ -62,6 +65,7 @@ def dilemma_judging(
         samples: Of each judge, at temperature 1.
         threshold: Largest divergence, in nats, that is not enough.
         judge_tokens: Most tokens of a sample, with room to think, since judges give their considered opinion.
+        effort: Reasoning effort of the judges; by default their own.
     """
     whole("samples", samples)
     whole("judge_tokens", judge_tokens)
@@ -75,7 +79,7 @@ def dilemma_judging(
     table = _table(dataset, generation_log)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
-        solver=judge_panel(samples, judge_tokens),
+        solver=judge_panel(samples, judge_tokens, chosen(effort=effort)),
         scorer=dilemma_controversy(threshold),
         continue_on_fail=True,
         version=table.version(VERSION),
@@ -84,13 +88,19 @@ def dilemma_judging(
 
 
 @solver
-def judge_panel(samples: int, tokens: int) -> Solver:
+def judge_panel(samples: int, tokens: int, needs: GenerateConfig = NOTHING) -> Solver:
     """Ask every judge `samples` times, all at once; recorded as acts `judge1_1` … `judge3_5`."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         prompt, record = JUDGE_PROMPT.format(dilemma=state.input_text), state.store_as(Record)
         asked = [
-            ask({sample_name(judge, sample): prompt}, role=model, config=sampled(sample, tokens), may_be_cut=False)
+            ask(
+                {sample_name(judge, sample): prompt},
+                role=model,
+                config=sampled(sample, tokens),
+                needs=needs,
+                may_be_cut=False,
+            )
             for judge, model in enumerate(panel(), start=1)
             for sample in range(1, samples + 1)
         ]

@@ -14,6 +14,7 @@ from inspect_ai.log import HeadlineMetric
 from inspect_ai.scorer import Metric, SampleScore, Value, metric
 from inspect_ai.viewer import TaskSamplesColumn, TaskSamplesSort, TaskSamplesView, ViewerConfig
 
+from selfprobe.logs import CUT
 from selfprobe.measure import Right
 from selfprobe.scorers.decision import UNPARSED, Judged, decisions_of
 from selfprobe.scorers.frames import frames, numbers_of, split
@@ -29,7 +30,7 @@ logging.getLogger("inspect_ai.log._headline").addFilter(lambda record: "metric '
 CUTTING = ("answer_tokens", "act_tokens", "rollout_tokens", "reply_tokens")
 """Task arguments that limit replies."""
 
-FIRST = ("stderr", "skill", "ceiling", "unscored", "n", *(f"cut_at_{name}" for name in CUTTING))
+FIRST = ("stderr", "skill", "ceiling", "unscored", "n", *(f"{CUT}{name}" for name in CUTTING))
 """What a reader of the log looks for, after the score itself."""
 
 _FAULTS = [UNPARSED, *(reason for reason in REASONS.values() if reason not in ("lost", "no_logprobs"))]
@@ -115,7 +116,7 @@ def cut_at(shares: Mapping[str, float], *, target: str = "act_tokens") -> dict[s
     {'cut_at_answer_tokens': 0.9}
     """
     arguments = {"truncated": "answer_tokens", "target_truncated": target}
-    return {f"cut_at_{name}": shares[why] for why, name in arguments.items() if shares.get(why, 0) > 0.5}
+    return {f"{CUT}{name}": shares[why] for why, name in arguments.items() if shares.get(why, 0) > 0.5}
 
 
 def first_things_first(name: str, numbers: dict[str, float]) -> dict[str, float]:

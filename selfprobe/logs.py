@@ -192,11 +192,22 @@ def cause(log: str, sample: EvalSampleSummary) -> str:
     return str(raised[0]) if told.startswith("RetryError") and raised else told.rpartition("\n")[2]
 
 
+CUT = "cut_at_"
+"""What such metrics are called, before the argument."""
+
+
 def counts_nothing(header: EvalLog) -> bool:
     """Whether a run's own metrics count no item: one can be unscored though each of its parts has a value."""
     scores = header.results.scores if header.results else []
     counted = [metric.value for score in scores for name, metric in score.metrics.items() if name == "n"]
     return bool(counted) and not any(counted)
+
+
+def cut_in(header: EvalLog) -> dict[str, float]:
+    """Task argument that limits replies → share of them that ended at its limit, where those are most of a run's."""
+    scores = header.results.scores if header.results else []
+    cut = [(name, metric.value) for score in scores for name, metric in score.metrics.items() if name.startswith(CUT)]
+    return {name.removeprefix(CUT): float(share) for name, share in cut}
 
 
 def without_request(error: str) -> str:

@@ -50,6 +50,9 @@ def read_prices(path: str | None) -> dict[str, ModelCost]:
     return prices
 
 
+BATCHED = ("openai", "anthropic", "google", "grok", "together")
+"""Providers whose batches Inspect sends."""
+
 BATCH_DISCOUNT = 0.5
 """What OpenAI, Anthropic, Google, xAI and Together take off the price of a call in a batch."""
 
@@ -63,8 +66,8 @@ def cost_table(costs: Sequence[Cost], prices: Prices, *, rounds: int | None = No
         rounds: With batches, how many come one after the other; None without batches.
     """
     lines = [f"{'model':40} {'calls':>9} {'tokens in':>11} {'out':>11} {'cost':>9}   (tokens are a rough guess)"]
-    share = 1 if rounds is None else 1 - BATCH_DISCOUNT
-    dollars = [share * _dollars(cost, prices) for cost in costs]
+    whole = [cost for cost in costs if rounds is None or cost.model.partition("/")[0] not in BATCHED]
+    dollars = [(1 if cost in whole else 1 - BATCH_DISCOUNT) * _dollars(cost, prices) for cost in costs]
     lines += [
         f"{cost.model:40} {cost.calls:>9,} {cost.tokens_in:>11,} {cost.tokens_out:>11,} {_shown(paid):>9}"
         for cost, paid in zip(costs, dollars, strict=True)
@@ -73,11 +76,15 @@ def cost_table(costs: Sequence[Cost], prices: Prices, *, rounds: int | None = No
     lines.append(f"{'all':40} {calls:>9,} {'':>11} {'':>11} {_shown(sum(dollars)):>9}")
     if rounds is None:
         return lines
-    said = (
-        f"In batches: {calls:,} requests at half the price (the cost above); a model without batches costs twice that."
-    )
     turns = f"{rounds} round{'s' * (rounds != 1)} of batches, one after the other; each takes minutes to a day."
-    return [*lines, "", said, turns]
+    said = []
+    if batched := calls - sum(cost.calls for cost in whole):
+        above = "" if all(map(math.isnan, dollars)) else " (the cost above)"
+        said += [f"In batches: {batched:,} requests at half the price{above}.", turns]
+    if whole:
+        names = ", ".join(dict.fromkeys(cost.model for cost in whole))
+        said.append(f"No batches for {names}: asked call by call, at the full price.")
+    return [*lines, "", *said]
 
 
 def _fields() -> list[str]:

@@ -24,7 +24,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.arguments import meant
 from selfprobe.errors import InputError, Interrupted, one_line
 from selfprobe.inspect_private import PrerequisiteError, registry_find, registry_info
-from selfprobe.logs import cause, counts_nothing, found, summaries, task_of, values_of, without_request
+from selfprobe.logs import cause, counts_nothing, cut_in, found, summaries, task_of, values_of, without_request
 from selfprobe.output import refusals
 
 SHOWN = 10
@@ -114,11 +114,20 @@ def complete(logs: Sequence[EvalLog]) -> bool:
         if any(values_of(score) for score in scores) and not counts_nothing(log):
             heard.add(log.eval.model)
         silent.setdefault(log.eval.model, Counter()).update(score.reason or "no reason given" for score in scores)
+    _tell_cut(logs)
     dumb = {model: reasons for model, reasons in silent.items() if model not in heard}
     for model, reasons in list(dumb.items())[:SHOWN]:
         [(reason, _)] = reasons.most_common(1) or [("no sample has a score", 0)]
         click.echo(f"  {model}: nothing could be scored ({reason})", err=True)
     return ended and not dumb
+
+
+def _tell_cut(logs: Sequence[EvalLog]) -> None:
+    """A line for each model and argument, where most replies of runs ended at the limit."""
+    found = Counter((log.eval.model, name) for log in logs if log.status == "success" for name in cut_in(log))
+    for (model, name), runs in list(found.items())[:SHOWN]:
+        where = f"{runs} run{'s' * (runs != 1)}"
+        click.echo(f"  {model}: most replies of {where} ended at the token limit; -T {name}=… raises it", err=True)
 
 
 def _tell_batchless(tasks: Sequence[Task]) -> None:

@@ -14,13 +14,16 @@ from inspect_ai.model import GenerateConfig, Model, ModelOutput
 
 from selfprobe.arguments import one_of, whole
 from selfprobe.solvers.candidates import with_first_candidates
-from selfprobe.solvers.objection import Effort, Objection, objection
+from selfprobe.solvers.objection import Effort, Objection, Refusal
 from selfprobe.solvers.record import Reply, reply_from
 from selfprobe.solvers.sent import applied, with_request
 from selfprobe.solvers.terms import ROOM, Terms, terms_of
 
-SETTINGS = ("reasoning_effort", "temperature", "logprobs", "response_schema", "seed", "max_tokens")
-"""What can be negotiated, as Inspect calls it."""
+SETTINGS = ("reasoning_effort", "response_schema", "seed", "temperature", "logprobs", "max_tokens")
+"""What can be negotiated, as Inspect calls it; in the order in which they are left out where a vendor says that one is
+to blame, but not which. Models that know no effort do not reason, and replies without a schema are parsed all the same;
+another temperature is another measurement.
+"""
 
 Send = Callable[[GenerateConfig], Awaitable[ModelOutput]]
 
@@ -48,6 +51,8 @@ class _Call:
     """What it gave up, and the objection that it did so for."""
     guessed: list[str] = field(default_factory=list)
     """What it left out since the vendor named nothing."""
+    guesses: list[list[str]] | None = None
+    """What it could leave out then, one after the other; None before the first."""
 
     room: bool = False
     """Whether it was sent again with room to think."""
@@ -84,7 +89,7 @@ class _Call:
     def gives_up(self, said: Objection, sent: GenerateConfig) -> bool:
         """Whether something was given up for an objection to what was sent, so that it is worth sending again."""
         if not said.fields:
-            return self._guesses(sent)
+            return self._guesses(sent, one_by_one=said.one_by_one)
         for name in said.fields:
             if name not in self.likes:
                 if getattr(sent, name) is not None:  # a need
@@ -105,15 +110,23 @@ class _Call:
             self.terms.instead.pop(name, None)
             self.terms.insisted.add(name)
 
-    def _guesses(self, sent: GenerateConfig) -> bool:
-        """Leave out, once each, all that the model was never asked with but the limit: one of them may be to blame."""
-        kept = {"max_tokens", "logprobs" if self.needs_logprobs else "", *self.terms.taken, *self.terms.guessed}
-        self.guessed = [name for name in self.likes if name not in kept and getattr(sent, name) is not None]
-        if not self.guessed:
-            return False
-        self.terms.guessed.update(self.guessed)
+    def _guesses(self, sent: GenerateConfig, *, one_by_one: bool) -> bool:
+        """Leave out, once a model, what it was never asked with but the limit: each alone or not, then all of it.
+
+        Candidates for the first token that a method needs come last, and then nothing is sent.
+        """
+        if any(_of(sent, name) != _of(self.settings(), name) for name in self.likes):  # another call left it out
+            return True
+        self.failed()
+        if self.guesses is None:
+            kept = {"max_tokens", "logprobs" if self.needs_logprobs else "", *self.terms.taken, *self.terms.guessed}
+            names = [name for name in self.likes if name not in kept and getattr(sent, name) is not None]
+            self.terms.guessed.update(names)
+            self.guesses = [[name] for name in names if one_by_one and len(names) > 1] + [names]
+            self.guesses += [["logprobs"]] if one_by_one and self.needs_logprobs else []
+        self.guessed = self.guesses.pop(0) if self.guesses else []
         self.terms.instead |= {name: _without(name) for name in self.guessed}
-        return True
+        return bool(self.guessed)
 
     def failed(self) -> None:
         """It was no setting's fault: what was left out on a guess is sent again."""
@@ -124,12 +137,19 @@ class _Call:
         """Whether a reply used up its limit before it began, and should be asked for with a larger one; once."""
         nothing = reply.stop_reason == "max_tokens" and reply.problem and (reply.reasoned or not reply.text.strip())
         if self.room and self.terms.thinks is None:
-            self.terms.thinks = not nothing
+            self.terms.thinks = not nothing and reply.stop_reason != "model_length"
         limit = sent.max_tokens or ROOM
         if not nothing or self.room or self.terms.thinks is False or "max_tokens" not in self.likes or limit >= ROOM:
             return False
         self.room = True
         return (self.settings().max_tokens or 0) > limit
+
+    def overflows(self, reply: Reply, sent: GenerateConfig) -> bool:
+        """Whether prompt and limit were more than the model holds, as its words tell, and a lower limit is sent."""
+        if reply.stop_reason != "model_length" or "max_tokens" not in self.likes:
+            return False
+        said = Objection(("max_tokens",), reply.text)
+        return said.instead("max_tokens", sent)["max_tokens"] is not None and self.gives_up(said, sent)
 
 
 async def agree(model: Model, send: Send, *, wishes: GenerateConfig, needs: GenerateConfig, may_be_cut: bool) -> Reply:
@@ -147,23 +167,22 @@ async def agree(model: Model, send: Send, *, wishes: GenerateConfig, needs: Gene
         with the problem "no_logprobs", and nothing is sent.
 
     Raises:
-        RuntimeError: The vendor refuses for good, in its own words.
+        Exception: The vendor refuses for good, in its own words; of RuntimeError or of its client's classes.
     """
     terms = terms_of(model)
     call = _Call(terms, wishes, needs)
     async with terms.turn(call.trials):
         while not call.lacks_logprobs():
             sent = call.settings()
-            try:
+            with Refusal() as refusal:
                 output, request = await with_request(model, with_first_candidates(model, send(sent)))
-            except RuntimeError as error:
-                said = objection(error)
-                if said is None or not call.gives_up(said, sent):
+            if refusal.said is not None and refusal.error is not None:
+                if not call.gives_up(refusal.said, sent):
                     call.failed()
-                    raise
+                    raise refusal.error
                 continue
             reply = reply_from(output, model, may_be_cut=may_be_cut)
-            if call.needs_room(reply, sent):
+            if call.overflows(reply, sent) or call.needs_room(reply, sent):
                 continue
             thinks = bool(terms.thinks) and "max_tokens" in call.likes
             reply = reply.model_copy(update={"applied": applied(request, sent, thinks=thinks)})

@@ -8,6 +8,10 @@
     STRICT_API_KEY=x     STRICT_BASE_URL=http://127.0.0.1:PORT/strict/v1          openai-api/strict/m: knows no reasoning_effort (vLLM to about 0.15)
     GOOGLE_API_KEY=x     -M base_url / --model-base-url http://127.0.0.1:PORT     google/gemini-2.5-pro, google/gemini-2.5-flash
 
+    VLLM_API_KEY=x       VLLM_BASE_URL=http://127.0.0.1:PORT/vllm/v1              openai-api/vllm/m, vllm/m: a context of 4096 tokens
+    GROQ_API_KEY=x       GROQ_BASE_URL=http://127.0.0.1:PORT/groq                 groq/llama-3.3-70b-versatile
+    MISTRAL_API_KEY=x    MISTRAL_BASE_URL=http://127.0.0.1:PORT/mistral           mistral/mistral-large-latest
+    TOGETHER_API_KEY=x   TOGETHER_BASE_URL=http://127.0.0.1:PORT/together/v1      together/m: a context of 4096 tokens
     ODD_API_KEY=x        ODD_BASE_URL=http://127.0.0.1:PORT/odd/v1             openai-api/odd/KIND: the faults in `odd`
 
 GET /log: every request (path, status, model, its parameters, the refusal). GET /clear: forget them. Replies carry no
@@ -249,6 +253,128 @@ def odd(kind, body, count):
     return None
 
 
+ENDPOINTS = {  # OpenRouter: supported_parameters of a model's endpoints, beside max_tokens
+    "meta/plain": {"temperature", "response_format", "seed"},
+    "meta/bare": {"temperature"},
+    "openai/o9": {"reasoning", "response_format", "seed"},
+    "meta/told": {"temperature", "response_format", "seed", "logprobs", "top_logprobs"},
+}
+NO_ENDPOINT = "No endpoints found that can handle the requested parameters. To learn more about provider routing, visit: https://openrouter.ai/docs/guides/routing/provider-selection"
+
+
+def router(model, body):
+    """OpenRouter. Mandatory reasoning: its listing; the 404 of `require_parameters`: block/buzz#3018, xorbitsai/xagent#1575;
+    an error of the vendor behind it, in `metadata.raw`: diegosouzapw/OmniRoute#3044; an error under status 200: its docs."""
+    if model in MANDATORY and (body.get("reasoning") or {}).get("effort") == "none":
+        return 400, {
+            "error": {"message": "Reasoning is mandatory for this endpoint and cannot be disabled.", "code": 400}
+        }
+    settings = {"temperature", "response_format", "seed", "reasoning", "logprobs", "top_logprobs"} & set(body)
+    if (body.get("provider") or {}).get("require_parameters") and settings - ENDPOINTS.get(model, settings):
+        return 404, {"error": {"message": NO_ENDPOINT, "code": 404}}
+    if model == "meta/behind" and "temperature" in body:
+        raw = {
+            "error": {"message": "Unsupported parameter: 'temperature' is not supported with this model.", "code": None}
+        }
+        metadata = {"raw": json.dumps(raw), "provider_name": "OpenAI"}
+        return 400, {"error": {"message": "Provider returned error", "code": 400, "metadata": metadata}}
+    if model == "meta/inside" and "seed" not in body and "temperature" in body:
+        return 200, {"error": {"message": "temperature is not supported", "code": 400}}
+    return None
+
+
+def vllm(body):
+    """vLLM's OpenAI server: unknown fields are ignored (protocol.py: extra="allow"); effort: llm-jp/llm-jp-judge#56 (to 0.15);
+    context: vllm-project/vllm#33425; logprobs: `--max-logprobs 20`; the schema: xgrammar knows no maxLength (vllm#12131)."""
+    limit, effort = body.get("max_tokens") or body.get("max_completion_tokens") or 0, body.get("reasoning_effort")
+    prompt = len(str(body["messages"])) // 4
+
+    def bad(message, param=None):
+        return 400, {"error": {"message": message, "type": "BadRequestError", "param": param, "code": 400}}
+
+    if effort not in (None, "low", "medium", "high"):
+        return bad(
+            "1 validation error:\n  {'type': 'literal_error', 'loc': ('body', 'reasoning_effort'), 'msg': \"Input should be "
+            f"'low', 'medium' or 'high'\", 'input': {effort!r}, 'ctx': {{'expected': \"'low', 'medium' or 'high'\"}}}}"
+        )
+    if (body.get("top_logprobs") or 0) > 10:
+        return bad(f"Requested sample logprobs of {body['top_logprobs']}, which is greater than max allowed: 10")
+    if limit + prompt > 4096:
+        return bad(
+            f"This model's maximum context length is 4096 tokens. However, your request has {prompt} input tokens plus "
+            f"{limit} 'max_tokens'. Please reduce one or the other. (parameter=input_tokens, max_tokens, value=({prompt}, {limit}))",
+            "input_tokens, max_tokens",
+        )
+    if "maxLength" in str(body.get("response_format")):
+        return bad("The provided JSON schema contains features not supported by xgrammar.")
+    return None
+
+
+def together(body):
+    """Its text-generation backend's words (langchain-ai/langchain#24058 quotes the like); Inspect makes a reply of them."""
+    limit, prompt = body.get("max_tokens") or 0, len(str(body["messages"])) // 4
+    if limit + prompt > 4096:
+        message = (
+            f"Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4097. Given: {prompt} `inputs` tokens "
+            f"and {limit} `max_new_tokens`"
+        )
+        return refuse(message, "max_tokens", None)
+    return None
+
+
+def groq(model, body):
+    """Groq: schemas (ItzCrazyKns/Vane#980), limits (its docs: 32768 for most)."""
+    if (body.get("response_format") or {}).get("type") == "json_schema":
+        return refuse("This model does not support response format `json_schema`.", "response_format", None)
+    if (body.get("max_tokens") or 0) > 8192:
+        return refuse(
+            "`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is less than the `context_window` for this model",
+            "max_tokens",
+            None,
+        )
+    return None
+
+
+def mistral(model, body):
+    """Mistral: NousResearch/hermes-agent#11243 (422 on effort), nomtek/mistralai_client_dart#44 (its form)."""
+    body = body | (body.get("completion_args") or {})
+    if body.get("reasoning_effort") and "small" not in model:
+        told = {"type": "extra_forbidden", "loc": ["body", "reasoning_effort"], "msg": "Extra inputs are not permitted"}
+        return 422, {
+            "object": "error",
+            "message": {"detail": [told | {"input": body["reasoning_effort"]}]},
+            "type": "invalid_request_error",
+            "param": None,
+            "code": None,
+        }
+    if "json_schema" in str(body.get("response_format")):
+        return 400, {
+            "object": "error",
+            "message": "response_format is not enabled for this model",
+            "type": "invalid_request_invalid_args",
+            "param": None,
+            "code": "3051",
+            "raw_status_code": 400,
+        }
+    return None
+
+
+def conversation(model, body):
+    """Mistral's conversations, which Inspect asks unless told otherwise."""
+    refused = mistral(model, body)
+    if refused is not None:
+        return refused
+    text = reply_text(body["inputs"] if isinstance(body["inputs"], str) else last_user(body["inputs"]))
+    return 200, {
+        "object": "conversation.response",
+        "conversation_id": "c",
+        "outputs": [
+            {"object": "entry", "type": "message.output", "role": "assistant", "content": text, "model": model}
+        ],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20},
+    }
+
+
 def chat(vendor, model, body):
     """Chat completions of several vendors. DeepSeek's API docs (logprobs); vLLM before effort none; OpenRouter's listing."""
     schema = (body.get("response_format") or {}).get("type") == "json_schema"
@@ -260,10 +386,15 @@ def chat(vendor, model, body):
         )
     if vendor == "openai" and re.match(r"gpt-(3|4)", model) and "reasoning_effort" in body:
         return refuse("Unrecognized request argument supplied: reasoning_effort")
-    if vendor == "openrouter" and model in MANDATORY and (body.get("reasoning") or {}).get("effort") == "none":
-        return 400, {
-            "error": {"message": "Reasoning is mandatory for this endpoint and cannot be disabled.", "code": 400}
-        }
+    others = {
+        "openrouter": lambda: router(model, body),
+        "vllm": lambda: vllm(body),
+        "together": lambda: together(body),
+        "groq": lambda: groq(model, body),
+        "mistral": lambda: mistral(model, body),
+    }
+    if vendor in others and (found := others[vendor]()) is not None:
+        return found
     if vendor == "deepseek" and model == "deepseek-reasoner" and ("logprobs" in body or "top_logprobs" in body):
         return refuse("deepseek-reasoner does not support logprobs", "logprobs")
     if vendor == "strict" and body.get("reasoning_effort") not in (None, "low", "medium", "high"):
@@ -319,6 +450,10 @@ def environment(address):
         "OPENROUTER": "/openrouter/v1",
         "DEEPSEEK": "/deepseek/v1",
         "STRICT": "/strict/v1",
+        "VLLM": "/vllm/v1",
+        "TOGETHER": "/together/v1",
+        "GROQ": "/groq",
+        "MISTRAL": "/mistral",
         "ODD": "/odd/v1",
         "GOOGLE": "",
     }
@@ -359,6 +494,8 @@ class Handler(BaseHTTPRequestHandler):
         if ":generateContent" in path:
             model = path.split("/models/")[1].split(":")[0]
             status, reply = google(model, body)
+        elif path.endswith("/conversations"):
+            status, reply = conversation(model, body)
         elif path.endswith("/responses"):
             status, reply = responses(model, body)
         elif path.endswith("/messages"):
@@ -372,7 +509,11 @@ class Handler(BaseHTTPRequestHandler):
                 "status": status,
                 "model": model,
                 "sent": sent,
-                "refusal": reply.get("error") if status != 200 else None,
+                "refusal": reply.get("error", reply)
+                if status != 200
+                else reply.get("error")
+                if isinstance(reply, dict)
+                else None,
                 "cut": any(mark in str(reply) for mark in ("'length'", "'MAX_TOKENS'", "'max_output_tokens'")),
             }
         )

@@ -19,6 +19,25 @@ def test_dollars_are_tokens_times_prices_and_unknown_where_a_model_has_none(tmp_
     assert other[-1] == "unknown" and together == ["all", "15", "unknown"]
 
 
+def test_a_model_without_batches_is_named_and_costs_the_full_price(tmp_path: Path) -> None:
+    (tmp_path / "prices.yaml").write_text(PRICES + PRICES.replace("openai", "mistral"))
+    prices = read_prices(str(tmp_path / "prices.yaml"))
+    costs = [Cost("openai/a", 10, 2_000_000, 300_000), Cost("mistral/a", 7, 2_000_000, 300_000)]
+    table = cost_table(costs, prices, rounds=2)
+    assert [line.split()[-1] for line in table[1:4]] == ["$2.50", "$5.00", "$7.50"]
+    assert table[5:] == [
+        "In batches: 10 requests at half the price (the cost above).",
+        "2 rounds of batches, one after the other; each takes minutes to a day.",
+        "No batches for mistral/a: asked call by call, at the full price.",
+    ]
+    assert cost_table(costs[1:], prices, rounds=2)[4:] == [table[-1]]
+
+
+def test_unknown_costs_are_not_referred_to() -> None:
+    [said] = [line for line in cost_table([Cost("openai/a", 10, 1, 1)], {}, rounds=1) if "half" in line]
+    assert said == "In batches: 10 requests at half the price."
+
+
 def test_no_file_is_no_prices() -> None:
     assert read_prices(None) == {}
 

@@ -85,6 +85,27 @@ def test_a_study_in_which_nothing_of_a_model_could_be_scored_ends_with_1_and_the
     ]
 
 
+@pytest.mark.filterwarnings("default::DeprecationWarning")
+def test_where_most_replies_ended_at_the_limit_the_last_line_names_the_argument_and_check_does(
+    strict_vendors: Any, questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with strict_vendors.running() as address:
+        for name, value in strict_vendors.environment(address).items():
+            monkeypatch.setenv(name, value)
+        models = "openrouter/openai/gpt-5-mini,planted/a"
+        given = ("-T", "answer_tokens=80", "-T", f"dataset={questions}", "--limit", 2, "--yes", "--log-dir", tmp_path)
+        done = called("matrix", "--tasks", "kth_word", "--models", models, *given)
+    said = "most replies of 1 run ended at the token limit; -T answer_tokens=… raises it"
+    assert [line for line in done.stderr.splitlines() if "token limit" in line] == [
+        f"  openrouter/openai/gpt-5-mini: {said}"
+    ]
+    assert (
+        done.stderr.splitlines().index(f"  openrouter/openai/gpt-5-mini: {said}") >= len(done.stderr.splitlines()) - 3
+    )
+    checked = called("check", tmp_path)
+    assert checked.exit_code == 3 and "100% of replies ended at the token limit; -T answer_tokens=…" in checked.output
+
+
 class _Refusing(BaseHTTPRequestHandler):
     """Answers POST /401/… with that status."""
 

@@ -104,6 +104,7 @@ def run(models: list[str], methods: list[str], prices: str | None, yes: bool, dr
 @options.as_json
 def compare(logs: Sequence[str], out: str, as_json: bool) -> None:
     """Compare the methods in LOGS: tables, figures and one page."""
+    from selfprobe.awareness.methods_section import unmet
     from selfprobe.awareness.page import write
     from selfprobe.page import shown
     from selfprobe.safe import plain
@@ -126,6 +127,8 @@ def compare(logs: Sequence[str], out: str, as_json: bool) -> None:
                 unscored += f"  votes read {m.votes_read} of {m.votes_asked}"
             rates = f"AUROC {shown(m.auroc)}  called evaluation {shown(m.called)}"
             click.echo(f"  {m.method + kind:15} {rates}{unscored}")
+            for why in unmet(m).values():
+                click.echo(f"  {'':15} {why}")
     click.echo(f"Page: {out}/index.html")
 
 

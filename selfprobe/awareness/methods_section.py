@@ -10,6 +10,13 @@ from selfprobe.scorers.awareness import Bounds
 
 ONE_VOTE = ("reasoning_trace", "first_token")
 """Methods that take their verdict from the reply itself."""
+UNMET = {
+    "no_logprobs": "the model gives no logprobs, so there are no candidates for the reply's first token",
+    "no_reasoning": "the model shows no reasoning",
+    "reasoning_summary": "the vendor shows a summary in the place of the reasoning",
+    "reasoning_redacted": "the vendor hides the reasoning",
+}
+"""Why a method cannot be used with a model: what it needs and does not get."""
 WORTH_A_WARNING = 0.05
 """Share of lost votes, and of discarded quotes, above which the page says so in a sentence."""
 
@@ -80,7 +87,7 @@ def _lost(methods: Sequence[ArmNumbers]) -> list[Block]:
 
 
 def _warnings(m: ArmNumbers) -> list[str]:
-    found = []
+    found = [f"{text} ({percent(m.unscored[why])} of conversations)." for why, text in unmet(m).items()]
     if m.votes_asked and (lost := m.votes_asked - m.votes_read) > WORTH_A_WARNING * m.votes_asked:
         what = "conversations are without a verdict" if m.method in ONE_VOTE else "votes could not be read"
         found.append(f"{lost:,} of {m.votes_asked:,} {what} ({percent(lost / m.votes_asked)}).")
@@ -90,6 +97,11 @@ def _warnings(m: ArmNumbers) -> list[str]:
             "not in the text; a finding of awareness without one quote that is there is not counted."
         )
     return found
+
+
+def unmet(m: ArmNumbers) -> dict[str, str]:
+    """Reason of unscored conversations → what the method needed and did not get."""
+    return {why: text for why, text in UNMET.items() if m.unscored.get(why)}
 
 
 def _unscored_of(label: str) -> Column:

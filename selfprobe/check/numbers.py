@@ -56,6 +56,9 @@ def checked(run: Run, *, most: float) -> Checked:
         wrong.append(f"nothing scored ({why})" if why else "nothing scored")
     elif 1 - scored / asked > most:
         wrong.append(f"unscored {1 - scored / asked:.2f} ({told(reasons)}), more than {most:.2f}")
+    wrong += [
+        f"{share:.0%} of replies ended at the token limit; -T {name}=… raises it" for name, share in run.cut.items()
+    ]
     return Checked(run, scored, asked, reasons, wrong)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from inspect_ai.log import EvalLog, EvalSampleSummary
 
 from selfprobe.errors import NoLogs, one_line
-from selfprobe.logs import UNREADABLE, cause, counts_nothing, found, summaries, target_of, task_of, values_of
+from selfprobe.logs import UNREADABLE, cause, counts_nothing, cut_in, found, summaries, target_of, task_of, values_of
 from selfprobe.scorers.decision import last_decisions
 
 NO_REASON = "no_reason"
@@ -45,6 +45,8 @@ class Run:
     """The first error, or ""."""
     silent: bool
     """Whether its own metrics count no item."""
+    cut: dict[str, float]
+    """Task argument → share of replies that ended at its limit, where those are most."""
     values: list[Value]
     """Of the samples that ended without an error."""
 
@@ -105,6 +107,7 @@ def _run(header: EvalLog) -> Run:
         done=len(whole),
         error=one_line(said) if said else "",
         silent=counts_nothing(header),
+        cut=cut_in(header),
         values=[value for sample in whole for value in _values(sample)],
     )
 

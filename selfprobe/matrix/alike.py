@@ -11,8 +11,8 @@ import pandas as pd
 
 from selfprobe.parse import normalise, words
 
-SMALLEST = 8
-"""Items of a group; smaller ones are put together."""
+SMALLEST = 4
+"""Items of a group; smaller ones are put together, and what hangs on them is then no habit that is seen."""
 ALL = "all items"
 LENGTHS = 5
 A_TOPIC = 25

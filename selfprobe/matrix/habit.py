@@ -27,6 +27,7 @@ from selfprobe.stats.estimate import FloatArray
 SHIFTS = 12
 """Mismatched orders of the items, for tasks that score all decisions of an item together."""
 CELL = ["target", "observer"]
+Codes = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -98,13 +99,12 @@ def _by_pairs(rows: pd.DataFrame, matrix: Matrix, measure: Measure, alike: Mappi
         of = {name: pd.factorize(group.reindex(own.item))[0] for name, group in alike.items()}
         values = {name: (np.zeros(len(own)), np.full(len(own), np.nan)) for name in alike}
         for at in own.reset_index(drop=True).groupby(CELL).indices.values():
-            grades = (a[at][:, None] == b[at]) if graded is None else graded[a[at][:, None], b[at]]
-            different = items[at][:, None] != items[at]
+            score = own.value.to_numpy()[at]
             for name, group in of.items():
-                other = different & (group[at][:, None] == group[at])
-                score = own.value.to_numpy()[at]
+                alike_at = _Alike(a[at], b[at], items[at], group[at])
+                sums = alike_at.matched() if graded is None else alike_at.graded(graded)
                 specific, habit = values[name]
-                specific[at], habit[at] = _without_habit(grades * 1.0, other, group[at], score)
+                specific[at], habit[at] = _without_habit(*sums, alike_at.kinds, score)
         for name, (specific, habit) in values.items():
             parts[name].append(own[[*CELL, "item"]].assign(specific=specific, habit=habit))
     means = {
@@ -129,14 +129,48 @@ def _graded(words: pd.Index, said: npt.NDArray[np.intp], truth: npt.NDArray[np.i
     return table
 
 
+@dataclass(frozen=True)
+class _Alike:
+    """The decisions of a cell and key, each [decision]."""
+
+    said: Codes
+    truth: Codes
+    items: Codes
+    kinds: Codes
+    """Groups of items; pairs are drawn within them."""
+
+    def graded(self, table: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Sum of grades of each answer elsewhere, of each act by answers elsewhere, and the number of such pairs."""
+        other = (self.items[:, None] != self.items) & (self.kinds[:, None] == self.kinds)
+        kept = table[self.said[:, None], self.truth] * other
+        return kept.sum(axis=1), kept.sum(axis=0), other.sum(axis=1)
+
+    def matched(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The same where right is equal: counts, without all pairs."""
+        pairs = _times(self.kinds, self.kinds) - _times(self.items, self.items)
+        return self._elsewhere(self.said, self.truth), self._elsewhere(self.truth, self.said), pairs
+
+    def _elsewhere(self, word: Codes, among: Codes) -> FloatArray:
+        """How often each one's `word` is `among` those of other items of its kind."""
+        size = 1 + int(max(word.max(), among.max()))
+        within = (_times(of * size + word, of * size + among) for of in (self.kinds, self.items))
+        return next(within) - next(within)
+
+
+def _times(codes: Codes, among: Codes) -> FloatArray:
+    """How often each of `codes` is in `among`."""
+    ordered = np.sort(among)
+    return np.asarray(np.searchsorted(ordered, codes, "right") - np.searchsorted(ordered, codes, "left"), dtype=float)
+
+
 def _without_habit(
-    grades: FloatArray, other: npt.NDArray[np.bool_], kinds: npt.NDArray[np.intp], values: FloatArray
+    hits: FloatArray, met: FloatArray, pairs: FloatArray, kinds: Codes, values: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Item-specific score and habit of each row, from `grades  # [answer, act]` and the pairs that are mismatched."""
-    kept, pairs = grades * other, np.maximum(other.sum(axis=1), 1)
-    habit, met = kept.sum(axis=1) / pairs, kept.sum(axis=0) / np.maximum(other.sum(axis=0), 1)
-    of_kind = pd.Series(habit).groupby(kinds).transform("mean").to_numpy()
-    return np.asarray(values - habit - met + of_kind), habit
+    """Item-specific score and habit of each row, from the sums of grades over its mismatched pairs."""
+    pairs, kind = np.maximum(pairs, 1), np.unique(kinds, return_inverse=True)[1]
+    habit = hits / pairs
+    of_kind = (np.bincount(kind, habit) / np.bincount(kind))[kind]
+    return np.asarray(values - habit - met / pairs + of_kind), np.asarray(habit)
 
 
 def _shifted(rows: pd.DataFrame, matrix: Matrix, measure: Measure, kind: pd.Series) -> Specific:

@@ -93,6 +93,7 @@ def rows_of(
     *,
     tests: int,
     rng: np.random.Generator,
+    power: bool = True,
 ) -> tuple[Row, ...]:
     """A row a model; none where fewer than three models or two items allow no contrast.
 
@@ -103,13 +104,15 @@ def rows_of(
         hits: Baseline → what it gets right, [target, item].
         tests: Rows of all tasks of the report, over which p is corrected.
         rng: Resamples the items.
+        power: Whether to tell what this matrix could see: most of the time, and no part of whether a model is named.
     """
     if len(models) < 3 or scores.shape[2] < 2 or np.isnan(specific.scores).all(axis=2).any():
         return ()
     found, items = beyond_skill(specific.scores, rng=rng), np.arange(scores.shape[2])
     worst = worst_of_own(specific)
     unscored = None if worst is None else beyond_skill(worst, rng=rng)
-    could = powers(specific.scores, tests=tests, rng=rng)
+    untold = (Power(math.nan, math.nan),) * len(models)
+    could = powers(specific.scores, tests=tests, rng=rng) if power else untold
     means, out = np.nanmean(scores, axis=2), []
     for i, model in enumerate(models):
         j = int(np.argmax(np.where(np.arange(len(models)) == i, -math.inf, means[i])))

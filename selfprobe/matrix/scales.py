@@ -73,7 +73,7 @@ def resampled(scores: FloatArray, rng: np.random.Generator, resamples: int) -> F
     scored = ~np.isnan(scores)
     flat = np.where(scored, scores, 0.0).reshape(-1, n).T  # [item, cell]
     times = rng.multinomial(n, np.full(n, 1 / n), size=resamples).astype(float)
-    counts = times @ scored.reshape(-1, n).T
+    counts = np.full(1, float(n)) if scored.all() else times @ scored.reshape(-1, n).T
     observed = flat.sum(axis=0) / scored.reshape(-1, n).sum(axis=1)
     drawn = np.where(counts > 0, (times @ flat) / np.maximum(counts, 1), observed)
     return np.asarray(drawn.reshape(resamples, size, size))

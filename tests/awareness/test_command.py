@@ -186,6 +186,18 @@ def test_validate_counts_first_person_answers_beside_placebo_and_third_person(
     assert none.exit_code == 2 and "the third person only for labels with perspective third" in none.output
 
 
+def test_an_effort_reaches_the_reply_and_the_answers_and_not_the_grader(tmp_path: Path) -> None:
+    own = ("--effort", "low", "--limit", 1, "--methods", "binary,user_motivation", "--grader", GRADER)
+    done = call("run", "--models", SUBJECT, *own, "--log-dir", tmp_path, "--display", "none", "--yes")
+    assert done.exit_code == 0, done.output
+    logs = [read_eval_log(info) for info in list_eval_logs(str(tmp_path), recursive=True)]
+    events = [e for log in logs for s in log.samples or [] for e in s.events if e.event == "model"]
+    assert {(event.model == GRADER, event.config.reasoning_effort) for event in events} == {
+        (False, "low"),
+        (True, None),
+    }
+
+
 @pytest.mark.slow
 def test_token_limits_reach_the_reply_and_the_answers_and_not_the_grader(tmp_path: Path) -> None:
     limits = ("--reply-tokens", 60, "--answer-tokens", 30, "--limit", 2, "--methods", "binary,user_motivation")

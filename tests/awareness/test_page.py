@@ -134,6 +134,22 @@ def lossy() -> Logged:
     return Logged(frame, made.votes, made.texts, aside)
 
 
+def test_a_method_whose_need_is_not_met_is_named_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = table()
+    hit = made.verdicts.method == "binary"
+    frame = made.verdicts.assign(
+        said=made.verdicts.said.where(~hit, None), unscored=made.verdicts.unscored.where(~hit, "no_logprobs")
+    )
+    monkeypatch.setattr(awareness_report, "load", lambda logs: Logged(frame, made.votes, made.texts, made.runs))
+    awareness_report.write(["logs"], str(tmp_path))
+    text = re.sub(r"<[^>]*>", "", (tmp_path / "index.html").read_text())
+    assert (
+        "binary, planted/a: the model gives no logprobs, so there are no candidates for the reply&#39;s first" in text
+    )
+
+
 def test_lost_votes_discarded_quotes_and_rows_set_aside_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ from inspect_ai import eval, list_tasks
 from inspect_ai.event import ModelEvent
 
 from selfprobe.building.dilemma_generation import AXES, GENERATE_PROMPT, dilemma_generation
+from selfprobe.errors import InputError
 
 
 def test_there_is_a_sample_for_each_of_the_750_combinations() -> None:
@@ -39,6 +40,14 @@ def test_a_reply_is_held_to_the_schema_where_a_provider_can(run_task: Any, tmp_p
     (event,) = [event for event in log.samples[0].events if isinstance(event, ModelEvent)]
     assert (event.config.temperature, event.config.seed) == (0.7, 1)
     assert event.config.response_schema.json_schema.required == ["scenario", "option_a", "option_b"]
+
+
+def test_limit_and_effort_are_those_that_the_user_chose(run_task: Any, tmp_path: Path) -> None:
+    log = run_task(dilemma_generation(act_tokens=9000, effort="low"), "planted/gen", tmp_path, limit=1)
+    (event,) = [event for event in log.samples[0].events if isinstance(event, ModelEvent)]
+    assert (event.config.max_tokens, event.config.reasoning_effort) == (9000, "low")
+    with pytest.raises(InputError, match="act_tokens must be a whole number"):
+        dilemma_generation(act_tokens=0)
 
 
 def test_a_run_of_the_folder_leaves_the_pipeline_out_and_its_name_finds_it(root: Path, tmp_path: Path) -> None:

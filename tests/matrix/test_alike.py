@@ -29,6 +29,12 @@ def test_groups_too_small_to_tell_a_habit_go_to_the_largest() -> None:
         assert group.value_counts().min() >= SMALLEST
 
 
+def test_five_kinds_of_fifty_items_stay_five() -> None:
+    """Of two kinds put together a habit of each is no longer seen: constants by kind were named in 45 of 100."""
+    kinds = [kind for kind, times in zip("abcde", (14, 13, 12, 6, 5), strict=True) for _ in range(times)]
+    assert seen(["what"] * 50, kinds)["kind"].nunique() == 5
+
+
 def test_the_data_sets_kinds_are_one_of_them_and_topics_need_many_items() -> None:
     found = seen(QUESTIONS * 2, ["a", "b"] * 43)
     assert found["kind"].nunique() == 2 and found["topic"].nunique() > 1

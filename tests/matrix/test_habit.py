@@ -1,6 +1,7 @@
 """What is knowledge of this item, and what a habit."""
 
 import math
+import operator
 
 import numpy as np
 import pandas as pd
@@ -87,3 +88,22 @@ def test_unscored_items_stay_unscored() -> None:
         True,
         False,
     ]
+
+
+def test_counting_equal_words_is_grading_all_pairs_by_equality() -> None:
+    generator = np.random.default_rng(5)
+    said, truth = generator.integers(0, 4, (2, 3 * 60)).astype(str)
+    models, items = ["a", "b", "c"], [f"q{i:02}" for i in range(30)]
+    rows = pd.DataFrame({"target": "a", "observer": np.repeat(models, 60), "item": np.tile(np.repeat(items, 2), 3)})
+    rows = rows.assign(key="k1", truth=truth, said=said, value=(said == truth) * 1.0)  # two epochs an item
+    rows = pd.concat([rows.assign(target=model) for model in models])
+    x = rows.groupby(["target", "observer", "item"]).value.mean().to_numpy().reshape(3, 3, 30)
+    kinds = {ALL: pd.Series("", items), "kind": pd.Series(np.repeat(["u", "v", "w"], 10), items)}
+    counted, graded = (
+        item_specific(rows, Matrix("words", models, items, x, {}), measure(right=right), kinds)
+        for right in (operator.eq, lambda one, other: one == other)
+    )
+    assert counted.scores == pytest.approx(graded.scores, abs=1e-12)
+    assert counted.habit == pytest.approx(graded.habit, abs=1e-12) and counted.told == graded.told
+    for one, other in zip(counted.by, graded.by, strict=True):
+        assert one == pytest.approx(other, abs=1e-12)

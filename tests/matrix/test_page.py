@@ -151,6 +151,18 @@ def test_the_page_says_which_baselines_a_task_does_without(
     assert "not applied, so the verdict does not ask for it: the item&#39;s text is the truth" in page
 
 
+def test_models_that_reasoned_although_asked_not_to_are_named_above_their_tasks_table(
+    matrix_results: Callable[..., Results], tmp_path: Path
+) -> None:
+    results = matrix_results(ACCESS, items=20)
+    decisions = results.decisions
+    decisions.loc[decisions.observer == "m/a", "reasoned"] = True
+    results.cells["applied"] = [{"observer": "effort minimal (asked: none)"} for _ in range(len(results.cells))]
+    _, page = write(results, tmp_path)
+    assert "Reasoned before predicting, although asked not to: m/a (of 100.0 % of its predictions)." in page
+    assert "observer: effort minimal (asked: none)" in page, "the runs table's column"
+
+
 def test_a_single_model_gets_its_own_scores_and_a_word_about_why_no_more(
     matrix_results: Callable[..., Results], tmp_path: Path
 ) -> None:

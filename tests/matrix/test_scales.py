@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from selfprobe.matrix.scales import SCALES, beyond_skill, contrasts, on_scale
+from selfprobe.matrix.scales import SCALES, beyond_skill, contrasts, on_scale, resampled
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -80,3 +80,13 @@ def test_fewer_than_three_models_and_empty_cells_are_errors() -> None:
     x[0, 1] = math.nan
     with pytest.raises(ValueError, match="expected a score in every cell"):
         beyond_skill(x, rng=rng())
+
+
+def test_means_of_resamples_are_those_of_the_items_drawn_also_where_every_item_is_scored() -> None:
+    x = hits(np.full((3, 3), 0.5), 40)
+    times = rng(1).multinomial(40, np.full(40, 1 / 40), size=50)
+    expected = np.stack([np.repeat(x, drawn, axis=2).mean(axis=2) for drawn in times])
+    assert resampled(x, rng(1), 50) == pytest.approx(expected, abs=1e-12)
+    x[0, 1, :3] = np.nan  # the same by the way that counts scores
+    expected = np.stack([np.nanmean(np.repeat(x, drawn, axis=2), axis=2) for drawn in times])
+    assert resampled(x, rng(1), 50) == pytest.approx(expected, abs=1e-12)

@@ -6,13 +6,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import anyio
 import pytest
 from inspect_ai.log import EvalLog
 from inspect_ai.model import get_model
 
 from selfprobe.solvers.ask import _warn
 from selfprobe.solvers.record import Reply, record_of
-from selfprobe.solvers.terms import terms_of
+from selfprobe.solvers.terms import Terms, terms_of
 
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")  # the providers' own packages
 
@@ -90,6 +91,112 @@ def test_a_refused_setting_costs_one_request_a_model_and_run_and_the_log_says_wh
         assert "temperature not sent (asked: 0)" in told["target"] and "temperature not sent" in told["observer"]
     if tries:
         assert "effort minimal (asked: none)" in told["observer"] and "limit 8256 (asked: 64)" in told["observer"]
+
+
+@pytest.mark.parametrize(
+    ("name", "refusals", "kept"),
+    [
+        ("openrouter/meta/plain", 1, {"temperature", "form"}),
+        ("openrouter/meta/bare", 2, {"temperature"}),
+        ("openrouter/openai/o9", 2, {"effort", "form"}),
+    ],
+)
+def test_openrouter_s_404_names_nothing_so_settings_are_left_out_alone_the_effort_first(
+    vendors: ModuleType, run_task: Run, tmp_path: Path, name: str, refusals: int, kept: set[str]
+) -> None:
+    model = get_model(name, memoize=False, provider={"require_parameters": True})
+    log = run_task("selfprobe/kth_word", model, tmp_path, limit=4)
+    assert log.status == "success" and numbers(log)["unscored"] == 0
+    assert [request["status"] for request in vendors.LOG if request["status"] != 200] == [404] * refusals
+    assert len(vendors.LOG) == 4 * CALLS + refusals
+    last = record_of(log.samples[-1]).answers["k3"].applied if log.samples else None
+    assert last is not None
+    found = {"temperature": last.temperature == 0, "effort": last.effort == "none", "form": last.form}
+    assert {name for name, kept_it in found.items() if kept_it} == kept
+
+
+def test_openrouter_s_404_for_want_of_logprobs_is_no_logprobs_and_nothing_is_paid(
+    vendors: ModuleType, run_task: Run, tmp_path: Path
+) -> None:
+    for name, paid in (("meta/plain", 0), ("meta/told", 3)):
+        vendors.LOG.clear()
+        model = get_model(f"openrouter/{name}", memoize=False, provider={"require_parameters": True})
+        log = run_task("selfprobe/first_token", model, tmp_path / name, limit=3)
+        assert log.status == "success" and ("unscored_no_logprobs" in numbers(log)) == (paid == 0)
+        assert sum(request["status"] == 200 for request in vendors.LOG) == paid
+
+
+@pytest.mark.parametrize(
+    ("name", "refusals", "given_up"),
+    [
+        ("openrouter/meta/behind", 1, {"temperature"}),
+        ("openrouter/meta/inside", 1, {"temperature"}),
+        ("groq/llama-3.3-70b-versatile", 1, {"form", "effort"}),
+        ("mistral/mistral-large-latest", 2, {"form", "effort"}),
+        ("mistral/mistral-small-latest", 1, {"form"}),
+        ("openai-api/vllm/m", 1, {"effort"}),
+        ("vllm/m", 1, {"effort"}),
+        ("together/m", 0, {"effort"}),
+    ],
+)
+def test_errors_in_other_forms_are_negotiated_as_well(
+    vendors: ModuleType, run_task: Run, tmp_path: Path, name: str, refusals: int, given_up: set[str]
+) -> None:
+    model = model_of(vendors, name)
+    log = run_task("selfprobe/kth_word", model, tmp_path, limit=3)
+    assert log.status == "success" and numbers(log)["unscored"] == 0
+    assert sum(request["refusal"] is not None for request in vendors.LOG) == refusals
+    assert len(vendors.LOG) == 3 * CALLS + refusals
+    last = record_of(log.samples[-1]).answers["k3"].applied if log.samples else None
+    assert last is not None
+    kept = {"temperature": last.temperature == 0, "effort": last.effort == "none", "form": last.form}
+    assert {name for name, kept_it in kept.items() if not kept_it} == given_up
+
+
+@pytest.mark.parametrize("name", ["openai-api/vllm/m", "together/m"])
+def test_a_limit_above_the_context_of_a_small_model_is_lowered_once_below_it(
+    vendors: ModuleType, run_task: Run, tmp_path: Path, name: str
+) -> None:
+    task = run_task(
+        "selfprobe/ethical_dilemma", model_of(vendors, name), tmp_path, limit=2, epochs=2, task_args={"cot": True}
+    )
+    asked = [request["sent"].get("max_tokens") for request in vendors.LOG]
+    limits = {name: r.applied.limit for name, r in record_of(task.samples[0]).acts.items() if r.applied}
+    assert max(asked) > 4096 > limits["cot"] > 1500 and limits["direct"] == 128
+    assert sum(most > 4096 for most in asked) == 1, "refused once, and freely"
+    assert not any(reply.problem for reply in replies(task))
+
+
+def test_calls_that_were_refused_together_without_a_name_are_all_sent_again(
+    vendors: ModuleType, run_task: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("selfprobe.solvers.negotiate._Call.trials", [])  # as in a batch: nobody waits for the first one
+    log = run_task("selfprobe/kth_word", model_of(vendors, "openai-api/odd/nameless"), tmp_path, limit=3)
+    assert log.status == "success" and numbers(log)["unscored"] == 0
+
+
+def test_a_first_call_that_is_at_work_holds_the_others_for_the_bound_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("selfprobe.solvers.terms.PROMPT", 0.2)
+    terms, waited = Terms(), []
+
+    async def first() -> None:
+        async with terms.turn(["temperature"]):
+            await anyio.sleep(1)
+
+    async def later() -> None:
+        start = anyio.current_time()
+        async with terms.turn(["temperature"]):
+            waited.append(anyio.current_time() - start)
+
+    async def both() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(first)
+            await anyio.sleep(0.01)
+            group.start_soon(later)
+            group.start_soon(later)
+
+    anyio.run(both)
+    assert len(waited) == 2 and all(0.1 < seconds < 0.8 for seconds in waited)
 
 
 def test_roles_of_one_model_share_what_is_known_and_both_waves_of_a_process_do(

@@ -1,0 +1,125 @@
+"""What bench/verdict.py counts: matrices that are drawn once, tables that say what was drawn."""
+
+import json
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from selfprobe.matrix.informed import INFORMED
+
+FOLDER = Path(__file__).parents[1] / "bench"
+
+
+def part(name: str) -> Any:
+    if str(FOLDER) not in sys.path:
+        sys.path.append(str(FOLDER))  # its parts import one another
+    return import_module(name)
+
+
+def bench(*given: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(FOLDER / "verdict.py"), *given]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_a_draw_that_was_stopped_goes_on_and_counts_every_matrix_once(tmp_path: Path) -> None:
+    module = part("verdict")
+    todo = [job for job in module.jobs([3], [20]) if "graded" in job.name and job.part == "access"]
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    module.run(todo, 3, tmp_path / "a", None, smoke=True)
+    module.run(todo, 6, tmp_path / "a", None, smoke=True)
+    once = module.run(todo, 6, tmp_path / "b", None, smoke=True)
+    assert json.loads((tmp_path / "a" / "counts.json").read_text()) == once
+    assert {counts["matrices"] for counts in once.values()} == {6}
+
+
+def test_a_verdict_told_in_short_names_whom_the_whole_one_names() -> None:
+    module = part("verdict")
+    line = next(line for line in module.lines(3) if line.name == "words: one knower, constants")
+    for number in range(3):
+        whole, short = (
+            module.judged(line.draw(np.random.default_rng(number), 60), np.random.default_rng(9), whole=whole)
+            for whole in (True, False)
+        )
+        assert whole.kind == short.kind == "supported" and whole.models == short.models == ("2",)
+
+
+def test_every_line_has_the_models_that_are_asked_for() -> None:
+    for size in (3, 5):
+        for line in part("truths").lines(size):
+            x, specific, hits = line.draw(np.random.default_rng(0), 12)
+            assert x.shape == specific.scores.shape == (size, size, 12), line.name
+            assert all(hit.shape == (size, 12) for hit in hits.values()), line.name
+            assert line.knows <= set(range(size)) and bool(line.knows) == (line.group == "access"), line.name
+
+
+def test_of_twins_nobody_is_alone_and_a_loner_is_its_own_twin_no_more_than_others() -> None:
+    truths = part("truths")
+    p = np.zeros((3, 3))
+    for seed in range(40):
+        p += truths.blocks(truths._pairs_and_a_loner(3), np.random.default_rng(seed), 200)[0].mean(axis=2) / 40
+    assert min(p[0, 0], p[0, 1]) > 0.65 and abs(p[2, 2] - p[2, 0]) < 0.1
+
+
+def test_who_learned_all_of_a_habit_gets_what_the_model_gets() -> None:
+    x, _, hits = part("truths").learner(3, 1.0, np.random.default_rng(0), 50)
+    assert (hits[INFORMED][0] == x[0, 0]).all()
+
+
+def test_none_of_a_hundred_may_be_three_and_a_half_in_a_hundred() -> None:
+    share = part("rates_page").Share(0, 100)
+    assert (share.low, share.high) == (0, pytest.approx(1 - 0.025 ** (1 / 100)))
+    assert share.shown() == "0 [0, 3.62] of 100"
+
+
+def test_the_page_says_what_was_drawn_and_what_was_not(tmp_path: Path) -> None:
+    counts = {
+        "null | null, a | 3 | 50": {"matrices": 100, "named": 20},
+        "null | null, b | 5 | 50": {"matrices": 200},
+        "interval | score 0.5 | 5 | 10": {"matrices": 10, "intervals": 150, "named": 142, "undefined": 50},
+    }
+    page = part("rates_page").write(counts, tmp_path)
+    assert "| a | **20 [13, 29.2] of 100** | – |" in page and "| b | – | 0 [0, 1.83] of 200 |" in page
+    assert "20 of 300 matrices are supported. Whole intervals above 5 %: 1." in page
+    assert "| score 0.5 | 94.7 [90, 97.7] of 150, 50 undefined |" in page
+    assert (tmp_path / "verdict_rates.md").read_text() == page and "## Access" not in page
+    assert 0 < (tmp_path / "verdict_null.png").stat().st_size < 100_000
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (("--models", "2,5"), "expected whole numbers of 3 or more with commas between, got '2,5'"),
+        (("--items", "many"), "expected whole numbers of 2 or more with commas between, got 'many'"),
+        (("--only", "nothing like it"), "no line's name holds 'nothing like it'"),
+        (("--plot", "docs"), "--plot needs --out with a folder that holds counts.json, from an earlier run"),
+        (("--matrices", "0"), "--matrices and --processes must be 1 or more"),
+    ],
+)
+def test_a_wrong_option_is_told(given: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        part("verdict").main(given)
+    assert stopped.value.code == 2 and told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("held", ["{", "[1]", '{"null | a | 3 | 50": 4}'])
+def test_a_file_that_holds_no_counts_is_told_and_left_alone(held: str, tmp_path: Path) -> None:
+    (tmp_path / "counts.json").write_text(held)
+    with pytest.raises(SystemExit, match="holds no counts of this script"):
+        part("verdict").main(["--out", str(tmp_path), "--plot", str(tmp_path / "page")])
+    assert (tmp_path / "counts.json").read_text() == held
+
+
+@pytest.mark.slow
+def test_two_processes_count_what_one_counts(tmp_path: Path) -> None:
+    for processes in ("1", "2"):
+        size = ("--models", "3", "--items", "20", "--matrices", "4", "--only", "null, product")
+        done = bench(*size, "--out", str(tmp_path / processes), "--processes", processes)
+        assert done.returncode == 0 and "## Nulls" in done.stdout, done.stderr
+    one, two = ((tmp_path / processes / "counts.json").read_text() for processes in ("1", "2"))
+    assert json.loads(one) == json.loads(two)
