@@ -76,7 +76,7 @@ def run(
     with said_plainly("The same command goes on where this one stopped."):
         from selfprobe.preferences.page import publish
         from selfprobe.probes.folder import claim
-        from selfprobe.probes.plan import check_disk, plan_harvest, plan_text
+        from selfprobe.probes.plan import check_disk, plan_harvest, plan_text, seconds_at_most, time_text
         from selfprobe.probes.run import Loading, check_sets, load_sets, run_probes
         from selfprobe.probes.tokens import Chat
         from selfprobe.sources.own import Words
@@ -93,6 +93,8 @@ def run(
         click.echo(plan_text(planned))
         check_sets(sets, settings, {name: planned_set.reasons for name, planned_set in planned.sets.items()})
         check_disk(planned)
+        if planned.sample:
+            click.echo(time_text(seconds_at_most(judge, planned)))
         if dry_run:
             return
         click.echo()

@@ -1,14 +1,16 @@
 """What a run will do, before it does it: pairs, forward passes, tokens, memory and disk."""
 
 import shutil
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from selfprobe.probes.harvesting import SHARD_BYTES, batch_budget, identity_of, unreadable
+from selfprobe.probes import forward
+from selfprobe.probes.harvesting import SHARD_BYTES, batch_budget, batches, identity_of, unreadable
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.shards import Store
-from selfprobe.probes.tokens import encode
+from selfprobe.probes.tokens import Prompt, encode
 from selfprobe.sources.public_pairs import PairSet
 
 
@@ -41,6 +43,8 @@ class HarvestPlan:
     disk_bytes: int
     """Of the states that are still to be written."""
     free_bytes: int
+    sample: tuple[Prompt, ...] = ()
+    """One batch of what is to be done, of middling length."""
 
     @property
     def passes(self) -> int:
@@ -65,7 +69,7 @@ def plan_harvest(
 
     Raises ContrastTokenError where the tokenizer does not give contrast pairs.
     """
-    planned = {}
+    planned, todo, budget = {}, list[Prompt](), batch_tokens or batch_budget(judge)
     for name, pair_set in sets.items():
         shown = [version for pair in pair_set.pairs for version in (pair, pair.swapped)]
         prompts = encode(judge.tokenizer, shown, judge.chat)
@@ -74,6 +78,7 @@ def plan_harvest(
         folder = activations / identity_of(judge, pair_set.pairs, 2).folder_name
         held = Store(folder).done() if (folder / "identity.json").is_file() else set()
         done = [i for i in wanted if i in held]
+        todo += [prompts[i] for i in wanted if i not in held]
         lengths = [p.length for p in prompts]
         planned[name] = PlannedSet(
             pairs=len(pair_set.pairs),
@@ -86,7 +91,6 @@ def plan_harvest(
     layers, size = len(judge.blocks), judge.model.dtype.itemsize
     to_write = sum(s.passes - s.done for s in planned.values()) * 2 * layers * judge.d_model * size
     config = judge.model.config.get_text_config()
-    batch = batch_tokens or batch_budget(judge)
     wide = 3 * int(getattr(config, "intermediate_size", 4 * judge.d_model)) + 8 * judge.d_model
     existing = next(p for p in (activations, *activations.absolute().parents) if p.exists())
     return HarvestPlan(
@@ -95,9 +99,39 @@ def plan_harvest(
         d_model=judge.d_model,
         sets=planned,
         weight_bytes=sum(p.numel() * p.element_size() for p in judge.model.parameters()),
-        work_bytes=batch * wide * size + 3 * min(SHARD_BYTES, to_write),
+        work_bytes=budget * wide * size + 3 * min(SHARD_BYTES, to_write),
         disk_bytes=to_write,
         free_bytes=shutil.disk_usage(existing).free,
+        sample=tuple(_middling(todo, budget)),
+    )
+
+
+def _middling(todo: list[Prompt], budget: int) -> list[Prompt]:
+    cut = list(batches(todo, sorted(range(len(todo)), key=lambda i: todo[i].length), budget))
+    return [todo[i] for i in cut[len(cut) // 2]] if cut else []
+
+
+def seconds_at_most(judge: LocalModel, planned: HarvestPlan) -> float:
+    """How long the harvest would take by two plain forwards, from one batch that is read so; `auto` takes about half.
+
+    The batch is read twice and the second time counts, as the first call on a device prepares it.
+    """
+    if not planned.sample:
+        return 0.0
+    for _ in range(2):
+        start = time.perf_counter()
+        forward.states_of(judge, planned.sample, "two_forwards")
+        taken = time.perf_counter() - start
+    return taken * planned.tokens / sum(p.length for p in planned.sample)
+
+
+def time_text(seconds: float) -> str:
+    """A line on the time that reading takes."""
+    minutes, hours = seconds / 60, seconds / 3600
+    span = f"{hours:.1f} h" if hours >= 2 else f"{minutes:.0f} min" if minutes >= 2 else f"{seconds:.0f} s"
+    return (
+        f"Time: about {span} to read by two plain forwards (measured on one batch), half of it where auto finds a "
+        "faster way"
     )
 
 

@@ -49,6 +49,12 @@ def judge_pairs(
         raise ValueError(
             f"the probe was fitted to {card.model} ({card.revision}), not to {judge.name} ({judge.revision})"
         )
+    shape = (len(judge.blocks), judge.d_model)
+    if file.probe.layer >= shape[0] or len(file.probe.direction) != shape[1]:
+        raise ValueError(
+            f"the probe reads block {file.probe.layer} of width {len(file.probe.direction)}, but {judge.name} has "
+            f"blocks 0..{shape[0] - 1} of width {shape[1]}: its file is not what was fitted"
+        )
     if card.template != template_hash(judge.tokenizer, judge.chat):
         raise ValueError(f"the probe was fitted under another chat template of {card.model}: fit it again")
     harvested = harvest(judge, pairs, cache, both_orders=file.probe.orders == "both", progress=progress)

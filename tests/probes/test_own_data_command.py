@@ -1,6 +1,7 @@
 """`selfprobe probe run` on a user's own question, turns and folder: what is asked, what is kept, what is refused."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -91,8 +92,10 @@ def test_a_folder_of_another_run_is_refused_before_any_forward_pass(
     refused("24 pairs; now from", *to, *words, *turns, "--datasets", mine, "--limit", "20")
     refused("or the question differ", *to, *turns, "--datasets", mine)
     refused("another system turn or other template arguments", *to, *words, "--datasets", mine)
+    monkeypatch.undo()
     more = call(*to, *words, *turns, "--datasets", f"{mine},{other}", "--dry-run")
     assert more.exit_code == 0 and "To do: 48 forward passes" in more.output, more.output
+    assert re.search(r"Time: about \d+ s to read by two plain forwards \(measured on one batch\), half", more.output)
 
 
 def test_a_folder_cannot_grant_what_its_command_line_must(done: Path, monkeypatch: pytest.MonkeyPatch) -> None:
