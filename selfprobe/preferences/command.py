@@ -50,6 +50,15 @@ def probe() -> None:
 @click.option(
     "--logs", multiple=True, help="Also show methods from logs of pairwise_preference, direct_scoring, g_eval."
 )
+@click.option(
+    "--random-weights/--no-random-weights",
+    default=None,
+    help="Control: the same prompts under the same architecture with random weights; by default for models of at most "
+    "1 billion parameters.",
+)
+@click.option(
+    "--processes", type=options.COUNT, metavar="N", default=1, show_default=True, help="Fit in so many processes."
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be done (the model is loaded).")
 @reading_options
 @asking_options
@@ -63,6 +72,8 @@ def run(
     resamples: int | None,
     orientation: str | None,
     logs: Sequence[str],
+    random_weights: bool | None,
+    processes: int,
     dry_run: bool,
     reading: dict[str, Any],
     asking: dict[str, Any],
@@ -76,9 +87,9 @@ def run(
     with said_plainly("The same command goes on where this one stopped."):
         from selfprobe.preferences.page import publish
         from selfprobe.probes.folder import claim
-        from selfprobe.probes.plan import check_disk, plan_harvest, plan_text, seconds_at_most, time_text
         from selfprobe.probes.run import Loading, check_sets, load_sets, run_probes
         from selfprobe.probes.tokens import Chat
+        from selfprobe.probes.untrained import wanted
         from selfprobe.sources.own import Words
 
         settings = _settings(preset, seeds=seeds, resamples=resamples, orientation=orientation)
@@ -88,20 +99,34 @@ def run(
         logged = _margins(logs, sets) if logs else None
         judge = _quiet_model(model, loading | {"chat": Chat(asking["system"] or "", dict(asking["arguments"]))})
         claim(out, judge, sets)
+        untrained = wanted(judge, random_weights)
         sizes = {name: reading[name] for name in ("longest", "batch_tokens")}
-        planned = plan_harvest(judge, sets, out / "activations", **sizes)
-        click.echo(plan_text(planned))
-        check_sets(sets, settings, {name: planned_set.reasons for name, planned_set in planned.sets.items()})
-        check_disk(planned)
-        if planned.sample:
-            click.echo(time_text(seconds_at_most(judge, planned)))
+        _say_plan(judge, sets, settings, out / "activations", sizes, untrained)
         if dry_run:
             return
         click.echo()
-        tables = run_probes(judge, sets, out, settings=settings, loading=Loading(**loading), logged=logged, **reading)
+        given: dict[str, Any] = {"settings": settings, "loading": Loading(**loading), "logged": logged}
+        given |= {"random_weights": untrained, "processes": processes}
+        tables = run_probes(judge, sets, out, **given, **reading)
         click.echo(_findings(tables, settings))
         page = publish(out)
         click.echo(f"\nProbes: {out}/*.safetensors   Tables: {out}/tables   Figures: {out}/figures   Report: {page}")
+
+
+def _say_plan(
+    judge: Any, sets: Any, settings: "FitSettings", activations: Path, sizes: dict[str, Any], untrained: bool
+) -> None:
+    """Print what will be done and how long it takes; ValueError where too little can be read, or the disk is full."""
+    from selfprobe.probes.plan import check_disk, plan_harvest, plan_text, time_text
+    from selfprobe.probes.run import check_sets
+    from selfprobe.probes.untrained import named
+
+    planned = plan_harvest(judge, sets, activations, **sizes)
+    control = plan_harvest(named(judge), sets, activations, **sizes) if untrained else None
+    click.echo(plan_text(planned, control))
+    check_sets(sets, settings, {name: planned_set.reasons for name, planned_set in planned.sets.items()})
+    check_disk(planned, control)
+    click.echo(time_text(judge, planned, control))
 
 
 def _settings(preset: str, **given: Any) -> "FitSettings":
@@ -118,9 +143,11 @@ def _margins(logs: Sequence[str], sets: Any) -> Any:
 
 
 def _findings(tables: Any, settings: "FitSettings") -> str:
+    from selfprobe.preferences.findings import LEAD, findings
     from selfprobe.preferences.page import best, methods, text
 
     parts = [
+        "\n".join([LEAD, *findings(tables)]),
         text(methods(tables["methods"]).drop(columns="note")),
         f"Best layer and sign picked on the test half (leaks), and what luck alone finds so:\n{text(best(tables))}",
     ]
@@ -200,9 +227,7 @@ def score(file: Path, pairs: str, model: str | None, out: Path | None, cache: Pa
         card = fitted.card
         given = load(pairs, words=Words(card.question, card.item))
         commit = None if model or card.revision.startswith("local-") else card.revision
-        judge = _quiet_model(
-            model or card.model, loading | {"dtype": card.dtype, "revision": commit, "chat": card.chat}
-        )
+        judge = _quiet_model(model or card.model, loading | card.precision | {"revision": commit, "chat": card.chat})
         found = judge_pairs(fitted, judge, given.pairs, cache=cache or file.parent / "activations")
         lines = "".join(json.dumps(_row(judgement), ensure_ascii=False) + "\n" for judgement in found)
         if out:

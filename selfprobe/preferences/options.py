@@ -1,5 +1,6 @@
 """What the commands of `selfprobe probe` share: how a model is loaded and asked, and how a fault is said."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -35,6 +36,24 @@ def said_plainly(going_on: str) -> Iterator[None]:
         raise InputError(f"the device has too little memory; take fewer --batch-tokens: {error}") from None
     except KeyboardInterrupt:
         raise Interrupted(f"Interrupted. {going_on}") from None
+
+
+class Layers(click.ParamType[tuple[int, ...]]):
+    """Numbers of blocks: 3, 8-12, 0-31:4 (every fourth), and lists of these."""
+
+    name = "layers"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        """The numbers, rising, each once."""
+        if isinstance(value, tuple):
+            return value
+        found: set[int] = set()
+        for part in options.names(value):
+            match = re.fullmatch(r"(\d+)(?:-(\d+)(?::([1-9]\d*))?)?", part)
+            if not match or int(match[2] or match[1]) < int(match[1]):
+                self.fail(f"expected blocks as 3, 8-12 or 0-31:4, got {part!r}", param, ctx)
+            found |= set(range(int(match[1]), int(match[2] or match[1]) + 1, int(match[3] or 1)))
+        return tuple(sorted(found))
 
 
 def gathered(name: str, *given: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -107,6 +126,17 @@ loading_options = gathered(
     ),
     click.option("--device-map", help="Accelerate's, such as auto: spread over devices."),
     click.option("--attention", help="transformers' attn_implementation; by default its own choice."),
+    click.option(
+        "--quantize",
+        type=click.Choice(["4bit", "8bit"]),
+        help="Load with bitsandbytes, computing in --dtype (bfloat16).",
+    ),
+    click.option(
+        "--layers",
+        type=Layers(),
+        default="",
+        help="Blocks whose states are kept and read, as 8,16,24 or 0-31:4, from 0; by default all.",
+    ),
     ALLOW_PICKLE,
 )
 """How a model is loaded; as `load_model` takes it."""

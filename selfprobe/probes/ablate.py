@@ -13,12 +13,13 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from selfprobe.probes.evaluate import KINDS, first_text_answers, weighted_f1
+from selfprobe.probes.evaluate import KINDS, first_text_answers
 from selfprobe.probes.fit import FloatArray
 from selfprobe.probes.folder import loading_of, read_run, write_tables
 from selfprobe.probes.forward import plain_inputs, spoken_tokens
 from selfprobe.probes.harvesting import batch_budget, batches, open_harvest
-from selfprobe.probes.model import LocalModel, load_model
+from selfprobe.probes.layer_fit import weighted_f1
+from selfprobe.probes.model import LocalModel, decoder_blocks, load_model
 from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.splits import held_out
 from selfprobe.probes.tokens import Prompt, encode
@@ -49,7 +50,7 @@ def ablated(judge: LocalModel, direction: FloatArray) -> Iterator[None]:
     norm = getattr(judge.model.get_decoder(), "norm", None)
     if norm is None:
         raise ValueError(f"{type(judge.model).__name__} has no final `norm` beside its blocks; it cannot be ablated")
-    handles = [module.register_forward_hook(hook) for module in (*judge.blocks, norm)]
+    handles = [module.register_forward_hook(hook) for module in (*decoder_blocks(judge.model), norm)]
     try:
         yield
     finally:

@@ -86,6 +86,12 @@ def check_labels(first_better: BoolArray, groups: npt.NDArray[Any], *, folds: in
         )
 
 
+def learnable(first_better: BoolArray, groups: npt.NDArray[Any], *, folds: int) -> bool:
+    """Whether these labels teach a regression whose C is chosen in grouped folds: what `check_labels` asks for."""
+    enough = len(first_better) >= 2 * folds and len(np.unique(groups)) >= folds
+    return enough and 0 < int(first_better.sum()) < len(first_better)
+
+
 @dataclass(frozen=True)
 class Logistic:
     """A fitted logistic regression with its choice of C."""

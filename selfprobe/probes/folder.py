@@ -75,7 +75,8 @@ def read_run(out: Path) -> dict[str, Any]:
 
 def loading_of(state: dict[str, Any]) -> dict[str, Any]:
     """Arguments of `load_model` as the run had them; never the permission to load a pickle."""
-    return {"chat": Chat(**state.get("chat", {})), **state["loading"]}
+    layers = tuple(state["loading"].get("layers", ()))
+    return {"chat": Chat(**state.get("chat", {})), **state["loading"], "layers": layers}
 
 
 def write_tables(out: Path, made: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:

@@ -62,15 +62,17 @@ class Harvest:
         return replace(self, pairs=tuple(self.pairs[i] for i in wanted), rows=self.rows[wanted])
 
     @property
-    def layers(self) -> range:
+    def layers(self) -> tuple[int, ...]:
         """Numbers of the blocks whose states there are, from 0."""
-        return range(self.identity.layers)
+        kept = self.identity.blocks
+        return tuple(map(int, kept.split(","))) if kept else tuple(range(self.identity.layers))
 
     def layer(self, number: int) -> FloatArray:
         """States after block `number` (from 0): [pair, order, side, d_model]."""
-        if not 0 <= number < self.identity.layers:
-            raise ValueError(f"layer must be in 0..{self.identity.layers - 1}, got {number}")
-        return Store(self.folder).layer(number)[self.rows]
+        if number not in self.layers:
+            kept = self.identity.blocks or f"0..{self.identity.layers - 1}"
+            raise ValueError(f"layer must be in {kept}, got {number}")
+        return Store(self.folder).layer(self.layers.index(number))[self.rows]
 
     @cached_property
     def log_probs(self) -> FloatArray:
@@ -159,11 +161,12 @@ def identity_of(judge: LocalModel, pairs: Sequence[Pair], orders: int) -> Identi
         revision=judge.revision,
         template=template_hash(judge.tokenizer, judge.chat),
         data=data_hash(pairs),
-        dtype=str(judge.model.dtype).removeprefix("torch."),
+        dtype=judge.precision,
         attention=str(judge.model.config._attn_implementation),
         orders=orders,
         layers=len(judge.blocks),
         d_model=judge.d_model,
+        blocks=",".join(map(str, judge.layers)),
     )
 
 

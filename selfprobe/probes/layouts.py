@@ -34,7 +34,7 @@ class Layers:
         if isinstance(layer, str) or (len(self.numbers) == 1 and layer < 0):
             return self.numbers[-1]
         if len(self.numbers) > 1 and layer not in self.numbers:
-            raise ValueError(f"layer must be one of {self.numbers[0]}..{self.numbers[-1]}, got {layer}")
+            raise ValueError(f"layer must be one of {', '.join(map(str, self.numbers))}, got {layer}")
         return int(layer)
 
 

@@ -9,9 +9,9 @@ import json
 import logging
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -37,11 +37,27 @@ class LocalModel:
     """Commit on the hub, or a fingerprint of local weights. States and probes are tied to it."""
     chat: Chat = PLAIN
     """What goes into its chat template beside the comparison."""
+    layers: tuple[int, ...] = ()
+    """Numbers (from 0) of the blocks whose states are kept; none: all."""
 
     @property
     def blocks(self) -> Any:
-        """The decoder blocks, first to last, as a ModuleList."""
-        return decoder_blocks(self.model)
+        """The decoder blocks whose states are kept, first to last."""
+        every = decoder_blocks(self.model)
+        return [every[number] for number in self.layers] if self.layers else every
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Of `blocks`, from 0."""
+        return self.layers or tuple(range(len(self.blocks)))
+
+    @property
+    def precision(self) -> str:
+        """Type of its states, and how its weights are quantised if they are."""
+        dtype = str(self.model.dtype).removeprefix("torch.")
+        told = getattr(self.model.config, "quantization_config", None)
+        bits = "" if told is None else "+4bit" if getattr(told, "load_in_4bit", False) else "+8bit"
+        return f"{dtype}{bits}"
 
     @property
     def d_model(self) -> int:
@@ -83,13 +99,17 @@ def load_model(
     device_map: str | None = None,
     attention: str | None = None,
     allow_pickle: bool = False,
+    quantize: Literal["4bit", "8bit"] | None = None,
     chat: Chat = PLAIN,
+    layers: tuple[int, ...] = (),
 ) -> LocalModel:
     """Load `name` for reading its states; no remote code is run.
 
     `device_map` (accelerate's, e.g. "auto") spreads a model over devices and overrides `device`. `attention`
     is transformers' `attn_implementation`; by default sdpa, and eager where a model has no sdpa (Gemma 2's
     soft-capping). Weights that exist only as pickle are refused unless `allow_pickle`: loading one can run code.
+    `quantize` loads with bitsandbytes, whose kernels compute in `dtype` (take bfloat16). `chat` goes into the chat
+    template; `layers` are the blocks whose states are kept (none: all).
     """
     from transformers import AutoModelForCausalLM
 
@@ -102,6 +122,8 @@ def load_model(
     tokenizer = _tokenizer(source, revision or "main", name)
     _check_template(tokenizer, name, chat)
     placing: dict[str, Any] = {"device_map": device_map} if device_map else {}
+    if quantize:
+        placing = {"device_map": device_map or {"": device}, "quantization_config": _quantised(quantize, DTYPES[dtype])}
     try:
         model = AutoModelForCausalLM.from_pretrained(
             source,
@@ -117,12 +139,31 @@ def load_model(
         raise ValueError(
             f"{name} has no safetensors weights, and pickle is refused unless allowed: {_first_line(error)}"
         ) from error
-    if not device_map:
+    if not device_map and not quantize:
         model = model.to(device)
     model.requires_grad_(False)
     model.eval()
     found = getattr(model.config, "_commit_hash", None) or fingerprint(Path(source))
-    return local_model(model, tokenizer, name=name, revision=str(found), chat=chat)
+    judge = local_model(model, tokenizer, name=name, revision=str(found), chat=chat)
+    if not set(layers) <= set(judge.numbers):
+        raise ValueError(f"{name} has blocks 0..{judge.numbers[-1]}, got layers {', '.join(map(str, layers))}")
+    return replace(judge, layers=tuple(sorted(set(layers))))
+
+
+def _quantised(bits: Literal["4bit", "8bit"], dtype: torch.dtype) -> Any:
+    """transformers' settings of bitsandbytes; ValueError where it is not installed."""
+    from importlib.util import find_spec
+
+    from transformers import BitsAndBytesConfig
+
+    if find_spec("bitsandbytes") is None:
+        raise ValueError(
+            "quantised loading needs bitsandbytes: pip install bitsandbytes (Linux and Windows with an NVIDIA, AMD or "
+            "Intel GPU; slower on a CPU; no wheel for some machines). Or load a smaller model, or bfloat16"
+        )
+    if bits == "8bit":
+        return BitsAndBytesConfig(load_in_8bit=True)
+    return BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=dtype)
 
 
 def local_model(model: Any, tokenizer: Any, *, name: str, revision: str, chat: Chat = PLAIN) -> LocalModel:

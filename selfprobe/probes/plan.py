@@ -111,32 +111,29 @@ def _middling(todo: list[Prompt], budget: int) -> list[Prompt]:
     return [todo[i] for i in cut[len(cut) // 2]] if cut else []
 
 
-def seconds_at_most(judge: LocalModel, planned: HarvestPlan) -> float:
-    """How long the harvest would take by two plain forwards, from one batch that is read so; `auto` takes about half.
+def time_text(judge: LocalModel, planned: HarvestPlan, control: HarvestPlan | None = None) -> str:
+    """How long reading would take by two plain forwards, from one batch that is read so; `auto` takes about half.
 
     The batch is read twice and the second time counts, as the first call on a device prepares it.
     """
-    if not planned.sample:
-        return 0.0
+    sample, tokens = planned.sample or (control.sample if control else ()), planned.tokens
+    if not sample:
+        return "Time: nothing is left to read"
     for _ in range(2):
         start = time.perf_counter()
-        forward.states_of(judge, planned.sample, "two_forwards")
+        forward.states_of(judge, sample, "two_forwards")
         taken = time.perf_counter() - start
-    return taken * planned.tokens / sum(p.length for p in planned.sample)
-
-
-def time_text(seconds: float) -> str:
-    """A line on the time that reading takes."""
+    seconds = (tokens + (control.tokens if control else 0)) * taken / sum(p.length for p in sample)
     minutes, hours = seconds / 60, seconds / 3600
     span = f"{hours:.1f} h" if hours >= 2 else f"{minutes:.0f} min" if minutes >= 2 else f"{seconds:.0f} s"
     return (
         f"Time: about {span} to read by two plain forwards (measured on one batch), half of it where auto finds a "
-        "faster way"
+        "faster way; then the fit"
     )
 
 
-def plan_text(planned: HarvestPlan) -> str:
-    """The plan as text."""
+def plan_text(planned: HarvestPlan, control: HarvestPlan | None = None) -> str:
+    """The plan as text; `control`: that of the same architecture with random weights."""
     lines = [f"{planned.model}: {planned.layers} blocks of width {planned.d_model}", ""]
     lines.append(f"{'data set':16} {'pairs':>7} {'unscored':>9} {'passes':>8} {'tokens':>11} {'on disk':>8}")
     for name, s in planned.sets.items():
@@ -147,14 +144,21 @@ def plan_text(planned: HarvestPlan) -> str:
         f"Memory: weights {_size(planned.weight_bytes)}, about {_size(planned.work_bytes)} besides",
         f"Disk: {_size(planned.disk_bytes)} of states ({_size(planned.free_bytes)} free)",
     ]
+    if control:
+        lines.append(
+            f"Control, the same architecture with random weights: {control.passes:,} passes, "
+            f"{control.tokens:,} tokens, {_size(control.weight_bytes)} of memory, {_size(control.disk_bytes)} on disk "
+            "besides; --no-random-weights leaves it out"
+        )
     return "\n".join(lines)
 
 
-def check_disk(planned: HarvestPlan) -> None:
+def check_disk(planned: HarvestPlan, control: HarvestPlan | None = None) -> None:
     """ValueError where the disk has no room for the states."""
-    if planned.disk_bytes > planned.free_bytes:
+    needed = planned.disk_bytes + (control.disk_bytes if control else 0)
+    if needed > planned.free_bytes:
         raise ValueError(
-            f"the states need {_size(planned.disk_bytes)} on disk, and {_size(planned.free_bytes)} are free: "
+            f"the states need {_size(needed)} on disk, and {_size(planned.free_bytes)} are free: "
             "take fewer pairs (--limit), or another --out"
         )
 

@@ -59,6 +59,7 @@ class Card:
     template: str
     """Hash of the chat template."""
     dtype: str
+    """Of its states; "+4bit" or "+8bit" where the weights were quantised."""
     dataset: str
     data_hash: str
     settings: str
@@ -78,6 +79,12 @@ class Card:
     """The system turn."""
     template_arguments: dict[str, Any] = field(default_factory=dict)
     """Arguments of the chat template."""
+
+    @property
+    def precision(self) -> dict[str, Any]:
+        """Arguments `dtype` and `quantize` of `load_model`."""
+        dtype, _, bits = self.dtype.partition("+")
+        return {"dtype": dtype, "quantize": bits or None}
 
     @property
     def chat(self) -> Chat:

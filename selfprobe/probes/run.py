@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from selfprobe.probes import tables
+from selfprobe.probes import tables, untrained
 from selfprobe.probes.evaluate import KINDS, METRICS, Fits, fit_all, split_pairs
 from selfprobe.probes.folder import claim, write_run, write_tables
 from selfprobe.probes.forward import Way
@@ -38,6 +38,8 @@ class Loading:
     dtype: str = "float32"
     device_map: str | None = None
     attention: str | None = None
+    quantize: Literal["4bit", "8bit"] | None = None
+    layers: tuple[int, ...] = ()
     allow_pickle: bool = False
 
 
@@ -53,6 +55,8 @@ def run_probes(
     path: Way | Literal["auto"] = "auto",
     batch_tokens: int | None = None,
     logged: Mapping[str, tables.Logged] | None = None,
+    random_weights: bool | None = None,
+    processes: int = 1,
     progress: Progress = to_stderr,
 ) -> dict[str, pd.DataFrame]:
     """Harvest, fit and test every data set; write the run's folder and return its tables by name.
@@ -66,6 +70,9 @@ def run_probes(
         longest: Leave pairs longer than this many tokens unscored.
         path: Way of the forward passes; auto takes the fastest that agrees with two plain ones.
         logged: Data set → method → pair id → margin of other methods; see `preferences.table.margins`.
+        random_weights: Also read the same prompts under the same architecture with random weights, as a control; by
+            default for models of at most `untrained.SMALL` parameters.
+        processes: Fit so many layers and halves at a time.
 
     Raises:
         ValueError: Too little to learn from, or a folder of another model; before any forward pass.
@@ -76,13 +83,13 @@ def run_probes(
     judge = model if isinstance(model, LocalModel) else load_model(model, **asdict(loading))
     claim(out, judge, sets)
     reading: dict[str, Any] = {"path": path, "batch_tokens": batch_tokens, "longest": longest}
-    harvests = {}
-    for name, given in sets.items():
-        progress(f"{name}: {len(given.pairs)} pairs from {given.origin}")
-        harvests[name] = harvest(judge, given.pairs, out / "activations", **reading, progress=progress)
+    harvests = _harvested(judge, sets, out, reading, progress)
     state = _state(out, judge, loading, settings, sets, harvests)
     write_run(out, state | {"reading": {"limit": limit} | reading})
-    fits = {name: _fitted(name, harvested, settings, progress) for name, harvested in harvests.items()}
+    fits = {name: _fitted(name, harvested, settings, progress, processes) for name, harvested in harvests.items()}
+    if untrained.wanted(judge, random_weights):
+        for name, read in _harvested(untrained.random_weights(judge), sets, out, reading, progress).items():
+            fits[name].untrained = _fitted(f"{name}, random weights", read, settings, progress, processes)
     for name, fitted in fits.items():
         _save_probes(out, name, fitted, judge)
     made = _tables(fits, sets, logged or {}) | _adversarial(harvests, settings, progress)
@@ -90,6 +97,16 @@ def run_probes(
         progress("transfer between the data sets")
         made |= {"transfer": transfer_table(fits), "cosine": cosine_table(fits)}
     return write_tables(out, made)
+
+
+def _harvested(
+    judge: LocalModel, sets: Mapping[str, PairSet], out: Path, reading: dict[str, Any], progress: Progress
+) -> dict[str, Harvest]:
+    found = {}
+    for name, given in sets.items():
+        progress(f"{name}: {len(given.pairs)} pairs from {given.origin} under {judge.name}")
+        found[name] = harvest(judge, given.pairs, out / "activations", **reading, progress=progress)
+    return found
 
 
 def check_sets(
@@ -105,10 +122,10 @@ def check_sets(
             split_pairs([p for p in pair_set.pairs if not p.equal_texts and p.id not in reasons], settings)
 
 
-def _fitted(name: str, harvested: Harvest, settings: FitSettings, progress: Progress) -> Fits:
+def _fitted(name: str, harvested: Harvest, settings: FitSettings, progress: Progress, processes: int = 1) -> Fits:
     progress(f"{name}: fitting at {harvested.identity.layers} layers, {settings.seeds} halves")
     with _named(name, harvested.unscored, len(harvested.pairs) + len(harvested.unscored)):
-        return fit_all(harvested, settings, progress=seldom(progress))
+        return fit_all(harvested, settings, processes=processes, progress=seldom(progress))
 
 
 def seldom(progress: Progress, *, seconds: float = 10) -> Progress:
@@ -188,8 +205,8 @@ def _save_probes(out: Path, name: str, fits: Fits, judge: LocalModel) -> None:
     """The probes of split 0, so that its test half is held out."""
     harvested, split, truth = fits.harvest, fits.halves[0], fits.harvest.labels == 1
     for kind in KINDS:
-        probe = fits.probes[kind][0][fits.chosen(kind)[0]]
-        scores = fits.scores[kind][0, probe.layer, split.test]
+        layer = fits.chosen(kind)[0]
+        probe, scores = fits.probes[kind][0][layer], fits.scores[kind][0, layer, split.test]
         card = Card(
             model=harvested.identity.model,
             revision=harvested.identity.revision,
@@ -215,8 +232,12 @@ def _tables(
     fits: Mapping[str, Fits], sets: Mapping[str, PairSet], logged: Mapping[str, tables.Logged]
 ) -> dict[str, pd.DataFrame]:
     made: dict[str, pd.DataFrame] = {}
-    methods = [tables.methods_table(f, logged=logged.get(name)).assign(dataset=name) for name, f in fits.items()]
-    made["methods"] = pd.concat(methods, ignore_index=True)
+    for table, make_logged in {"methods": tables.methods_table, "differences": tables.differences_table}.items():
+        parts = [make_logged(f, logged=logged.get(name)).assign(dataset=name) for name, f in fits.items()]
+        made[table] = pd.concat(parts, ignore_index=True)
+    aspects = [tables.aspects_table(f).assign(dataset=name) for name, f in fits.items()]
+    if any(len(part) for part in aspects):
+        made["aspects"] = pd.concat([part for part in aspects if len(part)], ignore_index=True)
     for table, make in {
         "layers": tables.layers_table,
         "floors": tables.floors_table,

@@ -91,7 +91,7 @@ def test_the_three_layouts_agree_and_one_of_anything_else_is_named() -> None:
         ContrastProbe().fit(x[:, 1, 0], y)
     with pytest.raises(ValueError, match="X has states of width 11, the probe is of width 12"):
         whole.predict(x[..., 1:])
-    with pytest.raises(ValueError, match=r"layer must be one of 0..2, got 7"):
+    with pytest.raises(ValueError, match=r"layer must be one of 0, 1, 2, got 7"):
         ContrastProbe(layer=7).fit(x, y)
 
 

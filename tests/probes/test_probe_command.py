@@ -15,7 +15,7 @@ from selfprobe.probes.probe_file import load_probe
 from .conftest import byte_tokenizer, tiny_judge
 
 Row = dict[str, Any]
-TOY = ("--seeds", 1, "--resamples", 100)
+TOY = ("--seeds", 1, "--resamples", 100, "--no-random-weights")
 
 
 def call(*arguments: str | Path) -> Result:
@@ -83,6 +83,25 @@ def test_run_says_its_plan_then_what_was_found_and_where(done: tuple[Path, Resul
     assert {f.stem for f in (out / "figures").iterdir()} == {"methods", "layers", "transfer", "cosine"}
     report = (out / "report.md").read_text()
     assert "| one | supervised |" in report and "![By layer](figures/layers.png)" in report
+
+
+def test_the_plan_says_what_the_control_with_random_weights_costs(model: Path, tmp_path: Path) -> None:
+    file = written(tmp_path / "one.jsonl", rows("one"))
+    given = ("run", "--model", model, "--datasets", file, "--out", tmp_path / "out", "--dry-run")
+    planned = call(*given)
+    assert planned.exit_code == 0, planned.output
+    assert "Control, the same architecture with random weights: 48 passes, " in planned.output
+    assert "--no-random-weights leaves it out" in planned.output
+    assert "random weights" not in call(*given, "--no-random-weights").output
+
+
+def test_the_findings_come_first_in_the_terminal_and_on_the_page(done: tuple[Path, Result]) -> None:
+    folder, ran = done
+    report = (folder / "probes" / "report.md").read_text()
+    for text in (ran.output, report):
+        assert "one, supervised probe: " in text and "paired difference " in text and "controls: length " in text
+        assert text.index("one, supervised probe: ") < text.index("no model (TF-IDF)")
+    assert "## Probes less asking and less each control, pair by pair" in report
 
 
 def test_a_second_run_and_a_dry_run_have_nothing_to_read(
