@@ -129,7 +129,7 @@ loading_options = gathered(
     click.option(
         "--quantize",
         type=click.Choice(["4bit", "8bit"]),
-        help="Load with bitsandbytes, computing in --dtype (bfloat16).",
+        help="Load with bitsandbytes, computing in --dtype.",
     ),
     click.option(
         "--layers",

@@ -5,10 +5,6 @@ judge = load_model("meta-llama/Llama-3.1-8B-Instruct", device_map="auto", dtype=
 """
 
 import hashlib
-import json
-import logging
-import shutil
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -16,9 +12,8 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
+from selfprobe.probes.converted import converted
 from selfprobe.probes.tokens import PLAIN, Chat
-
-logger = logging.getLogger(__name__)
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -111,8 +106,6 @@ def load_model(
     `quantize` loads with bitsandbytes, whose kernels compute in `dtype` (take bfloat16). `chat` goes into the chat
     template; `layers` are the blocks whose states are kept (none: all).
     """
-    from transformers import AutoModelForCausalLM
-
     if dtype not in DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
     _check_device(device)
@@ -124,21 +117,8 @@ def load_model(
     placing: dict[str, Any] = {"device_map": device_map} if device_map else {}
     if quantize:
         placing = {"device_map": device_map or {"": device}, "quantization_config": _quantised(quantize, DTYPES[dtype])}
-    try:
-        model = AutoModelForCausalLM.from_pretrained(
-            source,
-            revision=revision or "main",
-            dtype=DTYPES[dtype],
-            attn_implementation=attention,
-            use_safetensors=None if allow_pickle else True,
-            **placing,
-        )
-    except OSError as error:
-        if allow_pickle or "safetensors" not in str(error):
-            raise _not_loaded(name, error) from error
-        raise ValueError(
-            f"{name} has no safetensors weights, and pickle is refused unless allowed: {_first_line(error)}"
-        ) from error
+    given = {"revision": revision or "main", "dtype": DTYPES[dtype], "attn_implementation": attention}
+    model = _weights(source, name, allow_pickle, given | placing)
     if not device_map and not quantize:
         model = model.to(device)
     model.requires_grad_(False)
@@ -148,6 +128,20 @@ def load_model(
     if not set(layers) <= set(judge.numbers):
         raise ValueError(f"{name} has blocks 0..{judge.numbers[-1]}, got layers {', '.join(map(str, layers))}")
     return replace(judge, layers=tuple(sorted(set(layers))))
+
+
+def _weights(source: str, name: str, allow_pickle: bool, given: dict[str, Any]) -> Any:
+    """The model of transformers; ValueError where there is none, or only a pickle that is not allowed."""
+    from transformers import AutoModelForCausalLM
+
+    try:
+        return AutoModelForCausalLM.from_pretrained(source, use_safetensors=None if allow_pickle else True, **given)
+    except OSError as error:
+        if allow_pickle or "safetensors" not in str(error):
+            raise _not_loaded(name, error) from error
+        raise ValueError(
+            f"{name} has no safetensors weights, and pickle is refused unless allowed: {_first_line(error)}"
+        ) from error
 
 
 def _quantised(bits: Literal["4bit", "8bit"], dtype: torch.dtype) -> Any:
@@ -256,43 +250,3 @@ def _refuse_pickle(source: str) -> None:
                 f"{folder} has its weights only as pickle ({', '.join(pickles)}), and loading one can run any "
                 "code. Convert it to safetensors, or allow pickle if you trust its author"
             )
-
-
-def converted(gguf: Path) -> Path:
-    """The folder with `gguf`'s weights as float32 safetensors; made at the first call (about half a minute).
-
-    `save_pretrained` refuses a model that was loaded from GGUF (its config says it is quantised), so a fresh
-    model is built from the config without that note and takes over the weights.
-    """
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    from selfprobe.weights import cache_folder
-
-    folder = cache_folder() / "converted" / f"{gguf.stem}-{_sha256(gguf)[:16]}"
-    if (folder / "config.json").is_file():
-        return folder
-    logger.warning("converting %s to safetensors in %s (once)", gguf.name, folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    model = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
-    tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
-    settings = {k: v for k, v in model.config.to_dict().items() if k != "quantization_config"}
-    fresh = AutoModelForCausalLM.from_config(type(model.config).from_dict(settings), dtype=torch.float32)
-    fresh.load_state_dict(model.state_dict())
-    fresh.tie_weights()
-    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        made = Path(scratch) / "model"
-        fresh.save_pretrained(made)
-        tokenizer.save_pretrained(made)
-        (made / "source.json").write_text(json.dumps({"gguf": gguf.name, "sha256": _sha256(gguf)}))
-        try:
-            made.rename(folder)
-        except OSError:  # another process was faster: its folder is the same
-            if not (folder / "config.json").is_file():
-                raise
-            shutil.rmtree(made)
-    return folder
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -70,21 +70,19 @@ def run_probes(
         longest: Leave pairs longer than this many tokens unscored.
         path: Way of the forward passes; auto takes the fastest that agrees with two plain ones.
         logged: Data set → method → pair id → margin of other methods; see `preferences.table.margins`.
-        random_weights: Also read the same prompts under the same architecture with random weights, as a control; by
-            default for models of at most `untrained.SMALL` parameters.
+        random_weights: Also read them under the same architecture with random weights; see `untrained.wanted`.
         processes: Fit so many layers and halves at a time.
 
     Raises:
-        ValueError: Too little to learn from, or a folder of another model; before any forward pass.
+        ValueError: Too little to learn from, or a folder of another run; before any forward pass.
     """
     sets = datasets if isinstance(datasets, Mapping) else load_sets(datasets, limit)
     check_sets(sets, settings)
-    loading = loading or Loading()
-    judge = model if isinstance(model, LocalModel) else load_model(model, **asdict(loading))
+    judge = model if isinstance(model, LocalModel) else load_model(model, **asdict(loading or Loading()))
     claim(out, judge, sets)
     reading: dict[str, Any] = {"path": path, "batch_tokens": batch_tokens, "longest": longest}
     harvests = _harvested(judge, sets, out, reading, progress)
-    state = _state(out, judge, loading, settings, sets, harvests)
+    state = _state(out, judge, loading or Loading(), settings, sets, harvests)
     write_run(out, state | {"reading": {"limit": limit} | reading})
     fits = {name: _fitted(name, harvested, settings, progress, processes) for name, harvested in harvests.items()}
     if untrained.wanted(judge, random_weights):
@@ -94,7 +92,6 @@ def run_probes(
         _save_probes(out, name, fitted, judge)
     made = _tables(fits, sets, logged or {}) | _adversarial(harvests, settings, progress)
     if len(fits) > 1:
-        progress("transfer between the data sets")
         made |= {"transfer": transfer_table(fits), "cosine": cosine_table(fits)}
     return write_tables(out, made)
 
