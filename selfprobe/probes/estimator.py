@@ -150,7 +150,7 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         check_is_fitted(self)
         if hasattr(self, "card_"):
-            held = self.card_
+            held: Card = self.card_
             return replace(held, dataset=dataset or held.dataset, test_scores=dict(test_scores or held.test_scores))
         return Card(
             dataset=dataset,

@@ -68,7 +68,7 @@ def run_probes(
         settings: A preset of `splits.PRESETS` or your own.
         limit: Use a random sample of this many pairs of each data set, drawn with a fixed seed; None: all.
         longest: Leave pairs longer than this many tokens unscored.
-        path: Way of the forward passes; auto takes the fastest that agrees with two plain ones.
+        path: Way of the forward passes; see `forward`.
         logged: Data set → method → pair id → margin of other methods; see `preferences.table.margins`.
         random_weights: Also read them under the same architecture with random weights; see `untrained.wanted`.
         processes: Fit so many layers and halves at a time.
@@ -82,14 +82,13 @@ def run_probes(
     claim(out, judge, sets)
     reading: dict[str, Any] = {"path": path, "batch_tokens": batch_tokens, "longest": longest}
     harvests = _harvested(judge, sets, out, reading, progress)
-    state = _state(out, judge, loading or Loading(), settings, sets, harvests)
-    write_run(out, state | {"reading": {"limit": limit} | reading})
+    told = {"reading": {"limit": limit} | reading}
+    write_run(out, _state(out, judge, loading or Loading(), settings, sets, harvests) | told)
     fits = {name: _fitted(name, harvested, settings, progress, processes) for name, harvested in harvests.items()}
     if untrained.wanted(judge, random_weights):
         for name, read in _harvested(untrained.random_weights(judge), sets, out, reading, progress).items():
             fits[name].untrained = _fitted(f"{name}, random weights", read, settings, progress, processes)
-    for name, fitted in fits.items():
-        _save_probes(out, name, fitted, judge)
+    _save_probes(out, fits, judge)
     made = _tables(fits, sets, logged or {}) | _adversarial(harvests, settings, progress)
     if len(fits) > 1:
         made |= {"transfer": transfer_table(fits), "cosine": cosine_table(fits)}
@@ -198,7 +197,12 @@ def _state(
     }
 
 
-def _save_probes(out: Path, name: str, fits: Fits, judge: LocalModel) -> None:
+def _save_probes(out: Path, fitted: Mapping[str, Fits], judge: LocalModel) -> None:
+    for name, fits in fitted.items():
+        _save_both(out, name, fits, judge)
+
+
+def _save_both(out: Path, name: str, fits: Fits, judge: LocalModel) -> None:
     """The probes of split 0, so that its test half is held out."""
     harvested, split, truth = fits.harvest, fits.halves[0], fits.harvest.labels == 1
     for kind in KINDS:
