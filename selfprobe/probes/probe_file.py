@@ -130,7 +130,8 @@ def load_probe(path: Path, *, revision: str | None = None, template: str | None 
         raise ValueError(f"{path} is no probe file: expected format {FORMAT} with {', '.join(ARRAYS)}, got {found}")
     _check_arrays(arrays, path)
     plain, card = _read(Plain, "probe", metadata, path), _read(Card, "card", metadata, path)
-    loaded = ProbeFile(Probe(**asdict(plain), **arrays), card)
+    fields: dict[str, Any] = {**asdict(plain), **arrays}
+    loaded = ProbeFile(Probe(**fields), card)
     if revision is not None and revision != loaded.card.revision:
         raise ValueError(
             f"{path} was fitted to {loaded.card.model} ({loaded.card.revision}), not to this model ({revision}): "
