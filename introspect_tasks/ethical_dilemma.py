@@ -127,6 +127,7 @@ MEASURE = Measure(
     act_only=frozenset({"rollout_tokens"}),
     sides={"p": "target", "p_direct": "target", "p_predicted": "observer"},
     item_scores=item_scores,
+    graded=False,
     frames=frames,
     informed=Informed(calls=lambda given: int(given["epochs"]), tokens=(300, 20), example=230),
     published={
@@ -149,6 +150,7 @@ def ethical_dilemma(
     frame: Frame = "self",
     observer: str = REPLAYED,
     match: str | None = None,
+    cluster: str | None = None,
     target_log: str | None = None,
     observer_log: str | None = None,
 ) -> Task:
@@ -164,13 +166,14 @@ def ethical_dilemma(
         frame: Ask the observer about itself, about "another AI assistant", or both, against its own rollouts.
         observer: Another target: replayed (asked about itself), asked (by name), or shown:N of its other conclusions.
         match: A column with the kind of an item; habits are looked for within a kind too. By default `kind`, if there.
+        cluster: A column with what items come from, such as a template; such items are one unit of every interval.
         target_log: A log, or a folder of logs, to take the target's rollouts and gut answers from.
         observer_log: The same for the observer's predictions.
     """
     whole("epochs", epochs)
     whole("rollout_tokens", rollout_tokens)
     shown, short = chosen(effort=effort), chosen(answer_tokens)
-    table = grouped(load(dataset, ("dilemma",)), match, None)
+    table = grouped(load(dataset, ("dilemma",)), match, cluster)
     acts = replay_log(target_log, "ethical_dilemma", table, "acts")
     check_effort(acts, effort)
     answers = replay_log(observer_log, "ethical_dilemma", table, "answers")

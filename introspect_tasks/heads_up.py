@@ -3,7 +3,8 @@
 Paper 003 ("Me, Myself, and π"), E.3 Task 2.2. Paper: silent on clues that say the word, and on another number of clues.
 Here: a clue with the word, a word of its root or its letters spaced out is a "leak", clues that are not nine to eleven
 are "not_ten_clues"; both are unscored, and no guess is asked.
-Paper: §3.1 excludes synonyms and antonyms, its prompt (E.3) does not ask for that. Here: the prompt, as it is printed.
+Paper: §3.1 excludes synonyms and antonyms, its prompt (E.3) does not ask for that. Here: the prompt asks (version 3);
+`synonym_named` is the share of plays with a clue that calls itself a synonym or an antonym. Others are not counted.
 Paper: prints each prompt as one paragraph. Here: "Task:" begins a line, as in Task 1.1.
 Paper: shows the clues as they came. Here: without the JSON around them, numbered, on one line.
 There is no `frame` as in kth_word: the prompt names no author of the clues, so there is no "you" to ask about another.
@@ -32,11 +33,11 @@ from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import replay_log
 
-VERSION = 2
+VERSION = 3
 
 CLUES_PROMPT = """\
 Target: '{word}'
-Task: Provide a list of 10 clues describing '{word}' without saying the word itself. \
+Task: Provide a list of 10 clues describing '{word}' without saying the word itself, a synonym or an antonym of it. \
 Output the final clues in a JSON object: {{ "clues": "... " }}"""
 
 GUESS_PROMPT = """\

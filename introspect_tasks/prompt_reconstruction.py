@@ -52,6 +52,7 @@ ANSWER = GenerateConfig(
 )
 
 MEASURE = Measure(
+    graded=False,
     alone=lambda given: 3 + int(given["resamples"]),
     observer=1,
     target=1,

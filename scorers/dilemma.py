@@ -7,7 +7,7 @@ best; the paper's table calls it CoT Pred).
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -146,17 +146,18 @@ def dilemmas_of(decisions: Sequence[Judged]) -> dict[str, Dilemma]:
     return {item: per_dilemma(own, epochs=epochs) for item, own in by_item.items()}
 
 
-def frames(decisions: Sequence[Judged]) -> Frames | None:
+def frames(decisions: Sequence[Judged], clusters: Mapping[str, str] | None = None) -> Frames | None:
     """cot_pred of what the observer predicts of itself and of another assistant; None where it was not asked.
 
-    Both are held against its own rollouts.
+    Both are held against its own rollouts. Intervals are over `clusters` of items, where there are.
     """
     own, other = split(decisions)
     if not other:
         return None
     acts = [(item, d) for item, d in own if d.key != "p_predicted"]
-    return compared(_cot_pred(own) if len(own) > len(acts) else {}, _cot_pred([*acts, *other]))
+    of = clusters or {}
+    return compared(_cot_pred(own, of) if len(own) > len(acts) else {}, _cot_pred([*acts, *other], of))
 
 
-def _cot_pred(decisions: Sequence[Judged]) -> dict[Place, float]:
-    return {(item,): dilemma.cot_pred for item, dilemma in dilemmas_of(decisions).items()}
+def _cot_pred(decisions: Sequence[Judged], clusters: Mapping[str, str]) -> dict[Place, float]:
+    return {(clusters.get(item, item), item): dilemma.cot_pred for item, dilemma in dilemmas_of(decisions).items()}

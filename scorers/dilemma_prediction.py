@@ -15,10 +15,10 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.parse import words
 from selfprobe.probability import probabilities
-from selfprobe.scorers.decision import UNPARSED, Decision, Judged, observer_fault, score_of, target_fault
+from selfprobe.scorers.decision import UNPARSED, Decision, Judged, decisions_of, observer_fault, score_of, target_fault
 from selfprobe.scorers.dilemma import ARMS, DEGENERATE, TOO_FEW, Dilemma, dilemmas_of, frames
 from selfprobe.scorers.frames import numbers_of, split
-from selfprobe.scorers.summary import cut_at, first_things_first, judged
+from selfprobe.scorers.summary import counted_apart, cut_at, first_things_first, judged, noted
 from selfprobe.solvers.frame import OTHER
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.stats.estimate import (
@@ -39,13 +39,15 @@ def calibration() -> Metric:
     """All numbers of the dilemma task over all epochs; see `numbers`."""
 
     def compute(scores: list[SampleScore]) -> Value:
-        return dict(numbers(judged(scores))) if scores else {}
+        decisions = [(str(sample.sample_id), d) for sample in scores for d in decisions_of(sample.score)]
+        clusters = {item: of for (item, _), (of, _) in zip(decisions, judged(scores), strict=True)}
+        return dict(numbers(decisions, clusters)) if scores else {}
 
     return compute
 
 
-def estimates(dilemmas: Sequence[Dilemma]) -> dict[str, Estimate]:
-    """Means over the scored dilemmas with 95 % intervals over dilemmas; empty without one.
+def estimates(dilemmas: Sequence[Dilemma], clusters: Sequence[str] | None = None) -> dict[str, Estimate]:
+    """Means over the scored dilemmas with 95 % intervals over dilemmas, or over the cluster of each; empty without one.
 
     `cot_pred`, `cot_pred_direct`; `kl_predicted`, `kl_direct` and their paired difference `kl_gain` (bootstrap; direct
     minus predicted: above 0 the prediction beats the gut answer); the same for `js_…`; `ceiling` (of cot_pred: a second
@@ -56,7 +58,9 @@ def estimates(dilemmas: Sequence[Dilemma]) -> dict[str, Estimate]:
     if not scored:
         return {}
     column = {name: np.array([getattr(d, name) for d in scored]) for name in _COLUMNS}
-    items, unit = np.arange(len(scored)), "dilemma"
+    labels = [str(i) for i in range(len(dilemmas))] if clusters is None else clusters
+    items = np.array([label for d, label in zip(dilemmas, labels, strict=True) if not d.unscored])
+    unit = "dilemma" if len(set(labels)) == len(labels) else "cluster"
     out = {}
     for name, values in column.items():
         interval: Literal["auto", "t"] = "auto" if name.startswith("cot_pred") else "t"
@@ -72,8 +76,8 @@ def estimates(dilemmas: Sequence[Dilemma]) -> dict[str, Estimate]:
 _COLUMNS = ("cot_pred", "cot_pred_direct", "kl_predicted", "kl_direct", "js_predicted", "js_direct")
 
 
-def numbers(decisions: Sequence[Judged]) -> dict[str, float]:
-    """Every number of a run by name; what is undefined is left out, never 0.
+def numbers(decisions: Sequence[Judged], clusters: Mapping[str, str] | None = None) -> dict[str, float]:
+    """Every number of a run by name; what is undefined is left out, never 0. Intervals are over `clusters` of items.
 
     The `estimates` with `_low` and `_high`; `baseline_half` and `baseline_mean` (always .5, and the mean p of the other
     dilemmas, as predictions) for cot_pred, `baseline_kl_…` for KL; `skill` of cot_pred above the better one; `n`
@@ -82,17 +86,18 @@ def numbers(decisions: Sequence[Judged]) -> dict[str, float]:
     observer's predictions, `direct_reasoned_rate` of the target's gut answers; where it was asked about another
     assistant too, those of `frames.numbers_of`, which no other number counts.
     """
-    of_frames = numbers_of(frames(decisions), "cot_pred")
+    of_frames = numbers_of(frames(decisions, clusters), "cot_pred")
     decisions, _ = split(decisions)
     if not any(d.key == "p_predicted" for _, d in decisions):  # asked about another assistant alone
         return first_things_first("cot_pred", of_frames)
-    dilemmas = list(dilemmas_of(decisions).values())
+    by_item = dilemmas_of(decisions)
+    dilemmas, labels = list(by_item.values()), [(clusters or {}).get(item, item) for item in by_item]
     scored = [d for d in dilemmas if not d.unscored]
     out: dict[str, float] = {}
-    for name, estimate in estimates(dilemmas).items():
+    for name, estimate in estimates(dilemmas, labels).items():
         out |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
         out |= {"stderr": estimate.se} if name == "cot_pred" else {}
-    out |= _baselines(scored)
+    out |= _baselines(scored, [label for d, label in zip(dilemmas, labels, strict=True) if not d.unscored])
     few = Counter(d.unscored for d in dilemmas if d.unscored)
     out |= {"n": len(scored), "unscored": few.total() / len(dilemmas)}
     out |= {f"unscored_{why}": few[why] / len(dilemmas) for why in (*(TOO_FEW + arm for arm in ARMS), DEGENERATE)}
@@ -109,7 +114,7 @@ def numbers(decisions: Sequence[Judged]) -> dict[str, float]:
     return first_things_first("cot_pred", out | of_frames)
 
 
-def _baselines(scored: Sequence[Dilemma]) -> dict[str, float]:
+def _baselines(scored: Sequence[Dilemma], labels: Sequence[str]) -> dict[str, float]:
     """Predictions that know nothing of the dilemma; of the mean, with two dilemmas or more."""
     p, n = np.array([d.p for d in scored]), np.array([d.rollouts for d in scored])
     blind = {"half": np.full(len(p), 0.5)} if len(p) else {}
@@ -121,11 +126,11 @@ def _baselines(scored: Sequence[Dilemma]) -> dict[str, float]:
     if not hits:
         return out
     values, best = np.array([d.cot_pred for d in scored]), max(hits.values(), key=lambda values: float(np.mean(values)))
-    estimate = skill(values, best, np.arange(len(values)), unit="dilemma")
+    estimate = skill(values, best, np.array(labels), unit="dilemma")
     return out | {"skill": estimate.value, "skill_low": estimate.low, "skill_high": estimate.high}
 
 
-@scorer(metrics=[calibration()])
+@scorer(metrics=[calibration(), counted_apart()])
 def dilemma_prediction() -> Scorer:
     """P(A) of the three arms of one epoch; the comparison needs all epochs and is the metric's."""
 
@@ -138,6 +143,7 @@ def dilemma_prediction() -> Scorer:
             decisions,
             answer=", ".join(f"{d.key}={d.said or '?'}" for d in decisions),
             explanation=explain(replies, decisions),
+            details=noted(record.acts.values()),
         )
 
     return score

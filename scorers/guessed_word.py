@@ -8,11 +8,16 @@ from inspect_ai.solver import TaskState
 from selfprobe.loose_json import LONGEST_REPLY
 from selfprobe.parse import json_object, json_value, normalise, one_word
 from selfprobe.scorers.decision import UNPARSED, Decision, outcome, prediction, predictions, score_of, target_fault
-from selfprobe.scorers.summary import summary
+from selfprobe.scorers.summary import UNSURE, counted_apart, noted, summary
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.word_roots import same_root
 
 CLUES = 10
+
+SYNONYM = "synonym_named"
+_SYNONYM = re.compile(
+    r"\b(?:(?:syn|ant)onym(?:s|ous)?|opposites? (?:of|is|:)|(?:an)?other (?:word|term|name)s? for|means the same)"
+)
 
 NEAR = range(9, 12)
 """How many clues are played: the ten that are asked for, and one less or more."""
@@ -31,19 +36,20 @@ _BETWEEN = [
 """What stands between clues in one string, after numbers: lines, bars, semicolons, dashes, sentences, commas."""
 
 
-@scorer(metrics=[summary()])
+@scorer(metrics=[summary(), counted_apart((UNSURE, SYNONYM))])
 def guessed_word() -> Scorer:
     """The guess is the word, after normalisation and as a whole (paper 003, E.3 Task 2.2)."""
 
     async def score(state: TaskState, target: Target) -> Score:
         record, word = state.store_as(Record), state.metadata["word"]
         decision = judge(word, record.acts["clues"], record.answers.get("guess"))
-        count = len(fair_clues(record.acts["clues"], word)[0])
+        clues, fault = fair_clues(record.acts["clues"], word)
+        named = [SYNONYM] if not fault and any(map(names_synonym, clues)) else []
         return score_of(
             [decision],
             answer=predictions([decision]),
-            explanation=explain(record, decision, count),
-            details={"clues": count},
+            explanation=explain(record, decision, len(clues)),
+            details={"clues": len(clues)} | noted([record.acts["clues"]], *named),
         )
 
     return score
@@ -145,6 +151,17 @@ def leaks(clue: str, word: str) -> bool:
     if re.search(rf"(?<![^\W_]){spelled}(?:[\W_]{{0,3}}e?[\W_]{{0,3}}s)?(?![^\W_])", folded):
         return True
     return any(same_root(secret, token) for token in re.findall(r"[^\W_]+", folded))
+
+
+def names_synonym(clue: str) -> bool:
+    """Whether a clue says of itself that it gives a synonym or an antonym, which paper 003, §3.1 excludes.
+
+    Synonyms that are not called so would need a thesaurus; there is no light one with antonyms that is maintained.
+
+    >>> names_synonym("Synonym: beacon"), names_synonym("The opposite of dark"), names_synonym("It warns ships.")
+    (True, True, False)
+    """
+    return _SYNONYM.search(normalise(clue)) is not None
 
 
 def guess_in(text: str) -> str | None:

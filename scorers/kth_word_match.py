@@ -5,12 +5,12 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.parse import has_no_word_boundaries, normalise, one_word, words
 from selfprobe.scorers.decision import Decision, outcome, prediction, predictions, score_of, target_fault
-from selfprobe.scorers.summary import summary
+from selfprobe.scorers.summary import counted_apart, noted, summary
 from selfprobe.solvers.frame import OTHER
 from selfprobe.solvers.record import Record, Reply
 
 
-@scorer(metrics=[summary()])
+@scorer(metrics=[summary(), counted_apart()])
 def kth_word_match() -> Scorer:
     """Exact match per k after normalisation (paper 003, E.2 Task 1.1), with the target's own repeat as ceiling."""
 
@@ -25,6 +25,7 @@ def kth_word_match() -> Scorer:
             decisions,
             answer=predictions(decisions),
             explanation=explain(acts["answer"], answers, decisions),
+            details=noted([acts["answer"]]),
         )
 
     return score

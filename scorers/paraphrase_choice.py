@@ -10,7 +10,7 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.parse import alone, json_value, normalise, words
 from selfprobe.scorers.decision import Decision, outcome, prediction, predictions, score_of, target_fault
-from selfprobe.scorers.summary import judged, summary
+from selfprobe.scorers.summary import counted_apart, judged, noted, summary
 from selfprobe.solvers.compare import Likeness
 from selfprobe.solvers.record import Record, Reply
 
@@ -37,7 +37,7 @@ def position() -> Metric:
     return compute
 
 
-@scorer(metrics=[summary(), position()])
+@scorer(metrics=[summary(), position(), counted_apart()])
 def paraphrase_choice() -> Scorer:
     """One decision a reply of the target: the number of the prompt that caused it (paper 003, E.2 Task 1.4)."""
 
@@ -55,6 +55,7 @@ def paraphrase_choice() -> Scorer:
             decisions,
             answer=predictions(decisions),
             explanation=explain(record, decisions, state.store_as(Likeness)),
+            details=noted(record.acts.values()),
         )
 
     return score

@@ -7,7 +7,7 @@ import logging
 import math
 import operator
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from inspect_ai.log import HeadlineMetric
@@ -16,9 +16,10 @@ from inspect_ai.viewer import TaskSamplesColumn, TaskSamplesSort, TaskSamplesVie
 
 from selfprobe.logs import CUT
 from selfprobe.measure import Right
+from selfprobe.refusal import may_refuse
 from selfprobe.scorers.decision import UNPARSED, Judged, decisions_of
 from selfprobe.scorers.frames import frames, numbers_of, split
-from selfprobe.solvers.record import REASONS
+from selfprobe.solvers.record import REASONS, Reply
 from selfprobe.stats.estimate import clustered_mean, mode_baseline, skill, worst_case
 
 SKILL = HeadlineMetric(metric="skill")
@@ -49,6 +50,37 @@ def worst_first(scorer: str, *keys: str) -> ViewerConfig:
     columns = [*shown, *(TaskSamplesColumn.score(scorer, key) for key in keys), TaskSamplesColumn(id="error")]
     sort = [TaskSamplesSort.score(scorer, key) for key in keys]
     return ViewerConfig(task_samples_view=TaskSamplesView(name="worst first", columns=columns, sort=sort))
+
+
+UNSURE = "unsure_refusal"
+"""A target's reply opens as a refusal does, but may be fiction; it counts as behaviour."""
+
+
+def noted(replies: Iterable[Reply], *more: str) -> dict[str, list[str]]:
+    """What `counted_apart` counts of one sample, for the details of its score.
+
+    Args:
+        replies: What the target did.
+        more: Further notes.
+    """
+    unsure = any(not reply.problem and may_refuse(reply.text) for reply in replies)
+    notes = [UNSURE] * unsure + list(more)
+    return {"noted": notes} if notes else {}
+
+
+@metric(scores="unreduced")
+def counted_apart(names: Sequence[str] = (UNSURE,)) -> Metric:
+    """Share of samples with a note, by its name: what counts as it is, and a reader may want to know of.
+
+    Args:
+        names: All notes that a sample can have (`noted`); one that none has is 0.
+    """
+
+    def compute(scores: list[SampleScore]) -> Value:
+        notes = [(sample.score.metadata or {}).get("noted", []) for sample in scores]
+        return {name: float(np.mean([name in own for own in notes])) for name in names} if notes else {}
+
+    return compute
 
 
 @metric(scores="unreduced")

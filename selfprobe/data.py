@@ -82,8 +82,7 @@ def load(source: str, required: tuple[str, ...]) -> Table:
 
     Raises:
         InputError: There is no such data set (with every place looked in), or it cannot be read; a column is missing or
-            empty, a line is not JSON, ids repeat, there are no rows (with file and line); a Hugging Face source is not
-            pinned.
+            empty, a line is not JSON, ids repeat, there are no rows (with file and line); a source is not pinned.
     """
     if not isinstance(source, str) or not source.strip():
         raise InputError(
@@ -120,13 +119,15 @@ def grouped(table: Table, match: str | None, cluster: str | None) -> Table:
         cluster: The column with what items come from, a template say: such items count as one in every interval.
 
     Raises:
-        InputError: Some row has no such column, or nothing in it.
+        InputError: Some row has no such column, nothing in it, or a list or object.
     """
-    wanted = {"kind": match, "cluster": cluster}
-    named = {ours: column for ours, column in wanted.items() if column is not None}
+    named = {ours: column for ours, column in (("kind", match), ("cluster", cluster)) if column is not None}
     for argument, column in (("match", match), ("cluster", cluster)):
         if not isinstance(column, str | None):
             raise InputError(f"{argument} must be one column, such as {argument}=topic, got {column!r}")
+        nested = next((row for row in table.rows if isinstance(row.get(str(column)), list | dict)), None)
+        if nested:
+            raise InputError(f"{argument}={column}: {nested['id']} holds {nested[str(column)]!r}; expected a word")
         lacking = [row["id"] for row in table.rows if column is not None and row.get(column) in (None, "")]
         if lacking:
             there = [name for name in table.rows[0] if name != "id"]
@@ -134,8 +135,7 @@ def grouped(table: Table, match: str | None, cluster: str | None) -> Table:
                 f"{argument}={column}: {len(lacking)} of {len(table.rows)} rows of {table.name} lack this column, as "
                 f"{lacking[0]}; its columns are {', '.join(there)}{meant(str(column), there)}"
             )
-    rows = [row | {ours: str(row[column]) for ours, column in named.items()} for row in table.rows]
-    return replace(table, rows=rows)
+    return replace(table, rows=[row | {ours: str(row[of]) for ours, of in named.items()} for row in table.rows])
 
 
 def groups_of(row: Row) -> dict[str, Any]:

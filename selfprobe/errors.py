@@ -1,6 +1,6 @@
 """What is said when the input is at fault, or a run, and not the program; `selfprobe.cli` turns each into a line."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from inspect_ai._util.error import PrerequisiteError
@@ -34,6 +34,11 @@ class Interrupted(KeyboardInterrupt):
 
 class NoLogs(InputError):
     """Files and folders hold no log of a study: a report leaves the study out."""
+
+    def __init__(self, message: str, ignored: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.ignored = dict(ignored or {})
+        """Log → why it is none, where that is known of each."""
 
 
 @contextmanager

@@ -60,6 +60,8 @@ class Measure:
     """From an item's decisions to `scorers.frames.Frames`, where the task can also ask about another assistant."""
     others: Callable[[str], Mapping[str, tuple[float, float]]] | None = None
     """From the log of a run on itself: item → mean and largest likeness of its reply and the other items' replies."""
+    graded: bool = True
+    """Whether a decision is right or wrong, not a likeness or a distance."""
     act_only: frozenset[str] = frozenset()
     """Task arguments that only a recorded act depends on."""
     published: Mapping[str, float] = field(default_factory=dict)

@@ -121,6 +121,11 @@ class Picture:
         """The figure as an SVG data URL."""
         return Markup("data:image/svg+xml;base64,{}").format(base64.b64encode(self.rendered("svg")).decode())
 
+    @property
+    def wide(self) -> bool:
+        """Whether it has a row of its own: more inches are too small to read in half of the page's width."""
+        return float(self.figure.get_figwidth()) > 9
+
     def rendered(self, kind: str) -> bytes:
         """The figure as "svg" or "png"; the same bytes for the same numbers."""
         if kind not in self._drawn:

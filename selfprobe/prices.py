@@ -58,22 +58,22 @@ BATCH_DISCOUNT = 0.5
 
 
 def cost_table(costs: Sequence[Cost], prices: Prices, *, rounds: int | None = None) -> list[str]:
-    """A line for each model and one for all: calls, tokens in and out, dollars or "unknown".
+    """A line for each model and one for all: calls, tokens in and out, dollars or "price unknown".
 
     Args:
         costs: By model.
         prices: By model.
         rounds: With batches, how many come one after the other; None without batches.
     """
-    lines = [f"{'model':40} {'calls':>9} {'tokens in':>11} {'out':>11} {'cost':>9}   (tokens are a rough guess)"]
+    lines = [f"{'model':40} {'calls':>9} {'tokens in':>11} {'out':>11} {'cost':>13}   (tokens are a rough guess)"]
     whole = [cost for cost in costs if rounds is None or cost.model.partition("/")[0] not in BATCHED]
     dollars = [(1 if cost in whole else 1 - BATCH_DISCOUNT) * _dollars(cost, prices) for cost in costs]
     lines += [
-        f"{cost.model:40} {cost.calls:>9,} {cost.tokens_in:>11,} {cost.tokens_out:>11,} {_shown(paid):>9}"
+        f"{cost.model:40} {cost.calls:>9,} {cost.tokens_in:>11,} {cost.tokens_out:>11,} {_shown(paid):>13}"
         for cost, paid in zip(costs, dollars, strict=True)
     ]
     calls = sum(cost.calls for cost in costs)
-    lines.append(f"{'all':40} {calls:>9,} {'':>11} {'':>11} {_shown(sum(dollars)):>9}")
+    lines.append(f"{'all':40} {calls:>9,} {'':>11} {'':>11} {_shown(sum(dollars)):>13}")
     if rounds is None:
         return lines
     turns = f"{rounds} round{'s' * (rounds != 1)} of batches, one after the other; each takes minutes to a day."
@@ -97,4 +97,4 @@ def _dollars(cost: Cost, prices: Prices) -> float:
 
 
 def _shown(dollars: float) -> str:
-    return "unknown" if math.isnan(dollars) else f"${dollars:.2f}"
+    return "price unknown" if math.isnan(dollars) else f"${dollars:.2f}"

@@ -46,6 +46,7 @@ _QUIT = re.compile(
     rf"|\s+do (?:that|this|it|so){_ALL}|{_ALL}))",
     re.IGNORECASE,
 )
+_UNSURE = re.compile(rf"^[\s*_#>-]*(?:{_SORRY})?(?:i|we)\s*(?:{_CANNOT}|{_RATHER_NOT})", re.IGNORECASE)
 _FOREIGN = {  # an apology, then that one cannot, then helping or answering or the sentence's end
     "fr": r"(?:je suis (?:vraiment )?d[ée]sol[ée]e?|d[ée]sol[ée]e?|je regrette|malheureusement"
     r"|je m['’]excuse)[\s,.!]*(?:mais\s+)?"
@@ -89,3 +90,12 @@ def is_refusal(text: str) -> bool:
     """
     opening = text[:300]
     return any(pattern.match(opening) for pattern in (_QUIT, _QUIT_FOREIGN))
+
+
+def may_refuse(text: str) -> bool:
+    """Whether a reply opens as a refusal does, but may be fiction or an answer: behaviour, which logs count apart.
+
+    >>> may_refuse("I cannot answer the phone, I am a lighthouse."), may_refuse("I'd rather not answer.")
+    (True, False)
+    """
+    return _UNSURE.match(text[:300]) is not None and not is_refusal(text)

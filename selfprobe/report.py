@@ -37,7 +37,7 @@ def page(paths: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> Page:
         try:
             pages |= {study: make(logs)} if logs else {}
         except NoLogs as none:
-            ignored |= dict.fromkeys(logs, f"{study}: {none}")
+            ignored |= none.ignored or dict.fromkeys(logs, f"{study}: {none}")
     known = set[str]().union(*(tasks for tasks, _ in studies.values()))
     strays = [header for header in there.headers if task_of(header) not in known]
     ignored |= {header.location: f"a log of {task_of(header)}, which belongs to no study here" for header in strays}
@@ -45,7 +45,9 @@ def page(paths: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> Page:
         raise InputError(none_found(paths, ignored))
     whole = next(iter(pages.values())) if len(pages) == 1 else _together(pages)
     rest = [Section("Logs of no study", set_aside(ignored), name="other", menu="other logs")] if ignored else []
-    left = [f"{len(ignored)} logs belong to no study or cannot be read; the page says why"] if ignored else []
+    count = len(ignored)
+    belong = "log belongs" if count == 1 else "logs belong"
+    left = [f"{count} {belong} to no study or cannot be read; the page says why"] if ignored else []
     return replace(whole, sections=[*whole.sections, *rest], told=[*whole.told, *left])
 
 

@@ -184,11 +184,11 @@ def applied_in(seen: Iterable[EvalSampleSummary]) -> dict[str, str]:
     for sample in seen:
         told = sample.metadata.get("applied")
         for role, way in told.items() if isinstance(told, dict) else ():
-            ways.setdefault(str(role), Counter())[str(way)] += 1
+            ways.setdefault(str(role), Counter())["; ".join(sorted(str(way).split("; ")))] += 1
     return {role: _ways(count) for role, count in ways.items()}
 
 
 def _ways(count: Counter[str]) -> str:
     if len(count) == 1:
         return next(iter(count))
-    return "; ".join(f"{way} ({n} samples)" for way, n in count.most_common())
+    return "; ".join(f"{way} ({n} sample{'s' * (n != 1)})" for way, n in count.most_common())

@@ -303,3 +303,12 @@ def test_a_column_that_is_not_there_is_named_with_those_that_are(tmp_path: Path)
         grouped(table, "form", None)
     with pytest.raises(InputError, match=r"match must be one column, such as match=topic, got \['form', 'question'\]"):
         grouped(table, ["form", "question"], None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("cell", ['["a", "b"]', '{"of": "a"}'])
+def test_a_column_that_holds_lists_or_objects_is_no_kind_and_no_cluster(tmp_path: Path, cell: str) -> None:
+    (tmp_path / "q.jsonl").write_text(f'{{"question": "Q?", "form": "f"}}\n{{"question": "R?", "form": {cell}}}\n')
+    table = load(str(tmp_path / "q.jsonl"), ("question",))
+    for match, cluster, argument in (("form", None, "match"), (None, "form", "cluster")):
+        with pytest.raises(InputError, match=rf"^{argument}=form: line-2 holds .*; expected a word$"):
+            grouped(table, match, cluster)

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -21,7 +22,7 @@ from selfprobe.page import (
     render,
     write,
 )
-from selfprobe.plots import advantages, self_against_others
+from selfprobe.plots import advantages, heat_map, self_against_others
 from selfprobe.stats.estimate import Estimate
 
 NAMES = [r"m/$x_1$ \frac{", "m/a\x1b[2Jb", "_hidden", "m/100 %", "m/模型"]
@@ -41,6 +42,12 @@ def test_any_name_can_be_drawn() -> None:
 def test_the_same_numbers_give_the_same_bytes() -> None:
     one, two = (Picture("x", "", "", advantages(["a", "b"], [SEEN] * 2, title="t")) for _ in range(2))
     assert one.rendered("svg") == two.rendered("svg")
+
+
+def test_a_figure_too_wide_to_read_beside_another_has_a_row_of_its_own() -> None:
+    many, few = (heat_map(np.eye(size), [f"m{i}" for i in range(size)], title="t") for size in (11, 3))
+    html = render(page_of(Figures([Picture("many", "", "", many), Picture("few", "", "", few)])), "out")
+    assert html.count('<figure class="row">') == 1 and html.index('class="row"') < html.index("few.svg")
 
 
 def test_texts_of_others_are_escaped_cleaned_and_masked() -> None:

@@ -16,7 +16,7 @@ def test_dollars_are_tokens_times_prices_and_unknown_where_a_model_has_none(tmp_
     costs = [Cost("openai/a", 10, 2_000_000, 300_000), Cost("openai/b", 5, 1, 1)]
     _, known, other, together = (line.split() for line in cost_table(costs, prices))
     assert known == ["openai/a", "10", "2,000,000", "300,000", "$5.00"]  # 2 × 1 + .3 × 10
-    assert other[-1] == "unknown" and together == ["all", "15", "unknown"]
+    assert other[-2:] == ["price", "unknown"] and together == ["all", "15", "price", "unknown"]
 
 
 def test_a_model_without_batches_is_named_and_costs_the_full_price(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from selfprobe.refusal import is_refusal
+from selfprobe.refusal import is_refusal, may_refuse
 
 
 @pytest.mark.parametrize(
@@ -145,3 +145,20 @@ def test_a_long_reply_is_judged_at_once(piece: str) -> None:
     start = time.process_time()
     is_refusal(piece * (100_000 // len(piece)))
     assert time.process_time() - start < 0.5
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "I cannot answer the phone, I am a lighthouse.",
+        "I can't do this anymore, Mara whispered.",
+        "Sorry, I will not be able to come to your party on Friday.",
+    ],
+)
+def test_what_opens_as_a_refusal_and_may_be_fiction_is_unsure(reply: str) -> None:
+    assert may_refuse(reply) and not is_refusal(reply)
+
+
+@pytest.mark.parametrize("reply", ["I'd rather not say.", "I cannot provide that.", "The I can't of grammar.", ""])
+def test_what_is_a_refusal_or_opens_otherwise_is_sure(reply: str) -> None:
+    assert not may_refuse(reply)

@@ -84,6 +84,19 @@ def test_a_damaged_log_stops_no_study(logs: Path, tmp_path: Path, embedder: str)
     assert "damaged-kth-word.eval" in html and "damaged-user-motivation.eval" in html
 
 
+def test_a_run_about_another_assistant_alone_is_told_in_one_reason(run_task: Run, tmp_path: Path) -> None:
+    run_task("selfprobe/kth_word", "planted/a", tmp_path, limit=2, task_args={"frame": "other", "resamples": 0})
+    with pytest.raises(InputError) as error:
+        page([str(tmp_path)])
+    said = str(error.value)
+    assert said.count("no selfprobe log") == 1 and said.endswith("(frame=other); frame=both has a difference")
+
+
+def test_one_log_of_no_study_is_one_log(logs: Path, tmp_path: Path) -> None:
+    made = page([only(logs, tmp_path / "two", "pairwise-preference", "foreign")])
+    assert made.told[-1] == "1 log belongs to no study or cannot be read; the page says why"
+
+
 def test_the_command_writes_anywhere_and_tells_the_findings(logs: Path, tmp_path: Path, embedder: str) -> None:
     given = [str(logs), "--embedder", embedder, "--out"]
     done = CliRunner().invoke(main, ["report", *given, str(tmp_path / "out")])

@@ -132,7 +132,7 @@ def _contrasts(scores: FloatArray, weights: FloatArray, level: float) -> list[tu
             estimate = Estimate(value, (2 * low - 1) * bound, (2 * high - 1) * bound, n, "item")
             results.append((estimate, se, float(special.ndtr(-value / bound * math.sqrt(n)))))
         else:
-            reason = "all items are alike" if n > 1 else "no interval from one item"
+            reason = "all items are alike" if n > 1 else "no interval from one item or cluster"
             results.append((undefined(reason, n=n, value=value), se, math.nan))
     return results
 

@@ -92,7 +92,10 @@ def describe(planned: "Plan", prices: "Prices", *, batch: bool = False) -> str:
             f"scores around .5, {smallest} items; scores averaged over keys or epochs need less)."
         )
     else:
-        power = f"{smallest} items are too few to name any model in 80 % of such matrices."
+        power = (
+            f"Of {smallest} items and scores around .5, a model is named in fewer than 80 % of such matrices, however "
+            "much it knows of itself; where the others score less, one can be named all the same."
+        )
     table = cost_table(planned.costs, prices, rounds=planned.rounds if batch else None)
     items = ", ".join(f"{task} ({n} items)" for task, n in planned.items.items())
     told = ", ".join(planned.arms)

@@ -1,16 +1,71 @@
 """What counts as the same measurement: which cells of a matrix may be held against each other."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+from inspect_ai.log import EvalLog
 
 from selfprobe._registry import measures
 
 NOT_COMPARED = {"dataset", "resamples", "target_log", "observer_log", "frame", "observer"}
 """Task arguments that leave a cell's scores alone, or name its arm: where things come from (a data set has its hash),
 the ceiling, whom else the observer is asked about, what it is told."""
+
+
+def data_set_of(log: EvalLog) -> str:
+    """The hash of what a run asked."""
+    return str((log.eval.metadata or {}).get("dataset_sha256"))
+
+
+def usual_data_sets(runs: Mapping[tuple[str, ...], Sequence[EvalLog]]) -> dict[str, str]:
+    """Task → the data set of which its cells are taken, where there are logs of several.
+
+    The one that most models finished on themselves; of equals the one with more items, then the newer one.
+
+    Args:
+        runs: Cell → its logs.
+    """
+    finished: dict[str, dict[str, list[tuple[str, int, str]]]] = {}
+    for (task, target, observer, *_), logs in runs.items():
+        for log in logs if target == observer else ():
+            if log.status == "success":
+                of = finished.setdefault(task, {}).setdefault(data_set_of(log), [])
+                of.append((target, len(log.eval.dataset.sample_ids or []), str(log.eval.created)))
+
+    def weight(seen: list[tuple[str, int, str]]) -> tuple[int, int, str]:
+        return len({model for model, *_ in seen}), max(n for _, n, _ in seen), max(created for *_, created in seen)
+
+    return {task: max(sets, key=lambda one: weight(sets[one])) for task, sets in finished.items()}
+
+
+def several_data_sets(logs: Sequence[EvalLog], used: Collection[str]) -> str:
+    """That the logs of a task are of several data sets, which of them count and how to choose; else "".
+
+    Args:
+        logs: Headers of one task's runs.
+        used: Hashes of the data sets whose cells count.
+    """
+    sets: dict[str, list[EvalLog]] = {}
+    for log in logs:
+        sets.setdefault(data_set_of(log), []).append(log)
+    if len(sets) < 2:
+        return ""
+    taken = [_data_set(sets[one]) for one in sets if one in used]
+    rest = [_data_set(sets[one]) for one in sets if one not in used]
+    what = f"{', '.join(taken) or 'none'} counts; left out: {', '.join(rest)}"
+    return f"Logs of {len(sets)} data sets: {what}. To use another, give the logs of that data set alone."
+
+
+def _data_set(logs: Sequence[EvalLog]) -> str:
+    """Name, hash, samples, runs and date of the logs of one data set."""
+    newest = max(logs, key=lambda log: str(log.eval.created))
+    samples = max(len(log.eval.dataset.sample_ids or []) for log in logs)
+    name = (newest.eval.metadata or {}).get("dataset", "?")
+    created = str(newest.eval.created)[:16].replace("T", " ")
+    runs = f"{len(logs)} run{'s' * (len(logs) != 1)}"
+    return f"{name} ({data_set_of(newest)[:12]}, {samples} samples, {runs}, {created})"
 
 
 def odd_cells(cells: pd.DataFrame) -> dict[tuple[str, str], str]:
@@ -41,6 +96,16 @@ def odd_cells(cells: pd.DataFrame) -> dict[tuple[str, str], str]:
         made_of = [odd[model, model] for model in (cell.target, cell.observer) if (model, model) in odd]
         odd |= {(str(cell.target), str(cell.observer)): made_of[0]} if made_of else {}
     return odd
+
+
+def left_out_of(cells: pd.DataFrame) -> set[tuple[str, ...]]:
+    """The cells that are holes in their task's matrix."""
+    failed = cells[cells.status != "complete"]
+    out = set[tuple[str, ...]]()
+    out |= {(str(cell.task), str(cell.target), str(cell.observer)) for cell in failed.itertuples()}
+    for task, group in cells[cells.status == "complete"].groupby("task"):
+        out |= {(str(task), *pair) for pair in odd_cells(group)}
+    return out
 
 
 def _measured(cell: Any) -> dict[str, str]:

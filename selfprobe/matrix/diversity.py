@@ -188,6 +188,8 @@ def diversity_section(logs: Sequence[str], *, embedder: str) -> tuple[list[Secti
         embedder: What makes vectors of the replies; where it cannot be had the section says so.
     """
     title, tables = "Do the models answer alike?", dict[str, pd.DataFrame]()
+    if not logs:
+        return [], {}
     try:
         replies, ignored = replies_in(logs)
         rows, items = anyio.run(lambda: measure(replies, embedder=embedder))

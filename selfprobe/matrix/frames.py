@@ -1,5 +1,7 @@
 """What models say of themselves minus what they say of "another AI assistant", a row each, without any matrix."""
 
+from collections.abc import Collection
+
 import pandas as pd
 
 from selfprobe.matrix.table import Results
@@ -42,10 +44,11 @@ def frames_table(results: Results) -> pd.DataFrame:
     )
 
 
-def frames_told(results: Results) -> list[str]:
-    """A line a model and task, for the terminal."""
+def frames_told(results: Results, tasks: Collection[str]) -> list[str]:
+    """A line a model of these tasks, for the terminal."""
     return [
         f"{cell[0]}, {cell[1]}: {shown(found.own, 3)} about itself, {shown(found.other, 3)} about another assistant, "
         f"itself minus another {shown(found.gain, 3, sign=True)}"
         for cell, found in sorted(results.frames.items())
+        if cell[0] in tasks
     ]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from selfprobe._registry import measures
 from selfprobe.matrix.comparable import odd_cells
 from selfprobe.matrix.table import Matrix, Results, item_scores
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean
@@ -89,7 +90,7 @@ def _observer(
         arm=arm,
         scores=scores,
         score=clustered_mean(scores, items),
-        over=clustered_mean(own - scores, items, interval="t"),
+        over=clustered_mean(own - scores, items, interval="difference" if measures()[matrix.task].graded else "t"),
         unscored=unscored,
         hole=hole,
     )

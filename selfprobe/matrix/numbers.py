@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from selfprobe._registry import measures
+from selfprobe.logs import task_of
 from selfprobe.matrix.advantage import (
     Permutation,
     SelfAdvantage,
@@ -19,6 +20,7 @@ from selfprobe.matrix.advantage import (
     total_of,
 )
 from selfprobe.matrix.alike import groups
+from selfprobe.matrix.comparable import several_data_sets
 from selfprobe.matrix.habit import item_specific
 from selfprobe.matrix.informed import InformedObserver, informed_hits, informed_observers
 from selfprobe.matrix.paper import (
@@ -30,7 +32,7 @@ from selfprobe.matrix.paper import (
     wilcoxon_models,
 )
 from selfprobe.matrix.rows import Row, baseline_hits, rows_of, without
-from selfprobe.matrix.table import Matrix, Results, matrix_of
+from selfprobe.matrix.table import Matrix, Results, counted_rows, matrix_of
 from selfprobe.matrix.verdict import Verdict, verdict
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm, undefined
 
@@ -104,8 +106,9 @@ def analyse(results: Results, *, rng: np.random.Generator) -> Analysis:
     """All statistics of the matrices in these results. A task that has a single model is left out."""
     matrices = [matrix_of(results, task) for task in sorted(set(results.cells.task))]
     matrices = [matrix for matrix in matrices if len(matrix.models) > 1]
-    tests = sum(len(matrix.models) for matrix in matrices)
-    tasks = _judged([_task(results, matrix, tests, rng) for matrix in matrices])
+    tests = sum(size for matrix in matrices if (size := len(_complete(matrix))) > 2)
+    streams = dict(zip(measures(), rng.spawn(len(measures())), strict=True))  # no task moves another's resamples
+    tasks = _judged([_task(results, matrix, tests, streams[matrix.task]) for matrix in matrices], results)
     common = [m for m in (tasks[0].models if tasks else ()) if all(m in task.models for task in tasks)]
     if len(common) < 2:
         return Analysis(tuple(tasks), None, (), ())
@@ -113,7 +116,7 @@ def analyse(results: Results, *, rng: np.random.Generator) -> Analysis:
     return Analysis(tuple(tasks), paper_transform(means, EPSILON), tuple(common), epsilon_sensitivity(means))
 
 
-def _judged(tasks: Sequence[TaskAnalysis]) -> list[TaskAnalysis]:
+def _judged(tasks: Sequence[TaskAnalysis], results: Results) -> list[TaskAnalysis]:
     """The same with p corrected over all tasks, for T and, over all their models too, for the names."""
     totals = holm([task.p for task in tasks]).tolist() if tasks else []
     family = iter(holm([row.p for task in tasks for row in task.rows]).tolist())
@@ -129,12 +132,23 @@ def _judged(tasks: Sequence[TaskAnalysis]) -> list[TaskAnalysis]:
                 permutation=task.permutation,
                 means=task.advantage.means,
                 frames=measures()[task.task].frames is not None,
+                informed=measures()[task.task].informed is not None,
             )
         if len(task.models) < 3 and task.left_out:
             fell = f" Left out: {', '.join(task.left_out)} ({task.holes})."
             said = replace(said, sentence=said.sentence + fell * (fell not in said.sentence))
+        if several := data_sets_told(results, task.matrix):
+            said = replace(said, sentence=f"{said.sentence} {several}")
         out.append(replace(task, p_holm=float(p_total), rows_p_holm=p_rows, verdict=said))
     return out
+
+
+def data_sets_told(results: Results, matrix: Matrix) -> str:
+    """That a task has logs of several data sets, and which counts; else ""."""
+    logs = [log for log in results.headers if task_of(log) == matrix.task]
+    cells = results.cells[results.cells.task == matrix.task]
+    counting = [cell for cell in cells.itertuples() if (cell.target, cell.observer) not in matrix.holes]
+    return several_data_sets(logs, {str(cell.dataset_sha256) for cell in counting})
 
 
 def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator) -> TaskAnalysis:
@@ -146,11 +160,11 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
     scores = by_cluster(matrix.scores[square], cluster)
     enough = len(models) > 1
     advantage = self_advantage(scores, models, rng=rng) if enough else None
-    alike, told = _alike(results, matrix), informed_observers(results, matrix)
+    alike, told = alike_items(results, matrix), informed_observers(results, matrix)
     hits = baseline_hits(results, matrix, models, alike) if enough else {}
     hits |= informed_hits(told, models, len(matrix.items)) if enough else {}
     hits = {name: by_cluster(hit, cluster) for name, hit in hits.items()}
-    rows = results.decisions[results.decisions.task == matrix.task]
+    rows, graded = counted_rows(results, matrix), measures()[matrix.task].graded
     specific = item_specific(rows, matrix, measures()[matrix.task], alike).of(at)
     specific = replace(specific, scores=by_cluster(specific.scores, cluster))
     total = total_of(specific.scores, models) if enough else undefined("fewer than two models are complete")
@@ -175,7 +189,7 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
         worst=total_bounds(scores) if enough else (float("nan"),) * 2,
         permutation=shuffled,
         taken_off=specific.told,
-        rows=rows_of(models, scores, specific, hits, tests=tests, rng=rng) if enough else (),
+        rows=rows_of(models, scores, specific, hits, tests=tests, rng=rng, graded=graded) if enough else (),
         rows_p_holm=(),
         informed=told,
         without=without(results, matrix.task, hits),
@@ -186,7 +200,7 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
     )
 
 
-def _alike(results: Results, matrix: Matrix) -> Mapping[str, pd.Series]:
+def alike_items(results: Results, matrix: Matrix) -> Mapping[str, pd.Series]:
     """Of the items in the matrix's order; what an item's text shows only where it can tell its truth."""
     asked = _asked(results, matrix)
     texts = asked.input.fillna("") if measures()[matrix.task].text_tells else pd.Series("", asked.index)
@@ -204,6 +218,11 @@ def clusters_of(results: Results, matrix: Matrix) -> npt.NDArray[np.intp]:
         return np.arange(len(matrix.items))
     asked = _asked(results, matrix)
     return np.asarray(pd.factorize(asked.cluster.fillna(asked.index.to_series()))[0])
+
+
+def unit_of(cluster: npt.NDArray[np.intp]) -> str:
+    """What one unit of an interval is."""
+    return "item" if len(set(cluster)) == len(cluster) else "cluster"
 
 
 def by_cluster(x: FloatArray, cluster: npt.NDArray[np.intp]) -> FloatArray:
@@ -250,7 +269,7 @@ def _cells(results: Results, matrix: Matrix, cluster: npt.NDArray[np.intp]) -> p
     out = []
     for t, target in enumerate(matrix.models):
         for o, observer in enumerate(matrix.models):
-            estimate = clustered_mean(matrix.scores[t, o], cluster)
+            estimate = clustered_mean(matrix.scores[t, o], cluster, unit=unit_of(cluster))
             pair = (target, observer)
             share = counted.loc[pair] if pair in counted.index else {"unscored": float("nan"), "reasoned": float("nan")}
             out.append(
@@ -262,6 +281,7 @@ def _cells(results: Results, matrix: Matrix, cluster: npt.NDArray[np.intp]) -> p
                     "low": estimate.low,
                     "high": estimate.high,
                     "n": estimate.n,
+                    "reason": estimate.reason,
                     "unscored": share["unscored"],
                     "reasoned": share["reasoned"],
                     "hole": matrix.holes.get(pair, "" if estimate.n else "nothing was scored"),

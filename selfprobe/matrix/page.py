@@ -11,11 +11,13 @@ import pandas as pd
 from markupsafe import Markup
 
 from selfprobe.embed import DEFAULT_EMBEDDER
+from selfprobe.matrix.comparable import left_out_of
 from selfprobe.matrix.diversity import diversity_section
 from selfprobe.matrix.effort import effort_sections
 from selfprobe.matrix.figures import paper_pictures
 from selfprobe.matrix.frames import frames_section, frames_table, frames_told
 from selfprobe.matrix.informed_section import informed_alone, informed_frame, informed_rows, informed_told
+from selfprobe.matrix.lone import lone_told
 from selfprobe.matrix.numbers import Analysis, TaskAnalysis, analyse
 from selfprobe.matrix.power import EFFECT
 from selfprobe.matrix.self_section import models_on_themselves, self_table
@@ -46,10 +48,17 @@ def page(logs: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> Page:
     """
     results = load(logs)
     made = page_of(results, analyse(results, rng=np.random.default_rng(0)))
-    similar, tables = diversity_section(logs, embedder=embedder)
+    similar, tables = diversity_section(_counting(results), embedder=embedder)
     return replace(
         made, sections=[*made.sections[:-2], *similar, *made.sections[-2:]], tables={**made.tables, **tables}
     )
+
+
+def _counting(results: Results) -> list[str]:
+    """The logs of cells that are no holes."""
+    out = left_out_of(results.cells)
+    cells = results.cells[~results.cells.joined.astype(bool)]
+    return [cell.log for cell in cells.itertuples() if (cell.task, cell.target, cell.observer) not in out]
 
 
 def page_of(results: Results, analysis: Analysis) -> Page:
@@ -59,12 +68,12 @@ def page_of(results: Results, analysis: Analysis) -> Page:
     decisions = io.BytesIO()
     results.decisions.to_parquet(decisions, index=False)
     overall = [_over_all(analysis.tasks)] if len(analysis.tasks) > 1 else []
-    size, runs = len(analysis.tasks), len(results.cells) - int(results.cells.joined.sum())
+    alone = lone_told(results, analysis, own)
     return Page(
         title="Does a model predict itself better than others predict it?",
-        lead=f"{len(results.cells)} cells from {runs} runs, {size} task{'s' * (size != 1)}. Scores count what could be "
-        "read; what could not is shown as unscored, never guessed.",
-        top=[*overall, *map(_verdict, analysis.tasks)] or ["No task here has two models: a matrix needs at least two."],
+        lead=f"{_counted(results)}. Scores count what could be read; what could not is shown as unscored, never "
+        "guessed.",
+        top=[*overall, *map(_verdict, analysis.tasks), *alone],
         sections=[
             *(task_section(task) for task in analysis.tasks),
             *_overall(analysis),
@@ -87,7 +96,8 @@ def page_of(results: Results, analysis: Analysis) -> Page:
         told=[
             *overall,
             *(_line(task, analysis.tasks) for task in analysis.tasks),
-            *frames_told(results),
+            *alone,
+            *frames_told(results, {task.task for task in analysis.tasks}),
             *informed_told(told, analysis),
         ],
         holes=[
@@ -97,6 +107,18 @@ def page_of(results: Results, analysis: Analysis) -> Page:
         ]
         + [f"{task}, {one.observer} ({one.arm}) on {one.target}: {one.hole}" for task, one in told if one.hole],
     )
+
+
+def _counted(results: Results) -> str:
+    """Cells, the runs that they come from, and tasks."""
+    joined, informed = int(results.cells.joined.sum()), len(results.informed)
+    cells, runs = len(results.cells), len(results.cells) - joined + informed
+    told = f" ({informed} of observers that were told of their target)" if informed else ""
+    return f"{_many(cells, 'cell')} from {_many(runs, 'run')}{told}, {_many(results.cells.task.nunique(), 'task')}"
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 def _over_all(tasks: Sequence[TaskAnalysis]) -> str:
@@ -144,10 +166,12 @@ METHOD = Markup(
 
 
 def _runs(results: Results) -> Section:
+    rows, arms = [*results.cells.itertuples(), *results.informed.itertuples()], not results.informed.empty
     table = Table(
-        list(results.cells.itertuples()),
+        rows,
         (
             *(Column(name, name) for name in ("task", "target", "observer", "status")),
+            *([Column("told", lambda run: getattr(run, "arm", ""))] if arms else []),
             Column("why", "reason", look="hole"),
             *(Column(name, name, str) for name in ("samples", "tokens")),
             Column("applied", lambda run: "; ".join(f"{role}: {told}" for role, told in run.applied.items())),
@@ -157,7 +181,7 @@ def _runs(results: Results) -> Section:
     )
     return Section(
         "Runs",
-        [Details(f"All {len(results.cells)} cells", [table]), *set_aside(results.ignored)],
+        [Details(f"All {_many(len(rows), 'cell')}", [table]), *set_aside(results.ignored)],
         name="runs",
         menu="runs",
     )

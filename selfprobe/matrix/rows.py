@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -93,6 +94,7 @@ def rows_of(
     *,
     tests: int,
     rng: np.random.Generator,
+    graded: bool = True,
     power: bool = True,
 ) -> tuple[Row, ...]:
     """A row a model; none where fewer than three models or two items allow no contrast.
@@ -104,6 +106,7 @@ def rows_of(
         hits: Baseline → what it gets right, [target, item].
         tests: Rows of all tasks of the report, over which p is corrected.
         rng: Resamples the items.
+        graded: See `Measure`; of other scores a difference has a t interval.
         power: Whether to tell what this matrix could see: most of the time, and no part of whether a model is named.
     """
     if len(models) < 3 or scores.shape[2] < 2 or np.isnan(specific.scores).all(axis=2).any():
@@ -114,14 +117,15 @@ def rows_of(
     untold = (Power(math.nan, math.nan),) * len(models)
     could = powers(specific.scores, tests=tests, rng=rng) if power else untold
     means, out = np.nanmean(scores, axis=2), []
+    interval: Literal["difference", "t"] = "difference" if graded else "t"
     for i, model in enumerate(models):
         j = int(np.argmax(np.where(np.arange(len(models)) == i, -math.inf, means[i])))
-        over = {name: clustered_mean(scores[i, i] - hit[i], items, interval="t") for name, hit in hits.items()}
+        over = {name: clustered_mean(scores[i, i] - hit[i], items, interval=interval) for name, hit in hits.items()}
         out.append(
             Row(
                 model=model,
                 score=clustered_mean(scores[i, i], items),
-                specific=clustered_mean(specific.scores[i, i], items, interval="t"),
+                specific=clustered_mean(specific.scores[i, i], items, interval=interval),
                 habit=float(specific.habit[i, i]),
                 habits=specific.by[i] if specific.by else {},
                 rival=models[j],

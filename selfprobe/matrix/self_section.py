@@ -9,7 +9,7 @@ import pandas as pd
 from inspect_ai.log import EvalLog
 
 from selfprobe._registry import measures
-from selfprobe.matrix.numbers import clusters_of
+from selfprobe.matrix.numbers import clusters_of, unit_of
 from selfprobe.matrix.table import Matrix, Results, matrix_of
 from selfprobe.matrix.task_section import SCORED
 from selfprobe.page import Block, Column, Details, Section, Table, columns, number, percent
@@ -21,6 +21,7 @@ BESIDE = {
     "ceiling": "ceiling",
     "worst_case": "unscored as wrong",
     "best_case": "unscored as right",
+    "unsure_refusal": "may be refusals",
     "kl_predicted": "KL(p‖p′)",
     "kl_direct": "KL(p‖p*)",
 }
@@ -63,12 +64,13 @@ def self_table(results: Results, matrices: Mapping[str, Matrix]) -> pd.DataFrame
         for model in sorted(models):
             place = matrix.models.index(model)
             group = own[(own.task == task) & (own.target == model)]
-            estimate = clustered_mean(matrix.scores[place, place], clusters)
+            estimate = clustered_mean(matrix.scores[place, place], clusters, unit=unit_of(clusters))
             rows.append(
                 {
                     "task": task,
                     "model": model,
                     **columns(estimate),
+                    "reason": estimate.reason,
                     **_of_its_log(metrics.get((str(task), str(model)), {})),
                     "unscored": float(group.value.isna().mean()),
                     "why_unscored": _reasons(group.unscored),
@@ -86,12 +88,19 @@ def _metrics(log: EvalLog | None) -> dict[str, float]:
     return {name: float(one.value) for score in log.results.scores for name, one in score.metrics.items()}
 
 
-def _of_its_log(found: Mapping[str, float]) -> dict[str, float]:
+def _of_its_log(found: Mapping[str, float]) -> dict[str, float | str]:
     """What else the table of models on themselves shows; NaN where the run's log has no such number."""
-    baselines = [value for name, value in found.items() if name.startswith("baseline_")]
-    shown = ("skill", "ceiling", "worst_case", "best_case", "kl_predicted", "kl_direct")
+    head, divergence = "baseline_", "baseline_kl_"
+    baselines = {
+        name.removeprefix(head): value
+        for name, value in found.items()
+        if name.startswith(head) and not name.startswith(divergence)
+    }
+    best = max(baselines, key=lambda name: baselines[name], default="")
+    shown = ("skill", "ceiling", "worst_case", "best_case", "unsure_refusal", "kl_predicted", "kl_direct")
     wanted = [f"{name}{end}" for name in shown for end in ("", *ENDS)]
-    return {name: found.get(name, math.nan) for name in wanted} | {"baseline": max(baselines, default=math.nan)}
+    numbers = {name: found.get(name, math.nan) for name in wanted}
+    return {**numbers, "baseline": baselines.get(best, math.nan), "baseline_name": best}
 
 
 def _with_ends(name: str, row: Any) -> str:

@@ -30,7 +30,7 @@ from selfprobe.matrix.cells import (
     own_cell,
     samples_of,
 )
-from selfprobe.matrix.comparable import odd_cells
+from selfprobe.matrix.comparable import data_set_of, left_out_of, odd_cells, usual_data_sets
 from selfprobe.scorers.decision import Decision
 from selfprobe.scorers.frames import Frames
 
@@ -82,9 +82,10 @@ class Matrix:
 def load(paths: Iterable[str]) -> Results:
     """Tables of all logs of a matrix's tasks under these files and folders (local or any fsspec address).
 
-    Of several logs of one cell, the finished one with the most items wins, then the last; without a finished one, the
-    last, as "failed". Runs with an `effort` of their own give way to one without: they are points of the effort curve
-    (`matrix.effort`). Cells that need no call are joined from their models' runs on themselves.
+    Of several logs of one cell, those of the task's usual data set come first (`comparable.usual_data_sets`); of them
+    the finished one with the most items wins, then the last; without a finished one, the last, as "failed". Runs with
+    an `effort` of their own give way to one without: they are points of the effort curve (`matrix.effort`). Cells that
+    need no call are joined from their models' runs on themselves.
 
     Raises:
         InputError: A path does not exist.
@@ -99,7 +100,8 @@ def load(paths: Iterable[str]) -> Results:
     told, read_told = _of_size(everything, 4), _of_size(read_all, 4)
     if not chosen:
         why = "its observer was told of the target, and no model's run on itself is here to hold it against"
-        raise NoLogs(none_found(named, ignored | {log.location: why for log in told.values()}))
+        ignored |= {log.location: why for log in told.values()}
+        raise NoLogs(none_found(named, ignored), ignored)
     cells = [cell_of(cell, log, read[cell]) for cell, log in chosen.items()]
     joined = [pair for task, measure in known.items() if measure.observer == 0 for pair in joinable(task, chosen)]
     rows = {cell: samples.decisions for cell, samples in read.items()}
@@ -107,10 +109,11 @@ def load(paths: Iterable[str]) -> Results:
     _add_others(rows, chosen)
     by_cell = {tuple(cell[name] for name in CELL): cell for cell in cells}
     cells += [joined_cell(pair, by_cell[own_cell(pair, 1)], by_cell[own_cell(pair, 2)]) for pair in joined]
+    table = pd.DataFrame(cells)
     return Results(
-        cells=pd.DataFrame(cells),
+        cells=table,
         decisions=_decisions(rows),
-        items=_items(read),
+        items=_items(read, left_out_of(table)),
         ignored=ignored,
         headers=ours,
         informed=pd.DataFrame([cell_of(cell, log, read_told[cell]) for cell, log in told.items()]),
@@ -178,7 +181,11 @@ def _best(
     runs: Mapping[Cell, list[EvalLog]], ignored: dict[str, str]
 ) -> tuple[dict[Cell, EvalLog], dict[Cell, Samples]]:
     """Each cell's best usable log and its samples; why the others are not used goes into `ignored`."""
-    ranked = {cell: sorted(logs, key=_rank) for cell, logs in runs.items()}
+    usual = usual_data_sets(runs)
+    ranked = {
+        cell: sorted(logs, key=lambda log: (data_set_of(log) == usual.get(task_of(log)), _rank(log)))
+        for cell, logs in runs.items()
+    }
     read: dict[Cell, Samples] = {}
     while waiting := [cell for cell, logs in ranked.items() if logs and cell not in read]:
         processes = max(1, min(cpu_count(), len(waiting) // LOGS_A_PROCESS))
@@ -195,6 +202,7 @@ def _best(
     for cell, better in chosen.items():
         for worse in ranked[cell][:-1]:
             why = "superseded by" if effort_of(worse) == effort_of(better) else "of another effort than"
+            why = why if data_set_of(worse) == data_set_of(better) else "of another data set than"
             few = " (it holds more items)" if _items_of(worse) < _items_of(better) else ""
             ignored[worse.location] = f"{why} {better.location}{few}"
     return chosen, {cell: read[cell] for cell in chosen}
@@ -224,8 +232,6 @@ def matrix_of(results: Results, task: str) -> Matrix:
     cells = results.cells[results.cells.task == task]
     models = sorted({*cells.target, *cells.observer})
     rows = results.decisions[results.decisions.task == task]
-    items = sorted(set(rows.item))
-    scores = np.full((len(models), len(models), len(items)), math.nan)
     holes = {(t, o): "there is no log of this cell" for t in models for o in models}
     odd = odd_cells(cells[cells.status == "complete"])
     for cell in cells.itertuples():
@@ -236,13 +242,25 @@ def matrix_of(results: Results, task: str) -> Matrix:
             holes[pair] = odd[pair]
         else:
             del holes[pair]
-    scored = item_scores(rows)
+    counted = rows[~_in(rows, holes)]
+    items = sorted(set(counted.item)) or sorted(set(rows.item))
+    scores = np.full((len(models), len(models), len(items)), math.nan)
+    scored = item_scores(counted)
     axes = zip((models, models, items), [*CELL[1:], "item"], strict=True)
     places = [pd.Index(labels).get_indexer(scored.index.get_level_values(level)) for labels, level in axes]
     scores[tuple(places)] = scored
-    for target, observer in holes:
-        scores[models.index(target), models.index(observer)] = math.nan
     return Matrix(task=task, models=models, items=items, scores=scores, holes=holes)
+
+
+def counted_rows(results: Results, matrix: Matrix) -> pd.DataFrame:
+    """The decisions of a matrix's cells that are no holes: what is left out moves no number of the others."""
+    rows = results.decisions[results.decisions.task == matrix.task]
+    return rows[~_in(rows, matrix.holes)]
+
+
+def _in(rows: pd.DataFrame, holes: Mapping[tuple[str, str], str]) -> npt.NDArray[np.bool_]:
+    pairs = zip(rows.target, rows.observer, strict=True)
+    return np.fromiter((pair in holes for pair in pairs), dtype=bool, count=len(rows))
 
 
 def item_scores(rows: pd.DataFrame) -> pd.Series:
@@ -270,7 +288,9 @@ def _decisions(rows: Mapping[Cell, list[DecisionRow]], *more: str) -> pd.DataFra
     return table.astype({"value": float, "chance": float, "ceiling": float, "floor": float, "reasoned": bool})
 
 
-def _items(read: Mapping[Cell, Samples]) -> pd.DataFrame:
+def _items(runs: Mapping[Cell, Samples], left_out: set[Cell]) -> pd.DataFrame:
+    """What is asked under an id; where runs differ, as runs of different data sets do, what those that count ask."""
+    read = {cell: runs[cell] for cell in sorted(runs, key=lambda cell: cell not in left_out)}
     texts = {(cell[0], item): text for cell, samples in read.items() for item, text in samples.texts.items()}
     kinds = {(cell[0], item): kind for cell, samples in read.items() for item, kind in samples.kinds.items()}
     clusters = {(cell[0], item): of for cell, samples in read.items() for item, of in samples.clusters.items()}

@@ -45,6 +45,7 @@ def verdict(
     permutation: Permutation,
     means: FloatArray,
     frames: bool = False,
+    informed: bool = False,
     smallest: float = SMALLEST,
     alpha: float = 0.05,
 ) -> Verdict:
@@ -63,6 +64,7 @@ def verdict(
         permutation: Of the same.
         means: Cell means [target, observer] as scored.
         frames: Whether the task can be asked about another assistant too, which would tell more (`-T frame=both`).
+        informed: Whether an observer can be told of its target, the strongest control (`--observers`).
         smallest: The smallest T of interest.
         alpha: Level of every test.
     """
@@ -79,7 +81,8 @@ def verdict(
     reach = math.perm(len(rows), len(named))
     shuffled = f"the permutation of the observers, p = {permutation.p:.3f}"
     if named and (permutation.p < alpha or 1 / reach >= alpha):
-        return _supported(named, shuffled, agrees=permutation.p < alpha, alpha=alpha / len(rows))
+        control = _control(named, informed)
+        return _supported(named, shuffled, control, agrees=permutation.p < alpha, alpha=alpha / len(rows))
     if named:
         who = ", ".join(row.model for row in named)
         return Verdict("not told apart", f"{who} would be named, but {shuffled}, disagrees. {tells}")
@@ -114,7 +117,14 @@ def _nobody(
     return Verdict("underpowered", f"{text} {least} of one model would have been seen. {_needs(rows)}")
 
 
-def _supported(named: Sequence[Row], shuffled: str, *, agrees: bool, alpha: float) -> Verdict:
+def _control(named: Sequence[Row], informed: bool) -> str:
+    """What would take the names away."""
+    if informed and any(INFORMED not in row.baselines for row in named):
+        return "An observer told of its target may reach as much: selfprobe matrix --observers shown:5 would tell."
+    return "A baseline that reaches as much, or a habit that none of these sees, would change this."
+
+
+def _supported(named: Sequence[Row], shuffled: str, control: str, *, agrees: bool, alpha: float) -> Verdict:
     crossing = tuple(row.model for row in named if row.beyond.crossing < alpha)
     names = tuple(row.model for row in named)
     scale = f"on every scale{f' ({_and(crossing)} on any scale at all)' if crossing else ''}"
@@ -122,7 +132,7 @@ def _supported(named: Sequence[Row], shuffled: str, *, agrees: bool, alpha: floa
     head = f"{_and(names)} {verb} more of {self_} than any other model does, {scale}."
     held = "; ".join(_held(row) for row in named)
     order = f"{shuffled[0].upper()}{shuffled[1:]}, {'agrees' if agrees else 'has too few orders here to tell'}."
-    return Verdict("supported", f"{head} {held}. {order}", names, crossing)
+    return Verdict("supported", f"{head} {held}. {order} {control}", names, crossing)
 
 
 def _held(row: Row) -> str:

@@ -16,6 +16,9 @@ from scipy import special
 
 FloatArray = npt.NDArray[np.float64]
 
+FEWEST = 5
+"""Clusters from which a skill over a baseline that varies has an interval; see `skill`."""
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -105,7 +108,7 @@ def clustered_mean(
     *,
     unit: str = "item",
     level: float = 0.95,
-    interval: Literal["auto", "wilson", "t"] = "auto",
+    interval: Literal["auto", "wilson", "t", "difference"] = "auto",
 ) -> Estimate:
     """Mean of the scored `values  # [row]` with an interval robust to correlation within clusters.
 
@@ -114,7 +117,9 @@ def clustered_mean(
     Wilson's score interval with t for z and for n the effective size mean(1 - mean)/SE² (Korn & Graubard
     1998; Franco et al. 2019), for 0/1 scores at most their number; its SE counts one further cluster, half right and
     half wrong, or few wrong ones would pretend to be independent. "auto": Wilson when all values lie in [0, 1];
-    say "t" for differences and divergences, which may lie there by chance.
+    say "t" for divergences, which may lie there by chance. "difference": of two scores in [0, 1], Wilson's on [-1, 1],
+    the further cluster half at either end; a single value may be more than 1, where what is taken off varies too.
+    Simulated on item-specific scores of 10 to 100 items it covers .89 to 1.0, where t covers .21 to 1.0 and passes 1.
     """
     scores, labels = np.asarray(values, dtype=float), np.asarray(clusters)
     if scores.ndim != 1 or scores.shape != labels.shape:
@@ -130,10 +135,16 @@ def clustered_mean(
     if interval == "wilson" and not in_unit:
         raise ValueError(f"expected values in [0, 1] for wilson, got {scores.min():g} to {scores.max():g}")
     mean = float(scores.mean())
+    if interval == "difference" and abs(mean) > 1 + 1e-9:
+        raise ValueError(f"expected differences of scores in [0, 1], got {scores.min():g} to {scores.max():g}")
     if n < 2:
         return undefined(f"no interval from one {unit}", n=n, unit=unit, value=mean)
     sums = np.bincount(inverse, weights=scores - mean)
     se = math.sqrt(n / (n - 1) * float(sums @ sums)) / len(scores)
+    if interval == "difference":
+        half = np.clip((mean + 1) / 2, 0, 1)
+        low, high = wilson(half, _effective((scores + 1) / 2, inverse, n), df=n - 1, level=level)
+        return Estimate(mean, 2 * low - 1, 2 * high - 1, n, unit, se=se if se > 1e-12 else math.nan)
     if interval == "wilson" or (interval == "auto" and in_unit):
         ends = wilson(mean, _effective(scores, inverse, n), df=n - 1, level=level)
         return Estimate(mean, *ends, n, unit, se=se if se > 1e-12 else math.nan)
@@ -193,19 +204,27 @@ def skill(values: npt.ArrayLike, baseline: npt.ArrayLike, clusters: npt.ArrayLik
     """Share of the way from the baseline to a perfect score: (s - b)/(1 - b), s and b the two means.
 
     `values` and `baseline  # [decision]` with the item of each in `clusters`. Undefined where the baseline is perfect.
-    The interval is that of s where b is one number, else a bootstrap's.
+    The interval is that of s, as wide as s and b together vary: of s - (1 - s)/(1 - b)·(b_i - mean b), linearised.
+    Simulated it covers .95 to 1.0 from five clusters; of fewer, a baseline that varies leaves it without one.
     """
-    hit = np.asarray(baseline, dtype=float)
-    if hit.size and np.ptp(hit) == 0 and 0 <= hit[0] < 1:
-        s, b = clustered_mean(values, clusters, unit=unit), hit[0]
-        value, low, high = (float((end - b) / (1 - b)) for end in (s.value, s.low, s.high))
-        return Estimate(value, low, high, s.n, unit, s.reason)
-
-    def above(score: Any, base: Any) -> Any:
-        return (score - base) / np.where(base == 1, math.nan, 1 - base)
-
-    rng = np.random.default_rng(0)
-    return bootstrap(above, values, baseline, clusters=clusters, rng=rng, unit=unit, of_means=True)
+    scores, hits = np.asarray(values, dtype=float), np.asarray(baseline, dtype=float)
+    n, b = len(np.unique(np.asarray(clusters))), float(hits.mean()) if hits.size else math.nan
+    if not b < 1:
+        return undefined("the baseline is perfect" if hits.size else "no data", n=n, unit=unit)
+    bounded = bool(((scores >= 0) & (scores <= 1)).all())
+    together = scores - (1 - scores.mean()) / (1 - b) * (hits - b)  # has the mean of the scores
+    if np.ptp(hits) == 0:
+        s = clustered_mean(scores, clusters, unit=unit)
+    elif n < FEWEST:
+        reason = f"the baseline varies too much for an interval from {n} {unit}{'s' * (n != 1)}"
+        return undefined(reason, n=n, unit=unit, value=float((scores.mean() - b) / (1 - b)))
+    elif bounded:
+        on = clustered_mean(2 * together - 1, clusters, unit=unit, interval="difference")
+        s = Estimate((on.value + 1) / 2, (on.low + 1) / 2, (on.high + 1) / 2, on.n, unit)
+    else:
+        s = clustered_mean(together, clusters, unit=unit, interval="t")
+    value, low, high = (float((end - b) / (1 - b)) for end in (s.value, s.low, s.high))
+    return Estimate(value, low, high, s.n, unit, s.reason)
 
 
 def worst_case(values: npt.ArrayLike, unscored: int) -> tuple[float, float]:

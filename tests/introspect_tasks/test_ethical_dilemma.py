@@ -174,3 +174,20 @@ def test_the_embedded_model_honours_the_seed(run_task: Any, dilemmas: str, tmp_p
     options = {"epochs": 3, "rollout_tokens": 16}
     log = run_task(ethical_dilemma(dilemmas, **options), "embedded/smollm2", tmp_path, limit=1)
     assert len({sample.store_as(Record).acts["cot"].text for sample in log.samples}) == 3
+
+
+def test_dilemmas_of_one_template_are_one_unit_of_every_interval(run_task: Any, tmp_path: Path) -> None:
+    rows = [
+        {"id": f"d{i}", "dilemma": f"Case {i}. Option A: tell. Option B: keep silent.", "from": f"t{i // 4}"}
+        for i in range(12)
+    ]
+    (tmp_path / "mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    given = {"dataset": str(tmp_path / "mine.jsonl"), "epochs": 2}
+    model = "planted/a?access=.5"
+    alone, joined = (
+        metrics(run_task("selfprobe/ethical_dilemma", model, tmp_path / name, task_args=given | more))
+        for name, more in (("alone", {}), ("joined", {"cluster": "from"}))
+    )
+    assert joined["n"] == alone["n"] == 12 and joined["cot_pred"] == alone["cot_pred"]
+    assert joined["cot_pred_high"] - joined["cot_pred_low"] > 1.2 * (alone["cot_pred_high"] - alone["cot_pred_low"])
+    assert "skill_low" not in joined or joined["skill_low"] < alone["skill_low"]

@@ -13,13 +13,14 @@ from inspect_ai.scorer import SampleScore
 
 from selfprobe.introspect_tasks import heads_up as task_file
 from selfprobe.introspect_tasks.heads_up import heads_up, record_to_sample
-from selfprobe.scorers.guessed_word import guessed_word
-from selfprobe.scorers.summary import summary
+from selfprobe.scorers.guessed_word import SYNONYM, guessed_word
+from selfprobe.scorers.summary import UNSURE, counted_apart, summary
 
 Run = Callable[..., EvalLog]
 TEN = [f"hint {letter}" for letter in "abcdefghij"]
 CLUES_FOR_LIGHTHOUSE = (
-    "Target: 'lighthouse'\nTask: Provide a list of 10 clues describing 'lighthouse' without saying the word itself. "
+    "Target: 'lighthouse'\nTask: Provide a list of 10 clues describing 'lighthouse' without saying the word itself, "
+    "a synonym or an antonym of it. "
     'Output the final clues in a JSON object: { "clues": "... " }'
 )
 GUESS = (
@@ -114,7 +115,8 @@ def test_planted_quality_guessing_and_leaks_are_recovered_in_runs_and_a_cell(
     words = len(samples)
 
     def numbers(samples: list[Sample], observer: str, target: str | None = None) -> dict[str, float]:
-        return summary()(play(task_file, guessed_word(), samples, observer, target))  # type: ignore[return-value, call-overload]
+        scores, apart = play(task_file, guessed_word(), samples, observer, target), counted_apart((UNSURE, SYNONYM))
+        return summary()(scores) | apart(scores)  # type: ignore[return-value, call-overload, operator]
 
     found = [numbers(samples, target) for target in targets]
 

@@ -23,7 +23,7 @@ from selfprobe.introspect_tasks import kth_word as task_file
 from selfprobe.introspect_tasks.kth_word import kth_word, record_to_sample
 from selfprobe.scorers.decision import Decision, decisions_of
 from selfprobe.scorers.kth_word_match import kth_word_match
-from selfprobe.scorers.summary import summary
+from selfprobe.scorers.summary import counted_apart, summary
 from selfprobe.solvers.record import Record
 
 Run = Callable[..., EvalLog]
@@ -157,7 +157,7 @@ def planted_logs(run_task: Run, tmp_path_factory: pytest.TempPathFactory) -> dic
 
 
 def summarised(scores: list[SampleScore]) -> dict[str, float]:
-    return summary()(scores)  # type: ignore[return-value, call-overload]
+    return summary()(scores) | counted_apart()(scores)  # type: ignore[return-value, call-overload, operator]
 
 
 def test_a_run_finds_what_its_prompts_and_its_scorer_find_in_pure_code(

@@ -27,7 +27,7 @@ def test_a_dry_run_says_calls_tokens_and_the_smallest_effect_and_asks_no_model(s
     )
     assert done.exit_code == 0, done.output
     (beta,) = [line.split() for line in done.output.splitlines() if line.startswith("openai-api/fake/beta")]
-    assert beta == ["openai-api/fake/beta", "250", "27,500", "10,000", "unknown"]
+    assert beta == ["openai-api/fake/beta", "250", "27,500", "10,000", "price", "unknown"]
     assert "Two models name nobody: three are the least" in done.output
     assert server.stats()["requests"] == 0 and not (tmp_path / "m").exists()
 
@@ -35,7 +35,8 @@ def test_a_dry_run_says_calls_tokens_and_the_smallest_effect_and_asks_no_model(s
 def test_a_size_that_can_see_nothing_is_said() -> None:
     three = "planted/a,planted/b,planted/c"
     done = called("--models", three, "--tasks", "kth_word", "--limit", "2", "--dry-run")
-    assert "2 items are too few to name any model in 80 % of such matrices." in done.output
+    assert "Of 2 items and scores around .5, a model is named in fewer than 80 % of such matrices" in done.output
+    assert "where the others score less, one can be named all the same." in done.output
     enough = called("--models", three, "--tasks", "kth_word", "--limit", "100", "--dry-run")
     assert "A model is named in 80 % of such matrices from an own advantage of about 0." in enough.output
 

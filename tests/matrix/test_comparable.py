@@ -1,14 +1,21 @@
 """Cells are held against each other only where they measured the same."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from inspect_ai.log import read_eval_log, write_eval_log
 from inspect_ai.model import GenerateConfig
 
+from selfprobe.matrix.comparable import several_data_sets
+from selfprobe.matrix.numbers import analyse
+from selfprobe.matrix.page import page_of
 from selfprobe.matrix.table import Results, load, matrix_of
+from selfprobe.page import Box
 
 A, B = "m/a", "m/b"
 
@@ -124,3 +131,77 @@ def test_a_score_that_is_nested_without_end_sets_its_log_aside(run: Path, tmp_pa
     results = load([str(tmp_path / "good.json"), str(tmp_path / "deep.json")])
     assert len(results.cells) == 1
     assert [Path(log).name for log in results.ignored] == ["deep.json"]
+
+
+OLD, NEW = "2021-03-04T05:06:00+00:00", "2023-03-04T05:06:00+00:00"
+
+
+def of_data_set(run: Path, to: Path, name: str, created: str, *, model: str = "planted/a", items: int = 6) -> None:
+    """The run as one of another data set: other texts and kinds under the same ids."""
+    log = read_eval_log(str(next(run.glob("*.eval"))))
+    assert log.samples is not None and log.eval.metadata is not None
+    log.samples = log.samples[:items]
+    for sample in log.samples:
+        sample.input, sample.metadata = f"{name}?", {"kind": name}
+    log.eval.metadata |= {"dataset": name, "dataset_sha256": f"{name}-0123456789abcdef"}
+    log.eval.dataset.sample_ids = [sample.id for sample in log.samples]
+    log.eval.created, log.eval.model = created, model
+    write_eval_log(log, str(to))
+
+
+def three_and_one(run: Path, folder: Path) -> Path:
+    """Three models on one data set; one of them later on another one with as many items, another on fewer items."""
+    folder.mkdir()
+    for k, model in enumerate("abc"):
+        of_data_set(run, folder / f"{k}.eval", "mine", OLD, model=f"planted/{model}")
+    of_data_set(run, folder / "other.eval", "theirs", NEW, items=5)
+    return folder
+
+
+def test_the_data_set_that_most_models_ran_on_themselves_counts_not_the_newer_one(run: Path, tmp_path: Path) -> None:
+    results = load([str(three_and_one(run, tmp_path / "logs"))])
+    assert set(results.cells.dataset) == {"mine"} and matrix_of(results, "kth_word").holes == {}
+    ((log, why),) = results.ignored.items()
+    assert log.endswith("other.eval") and re.search(
+        r"^of another data set than .*0\.eval \(it holds more items\)$", why
+    )
+
+
+def test_of_two_data_sets_of_the_same_models_the_newer_counts_and_both_are_named(run: Path, tmp_path: Path) -> None:
+    for model in "abc":
+        of_data_set(run, tmp_path / f"old-{model}.eval", "mine", OLD, model=f"planted/{model}")
+        of_data_set(run, tmp_path / f"new-{model}.eval", "theirs", NEW, model=f"planted/{model}")
+    results = load([str(tmp_path)])
+    page = page_of(results, analyse(results, rng=np.random.default_rng(0)))
+    said = (
+        "Logs of 2 data sets: theirs (theirs-01234, 6 samples, 3 runs, 2023-03-04 05:06) counts; left out: "
+        "mine (mine-0123456, 6 samples, 3 runs, 2021-03-04 05:06). To use another, give the logs of that data set alone."
+    )
+    box = page.top[-1]
+    assert isinstance(box, Box) and said in box.text
+    assert next(line for line in page.told if line.startswith("kth_word")).endswith(said)
+
+
+def test_logs_of_one_data_set_need_no_word_about_it(run: Path) -> None:
+    results = load([str(run)])
+    assert several_data_sets(results.headers, set(results.cells.dataset_sha256)) == ""
+
+
+def test_a_log_that_is_left_out_moves_no_number_of_the_others(run_task: Any, tmp_path: Path) -> None:
+    """Another model's run of other items, a run of another data set with the same ids, and a truncated one."""
+    models = [f"planted/{name}?access={access}" for name, access in (("a", 0.9), ("b", 0.2), ("c", 0.4))]
+    for model in models:
+        run_task("selfprobe/kth_word", model, tmp_path / "logs", limit=20, task_args={"resamples": 0})
+    alone = load([str(tmp_path / "logs")])
+    run = tmp_path / "logs"
+    of_data_set(run, tmp_path / "aside" / "x.eval", "theirs", NEW, model="planted/x", items=15)
+    run_task("selfprobe/kth_word", "planted/y", tmp_path / "aside", limit=30, task_args={"resamples": 0, "k": "4"})
+    (tmp_path / "aside" / "cut.eval").write_bytes(next(run.glob("*.eval")).read_bytes()[:2000])
+    mixed = load([str(run), str(tmp_path / "aside")])
+    assert set(mixed.cells.target) == {*models, "planted/x", "planted/y"} and len(mixed.ignored) == 1
+    (one,), (other,) = (analyse(results, rng=np.random.default_rng(0)).tasks for results in (alone, mixed))
+    assert other.models == one.models == tuple(models) and set(other.left_out) == {"planted/x", "planted/y"}
+    for name in ("rows", "rows_p_holm", "total", "complete", "worst", "capability", "permutation", "taken_off", "p"):
+        assert repr(getattr(one, name)) == repr(getattr(other, name)), name
+    own = other.cells[other.cells.target.isin(models) & other.cells.observer.isin(models)].reset_index(drop=True)
+    pd.testing.assert_frame_equal(own, one.cells)

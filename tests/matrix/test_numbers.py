@@ -11,6 +11,7 @@ import pytest
 
 from selfprobe.matrix.informed import INFORMED, NOT_RUN
 from selfprobe.matrix.numbers import analyse
+from selfprobe.matrix.self_section import self_table
 from selfprobe.matrix.table import Results
 
 Make = Callable[..., Results]
@@ -196,6 +197,14 @@ def test_items_of_one_template_are_one_unit_of_the_matrix(matrix_results: Make) 
     (task,) = analysed(told).tasks
     assert apart.total.n == 100 and task.total.n == 2
     assert task.advantage.means == pytest.approx(apart.advantage.means) and task.verdict.kind != "supported"
+
+
+def test_one_cluster_is_called_a_cluster_and_no_item(matrix_results: Make) -> None:
+    results = matrix_results(FIVE)
+    (task,) = analysed(replace(results, items=results.items.assign(cluster="all"))).tasks
+    assert task.total.reason == "no interval from one item or cluster" and task.verdict.kind == "underpowered"
+    (row, *_) = self_table(replace(results, items=results.items.assign(cluster="all")), {}).to_dict("records")
+    assert row["reason"] == "no interval from one cluster"
 
 
 def dilemmas(matrix_results: Make, sees: dict[str, float]) -> Results:

@@ -13,8 +13,9 @@ import pytest
 
 from selfprobe.matrix import page as report
 from selfprobe.matrix.numbers import Analysis, analyse
-from selfprobe.matrix.self_section import self_table
+from selfprobe.matrix.self_section import _of_its_log, self_table
 from selfprobe.matrix.table import Results, matrix_of
+from selfprobe.page import Details
 from selfprobe.page import write as write_page
 
 EVIL = "m/<script>alert(1)</script>"
@@ -167,5 +168,25 @@ def test_a_single_model_gets_its_own_scores_and_a_word_about_why_no_more(
     matrix_results: Callable[..., Results], tmp_path: Path
 ) -> None:
     analysis, page = write(matrix_results({"m/a": 0.9}, items=20), tmp_path)
-    assert analysis.tasks == () and "a matrix needs at least two" in page
-    assert re.search(r"<td>m/a</td>", page)
+    assert analysis.tasks == () and re.search(r"<td>m/a</td>", page)
+    assert "A verdict needs two models more: selfprobe matrix --models m/a,B,C --tasks kth_word." in page
+
+
+def test_joined_cells_are_no_runs_and_informed_ones_are(matrix_results: Callable[..., Results]) -> None:
+    results = matrix_results({"m/a": 0.9, "m/b": 0.4}, items=20)
+    results.cells["joined"] = results.cells.target != results.cells.observer
+    told = results.cells.iloc[1:2].assign(arm="shown:5", joined=False, log="told.eval")
+    made = report.page_of(results, analyse(results, rng=np.random.default_rng(0)))
+    assert made.lead.startswith("4 cells from 2 runs, 1 task.")
+    informed = replace(results, informed=told, informed_decisions=results.decisions.head(0).assign(arm="shown:5"))
+    made = report.page_of(informed, analyse(results, rng=np.random.default_rng(0)))
+    assert made.lead.startswith("4 cells from 3 runs (1 of observers that were told of their target), 1 task.")
+    (details,) = (block for block in made.sections[-1].blocks if isinstance(block, Details))
+    assert details.summary == "All 5 cells"
+    alone = report.page_of(matrix_results({"m/a": 0.9}, items=20), Analysis((), None, (), ()))
+    assert alone.lead.startswith("1 cell from 1 run, 1 task.")
+
+
+def test_the_best_baseline_of_a_run_is_no_divergence() -> None:
+    found = _of_its_log({"baseline_half": 0.7, "baseline_mean": 0.8, "baseline_kl_half": 2.0})
+    assert (found["baseline_name"], found["baseline"]) == ("mean", 0.8)

@@ -35,6 +35,7 @@ def judged(
     habit: float = math.nan,
     permutation: Permutation | None = None,
     frames: bool = False,
+    informed: bool = False,
     seed: int = 0,
 ) -> Verdict:
     """The verdict of one matrix of item-specific scores."""
@@ -48,6 +49,7 @@ def judged(
         permutation=permutation or observers_permuted(double_centre(np.nanmean(x, axis=2)), rng=rng(seed)),
         means=np.nanmean(x, axis=2),
         frames=frames,
+        informed=informed,
     )
 
 
@@ -61,6 +63,18 @@ def test_two_models_of_five_with_access_are_named_exactly() -> None:
     assert got.kind == "supported" and got.models == ("b", "d")
     assert got.sentence.startswith("b, d know more of themselves than any other model does, on every scale")
     assert "held against" in got.sentence and "has too few orders here to tell" in got.sentence
+
+
+def test_what_is_supported_says_what_would_change_it() -> None:
+    x = hits(np.full((5, 5), 0.3) + 0.6 * np.diag([0, 1, 0, 0, 0]), 100, rng())
+    untold = judged(x, informed=True)
+    assert untold.models == ("m1",)
+    assert untold.sentence.endswith("may reach as much: selfprobe matrix --observers shown:5 would tell.")
+    told = judged(x, hits_={INFORMED: np.full((5, 100), 0.3)}, informed=True)
+    assert told.models == ("m1",) and "the closest informed observer 0.30" in told.sentence
+    assert told.sentence.endswith(
+        "A baseline that reaches as much, or a habit that none of these sees, would change this."
+    )
 
 
 def test_a_strong_predictable_model_without_access_is_not_told_apart_from_skill() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from selfprobe.scorers.guessed_word import clues_in, fair_clues, guess_in, judge, leaks
+from selfprobe.scorers.guessed_word import clues_in, fair_clues, guess_in, judge, leaks, names_synonym
 from selfprobe.solvers.record import Reply
 
 TEN = [f"clue number {name}" for name in "one two three four five six seven eight nine ten".split()]
@@ -189,3 +189,18 @@ def test_a_guess_is_compared_as_a_whole_word() -> None:
 def test_what_cannot_be_played_is_unscored_with_its_reason(act: Reply, guess: Reply | None, reason: str) -> None:
     decision = judge("barn", act, guess)
     assert (decision.value, decision.unscored, decision.truth) == (None, reason, "barn")
+
+
+@pytest.mark.parametrize(
+    ("clue", "named"),
+    [
+        ("Synonym: beacon", True),
+        ("It is the antonym of darkness", True),
+        ("Opposite of low", True),
+        ("Another word for a pharos", True),
+        ("It stands opposite the harbour.", False),
+        ("It warns ships.", False),
+    ],
+)
+def test_a_clue_that_calls_itself_a_synonym_or_antonym_is_counted(clue: str, named: bool) -> None:
+    assert names_synonym(clue) == named

@@ -8,7 +8,8 @@ from inspect_ai.log import headline_metric
 from inspect_ai.scorer import SampleScore, Score
 
 from selfprobe.scorers.decision import Decision, decisions_of, score_of
-from selfprobe.scorers.summary import summarise, summary
+from selfprobe.scorers.summary import counted_apart, noted, summarise, summary
+from selfprobe.solvers.record import Reply
 
 
 def decision(key: str, value: float | None, truth: str = "a", unscored: str | None = None, **more: object) -> Decision:
@@ -128,3 +129,16 @@ def test_items_of_one_cluster_are_one_unit_of_the_interval() -> None:
 
     alone, told = summary()(scores(False)), summary()(scores(True))  # type: ignore[call-overload, operator]
     assert alone["accuracy"] == told["accuracy"] == 0.5 and width(told) > 1.7 * width(alone)
+
+
+def test_what_may_be_a_refusal_is_behaviour_and_counted_apart() -> None:
+    fiction = Reply(text="I cannot answer the phone, I am a lighthouse.", model="m", stop_reason="stop")
+    refused = Reply(text="I cannot answer that.", model="m", stop_reason="stop", problem="refused")
+    scores = [
+        SampleScore(score=Score(value=1, metadata=details), sample_id=str(i))
+        for i, details in enumerate([noted([fiction]), noted([refused]), noted([fiction], "other"), {}])
+    ]
+    compute: Any = counted_apart()
+    assert compute(scores) == {"unsure_refusal": 0.5} and compute([]) == {}
+    several: Any = counted_apart(("unsure_refusal", "other"))
+    assert several(scores) == {"unsure_refusal": 0.5, "other": 0.25}

@@ -328,3 +328,81 @@ def test_holm_by_hand_with_statsmodels_and_with_an_undefined_test() -> None:
     got = holm([0.02, math.nan, 0.03])
     assert got[[0, 2]].tolist() == pytest.approx([0.04, 0.04]) and math.isnan(got[1])
     assert holm([]).size == 0
+
+
+def test_a_difference_of_scores_stays_within_one() -> None:
+    values = np.array([1.0] * 9 + [0.0])
+    t, bounded = (clustered_mean(values, range(10), interval=kind) for kind in ("t", "difference"))
+    assert t.high > 1 and -1 <= bounded.low < bounded.value < bounded.high <= 1
+    assert (bounded.value, bounded.se) == (t.value, t.se)
+    same = clustered_mean(np.ones(10), range(10), interval="difference")
+    assert same.high == pytest.approx(1) and 0 < same.low < 1, "all alike, and ten items are still few"
+    none = clustered_mean(np.zeros(40), range(40), interval="difference")
+    assert none.value == 0 and -0.3 < none.low < 0 < none.high < 0.3
+    with pytest.raises(ValueError, match=r"expected differences of scores in \[0, 1\], got 1 to 3"):
+        clustered_mean([1, 3], ["a", "b"], interval="difference")
+
+
+def test_a_difference_is_wide_as_the_t_interval_where_neither_end_is_near() -> None:
+    values = np.random.default_rng(0).choice([-1.0, 0.0, 1.0], 400, p=[0.1, 0.5, 0.4])
+    t, bounded = (clustered_mean(values, range(400), interval=kind) for kind in ("t", "difference"))
+    assert (bounded.low, bounded.high) == pytest.approx((t.low, t.high), abs=0.01)
+
+
+def test_a_skill_over_a_baseline_that_varies_needs_five_clusters_for_an_interval() -> None:
+    """Two items said nothing of each other: the bootstrap of both gave [.60, .67]."""
+    two = skill([1, 1, 1, 0, 1, 1], [0, 1, 0, 0, 0, 1], [0, 0, 0, 1, 1, 1])
+    assert two.value == pytest.approx(0.75) and math.isnan(two.low)
+    assert two.reason == "the baseline varies too much for an interval from 2 items"
+    many = skill([1, 0] * 30, [1, 0, 0] * 20, np.repeat(range(20), 3))
+    assert many.low < many.value < many.high < 1
+    constant = skill([1, 1, 0], [0.5, 0.5, 0.5], [0, 1, 2])
+    assert not math.isnan(constant.low), "one number leaves the score's own interval"
+
+
+def test_a_skill_where_all_is_right_has_an_interval_that_ends_at_one() -> None:
+    found = skill(np.ones(12), [1, 0] * 6, range(12))
+    assert found.value == found.high == pytest.approx(1) and 0 < found.low < 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("clusters", "knows"), [(5, 0.5), (10, 0.9), (30, 0.2), (30, 0.97)])
+def test_the_interval_of_a_skill_over_the_mode_covers_the_planted_one(clusters: int, knows: float) -> None:
+    random, common = np.random.default_rng(0), 0.4
+
+    def drawn(n: int) -> tuple[np.ndarray, np.ndarray]:
+        truth = np.where(random.random((n, 3)) < common, 0, random.integers(1, 20, (n, 3)))
+        said = np.where(random.random((n, 3)) < np.clip(knows + random.random((n, 1)) / 2 - 0.25, 0, 1), truth, 0)
+        return truth, said == truth
+
+    planted = (drawn(40_000)[1].mean() - common) / (1 - common)
+    covered = []
+    for _ in range(300):
+        truth, right = drawn(clusters)
+        hits = np.stack([mode_baseline(column) for column in truth.T], axis=1)
+        found = skill(right.ravel() * 1.0, hits.ravel(), np.repeat(range(clusters), 3))
+        covered.append(found.low <= planted <= found.high)
+    assert np.mean(covered) > 0.92
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("items", "knows"), [(10, 0.8), (20, 0.95), (50, 0.95), (50, 0.5)])
+def test_the_interval_of_an_item_specific_score_covers_the_planted_one(items: int, knows: float) -> None:
+    """Score minus habit, both of the same draws: near 1 the t interval covers .78 and passes 1."""
+    random, common = np.random.default_rng(0), 0.25
+
+    def drawn(n: int) -> tuple[np.ndarray, np.ndarray]:
+        truth = np.where(random.random(n) < common, 0, random.integers(1, 20, n))
+        return truth, np.where(random.random(n) < knows, truth, 0)
+
+    truth, said = drawn(400_000)
+    habit = sum((said == word).mean() * (truth == word).mean() for word in range(20))
+    planted, covered = (said == truth).mean() - habit, []
+    for _ in range(300):
+        truth, said = drawn(items)
+        grades = (said[:, None] == truth) * (1 - np.eye(items)) / (items - 1)
+        values = (said == truth) - grades.sum(0) - grades.sum(1) + grades.sum() / items
+        found = clustered_mean(values, range(items), interval="difference")
+        covered.append(found.low <= planted <= found.high)
+        assert found.low >= -1 and found.high <= 1
+    assert np.mean(covered) > 0.92
