@@ -21,7 +21,7 @@ import numpy as np
 
 from selfprobe.probes.evaluate import KINDS, METRICS, Fits, fit_all, own_answers
 from selfprobe.probes.fit import FloatArray, Kind
-from selfprobe.probes.harvest import Harvest
+from selfprobe.probes.harvesting import Harvest
 from selfprobe.probes.intervals import dependence, estimate
 from selfprobe.probes.shards import Identity
 from selfprobe.probes.splits import FitSettings

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from selfprobe.probes.evaluate import fit_all
 from selfprobe.probes.forward import States
-from selfprobe.probes.harvest import Harvest, open_harvest
+from selfprobe.probes.harvesting import Harvest, open_harvest
 from selfprobe.probes.shards import Identity, Store
 from selfprobe.sources.pairs import Pair, data_hash
 

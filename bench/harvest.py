@@ -30,7 +30,7 @@ from torch import Tensor
 
 from selfprobe.probes import forward
 from selfprobe.probes.forward import States, difference
-from selfprobe.probes.harvest import BATCH_TOKENS, batches, harvest
+from selfprobe.probes.harvesting import BATCH_TOKENS, batches, harvest
 from selfprobe.probes.model import LocalModel, load_model
 from selfprobe.probes.tokens import Prompt, encode
 from selfprobe.sources.pairs import Pair

@@ -89,7 +89,7 @@ def load(source: str, required: tuple[str, ...]) -> Table:
             f"dataset must be one data set, such as dataset=my.jsonl, got {source!r}; there are {', '.join(bundled())}"
         )
     if source.startswith("hf:"):
-        numbered = list(_hugging_face(source))
+        numbered = list(hugging_face(source))
     elif source.startswith(SCHEMES):
         asked = (_asked(row) | row for row in rows_of(source) if "aside" not in row)
         numbered = list(enumerate(asked, start=1))
@@ -146,11 +146,14 @@ def read_text(path: str) -> str:
         InputError: It is a folder, may not be read, is not UTF-8, or its file system is unknown or lacks a package, a
             login or the network.
     """
+    return decoded(read_bytes(path), path)
+
+
+def read_bytes(path: str) -> bytes:
+    """What is in a file or at an fsspec address; InputError as `read_text` has it."""
     try:
         with fsspec.open(path, "rb") as file:
-            return decoded(file.read(), path)
-    except InputError:
-        raise
+            return bytes(file.read())
     except IsADirectoryError:
         raise InputError(f"{path} is a folder; expected a file") from None
     except _file_faults() as error:
@@ -188,9 +191,10 @@ def jsonl_rows(text: str, path: str) -> Iterator[tuple[int, Row]]:
         yield number, row
 
 
-def csv_rows(text: str, path: str) -> Iterator[tuple[int, Row]]:
+def csv_rows(text: str, path: str, *, delimiter: str = ",") -> Iterator[tuple[int, Row]]:
     """Line number and row of every row of a CSV text; InputError names `path` and the line."""
-    reader = csv.DictReader(io.StringIO(text, newline=""))
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # a cell may hold a whole article
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
     for row in reader:
         if surplus := row.get(None):
             columns = len(row) - 1
@@ -201,7 +205,8 @@ def csv_rows(text: str, path: str) -> Iterator[tuple[int, Row]]:
         yield reader.line_num, dict(row)
 
 
-def _hugging_face(source: str) -> Iterator[tuple[int, Row]]:
+def hugging_face(source: str) -> Iterator[tuple[int, Row]]:
+    """Number and row of every row of `hf:owner/name@REVISION?column=value`; InputError where it is not pinned."""
     address, _, query = source.removeprefix("hf:").partition("?")
     name, _, revision = address.partition("@")
     revision = revision or PINNED.get(name, "")
@@ -259,10 +264,5 @@ def _checked(row: Row, line: int, *, source: str, required: tuple[str, ...]) -> 
 
 
 def _aliased(row: Mapping[str, Any], required: tuple[str, ...]) -> Row:
-    return {
-        column: row[alias]
-        for column in required
-        if column not in row
-        for alias in ALIASES.get(column, ())
-        if alias in row
-    }
+    wanted = [(c, alias) for c in required if c not in row for alias in ALIASES.get(c, ()) if alias in row]
+    return {column: row[alias] for column, alias in wanted}

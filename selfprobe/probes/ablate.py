@@ -15,11 +15,11 @@ from torch import Tensor
 
 from selfprobe.probes.evaluate import KINDS, first_text_answers
 from selfprobe.probes.fit import FloatArray
-from selfprobe.probes.folder import read_run, write_tables
+from selfprobe.probes.folder import loading_of, read_run, write_tables
 from selfprobe.probes.forward import plain_inputs, spoken_tokens
-from selfprobe.probes.harvest import batch_budget, batches, open_harvest
+from selfprobe.probes.harvesting import batch_budget, batches, open_harvest
 from selfprobe.probes.layer_fit import weighted_f1
-from selfprobe.probes.model import LocalModel, load_model
+from selfprobe.probes.model import LocalModel, decoder_blocks, load_model
 from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.splits import held_out
 from selfprobe.probes.tokens import Prompt, encode
@@ -50,7 +50,7 @@ def ablated(judge: LocalModel, direction: FloatArray) -> Iterator[None]:
     norm = getattr(judge.model.get_decoder(), "norm", None)
     if norm is None:
         raise ValueError(f"{type(judge.model).__name__} has no final `norm` beside its blocks; it cannot be ablated")
-    handles = [module.register_forward_hook(hook) for module in (*judge.blocks, norm)]
+    handles = [module.register_forward_hook(hook) for module in (*decoder_blocks(judge.model), norm)]
     try:
         yield
     finally:
@@ -72,7 +72,7 @@ def answers(
     last token's state is changed. A pair longer than the context is NaN.
     """
     shown = [version for pair in pairs for version in (pair, pair.swapped)]
-    prompts = encode(judge.tokenizer, shown)
+    prompts = encode(judge.tokenizer, shown, judge.chat)
     budget = batch_tokens or batch_budget(judge)
     found = {name: np.full((len(prompts), 2), np.nan, dtype=np.float32) for name in directions}
     order = sorted(range(len(prompts)), key=lambda i: prompts[i].length)
@@ -115,16 +115,17 @@ def ablate_run(
     datasets: Sequence[str] = (),
     random_directions: int = 5,
     limit: int | None = 200,
+    allow_pickle: bool = False,
     progress: Progress = to_stderr,
 ) -> pd.DataFrame:
     """Table "ablation": prompting on held-out pairs with each probe's direction taken out, beside random ones.
 
     Appendix B, table 2. Paper: the change of F1 alone. Here: with an interval (paired, over questions), and random
     directions of the same model, as any direction taken out of a state may do something. `limit` of the held-out
-    pairs are drawn with a fixed seed; None: all.
+    pairs are drawn with a fixed seed; None: all. `allow_pickle` is as in `load_model`: a folder cannot grant it.
     """
     state = read_run(out)
-    judge = model or load_model(state["model"], **state["loading"])
+    judge = model or load_model(state["model"], allow_pickle=allow_pickle, **loading_of(state))
     if judge.revision != state["revision"]:
         raise ValueError(
             f"{out} is a run of {state['model']} ({state['revision']}), got {judge.name} ({judge.revision})"

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from selfprobe.probes.controls import no_model
 from selfprobe.probes.fit import BoolArray, Kind, Probe, check_labels, parse_orientation, select
-from selfprobe.probes.harvest import Harvest
+from selfprobe.probes.harvesting import Harvest
 from selfprobe.probes.layer_fit import RANDOM_DIRECTIONS, Half, LayerFit, Lesson, Scores, fit_layer, weighted_f1
 from selfprobe.probes.splits import FitSettings, halves
 from selfprobe.sources.pairs import Pair
@@ -84,6 +84,10 @@ class Fits:
         if self.settings.layer == "last":
             return [last] * len(self.halves)
         return [last if np.isnan(s).all() else last - int(np.nanargmax(s[::-1])) for s in map(np.asarray, scores)]
+
+    def numbered(self, layers: Sequence[int]) -> list[int]:
+        """Numbers of the blocks, each once, of places among the harvest's layers."""
+        return sorted({self.harvest.layers[layer] for layer in layers})
 
     def at_chosen(self, kind: Kind, scores: Scores | None = None) -> Scores:
         """[seed, pair] at each seed's chosen layer."""

@@ -18,7 +18,7 @@ from selfprobe.stats.rank import auroc
 FloatArray = npt.NDArray[np.floating[Any]]
 IntArray = npt.NDArray[np.intp]
 BoolArray = npt.NDArray[np.bool_]
-Kind = Literal["supervised", "unsupervised"]
+Kind = Literal["supervised", "unsupervised", "mean_difference", "ccs"]
 Orders = Literal["first", "both"]
 
 C_GRID = (0.01, 0.1, 1.0, 10.0, 100.0)
@@ -44,6 +44,8 @@ class Probe:
     """Inverse regularisation that was chosen, in units of `C_GRID`."""
     train_score: float = math.nan
     """What the layer was chosen by: AUROC out of fold, or on the few labels; never on test labels."""
+    scale: float = math.nan
+    """P(text 1 is better) is the logistic function of so many times the score; NaN where it was not calibrated."""
 
     def score(self, states: FloatArray, *, orders: Orders | None = None) -> npt.NDArray[np.float64]:
         """Scores [pair] of states [pair, order, side, d_model] of the probe's layer; > 0: text 1 is better."""

@@ -20,7 +20,7 @@ from selfprobe.probes.fit import (
     parse_orientation,
     principal,
 )
-from selfprobe.probes.harvest import Harvest
+from selfprobe.probes.harvesting import Harvest
 from selfprobe.probes.splits import FitSettings
 from selfprobe.stats import rank
 from selfprobe.stats.rank import auroc
@@ -69,9 +69,10 @@ class LayerFit:
 
 
 def fit_layer(harvest: Harvest, lesson: Lesson, layer: int, seeds: Sequence[int]) -> list[LayerFit]:
-    """One `LayerFit` a seed, from the states of one layer, which are read once."""
-    states = harvest.layer(layer)
-    return [_fit(states, lesson, layer=layer, seed=seed) for seed in seeds]
+    """One `LayerFit` a seed, from the states of the `layer`-th of the harvest's layers, which are read once."""
+    number = harvest.layers[layer]
+    states = harvest.layer(number)
+    return [_fit(states, lesson, layer=number, seed=seed) for seed in seeds]
 
 
 def _fit(states: FloatArray, lesson: Lesson, *, layer: int, seed: int) -> LayerFit:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from selfprobe.probes.evaluate import own_answers
-from selfprobe.probes.harvest import harvest
+from selfprobe.probes.harvesting import harvest
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.probe_file import ProbeFile
 from selfprobe.probes.splits import held_out
@@ -50,7 +50,13 @@ def judge_pairs(
         raise ValueError(
             f"the probe was fitted to {card.model} ({card.revision}), not to {judge.name} ({judge.revision})"
         )
-    if card.template != template_hash(judge.tokenizer):
+    shape = (judge.numbers[-1] + 1, judge.d_model)
+    if file.probe.layer >= shape[0] or len(file.probe.direction) != shape[1]:
+        raise ValueError(
+            f"the probe reads block {file.probe.layer} of width {len(file.probe.direction)}, but {judge.name} has "
+            f"blocks 0..{shape[0] - 1} of width {shape[1]}: its file is not what was fitted"
+        )
+    if card.template != template_hash(judge.tokenizer, judge.chat):
         raise ValueError(f"the probe was fitted under another chat template of {card.model}: fit it again")
     harvested = harvest(judge, pairs, cache, both_orders=file.probe.orders == "both", progress=progress)
     scores = file.probe.score(harvested.layer(file.probe.layer)) if harvested.pairs else np.empty(0)

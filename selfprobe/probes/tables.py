@@ -52,7 +52,7 @@ def all_scores(fits: Fits, logged: Logged | None = None) -> dict[str, Method]:
 
 def _probes(fits: Fits) -> dict[str, Method]:
     settings = fits.settings
-    note = {kind: f"layers {sorted(set(fits.chosen(kind)))}" for kind in KINDS}
+    note = {kind: f"layers {fits.numbered(fits.chosen(kind))}" for kind in KINDS}
     leak = " LEAKS test labels or test texts into the fit" if settings.leaks else ""
     way, _ = parse_orientation(settings.orientation)
     labelled = max(len(half.few) for half in fits.halves)  # a small training half has fewer than asked for
@@ -69,7 +69,7 @@ def _probes(fits: Fits) -> dict[str, Method]:
     if way == "few":
         layers = fits.best(fits.few_score)
         few = Method(
-            at(fits.few, layers), f"layers {sorted(set(layers))}, chosen by these labels", seen["unsupervised"]
+            at(fits.few, layers), f"layers {fits.numbered(layers)}, chosen by these labels", seen["unsupervised"]
         )
         table[f"supervised, the same {labelled} labels"] = few
     if settings.orders == "both":
@@ -87,7 +87,7 @@ def _controls(fits: Fits) -> dict[str, Method]:
     if fits.untrained is not None:
         for kind in KINDS:
             scores = _aligned(fits.untrained.at_chosen(kind), fits.untrained.harvest.pairs, pairs)
-            layers = f"the same fit to the same architecture, layers {sorted(set(fits.untrained.chosen(kind)))}"
+            layers = f"the same fit to the same architecture, layers {fits.numbered(fits.untrained.chosen(kind))}"
             table[f"random weights, {kind}"] = Method(scores, layers, fits.labels_seen(kind))
     table["no model (TF-IDF)"] = Method(fits.words, "same halves", seen)
     table["no model (length)"] = Method(by_length(pairs, splits), "longer or shorter, by the training half", seen)
@@ -174,7 +174,7 @@ def layers_table(fits: Fits) -> pd.DataFrame:
                 scores = fits.scores[kind][:, layer]
                 found = estimate(scores, truth, groups, metric, resamples=resamples, learnt=learnt)
                 share = chosen.count(layer) / len(chosen)
-                rows.append(_row(found, layer=layer, probe=kind, metric=metric, chosen_by=share))
+                rows.append(_row(found, layer=fits.harvest.layers[layer], probe=kind, metric=metric, chosen_by=share))
     return pd.DataFrame(rows)
 
 

@@ -1,7 +1,8 @@
 """A pair as tokens: chat template, priming text in the assistant's turn, and the contrast token (paper 004, §4.1.1)."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from selfprobe.sources.pairs import Pair, comparison_prompt, digest, priming
@@ -9,6 +10,19 @@ from selfprobe.sources.prompts import CONTRAST
 
 FIXED_DATE = "26 Jul 2024"
 """Llama 3's templates print today's date where none is given: states must not depend on the day."""
+
+
+@dataclass(frozen=True)
+class Chat:
+    """What goes into the chat template beside the comparison."""
+
+    system: str = ""
+    """The system turn; none by default (Gemma's template has none)."""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of the template, such as enable_thinking: false."""
+
+
+PLAIN = Chat()
 
 
 class ContrastTokenError(ValueError):
@@ -30,26 +44,45 @@ class Prompt:
         return len(self.prefix) + 1
 
 
-def template_hash(tokenizer: Any) -> str:
-    """Identifies the chat template and its fixed date."""
-    return digest(str(tokenizer.chat_template), FIXED_DATE)
+def template_hash(tokenizer: Any, chat: Chat = PLAIN) -> str:
+    """Identifies the chat template, its fixed date, and what else goes into it."""
+    more = [] if chat == PLAIN else [chat.system, json.dumps(dict(chat.arguments), sort_keys=True)]
+    return digest(str(tokenizer.chat_template), FIXED_DATE, *more)
 
 
-def rendered(tokenizer: Any, pair: Pair) -> str:
-    """The chat up to and with the priming text, the assistant's turn left open. No system turn (Gemma has none)."""
-    chat = [{"role": "user", "content": comparison_prompt(pair)}]
-    text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True, date_string=FIXED_DATE)
+def rendered(tokenizer: Any, pair: Pair, chat: Chat = PLAIN) -> str:
+    """The chat up to and with the priming text, the assistant's turn left open.
+
+    Raises ValueError where the template itself refuses the turns, as Gemma's does a system turn.
+    """
+    from jinja2 import TemplateError
+
+    turns = [{"role": "system", "content": chat.system}] if chat.system else []
+    turns.append({"role": "user", "content": comparison_prompt(pair)})
+    try:
+        text = tokenizer.apply_chat_template(
+            turns, tokenize=False, add_generation_prompt=True, **{"date_string": FIXED_DATE, **chat.arguments}
+        )
+    except (TemplateError, TypeError) as error:
+        turn = "a system and a user turn" if chat.system else "a user turn"
+        given = f" and {', '.join(f'{name}={value}' for name, value in chat.arguments.items())}" * bool(chat.arguments)
+        raise ValueError(
+            f"the model's chat template fails on {turn}{given}: {error}. "
+            + ("Try it without --system" if chat.system else "Use a model whose template takes one user turn")
+        ) from error
+    if chat.system.strip() not in text:
+        raise ValueError("the model's chat template leaves the system turn out: try it without --system")
     return f"{text}{priming(pair)}"
 
 
-def encode(tokenizer: Any, pairs: Iterable[Pair]) -> list[Prompt]:
+def encode(tokenizer: Any, pairs: Iterable[Pair], chat: Chat = PLAIN) -> list[Prompt]:
     """Tokens of `pairs` in their order; both continuations are tokenised whole and compared.
 
     Raises ContrastTokenError where a tokenizer merges the digit with the text before it, splits it in several
-    tokens, adds an end token, or begins the two sides differently.
+    tokens, adds an end token, or begins the two sides differently. ValueError where the template fails.
     """
     # The template writes the special tokens itself; adding them again would double BOS.
-    texts = [rendered(tokenizer, pair) for pair in pairs]
+    texts = [rendered(tokenizer, pair, chat) for pair in pairs]
     if not texts:
         return []
     sides = [tokenizer([f"{text}{c}" for text in texts], add_special_tokens=False)["input_ids"] for c in CONTRAST]

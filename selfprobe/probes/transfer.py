@@ -11,7 +11,7 @@ import pandas as pd
 from selfprobe.probes.evaluate import KINDS, Fits, fit_all
 from selfprobe.probes.fit import FloatArray, Kind
 from selfprobe.probes.folder import read_run, write_tables
-from selfprobe.probes.harvest import open_harvest
+from selfprobe.probes.harvesting import open_harvest
 from selfprobe.probes.intervals import estimate
 from selfprobe.probes.layer_fit import Scores
 from selfprobe.probes.splits import FitSettings, held_out, questions
@@ -58,7 +58,7 @@ def _applied(learnt: Fits, tested: Fits, kind: Kind) -> Scores:
     scores = np.full((len(learnt.halves), len(tested.harvest.pairs)), np.nan)
     for seed, layer in enumerate(learnt.chosen(kind)):
         if layer not in states:
-            states[layer] = tested.harvest.layer(layer)
+            states[layer] = tested.harvest.layer(tested.harvest.layers[layer])
         seen = questions(learnt.harvest.pairs[i] for i in learnt.halves[seed].train)
         unseen = np.array(held_out(seen, tested.harvest.pairs))
         scores[seed, unseen] = learnt.probes[kind][seed][layer].score(states[layer])[unseen]
@@ -84,7 +84,7 @@ def cosine_table(fits: Mapping[str, Fits], *, layer: int | None = None) -> pd.Da
                     values = values[~np.eye(len(values), dtype=bool)]
                 found = values if values.size else np.array([np.nan])
                 rows.append(
-                    {"a": a, "b": b, "probe": kind, "layer": at}
+                    {"a": a, "b": b, "probe": kind, "layer": some.harvest.layers[at]}
                     | {"cosine": float(found.mean()), "absolute": float(np.abs(found).mean())}
                 )
     return pd.DataFrame(rows)

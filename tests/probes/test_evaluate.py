@@ -8,7 +8,7 @@ from sklearn.metrics import f1_score
 
 from selfprobe.probes.controls import by_length, no_model, selection_floor
 from selfprobe.probes.evaluate import METRICS, Fits, fit_all, own_answers, split_pairs
-from selfprobe.probes.harvest import Harvest
+from selfprobe.probes.harvesting import Harvest
 from selfprobe.probes.intervals import estimate
 from selfprobe.probes.layer_fit import weighted_f1
 from selfprobe.probes.splits import PRESETS, FitSettings, halves, held_out, questions

@@ -195,6 +195,19 @@ def test_a_pair_longer_than_the_context_or_than_asked_for_is_unscored(model: Pat
 BAD_ROWS: dict[str, tuple[list[Row], str]] = {
     "one class": ([row | {"label": 1} for row in rows("a")], "one: the training half has only label 1 (12 pairs)"),
     "five pairs": (rows("a", 5), "one: the training half has 3 pairs of 3 questions; choosing the regularisation"),
+    "ten pairs": (rows("a", 10), "one: the training half has 5 pairs of 5 questions; choosing the regularisation"),
+    "one group": (
+        [row | {"group": "g"} for row in rows("a")],
+        "one: the training half has 24 pairs of 1 questions; choosing the regularisation",
+    ),
+    "labels 0 and 1": (
+        [row | {"label": row["label"] - 1} for row in rows("a")],
+        "the labels are 0 and 1, which leaves",
+    ),
+    "labels true and false": (
+        [row | {"label": row["label"] == 1} for row in rows("a")],
+        "row 'a0': label must be 1, 2",
+    ),
     "no labels": ([row | {"label": None} for row in rows("a")], "one: 24 of 24 pairs have no label"),
     "a question in two groups": (
         [row | {"question": "Q", "group": f"g{i}"} for i, row in enumerate(rows("a"))],

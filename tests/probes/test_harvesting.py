@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from selfprobe.probes import forward
-from selfprobe.probes.harvest import Meter, batches, harvest, open_harvest
+from selfprobe.probes.harvesting import Meter, batches, harvest, open_harvest
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import Prompt, encode
 from selfprobe.sources.pairs import Pair
@@ -43,7 +43,7 @@ def test_a_killed_harvest_goes_on_where_it_stopped(
         asked.append(len(prompts))
         return real(judge, prompts, path)
 
-    monkeypatch.setattr("selfprobe.probes.harvest.SHARD_BYTES", 1)
+    monkeypatch.setattr("selfprobe.probes.harvesting.SHARD_BYTES", 1)
     monkeypatch.setattr(forward, "states_of", dies)
     with pytest.raises(KeyboardInterrupt):
         harvest(llama, pairs, tmp_path, batch_tokens=1, path="two_forwards", progress=silent)
@@ -128,7 +128,7 @@ def test_batches_hold_at_most_their_tokens_and_at_least_one_row() -> None:
 
 def test_progress_gives_rate_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, said = iter([0.0, 5.0, 12.0, 12.0, 12.0]), []
-    monkeypatch.setattr("selfprobe.probes.harvest.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("selfprobe.probes.harvesting.time.monotonic", lambda: next(clock))
     meter = Meter(1000, 10, said.append)
     meter.add(100, 1)
     meter.add(140, 1)
