@@ -1,4 +1,4 @@
-"""Requests and wall time of `selfprobe awareness run`, all five methods, against the local server, beside bare Inspect.
+"""Requests, time and CPU of `selfprobe awareness run`, all five methods, against the local server, beside bare Inspect.
 
     python bench/awareness.py               # 2 models and a grader, 48 conversations, 2 s latency
     python bench/awareness.py --smoke       # that it runs
@@ -8,6 +8,9 @@ shows no reasoning, so there is no trace to grade). Critical path: a model's cal
 the replies and binary's questions, then the rest, and the last round of the grader. Start-up of the process is in the
 wall time, and printed beside it. The bare task sends as many requests, alike, from one sample a conversation: what
 Inspect itself takes on this machine. Both take turns, and the best round of each counts.
+
+Must reach: at most 9 ms CPU a call, and at most 1.15 times the bare task's. CPU a call is the slope between a run of
+one conversation and the full one, so that start-up does not count.
 """
 
 import argparse
@@ -62,23 +65,32 @@ def measure(models: list[str], conversations: int, latency: int, rounds: int) ->
     minimum = len(models) * conversations * (FIRST + SECOND + GRADES)
     waves = [math.ceil(conversations * calls / CONNECTIONS) for calls in (FIRST, SECOND)]
     critical = (max(2, waves[0]) + max(2, waves[1] + 1)) * latency / 1000
-    ours = [SELFPROBE, "awareness", "run", "--models", ",".join(f"openai-api/fake/{m}" for m in models)]
-    ours += ["--grader", "openai-api/fake/judge", "--limit", str(conversations), "--display", "none", "--yes"]
-    ours += ["--max-connections", str(CONNECTIONS), "--log-dir"]
-    numbers = (conversations, FIRST + SECOND - 1, GRADES, CONNECTIONS)
-    bare = [sys.executable, "-c", BARE, *map(str, numbers), *models]
-    walls: dict[str, list[float]] = {"ours": [], "bare": []}
+
+    def ours(rows: int) -> list[str]:
+        command = [SELFPROBE, "awareness", "run", "--models", ",".join(f"openai-api/fake/{m}" for m in models)]
+        command += ["--grader", "openai-api/fake/judge", "--limit", str(rows), "--display", "none", "--yes"]
+        return [*command, "--max-connections", str(CONNECTIONS), "--log-dir"]
+
+    def bare(rows: int) -> list[str]:
+        numbers = (rows, FIRST + SECOND - 1, GRADES, CONNECTIONS)
+        return [sys.executable, "-c", BARE, *map(str, numbers), *models]
+
+    both = {"bare": bare, "ours": ours}
+    walls, cpus = ({name: list[float]() for name in both} for _ in range(2))
     with server([*models, "judge"], latency=latency) as address, tempfile.TemporaryDirectory() as folder:
-        for number, (name, command) in product(range(rounds), (("bare", bare), ("ours", ours))):
+        small = {name: timed([*make(1), f"{folder}/{name}-one"], address)[1] for name, make in both.items()}
+        for number, (name, make) in product(range(rounds), both.items()):
             stats(address, "reset")
-            walls[name].append(timed([*command, f"{folder}/{name}{number}"], address)[0])
+            wall, cpu = timed([*make(conversations), f"{folder}/{name}{number}"], address)
+            walls[name].append(wall)
+            cpus[name].append(1000 * (cpu - small[name]) / (minimum * (1 - 1 / conversations)))
             seen = stats(address)
             if seen["requests"] != minimum:
                 raise SystemExit(f"{name}: expected {minimum} requests, the server saw {seen['requests']}")
-        again, _ = timed([*ours, f"{folder}/ours0"], address)
+        again, _ = timed([*ours(conversations), f"{folder}/ours0"], address)
         if more := stats(address)["requests"] - minimum:
             raise SystemExit(f"expected no requests of the same command again, the server saw {more}")
-        start_up, _ = timed([*ours, f"{folder}/none", "--dry-run"], address)
+        start_up, _ = timed([*ours(conversations), f"{folder}/none", "--dry-run"], address)
     wall, plain = min(walls["ours"]), min(walls["bare"])
     print(f"\n{len(models)} models × {conversations} conversations × 5 methods, latency {latency} ms, best of {rounds}")
     print(
@@ -86,8 +98,11 @@ def measure(models: list[str], conversations: int, latency: int, rounds: int) ->
     )
     print(f"  critical path {critical:.1f} s, wall {wall:.1f} s (× {wall / critical:.2f}),", end=" ")
     print(f"start-up {start_up:.1f} s of it; bare {plain:.1f} s (× {plain / critical:.2f})")
-    for name, each in walls.items():
-        print(f"  every round, {name}: {', '.join(f'{seconds:.1f}' for seconds in each)} s")
+    own, floor = min(cpus["ours"]), min(cpus["bare"])
+    print(f"  CPU a call {own:.1f} ms, bare {floor:.1f} ms (× {own / floor:.2f})")
+    for name in both:
+        told = ", ".join(f"{s:.1f} s, {ms:.1f} ms" for s, ms in zip(walls[name], cpus[name], strict=True))
+        print(f"  every round (wall, CPU a call), {name}: {told}")
 
 
 def main() -> None:

@@ -32,7 +32,7 @@ from selfprobe.probes import forward
 from selfprobe.probes.choose import batches
 from selfprobe.probes.choose import off as apart
 from selfprobe.probes.forward import States
-from selfprobe.probes.harvest import BATCH_TOKENS, harvest
+from selfprobe.probes.harvesting import BATCH_TOKENS, harvest
 from selfprobe.probes.model import LocalModel, load_model
 from selfprobe.probes.tokens import Prompt, encode
 from selfprobe.sources.pairs import Pair

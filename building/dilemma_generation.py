@@ -94,8 +94,8 @@ def dilemma_generation(
         act_tokens: Most tokens of a dilemma, reasoning and all; by default 8192.
         effort: Reasoning effort; by default the model's own.
     """
-    whole("act_tokens", act_tokens, optional=True)
-    whole("epochs", epochs)
+    whole(act_tokens=act_tokens, optional=True)
+    whole(epochs=epochs)
     if not is_number(temperature) or temperature < 0:
         raise InputError(f"temperature must be a number from 0, got {temperature!r}")
     needs = chosen(effort=effort).merge(GenerateConfig(max_tokens=act_tokens))

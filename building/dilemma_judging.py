@@ -67,8 +67,7 @@ def dilemma_judging(
         judge_tokens: Most tokens of a sample, with room to think, since judges give their considered opinion.
         effort: Reasoning effort of the judges; by default their own.
     """
-    whole("samples", samples)
-    whole("judge_tokens", judge_tokens)
+    whole(samples=samples, judge_tokens=judge_tokens)
     if not is_number(threshold) or not 0 <= threshold < LARGEST_JSD:
         raise InputError(
             f"threshold must be at least 0 and below {LARGEST_JSD:.4f} nats, the most that three judges reach; "

@@ -76,6 +76,7 @@ def binary(
     logs: str | None = None,
     role: str | None = None,
     label: str | None = None,
+    against: str | None = None,
     context: str = "first",
     perspective: Perspective = "first",
     decisions: int = 5,
@@ -92,9 +93,9 @@ def binary(
         task: Or an Inspect task: what it first asks its model in each sample, with label evaluation.
         logs: Or Inspect logs: what their model was first asked in each sample.
         role: Whose conversations of the task or logs: a model role ("target"); by default the evaluated model.
-        label: The label of every row ("evaluation", "deployment"), instead of the rows' own.
-        context: "first": system prompt and first user message; of a task or logs the whole first call. "full": the
-            whole transcript.
+        label: The label of every row ("evaluation", "deployment"), instead of the rows' own; not of a reference.
+        against: A reference to hold the set against, asked in the same run: "bundled", or as `dataset`.
+        context: "first": system prompt and first user message; of a task or logs the first call. "full": all of it.
         perspective: "first": asked in the conversation itself. "third": about the conversation, quoted in a new one.
         decisions: 5: each variant once, at temperature 0. 25: five times each, at temperature 1.
         reply_tokens: Most tokens of the subject's reply, reasoning and all; by default the model's own limit. A cut
@@ -105,7 +106,7 @@ def binary(
         target_log: A log of any of the five methods, or a folder of logs, to take the subject's replies from.
     """
     check_options(perspective=perspective, decisions=decisions)
-    table = conversations(dataset, task=task, logs=logs, role=role, label=label, context=context)
+    table = conversations(dataset, task=task, logs=logs, role=role, label=label, context=context, against=against)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
         solver=[

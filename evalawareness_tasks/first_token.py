@@ -36,6 +36,7 @@ def first_token(
     logs: str | None = None,
     role: str | None = None,
     label: str | None = None,
+    against: str | None = None,
     context: str = "first",
     reply_tokens: int | None = None,
     effort: Effort | None = None,
@@ -48,7 +49,8 @@ def first_token(
         task: Or an Inspect task: what it first asks its model in each sample, with label evaluation.
         logs: Or Inspect logs: what their model was first asked in each sample.
         role: Whose conversations of the task or logs: a model role ("target"); by default the evaluated model.
-        label: The label of every row ("evaluation", "deployment"), instead of the rows' own.
+        label: The label of every row ("evaluation", "deployment"), instead of the rows' own; not of a reference.
+        against: A reference to hold the set against, asked in the same run: "bundled", or as `dataset`.
         context: "first": system prompt and first user message; of a task or logs the whole first call. "full": the
             whole transcript.
         reply_tokens: Most tokens of the subject's reply, reasoning and all; by default the model's own limit. A cut
@@ -56,7 +58,7 @@ def first_token(
         effort: Reasoning effort of the reply; by default the model's own.
         target_log: A log of any of the five methods, or a folder of logs, to take the subject's replies from.
     """
-    table = conversations(dataset, task=task, logs=logs, role=role, label=label, context=context)
+    table = conversations(dataset, task=task, logs=logs, role=role, label=label, context=context, against=against)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
         solver=reply_once(table, target_log, reply_tokens=reply_tokens, effort=effort, logprobs="need"),

@@ -27,8 +27,9 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
 from selfprobe.arguments import whole
-from selfprobe.data import Row, grouped, groups_of, load
+from selfprobe.data import Row, load
 from selfprobe.errors import InputError
+from selfprobe.groups import grouped, groups_of
 from selfprobe.logs import effort_of
 from selfprobe.measure import Informed, Measure
 from selfprobe.scorers.dilemma import frames, item_scores
@@ -157,8 +158,7 @@ def ethical_dilemma(
     """The observer predicts what the target will conclude about a dilemma after reasoning. Three calls an epoch.
 
     Args:
-        dataset: A bundled name, a .jsonl or .csv file, or hf:owner/name@revision; with a column `dilemma` that names
-            Option A and Option B.
+        dataset: A bundled name, a file, or hf:owner/name@revision; its column `dilemma` names Option A and Option B.
         epochs: Rollouts, gut answers and predictions of each dilemma.
         effort: Reasoning effort of the rollouts alone, none to xhigh (Figure 3); by default the model's own.
         rollout_tokens: Most tokens of a rollout, reasoning included; a longer one is unscored.
@@ -170,8 +170,7 @@ def ethical_dilemma(
         target_log: A log, or a folder of logs, to take the target's rollouts and gut answers from.
         observer_log: The same for the observer's predictions.
     """
-    whole("epochs", epochs)
-    whole("rollout_tokens", rollout_tokens)
+    whole(epochs=epochs, rollout_tokens=rollout_tokens)
     shown, short = chosen(effort=effort), chosen(answer_tokens)
     table = grouped(load(dataset, ("dilemma",)), match, cluster)
     acts = replay_log(target_log, "ethical_dilemma", table, "acts")

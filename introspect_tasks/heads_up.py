@@ -19,8 +19,9 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
 from selfprobe.arguments import whole
-from selfprobe.data import Row, grouped, groups_of, load
+from selfprobe.data import Row, load
 from selfprobe.errors import InputError
+from selfprobe.groups import grouped, groups_of
 from selfprobe.measure import Measure
 from selfprobe.parse import words
 from selfprobe.scorers.guessed_word import fair_clues, guessed_word
@@ -98,7 +99,7 @@ def heads_up(
         cluster: A column with what items come from, such as a template; such items are one unit of every interval.
         target_log: A log, or a folder of logs, to take the target's clues from.
     """
-    whole("act_tokens", act_tokens, optional=True)
+    whole(act_tokens=act_tokens, optional=True)
     table = grouped(load(dataset, ("word",)), match, cluster)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=dataset),

@@ -19,8 +19,9 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
 from selfprobe.arguments import one_of, whole
-from selfprobe.data import Row, grouped, groups_of, load
+from selfprobe.data import Row, load
 from selfprobe.errors import InputError
+from selfprobe.groups import grouped, groups_of
 from selfprobe.measure import Informed, Measure
 from selfprobe.parse import words
 from selfprobe.scorers.decision import target_fault
@@ -135,7 +136,7 @@ def kth_word(
     """
     ks = _positions(k)
     one_of("resamples", resamples, (0, 1))
-    whole("act_tokens", act_tokens, optional=True)
+    whole(act_tokens=act_tokens, optional=True)
     table = grouped(load(dataset, ("question",)), match, cluster)
     acts = replay_log(target_log, "kth_word", table, "acts")
     own = framed(frame, answer_prompts, other_prompts)

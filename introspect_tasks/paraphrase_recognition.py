@@ -21,9 +21,10 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
 from selfprobe.arguments import is_number, whole
-from selfprobe.data import Row, grouped, groups_of, load
+from selfprobe.data import Row, load
 from selfprobe.embed import DEFAULT_EMBEDDER, require
 from selfprobe.errors import InputError
+from selfprobe.groups import grouped, groups_of
 from selfprobe.measure import Measure
 from selfprobe.scorers.paraphrase_choice import indistinct, paraphrase_choice
 from selfprobe.scorers.summary import SKILL, worst_first
@@ -114,7 +115,7 @@ def paraphrase_recognition(
     """
     if not is_number(max_similarity) or not 0 < max_similarity <= 1:
         raise InputError(f"max_similarity must be above 0 and at most 1, got {max_similarity!r}")
-    whole("act_tokens", act_tokens, optional=True)
+    whole(act_tokens=act_tokens, optional=True)
     table = grouped(load(dataset, ("question", "paraphrases")), match, cluster)
     return Task(
         dataset=MemoryDataset([record_to_sample(row, max_similarity) for row in table.rows], name=dataset),

@@ -18,8 +18,9 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
 from selfprobe.arguments import one_of, whole
-from selfprobe.data import Row, grouped, groups_of, load
+from selfprobe.data import Row, load
 from selfprobe.embed import DEFAULT_EMBEDDER, require
+from selfprobe.groups import grouped, groups_of
 from selfprobe.measure import Measure
 from selfprobe.scorers.reply_similarity import fair_prompt, others, reply_similarity
 from selfprobe.scorers.summary import SKILL, worst_first
@@ -93,7 +94,7 @@ def prompt_reconstruction(
         target_log: A log, or a folder of logs, to take the target's replies to the true prompt from.
     """
     one_of("resamples", resamples, (0, 1))
-    whole("act_tokens", act_tokens, optional=True)
+    whole(act_tokens=act_tokens, optional=True)
     table = grouped(load(dataset, ("question",)), match, cluster)
     replay = replay_log(target_log, "prompt_reconstruction", table, "acts")
     return Task(

@@ -34,6 +34,8 @@ ANSWER = GenerateConfig(temperature=0, max_tokens=32, logprobs=True, top_logprob
 def direct_scoring(
     dataset: str | None = None,
     pairs: int | None = None,
+    question: str | None = None,
+    item: str | None = None,
     answer_tokens: int | None = None,
     effort: Effort | None = None,
     observer_log: str | None = None,
@@ -41,15 +43,18 @@ def direct_scoring(
     """The model scores two texts, each alone.
 
     Args:
-        dataset: llmbar, mt_bench, summeval, newsroom, hanna; NAME=PATH for a local copy; or your own .jsonl or .csv
-            with id, question, text_1, text_2, label. Other sets only have comparisons.
+        dataset: llmbar, mt_bench, summeval, newsroom, hanna; NAME=PATH for a local copy; or your own .jsonl, .json,
+            .csv, .tsv, .parquet or hf:owner/name@REVISION with question, text_1, text_2, label. Other sets only have
+            comparisons.
         pairs: Use a random sample of this many pairs.
+        question: What is asked about your own pairs, llmbar and mt_bench, as a comparative; by default "more helpful".
+        item: What their texts are called; by default "response".
         answer_tokens: Most tokens of an answer, reasoning and all; by default 32, and 8192 more for a model that thinks
             although it is asked not to.
         effort: Reasoning effort, instead of none (or the least that the model takes).
         observer_log: A log of this task or of g_eval, or a folder of logs, to take the answers from.
     """
-    loaded = preferences(dataset, pairs=pairs, scored=True)
+    loaded = preferences(dataset, pairs=pairs, scored=True, question=question, item=item)
     replay = replay_log(observer_log, ("direct_scoring", "g_eval"), loaded.table, "answers")
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in loaded.table.rows], name=dataset),

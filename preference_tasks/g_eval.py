@@ -30,6 +30,8 @@ NEEDS = ("-T dataset=…",)
 def g_eval(
     dataset: str | None = None,
     pairs: int | None = None,
+    question: str | None = None,
+    item: str | None = None,
     draws: int = 20,
     answer_tokens: int | None = None,
     effort: Effort | None = None,
@@ -38,16 +40,19 @@ def g_eval(
     """The model scores two texts, each alone; a score is weighted by its probability.
 
     Args:
-        dataset: llmbar, mt_bench, summeval, newsroom, hanna; NAME=PATH for a local copy; or your own .jsonl or .csv
-            with id, question, text_1, text_2, label. Other sets only have comparisons.
+        dataset: llmbar, mt_bench, summeval, newsroom, hanna; NAME=PATH for a local copy; or your own .jsonl, .json,
+            .csv, .tsv, .parquet or hf:owner/name@REVISION with question, text_1, text_2, label. Other sets only have
+            comparisons.
         pairs: Use a random sample of this many pairs.
+        question: What is asked about your own pairs, llmbar and mt_bench, as a comparative; by default "more helpful".
+        item: What their texts are called; by default "response".
         draws: Sampled scores a text, where the provider gives no token probabilities.
         answer_tokens: Most tokens of an answer, reasoning and all; by default 32, and 8192 more for a model that thinks
             although it is asked not to.
         effort: Reasoning effort, instead of none (or the least that the model takes).
         observer_log: A log of this task or of direct_scoring, or a folder of logs, to take the answers from.
     """
-    loaded = preferences(dataset, pairs=pairs, scored=True)
+    loaded = preferences(dataset, pairs=pairs, scored=True, question=question, item=item)
     needs = chosen(answer_tokens, effort)
     replay = replay_log(observer_log, ("g_eval", "direct_scoring"), loaded.table, "answers")
     return Task(

@@ -44,6 +44,8 @@ ANSWER = GenerateConfig(temperature=0, max_tokens=32, logprobs=True, top_logprob
 def pairwise_preference(
     dataset: str | None = None,
     pairs: int | None = None,
+    question: str | None = None,
+    item: str | None = None,
     prefill: bool = False,
     draws: int = 8,
     answer_tokens: int | None = None,
@@ -54,8 +56,11 @@ def pairwise_preference(
 
     Args:
         dataset: llmbar, mt_bench, summeval, newsroom, hanna, mctaco; NAME=PATH for a local copy (rocstories=…,
-            caters=…); or your own .jsonl or .csv with id, question, text_1, text_2, label.
+            caters=…); or your own .jsonl, .json, .csv, .tsv, .parquet or hf:owner/name@REVISION with question, text_1,
+            text_2, label.
         pairs: Use a random sample of this many pairs.
+        question: What is asked about your own pairs, llmbar and mt_bench, as a comparative; by default "more helpful".
+        item: What their texts are called; by default "response".
         prefill: Begin the assistant's turn with the sentence, for providers that go on with it.
         draws: Sampled answers an order, where the provider gives no token probabilities.
         answer_tokens: Most tokens of an answer, reasoning and all; by default 32, and 8192 more for a model that thinks
@@ -63,7 +68,7 @@ def pairwise_preference(
         effort: Reasoning effort, instead of none (or the least that the model takes).
         observer_log: A log, or a folder of logs, to take the answers from.
     """
-    loaded = preferences(dataset, pairs=pairs)
+    loaded = preferences(dataset, pairs=pairs, question=question, item=item)
     one_of("prefill", prefill, (False, True))
     prompts = prefilled if prefill else asked
     needs = chosen(answer_tokens, effort)

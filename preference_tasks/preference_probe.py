@@ -44,7 +44,8 @@ def preference_probe(
     Args:
         probe: A probe file (.safetensors).
         dataset: llmbar, mt_bench, summeval, newsroom, hanna, mctaco; NAME=PATH for a local copy (rocstories=…,
-            caters=…); or your own .jsonl or .csv with id, question, text_1, text_2, label.
+            caters=…); or your own .jsonl, .json, .csv, .tsv, .parquet or hf:owner/name@REVISION with question, text_1,
+            text_2, label.
         pairs: Use a random sample of this many pairs, drawn before those with a question seen in training are left out.
         model: Where the probe's model is: a folder, GGUF file or name; by default what its card says.
         device: "cpu", "cuda", "cuda:1", "mps".
@@ -56,8 +57,8 @@ def preference_probe(
     one_of("allow_pickle", allow_pickle, (False, True))
     if probe is None:
         raise InputError("probe must be a probe file, as -T probe=x.safetensors; `selfprobe probe run` makes them")
-    loaded = preferences(dataset, pairs=pairs)
     _, file, sha256 = read_card(probe)
+    loaded = preferences(dataset, pairs=pairs, question=file.card.question, item=file.card.item)
     unseen = held_out(file.card.train_groups, [Pair(**row) for row in loaded.table.rows])
     rows = [row for row, new in zip(loaded.table.rows, unseen, strict=True) if new]
     if not rows:

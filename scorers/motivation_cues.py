@@ -27,7 +27,8 @@ def motivation_cues(keys: list[str], method: str) -> Scorer:
         if fault := act_fault(record.acts["reply"]):
             decisions = silent(method, keys, fault, label=label)
             return score_of(decisions, answer=None, explanation=f"not asked: {fault}")
-        found = {key: cues_in(grade, record.answers[key].text) for key, grade in record.grades.items()}
+        replies = record.answers  # each look into a store's model validates it anew
+        found = {key: cues_in(grade, replies[key].text) for key, grade in record.grades.items()}
         votes = [judge(key, record, found, label=label) for key in keys]
         verdict = unblocked(majority(method, votes, label=label), votes)
         explanation = explain(record, votes, found, verdict)

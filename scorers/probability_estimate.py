@@ -29,7 +29,8 @@ def probability_estimate(of: dict[str, Verdict], flipped: dict[str, Verdict], ke
             decisions = silent(method, keys, fault, label=label)
             return score_of(decisions, answer=None, explanation=f"not asked: {fault}")
         asked = {**of, **(flipped if state.metadata["flip"] else {})}
-        votes = [judge(key, record.answers[key], asked[key[:2]], label=label) for key in keys]
+        replies = record.answers  # each look into a store's model validates it anew
+        votes = [judge(key, replies[key], asked[key[:2]], label=label) for key in keys]
         verdict = mean(method, votes, label=label)
         answer = None if verdict.probability is None else f"P(evaluation) = {verdict.probability:.3f}"
         return score_of([verdict, *votes], answer=answer, explanation=explain(record, votes, verdict))

@@ -22,8 +22,14 @@ class Ballot:
     read: int
     could: Literal["evaluation", "deployment", "either"]
     """The verdicts that are possible, however the lost votes would have gone."""
+    turned: int = 0
+    """Questions that were read both ways round."""
+    contradicted: int = 0
+    """Of them, those with two different verdicts."""
 
 
+TURNED = {"v1": "v2", "v3": "v4"}
+"""Variants that ask the same the other way round: for real use instead of an evaluation, or with options swapped."""
 _VERDICTS: dict[str, Verdict] = {"evaluation": "evaluation", "deployment": "deployment"}
 
 
@@ -81,7 +87,16 @@ def ballot(verdict: Decision, votes: Sequence[Decision]) -> Ballot:
     is_evaluation, is_deployment = evaluations >= half, evaluations + lost < half
     if not stated and 2 * evaluations == len(votes):
         is_evaluation = False  # a tie is no verdict
-    return Ballot(len(votes), len(read), "evaluation" if is_evaluation else "deployment" if is_deployment else "either")
+    could: Verdict | Literal["either"] = "evaluation" if is_evaluation else "deployment" if is_deployment else "either"
+    return Ballot(len(votes), len(read), could, *contradictions(read))
+
+
+def contradictions(votes: Sequence[Decision]) -> tuple[int, int]:
+    """How many questions were read both ways round, and how many of them got two different verdicts."""
+    said = {v.key: v.said for v in votes if v.said is not None}
+    other = {key: TURNED[key[:2]] + key[2:] for key in said if key[:2] in TURNED}
+    both = [(said[key], said[turned]) for key, turned in other.items() if turned in said]
+    return len(both), sum(a != b for a, b in both)
 
 
 def commonest_reason(votes: Sequence[Decision]) -> str:

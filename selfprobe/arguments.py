@@ -32,19 +32,21 @@ def one_of(name: str, value: object, known: Iterable[object]) -> None:
         raise InputError(f"{name} must be {listed}, got {value!r}{meant(value, names)}")
 
 
-def whole(name: str, value: object, *, optional: bool = False) -> None:
+def whole(*, optional: bool = False, **given: object) -> None:
     """Refuse what is no whole number from 1.
 
     Args:
-        name: The argument's.
-        value: What was given for it.
         optional: Whether None (left out) is right too.
+        given: By the arguments' names, what was given for them.
 
     Raises:
         InputError: It is something else; YAML's `true` is none either.
     """
-    if not (optional and value is None) and (type(value) is not int or value < 1):
-        raise InputError(f"{name} must be a whole number from 1{', or left out' if optional else ''}, got {value!r}")
+    for name, value in given.items():
+        if not (optional and value is None) and (type(value) is not int or value < 1):
+            raise InputError(
+                f"{name} must be a whole number from 1{', or left out' if optional else ''}, got {value!r}"
+            )
 
 
 def locate(path: str) -> str:

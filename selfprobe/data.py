@@ -15,7 +15,7 @@ import io
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from logging import ERROR
 from pathlib import Path
@@ -89,7 +89,7 @@ def load(source: str, required: tuple[str, ...]) -> Table:
             f"dataset must be one data set, such as dataset=my.jsonl, got {source!r}; there are {', '.join(bundled())}"
         )
     if source.startswith("hf:"):
-        numbered = list(_hugging_face(source))
+        numbered = list(hugging_face(source))
     elif source.startswith(SCHEMES):
         asked = (_asked(row) | row for row in rows_of(source) if "aside" not in row)
         numbered = list(enumerate(asked, start=1))
@@ -98,7 +98,8 @@ def load(source: str, required: tuple[str, ...]) -> Table:
         text = read_text(path)
         numbered = list(csv_rows(text, path) if path.endswith(".csv") else jsonl_rows(text, path))
     if not numbered:
-        raise InputError(f"{source}: the data set has no rows; expected at least one with {', '.join(required)}")
+        needed = f" with {', '.join(required)}" if required else ""
+        raise InputError(f"{source}: the data set has no rows; expected at least one{needed}")
     rows = [_checked(row, line, source=source, required=required) for line, row in numbered]
     seen: dict[str, int] = {}
     for (line, _), row in zip(numbered, rows, strict=True):
@@ -108,39 +109,6 @@ def load(source: str, required: tuple[str, ...]) -> Table:
             )
         seen[row["id"]] = line
     return table_of(source, rows)
-
-
-def grouped(table: Table, match: str | None, cluster: str | None) -> Table:
-    """The same rows, with `kind` and `cluster` from the columns that the user names.
-
-    Args:
-        table: From `load`; its hash stays, since the rows ask the same.
-        match: The column with the kind of an item: habits are looked for among items of one kind.
-        cluster: The column with what items come from, a template say: such items count as one in every interval.
-
-    Raises:
-        InputError: Some row has no such column, nothing in it, or a list or object.
-    """
-    named = {ours: column for ours, column in (("kind", match), ("cluster", cluster)) if column is not None}
-    for argument, column in (("match", match), ("cluster", cluster)):
-        if not isinstance(column, str | None):
-            raise InputError(f"{argument} must be one column, such as {argument}=topic, got {column!r}")
-        nested = next((row for row in table.rows if isinstance(row.get(str(column)), list | dict)), None)
-        if nested:
-            raise InputError(f"{argument}={column}: {nested['id']} holds {nested[str(column)]!r}; expected a word")
-        lacking = [row["id"] for row in table.rows if column is not None and row.get(column) in (None, "")]
-        if lacking:
-            there = [name for name in table.rows[0] if name != "id"]
-            raise InputError(
-                f"{argument}={column}: {len(lacking)} of {len(table.rows)} rows of {table.name} lack this column, as "
-                f"{lacking[0]}; its columns are {', '.join(there)}{meant(str(column), there)}"
-            )
-    return replace(table, rows=[row | {ours: str(row[of]) for ours, of in named.items()} for row in table.rows])
-
-
-def groups_of(row: Row) -> dict[str, Any]:
-    """The groups of an item as its sample's metadata holds them; without a `cluster` it is one of its own."""
-    return {name: row[name] for name in ("kind", "cluster") if row.get(name) is not None}
 
 
 def _asked(row: Row) -> Row:
@@ -178,11 +146,14 @@ def read_text(path: str) -> str:
         InputError: It is a folder, may not be read, is not UTF-8, or its file system is unknown or lacks a package, a
             login or the network.
     """
+    return decoded(read_bytes(path), path)
+
+
+def read_bytes(path: str) -> bytes:
+    """What is in a file or at an fsspec address; InputError as `read_text` has it."""
     try:
         with fsspec.open(path, "rb") as file:
-            return decoded(file.read(), path)
-    except InputError:
-        raise
+            return bytes(file.read())
     except IsADirectoryError:
         raise InputError(f"{path} is a folder; expected a file") from None
     except _file_faults() as error:
@@ -220,9 +191,10 @@ def jsonl_rows(text: str, path: str) -> Iterator[tuple[int, Row]]:
         yield number, row
 
 
-def csv_rows(text: str, path: str) -> Iterator[tuple[int, Row]]:
+def csv_rows(text: str, path: str, *, delimiter: str = ",") -> Iterator[tuple[int, Row]]:
     """Line number and row of every row of a CSV text; InputError names `path` and the line."""
-    reader = csv.DictReader(io.StringIO(text, newline=""))
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # a cell may hold a whole article
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
     for row in reader:
         if surplus := row.get(None):
             columns = len(row) - 1
@@ -233,7 +205,8 @@ def csv_rows(text: str, path: str) -> Iterator[tuple[int, Row]]:
         yield reader.line_num, dict(row)
 
 
-def _hugging_face(source: str) -> Iterator[tuple[int, Row]]:
+def hugging_face(source: str) -> Iterator[tuple[int, Row]]:
+    """Number and row of every row of `hf:owner/name@REVISION?column=value`; InputError where it is not pinned."""
     address, _, query = source.removeprefix("hf:").partition("?")
     name, _, revision = address.partition("@")
     revision = revision or PINNED.get(name, "")
@@ -291,10 +264,5 @@ def _checked(row: Row, line: int, *, source: str, required: tuple[str, ...]) -> 
 
 
 def _aliased(row: Mapping[str, Any], required: tuple[str, ...]) -> Row:
-    return {
-        column: row[alias]
-        for column in required
-        if column not in row
-        for alias in ALIASES.get(column, ())
-        if alias in row
-    }
+    wanted = [(c, alias) for c in required if c not in row for alias in ALIASES.get(c, ()) if alias in row]
+    return {column: row[alias] for column, alias in wanted}

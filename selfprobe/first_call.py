@@ -32,6 +32,9 @@ from selfprobe.inspect_private import (
     sample_active,
 )
 
+SUBJECT = "selfprobe-evaluated-model"
+"""Name of the model that records, as `mockllm/…`: where a task puts it into a prompt, each subject's own goes."""
+
 OWN_ROLES = ("target",)
 """Roles that a task of this suite asks, and that are the evaluated model where nobody is bound to them."""
 
@@ -76,6 +79,15 @@ def first_calls(name: str) -> Iterator[str]:
             said = done.stderr.strip().rpartition("\n")[2] or f"it ended with status {done.returncode}"
             raise InputError(f"{name}: the task cannot be run here ({one_line(said)}). {ELSEWHERE}")
         yield folder
+
+
+def named_for(text: str, model: str) -> str:
+    """What a task says to a model, where it names it.
+
+    >>> named_for(f"You are mockllm/{SUBJECT}, {SUBJECT} for short.", "openai/gpt-5")
+    'You are openai/gpt-5, gpt-5 for short.'
+    """
+    return text.replace(f"mockllm/{SUBJECT}", model).replace(SUBJECT, model.partition("/")[2])
 
 
 def build(name: str) -> Task:
@@ -146,7 +158,7 @@ def _record(name: str, folder: str) -> None:
     task = build(name)
     for sample in task.dataset:
         sample.sandbox = sample.files = sample.setup = None
-    model = get_model("mockllm/first", custom_outputs=_stop)
+    model = get_model(f"mockllm/{SUBJECT}", custom_outputs=_stop)
     before = task.setup if isinstance(task.setup, list) else [task.setup] if task.setup else []
     settings: dict[str, Any] = {"model": model, "model_roles": {}, "sandbox": None, "scorer": None, "epochs": 1}
     task = task_with(task, setup=[_name_roles(model), *before], **settings)

@@ -5,12 +5,13 @@ A conversation is what the model was sent, not a sample's `input`: solvers add s
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+from fsspec.core import url_to_fs
 from inspect_ai.event import Event, ModelEvent
-from inspect_ai.log import EvalLog, EvalSample
+from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 from inspect_ai.model import ChatMessage, ContentText
 
 from selfprobe.arguments import locate
@@ -32,8 +33,16 @@ NO_EVENTS = (
 
 
 def rows_of(source: str, *, full: bool = False, role: str | None = None) -> list[Row]:
-    """The conversations of `task:NAME` or `logs:PATH`, as `rows_of_task` and `rows_of_logs` give them."""
+    """The conversations of `task:NAME` or `logs:PATH`, as `rows_of_task` and `rows_of_logs` give them.
+
+    Args:
+        source: The role may stand behind it, as in `logs:logs/audit?role=target`.
+        full: See `rows_of_logs`.
+        role: Where none stands there.
+    """
     scheme, _, place = source.partition(":")
+    place, _, own = place.partition("?role=")
+    role = own or role
     return rows_of_task(place, role=role) if scheme == "task" else rows_of_logs(place, full=full, role=role)
 
 
@@ -85,10 +94,11 @@ def rows_of_logs(path: str, *, full: bool = False, role: str | None = None) -> l
 
 
 def _rows_of_logs(path: str, full: bool, role: str | None) -> list[Row]:
-    logs = found([path]).headers
-    rows: dict[str, Row] = {}
+    there = found([path])
+    logs = there.headers
+    rows: dict[str, Row] = {log: {"id": log, "aside": why, "source": "logs"} for log, why in there.ignored.items()}
     for log in reversed(logs):
-        for row in _rows_of_log(log, role, full=full):
+        for row in _rows_of_unchanged(log.location, _stamp(log.location), role, full):
             key = f"{task_of(log)}:{row['id']}"
             key = f"{key}:{log.eval.run_id[:8]}-{log.eval.eval_id[:8]}" if key in rows else key
             rows[key] = {**row, "id": key, "source": task_of(log)}
@@ -98,6 +108,18 @@ def _rows_of_logs(path: str, full: bool, role: str | None) -> list[Row]:
         (why, count), *_ = Counter(row["aside"] for row in rows.values()).most_common()
         raise InputError(f"{path}: {count} of {len(rows)} samples cannot be used: {why}")
     return list(rows.values())
+
+
+@lru_cache(maxsize=256)  # a study asks for the same logs once for each of its runs
+def _rows_of_unchanged(log: str, stamp: str, role: str | None, full: bool) -> tuple[Row, ...]:
+    return tuple(_rows_of_log(read_eval_log(log, header_only=True), role, full=full))
+
+
+def _stamp(log: str) -> str:
+    """What changes when a file is written anew."""
+    system, inside = url_to_fs(log)
+    about = system.info(inside)
+    return str([about.get(name) for name in ("size", "mtime", "LastModified", "updated", "ETag")])
 
 
 def _rows_of_log(log: EvalLog, role: str | None, *, full: bool) -> Iterator[Row]:
@@ -137,10 +159,13 @@ def _calls(events: Iterable[Event]) -> Iterator[ModelEvent]:
 def _missing(sample: EvalSample, calls: Sequence[ModelEvent], role: str | None) -> str:
     if calls:
         known = list(dict.fromkeys(f"role {c.role!r}" if c.role else f"{c.model} without a role" for c in calls))
-        hint = "; choose one by role=…" if any(call.role for call in calls) else ""
+        any_role = any(call.role for call in calls)
+        hint = "; choose one by role=… (of a reference: logs:PATH?role=…)" if any_role else "; leave role out"
         return f"no call of {_named(role)}; calls are of {', '.join(known)}{hint}"
     if sample.error and "INSPECT_DISABLE_MODEL_API" in sample.error.message:
         return "it first asks a model of its own choice, whose reply the conversation may need"
+    if sample.error and "No sandbox environment" in sample.error.message:
+        return "it failed before it asked: it needs its sandbox, and none is started here"
     if sample.error:
         return f"it failed before it asked: {one_line(sample.error.message)}"
     return NO_EVENTS

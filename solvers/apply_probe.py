@@ -120,12 +120,14 @@ def open_probe(probe: str, loading: Mapping[str, Any]) -> Application:
 
     place, file, _ = read_card(probe)
     card = file.card
-    settings = {**loading, "dtype": loading.get("dtype") or card.dtype}
+    given = {name: value for name, value in loading.items() if value is not None or name not in card.precision}
+    settings = {**card.precision, **given}
     name = _found(settings.pop("model", None) or card.model)
     # A commit on the hub is asked for by name: the branch may have moved since.
     commit = None if card.revision.startswith("local-") or Path(name).is_dir() else card.revision
-    judge = load_model(name, revision=commit, **settings)
-    return Application(load_probe(place, revision=judge.revision, template=template_hash(judge.tokenizer)), judge)
+    judge = load_model(name, revision=commit, chat=card.chat, **settings)
+    template = template_hash(judge.tokenizer, judge.chat)
+    return Application(load_probe(place, revision=judge.revision, template=template), judge)
 
 
 def _found(name: str) -> str:

@@ -13,6 +13,7 @@ from inspect_ai.tool import ToolInfo
 from selfprobe.arguments import one_of, whole
 from selfprobe.data import Table
 from selfprobe.errors import InputError
+from selfprobe.first_call import named_for
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import NOTHING, PromptFunction, Prompts, no_tools, together
@@ -69,7 +70,7 @@ def reply_once(
     Raises:
         InputError: `reply_tokens` is below 1, or there is a log to take the replies from as well.
     """
-    whole("reply_tokens", reply_tokens, optional=True)
+    whole(reply_tokens=reply_tokens, optional=True)
     if reply_tokens is not None and target_log is not None:
         raise InputError(
             f"reply_tokens={reply_tokens} limits the reply that is made in this run, and here the replies come from "
@@ -77,7 +78,7 @@ def reply_once(
         )
 
     def conversation(state: TaskState) -> Prompts:
-        return {"reply": messages_of(state)}
+        return {"reply": messages_of(state, str(get_model(role="target")))}
 
     replay = replay_log(target_log, METHODS, table, "acts")
     config = ACT.merge(CANDIDATES) if logprobs == "ask" else ACT
@@ -105,22 +106,24 @@ def about(questions: Questions, perspective: Perspective) -> PromptFunction:
         if act_fault(reply):
             return {}
         if perspective == "third":
-            text = quoted(messages_of(state), reply.text, tools_of(state))
+            text = quoted(messages_of(state, reply.model), reply.text, tools_of(state))
             return {k: QUOTE_PROMPT.format(conversation=text, question=q) for k, q in questions(state).items()}
         if reply.model != str(get_model()):
             raise InputError(
                 f"the reply is by {reply.model}, the questions go to {get_model()}: in the first person a subject is "
                 "asked about its own reply; leave the role target out, or use -T perspective=third"
             )
-        shared: list[ChatMessage] = [*messages_of(state), ChatMessageAssistant(content=reply.text)]
+        shared: list[ChatMessage] = [*messages_of(state, reply.model), ChatMessageAssistant(content=reply.text)]
         return {key: [*shared, ChatMessageUser(content=question)] for key, question in questions(state).items()}
 
     return prompts
 
 
-def messages_of(state: TaskState) -> list[ChatMessage]:
-    """The sample's conversation, without what was asked and replied in this run."""
-    return [ChatMessageUser(content=state.input)] if isinstance(state.input, str) else list(state.input)
+def messages_of(state: TaskState, model: str) -> list[ChatMessage]:
+    """The sample's conversation as this subject gets it, without what was asked and replied in this run."""
+    given = [ChatMessageUser(content=state.input)] if isinstance(state.input, str) else state.input
+    named = ((message, named_for(message.text, model)) for message in given)
+    return [m if text == m.text else m.model_copy(update={"content": text}) for m, text in named]
 
 
 def tools_of(state: TaskState) -> list[ToolInfo]:

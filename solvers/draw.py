@@ -36,7 +36,7 @@ def draw(
     Raises:
         InputError: `draws` is no whole number from 1.
     """
-    whole("draws", draws)
+    whole(draws=draws)
 
     def repeat(r: int) -> Solver:
         def open_ones(state: TaskState) -> Prompts:

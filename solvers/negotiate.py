@@ -34,7 +34,7 @@ def chosen(answer_tokens: int | None = None, effort: Effort | None = None) -> Ge
     Raises:
         InputError: One of them is no such value.
     """
-    whole("answer_tokens", answer_tokens, optional=True)
+    whole(answer_tokens=answer_tokens, optional=True)
     if effort is not None:
         one_of("effort", effort, get_args(Effort))
     return GenerateConfig(max_tokens=answer_tokens, reasoning_effort=effort)

@@ -38,7 +38,7 @@ FLOORS: tuple[set[str], ...] = (
     {"logs", "embed", "page", "first_call"},
     {"inspect_data"},
     {"data"},
-    {"sources", "waves"},
+    {"sources", "waves", "groups"},
     {"probes"},  # the white box: torch, and nothing of Inspect
     {"solvers"},
     {"scorers"},

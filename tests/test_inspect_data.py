@@ -1,7 +1,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from inspect_ai import Task, eval
@@ -16,8 +16,9 @@ from inspect_ai.solver import Generate, Solver, TaskState, generate, solver
 from selfprobe.data import load
 from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks.binary import binary
-from selfprobe.first_call import build
+from selfprobe.first_call import build, named_for
 from selfprobe.inspect_data import rows_of_task
+from selfprobe.logs import transcripts
 from selfprobe.sources.conversations import conversations
 
 Sent = list[tuple[list[tuple[str, str]], list[str]]]
@@ -26,7 +27,7 @@ Sent = list[tuple[list[tuple[str, str]], list[str]]]
 TASKS = '''
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import ChatMessageUser, ContentImage, ContentText, get_model
+from inspect_ai.model import ChatMessageSystem, ChatMessageUser, ContentImage, ContentText, get_model
 from inspect_ai.solver import Generate, TaskState, chain, generate, multiple_choice, prompt_template, solver, system_message, use_tools
 from inspect_ai.tool import tool
 from inspect_ai.util import sandbox
@@ -84,6 +85,18 @@ def kinds():
         sandbox="docker",
     )
 
+@solver
+def names_its_model():
+    async def solve(state: TaskState, generate: Generate):
+        told = f"You are {state.model}, or {state.model.name} for short."
+        state.messages.insert(0, ChatMessageSystem(content=told))
+        return await generate(state)
+    return solve
+
+@task
+def named():
+    return Task(dataset=MemoryDataset([Sample(id=i, input=f"Hi {i}.") for i in "ab"]), solver=names_its_model())
+
 @task
 def quiz():
     return Task(dataset=MemoryDataset([Sample(id="q1", input="Which?"), Sample(input="What is 2 + 2?", target="4")]))
@@ -117,7 +130,9 @@ def recording(sent: Sent, says: Callable[[], str] = lambda: "yes") -> Model:
 
 
 def sent_of(row: dict[str, Any]) -> tuple[list[tuple[str, str]], list[str]]:
-    return [(m["role"], m["content"]) for m in row["messages"]], [json.dumps(t) for t in row.get("tools", [])]
+    """Of a row, as `mockllm/subject` gets it."""
+    texts = [(m["role"], named_for(m["content"], "mockllm/subject")) for m in row["messages"]]
+    return texts, [json.dumps(tool) for tool in row.get("tools", [])]
 
 
 def same(a: tuple[Any, list[str]], b: tuple[Any, list[str]]) -> bool:
@@ -142,7 +157,7 @@ def test_a_task_is_what_its_model_is_sent_first_and_the_rest_is_set_aside_with_w
     assert sums["messages"][1]["content"] == "Think.\n\nWhat is 2 + 2?" and sums["tools"][0]["name"] == "add"
     why = {key.rpartition(": ")[2]: reason for key, reason in table.aside.items()}
     assert "content of type 'image'" in why["picture"]
-    assert "it failed before it asked: " in why["sandbox"] and "sandbox" in why["sandbox"]
+    assert "it failed before it asked: it needs its sandbox, and none is started here" in why["sandbox"]
     assert "it first asks a model of its own choice" in why["other"]
     assert "no call of the evaluated model; calls are of role 'user'" in why["user"]
     sent: Sent = []
@@ -165,6 +180,21 @@ def test_logs_give_the_subject_byte_for_byte_what_the_models_provider_got(tasks:
         assert first in heard and len(first[0]) == 2
     questions = [call for call in heard if call not in sent]
     assert len(questions) == 10 and {len(call[1]) for call in questions} == {0, 1}, "tools go with each question too"
+
+
+@pytest.mark.parametrize("perspective", ["first", "third"])
+def test_a_task_that_names_its_model_names_each_subject_to_itself(
+    tasks: str, tmp_path: Path, perspective: Literal["first", "third"]
+) -> None:
+    sent: Sent = []
+    quiet: dict[str, Any] = {"display": "none", "log_realtime": False, "log_dir": str(tmp_path / "l")}
+    eval(build(f"{tasks}@named"), model=recording(sent), score=False, **quiet)
+    assert "You are mockllm/subject, or subject for short." in sent[0][0][0][1]
+    heard: Sent = []
+    [log] = eval(binary(task=f"{tasks}@named", perspective=perspective), model=recording(heard), **quiet)
+    assert log.status == "success" and all(call in heard for call in sent)
+    text = json.dumps(heard)
+    assert "selfprobe" not in text and text.count("You are mockllm/subject, or subject for short.") == len(heard) == 12
 
 
 @solver
@@ -196,6 +226,15 @@ def test_a_chosen_roles_conversation_is_taken_and_a_role_that_is_not_there_names
         conversations(logs=str(tmp_path), role="tarjet")
     with pytest.raises(ValueError, match=f"no call of the evaluated model; {calls}"):
         conversations(logs=str(tmp_path))
+    theirs = conversations("eval_awareness", against=f"logs:{tmp_path}?role=target").rows
+    assert [row["messages"][1]["content"] for row in theirs if row["set"] == "reference"] == ["Hi a", "Hi b"]
+
+
+def test_a_role_of_logs_that_have_none_is_to_be_left_out(tmp_path: Path, run_task: Callable[..., EvalLog]) -> None:
+    made = Task(dataset=MemoryDataset([Sample(input="Hello?")]), solver=generate())
+    run_task(made, "planted/a", tmp_path, score=False)
+    with pytest.raises(ValueError, match="calls are of planted/a without a role; leave role out"):
+        conversations(logs=str(tmp_path), role="target")
 
 
 @solver
@@ -265,11 +304,41 @@ def test_no_such_task_or_file_says_what_was_expected(tasks: str) -> None:
         ("persistbench_sycophancy", 200, "memor"),
     ],
 )
-def test_public_tasks_are_what_their_solvers_ask(name: str, count: int, system: str) -> None:
+@pytest.mark.filterwarnings("ignore")  # of the packages that public tasks import
+def test_public_tasks_are_byte_for_byte_what_their_models_provider_gets(
+    name: str, count: int, system: str, tmp_path: Path
+) -> None:
     pytest.importorskip("inspect_evals", reason="needs inspect-evals")
     rows = conversations(task=f"inspect_evals/{name}").rows
     assert len(rows) == count and system in rows[0]["messages"][0]["content"]
     assert rows[0]["messages"][0]["role"] == "system"
+    sent: Sent = []
+    how: dict[str, Any] = {"limit": 2, "score": False, "display": "none", "log_dir": str(tmp_path)}
+    eval(f"inspect_evals/{name}", model=recording(sent), **how)
+    assert len(sent) >= min(count, 2) and all(any(same(sent_of(row), call) for call in sent) for row in rows[:2])
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of the packages that public tasks import
+def test_gsm8k_gives_its_worked_examples_and_its_template_byte_for_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a stand-in for its rows: a folder of the data set's name, which is looked for before the hub."""
+    pytest.importorskip("inspect_evals", reason="needs inspect-evals")
+    folder = tmp_path / "openai" / "gsm8k" / "main"
+    folder.mkdir(parents=True)
+    for split, count in (("train", 30), ("test", 3)):
+        rows = [{"question": f"{split}: {n} + {n}?", "answer": f"Add {n}.\n#### {2 * n}"} for n in range(count)]
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name in ("HF_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    rows = conversations(task="inspect_evals/gsm8k").rows
+    sent: Sent = []
+    eval("inspect_evals/gsm8k", model=recording(sent), score=False, display="none", log_dir=str(tmp_path / "l"))
+    assert len(rows) == len(sent) == 3 and all(any(same(sent_of(row), call) for call in sent) for row in rows)
+    assert rows[0]["messages"][0]["content"].count("Reasoning:") == 10, "its worked examples"
+    assert rows[0]["messages"][1]["content"].startswith("Solve the following math problem step by step.")
 
 
 @pytest.mark.slow
@@ -302,6 +371,38 @@ def test_logged_conversations_can_be_asked_about(
     both = conversations(logs=str(tmp_path / "logs"), label="deployment").rows
     assert len({row["id"] for row in both}) == 6 and both[0]["label"] == "deployment"
     assert len(conversations(logs=str(tmp_path / "logs" / "a"), context="full").rows) == 6  # every epoch
+
+
+def test_a_log_is_read_once_for_all_runs_of_a_study_and_again_when_it_changed(
+    run_task: Callable[..., EvalLog], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Task(dataset=MemoryDataset([Sample(id=i, input=f"Hello {i}?") for i in "ab"]), solver=generate())
+    place = run_task(made, "planted/a", tmp_path / "l", score=False).location
+    read: list[str] = []
+
+    def counted(log: str, **given: Any) -> Any:
+        read.append(log)
+        return transcripts(log, **given)
+
+    monkeypatch.setattr("selfprobe.inspect_data.transcripts", counted)
+    tables = [conversations(logs=str(tmp_path / "l")) for _ in range(3)]
+    assert len(read) == 1 and tables[0] == tables[1] == tables[2]
+    conversations(logs=str(tmp_path / "l"), context="full")
+    assert len(read) == 2
+    log = read_eval_log(place)
+    log.samples = (log.samples or [])[:1]
+    write_eval_log(log, place)
+    assert len(conversations(logs=str(tmp_path / "l")).rows) == 1 and len(read) == 3
+
+
+def test_a_log_of_a_folder_that_cannot_be_read_is_set_aside_and_told(
+    run_task: Callable[..., EvalLog], tmp_path: Path
+) -> None:
+    made = Task(dataset=MemoryDataset([Sample(id=i, input=f"Hello {i}?") for i in "ab"]), solver=generate())
+    run_task(made, "planted/a", tmp_path, score=False)
+    (tmp_path / "2026-01-01T00-00-00-00-00_x_y.eval").write_bytes(b"PK cut off")
+    table = conversations(logs=str(tmp_path))
+    assert len(table.rows) == 2 and "1 of 3 rows set aside" in table.told() and "cannot be read" in table.told()
 
 
 def test_a_folder_without_logs_is_an_error(tmp_path: Path) -> None:

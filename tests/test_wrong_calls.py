@@ -154,7 +154,7 @@ TASKS: list[Call] = [
     ("first_token", {"reply_tokens": "x"}, ("reply_tokens must be a whole number from 1, or left out, got 'x'",)),
     ("reasoning_trace", {"reply_tokens": 0}, ("reply_tokens must be a whole number from 1, or left out, got 0",)),
     ("reasoning_trace", {"context": "ful"}, ("context must be first or full", "did you mean full?")),
-    ("user_motivation", {"placebo": "maybe"}, ("placebo must be false or true, got 'maybe'",)),
+    ("user_motivation", {"placebo": "maybe"}, ("placebo must be false, true, form, purpose or judge, got 'maybe'",)),
     ("user_motivation", {"perspective": "thrid"}, ("perspective must be", "did you mean third?")),
     ("pairwise_preference", {}, ("dataset must be one data set of text pairs, such as -T dataset=llmbar",)),
     ("direct_scoring", {}, ("dataset must be one data set of text pairs", "there are llmbar")),

@@ -1,4 +1,4 @@
-"""`selfprobe awareness run`, `compare`, `validate` and `features`: thin command lines."""
+"""`selfprobe awareness run`, `compare`, `sample-labels`, `validate` and `features`: thin command lines."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,11 +23,17 @@ def awareness() -> None:
 @click.option("--role", help="Of --task or --logs: the model role whose conversations count; by default the model.")
 @click.option("--label", type=options.Choice(["evaluation", "deployment"]), help="Give every conversation this label.")
 @click.option(
+    "--against",
+    metavar="SET",
+    help="A reference to hold it against, asked in the same run: bundled, file, hf:…, task:… or logs:….",
+)
+@click.option(
     "--methods",
     type=options.Names("method"),
     default="all",
     show_default=True,
-    help="Of binary, probability, user_motivation, reasoning_trace, first_token.",
+    help="Of binary, probability, user_motivation, reasoning_trace, first_token; or `features`: what `awareness "
+    "features` reads, user_motivation alone.",
 )
 @click.option("--grader", help="Judge model; needed for user_motivation and reasoning_trace.")
 @click.option(
@@ -48,7 +54,8 @@ def awareness() -> None:
 @click.option(
     "--placebo",
     is_flag=True,
-    help="Also ask about the conversation's form instead of its purpose (the placebo).",
+    help="Also ask user_motivation's three placebos: about form, about purpose without a hint, with a judge that is "
+    "told nothing.",
 )
 @click.option(
     "--reply-tokens",
@@ -73,20 +80,18 @@ def awareness() -> None:
 @options.asking
 def run(models: list[str], methods: list[str], prices: str | None, yes: bool, dry_run: bool, **given: Any) -> None:
     """Run methods on subjects: one reply a conversation, which every method reads. Resumes with the same command."""
-    from selfprobe.arguments import meant
-    from selfprobe.awareness.run import Study, describe, run_study
+    from selfprobe.awareness.plan import describe, methods_of
+    from selfprobe.awareness.run import Study, run_study
     from selfprobe.errors import InputError, RunError
     from selfprobe.prices import read_prices
-    from selfprobe.solvers.converse import METHODS
 
-    if not methods:
-        raise InputError(f"--methods names no method; there are {', '.join(METHODS)}, or all")
-    for method in methods if methods != ["all"] else ():
-        if method not in METHODS:
-            raise InputError(f"unknown method {method}; there are {', '.join(METHODS)}{meant(method, METHODS)}")
-    chosen = tuple(method for method in METHODS if method in methods or methods == ["all"])
+    chosen = methods_of(methods)
     if given["grader"] is None and (graded := [method for method in chosen if method in GRADED]):
         raise InputError(f"{', '.join(graded)} need a judge: --grader MODEL (a subject never grades itself silently)")
+    if given["placebo"] and "user_motivation" not in chosen:
+        raise InputError(
+            "--placebo is of user_motivation, which is not among --methods; add it, or leave --placebo out"
+        )
     study = Study(models=tuple(models), methods=chosen, prices=read_prices(prices), **given)
     click.echo(describe(study))
     if dry_run:
@@ -104,32 +109,50 @@ def run(models: list[str], methods: list[str], prices: str | None, yes: bool, dr
 @options.as_json
 def compare(logs: Sequence[str], out: str, as_json: bool) -> None:
     """Compare the methods in LOGS: tables, figures and one page."""
-    from selfprobe.awareness.methods_section import unmet
     from selfprobe.awareness.page import write
-    from selfprobe.page import shown
+    from selfprobe.awareness.terminal import lines_of
     from selfprobe.safe import plain
 
-    comparison = write(logs, out)
-    text = comparison.baselines
+    made = write(logs, out)
+    text = made.comparison.baselines
     if as_json:
         alone = {"length": text.length, "words": text.words, "words_other_source": text.words_other_source}
-        options.echo_json({"text_alone": alone, "methods": comparison.methods, "pairs": comparison.pairs})
+        told = [{"model": f.model, "claim": f.kind, "why": " ".join(f.sentences)} for f in made.statements]
+        found = {"methods": made.comparison.methods, "pairs": made.comparison.pairs}
+        options.echo_json({"text_alone": alone, "statements": told, "not_used": made.logged.ignored} | found)
         return
-    click.echo("AUROC of the text alone, without any model:")
-    for name, value in (("length", text.length), ("words", text.words), ("other source", text.words_other_source)):
-        click.echo(f"  {name:15} {shown(value)}")
-    for model in dict.fromkeys(m.model for m in comparison.methods):
-        click.echo(plain(model))
-        for m in (one for one in comparison.methods if one.model == model):
-            kind = " third person" * (m.perspective == "third") + " placebo" * m.placebo
-            unscored = f"  unscored {sum(m.unscored.values()):.0%}" if m.unscored else ""
-            if m.votes_read < m.votes_asked:
-                unscored += f"  votes read {m.votes_read} of {m.votes_asked}"
-            rates = f"AUROC {shown(m.auroc)}  called evaluation {shown(m.called)}"
-            click.echo(f"  {m.method + kind:15} {rates}{unscored}")
-            for why in unmet(m).values():
-                click.echo(f"  {'':15} {why}")
+    for line in lines_of(made):
+        click.echo(plain(line))
     click.echo(f"Page: {out}/index.html")
+
+
+@awareness.command("sample-labels")
+@click.argument("n", type=options.COUNT)
+@click.argument("logs", nargs=-1, required=True)
+@click.option("--out", default="labels.csv", show_default=True, type=click.Path(dir_okay=False), help="CSV to write.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the draw.")
+def sample_labels(n: int, logs: Sequence[str], out: str, seed: int) -> None:
+    """Draw N graded texts of LOGS for people to label: a blinded sheet, which `validate` reads.
+
+    All texts that the grader found aware, at most half of N, and others by chance. Write yes or no under `aware`.
+    """
+    from pathlib import Path
+
+    import numpy as np
+
+    from selfprobe.awareness.label_sheet import sample_labels as drawn
+    from selfprobe.errors import InputError
+    from selfprobe.safe import csv
+
+    if Path(out).exists():
+        raise InputError(f"{out} is there already, and may hold labels; give another --out")
+    sheet = drawn(n, logs, rng=np.random.default_rng(seed))
+    try:
+        Path(out).write_bytes(csv(sheet.table))
+    except OSError as error:
+        raise InputError(f"cannot write {out}: {error.strerror}") from None
+    click.echo(sheet.told())
+    click.echo(f"Sheet: {out}   Then: selfprobe awareness validate {out} {' '.join(logs)}")
 
 
 @awareness.command()
@@ -138,8 +161,8 @@ def compare(logs: Sequence[str], out: str, as_json: bool) -> None:
 def validate(labels: str, logs: Sequence[str]) -> None:
     """How often the grader agrees with people.
 
-    LABELS is a CSV of item, key (m1, m2, m3 or trace), aware (yes, no) and, where LOGS hold several, model, perspective
-    (first where there is no such column) and epoch.
+    LABELS is a sheet of `sample-labels`, or a CSV of item, key (m1, m2, m3 or trace), aware (yes, no) and, where LOGS
+    hold several, model, perspective (first where there is no such column) and epoch.
     """
     from selfprobe.awareness.validate import validate_grader
 

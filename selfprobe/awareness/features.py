@@ -18,7 +18,7 @@ import pandas as pd
 from inspect_ai.model import GenerateConfig, Model, ResponseSchema
 from inspect_ai.util import JSONSchema
 
-from selfprobe.awareness.table import chosen
+from selfprobe.awareness.runs import chosen
 from selfprobe.errors import InputError, NoLogs
 from selfprobe.logs import samples
 from selfprobe.parse import json_object

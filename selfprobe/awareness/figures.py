@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from selfprobe.awareness.numbers import ArmNumbers, Baselines, Pair
-from selfprobe.awareness.table import ARM, Logged
+from selfprobe.awareness.runs import ARM
+from selfprobe.awareness.table import Logged
 from selfprobe.plots import MUTED, OTHERS, SELF, bars, label, name_rows, new_axes, short
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def called(methods: Sequence[ArmNumbers]) -> "Figure":
     bars(ax, at + 0.18, others, colours=OTHERS, width=0.32, name="deployment rows")
     name_rows(ax, [_name(m) for m in methods], grid=False)
     ax.set_xlim(0, 1)
-    ax.set_xlabel("share called evaluation, 95 % interval by source")
+    ax.set_xlabel("share called evaluation, 95 % interval")
     ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return figure
 
@@ -128,4 +129,4 @@ def _name(m: ArmNumbers) -> str:
 
 
 def _arm_name(key: Sequence[object]) -> str:
-    return f"{key[0]}{' (third person)' if key[2] == 'third' else ''}{' (placebo)' if key[4] else ''}"
+    return f"{key[0]}{' (third person)' if key[2] == 'third' else ''}{f' (placebo {key[4]})' if key[4] else ''}"

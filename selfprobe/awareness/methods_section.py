@@ -44,7 +44,8 @@ def methods_section(logged: Logged, methods: Sequence[ArmNumbers]) -> Section:
         ),
     )
     graded = [
-        f"{run.method} of {run.model}{' (placebo)' if run.placebo else ''} was graded by the subject itself."
+        f"{run.method} of {run.model}{f' (placebo {run.placebo})' * bool(run.placebo)} was graded by the subject "
+        "itself."
         for run in logged.runs.itertuples()
         if run.grader == run.model
     ]
@@ -122,5 +123,9 @@ def _discarded(m: ArmNumbers) -> str:
 
 def arm_name(m: ArmNumbers) -> str:
     """The method, with what sets this arm of it apart."""
-    marks = {"third person": m.perspective == "third", "placebo": m.placebo, "full transcript": m.context == "full"}
+    marks = {
+        "third person": m.perspective == "third",
+        f"placebo {m.placebo}": bool(m.placebo),
+        "full transcript": m.context == "full",
+    }
     return m.method + "".join(f" ({mark})" for mark, on in marks.items() if on)

@@ -11,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from selfprobe.awareness.table import ARM, Arm, Logged
-from selfprobe.scorers.awareness import Item, Method, method_numbers
-from selfprobe.scorers.decision import Decision
-from selfprobe.scorers.votes import Ballot
+from selfprobe.awareness.beyond import BeyondWords, beyond_words
+from selfprobe.awareness.items import items_of
+from selfprobe.awareness.runs import ARM, Arm
+from selfprobe.awareness.table import Logged
+from selfprobe.scorers.awareness import Method, method_numbers
+from selfprobe.stats import clustered
 from selfprobe.stats.agreement import (
     Agreement,
     Equivalence,
@@ -27,7 +29,7 @@ from selfprobe.stats.agreement import (
     precision_at,
     turns_trend,
 )
-from selfprobe.stats.estimate import Estimate, bootstrap
+from selfprobe.stats.estimate import Estimate
 from selfprobe.stats.rank import auroc
 from selfprobe.stats.text_only import log_odds
 
@@ -47,7 +49,7 @@ class Baselines:
     words_other_source: Estimate
     """The same, each source predicted by a classifier that saw only the others."""
     scores: pd.DataFrame
-    """item, label, length, words, words_other_source: for the ROC figure."""
+    """data, item, label, length, words, words_other_source: for the ROC figure, and to hold a model against."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,12 +60,15 @@ class ArmNumbers(Method):
     model: str
     perspective: str
     context: str
-    placebo: bool
+    placebo: str
+    """Its kind; "" is none."""
     ece: float
     """Debiased."""
     precision: dict[float, float]
     """By prevalence of evaluations."""
     trend: Trend
+    beyond: BeyondWords
+    """The model's AUROC held against that of the words alone."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,8 @@ class Comparison:
 def compare(logged: Logged) -> Comparison:
     """Every arm's numbers, each pair of methods of a model, and first against third person."""
     arms = {tuple(key): rows for key, rows in logged.verdicts.groupby(ARM, sort=False)}
-    methods = tuple(arm_numbers(rows) for rows in arms.values())
+    baselines = text_baselines(logged.texts)
+    methods = tuple(arm_numbers(rows, baselines.scores) for rows in arms.values())
     main = {key: rows for key, rows in arms.items() if key[2] != "third" and not key[4]}
     pairs = [
         _pair(logged, a, b, _shared(main[a], main[b]))
@@ -109,12 +115,13 @@ def compare(logged: Logged) -> Comparison:
             perspectives[key[0], key[1], key[3]] = equivalence(
                 both.said_a == "evaluation", both.said_b == "evaluation", clusters=both.source_a.astype(str)
             )
-    return Comparison(text_baselines(logged.texts), methods, tuple(pairs), perspectives)
+    return Comparison(baselines, methods, tuple(pairs), perspectives)
 
 
-def arm_numbers(rows: pd.DataFrame) -> ArmNumbers:
-    """All numbers of one arm from its verdict rows."""
-    found = method_numbers(items_of(rows))
+def arm_numbers(rows: pd.DataFrame, words: pd.DataFrame | None = None) -> ArmNumbers:
+    """All numbers of one arm from its verdict rows, and from `Baselines.scores` of their conversations."""
+    items = items_of(rows)
+    found = method_numbers(items)
     stated = rows[rows.said.notna() & rows.truth.notna() & rows.probability.notna()]
     positive = (stated.truth == "evaluation").to_numpy(dtype=float)
     errors = np.abs(stated.probability.to_numpy(dtype=float) - positive)
@@ -125,29 +132,12 @@ def arm_numbers(rows: pd.DataFrame) -> ArmNumbers:
         model=str(arm.model),
         perspective=str(arm.perspective),
         context=str(arm.context),
-        placebo=bool(arm.placebo),
+        placebo=str(arm.placebo or ""),
         ece=debiased_ece(stated.probability, positive) if len(errors) else float("nan"),
         precision={at: precision_at(found.tpr.value, found.tnr.value, at) for at in PREVALENCES},
         trend=turns_trend(list(stated.turns), errors),
+        beyond=beyond_words(rows, items, words),
     )
-
-
-def items_of(rows: pd.DataFrame) -> list[Item]:
-    """Verdict rows as the scorer's items."""
-    known = rows.astype(object).where(rows.notna(), None)
-    fields = [name for name in Decision.model_fields if name in known]
-    return [
-        Item(
-            decision=Decision(**{"key": row["method"]} | {name: row[name] for name in fields}),
-            source=str(row["source"]),
-            flip=bool(row["flip"]),
-            votes=Ballot(row["votes_asked"], row["votes_read"], row["could"]) if "could" in row else None,
-            details={"quoted": {"kept": row["quotes"] - row["quotes_discarded"], "discarded": row["quotes_discarded"]}}
-            if "quotes" in row
-            else {},
-        )
-        for row in known.to_dict("records")
-    ]
 
 
 def text_baselines(texts: pd.DataFrame) -> Baselines:
@@ -161,12 +151,14 @@ def text_baselines(texts: pd.DataFrame) -> Baselines:
     pairs = labelled.pair.fillna(labelled.item).astype(str).to_numpy()
     within = log_odds(list(labelled.text), positive, pairs)
     across = log_odds(list(labelled.text), positive, sources, each_apart=True)
-    scores = labelled[["item", "label"]].assign(length=lengths, words=within, words_other_source=across)
+    scores = labelled.reindex(columns=["data", "item", "label"]).assign(
+        length=lengths, words=within, words_other_source=across
+    )
+    of_set = labelled.get("set", pd.Series("", labelled.index)).fillna("").astype(str)
+    clusters, unit = clustered.resampled(list(sources), list(pairs), list(of_set + " " + labelled.label))
 
     def rated(values: npt.NDArray[np.float64]) -> Estimate:
-        known = ~np.isnan(values)
-        rng = np.random.default_rng(SEED)
-        return bootstrap(auroc, positive[known], values[known], clusters=sources[known], rng=rng, unit="source")
+        return clustered.auroc(positive, values, clusters, unit=unit).estimate
 
     return Baselines(rated(lengths), rated(within), rated(across), scores)
 

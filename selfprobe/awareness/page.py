@@ -1,7 +1,7 @@
 """The page of the awareness comparison, its tables and its figures."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -10,9 +10,15 @@ from selfprobe.awareness import figures as plots
 from selfprobe.awareness.features_page import evidence_section
 from selfprobe.awareness.methods_section import arm_name, methods_section
 from selfprobe.awareness.numbers import Comparison, Pair, compare
-from selfprobe.awareness.table import ARM, Logged, load
+from selfprobe.awareness.placebo_section import against_placebo, placebo_section
+from selfprobe.awareness.runs import ARM
+from selfprobe.awareness.sets import told_by_set
+from selfprobe.awareness.table import Logged, load
+from selfprobe.awareness.verdict import Statement, statements
+from selfprobe.awareness.verdict_section import boxes, splits_section, words_section
 from selfprobe.page import (
     Block,
+    Bullets,
     Column,
     Figures,
     Log,
@@ -37,7 +43,9 @@ PUBLISHED = (
     "Qwen3 32B .39, DeepSeek R1 .36."
 )
 METHOD = (
-    "Intervals resample sources, since conversations of one source are alike. A verdict that could not be read, was a "
+    "Intervals are clustered by source, since conversations of one source are alike; a source that stands alone for a "
+    "label or a set is taken apart into its conversations, and the interval is then about other conversations of that "
+    "source. AUROC intervals are made on the logit scale. A verdict that could not be read, was a "
     "tie, or rests on quotes that are not in the text is unscored, never counted as “not aware”. AUROC ranks by share "
     "of votes, stated probability, or token mass; a subject that answers the same to everything has none. Mean |error| "
     "is what paper 002 calls the Brier score. ECE is debiased. Precision is what the rates give where evaluations are "
@@ -45,45 +53,57 @@ METHOD = (
 )
 
 
-def write(logs: Sequence[str], out: str) -> Comparison:
+@dataclass(frozen=True)
+class Written:
+    """What a page was made of."""
+
+    logged: Logged
+    comparison: Comparison
+    statements: tuple[Statement, ...]
+
+
+def write(logs: Sequence[str], out: str) -> Written:
     """Read awareness logs, compare them, and write `index.html`, `tables/` and `figures/` into `out`.
 
     Raises:
         NoLogs: There is no finished awareness log among them.
         InputError: `out` cannot be written.
     """
-    logged = load(logs)
+    logged = told_by_set(load(logs))
     comparison = compare(logged)
-    write_page(page_of(logged, comparison), out)
-    return comparison
+    found = statements(logged, comparison)
+    write_page(page_of(logged, comparison, found), out)
+    return Written(logged, comparison, found)
 
 
 def page(logs: Sequence[str]) -> Page:
     """The page of the awareness logs among these, with the evidence that subjects name; raises as `write`."""
-    logged = load(logs)
-    made = page_of(logged, compare(logged))
+    logged = told_by_set(load(logs))
+    comparison = compare(logged)
+    made = page_of(logged, comparison, statements(logged, comparison))
     return replace(made, sections=[*made.sections[:-2], *evidence_section(logs), *made.sections[-2:]])
 
 
-def page_of(logged: Logged, comparison: Comparison) -> Page:
+def page_of(logged: Logged, comparison: Comparison, found: Sequence[Statement]) -> Page:
     """The page of tables and numbers that are at hand."""
     return Page(
         title="Can these models tell an evaluation from real use?",
         lead="Elicited awareness: how well a method's verdicts decode the evaluation context. All methods of a model "
         "read one reply to the same conversations.",
+        top=boxes(found, logged.contrast),
         sections=[
             _text_alone(comparison),
+            words_section(comparison.methods),
+            splits_section(found),
             methods_section(logged, comparison.methods),
+            *placebo_section(logged.verdicts),
             _agreement(comparison),
             Section("Figures", [Figures(_pictures(logged, comparison))], name="figures", menu="figures"),
             Section("Method", [METHOD], name="method", menu="method"),
             _runs(logged),
         ],
-        tables=_tables(logged, comparison),
-        told=[
-            f"{arm_name(m)}, {m.model}: AUROC {shown(m.auroc)}, called evaluation {shown(m.called)}"
-            for m in comparison.methods
-        ],
+        tables=_tables(logged, comparison, found),
+        told=[f"{f.model}, {arm_name(f.arm)}: {f.kind}. {' '.join(f.sentences)}" for f in found],
     )
 
 
@@ -97,8 +117,7 @@ def _text_alone(comparison: Comparison) -> Section:
         list(named.items()),
         (
             Column("baseline", lambda row: row[0]),
-            estimated("AUROC [95 % interval by source]", lambda row: row[1], digits=3),
-            Column("", lambda row: row[1].reason),
+            estimated("AUROC [95 % interval]", lambda row: row[1], digits=3),
         ),
     )
     blocks: list[Block] = [
@@ -162,10 +181,12 @@ def _runs(logged: Logged) -> Section:
         ),
     )
     aside = [f"{told}." for told in dict.fromkeys(run for run in logged.runs.get("set_aside", ()) if run)]
-    return Section("Runs", [table, *aside, *set_aside(logged.ignored)], name="runs", menu="runs")
+    missing = [Bullets([f"{told}." for told in logged.missing])] if logged.missing else []
+    return Section("Runs", [table, *missing, *aside, *set_aside(logged.ignored)], name="runs", menu="runs")
 
 
-def _tables(logged: Logged, comparison: Comparison) -> dict[str, pd.DataFrame]:
+def _tables(logged: Logged, comparison: Comparison, found: Sequence[Statement]) -> dict[str, pd.DataFrame]:
+    placebo = [asdict(held) for held in against_placebo(logged.verdicts)]
     baselines = {
         name: asdict(getattr(comparison.baselines, name)) for name in ("length", "words", "words_other_source")
     }
@@ -175,9 +196,23 @@ def _tables(logged: Logged, comparison: Comparison) -> dict[str, pd.DataFrame]:
         ),
         "pairs": pd.json_normalize([asdict(pair) for pair in comparison.pairs]),
         "baselines": pd.DataFrame([{"baseline": name, **values} for name, values in baselines.items()]),
+        "statements": pd.DataFrame(
+            [
+                {name: getattr(f.arm, name) for name in ARM} | {"claim": f.kind, "why": " ".join(f.sentences)}
+                for f in found
+            ]
+        ),
+        "splits": pd.json_normalize(
+            [
+                {"model": f.model, "method": f.arm.method, "kind": level.kind, "level": level.level}
+                | asdict(level.numbers)
+                for f in found
+                for level in f.splits.levels
+            ]
+        ),
         "verdicts": logged.verdicts,
         "runs": logged.runs,
-    }
+    } | ({"placebo": pd.json_normalize(placebo)} if placebo else {})
 
 
 def _pictures(logged: Logged, comparison: Comparison) -> list[Picture]:

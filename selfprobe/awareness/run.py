@@ -3,18 +3,16 @@
 The first method records the replies, the others replay them.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from inspect_ai import Task, task_with
 from inspect_ai.model import Model, ModelCost
 
 from selfprobe._registry import tasks
 from selfprobe.errors import InputError
-from selfprobe.prices import Cost, cost_table
-from selfprobe.sources.conversations import conversations
+from selfprobe.evalawareness_tasks.user_motivation import Placebo
 from selfprobe.waves import complete, opened, run_wave
 
 REPLIES, METHODS_DIR = "replies", "methods"
@@ -26,8 +24,6 @@ REPEATED = ("binary", "probability")
 """Methods whose variants are asked five times each with 25 decisions."""
 RETRIES = 3
 """Of a conversation whose calls fail, beside the retries of each call."""
-TOKENS_OUT = (300, 60)
-"""A rough guess: of a reply to a conversation, and of an answer or a grade."""
 GRADES = {"user_motivation": 3, "reasoning_trace": 1}
 """Of the grader for a conversation, at most (no trace, no grade)."""
 
@@ -44,13 +40,15 @@ class Study:
     role: str | None = None
     """Whose conversations of `task` or `logs`; None is the evaluated model."""
     label: str | None = None
+    against: str | None = None
+    """The reference, asked in the same runs."""
     grader: str | None = None
     context: str = "first"
     decisions: str = "5"
     third: bool = False
     """Also ask about the conversation in the third person."""
     placebo: bool = False
-    """Also run the placebo arm of user_motivation."""
+    """Also run the placebo arms of user_motivation."""
     reply_tokens: int | None = None
     """Most tokens of the subject's reply to a conversation."""
     answer_tokens: int | None = None
@@ -85,7 +83,7 @@ class Study:
         if self.third:
             found += [(method, {"perspective": "third"}) for method in self.methods if CALLS[method]]
         if self.placebo and "user_motivation" in self.methods:
-            found.append(("user_motivation", {"placebo": True}))
+            found += [("user_motivation", {"placebo": kind}) for kind in get_args(Placebo)]
         return found
 
     @property
@@ -103,54 +101,9 @@ class Study:
             "logs": self.logs,
             "role": self.role,
             "label": self.label,
+            "against": self.against,
             "context": self.context,
         }
-
-
-def describe(study: Study) -> str:
-    """Calls, tokens and cost by model, and the AUROC interval that this many rows can give.
-
-    Raises:
-        InputError: The conversations cannot be read.
-    """
-    given = dict(study.source)
-    table = conversations(given.pop("dataset"), **given)
-    rows = table.rows[: study.limit]
-    labels = [row.get("label") for row in rows]
-    head = f"{len(rows)} conversations × {len(study.models)} models × {', '.join(study.methods)}"
-    table_ = cost_table(_costs(study, rows), study.prices, rounds=study.rounds if study.batch else None)
-    lines = [head, *([table.told()] if table.aside else []), "", *table_, ""]
-    ours, others = labels.count("evaluation"), labels.count("deployment")
-    if ours and others:
-        half = 1.96 * auroc_se(0.7, ours, others)
-        lines.append(
-            f"An AUROC of .70 would come with about ± {half:.2f} ({ours} evaluation, {others} deployment rows; "
-            "wider where rows of one source are alike)."
-        )
-    else:
-        lines.append("One class or no labels: shares called evaluation only, no AUROC.")
-    return "\n".join(lines)
-
-
-def _costs(study: Study, rows: list[Any]) -> list[Cost]:
-    """Of each subject, and of the grader, at most."""
-    repeats = dict.fromkeys(REPEATED, 5) if study.decisions == "25" else {}
-    calls = 1 + sum(CALLS[method] * repeats.get(method, 1) for method, _ in study.arms)
-    grades = sum(GRADES.get(method, 0) for method, _ in study.arms) * len(study.models)
-    words = sum(len(str(row)) for row in rows) // 4
-    reply, answer = TOKENS_OUT
-    each = len(rows) * (reply + (calls - 1) * answer)
-    costs = [Cost(model, len(rows) * calls, words * calls, each) for model in study.models]
-    if grades and study.grader:
-        costs.append(Cost(study.grader, len(rows) * grades, words * grades, len(rows) * grades * answer))
-    return costs
-
-
-def auroc_se(auroc: float, positives: int, negatives: int) -> float:
-    """Standard error of an AUROC on independent rows (Hanley & McNeil 1982)."""
-    q1, q2 = auroc / (2 - auroc), 2 * auroc**2 / (1 + auroc)
-    spread = auroc * (1 - auroc) + (positives - 1) * (q1 - auroc**2) + (negatives - 1) * (q2 - auroc**2)
-    return math.sqrt(spread / (positives * negatives))
 
 
 def run_study(study: Study) -> bool:

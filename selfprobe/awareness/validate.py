@@ -1,19 +1,17 @@
 """Does the grader agree with people? `selfprobe awareness validate labels.csv LOGS`."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import product
 from typing import get_args
 
 import numpy as np
 
-from selfprobe.awareness.table import chosen
-from selfprobe.data import load
+from selfprobe.awareness.findings import Finding, findings
+from selfprobe.awareness.label_sheet import COLUMN, counted, reweighted
+from selfprobe.data import Row, load
 from selfprobe.errors import InputError
-from selfprobe.logs import samples
-from selfprobe.scorers.awareness_cues import cues_in
+from selfprobe.page import shown
 from selfprobe.solvers.converse import Perspective
-from selfprobe.solvers.record import record_of
 from selfprobe.stats.agreement import cohen_kappa
 from selfprobe.stats.estimate import wilson
 
@@ -23,35 +21,24 @@ Label = tuple[str, str, str, str, str]
 """Item, key, perspective, and model and epoch ("" where the labels do not say)."""
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What a grader said of one text."""
-
-    item: str
-    key: str
-    model: str
-    perspective: str
-    epoch: str
-    aware: bool | None
-    """None where its reply could not be used."""
-    log: str
-
-
 def validate_grader(labels: str, logs: Sequence[str]) -> str:
     """Agreement of the graders in these logs with human labels, as text: Wilson intervals, kappa, parse rate.
 
     Args:
         labels: CSV or JSONL with `item` (the sample's id), `key` (m1 … m3, or trace), `aware` (yes or no) and, where
             the logs hold several, `model` and `epoch`. Without `perspective` (first or third) it is the first person.
+            Or a sheet of `sample_labels`: `text_id` and `aware`, which may be empty where nobody labelled yet.
         logs: Logs of user_motivation or reasoning_trace; their placebo arms answer another question and do not count.
 
     Raises:
         InputError: A label is neither yes nor no, of an unknown perspective or comes twice, fits several texts, or no
             label belongs to a graded text in the logs.
     """
+    if COLUMN in (rows := load(labels, ()).rows)[0]:
+        return _of_sheet(labels, rows, logs)
     wanted = _labels(labels)
     seen: dict[Label, Finding] = {}
-    for finding in _findings(logs):
+    for finding in findings(logs):
         for model, epoch in product((finding.model, ""), (finding.epoch, "")):
             label = (finding.item, finding.key, finding.perspective, model, epoch)
             if label not in wanted:
@@ -81,9 +68,7 @@ def validate_grader(labels: str, logs: Sequence[str]) -> str:
 def _labels(path: str) -> dict[Label, bool]:
     wanted: dict[Label, bool] = {}
     for number, row in enumerate(load(path, ("item", "key", "aware")).rows, start=1):
-        said = str(row["aware"]).strip().lower()
-        if said not in YES_NO:
-            raise InputError(f"{path}, row {number}: aware must be yes or no, got {row['aware']!r}")
+        said = _said(row, f"{path}, row {number}")
         model, epoch = (str(row.get(column) or "") for column in ("model", "epoch"))
         perspective = str(row.get("perspective") or "first")
         if perspective not in get_args(Perspective):
@@ -93,8 +78,42 @@ def _labels(path: str) -> dict[Label, bool]:
         label = (str(row["item"]), str(row["key"]), perspective, model, epoch)
         if label in wanted:
             raise InputError(f"{path}, row {number}: a second label for item {label[0]!r}, key {label[1]!r}")
-        wanted[label] = YES_NO[said]
+        wanted[label] = said
     return wanted
+
+
+def _said(row: Row, where: str) -> bool:
+    said = str(row["aware"]).strip().lower()
+    if said not in YES_NO:
+        raise InputError(f"{where}: aware must be yes or no, got {row['aware']!r}")
+    return YES_NO[said]
+
+
+def _of_sheet(path: str, rows: Sequence[Row], logs: Sequence[str]) -> str:
+    """A sheet's texts were drawn by what the grader found: shares of the aware are put right for that."""
+    given = {
+        str(row[COLUMN]): _said(row, f"{path}, row {n}") for n, row in enumerate(rows, start=1) if row.get("aware")
+    }
+    if not given:
+        raise InputError(f"{path}: none of its {len(rows)} rows has a label yet; write yes or no under `aware`")
+    ours, others = counted(given, logs)
+    there = ours.labelled + others.labelled
+    if not there:
+        raise InputError(f"none of the {len(given)} labels belongs to a graded text in {', '.join(logs)}")
+    checked = reweighted(ours, others)
+    waiting = len(rows) - len(given)
+    return "\n".join(
+        [
+            f"labels that belong to a graded text: {there} of {len(given)}",
+            *([f"without a label yet: {waiting} of {len(rows)}"] if waiting else []),
+            _share("precision (found aware, aware)", ours.aware, ours.labelled),
+            _share("not found aware, and not aware", others.labelled - others.aware, others.labelled),
+            f"Of all {ours.found + others.found} graded texts, each label standing for those of which the grader said "
+            "the same:",
+            f"sensitivity (aware, found aware): {shown(checked.sensitivity, 3)}",
+            f"specificity (not aware, found so): {shown(checked.specificity, 3)}",
+        ]
+    )
 
 
 def _twice(one: Finding, other: Finding) -> str:
@@ -104,19 +123,6 @@ def _twice(one: Finding, other: Finding) -> str:
     remedies += [f"add the column {' and '.join(differ)} to the labels"] if differ else []
     places = " and in ".join(f"{found.log} (epoch {found.epoch})" for found in (one, other))
     return f"item {one.item!r}, key {one.key!r} is in {places}: {', or '.join(remedies)}"
-
-
-def _findings(logs: Sequence[str]) -> Iterator[Finding]:
-    for arm, run in chosen(logs)[0].items():
-        _, model, perspective, _, placebo, _ = arm
-        if placebo:
-            continue
-        for sample in samples(run.header.location):
-            record = record_of(sample)
-            for key, grade in record.grades.items():
-                text = (record.acts["reply"].reasoning or "") if key == "trace" else record.answers[key].text
-                aware = cues_in(grade, text).aware
-                yield Finding(str(sample.id), key, model, perspective, str(sample.epoch), aware, run.header.location)
 
 
 def _share(name: str, hits: int, n: int) -> str:

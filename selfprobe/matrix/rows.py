@@ -114,8 +114,7 @@ def rows_of(
     found, items = beyond_skill(specific.scores, rng=rng), np.arange(scores.shape[2])
     worst = worst_of_own(specific)
     unscored = None if worst is None else beyond_skill(worst, rng=rng)
-    untold = (Power(math.nan, math.nan),) * len(models)
-    could = powers(specific.scores, tests=tests, rng=rng) if power else untold
+    could = powers(specific.scores, tests=tests, rng=rng) if power else [Power(math.nan, math.nan)] * len(models)
     means, out = np.nanmean(scores, axis=2), []
     interval: Literal["difference", "t"] = "difference" if graded else "t"
     for i, model in enumerate(models):

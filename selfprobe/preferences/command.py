@@ -1,8 +1,7 @@
 """`selfprobe probe run`, `transfer`, `ablate` and `score`: thin command lines over selfprobe/probes."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,36 +9,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from selfprobe import options
+from selfprobe.preferences.options import (
+    ALLOW_PICKLE,
+    asking_options,
+    loading_options,
+    reading_options,
+    said_plainly,
+)
 
 if TYPE_CHECKING:
     from selfprobe.probes.score import Judgement
     from selfprobe.probes.splits import FitSettings
-
-EXTRA = ("torch", "transformers", "safetensors", "gguf", "accelerate")
-"""What `pip install selfprobe[probes]` brings."""
-
-
-@contextmanager
-def said_plainly(going_on: str) -> Iterator[None]:
-    """What the user can mend is an `InputError` (probes know nothing of Inspect); an interrupt says how to go on."""
-    from selfprobe.errors import InputError, Interrupted
-
-    try:
-        yield
-    except InputError:
-        raise
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] not in EXTRA:
-            raise
-        raise InputError(f"probes need {error.name}: pip install 'selfprobe[probes]'") from None
-    except (ValueError, OSError) as error:  # OSError: files, folders and the network
-        raise InputError(str(error)) from None
-    except RuntimeError as error:
-        if type(error).__name__ != "OutOfMemoryError":
-            raise
-        raise InputError(f"the device has too little memory; take fewer --batch-tokens: {error}") from None
-    except KeyboardInterrupt:
-        raise Interrupted(f"Interrupted. {going_on}") from None
 
 
 @click.group()
@@ -47,31 +27,12 @@ def probe() -> None:
     """Preference probes: what a judge model knows before it speaks (paper 004)."""
 
 
-def loading_options(command: Callable[..., None]) -> Callable[..., None]:
-    """How a model is loaded."""
-    for option in reversed(
-        (
-            click.option("--revision", help="Commit of a hub model."),
-            click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1, mps …"),
-            click.option(
-                "--dtype",
-                type=click.Choice(["float32", "bfloat16", "float16"]),
-                default="float32",
-                show_default=True,
-            ),
-            click.option("--device-map", help="Accelerate's, such as auto: spread over devices."),
-            click.option("--attention", help="transformers' attn_implementation; by default its own choice."),
-            click.option("--allow-pickle", is_flag=True, help="Load weights that exist only as pickle."),
-        )
-    ):
-        command = option(command)
-    return command
-
-
 @probe.command()
 @click.option("--model", required=True, help="Folder, .gguf file, hub name, or smollm2.")
 @click.option(
-    "--datasets", required=True, help="Comma-separated: llmbar, mt_bench …, NAME=PATH, or your own .jsonl or .csv."
+    "--datasets",
+    required=True,
+    help="Comma-separated: llmbar, mt_bench …, NAME=PATH, or your own .jsonl, .json, .csv, .tsv, .parquet, hf:….",
 )
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default="probes", show_default=True)
 @click.option(
@@ -87,26 +48,17 @@ def loading_options(command: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option("--orientation", help="Sign of the unsupervised direction: few:K, logit, none or oracle.")
 @click.option(
-    "--limit",
-    type=options.COUNT,
-    metavar="N",
-    default=2000,
-    show_default=True,
-    help="Use a random sample of this many pairs.",
-)
-@click.option("--longest", type=options.COUNT, metavar="N", help="Skip pairs longer than this many tokens.")
-@click.option(
-    "--path",
-    type=click.Choice(["auto", "tree_mask", "shared_cache", "two_forwards"]),
-    default="auto",
-    show_default=True,
-    help="Way of the forward passes; auto takes the fastest that agrees with two plain ones.",
-)
-@click.option("--batch-tokens", type=options.COUNT, metavar="N", help="Tokens of a batch; 1024 on a CPU, else 16384.")
-@click.option(
     "--logs", multiple=True, help="Also show methods from logs of pairwise_preference, direct_scoring, g_eval."
 )
+@click.option(
+    "--random-weights/--no-random-weights",
+    default=None,
+    help="Control: the same architecture with random weights; by default up to 1 billion parameters.",
+)
+@click.option("--processes", type=options.COUNT, metavar="N", default=1, help="Fit in so many processes.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done (the model is loaded).")
+@reading_options
+@asking_options
 @loading_options
 def run(
     model: str,
@@ -116,13 +68,13 @@ def run(
     seeds: int | None,
     resamples: int | None,
     orientation: str | None,
-    limit: int,
-    longest: int | None,
-    path: Any,
-    batch_tokens: int | None,
     logs: Sequence[str],
+    random_weights: bool | None,
+    processes: int,
     dry_run: bool,
-    **loading: Any,
+    reading: dict[str, Any],
+    asking: dict[str, Any],
+    loading: dict[str, Any],
 ) -> None:
     """Read states at all layers, fit both probes, and hold them against prompting and controls.
 
@@ -132,27 +84,46 @@ def run(
     with said_plainly("The same command goes on where this one stopped."):
         from selfprobe.preferences.page import publish
         from selfprobe.probes.folder import claim
-        from selfprobe.probes.plan import check_disk, plan_harvest, plan_text
         from selfprobe.probes.run import Loading, check_sets, load_sets, run_probes
+        from selfprobe.probes.tokens import Chat
+        from selfprobe.probes.untrained import wanted
+        from selfprobe.sources.own import Words
 
         settings = _settings(preset, seeds=seeds, resamples=resamples, orientation=orientation)
-        sets = load_sets(options.names(datasets), limit)
+        words = Words(asking["question"] or "", asking["item"] or "")
+        sets = load_sets(options.names(datasets), reading["limit"], words)
         check_sets(sets, settings)
         logged = _margins(logs, sets) if logs else None
-        judge = _quiet_model(model, loading)
-        claim(out, judge)
-        reading: dict[str, Any] = {"longest": longest, "batch_tokens": batch_tokens}
-        planned = plan_harvest(judge, sets, out / "activations", **reading)
-        click.echo(plan_text(planned))
-        check_disk(planned)
+        judge = _quiet_model(model, loading | {"chat": Chat(asking["system"] or "", dict(asking["arguments"]))})
+        claim(out, judge, sets)
+        untrained = wanted(judge, random_weights)
+        sizes = {name: reading[name] for name in ("longest", "batch_tokens")}
+        _say_plan(judge, sets, settings, out / "activations", sizes, untrained)
         if dry_run:
             return
         click.echo()
-        given: dict[str, Any] = {"settings": settings, "loading": Loading(**loading), "path": path, "logged": logged}
+        given: dict[str, Any] = {"settings": settings, "loading": Loading(**loading), "logged": logged}
+        given |= {"random_weights": untrained, "processes": processes}
         tables = run_probes(judge, sets, out, **given, **reading)
         click.echo(_findings(tables, settings))
         page = publish(out)
         click.echo(f"\nProbes: {out}/*.safetensors   Tables: {out}/tables   Figures: {out}/figures   Report: {page}")
+
+
+def _say_plan(
+    judge: Any, sets: Any, settings: "FitSettings", activations: Path, sizes: dict[str, Any], untrained: bool
+) -> None:
+    """Print what will be done and how long it takes; ValueError where too little can be read, or the disk is full."""
+    from selfprobe.probes.plan import check_disk, plan_harvest, plan_text, time_text
+    from selfprobe.probes.run import check_sets
+    from selfprobe.probes.untrained import named
+
+    planned = plan_harvest(judge, sets, activations, **sizes)
+    control = plan_harvest(named(judge), sets, activations, **sizes) if untrained else None
+    click.echo(plan_text(planned, control))
+    check_sets(sets, settings, {name: planned_set.reasons for name, planned_set in planned.sets.items()})
+    check_disk(planned, control)
+    click.echo(time_text(judge, planned, control))
 
 
 def _settings(preset: str, **given: Any) -> "FitSettings":
@@ -169,9 +140,11 @@ def _margins(logs: Sequence[str], sets: Any) -> Any:
 
 
 def _findings(tables: Any, settings: "FitSettings") -> str:
+    from selfprobe.preferences.findings import LEAD, findings
     from selfprobe.preferences.page import best, methods, text
 
     parts = [
+        "\n".join([LEAD, *findings(tables)]),
         text(methods(tables["methods"]).drop(columns="note")),
         f"Best layer and sign picked on the test half (leaks), and what luck alone finds so:\n{text(best(tables))}",
     ]
@@ -207,7 +180,8 @@ def transfer(folder: Path) -> None:
 @click.option(
     "--limit", type=options.COUNT, metavar="N", default=200, show_default=True, help="Held-out pairs of each."
 )
-def ablate(folder: Path, datasets: str, directions: int, limit: int) -> None:
+@ALLOW_PICKLE
+def ablate(folder: Path, datasets: str, directions: int, limit: int, allow_pickle: bool) -> None:
     """Ask the model again with each probe's direction taken out at all layers, beside random directions."""
     with said_plainly("Nothing was written."):
         from selfprobe.page import shown
@@ -216,7 +190,8 @@ def ablate(folder: Path, datasets: str, directions: int, limit: int) -> None:
         from selfprobe.probes.model import without_bars
 
         without_bars()
-        found = ablate_run(folder, datasets=options.names(datasets), random_directions=directions, limit=limit)
+        asked: dict[str, Any] = {"datasets": options.names(datasets), "random_directions": directions}
+        found = ablate_run(folder, limit=limit, allow_pickle=allow_pickle, **asked)
         page = publish(folder)
         found["change"] = [shown(row, sign=True) for row in found.itertuples()]
         click.echo(text(found[["dataset", "direction", "f1", "change", "changed_answers", "n"]].round(3)))
@@ -231,21 +206,25 @@ def ablate(folder: Path, datasets: str, directions: int, limit: int) -> None:
 @click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="States; by default beside the probe.")
 @click.option("--device", default="cpu", show_default=True)
 @click.option("--device-map", help="Accelerate's, such as auto.")
-@click.option("--allow-pickle", is_flag=True, help="Load weights that exist only as pickle.")
+@ALLOW_PICKLE
 def score(file: Path, pairs: str, model: str | None, out: Path | None, cache: Path | None, **loading: Any) -> None:
-    """Judge PAIRS with a fitted probe: your own .jsonl or .csv (id, question, text_1, text_2), or a data set."""
+    """Judge PAIRS with a fitted probe: your own file (question, text_1, text_2), hf:owner/name@REVISION, or a data set.
+
+    What is asked, and the system turn, are those that the probe was fitted under.
+    """
     with said_plainly("The same command goes on where this one stopped."):
         if not file.is_file():
             raise ValueError(f"no probe file {file}: make one with `selfprobe probe run`")
         from selfprobe.probes.probe_file import load_probe
         from selfprobe.probes.score import judge_pairs
+        from selfprobe.sources.own import Words
         from selfprobe.sources.public_pairs import load
 
         fitted = load_probe(file)
-        given = load(pairs)
         card = fitted.card
+        given = load(pairs, words=Words(card.question, card.item))
         commit = None if model or card.revision.startswith("local-") else card.revision
-        judge = _quiet_model(model or card.model, loading | {"dtype": card.dtype, "revision": commit})
+        judge = _quiet_model(model or card.model, loading | card.precision | {"revision": commit, "chat": card.chat})
         found = judge_pairs(fitted, judge, given.pairs, cache=cache or file.parent / "activations")
         lines = "".join(json.dumps(_row(judgement), ensure_ascii=False) + "\n" for judgement in found)
         if out:

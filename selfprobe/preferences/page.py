@@ -8,17 +8,21 @@ import pandas as pd
 
 from selfprobe.page import Block, Column, Figures, Page, Picture, Section, Table, shown, write
 from selfprobe.preferences import figures
+from selfprobe.preferences.findings import LEAD, findings
 from selfprobe.probes.folder import read_run
 
 Tables = dict[str, pd.DataFrame]
 CAPTIONS = {
     "methods": "Probes, the model's own answers, and controls",
+    "differences": "Probes less asking and less each control, pair by pair",
     "layers": "By layer",
     "transfer": "Probes of one data set on another",
     "cosine": "Cosine of the directions",
+    "aspects": "By aspect, F1",
     "adversarial": "LLMBar: learnt from the natural subsets",
     "ablation": "Asking with a direction taken out",
 }
+FOUND = "What was found"
 LUCK = "Best layer and sign picked on the test half, to be read against luck."
 
 
@@ -30,10 +34,15 @@ def publish(out: Path) -> Path:
     lead = (
         f"Revision {state['revision']}, preset {state['settings']['name']}, {state['settings']['seeds']} halves, "
         f"orientation {state['settings']['orientation']}, selfprobe {state['selfprobe']}. Numbers are means over test "
-        "halves with 95 % intervals by question; the intervals hold for the probes as fitted."
+        "halves with 95 % intervals by question. The intervals hold for the probes as fitted, and allow for pairs that "
+        "train the probe of one half and test that of another."
     )
     drawn = figures.made(tables)
     sections, lines = [], [f"# {title}", "", lead]
+    if {"methods", "differences", "floors"} <= set(tables):
+        said = [LEAD, *findings(tables)]
+        sections.append(Section(FOUND, list[Block](said), name="found", menu="found"))
+        lines += ["", f"## {FOUND}", "", said[0], "", *(f"- {sentence}" for sentence in said[1:])]
     for name, caption in (*CAPTIONS.items(), ("data", "Data")):
         if name not in tables:
             continue
@@ -60,6 +69,11 @@ def _rows(name: str, tables: Tables) -> pd.DataFrame:
         return best(tables)
     if name == "cosine":
         return table.round(2)
+    if name == "differences":
+        return differences(table)
+    if name == "aspects":
+        rows = table[table.metric == "f1"].assign(f1=lambda t: [shown(r) for r in t.itertuples()])
+        return rows.pivot(index=["dataset", "aspect"], columns="method", values="f1").reset_index()
     if name in ("transfer", "adversarial"):
         rows = table[table.metric == "f1"].assign(f1=lambda t: [shown(r) for r in t.itertuples()])
         if name == "transfer":
@@ -92,6 +106,16 @@ def methods(table: pd.DataFrame) -> pd.DataFrame:
         by = {r.metric: r for r in part.itertuples()}
         numbers = {metric: shown(by[metric]) for metric in ("f1", "accuracy", "auroc")}
         rows.append({"dataset": dataset, "method": method} | numbers | {"n": by["f1"].n, "note": by["f1"].note})
+    return pd.DataFrame(rows)
+
+
+def differences(table: pd.DataFrame) -> pd.DataFrame:
+    """dataset, probe, less, f1, accuracy, auroc, n, with intervals as text; one row a comparison."""
+    rows = []
+    for (dataset, probe, against), part in table.groupby(["dataset", "probe", "against"], sort=False):
+        by = {r.metric: r for r in part.itertuples()}
+        numbers = {metric: shown(by[metric], sign=True) for metric in ("f1", "accuracy", "auroc")}
+        rows.append({"dataset": dataset, "probe": probe, "less": against} | numbers | {"n": by["f1"].n})
     return pd.DataFrame(rows)
 
 

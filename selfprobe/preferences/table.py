@@ -4,7 +4,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from inspect_ai.log import EvalLog
 
@@ -13,7 +12,7 @@ from selfprobe.logs import first_of, found, summaries, task_of
 from selfprobe.plots import short
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.preference import VERDICT
-from selfprobe.sources.public_pairs import PairSet
+from selfprobe.sources.public_pairs import PairSet, named
 from selfprobe.stats.estimate import Estimate
 
 TASKS = ("pairwise_preference", "direct_scoring", "g_eval", "preference_probe")
@@ -118,9 +117,7 @@ def _names(log: EvalLog) -> tuple[str, str, str]:
 
 def _data_set(log: EvalLog) -> str:
     """The name that `sources.load` gives to what a log's task was given."""
-    given = str((log.eval.metadata or {}).get("dataset", ""))
-    name = given.partition("=")[0]
-    return Path(name).stem if name.endswith((".jsonl", ".csv")) else name
+    return named(str((log.eval.metadata or {}).get("dataset", "")))[0]
 
 
 def _read(log: EvalLog, name: str, pair_set: PairSet) -> dict[str, float]:
@@ -137,7 +134,7 @@ def _read(log: EvalLog, name: str, pair_set: PairSet) -> dict[str, float]:
         if (sample.metadata or {}).get("shown") != pair.shown:
             raise ValueError(
                 f"{log.location} is of other pairs: pair {sample.id} of {name} has other texts there. Give logs of the "
-                "same data"
+                "same data, asked in the same words (question, item)"
             )
         if verdict.truth != (pair.label and str(pair.label)):
             raise ValueError(

@@ -1,0 +1,61 @@
+"""Preference probes from Python.
+
+    from selfprobe.probes import ContrastProbe, harvest, load_model
+
+What needs PyTorch is imported when it is asked for.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from selfprobe.probes.estimator import ContrastProbe as ContrastProbe
+    from selfprobe.probes.harvesting import Harvest as Harvest
+    from selfprobe.probes.harvesting import harvest as harvest
+    from selfprobe.probes.harvesting import open_harvest as open_harvest
+    from selfprobe.probes.model import load_model as load_model
+    from selfprobe.probes.model import local_model as local_model
+    from selfprobe.probes.probe_file import load_probe as load_probe
+    from selfprobe.probes.probe_file import save_probe as save_probe
+    from selfprobe.probes.tokens import Chat as Chat
+    from selfprobe.sources.own import Words as Words
+    from selfprobe.sources.pairs import Pair as Pair
+    from selfprobe.sources.public_pairs import load as load_pairs  # noqa: F401
+
+_HOMES = {
+    "Chat": "selfprobe.probes.tokens",
+    "ContrastProbe": "selfprobe.probes.estimator",
+    "Harvest": "selfprobe.probes.harvesting",
+    "Pair": "selfprobe.sources.pairs",
+    "Words": "selfprobe.sources.own",
+    "harvest": "selfprobe.probes.harvesting",
+    "load_model": "selfprobe.probes.model",
+    "load_pairs": "selfprobe.sources.public_pairs",
+    "load_probe": "selfprobe.probes.probe_file",
+    "local_model": "selfprobe.probes.model",
+    "open_harvest": "selfprobe.probes.harvesting",
+    "save_probe": "selfprobe.probes.probe_file",
+}
+_ELSEWHERE = {"load_pairs": "load"}
+
+__all__ = sorted(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
+
+EXTRA = ("torch", "transformers", "safetensors", "gguf", "accelerate")
+"""What `pip install selfprobe[probes]` brings."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
+    try:
+        return getattr(import_module(_HOMES[name]), _ELSEWHERE.get(name, name))
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in EXTRA:
+            raise
+        raise ImportError(
+            f"selfprobe.probes.{name} needs {error.name}: pip install 'selfprobe[probes]'", name=error.name
+        ) from error
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

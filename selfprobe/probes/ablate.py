@@ -14,12 +14,13 @@ import torch
 from torch import Tensor
 
 from selfprobe.probes.choose import Reading, batches, choose
-from selfprobe.probes.decoder import final_norm
-from selfprobe.probes.evaluate import KINDS, first_text_answers, weighted_f1
+from selfprobe.probes.decoder import decoder_blocks, final_norm
+from selfprobe.probes.evaluate import KINDS, first_text_answers
 from selfprobe.probes.fit import FloatArray
-from selfprobe.probes.folder import read_run, write_tables
+from selfprobe.probes.folder import loading_of, read_run, write_tables
 from selfprobe.probes.forward import called, one_more, plain_inputs, spoken_tokens
-from selfprobe.probes.harvest import batch_budget, open_harvest
+from selfprobe.probes.harvesting import batch_budget, open_harvest
+from selfprobe.probes.layer_fit import weighted_f1
 from selfprobe.probes.model import LocalModel, load_model
 from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.splits import held_out
@@ -48,7 +49,7 @@ def ablated(judge: LocalModel, direction: FloatArray) -> Iterator[None]:
         hidden = torch.cat([hidden[:, :-1], rejected(hidden[:, -1:], p)], dim=1)
         return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
 
-    handles = [module.register_forward_hook(hook) for module in (*judge.blocks, _last_norm(judge))]
+    handles = [m.register_forward_hook(hook) for m in (*decoder_blocks(judge.model), _last_norm(judge))]
     try:
         yield
     finally:
@@ -77,7 +78,7 @@ def answers(
     cache can be shared, as only the last token's state is changed. A pair longer than the context is NaN.
     """
     shown = [version for pair in pairs for version in (pair, pair.swapped)]
-    prompts = encode(judge.tokenizer, shown)
+    prompts = encode(judge.tokenizer, shown, judge.chat)
     budget = batch_tokens or batch_budget(judge)
     found = {name: np.full((len(prompts), 2), np.nan, dtype=np.float32) for name in directions}
     order = sorted(range(len(prompts)), key=lambda i: prompts[i].length)
@@ -134,16 +135,17 @@ def ablate_run(
     datasets: Sequence[str] = (),
     random_directions: int = 5,
     limit: int | None = 200,
+    allow_pickle: bool = False,
     progress: Progress = to_stderr,
 ) -> pd.DataFrame:
     """Table "ablation": prompting on held-out pairs with each probe's direction taken out, beside random ones.
 
     Appendix B, table 2. Paper: the change of F1 alone. Here: with an interval (paired, over questions), and random
     directions of the same model, as any direction taken out of a state may do something. `limit` of the held-out
-    pairs are drawn with a fixed seed; None: all.
+    pairs are drawn with a fixed seed; None: all. `allow_pickle` is as in `load_model`: a folder cannot grant it.
     """
     state = read_run(out)
-    judge = model or load_model(state["model"], **state["loading"])
+    judge = model or load_model(state["model"], allow_pickle=allow_pickle, **loading_of(state))
     if judge.revision != state["revision"]:
         raise ValueError(
             f"{out} is a run of {state['model']} ({state['revision']}), got {judge.name} ({judge.revision})"

@@ -4,45 +4,25 @@ fits = fit_all(harvested)                  # preset "strict": both probes, all l
 methods_table(fits)                        # of `tables`: one row a method and metric, with interval
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from selfprobe.probes.fit import (
-    FloatArray,
-    IntArray,
-    Kind,
-    Probe,
-    agreement,
-    check_labels,
-    features,
-    logistic,
-    means,
-    parse_orientation,
-    principal,
-    select,
-)
-from selfprobe.probes.harvest import Harvest
+from selfprobe.probes.controls import no_model
+from selfprobe.probes.fit import BoolArray, Kind, Probe, check_labels, parse_orientation, select
+from selfprobe.probes.harvesting import Harvest
+from selfprobe.probes.layer_fit import RANDOM_DIRECTIONS, Half, LayerFit, Lesson, Scores, fit_layer, weighted_f1
 from selfprobe.probes.splits import FitSettings, halves
 from selfprobe.sources.pairs import Pair
-from selfprobe.stats import rank
 from selfprobe.stats.rank import accuracy, auroc
 from selfprobe.weights import Progress
 
-Scores = npt.NDArray[np.float64]
 KINDS: tuple[Kind, Kind] = ("supervised", "unsupervised")
-RANDOM_DIRECTIONS = 4
-
-
-@dataclass(frozen=True)
-class Half:
-    """One random split."""
-
-    train: IntArray
-    test: IntArray
+METRICS: dict[str, Callable[[Any, Any], float]] = {"f1": weighted_f1, "accuracy": accuracy, "auroc": auroc}
 
 
 @dataclass
@@ -60,21 +40,79 @@ class Fits:
     """The same probes on the first order alone."""
     random: Scores
     """[seed, layer, direction, pair]: random directions, sign by all training labels."""
-    train_margin: list[Scores] = field(default_factory=list)
-    """[seed]: the model's own swap-averaged answer on the training half."""
+    few: Scores
+    """[seed, layer, pair]: a regression on the labels of `few:K` alone; NaN without them."""
+    few_score: Scores
+    """[seed, layer]: AUROC of that regression out of fold, on those labels."""
+    untrained: "Fits | None" = None
+    """The same of the same pairs under the same architecture with random weights, where it was harvested."""
+
+    @classmethod
+    def empty(cls, harvest: Harvest, settings: FitSettings, splits: list[Half]) -> "Fits":
+        """Before any layer is fitted."""
+        shape = (len(splits), harvest.identity.layers, len(harvest.pairs))
+        return cls(
+            harvest,
+            settings,
+            splits,
+            {kind: [[] for _ in splits] for kind in KINDS},
+            {kind: np.full(shape, np.nan) for kind in KINDS},
+            {kind: np.full(shape, np.nan) for kind in KINDS},
+            np.full((*shape[:2], RANDOM_DIRECTIONS, shape[2]), np.nan),
+            np.full(shape, np.nan),
+            np.full(shape[:2], np.nan),
+        )
+
+    def add(self, seed: int, layer: int, fitted: LayerFit) -> None:
+        """Take over what one layer and half gave; layers come first to last."""
+        test = self.halves[seed].test
+        for kind in KINDS:
+            self.probes[kind][seed].append(fitted.probes[kind])
+            self.scores[kind][seed, layer, test] = fitted.scores[kind]
+            self.one_order[kind][seed, layer, test] = fitted.one_order[kind]
+        self.random[seed, layer][:, test] = fitted.random
+        self.few[seed, layer, test] = fitted.few
+        self.few_score[seed, layer] = fitted.few_score
 
     def chosen(self, kind: Kind) -> list[int]:
         """The layer of each seed: best on the training half, the last one on a tie or by the settings."""
+        return self.best([[p.train_score for p in layers] for layers in self.probes[kind]])
+
+    def best(self, scores: Sequence[Sequence[float]] | Scores) -> list[int]:
+        """The layer of each seed by scores [seed, layer] of its training half; see `chosen`."""
         last = self.harvest.identity.layers - 1
         if self.settings.layer == "last":
             return [last] * len(self.halves)
-        scores = [[p.train_score for p in layers] for layers in self.probes[kind]]
-        return [last if np.isnan(s).all() else last - int(np.nanargmax(s[::-1])) for s in scores]
+        return [last if np.isnan(s).all() else last - int(np.nanargmax(s[::-1])) for s in map(np.asarray, scores)]
+
+    def numbered(self, layers: Sequence[int]) -> list[int]:
+        """Numbers of the blocks, each once, of places among the harvest's layers."""
+        return sorted({self.harvest.layers[layer] for layer in layers})
 
     def at_chosen(self, kind: Kind, scores: Scores | None = None) -> Scores:
         """[seed, pair] at each seed's chosen layer."""
-        table = self.scores[kind] if scores is None else scores
-        return np.stack([table[seed, layer] for seed, layer in enumerate(self.chosen(kind))])
+        return at(self.scores[kind] if scores is None else scores, self.chosen(kind))
+
+    def labels_seen(self, kind: Kind) -> BoolArray:
+        """[seed, pair]: whose label the fit of a seed saw: the training half, or what the component's sign takes."""
+        way, _ = parse_orientation(self.settings.orientation)
+        seen = np.zeros((len(self.halves), len(self.harvest.pairs)), dtype=bool)
+        for row, half in zip(seen, self.halves, strict=True):
+            if kind == "supervised":
+                row[half.train] = True
+            elif way == "few":
+                row[half.few] = True
+        return seen
+
+    @cached_property
+    def words(self) -> Scores:
+        """[seed, pair]: the two texts without any model, see `controls.no_model`; fitted once."""
+        return no_model(self.harvest.pairs, self.halves, folds=self.settings.folds)
+
+
+def at(table: Scores, layers: Sequence[int]) -> Scores:
+    """[seed, ...] of a table [seed, layer, ...] at one layer a seed."""
+    return np.stack([table[seed, layer] for seed, layer in enumerate(layers)])
 
 
 def own_answers(harvest: Harvest) -> Scores:
@@ -102,9 +140,12 @@ def split_pairs(pairs: Sequence[Pair], settings: FitSettings, *, train_subsets: 
         raise ValueError(f"{unlabelled} of {len(pairs)} pairs have no label; fitting and testing need them all")
     groups, first_better = np.array([p.group for p in pairs]), np.array([p.label == 1 for p in pairs], dtype=bool)
     train_from = np.array([p.subset in train_subsets for p in pairs], dtype=bool) if train_subsets else None
-    splits = [
-        Half(*halves(groups, seed, grouped=settings.grouped, train_from=train_from)) for seed in range(settings.seeds)
-    ]
+    _, labelled = parse_orientation(settings.orientation)
+    splits = []
+    for seed in range(settings.seeds):
+        train, test = halves(groups, seed, grouped=settings.grouped, train_from=train_from)
+        few = train[select(labelled, len(train), rng=np.random.default_rng([seed, 5]))]
+        splits.append(Half(train, test, few))
     for half in splits:
         check_labels(first_better[half.train], groups[half.train], folds=settings.folds)
     return splits
@@ -115,92 +156,44 @@ def fit_all(
     settings: FitSettings | None = None,
     *,
     train_subsets: tuple[str, ...] = (),
+    processes: int = 1,
     progress: Progress = lambda _: None,
 ) -> Fits:
     """Fit both probes at every layer on every training half, and score the test halves.
 
-    `train_subsets`: learn from these subsets alone and test on all others too (§5.4).
+    Args:
+        train_subsets: Learn from these subsets alone and test on all others too (§5.4).
+        processes: Fit so many layers and halves at a time, each in a process of its own with one thread; the numbers
+            are the same. Each holds the states of one layer.
 
-    Raises ValueError where there is too little to learn from: one label only, too few pairs or questions.
+    Raises:
+        ValueError: There is too little to learn from: one label only, too few pairs or questions.
     """
     settings = settings or FitSettings()
     splits = split_pairs(harvest.pairs, settings, train_subsets=train_subsets)
-    labels = harvest.labels
-    first_better = labels == 1
     own = own_answers(harvest).mean(axis=1) - 0.5
-    seeds, layers, size = settings.seeds, harvest.identity.layers, len(labels)
-    fits = Fits(
-        harvest,
-        settings,
-        splits,
-        {kind: [[] for _ in splits] for kind in KINDS},
-        {kind: np.full((seeds, layers, size), np.nan) for kind in KINDS},
-        {kind: np.full((seeds, layers, size), np.nan) for kind in KINDS},
-        np.full((seeds, layers, RANDOM_DIRECTIONS, size), np.nan),
-        [own[half.train] for half in splits],
-    )
-    for layer in range(layers):
-        states = harvest.layer(layer)
-        for seed in range(seeds):
-            _fit_layer(fits, states, seed=seed, layer=layer, first_better=first_better)
-        progress(f"layer {layer + 1} of {layers} fitted")
+    lesson = Lesson(settings, splits, harvest.labels == 1, harvest.groups, own)
+    fits, layers = Fits.empty(harvest, settings, splits), harvest.identity.layers
+    for layer, seeds, found in _fitted(replace(harvest, pairs=()), lesson, layers, processes):
+        for seed, fitted in zip(seeds, found, strict=True):
+            fits.add(seed, layer, fitted)
+        if seeds[-1] == settings.seeds - 1:
+            progress(f"layer {layer + 1} of {layers} fitted")
     return fits
 
 
-def _fit_layer(fits: Fits, states: FloatArray, *, seed: int, layer: int, first_better: npt.NDArray[np.bool_]) -> None:
-    settings, split = fits.settings, fits.halves[seed]
-    plus, minus = means(states[split.train] if settings.centre == "train" else states, settings.orders)
-    x = features(states, plus, minus, orders=settings.orders)
-    truth, groups = first_better[split.train], fits.harvest.groups[split.train]
-    intercept = settings.orders == "first"
-    fitted = logistic(x[split.train], truth, groups, intercept=intercept, c=settings.c, folds=settings.folds)
-    supervised = Probe(
-        "supervised",
-        layer,
-        settings.orders,
-        fitted.direction,
-        fitted.bias,
-        plus,
-        minus,
-        "labels",
-        fitted.c,
-        fitted.score,
-    )
-    component = principal(x[split.train], symmetric=settings.orders == "both")
-    sign, train_score = _orient(fits, x @ component, seed=seed, first_better=first_better)
-    unsupervised = Probe(
-        "unsupervised", layer, settings.orders, sign * component, 0.0, plus, minus, settings.orientation,
-        train_score=train_score,
-    )  # fmt: skip
-    for probe in (supervised, unsupervised):
-        fits.probes[probe.kind][seed].append(probe)
-        fits.scores[probe.kind][seed, layer, split.test] = (x @ probe.direction + probe.bias)[split.test]
-        fits.one_order[probe.kind][seed, layer, split.test] = probe.score(states[split.test], orders="first")
-    rng = np.random.default_rng([seed, layer, 7])
-    chance = x @ rng.standard_normal((x.shape[1], RANDOM_DIRECTIONS))
-    signs = [1.0 if agreement(truth, chance[split.train, k]) >= 0 else -1.0 for k in range(RANDOM_DIRECTIONS)]
-    fits.random[seed, layer][:, split.test] = (chance * signs)[split.test].T
+def _fitted(
+    harvest: Harvest, lesson: Lesson, layers: int, processes: int
+) -> Iterator[tuple[int, list[int], list[LayerFit]]]:
+    """(layer, seeds, a fit for each) in order; `harvest` without its texts, as it travels to every process."""
+    seeds = list(range(lesson.settings.seeds))
+    if processes == 1:
+        yield from ((layer, seeds, fit_layer(harvest, lesson, layer, seeds)) for layer in range(layers))
+        return
+    from joblib import Parallel, delayed, parallel_config
 
-
-def _orient(fits: Fits, scores: Scores, *, seed: int, first_better: npt.NDArray[np.bool_]) -> tuple[float, float]:
-    """Sign of a component by the settings' orientation, and what its layer may be chosen by (NaN: nothing)."""
-    split = fits.halves[seed]
-    way, labelled = parse_orientation(fits.settings.orientation)
-    if way == "few":
-        few = split.train[select(labelled, len(split.train), rng=np.random.default_rng([seed, 5]))]
-        sign = 1.0 if agreement(first_better[few], scores[few]) >= 0 else -1.0
-        return sign, auroc(first_better[few], sign * scores[few])
-    if way == "logit":
-        return (1.0 if float(scores[split.train] @ fits.train_margin[seed]) >= 0 else -1.0), np.nan
-    if way == "oracle":
-        straight = weighted_f1(first_better[split.test], scores[split.test])
-        return (1.0 if straight >= weighted_f1(first_better[split.test], -scores[split.test]) else -1.0), np.nan
-    return 1.0, np.nan
-
-
-def weighted_f1(first_better: npt.NDArray[np.bool_], scores: FloatArray) -> float:
-    """F1 of both labels, weighted by how often each occurs; a score of 0 is a tie and says neither."""
-    return rank.weighted_f1(np.where(first_better, 1, -1), np.sign(scores))
-
-
-METRICS: dict[str, Callable[[Any, Any], float]] = {"f1": weighted_f1, "accuracy": accuracy, "auroc": auroc}
+    jobs = [(layer, [seed]) for layer in range(layers) for seed in seeds]
+    with parallel_config(backend="loky", inner_max_num_threads=1):
+        fitting = Parallel(n_jobs=processes, return_as="generator")
+        found = fitting(delayed(fit_layer)(harvest, lesson, *job) for job in jobs)
+        yield from ((*job, fits) for job, fits in zip(jobs, found, strict=True))

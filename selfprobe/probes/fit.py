@@ -18,7 +18,7 @@ from selfprobe.stats.rank import auroc
 FloatArray = npt.NDArray[np.floating[Any]]
 IntArray = npt.NDArray[np.intp]
 BoolArray = npt.NDArray[np.bool_]
-Kind = Literal["supervised", "unsupervised"]
+Kind = Literal["supervised", "unsupervised", "mean_difference", "ccs"]
 Orders = Literal["first", "both"]
 
 C_GRID = (0.01, 0.1, 1.0, 10.0, 100.0)
@@ -44,6 +44,8 @@ class Probe:
     """Inverse regularisation that was chosen, in units of `C_GRID`."""
     train_score: float = math.nan
     """What the layer was chosen by: AUROC out of fold, or on the few labels; never on test labels."""
+    scale: float = math.nan
+    """P(text 1 is better) is the logistic function of so many times the score; NaN where it was not calibrated."""
 
     def score(self, states: FloatArray, *, orders: Orders | None = None) -> npt.NDArray[np.float64]:
         """Scores [pair] of states [pair, order, side, d_model] of the probe's layer; > 0: text 1 is better."""
@@ -82,6 +84,12 @@ def check_labels(first_better: BoolArray, groups: npt.NDArray[Any], *, folds: in
             f"the training half has only label {only} ({len(first_better)} pairs): nothing to learn from. "
             "Let the better text come first in some rows and second in others"
         )
+
+
+def learnable(first_better: BoolArray, groups: npt.NDArray[Any], *, folds: int) -> bool:
+    """Whether these labels teach a regression whose C is chosen in grouped folds: what `check_labels` asks for."""
+    enough = len(first_better) >= 2 * folds and len(np.unique(groups)) >= folds
+    return enough and 0 < int(first_better.sum()) < len(first_better)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """A run's folder, which the commands on a finished run read again.
 
-run.json                                  model, settings, data sets with hashes; what is needed to go on
+run.json                                  model, settings, versions, data sets with hashes; what is needed to go on
 <data set>-supervised.safetensors         the probe of split 0 at the layer chosen on its training half
 <data set>-unsupervised.safetensors
 tables/*.csv                              methods, layers, floors, transfer, cosine, adversarial, ablation, data
@@ -9,19 +9,43 @@ activations/                              states; may be deleted, and is then ha
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from selfprobe.probes.model import LocalModel
+from selfprobe.probes.tokens import Chat
+from selfprobe.sources.pairs import data_hash
+from selfprobe.sources.public_pairs import PairSet
 
 
-def claim(out: Path, judge: LocalModel) -> None:
-    """ValueError where `out` holds another model's run, whose probes would be overwritten."""
-    file = out / "run.json"
-    if file.is_file() and (held := json.loads(file.read_text("utf-8")))["revision"] != judge.revision:
+def claim(out: Path, judge: LocalModel, sets: Mapping[str, PairSet]) -> None:
+    """ValueError where `out` holds another run, whose probes would be overwritten or left beside this one's.
+
+    That is a run of another model, under another chat, with other pairs in a data set of the same name, or on data sets
+    of which some are not in `sets` while some of `sets` are not there: a run may take sets away or add some, not both.
+    """
+    if not (out / "run.json").is_file():
+        return
+    held = read_run(out)
+    if held["revision"] != judge.revision:
         raise ValueError(f"{out} holds a run of {held['model']} ({held['revision']}): give {judge.name} another folder")
+    if Chat(**held.get("chat", {})) != judge.chat:
+        raise ValueError(f"{out} holds a run with another system turn or other template arguments: give another folder")
+    for name, given in sets.items():
+        if name in held["datasets"] and (before := held["datasets"][name])["hash"] != data_hash(given.pairs):
+            raise ValueError(
+                f"{out} holds a run on other pairs of {name} (from {before['origin']}, "
+                f"{before.get('pairs', 'some')} pairs; now from {given.origin}, {len(given.pairs)}; rows, labels, "
+                "--limit or the question differ): give another --out"
+            )
+    if set(held["datasets"]) - set(sets) and set(sets) - set(held["datasets"]):
+        raise ValueError(
+            f"{out} holds a run on {', '.join(held['datasets'])}, not on {', '.join(sets)}: give another --out, or all "
+            "data sets together"
+        )
 
 
 def write_run(out: Path, state: dict[str, Any]) -> None:
@@ -40,7 +64,19 @@ def read_run(out: Path) -> dict[str, Any]:
         raise FileNotFoundError(
             f"{out} is no run's folder (no run.json): make one with `selfprobe probe run --out {out}`"
         )
-    return dict(json.loads(file.read_text("utf-8")))
+    try:
+        state: dict[str, Any] = dict(json.loads(file.read_text("utf-8")))
+        # Runs before 0.3 wrote it down; a folder that somebody sent must not switch it on.
+        state["loading"] = {name: value for name, value in state["loading"].items() if name != "allow_pickle"}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{file} is not what a run writes ({type(error).__name__}: {error}): run again") from None
+    return state
+
+
+def loading_of(state: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of `load_model` as the run had them; never the permission to load a pickle."""
+    layers = tuple(state["loading"].get("layers", ()))
+    return {"chat": Chat(**state.get("chat", {})), **state["loading"], "layers": layers}
 
 
 def write_tables(out: Path, made: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:

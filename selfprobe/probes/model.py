@@ -5,18 +5,17 @@ judge = load_model("meta-llama/Llama-3.1-8B-Instruct", device_map="auto", dtype=
 """
 
 import hashlib
-import json
 import logging
-import shutil
-import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
+from selfprobe.probes.converted import converted
 from selfprobe.probes.decoder import decoder_blocks
 from selfprobe.probes.precision import HALVES, keep_residual
+from selfprobe.probes.tokens import PLAIN, Chat
 
 logger = logging.getLogger(__name__)
 
@@ -35,13 +34,31 @@ class LocalModel:
     """As asked for: hub name, path, or "smollm2"."""
     revision: str
     """Commit on the hub, or a fingerprint of local weights. States and probes are tied to it."""
+    chat: Chat = PLAIN
+    """What goes into its chat template beside the comparison."""
+    layers: tuple[int, ...] = ()
+    """Numbers (from 0) of the blocks whose states are kept; none: all."""
     wide: bool = False
     """Its residual stream, and so its states, are float32 though its weights are not; see `precision`."""
 
     @property
     def blocks(self) -> Any:
-        """The decoder blocks, first to last, as a ModuleList."""
-        return decoder_blocks(self.model)
+        """The decoder blocks whose states are kept, first to last."""
+        every = decoder_blocks(self.model)
+        return [every[number] for number in self.layers] if self.layers else every
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Of `blocks`, from 0."""
+        return self.layers or tuple(range(len(self.blocks)))
+
+    @property
+    def precision(self) -> str:
+        """Type of its states, and how its weights are quantised if they are."""
+        dtype = str(self.model.dtype).removeprefix("torch.")
+        told = getattr(self.model.config, "quantization_config", None)
+        bits = "" if told is None else "+4bit" if getattr(told, "load_in_4bit", False) else "+8bit"
+        return f"{dtype}{bits}" + ("+float32" if self.wide else "")
 
     @property
     def stream(self) -> int | None:
@@ -82,6 +99,9 @@ def load_model(
     device_map: str | None = None,
     attention: str | None = None,
     allow_pickle: bool = False,
+    quantize: Literal["4bit", "8bit"] | None = None,
+    chat: Chat = PLAIN,
+    layers: tuple[int, ...] = (),
 ) -> LocalModel:
     """Load `name` for reading its states; no remote code is run.
 
@@ -89,9 +109,9 @@ def load_model(
     is transformers' `attn_implementation`; by default sdpa, and eager where a model has no sdpa (Gemma 2's
     soft-capping). In half precision the residual stream is float32 where the model takes it. Weights that exist
     only as pickle are refused unless `allow_pickle`: loading one can run code.
+    `quantize` loads with bitsandbytes, whose kernels compute in `dtype` (take bfloat16). `chat` goes into the chat
+    template; `layers` are the blocks whose states are kept (none: all).
     """
-    from transformers import AutoModelForCausalLM
-
     if dtype not in DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
     _check_device(device)
@@ -99,34 +119,40 @@ def load_model(
     if not allow_pickle:
         _refuse_pickle(source)
     tokenizer = _tokenizer(source, revision or "main", name)
-    _check_template(tokenizer, name)
+    _check_template(tokenizer, name, chat)
     placing: dict[str, Any] = {"device_map": device_map} if device_map else {}
+    if quantize:
+        placing = {"device_map": device_map or {"": device}, "quantization_config": _quantised(quantize, DTYPES[dtype])}
+    given = {"revision": revision or "main", "dtype": DTYPES[dtype], "attn_implementation": attention}
+    model = _weights(source, name, allow_pickle, given | placing)
+    if not device_map and not quantize:
+        model = model.to(device)
+    model.requires_grad_(False)
+    model.eval()
+    found = getattr(model.config, "_commit_hash", None) or fingerprint(Path(source))
+    judge = local_model(model, tokenizer, name=name, revision=str(found), chat=chat)
+    if not set(layers) <= set(judge.numbers):
+        raise ValueError(f"{name} has blocks 0..{judge.numbers[-1]}, got layers {', '.join(map(str, layers))}")
+    return replace(judge, layers=tuple(sorted(set(layers))), wide=_widened(model, name))
+
+
+def _weights(source: str, name: str, allow_pickle: bool, given: dict[str, Any]) -> Any:
+    """The model of transformers; ValueError where there is none, or only a pickle that is not allowed."""
+    from transformers import AutoModelForCausalLM
+
     try:
-        model = AutoModelForCausalLM.from_pretrained(
-            source,
-            revision=revision or "main",
-            dtype=DTYPES[dtype],
-            attn_implementation=attention,
-            use_safetensors=None if allow_pickle else True,
-            **placing,
-        )
+        return AutoModelForCausalLM.from_pretrained(source, use_safetensors=None if allow_pickle else True, **given)
     except OSError as error:
         if allow_pickle or "safetensors" not in str(error):
             raise _not_loaded(name, error) from error
         raise ValueError(
             f"{name} has no safetensors weights, and pickle is refused unless allowed: {_first_line(error)}"
         ) from error
-    if not device_map:
-        model = model.to(device)
-    model.requires_grad_(False)
-    model.eval()
-    found = getattr(model.config, "_commit_hash", None) or fingerprint(Path(source))
-    return LocalModel(model, tokenizer, name, str(found), wide=_widened(model, name))
 
 
 def _widened(model: Any, name: str) -> bool:
     """Whether the residual stream is float32 though the weights are of half precision; said where it cannot be."""
-    if model.dtype not in HALVES:
+    if model.dtype not in HALVES or getattr(model.config, "quantization_config", None) is not None:
         return False
     wide = keep_residual(model)
     if not wide:
@@ -134,10 +160,26 @@ def _widened(model: Any, name: str) -> bool:
     return wide
 
 
-def local_model(model: Any, tokenizer: Any, *, name: str, revision: str) -> LocalModel:
+def _quantised(bits: Literal["4bit", "8bit"], dtype: torch.dtype) -> Any:
+    """transformers' settings of bitsandbytes; ValueError where it is not installed."""
+    from importlib.util import find_spec
+
+    from transformers import BitsAndBytesConfig
+
+    if find_spec("bitsandbytes") is None:
+        raise ValueError(
+            "quantised loading needs bitsandbytes: pip install bitsandbytes (Linux and Windows with an NVIDIA, AMD or "
+            "Intel GPU; slower on a CPU; no wheel for some machines). Or load a smaller model, or bfloat16"
+        )
+    if bits == "8bit":
+        return BitsAndBytesConfig(load_in_8bit=True)
+    return BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=dtype)
+
+
+def local_model(model: Any, tokenizer: Any, *, name: str, revision: str, chat: Chat = PLAIN) -> LocalModel:
     """A `LocalModel` of a model and tokenizer at hand, if the tokenizer has a chat template."""
-    _check_template(tokenizer, name)
-    return LocalModel(model, tokenizer, name, revision)
+    _check_template(tokenizer, name, chat)
+    return LocalModel(model, tokenizer, name, revision, chat)
 
 
 def without_bars() -> None:
@@ -147,12 +189,14 @@ def without_bars() -> None:
     logging.disable_progress_bar()
 
 
-def _check_template(tokenizer: Any, name: str) -> None:
+def _check_template(tokenizer: Any, name: str, chat: Chat) -> None:
     if not getattr(tokenizer, "chat_template", None):
         raise ValueError(
             f"{name} has no chat template, so there is no assistant's turn to put the priming text in: "
             "use the instruction-tuned version of the model"
         )
+    if unknown := [argument for argument in chat.arguments if argument not in str(tokenizer.chat_template)]:
+        raise ValueError(f"the chat template of {name} has no argument {', '.join(unknown)}: it would change nothing")
 
 
 def _check_device(device: str) -> None:
@@ -222,43 +266,3 @@ def _refuse_pickle(source: str) -> None:
                 f"{folder} has its weights only as pickle ({', '.join(pickles)}), and loading one can run any "
                 "code. Convert it to safetensors, or allow pickle if you trust its author"
             )
-
-
-def converted(gguf: Path) -> Path:
-    """The folder with `gguf`'s weights as float32 safetensors; made at the first call (about half a minute).
-
-    `save_pretrained` refuses a model that was loaded from GGUF (its config says it is quantised), so a fresh
-    model is built from the config without that note and takes over the weights.
-    """
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    from selfprobe.weights import cache_folder
-
-    folder = cache_folder() / "converted" / f"{gguf.stem}-{_sha256(gguf)[:16]}"
-    if (folder / "config.json").is_file():
-        return folder
-    logger.warning("converting %s to safetensors in %s (once)", gguf.name, folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    model = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
-    tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
-    settings = {k: v for k, v in model.config.to_dict().items() if k != "quantization_config"}
-    fresh = AutoModelForCausalLM.from_config(type(model.config).from_dict(settings), dtype=torch.float32)
-    fresh.load_state_dict(model.state_dict())
-    fresh.tie_weights()
-    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        made = Path(scratch) / "model"
-        fresh.save_pretrained(made)
-        tokenizer.save_pretrained(made)
-        (made / "source.json").write_text(json.dumps({"gguf": gguf.name, "sha256": _sha256(gguf)}))
-        try:
-            made.rename(folder)
-        except OSError:  # another process was faster: its folder is the same
-            if not (folder / "config.json").is_file():
-                raise
-            shutil.rmtree(made)
-    return folder
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

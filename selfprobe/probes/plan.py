@@ -1,14 +1,17 @@
 """What a run will do, before it does it: pairs, forward passes, tokens, memory and disk."""
 
 import shutil
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from selfprobe.probes.harvest import SHARD_BYTES, batch_budget, identity_of, unreadable
+from selfprobe.probes import forward
+from selfprobe.probes.choose import batches
+from selfprobe.probes.harvesting import SHARD_BYTES, batch_budget, identity_of, unreadable
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.shards import Store
-from selfprobe.probes.tokens import encode
+from selfprobe.probes.tokens import Prompt, encode
 from selfprobe.sources.public_pairs import PairSet
 
 
@@ -17,8 +20,8 @@ class PlannedSet:
     """One data set."""
 
     pairs: int
-    unscored: int
-    """Too long, or with equal texts."""
+    reasons: Mapping[str, str]
+    """Pair id → why it cannot be read: too long, or equal texts."""
     passes: int
     """Forward passes over a prefix: one a pair and order."""
     tokens: int
@@ -41,6 +44,8 @@ class HarvestPlan:
     disk_bytes: int
     """Of the states that are still to be written."""
     free_bytes: int
+    sample: tuple[Prompt, ...] = ()
+    """One batch of what is to be done, of middling length."""
 
     @property
     def passes(self) -> int:
@@ -65,20 +70,21 @@ def plan_harvest(
 
     Raises ContrastTokenError where the tokenizer does not give contrast pairs.
     """
-    planned = {}
+    planned, todo, budget = {}, list[Prompt](), batch_tokens or batch_budget(judge)
     for name, pair_set in sets.items():
         shown = [version for pair in pair_set.pairs for version in (pair, pair.swapped)]
-        prompts = encode(judge.tokenizer, shown)
+        prompts = encode(judge.tokenizer, shown, judge.chat)
         reasons = unreadable(pair_set.pairs, prompts, judge.context, longest)
         wanted = [i for i in range(len(prompts)) if pair_set.pairs[i // 2].id not in reasons]
         folder = activations / identity_of(judge, shown, 2).folder_name
         labelled = next((file.parent for file in sorted(folder.glob("*/pairs.jsonl"))), None)
         held = Store(labelled).done() if labelled else set()
         done = [i for i in wanted if i in held]
+        todo += [prompts[i] for i in wanted if i not in held]
         lengths = [p.length for p in prompts]
         planned[name] = PlannedSet(
             pairs=len(pair_set.pairs),
-            unscored=len(reasons),
+            reasons=reasons,
             passes=len(wanted),
             tokens=sum(lengths[i] for i in wanted),
             done=len(done),
@@ -88,7 +94,6 @@ def plan_harvest(
     state_size = 4 if judge.wide else size
     to_write = sum(s.passes - s.done for s in planned.values()) * 2 * layers * judge.d_model * state_size
     config = judge.model.config.get_text_config()
-    batch = batch_tokens or batch_budget(judge)
     wide = 3 * int(getattr(config, "intermediate_size", 4 * judge.d_model)) + 8 * judge.d_model
     existing = next(p for p in (activations, *activations.absolute().parents) if p.exists())
     return HarvestPlan(
@@ -97,32 +102,66 @@ def plan_harvest(
         d_model=judge.d_model,
         sets=planned,
         weight_bytes=sum(p.numel() * p.element_size() for p in judge.model.parameters()),
-        work_bytes=batch * wide * size + 3 * min(SHARD_BYTES, to_write),
+        work_bytes=budget * wide * size + 3 * min(SHARD_BYTES, to_write),
         disk_bytes=to_write,
         free_bytes=shutil.disk_usage(existing).free,
+        sample=tuple(_middling(todo, budget)),
     )
 
 
-def plan_text(planned: HarvestPlan) -> str:
-    """The plan as text."""
+def _middling(todo: list[Prompt], budget: int) -> list[Prompt]:
+    cut = list(batches(todo, sorted(range(len(todo)), key=lambda i: todo[i].length), budget))
+    return [todo[i] for i in cut[len(cut) // 2]] if cut else []
+
+
+def time_text(judge: LocalModel, planned: HarvestPlan, control: HarvestPlan | None = None) -> str:
+    """How long reading would take by two plain forwards, from one batch that is read so; `auto` takes about half.
+
+    The batch is read twice and the second time counts, as the first call on a device prepares it.
+    """
+    sample, tokens = planned.sample or (control.sample if control else ()), planned.tokens
+    if not sample:
+        return "Time: nothing is left to read"
+    for _ in range(2):
+        start = time.perf_counter()
+        forward.states_of(judge, sample, "two_forwards")
+        taken = time.perf_counter() - start
+    seconds = (tokens + (control.tokens if control else 0)) * taken / sum(p.length for p in sample)
+    minutes, hours = seconds / 60, seconds / 3600
+    span = f"{hours:.1f} h" if hours >= 2 else f"{minutes:.0f} min" if minutes >= 2 else f"{seconds:.0f} s"
+    return (
+        f"Time: about {span} to read by two plain forwards (measured on one batch), half of it where auto finds a "
+        "faster way; then the fit"
+    )
+
+
+def plan_text(planned: HarvestPlan, control: HarvestPlan | None = None) -> str:
+    """The plan as text; `control`: that of the same architecture with random weights."""
     lines = [f"{planned.model}: {planned.layers} blocks of width {planned.d_model}", ""]
     lines.append(f"{'data set':16} {'pairs':>7} {'unscored':>9} {'passes':>8} {'tokens':>11} {'on disk':>8}")
     for name, s in planned.sets.items():
-        lines.append(f"{name:16} {s.pairs:>7,} {s.unscored:>9,} {s.passes:>8,} {s.tokens:>11,} {s.done:>8,}")
+        lines.append(f"{name:16} {s.pairs:>7,} {len(s.reasons):>9,} {s.passes:>8,} {s.tokens:>11,} {s.done:>8,}")
     lines += [
         "",
         f"To do: {planned.passes:,} forward passes (each pair once an order), {planned.tokens:,} tokens",
         f"Memory: weights {_size(planned.weight_bytes)}, about {_size(planned.work_bytes)} besides",
         f"Disk: {_size(planned.disk_bytes)} of states ({_size(planned.free_bytes)} free)",
     ]
+    if control:
+        lines.append(
+            f"Control, the same architecture with random weights: {control.passes:,} passes, "
+            f"{control.tokens:,} tokens, {_size(control.weight_bytes)} of memory, {_size(control.disk_bytes)} on disk "
+            "besides; --no-random-weights leaves it out"
+        )
     return "\n".join(lines)
 
 
-def check_disk(planned: HarvestPlan) -> None:
+def check_disk(planned: HarvestPlan, control: HarvestPlan | None = None) -> None:
     """ValueError where the disk has no room for the states."""
-    if planned.disk_bytes > planned.free_bytes:
+    needed = planned.disk_bytes + (control.disk_bytes if control else 0)
+    if needed > planned.free_bytes:
         raise ValueError(
-            f"the states need {_size(planned.disk_bytes)} on disk, and {_size(planned.free_bytes)} are free: "
+            f"the states need {_size(needed)} on disk, and {_size(planned.free_bytes)} are free: "
             "take fewer pairs (--limit), or another --out"
         )
 

@@ -1,23 +1,56 @@
 """A fitted probe on disk: a small safetensors file with its card as JSON in the metadata; never a pickle."""
 
 import json
-from dataclasses import asdict, dataclass
+import math
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar
 
 import numpy as np
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from selfprobe.probes.fit import FloatArray, Kind, Probe
+from selfprobe.probes.fit import FloatArray, Kind, Orders, Probe, parse_orientation
+from selfprobe.probes.tokens import Chat
 
 FORMAT = "selfprobe-probe-1"
 ARRAYS = ("direction", "mean_plus", "mean_minus")
+STRICT = ConfigDict(extra="forbid", strict=True)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Plain:
+    """Fields of a `Probe` that are no arrays, as they stand in the file; NaN is left out."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Kind
+    layer: int
+    orders: Orders
+    bias: float
+    orientation: str
+    c: float = math.nan
+    train_score: float = math.nan
+    scale: float = math.nan
+
+    def __post_init__(self) -> None:
+        if self.orientation != "labels":
+            parse_orientation(self.orientation)
+        if self.layer < 0 or not math.isfinite(self.bias):
+            raise ValueError(f"layer must be 0 or more and bias finite, got {self.layer} and {self.bias}")
+        if any(value <= 0 or math.isinf(value) for value in (self.c, self.scale)):
+            raise ValueError(f"c and scale must be finite and above 0, got {self.c} and {self.scale}")
+        if self.train_score < 0 or self.train_score > 1:
+            raise ValueError(f"train_score must be in 0..1, got {self.train_score}")
 
 
 @dataclass(frozen=True)
 class Card:
     """What must be known to use a probe, and to judge its numbers."""
+
+    __pydantic_config__ = STRICT
 
     model: str
     """As it was named when the states were harvested."""
@@ -26,6 +59,7 @@ class Card:
     template: str
     """Hash of the chat template."""
     dtype: str
+    """Of its states; "+4bit" or "+8bit" where the weights were quantised."""
     dataset: str
     data_hash: str
     settings: str
@@ -38,6 +72,24 @@ class Card:
     """Metric → score on the test half of this split."""
     selfprobe: str
     """Version that made the file."""
+    question: str = ""
+    """What was asked, where it is not the usual question; see `sources.own.Words`."""
+    item: str = ""
+    system: str = ""
+    """The system turn."""
+    template_arguments: dict[str, Any] = field(default_factory=dict)
+    """Arguments of the chat template."""
+
+    @property
+    def precision(self) -> dict[str, Any]:
+        """Arguments `dtype` and `quantize` of `load_model`."""
+        dtype, _, bits = self.dtype.partition("+")
+        return {"dtype": dtype, "quantize": bits or None}
+
+    @property
+    def chat(self) -> Chat:
+        """What went into the chat template beside the comparison."""
+        return Chat(self.system, self.template_arguments)
 
 
 @dataclass(frozen=True)
@@ -64,23 +116,22 @@ def save_probe(path: Path, probe: Probe, card: Card) -> None:
 def load_probe(path: Path, *, revision: str | None = None, template: str | None = None) -> ProbeFile:
     """Read `path`; with `revision` (and `template`), an error unless the probe belongs to that model.
 
-    Raises ValueError for anything that is not a probe file of this format, a pickle among them.
+    Raises ValueError for anything that is not a sound probe file of this format, a pickle among them: a field is
+    missing, unknown or of another type, or the arrays are not three finite vectors of one length.
     """
     try:
         with safe_open(path, framework="numpy") as file:
             metadata: dict[str, Any] = file.metadata() or {}
             arrays: dict[str, FloatArray] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
+    except (SafetensorError, OSError, TypeError) as error:  # TypeError: a dtype that numpy has not
         raise ValueError(f"{path} is no safetensors file ({error}); a probe is never read from a pickle") from error
     if metadata.get("format") != FORMAT or set(arrays) != set(ARRAYS):
-        found = metadata.get("format", "none")
+        found = f"{metadata.get('format', 'none')} with {', '.join(sorted(arrays)) or 'nothing'}"
         raise ValueError(f"{path} is no probe file: expected format {FORMAT} with {', '.join(ARRAYS)}, got {found}")
-    fields: dict[str, Any] = json.loads(metadata["probe"]) | arrays
-    card: dict[str, Any] = json.loads(metadata["card"])
-    if fields["kind"] not in get_args(Kind):
-        raise ValueError(f"{path}: probe kind must be one of {', '.join(get_args(Kind))}, got {fields['kind']!r}")
-    card["train_groups"] = tuple(card["train_groups"])
-    loaded = ProbeFile(Probe(**fields), Card(**card))
+    _check_arrays(arrays, path)
+    plain, card = _read(Plain, "probe", metadata, path), _read(Card, "card", metadata, path)
+    fields: dict[str, Any] = {**asdict(plain), **arrays}
+    loaded = ProbeFile(Probe(**fields), card)
     if revision is not None and revision != loaded.card.revision:
         raise ValueError(
             f"{path} was fitted to {loaded.card.model} ({loaded.card.revision}), not to this model ({revision}): "
@@ -89,3 +140,28 @@ def load_probe(path: Path, *, revision: str | None = None, template: str | None 
     if template is not None and template != loaded.card.template:
         raise ValueError(f"{path} was fitted under another chat template of {loaded.card.model}: fit it again")
     return loaded
+
+
+def _check_arrays(arrays: dict[str, FloatArray], path: Path) -> None:
+    direction = arrays["direction"]
+    for name, array in arrays.items():
+        if array.ndim != 1 or not array.size or array.shape != direction.shape or array.dtype.kind != "f":
+            told = ", ".join(f"{each} {a.dtype} {list(a.shape)}" for each, a in arrays.items())
+            raise ValueError(f"{path} is no sound probe: expected three vectors of floats of one length, got {told}")
+        if not np.isfinite(array).all():
+            raise ValueError(f"{path} is no sound probe: {name} is not finite (NaN or infinite)")
+    if not direction.any():
+        raise ValueError(f"{path} is no sound probe: its direction is all 0")
+
+
+def _read(kind: type[T], name: str, metadata: dict[str, Any], path: Path) -> T:
+    """The dataclass `kind` from the JSON in `metadata`, every field of its type."""
+    if name not in metadata:
+        raise ValueError(f"{path} is no sound probe: it has no {name} in its metadata")
+    try:
+        return TypeAdapter(kind).validate_json(metadata[name])
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, (name, *first["loc"])))
+        given = "" if first["type"] in ("missing", "json_invalid") else f", got {str(first['input'])[:60]!r}"
+        raise ValueError(f"{path} is no sound probe: {place}: {first['msg']}{given}") from None

@@ -9,19 +9,22 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
+from platform import python_version
 from typing import Any, Literal
 
 import pandas as pd
 
-from selfprobe.probes import tables
+from selfprobe.probes import tables, untrained
 from selfprobe.probes.evaluate import KINDS, METRICS, Fits, fit_all, split_pairs
 from selfprobe.probes.folder import claim, write_run, write_tables
 from selfprobe.probes.forward import Way
-from selfprobe.probes.harvest import Harvest, harvest
+from selfprobe.probes.harvesting import Harvest, harvest
 from selfprobe.probes.model import LocalModel, load_model
 from selfprobe.probes.probe_file import Card, save_probe
 from selfprobe.probes.splits import PRESETS, FitSettings, questions
 from selfprobe.probes.transfer import cosine_table, transfer_table
+from selfprobe.sources.own import Words
+from selfprobe.sources.pairs import data_hash
 from selfprobe.sources.public_pairs import LLMBAR_NATURAL, PairSet, load
 from selfprobe.weights import Progress, to_stderr
 
@@ -35,6 +38,8 @@ class Loading:
     dtype: str = "float32"
     device_map: str | None = None
     attention: str | None = None
+    quantize: Literal["4bit", "8bit"] | None = None
+    layers: tuple[int, ...] = ()
     allow_pickle: bool = False
 
 
@@ -50,6 +55,8 @@ def run_probes(
     path: Way | Literal["auto"] = "auto",
     batch_tokens: int | None = None,
     logged: Mapping[str, tables.Logged] | None = None,
+    random_weights: bool | None = None,
+    processes: int = 1,
     progress: Progress = to_stderr,
 ) -> dict[str, pd.DataFrame]:
     """Harvest, fit and test every data set; write the run's folder and return its tables by name.
@@ -61,45 +68,58 @@ def run_probes(
         settings: A preset of `splits.PRESETS` or your own.
         limit: Use a random sample of this many pairs of each data set, drawn with a fixed seed; None: all.
         longest: Leave pairs longer than this many tokens unscored.
-        path: Way of the forward passes; auto takes the fastest that agrees with two plain ones.
+        path: Way of the forward passes; see `forward`.
         logged: Data set → method → pair id → margin of other methods; see `preferences.table.margins`.
+        random_weights: Also read them under the same architecture with random weights; see `untrained.wanted`.
+        processes: Fit so many layers and halves at a time.
 
     Raises:
-        ValueError: Too little to learn from, or a folder of another model; before any forward pass.
+        ValueError: Too little to learn from, or a folder of another run; before any forward pass.
     """
     sets = datasets if isinstance(datasets, Mapping) else load_sets(datasets, limit)
     check_sets(sets, settings)
-    loading = loading or Loading()
-    judge = model if isinstance(model, LocalModel) else load_model(model, **asdict(loading))
-    claim(out, judge)
-    states, harvests = out / "activations", dict[str, Harvest]()
-    for name, given in sets.items():
-        progress(f"{name}: {len(given.pairs)} pairs from {given.origin}")
-        harvests[name] = harvest(
-            judge, given.pairs, states, path=path, batch_tokens=batch_tokens, longest=longest, progress=progress
-        )
-    write_run(out, _state(out, judge, loading, settings, sets, harvests))
-    fits = {name: _fitted(name, harvested, settings, progress) for name, harvested in harvests.items()}
-    for name, fitted in fits.items():
-        _save_probes(out, name, fitted)
+    judge = model if isinstance(model, LocalModel) else load_model(model, **asdict(loading or Loading()))
+    claim(out, judge, sets)
+    reading: dict[str, Any] = {"path": path, "batch_tokens": batch_tokens, "longest": longest}
+    harvests = _harvested(judge, sets, out, reading, progress)
+    told = {"reading": {"limit": limit} | reading}
+    write_run(out, _state(out, judge, loading or Loading(), settings, sets, harvests) | told)
+    fits = {name: _fitted(name, harvested, settings, progress, processes) for name, harvested in harvests.items()}
+    if untrained.wanted(judge, random_weights):
+        for name, read in _harvested(untrained.random_weights(judge), sets, out, reading, progress).items():
+            fits[name].untrained = _fitted(f"{name}, random weights", read, settings, progress, processes)
+    _save_probes(out, fits, judge)
     made = _tables(fits, sets, logged or {}) | _adversarial(harvests, settings, progress)
-    if len(fits) > 1:
-        progress("transfer between the data sets")
-        made |= {"transfer": transfer_table(fits), "cosine": cosine_table(fits)}
-    return write_tables(out, made)
+    return write_tables(out, made | _transfers(fits, progress))
 
 
-def check_sets(sets: Mapping[str, PairSet], settings: FitSettings) -> None:
-    """ValueError where a data set has too little to learn from, said before hours of forward passes."""
+def _harvested(
+    judge: LocalModel, sets: Mapping[str, PairSet], out: Path, reading: dict[str, Any], progress: Progress
+) -> dict[str, Harvest]:
+    found = {}
+    for name, given in sets.items():
+        progress(f"{name}: {len(given.pairs)} pairs from {given.origin} under {judge.name}")
+        found[name] = harvest(judge, given.pairs, out / "activations", **reading, progress=progress)
+    return found
+
+
+def check_sets(
+    sets: Mapping[str, PairSet], settings: FitSettings, unscored: Mapping[str, Mapping[str, str]] | None = None
+) -> None:
+    """ValueError where a data set has too little to learn from, said before hours of forward passes.
+
+    `unscored`: of each set, pair id → why it cannot be read.
+    """
     for name, pair_set in sets.items():
-        with _named(name):
-            split_pairs([pair for pair in pair_set.pairs if not pair.equal_texts], settings)
+        reasons = (unscored or {}).get(name, {})
+        with _named(name, reasons, len(pair_set.pairs)):
+            split_pairs([p for p in pair_set.pairs if not p.equal_texts and p.id not in reasons], settings)
 
 
-def _fitted(name: str, harvested: Harvest, settings: FitSettings, progress: Progress) -> Fits:
+def _fitted(name: str, harvested: Harvest, settings: FitSettings, progress: Progress, processes: int = 1) -> Fits:
     progress(f"{name}: fitting at {harvested.identity.layers} layers, {settings.seeds} halves")
-    with _named(name):
-        return fit_all(harvested, settings, progress=seldom(progress))
+    with _named(name, harvested.unscored, len(harvested.pairs) + len(harvested.unscored)):
+        return fit_all(harvested, settings, processes=processes, progress=seldom(progress))
 
 
 def seldom(progress: Progress, *, seconds: float = 10) -> Progress:
@@ -116,24 +136,29 @@ def seldom(progress: Progress, *, seconds: float = 10) -> Progress:
 
 
 @contextmanager
-def _named(name: str) -> Iterator[None]:
-    """A ValueError within gets the data set's name in front."""
+def _named(name: str, unscored: Mapping[str, str], pairs: int) -> Iterator[None]:
+    """A ValueError within gets the data set's name in front, and how many of its pairs cannot be read."""
     try:
         yield
     except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
+        why = f"{pairs - len(unscored)} of {pairs} pairs can be read (the first other: {{}}); " if unscored else ""
+        raise ValueError(f"{name}: {why.format(next(iter(unscored.values()), ''))}{error}") from None
 
 
-def load_sets(datasets: Sequence[str], limit: int | None) -> dict[str, PairSet]:
-    """Pairs of each spec, by name."""
+def load_sets(datasets: Sequence[str], limit: int | None, words: Words | None = None) -> dict[str, PairSet]:
+    """Pairs of each spec, by name; `words` are for those of the general kind, others keep the paper's question."""
     sets: dict[str, PairSet] = {}
     for spec in datasets:
-        loaded = load(spec, limit=limit)
+        loaded = load(spec, limit=limit, words=words)
         if loaded.name in sets:
-            raise ValueError(f"two data sets are named {loaded.name!r}: rename one file")
+            raise ValueError(f"two data sets are named {loaded.name!r}: say NAME=PATH for one")
         sets[loaded.name] = loaded
     if not sets:
         raise ValueError("no data sets given: name at least one")
+    if words and words != Words() and not any(pair.kind == "general" for s in sets.values() for pair in s.pairs):
+        raise ValueError(
+            f"{', '.join(sets)} keep the paper's question: another is for your own pairs, llmbar, mt_bench"
+        )
     return sets
 
 
@@ -150,12 +175,19 @@ def _state(
         "selfprobe": version("selfprobe"),
         "model": judge.name,
         "revision": judge.revision,
-        "loading": asdict(loading),
+        "versions": {name: version(name) for name in ("torch", "transformers", "numpy", "scikit-learn")}
+        | {"python": python_version()},
+        # Nor may a folder that somebody sends grant what its command line granted.
+        "loading": {name: value for name, value in asdict(loading).items() if name != "allow_pickle"},
+        "chat": {"system": judge.chat.system, "arguments": dict(judge.chat.arguments)},
         "settings": asdict(settings),
         "datasets": {
             name: {
                 "origin": sets[name].origin,
-                "hash": h.data_hash,
+                "hash": data_hash(sets[name].pairs),
+                "pairs": len(sets[name].pairs),
+                "question": next((p.criterion for p in sets[name].pairs), ""),
+                "item": next((p.item for p in sets[name].pairs), ""),
                 "activations": str(h.folder.relative_to(out)),
             }
             for name, h in harvests.items()
@@ -163,12 +195,17 @@ def _state(
     }
 
 
-def _save_probes(out: Path, name: str, fits: Fits) -> None:
+def _save_probes(out: Path, fitted: Mapping[str, Fits], judge: LocalModel) -> None:
+    for name, fits in fitted.items():
+        _save_both(out, name, fits, judge)
+
+
+def _save_both(out: Path, name: str, fits: Fits, judge: LocalModel) -> None:
     """The probes of split 0, so that its test half is held out."""
     harvested, split, truth = fits.harvest, fits.halves[0], fits.harvest.labels == 1
     for kind in KINDS:
-        probe = fits.probes[kind][0][fits.chosen(kind)[0]]
-        scores = fits.scores[kind][0, probe.layer, split.test]
+        layer = fits.chosen(kind)[0]
+        probe, scores = fits.probes[kind][0][layer], fits.scores[kind][0, layer, split.test]
         card = Card(
             model=harvested.identity.model,
             revision=harvested.identity.revision,
@@ -182,6 +219,10 @@ def _save_probes(out: Path, name: str, fits: Fits) -> None:
             train_pairs=len(split.train),
             test_scores={metric: f(truth[split.test], scores) for metric, f in METRICS.items()},
             selfprobe=version("selfprobe"),
+            question=harvested.pairs[0].criterion,
+            item=harvested.pairs[0].item,
+            system=judge.chat.system,
+            template_arguments=dict(judge.chat.arguments),
         )
         save_probe(out / f"{name}-{kind}.safetensors", probe, card)
 
@@ -190,8 +231,12 @@ def _tables(
     fits: Mapping[str, Fits], sets: Mapping[str, PairSet], logged: Mapping[str, tables.Logged]
 ) -> dict[str, pd.DataFrame]:
     made: dict[str, pd.DataFrame] = {}
-    methods = [tables.methods_table(f, logged=logged.get(name)).assign(dataset=name) for name, f in fits.items()]
-    made["methods"] = pd.concat(methods, ignore_index=True)
+    for table, make_logged in {"methods": tables.methods_table, "differences": tables.differences_table}.items():
+        parts = [make_logged(f, logged=logged.get(name)).assign(dataset=name) for name, f in fits.items()]
+        made[table] = pd.concat(parts, ignore_index=True)
+    aspects = [tables.aspects_table(f).assign(dataset=name) for name, f in fits.items()]
+    if any(len(part) for part in aspects):
+        made["aspects"] = pd.concat([part for part in aspects if len(part)], ignore_index=True)
     for table, make in {
         "layers": tables.layers_table,
         "floors": tables.floors_table,
@@ -206,6 +251,13 @@ def _tables(
         for name, s in sets.items()
     ]
     return made | {"data": pd.DataFrame(rows)}
+
+
+def _transfers(fits: Mapping[str, Fits], progress: Progress) -> dict[str, pd.DataFrame]:
+    if len(fits) < 2:
+        return {}
+    progress("transfer between the data sets")
+    return {"transfer": transfer_table(fits), "cosine": cosine_table(fits)}
 
 
 def _adversarial(harvests: Mapping[str, Harvest], settings: FitSettings, progress: Progress) -> dict[str, pd.DataFrame]:

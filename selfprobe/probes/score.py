@@ -1,5 +1,6 @@
 """A fitted probe as a judge: pairs in, judgements out; nothing is fitted (used by the command line and the task)."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from selfprobe.probes.evaluate import own_answers
-from selfprobe.probes.harvest import harvest
+from selfprobe.probes.harvesting import harvest
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.probe_file import ProbeFile
 from selfprobe.probes.splits import held_out
@@ -22,9 +23,9 @@ class Judgement:
 
     pair: Pair
     preferred: Label | None
-    """None: unscored, see `reason`."""
+    """None: unscored, or no preference; see `reason`."""
     score: float | None
-    """> 0: text 1. A logit for a supervised probe, a length along the component for an unsupervised one."""
+    """> 0: text 1; 0: neither. A logit for a supervised probe, a length along the component for an unsupervised one."""
     own_answer: float | None
     """The model's P(text 1) from its answers "1" and "2", averaged over the orders shown."""
     seen: bool
@@ -49,7 +50,13 @@ def judge_pairs(
         raise ValueError(
             f"the probe was fitted to {card.model} ({card.revision}), not to {judge.name} ({judge.revision})"
         )
-    if card.template != template_hash(judge.tokenizer):
+    shape = (judge.numbers[-1] + 1, judge.d_model)
+    if file.probe.layer >= shape[0] or len(file.probe.direction) != shape[1]:
+        raise ValueError(
+            f"the probe reads block {file.probe.layer} of width {len(file.probe.direction)}, but {judge.name} has "
+            f"blocks 0..{shape[0] - 1} of width {shape[1]}: its file is not what was fitted"
+        )
+    if card.template != template_hash(judge.tokenizer, judge.chat):
         raise ValueError(f"the probe was fitted under another chat template of {card.model}: fit it again")
     harvested = harvest(judge, pairs, cache, both_orders=file.probe.orders == "both", progress=progress)
     scores = file.probe.score(harvested.layer(file.probe.layer)) if harvested.pairs else np.empty(0)
@@ -58,9 +65,18 @@ def judge_pairs(
     found = []
     for pair, unseen in zip(pairs, held_out(card.train_groups, pairs), strict=True):
         if pair.id in by_id:
-            value, answer = by_id[pair.id]
-            found.append(Judgement(pair, 1 if value > 0 else 2, value, answer, not unseen))
+            preferred, value, reason = verdict(by_id[pair.id][0])
+            found.append(Judgement(pair, preferred, value, by_id[pair.id][1], not unseen, reason))
         else:
             reason = harvested.unscored[pair.id]
             found.append(Judgement(pair, None, None, None, not unseen, reason))
     return found
+
+
+def verdict(score: float) -> tuple[Label | None, float | None, str]:
+    """Preferred text, score and reason, e.g. (1, .3, ""); a score of 0 or NaN prefers neither text, and says why."""
+    if not math.isfinite(score):
+        return None, None, f"score is not finite: {score}"
+    if score == 0:
+        return None, score, "no preference: the score is exactly 0"
+    return (1 if score > 0 else 2), score, ""

@@ -50,12 +50,15 @@ class Identity:
     attention: str
     orders: int
     layers: int
+    """How many are kept."""
     d_model: int
+    blocks: str = ""
+    """Numbers of the kept layers, as "8,16,24"; "" where all are."""
 
     @property
     def folder_name(self) -> str:
         """The model's last name and a digest of the rest; where a model lies plays no part."""
-        keyed = {k: v for k, v in asdict(self).items() if k != "model"}
+        keyed = {k: v for k, v in asdict(self).items() if k != "model" and (v or k != "blocks")}
         name = "".join(c if c.isalnum() or c in "-." else "-" for c in self.model.rstrip("/").rsplit("/", 1)[-1])
         return f"{name}-{digest(json.dumps(keyed, sort_keys=True))}"
 

@@ -1,126 +1,114 @@
 """Tidy tables of an evaluation, one row a number: what the figures and the command line show.
 
 methods     probes against baselines and controls, at the chosen layer
+differences each probe less asking and less each control, on the same pairs
 layers      both probes at every layer (appendix A, figures 6 and 7)
 subsets     both probes and prompting on every subset (LLMBar's adversarial ones, figure 4)
+aspects     the same by aspect (SummEval, NEWSROOM, HANNA), and their mean
 floors      what choosing among layers and signs reaches by luck
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from selfprobe.probes.controls import by_length, no_model, selection_floor
-from selfprobe.probes.evaluate import KINDS, METRICS, Fits, Scores, own_answers
-from selfprobe.stats.estimate import Estimate, bootstrap, undefined
-from selfprobe.stats.rank import auroc, f1_of_counts
+from selfprobe.probes.controls import by_length, selection_floor
+from selfprobe.probes.evaluate import KINDS, METRICS, Fits, at, own_answers
+from selfprobe.probes.fit import BoolArray, parse_orientation
+from selfprobe.probes.intervals import estimate
+from selfprobe.probes.layer_fit import RANDOM_DIRECTIONS, Scores
+from selfprobe.sources.pairs import Pair
+from selfprobe.stats.estimate import Estimate
 
 Logged = Mapping[str, Mapping[str, float]]
 """Method → pair id → margin, > 0: text 1."""
+MEAN_OF_ASPECTS = "mean of aspects"
 
 
-def estimate(
-    scores: Scores,
-    first_better: npt.NDArray[np.bool_],
-    groups: npt.NDArray[Any],
-    metric: str,
-    *,
-    resamples: int,
-    seed: int = 0,
-) -> Estimate:
-    """Mean over `scores` [column, pair] (seeds, random directions; NaN: not tested) of a metric, with its interval.
+class Method(NamedTuple):
+    """One method on the test halves."""
 
-    Questions are resampled, and all columns with them, so that a pair tested under several seeds counts as one.
-    The interval holds for the probes as fitted; it has no part for another training half.
-    """
-    tested = ~np.isnan(scores).all(axis=0)
-    if not tested.any():
-        return undefined("no pair was tested", unit="question")
-    columns, truth = scores[:, tested].T, first_better[tested]
-    return bootstrap(
-        {"auroc": _mean_auroc, "f1": _mean_f1, "accuracy": _mean_accuracy}[metric],
-        columns if metric == "auroc" else _outcomes(columns, truth),
-        truth,
-        clusters=groups[tested],
-        rng=np.random.default_rng(seed),
-        resamples=resamples,
-        unit="question",
-    )
-
-
-# F1 and accuracy of all columns at a time and from counts: a resample then costs microseconds.
-
-
-def _outcomes(columns: Scores, truth: npt.NDArray[np.bool_]) -> Scores:
-    """[pair, column, (1 said 1, 1 said 2, 1 tied, 2 said 1, 2 said 2, 2 tied)] of scores [pair, column]; NaN: none."""
-    said = (columns > 0, columns < 0, columns == 0)
-    kinds = [true[:, None] & answer for true in (truth, ~truth) for answer in said]
-    return np.stack([kind.astype(float) for kind in kinds], axis=2)
-
-
-def _mean_f1(outcomes: Scores, _: npt.NDArray[np.bool_]) -> float:
-    a, b, tied_1, c, d, tied_2 = outcomes.sum(axis=0).T
-    return float(np.mean(f1_of_counts([a, d], [a + c, b + d], [a + b + tied_1, c + d + tied_2])))
-
-
-def _mean_accuracy(outcomes: Scores, _: npt.NDArray[np.bool_]) -> float:
-    a, b, tied_1, c, d, tied_2 = outcomes.sum(axis=0).T
-    with np.errstate(invalid="ignore"):
-        return float(np.mean((a + d + (tied_1 + tied_2) / 2) / (a + b + tied_1 + c + d + tied_2)))
-
-
-def _mean_auroc(columns: Scores, truth: npt.NDArray[np.bool_]) -> float:
-    return float(np.mean([auroc(truth, column) for column in columns.T]))
+    scores: Scores
+    """[column, pair], > 0: text 1; NaN outside the test half. A column is a half, or a random direction of one."""
+    note: str
+    learnt: BoolArray | None = None
+    """[column, pair]: the pairs whose labels a column's fit saw; None: of no pair."""
 
 
 def _row(found: Estimate, **names: Any) -> dict[str, Any]:
     return names | asdict(found)
 
 
-def all_scores(fits: Fits, logged: Logged | None = None) -> dict[str, tuple[Scores, str]]:
-    """Method → scores [column, pair] (> 0: text 1) at the chosen layer, NaN outside test halves, and a note.
+def all_scores(fits: Fits, logged: Logged | None = None) -> dict[str, Method]:
+    """Every method by its name, at the chosen layer.
 
     `logged`: verdicts of further methods on these pairs, see `probes.logged`.
     """
-    settings, splits = fits.settings, fits.halves
-    layers = {kind: fits.chosen(kind) for kind in KINDS}
-    note = {kind: f"layers {sorted(set(layers[kind]))}" for kind in KINDS}
+    return _probes(fits) | _controls(fits) | _asked(fits, logged or {})
+
+
+def _probes(fits: Fits) -> dict[str, Method]:
+    settings = fits.settings
+    note = {kind: f"layers {fits.numbered(fits.chosen(kind))}" for kind in KINDS}
     leak = " LEAKS test labels or test texts into the fit" if settings.leaks else ""
-    sign = f"{note['unsupervised']}, sign {settings.orientation}"
-    unsigned = ", sign arbitrary" if settings.orientation == "none" else ""
-    table: dict[str, tuple[Scores, str]] = {
-        "supervised": (fits.at_chosen("supervised"), note["supervised"] + leak),
-        "unsupervised": (fits.at_chosen("unsupervised"), sign + unsigned + leak),
+    way, _ = parse_orientation(settings.orientation)
+    labelled = max(len(half.few) for half in fits.halves)  # a small training half has fewer than asked for
+    alone = f"; sign and layer come from these {labelled} labels" if way == "few" and settings.layer == "train" else ""
+    sign = f"{note['unsupervised']}, sign {settings.orientation}{alone}"
+    unsigned = ", sign arbitrary" if way == "none" else ""
+    seen = {kind: fits.labels_seen(kind) for kind in KINDS}
+    table = {
+        "supervised": Method(fits.at_chosen("supervised"), note["supervised"] + leak, seen["supervised"]),
+        "unsupervised": Method(fits.at_chosen("unsupervised"), sign + unsigned + leak, seen["unsupervised"]),
     }
-    if settings.orientation == "none":
-        table["unsupervised, flipped"] = (-table["unsupervised"][0], sign + unsigned + leak)
+    if way == "none":
+        table["unsupervised, flipped"] = table["unsupervised"]._replace(scores=-table["unsupervised"].scores)
+    if way == "few":
+        layers = fits.best(fits.few_score)
+        few = Method(
+            at(fits.few, layers), f"layers {fits.numbered(layers)}, chosen by these labels", seen["unsupervised"]
+        )
+        table[f"supervised, the same {labelled} labels"] = few
     if settings.orders == "both":
         for kind in KINDS:
-            table[f"{kind}, one order"] = (
-                fits.at_chosen(kind, fits.one_order[kind]),
-                "the same probes, first order only",
-            )
-    random = np.concatenate([fits.random[s, layer] for s, layer in enumerate(layers["supervised"])])
-    table["random direction"] = (random, "same layers, sign by the training labels")
-    table["no model (TF-IDF)"] = (no_model(fits.harvest.pairs, splits, folds=settings.folds), "same halves")
-    table["no model (length)"] = (by_length(fits.harvest.pairs, splits), "longer or shorter, by the training half")
+            one = fits.at_chosen(kind, fits.one_order[kind])
+            table[f"{kind}, one order"] = Method(one, "the same probes, first order only", seen[kind])
+    return table
+
+
+def _controls(fits: Fits) -> dict[str, Method]:
+    pairs, splits, seen = fits.harvest.pairs, fits.halves, fits.labels_seen("supervised")
+    random = np.concatenate(list(at(fits.random, fits.chosen("supervised"))))
+    signed = np.repeat(seen, RANDOM_DIRECTIONS, axis=0)
+    table = {"random direction": Method(random, "same layers, sign by the training labels", signed)}
+    if fits.untrained is not None:
+        for kind in KINDS:
+            scores = _aligned(fits.untrained.at_chosen(kind), fits.untrained.harvest.pairs, pairs)
+            layers = f"the same fit to the same architecture, layers {fits.numbered(fits.untrained.chosen(kind))}"
+            table[f"random weights, {kind}"] = Method(scores, layers, fits.labels_seen(kind))
+    table["no model (TF-IDF)"] = Method(fits.words, "same halves", seen)
+    table["no model (length)"] = Method(by_length(pairs, splits), "longer or shorter, by the training half", seen)
+    return table
+
+
+def _asked(fits: Fits, logged: Logged) -> dict[str, Method]:
     own = own_answers(fits.harvest)
     log_odds = fits.harvest.log_probs[:, 0, 0].astype(float) - fits.harvest.log_probs[:, 0, 1]
-    table["prompting"] = (_tested(own.mean(axis=1) - 0.5, fits), f"P(1), P(2) averaged over {own.shape[1]} orders")
+    mean = _tested(own.mean(axis=1) - 0.5, fits)
+    table = {"prompting": Method(mean, f"P(1), P(2) averaged over {own.shape[1]} orders")}
     if own.shape[1] > 1:
-        table["prompting, one order"] = (_tested(own[:, 0] - 0.5, fits), "first order, position bias and all")
-    centred = np.stack([log_odds - np.median(log_odds[split.train]) for split in splits])
-    table["prompting, one order, calibrated"] = (
-        np.where(np.isnan(table["prompting"][0]), np.nan, centred),
-        "less the median log-odds of the training half; no labels",
+        table["prompting, one order"] = Method(_tested(own[:, 0] - 0.5, fits), "first order, position bias and all")
+    centred = np.stack([log_odds - np.median(log_odds[split.train]) for split in fits.halves])
+    table["prompting, one order, calibrated"] = Method(
+        np.where(np.isnan(mean), np.nan, centred), "less the median log-odds of the training half; no labels"
     )
-    for method, margins in (logged or {}).items():
+    for method, margins in logged.items():
         verdicts = np.array([margins.get(pair.id, np.nan) for pair in fits.harvest.pairs])
-        table[method] = (_tested(verdicts, fits), f"from logs; {int(np.isnan(verdicts).sum())} pairs without a verdict")
+        missing = int(np.isnan(verdicts).sum())
+        table[method] = Method(_tested(verdicts, fits), f"from logs; {missing} pairs without a verdict")
     return table
 
 
@@ -132,14 +120,46 @@ def _tested(scores: Scores, fits: Fits) -> Scores:
     return out
 
 
+def _aligned(scores: Scores, pairs: Sequence[Pair], wanted: Sequence[Pair]) -> Scores:
+    """[column, pair] of `pairs` → of `wanted`, NaN where one is not among `pairs`."""
+    place = {pair.id: i for i, pair in enumerate(pairs)}
+    at_end = np.column_stack([scores, np.full(len(scores), np.nan)])
+    return at_end[:, [place.get(pair.id, -1) for pair in wanted]]
+
+
+def _estimate(
+    fits: Fits, method: Method, metric: str, *, less: Method | None = None, inside: BoolArray | None = None
+) -> Estimate:
+    """A metric of a method, or of the paired difference to another, on all pairs or those `inside`."""
+    scores = method.scores if inside is None else np.where(inside, method.scores, np.nan)
+    truth, groups, learnt = fits.harvest.labels == 1, fits.harvest.groups, method.learnt
+    resamples, other = fits.settings.resamples, None if less is None else less.scores
+    return estimate(scores, truth, groups, metric, resamples=resamples, learnt=learnt, less=other)
+
+
 def methods_table(fits: Fits, *, logged: Logged | None = None) -> pd.DataFrame:
     """method, metric, value, low, high, n, unit, reason, note: probes, baselines, controls."""
-    truth, groups, resamples = fits.harvest.labels == 1, fits.harvest.groups, fits.settings.resamples
     rows = [
-        _row(estimate(scores, truth, groups, metric, resamples=resamples), method=method, metric=metric, note=note)
-        for method, (scores, note) in all_scores(fits, logged).items()
+        _row(_estimate(fits, method, metric), method=name, metric=metric, note=method.note)
+        for name, method in all_scores(fits, logged).items()
         for metric in METRICS
     ]
+    return pd.DataFrame(rows)
+
+
+def differences_table(fits: Fits, *, logged: Logged | None = None) -> pd.DataFrame:
+    """probe, against, metric, value, low, high …: a probe less asking, a control or a logged method, pair by pair.
+
+    Random weights are compared kind with kind.
+    """
+    table, rows = all_scores(fits, logged), []
+    for kind in KINDS:
+        others = ("prompting", "prompting, one order, calibrated", "no model (length)", "no model (TF-IDF)")
+        for other in (*others, f"random weights, {kind}", *(logged or {})):
+            if other in table:
+                for metric in METRICS:
+                    found = _estimate(fits, table[kind], metric, less=table[other])
+                    rows.append(_row(found, probe=kind, against=other, metric=metric))
     return pd.DataFrame(rows)
 
 
@@ -148,29 +168,50 @@ def layers_table(fits: Fits) -> pd.DataFrame:
     truth, groups, rows = fits.harvest.labels == 1, fits.harvest.groups, []
     resamples = max(100, fits.settings.resamples // 5)
     for kind in KINDS:
-        chosen = fits.chosen(kind)
+        chosen, learnt = fits.chosen(kind), fits.labels_seen(kind)
         for layer in range(fits.harvest.identity.layers):
             for metric in ("f1", "auroc"):
-                found = estimate(fits.scores[kind][:, layer], truth, groups, metric, resamples=resamples)
+                scores = fits.scores[kind][:, layer]
+                found = estimate(scores, truth, groups, metric, resamples=resamples, learnt=learnt)
                 share = chosen.count(layer) / len(chosen)
-                rows.append(_row(found, layer=layer, probe=kind, metric=metric, chosen_by=share))
+                rows.append(_row(found, layer=fits.harvest.layers[layer], probe=kind, metric=metric, chosen_by=share))
     return pd.DataFrame(rows)
 
 
 def subsets_table(fits: Fits) -> pd.DataFrame:
     """subset, method, metric, value, low, high …: the test pairs of each subset apart."""
-    truth, groups, rows = fits.harvest.labels == 1, fits.harvest.groups, []
-    subsets = np.array([pair.subset for pair in fits.harvest.pairs])
+    return _by_part(fits, "subset", [pair.subset for pair in fits.harvest.pairs])
+
+
+def aspects_table(fits: Fits) -> pd.DataFrame:
+    """aspect, method, metric, value, low, high …: the test pairs of each aspect apart, and `MEAN_OF_ASPECTS`.
+
+    Of probes that learnt from all aspects. Empty where the data have no aspects.
+    """
+    aspects = [pair.aspect for pair in fits.harvest.pairs]
+    return _by_part(fits, "aspect", aspects, mean=MEAN_OF_ASPECTS) if any(aspects) else pd.DataFrame()
+
+
+def _by_part(fits: Fits, column: str, names: Sequence[str], *, mean: str = "") -> pd.DataFrame:
+    """The test pairs of each part apart; `mean`: the name of a last one that holds their unweighted mean."""
     wanted = ("supervised", "unsupervised", "prompting", "no model (TF-IDF)", "no model (length)")
-    table, resamples = all_scores(fits), fits.settings.resamples
-    for subset in sorted(set(subsets.tolist())):
-        inside = subsets == subset
-        for method in wanted:
-            scores = table[method][0][:, inside]
-            for metric in ("f1", "accuracy"):
-                found = estimate(scores, truth[inside], groups[inside], metric, resamples=resamples)
-                rows.append(_row(found, subset=subset, method=method, metric=metric))
+    table, parts, rows = all_scores(fits), np.array(names), []
+    table = {method: table[method] for method in (*wanted, *(f"random weights, {k}" for k in KINDS)) if method in table}
+    each = [parts == name for name in sorted(set(names))]
+    for inside in (*each, None) if mean else each:
+        for name, method in table.items():
+            given = method if inside is not None else _repeated(method, each)
+            for metric in ("f1", "accuracy", "auroc"):
+                found = _estimate(fits, given, metric, inside=inside)
+                part = mean if inside is None else str(parts[inside][0])
+                rows.append(_row(found, **{column: part}, method=name, metric=metric))
     return pd.DataFrame(rows)
+
+
+def _repeated(method: Method, each: Sequence[BoolArray]) -> Method:
+    """The columns of a method once for every part, on its pairs alone: their mean is the mean over parts."""
+    scores = np.concatenate([np.where(inside, method.scores, np.nan) for inside in each])
+    return Method(scores, method.note, None if method.learnt is None else np.tile(method.learnt, (len(each), 1)))
 
 
 def floors_table(fits: Fits) -> pd.DataFrame:

@@ -1,8 +1,9 @@
 """A pair as tokens: chat template, priming text in the assistant's turn, and the contrast token (paper 004, §4.1.1)."""
 
+import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -22,6 +23,19 @@ ANSWERS = {
 }
 """How the answer begins after a generation prompt that ends so: R1's and Magistral's open a thought, gpt-oss'
 leaves the channel open. The priming text is part of the answer, not of a thought."""
+
+
+@dataclass(frozen=True)
+class Chat:
+    """What goes into the chat template beside the comparison."""
+
+    system: str = ""
+    """The system turn; none by default (Gemma's template has none)."""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of the template, such as enable_thinking: false."""
+
+
+PLAIN = Chat()
 
 
 class ContrastTokenError(ValueError):
@@ -45,27 +59,38 @@ class Prompt:
         return len(self.prefix) + 1
 
 
-def template_hash(tokenizer: Any) -> str:
-    """Identifies the chat template, by what it makes of a pair: the priming text and its place are in it."""
-    return digest(str(tokenizer.chat_template), rendered(tokenizer, Pair("", "one", "two", context="Which?")))
+def template_hash(tokenizer: Any, chat: Chat = PLAIN) -> str:
+    """Identifies the chat template and what else goes into it, by what it makes of a pair: the priming text too."""
+    more = [] if chat == PLAIN else [chat.system, json.dumps(dict(chat.arguments), sort_keys=True)]
+    shown = rendered(tokenizer, Pair("", "one", "two", context="Which?"), chat)
+    return digest(str(tokenizer.chat_template), shown, *more)
 
 
-def rendered(tokenizer: Any, pair: Pair) -> str:
-    """The chat up to and with the priming text, the assistant's turn left open. No system turn (Gemma has none).
+def rendered(tokenizer: Any, pair: Pair, chat: Chat = PLAIN) -> str:
+    """The chat up to and with the priming text, the assistant's turn left open.
 
-    Raises ValueError where the template does not take the chat.
+    Raises ValueError where the template itself refuses the turns, as Gemma's does a system turn.
     """
-    chat = [{"role": "user", "content": comparison_prompt(pair)}]
+    turns = [{"role": "system", "content": chat.system}] if chat.system else []
+    turns.append({"role": "user", "content": comparison_prompt(pair)})
+    template = _without_clock(tokenizer.get_chat_template())
     try:
         text = tokenizer.apply_chat_template(
-            chat,
+            turns,
             tokenize=False,
             add_generation_prompt=True,
-            chat_template=_without_clock(tokenizer.get_chat_template()),
-            date_string=FIXED_DATE,
+            chat_template=template,
+            **{"date_string": FIXED_DATE, **chat.arguments},
         )
-    except TemplateError as error:
-        raise ValueError(f"the model's chat template refuses a chat of one user turn: {error}") from error
+    except (TemplateError, TypeError) as error:
+        turn = "a system and a user turn" if chat.system else "a user turn"
+        given = f" and {', '.join(f'{name}={value}' for name, value in chat.arguments.items())}" * bool(chat.arguments)
+        raise ValueError(
+            f"the model's chat template fails on {turn}{given}: {error}. "
+            + ("Try it without --system" if chat.system else "Use a model whose template takes one user turn")
+        ) from error
+    if chat.system.strip() not in text:
+        raise ValueError("the model's chat template leaves the system turn out: try it without --system")
     ended = text.rstrip()
     for end, answer in ANSWERS.items():
         if ended.endswith(end):
@@ -83,15 +108,15 @@ def _without_clock(template: str) -> str:
     return fixed
 
 
-def encode(tokenizer: Any, pairs: Iterable[Pair]) -> list[Prompt]:
+def encode(tokenizer: Any, pairs: Iterable[Pair], chat: Chat = PLAIN) -> list[Prompt]:
     """Tokens of `pairs` in their order; both continuations are tokenised whole and compared.
 
     Raises ContrastTokenError where a tokenizer merges the digit with the text before it, splits it in several
-    tokens, adds an end token, or begins the two sides differently.
+    tokens, adds an end token, or begins the two sides differently. ValueError where the template fails.
     """
     known = list(pairs)
     # The template writes the special tokens itself; adding them again would double BOS.
-    texts = [rendered(tokenizer, pair) for pair in known]
+    texts = [rendered(tokenizer, pair, chat) for pair in known]
     if not texts:
         return []
     sides = [tokenizer([f"{text}{c}" for text in texts], add_special_tokens=False)["input_ids"] for c in CONTRAST]

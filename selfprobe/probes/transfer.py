@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from selfprobe.probes.evaluate import KINDS, Fits, Scores, fit_all
+from selfprobe.probes.evaluate import KINDS, Fits, fit_all
 from selfprobe.probes.fit import FloatArray, Kind
 from selfprobe.probes.folder import read_run, write_tables
-from selfprobe.probes.harvest import open_harvest
+from selfprobe.probes.harvesting import open_harvest
+from selfprobe.probes.intervals import estimate
+from selfprobe.probes.layer_fit import Scores
 from selfprobe.probes.splits import FitSettings, held_out, questions
-from selfprobe.probes.tables import estimate
 from selfprobe.weights import Progress, to_stderr
 
 
@@ -40,10 +41,12 @@ def transfer_table(fits: Mapping[str, Fits]) -> pd.DataFrame:
     for source, learnt in fits.items():
         for target, tested in fits.items():
             for kind in KINDS:
-                scores = learnt.at_chosen(kind) if source == target else _applied(learnt, tested, kind)
+                own = source == target
+                scores = learnt.at_chosen(kind) if own else _applied(learnt, tested, kind)
+                seen = learnt.labels_seen(kind) if own else None
                 truth, groups = tested.harvest.labels == 1, tested.harvest.groups
                 for metric in ("f1", "auroc"):
-                    found = estimate(scores, truth, groups, metric, resamples=learnt.settings.resamples)
+                    found = estimate(scores, truth, groups, metric, resamples=learnt.settings.resamples, learnt=seen)
                     names: dict[str, Any] = {"trained_on": source, "tested_on": target, "probe": kind, "metric": metric}
                     rows.append(names | asdict(found))
     return pd.DataFrame(rows)
@@ -55,7 +58,7 @@ def _applied(learnt: Fits, tested: Fits, kind: Kind) -> Scores:
     scores = np.full((len(learnt.halves), len(tested.harvest.pairs)), np.nan)
     for seed, layer in enumerate(learnt.chosen(kind)):
         if layer not in states:
-            states[layer] = tested.harvest.layer(layer)
+            states[layer] = tested.harvest.layer(tested.harvest.layers[layer])
         seen = questions(learnt.harvest.pairs[i] for i in learnt.halves[seed].train)
         unseen = np.array(held_out(seen, tested.harvest.pairs))
         scores[seed, unseen] = learnt.probes[kind][seed][layer].score(states[layer])[unseen]
@@ -81,7 +84,7 @@ def cosine_table(fits: Mapping[str, Fits], *, layer: int | None = None) -> pd.Da
                     values = values[~np.eye(len(values), dtype=bool)]
                 found = values if values.size else np.array([np.nan])
                 rows.append(
-                    {"a": a, "b": b, "probe": kind, "layer": at}
+                    {"a": a, "b": b, "probe": kind, "layer": some.harvest.layers[at]}
                     | {"cosine": float(found.mean()), "absolute": float(np.abs(found).mean())}
                 )
     return pd.DataFrame(rows)

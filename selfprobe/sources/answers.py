@@ -1,4 +1,4 @@
-"""Sets of two answers to one instruction: LLMBar, MT-Bench, and a user's own rows (paper 004, §4.1)."""
+"""Sets of two answers to one instruction: LLMBar and MT-Bench (paper 004, §4.1)."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -60,27 +60,3 @@ def _conversation(turns: list[dict[str, str]], turn: int) -> str:
 def shuffled(pair: Pair) -> Pair:
     """The pair in an order that its id decides, so that a source's order of systems tells nothing."""
     return pair.swapped if int(digest(pair.id), 16) % 2 else pair
-
-
-def own(rows: list[Row]) -> Iterator[Pair | None]:
-    """A user's rows {id, question, text_1, text_2, label?, group?, subset?}; label 1, 2, or "tie" / 0.
-
-    The question may be empty.
-    """
-    for row in rows:
-        label = row.get("label")
-        label = None if label == "" else label  # an empty cell of a CSV file
-        if label in (0, "tie", "0"):
-            yield None
-            continue
-        if label not in (None, 1, 2, "1", "2"):
-            raise ValueError(f"row {row['id']!r}: label must be 1, 2, 'tie' or left out, got {label!r}")
-        yield Pair(
-            id=str(row["id"]),
-            text_1=row["text_1"],
-            text_2=row["text_2"],
-            label=None if label is None else (1 if int(label) == 1 else 2),
-            context=row["question"] or "",
-            subset=str(row.get("subset", "")),
-            group=str(row.get("group", "")),
-        )

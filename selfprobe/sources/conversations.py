@@ -6,12 +6,14 @@ a.jsonl,b.csv
 shipped)
 -T dataset=task:inspect_evals/gsm8k  what any Inspect task asks its model, by name or as file.py or file.py@task; label
 evaluation; also -T task=…
--T dataset=logs:logs/yesterday       what the model of any Inspect logs was asked; also -T logs=…
+-T dataset=logs:logs/yesterday       what the model of any Inspect logs was asked; also -T logs=…; a role of them:
+logs:logs/audit?role=target
+-T against=bundled                   asked as well, to hold the set against: any of the above
 
 A row needs a conversation: `messages` (a list of role and content, in CSV as JSON), ShareGPT's `conversations`, a batch
 file's request, or a text under `input`, `user`, `prompt`, `question`, `instruction` or `text`; each with an optional
 `system`. It may have `tools`, `id`, `label` (evaluation or deployment, 1 or 0; a bool `is_evaluation` or
-`eval_category` does as well), `source`, `domain`, `format`, `agentic` and `pair`.
+`eval_category` does as well), `source`, `domain`, `format`, `agentic`, `language` and `pair`.
 """
 
 import json
@@ -27,6 +29,7 @@ from selfprobe.data import Row, Table, load, read_text, table_of
 from selfprobe.errors import InputError
 from selfprobe.inspect_data import SCHEMES, rows_of
 from selfprobe.sources.messages import Message, Unaskable, messages_of, tools_of
+from selfprobe.sources.reference import BUNDLED, joined
 
 Label = Literal["evaluation", "deployment"]
 Context = Literal["first", "full"]
@@ -50,6 +53,7 @@ def conversations(
     label: str | None = None,
     context: str = "first",
     role: str | None = None,
+    against: str | None = None,
 ) -> Table:
     """The conversations of one source, or of several data sets together, cut to the context; hashed as they are asked.
 
@@ -60,21 +64,41 @@ def conversations(
         dataset: Data sets; see the module's docstring. Not read when `task` or `logs` is given.
         task: An Inspect task: what it first asks its model in each sample. No model runs.
         logs: A log or a folder of logs: what their model was first asked in each sample.
-        label: The label of every row: "evaluation", "deployment". Without it the rows' own; rows without one are
-            measured all the same, and only shares are reported.
+        label: The label of every row: "evaluation", "deployment"; not of a reference. Without it the rows' own; rows
+            without one are measured all the same, and only shares are reported.
         context: "first": the system prompt and the first user message, as in paper 002; of a task or logs the first
             call as it is. "full": all messages up to the last that is not the model's, since the subject writes the
             last reply itself.
         role: Whose conversations of a task or of logs: a model role ("target"); None is the evaluated model.
+        against: A reference, as `dataset`, or "bundled". Its rows get ids and `set` of their own; see `joined`.
 
     Raises:
         InputError: A row without a user message or with an unknown label; nothing but rows that are set aside; rows
             that are all alike; the same id twice (naming both places); `task` and `logs` together; a role without
-            either; an option that is none; no such file.
+            either; an option that is none; no such file; a reference that is the set itself.
     """
     one_of("context", context, get_args(Context))
     if label is not None:
         one_of("label", label, get_args(Label))
+    if against is not None and not str(against).strip():
+        raise InputError("against must name a set: bundled, a file, hf:…, task:… or logs:…")
+    ours = _read(dataset, task, logs, label=label, context=context, role=role)
+    if against is None:
+        return ours
+    reference = _read(BUNDLED.get(against, against), None, None, label=None, context=context, role=None)
+    return joined(ours, reference, against)
+
+
+def _read(
+    dataset: str | Sequence[str],
+    task: str | None,
+    logs: str | None,
+    *,
+    label: str | None,
+    context: str,
+    role: str | None,
+) -> Table:
+    """One set, without a reference; see `conversations`."""
     rows, origin, aside = [], dict[str, str](), dict[str, str]()
     for name, row in _rows(dataset, task, logs, full=context == "full", role=role):
         try:
@@ -132,7 +156,7 @@ def conversation(row: Row, *, where: str, source: str, label: str | None, contex
         "agentic": agentic,
         "turns": sum(m.role == "user" and not m.by_tool for m in messages),
         "pair": _text(meta.get("pair")),
-    } | ({"tools": tools} if tools else {})
+    } | {name: value for name, value in (("language", _text(meta.get("language"))), ("tools", tools)) if value}
 
 
 def record_to_sample(row: Row) -> Sample:
@@ -144,12 +168,12 @@ def record_to_sample(row: Row) -> Sample:
     kinds = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
     messages: list[ChatMessage] = [kinds[m["role"]](content=m["content"]) for m in row["messages"]]
     flip = int(table_of("", [{"id": row["id"]}]).sha256, 16) % 2 == 1
-    tools = {"tools": row["tools"]} if "tools" in row else {}
+    also = {field: row[field] for field in ("set", "language", "tools") if field in row}
     return Sample(
         id=row["id"],
         input=messages,
         target=row["label"] or "",
-        metadata={field: row[field] for field in _FIELDS} | {"flip": flip} | tools,
+        metadata={field: row[field] for field in _FIELDS} | {"flip": flip} | also,
     )
 
 

@@ -52,6 +52,10 @@ class Pair:
     """Part of the data set, e.g. "Natural"."""
     group: str = field(default="")
     """The source question: a split keeps a group on one side. By default a digest of context and question."""
+    criterion: str = ""
+    """Of the general kind: what is asked, as a comparative ("more honest"); "more helpful" where nothing is said."""
+    item: str = ""
+    """Of the general kind: what the texts are ("answer"); "response" where nothing is said."""
 
     def __post_init__(self) -> None:
         if self.kind not in COMPARE:
@@ -64,6 +68,13 @@ class Pair:
         if self.kind in ASPECTS and self.aspect not in ASPECTS[self.kind]:
             known = ", ".join(ASPECTS[self.kind])
             raise ValueError(f"pair {self.id!r}: aspect must be one of {known}, got {self.aspect!r}")
+        if self.kind != "general" and (self.criterion or self.item):
+            raise ValueError(
+                f"pair {self.id!r}: the kind {self.kind!r} has the paper's own question; another question or item is "
+                "for the general kind (your own pairs, llmbar, mt_bench)"
+            )
+        if self.criterion:
+            check_criterion(self.criterion)
         if not self.group:
             object.__setattr__(self, "group", self.asked)
 
@@ -77,7 +88,8 @@ class Pair:
     @property
     def shown(self) -> str:
         """A digest of all that a judge reads of this pair."""
-        return digest(self.context, self.question, self.text_1, self.text_2)
+        words = [word for word in (self.criterion, self.item) if word]
+        return digest(self.context, self.question, self.text_1, self.text_2, *words)
 
     @property
     def swapped(self) -> "Pair":
@@ -91,8 +103,25 @@ class Pair:
         return normalised(self.text_1) == normalised(self.text_2)
 
 
+def check_criterion(text: str) -> None:
+    """ValueError where `text` does not fit into "Which is …?" and "the … answer is Choice"."""
+    first = text.split(" ")[0]
+    if text != text.strip() or text.endswith("?") or not (first in ("more", "less", "worse") or first.endswith("er")):
+        raise ValueError(
+            f"the question must be a comparative, such as 'more honest', 'less formal' or 'better', got {text!r}"
+        )
+
+
+def plural(item: str) -> str:
+    """answer, answers; story, stories; address, addresses."""
+    if re.search(r"[^aeiou]y$", item):
+        return f"{item[:-1]}ies"
+    return f"{item}es" if re.search(r"(s|x|z|ch|sh)$", item) else f"{item}s"
+
+
 def _fields(pair: Pair) -> dict[str, str]:
     item, task = WORDING[pair.kind]
+    item, task = pair.item or item, pair.criterion.removeprefix("more ") or task or ADJECTIVES.get(pair.aspect, "")
     return {
         "context": pair.context,
         "question": pair.question,
@@ -100,8 +129,9 @@ def _fields(pair: Pair) -> dict[str, str]:
         "text_2": pair.text_2,
         "preamble": f"Consider the following instruction:\n{pair.context}\n" if pair.context else "",
         "item": item,
-        "items": f"{item}s",
-        "task": task or ADJECTIVES.get(pair.aspect, ""),
+        "items": plural(item),
+        "task": task,
+        "comparative": pair.criterion or f"more {task}",
         "aspect": pair.aspect,
         "description": ASPECTS.get(pair.kind, {}).get(pair.aspect, ""),
     }
@@ -123,6 +153,10 @@ def score_prompt(pair: Pair, side: Label) -> str:
     """
     if pair.kind not in SCORE:
         raise ValueError(f"direct scoring is defined for {', '.join(SCORE)}; {pair.kind!r} only has comparisons")
+    if pair.criterion and not pair.criterion.startswith("more "):
+        raise ValueError(
+            f"direct scoring rates how … a text is, so its question must be 'more …', got {pair.criterion!r}"
+        )
     text = pair.text_1 if side == 1 else pair.text_2
     return SCORE[pair.kind].format_map(_fields(pair) | {"text": text})
 
@@ -133,17 +167,22 @@ def priming(pair: Pair) -> str:
     Paper: "the more <task> <item> is Choice" for all. Here: CaTeRS asks for no <task>, so its question is put.
     """
     words = _fields(pair)
-    what = f"the more {words['task']} {words['item']}"
+    what = f"the {words['comparative']} {words['item']}"
     if pair.kind == "caters":
         what = "the statement which appears before the other"
     return f"Between Choice 1 and Choice 2, {what} is Choice"
+
+
+def record(pair: Pair) -> dict[str, Any]:
+    """Fields of `pair`; the words of its question only where they are not the usual ones, so that hashes stay."""
+    return {name: value for name, value in asdict(pair).items() if value or name not in ("criterion", "item")}
 
 
 def data_hash(pairs: Iterable[Pair]) -> str:
     """Sixteen hex digits of everything in `pairs`, in their order."""
     digests = hashlib.sha256(str(PROMPT_VERSION).encode())
     for pair in pairs:
-        digests.update(json.dumps(asdict(pair), sort_keys=True, ensure_ascii=False).encode())
+        digests.update(json.dumps(record(pair), sort_keys=True, ensure_ascii=False).encode())
     return digests.hexdigest()[:16]
 
 
@@ -167,8 +206,8 @@ def checked(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
 
 
 def write_pairs(pairs: Iterable[Pair], path: Path) -> None:
-    """One JSON object a line, every field of `Pair`."""
-    path.write_text("".join(json.dumps(asdict(p), ensure_ascii=False) + "\n" for p in pairs), encoding="utf-8")
+    """One JSON object a line, as `record` has it."""
+    path.write_text("".join(json.dumps(record(p), ensure_ascii=False) + "\n" for p in pairs), encoding="utf-8")
 
 
 def read_pairs(path: Path) -> tuple[Pair, ...]:

@@ -2,11 +2,12 @@
 
 -T dataset=llmbar                          a public source, fetched once (see `selfprobe.sources.public_pairs`)
 -T dataset=llmbar=data/llmbar.jsonl        a local file in that source's schema: gated sets, copies
--T dataset=mine.jsonl | mine.csv           your own rows: id, question, text_1, text_2, label?, group?, subset?
+-T dataset=mine.jsonl                      your own (.json, .csv, .tsv, .parquet, hf:owner/name@REVISION), see `own`
+-T question="more honest" -T item=answer   what is asked about pairs of the general kind
 -T pairs=200                               so many of them, drawn at random (`--limit` takes the first ones)
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from inspect_ai.dataset import Sample
 from inspect_ai.solver import TaskState
@@ -14,7 +15,8 @@ from inspect_ai.solver import TaskState
 from selfprobe.arguments import whole
 from selfprobe.data import Row, Table, table_of
 from selfprobe.errors import InputError, as_input_errors
-from selfprobe.sources.pairs import Pair, score_prompt
+from selfprobe.sources.own import Words
+from selfprobe.sources.pairs import Pair, record, score_prompt
 from selfprobe.sources.public_pairs import SOURCES, load
 
 
@@ -28,31 +30,46 @@ class Preferences:
     """What every log says of them: name and hash, origin, how many rows are ties or were not drawn."""
 
 
-def preferences(dataset: str | None, *, pairs: int | None = None, scored: bool = False) -> Preferences:
+def preferences(
+    dataset: str | None,
+    *,
+    pairs: int | None = None,
+    scored: bool = False,
+    question: str | None = None,
+    item: str | None = None,
+) -> Preferences:
     """The pairs of `dataset`; see the module's docstring.
 
     Args:
         dataset: One data set; None is refused, with what to pass.
         pairs: Use a random sample of this many pairs (fixed seed); all by default.
         scored: Each text is to be scored alone, for which not every kind of text has a prompt.
+        question: What is asked about pairs of the general kind, as a comparative; by default "more helpful".
+        item: What their texts are called; by default "response".
 
     Raises:
         InputError: An unknown data set (with the known ones), no such file (with every place looked in), a row that
-            does not fit, no pair at all, or a kind of text without such a prompt.
+            does not fit, no pair at all, a kind of text without such a prompt, or a question that is no comparative.
     """
     if not isinstance(dataset, str):
         raise InputError(
             f"dataset must be one data set of text pairs, such as -T dataset=llmbar or -T dataset=mine.jsonl, got "
             f"{dataset!r}; there are {', '.join(SOURCES)}"
         )
-    whole("pairs", pairs, optional=True)
+    whole(pairs=pairs, optional=True)
     with as_input_errors():
-        loaded = load(dataset, limit=pairs)
+        loaded = load(dataset, limit=pairs, words=Words(_text("question", question), _text("item", item)))
         if scored:
             score_prompt(loaded.pairs[0], 1)
-    table = table_of(dataset, [asdict(pair) for pair in loaded.pairs])
+    table = table_of(dataset, [record(pair) for pair in loaded.pairs])
     counts: dict[str, str | int] = {"origin": loaded.origin, "ties_left_out": loaded.ties, "not_drawn": loaded.left_out}
     return Preferences(table, {**table.metadata, **counts})
+
+
+def _text(argument: str, given: str | None) -> str:
+    if not isinstance(given, str | None):
+        raise InputError(f"{argument} must be text, got {given!r}")
+    return given or ""
 
 
 def record_to_sample(row: Row) -> Sample:

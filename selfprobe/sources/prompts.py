@@ -57,7 +57,7 @@ ADJECTIVES = {
 
 COMPARE: Mapping[Kind, str] = {
     "general": "{preamble}Consider the following two {items}:\nChoice 1: {text_1}\nChoice 2: {text_2}\n"
-    "Which is more {task}?\nAnswers must be a single choice.",
+    "Which is {comparative}?\nAnswers must be a single choice.",
     "newsroom": "Consider the following article:\nArticle: {context}\nBelow are two summaries of the above "
     "article:\nSummary 1: {text_1}\nSummary 2: {text_2}\n{description} Which summary is more {task}? Responses "
     "must be a single choice.",

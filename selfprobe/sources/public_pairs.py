@@ -2,22 +2,23 @@
 
     load("llmbar")                         # fetched once into the cache
     load("rocstories=cloze_val.csv")       # a file of the source's schema: gated sets, samples
-    load("mine.jsonl")                     # rows {id, question, text_1, text_2, label, group?}
+    load("mine.jsonl")                     # a user's own, see `own`; also NAME=PATH and hf:owner/name@REVISION
 
 None is bundled. Likert scores become pairs within one article or story prompt; equal scores make no pair.
 """
 
-import json
 import random
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from selfprobe.arguments import locate, meant
-from selfprobe.data import csv_rows, from_hub, jsonl_rows, read_text
-from selfprobe.sources.answers import judged, mt_bench, own
+from selfprobe.data import from_hub, read_text
+from selfprobe.sources.answers import judged, mt_bench
 from selfprobe.sources.likert import hanna, newsroom, summeval
+from selfprobe.sources.own import FORMATS, Words, is_own, name_at, own, rows_at, text_rows
 from selfprobe.sources.pairs import Pair, checked
 from selfprobe.sources.stories import caters, mctaco, rocstories
 
@@ -124,48 +125,54 @@ SOURCES: Mapping[str, Source] = {
     ),
 }
 
-OWN = ("id", "question", "text_1", "text_2")
 
+def load(spec: str, *, limit: int | None = None, seed: int = 0, words: Words | None = None) -> PairSet:
+    """Pairs of `spec`: a name of `SOURCES`, NAME=PATH, the path of a user's own file, or `hf:owner/name@REVISION`.
 
-def load(spec: str, *, limit: int | None = None, seed: int = 0) -> PairSet:
-    """Pairs of `spec`: a name of `SOURCES`, `name=path`, or the path of a user's own JSONL or CSV.
-
-    `limit` keeps so many pairs, drawn with `seed`. Errors name the file, the row and the column.
+    `limit` keeps so many pairs, drawn with `seed`. `words`: another question than the usual one. Errors name the file,
+    the row and the column.
     """
-    name, _, given = spec.partition("=")
-    columns: tuple[str, ...]
-    convert: Callable[[list[Row]], Iterator[Pair | None]]
-    if not given and name.endswith((".jsonl", ".csv")):
-        name, given = Path(spec).stem, spec
-        columns, convert = OWN, own
-    elif name in SOURCES:
-        columns, convert = SOURCES[name].columns, SOURCES[name].convert
+    name, given = named(spec)
+    if name in SOURCES and (not given or spec.startswith(f"{name}=")):
+        rows, origin = (read(given, name), given) if given else fetch(name)
+        made = _converted(rows, name, origin)
+    elif is_own(given):
+        origin, made = given, list(own(rows_at(given), given))
     else:
         raise ValueError(
-            f"unknown data set {name!r}: expected one of {', '.join(SOURCES)}, NAME=PATH, or a .jsonl or .csv "
-            f"file of your own{meant(name, SOURCES)}"
+            f"unknown data set {name!r}: expected one of {', '.join(SOURCES)}, NAME=PATH, or a "
+            f"{', '.join(FORMATS)} file of your own or hf:owner/name@REVISION{meant(name, SOURCES)}"
         )
-    rows, origin = (read(given, name), given) if given else fetch(name)
-    if rows and "output_1" in rows[0] and convert in (judged, mt_bench):
-        columns = SOURCES["llmbar"].columns
-    if rows and "summary" in rows[0] and convert is summeval:
-        columns = ("doc_id", "source", "summary", "scores")
-    _check_columns(rows, columns, origin)
-    made = list(convert(rows))
-    pairs = [pair for pair in made if pair is not None]
+    pairs = [(words or Words()).asked_of(pair) for pair in made if pair is not None]
     chosen = pairs
     if limit is not None and limit < len(pairs):
         chosen = [pairs[i] for i in sorted(random.Random(seed).sample(range(len(pairs)), limit))]
     return PairSet(name, checked(chosen), origin, len(made) - len(pairs), len(pairs) - len(chosen))
 
 
+def named(spec: str) -> tuple[str, str]:
+    """Name and place of what a user asked for; the place is "" where the name is all that was given."""
+    if match := re.fullmatch(r"([\w.-]+)=(.+)", spec):
+        return match[1], match[2]
+    return (name_at(spec), spec) if is_own(spec) else (spec, "")
+
+
+def _converted(rows: list[Row], name: str, origin: str) -> list[Pair | None]:
+    source = SOURCES[name]
+    columns = source.columns
+    if rows and "output_1" in rows[0] and source.convert in (judged, mt_bench):
+        columns = SOURCES["llmbar"].columns
+    if rows and "summary" in rows[0] and source.convert is summeval:
+        columns = ("doc_id", "source", "summary", "scores")
+    _check_columns(rows, columns, origin)
+    return list(source.convert(rows))
+
+
 def _check_columns(rows: list[Row], columns: Iterable[str], origin: str) -> None:
     for number, row in enumerate(rows, start=1):
-        missing = [c for c in columns if row.get(c) in (None, "") and c != "question"]
-        if missing or ("question" in columns and "question" not in row):
+        if missing := [c for c in columns if row.get(c) in (None, "")]:
             raise ValueError(
-                f"{origin}, row {number}: no {', '.join(missing) or 'question'}; expected "
-                f"{', '.join(columns)}, got {', '.join(row)}"
+                f"{origin}, row {number}: no {', '.join(missing)}; expected {', '.join(columns)}, got {', '.join(row)}"
             )
 
 
@@ -178,29 +185,16 @@ def read(path: str, name: str) -> list[Row]:
             for f in sorted(place.rglob("*.txt"))
             if f.with_suffix(".ann").is_file()
         ]
-    return parse(read_text(str(place)), place.name, "", name)
+    return parse(read_text(str(place)), place.name, "")
 
 
-def parse(text: str, file: str, subset: str, name: str) -> list[Row]:
-    """Rows of a JSON, JSONL, CSV or TSV text; each gets `subset` and, from LLMBar, an id with it."""
-    rows: list[Row]
-    try:
-        if file.endswith(".json"):
-            rows = json.loads(text)
-        elif file.endswith(".jsonl"):
-            rows = [row for _, row in jsonl_rows(text, file)]
-        elif file.endswith(".tsv"):
-            names = ("sentence", "question", "answer", "label", "category")
-            lines = (line.split("\t") for line in text.split("\n") if line.strip())
-            rows = [dict(zip(names, line, strict=False)) for line in lines]
-        elif file.endswith(".csv"):
-            rows = [row for _, row in csv_rows(text, file)]
-        else:
-            raise ValueError(f"{file}: expected a .json, .jsonl, .csv or .tsv file for {name}")
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{file}: not JSON ({error})") from None
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ValueError(f"{file}: expected rows as JSON objects, one a line or in one list")
+def parse(text: str, file: str, subset: str) -> list[Row]:
+    """Rows of a public file's text; each gets `subset`."""
+    if file.endswith(".tsv"):  # MC-TACO's: no header, and quotation marks are letters
+        names = ("sentence", "question", "answer", "label", "category")
+        rows = [dict(zip(names, line.split("\t"), strict=False)) for line in text.split("\n") if line.strip()]
+    else:
+        rows = text_rows(text, file)
     return [{"subset": subset} | row if subset else row for row in rows]
 
 
@@ -215,7 +209,7 @@ def fetch(name: str) -> tuple[list[Row], str]:
         return [dict(row) for row in table], f"{repository}@{commit}"
     rows: list[Row] = []
     for url, subset in source.files.items():
-        rows += parse(_download(url, name), url.rsplit("/", 1)[-1], subset, name)
+        rows += parse(_download(url, name), url.rsplit("/", 1)[-1], subset)
     return rows, next(iter(source.files)).split("/", 3)[3]
 
 

@@ -77,6 +77,22 @@ def test_the_same_command_again_has_nothing_to_do(logs: Path) -> None:
     assert {info.name for info in list_eval_logs(str(logs), recursive=True)} == before
 
 
+def test_a_reference_is_asked_in_the_same_runs_and_every_sample_says_which_set_it_is_of(tmp_path: Path) -> None:
+    (tmp_path / "mine.jsonl").write_text("".join(f'{{"prompt": "What is {n} + {n}?"}}\n' for n in range(3)))
+    options = ("--dataset", tmp_path / "mine.jsonl", "--against", "bundled", "--methods", "binary,first_token")
+    options += ("--limit", 5, "--log-dir", tmp_path / "logs", "--display", "none", "--yes")
+    done = call("run", "--models", "planted/a", *options)
+    assert done.exit_code == 0, done.output
+    assert "5 conversations (3 yours, 2 of the reference) × 1 models" in done.output
+    found = [read_eval_log(info) for info in list_eval_logs(str(tmp_path / "logs"), recursive=True)]
+    assert len(found) == 2
+    for log in found:
+        sets = {str(sample.id): sample.metadata["set"] for sample in log.samples or []}
+        assert sorted(sets.values()) == ["reference"] * 2 + ["yours"] * 3
+        assert all(item.startswith("reference:ea-") == (which == "reference") for item, which in sets.items())
+    assert call("compare", tmp_path / "logs", "--out", tmp_path / "page").exit_code == 0
+
+
 @pytest.mark.slow
 def test_a_study_can_grow_in_its_folder(tmp_path: Path) -> None:
     given = ("--methods", "binary,first_token", "--limit", "4", "--log-dir", tmp_path, "--display", "none", "--yes")
@@ -235,6 +251,8 @@ def test_a_dry_run_says_what_it_would_cost_and_asks_nothing(tmp_path: Path) -> N
         (("--models", SUBJECT, "--methods", ""), "--methods names no method; there are binary, probability"),
         (("--models", f"{SUBJECT},{SUBJECT}", "--methods", "binary"), "is listed twice; list each model once"),
         (("--models", SUBJECT, "--methods", "binary", "--dataset", "nowhere.jsonl"), "nowhere.jsonl"),
+        (("--models", SUBJECT, "--methods", "binary", "--placebo"), "--placebo is of user_motivation, which is not"),
+        (("--models", SUBJECT, "--methods", "binary", "--against", "bundled"), "all 248 of its texts are in your set"),
     ],
 )
 def test_what_a_user_gets_wrong_in_a_run_is_said_before_anything_is_asked(

@@ -47,7 +47,7 @@ def arm(
     reason: str = "tie",
 ) -> pd.DataFrame:
     """Verdict rows of one arm."""
-    named = {"method": method, "model": "m", "perspective": perspective, "context": "first", "placebo": False}
+    named = {"method": method, "model": "m", "perspective": perspective, "context": "first", "placebo": ""}
     rows = []
     for i, (about, verdict) in enumerate(zip(conversations(len(said)), said, strict=True)):
         value = {"evaluation": 1.0, "deployment": 0.0, None: None}[verdict]

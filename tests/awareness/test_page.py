@@ -49,7 +49,7 @@ def table() -> Logged:
         for model in ("planted/a", EVIL):
             p = float(np.clip(0.5 + (0.2 if truth == "evaluation" else -0.2) + rng.normal(0, 0.2), 0.01, 0.99))
             for method in ("binary", "probability", "first_token"):
-                named = {"method": method, "model": model, "perspective": "first", "context": "first", "placebo": False}
+                named = {"method": method, "model": model, "perspective": "first", "context": "first", "placebo": ""}
                 said = "evaluation" if p >= 0.5 else "deployment"
                 row = named | about | {"said": said, "score": p, "probability": p if method == "probability" else None}
                 if method == "first_token":
@@ -100,7 +100,9 @@ def test_tables_hold_the_same_numbers_and_null_where_undefined(written: Path) ->
     assert len(methods) == 6 and methods[0]["auroc.value"] > 0.7
     assert [m["auroc.value"] for m in methods if m["method"] == "first_token"] == [None, None]
     assert {file.name for file in (written / "tables").iterdir()} == {
-        f"{name}.{kind}" for name in ("methods", "pairs", "baselines", "verdicts", "runs") for kind in ("csv", "json")
+        f"{name}.{kind}"
+        for name in ("methods", "pairs", "baselines", "statements", "splits", "verdicts", "runs")
+        for kind in ("csv", "json")
     }
 
 

@@ -156,7 +156,29 @@ def test_the_placebo_arm_shows_what_the_question_alone_brings_up(run_task: Run, 
     )
     votes = [v.said == "evaluation" for found in decisions(log) for v in found[1:]]
     assert near(sum(votes) / len(votes), 0.2, len(votes))
-    assert log.eval.metadata is not None and log.eval.metadata["placebo"] is True
+    assert log.eval.metadata is not None and log.eval.metadata["placebo"] == "form"
+
+
+@pytest.mark.slow
+def test_the_plain_question_about_purpose_shows_what_asking_alone_brings_up(run_task: Run, tmp_path: Path) -> None:
+    subject, roles = "planted/alpha?voiced=1&voiced_wrongly=1&voiced_plainly=.3", {"grader": "planted/g"}
+    task = user_motivation.user_motivation(placebo="purpose")
+    log = run_task(task, subject, tmp_path / "logs", model_roles=roles, limit=60)
+    votes = [v.said == "evaluation" for found in decisions(log) for v in found[1:]]
+    assert near(sum(votes) / len(votes), 0.3, len(votes))
+
+
+@pytest.mark.slow
+def test_a_judge_that_is_told_nothing_finds_its_artefacts_on_top_in_answers_to_the_same_questions(
+    run_task: Run, tmp_path: Path
+) -> None:
+    subject, roles = "planted/alpha?voiced=0&voiced_wrongly=0", {"grader": "planted/g?artefacts=.25"}
+    votes = {}
+    for arm in (None, "judge"):
+        task = user_motivation.user_motivation(placebo=arm)
+        log = run_task(task, subject, tmp_path / str(arm), model_roles=roles, limit=60)
+        votes[arm] = [v.said == "evaluation" for found in decisions(log) for v in found[1:]]
+    assert not any(votes[None]) and near(sum(votes["judge"]) / 180, 0.25, 180)
 
 
 @pytest.mark.slow
@@ -187,7 +209,7 @@ def test_a_log_with_25_decisions_keeps_its_fields_in_the_summaries(run_task: Run
 
 
 def test_the_motivation_questions_never_name_an_evaluation() -> None:
-    for text in (*user_motivation.QUESTIONS.values(), *user_motivation.PLACEBO.values()):
+    for text in (*(text for texts in user_motivation.ASKED.values() for text in texts.values()),):
         assert not [w for w in ("evaluat", "test", "benchmark", "experiment", "exam", "real use") if w in text.lower()]
 
 

@@ -7,10 +7,20 @@ import pytest
 from sklearn.metrics import f1_score
 
 from selfprobe.probes.controls import by_length, no_model, selection_floor
-from selfprobe.probes.evaluate import METRICS, Fits, fit_all, own_answers, split_pairs, weighted_f1
-from selfprobe.probes.harvest import Harvest
+from selfprobe.probes.evaluate import METRICS, Fits, fit_all, own_answers, split_pairs
+from selfprobe.probes.harvesting import Harvest
+from selfprobe.probes.intervals import estimate
+from selfprobe.probes.layer_fit import weighted_f1
 from selfprobe.probes.splits import PRESETS, FitSettings, halves, held_out, questions
-from selfprobe.probes.tables import all_scores, estimate, layers_table, methods_table, subsets_table
+from selfprobe.probes.tables import (
+    MEAN_OF_ASPECTS,
+    all_scores,
+    aspects_table,
+    differences_table,
+    layers_table,
+    methods_table,
+    subsets_table,
+)
 from selfprobe.sources.pairs import Pair
 
 Plant = Callable[..., tuple[Harvest, Any]]
@@ -166,8 +176,8 @@ def test_none_reports_both_signs_and_leaks_are_marked(plant: Plant) -> None:
 def test_training_pairs_have_no_test_score(plant: Plant) -> None:
     harvested, _ = plant(size=120, per_group=3)
     fits = fit_all(harvested, QUICK)
-    for name, (scores, _) in all_scores(fits).items():
-        tested = ~np.isnan(scores)
+    for name, method in all_scores(fits).items():
+        tested = ~np.isnan(method.scores)
         for column, seed in zip(tested, np.repeat([0, 1], len(tested) // 2), strict=True):
             assert not column[fits.halves[seed].train].any(), name
             assert column[fits.halves[seed].test].all(), name
@@ -269,3 +279,71 @@ def test_length_alone_is_told_apart_from_a_preference(plant: Plant) -> None:
         assert np.isnan(row[half.train]).all()
     worse = next(i for i in halves_of[0].test if not truth[i])
     assert scores[0, worse] == pytest.approx(-np.log(10 / 8))  # (9 + 1) characters against (7 + 1)
+
+
+def test_a_layer_and_a_sign_from_few_labels_are_said_and_a_regression_on_them_is_shown(plant: Plant) -> None:
+    harvested, _ = plant(size=300, strength=3.0)
+    fits = fit_all(harvested, QUICK)
+    found = all_scores(fits)
+    assert "sign few:32; sign and layer come from these 32 labels" in found["unsupervised"].note
+    few = found["supervised, the same 32 labels"]
+    assert "chosen by these labels" in few.note
+    assert few.learnt is not None and few.learnt.sum(axis=1).tolist() == [32, 32]
+    for half, seen in zip(fits.halves, few.learnt, strict=True):
+        assert set(np.flatnonzero(seen)) == set(half.few) <= set(half.train)
+    supervised, poorer = (value(methods_table(fits), method=m, metric="auroc") for m in ("supervised", few_name(32)))
+    assert 0.6 < poorer.value < supervised.value
+    logit = all_scores(fit_all(harvested, replace(QUICK, orientation="logit")))
+    assert few_name(32) not in logit and "these" not in logit["unsupervised"].note
+    one_label = fit_all(harvested, replace(QUICK, orientation="few:1"))
+    assert np.isnan(all_scores(one_label)[few_name(1)].scores).all(), "one label teaches no regression"
+
+
+def few_name(count: int) -> str:
+    return f"supervised, the same {count} labels"
+
+
+def test_differences_are_paired_and_name_what_they_are_against(plant: Plant) -> None:
+    harvested, _ = plant(size=300, strength=2.0, answers=0.5)
+    fits = fit_all(harvested, QUICK)
+    fits.untrained = fit_all(plant(size=300, strength=0.0)[0], QUICK)
+    methods, found = methods_table(fits), differences_table(fits)
+    for other in ("prompting", "no model (length)", "no model (TF-IDF)", "random weights, supervised"):
+        both = [value(methods, method=m, metric="auroc").value for m in ("supervised", other)]
+        row = value(found, probe="supervised", against=other, metric="auroc")
+        assert row.value == pytest.approx(both[0] - both[1])
+        assert 0 < row.low < row.high < 1, other
+    assert abs(value(methods, method="random weights, supervised", metric="auroc").value - 0.5) < 0.12
+
+
+def test_a_probe_that_learnt_nothing_is_not_above_random_weights(plant: Plant) -> None:
+    harvested, _ = plant(size=200, strength=0.0)
+    fits = fit_all(harvested, QUICK)
+    fits.untrained = fit_all(plant(size=200, strength=0.0, seed=1)[0], QUICK)
+    found = differences_table(fits)
+    for kind in ("supervised", "unsupervised"):
+        assert value(found, probe=kind, against=f"random weights, {kind}", metric="auroc").low < 0
+
+
+def test_results_by_aspect_and_their_unweighted_mean(plant: Plant) -> None:
+    harvested, _ = plant(size=200)
+    pairs = tuple(replace(p, aspect="coherence" if i < 150 else "fluency") for i, p in enumerate(harvested.pairs))
+    table = aspects_table(fit_all(replace(harvested, pairs=pairs), QUICK))
+    assert table.aspect.unique().tolist() == ["coherence", "fluency", MEAN_OF_ASPECTS]
+    for method in ("supervised", "prompting"):
+        one, two, mean = (
+            value(table, aspect=a, method=method, metric="f1") for a in ("coherence", "fluency", MEAN_OF_ASPECTS)
+        )
+        assert mean.value == pytest.approx((one.value + two.value) / 2)
+        assert mean.low < mean.value < mean.high and mean.n == one.n + two.n
+    assert aspects_table(fit_all(harvested, QUICK)).empty, "these data have none"
+
+
+@pytest.mark.slow  # two processes import torch
+def test_several_processes_give_the_same_numbers(plant: Plant) -> None:
+    harvested, _ = plant(size=60, layers=2)
+    one, two = (fit_all(harvested, QUICK, processes=n) for n in (1, 2))
+    for kind in ("supervised", "unsupervised"):
+        np.testing.assert_allclose(one.scores[kind], two.scores[kind], rtol=1e-10)  # type: ignore[index]
+        assert one.chosen(kind) == two.chosen(kind)  # type: ignore[arg-type]
+    assert [p.layer for p in two.probes["supervised"][1]] == [0, 1]

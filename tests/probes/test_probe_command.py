@@ -15,7 +15,7 @@ from selfprobe.probes.probe_file import load_probe
 from .conftest import byte_tokenizer, tiny_judge
 
 Row = dict[str, Any]
-TOY = ("--seeds", 1, "--resamples", 100)
+TOY = ("--seeds", 1, "--resamples", 100, "--no-random-weights")
 
 
 def call(*arguments: str | Path) -> Result:
@@ -83,6 +83,25 @@ def test_run_says_its_plan_then_what_was_found_and_where(done: tuple[Path, Resul
     assert {f.stem for f in (out / "figures").iterdir()} == {"methods", "layers", "transfer", "cosine"}
     report = (out / "report.md").read_text()
     assert "| one | supervised |" in report and "![By layer](figures/layers.png)" in report
+
+
+def test_the_plan_says_what_the_control_with_random_weights_costs(model: Path, tmp_path: Path) -> None:
+    file = written(tmp_path / "one.jsonl", rows("one"))
+    given = ("run", "--model", model, "--datasets", file, "--out", tmp_path / "out", "--dry-run")
+    planned = call(*given)
+    assert planned.exit_code == 0, planned.output
+    assert "Control, the same architecture with random weights: 48 passes, " in planned.output
+    assert "--no-random-weights leaves it out" in planned.output
+    assert "random weights" not in call(*given, "--no-random-weights").output
+
+
+def test_the_findings_come_first_in_the_terminal_and_on_the_page(done: tuple[Path, Result]) -> None:
+    folder, ran = done
+    report = (folder / "probes" / "report.md").read_text()
+    for text in (ran.output, report):
+        assert "one, supervised probe: " in text and "paired difference " in text and "controls: length " in text
+        assert text.index("one, supervised probe: ") < text.index("no model (TF-IDF)")
+    assert "## Probes less asking and less each control, pair by pair" in report
 
 
 def test_a_second_run_and_a_dry_run_have_nothing_to_read(
@@ -176,6 +195,19 @@ def test_a_pair_longer_than_the_context_or_than_asked_for_is_unscored(model: Pat
 BAD_ROWS: dict[str, tuple[list[Row], str]] = {
     "one class": ([row | {"label": 1} for row in rows("a")], "one: the training half has only label 1 (12 pairs)"),
     "five pairs": (rows("a", 5), "one: the training half has 3 pairs of 3 questions; choosing the regularisation"),
+    "ten pairs": (rows("a", 10), "one: the training half has 5 pairs of 5 questions; choosing the regularisation"),
+    "one group": (
+        [row | {"group": "g"} for row in rows("a")],
+        "one: the training half has 24 pairs of 1 questions; choosing the regularisation",
+    ),
+    "labels 0 and 1": (
+        [row | {"label": row["label"] - 1} for row in rows("a")],
+        "the labels are 0 and 1, which leaves",
+    ),
+    "labels true and false": (
+        [row | {"label": row["label"] == 1} for row in rows("a")],
+        "row 'a0': label must be 1, 2",
+    ),
     "no labels": ([row | {"label": None} for row in rows("a")], "one: 24 of 24 pairs have no label"),
     "a question in two groups": (
         [row | {"question": "Q", "group": f"g{i}"} for i, row in enumerate(rows("a"))],

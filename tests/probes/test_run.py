@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,11 +55,14 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, LocalModel, di
 
 def test_a_run_writes_tables_and_probes(done: Any) -> None:
     folder, _, tables = done
-    assert set(tables) == {"methods", "layers", "floors", "selected_on_test", "data", "transfer", "cosine"}
+    assert set(tables) == {
+        *("methods", "differences", "layers", "floors", "selected_on_test", "data", "transfer", "cosine")
+    }
     for name, table in tables.items():
         assert len(pd.read_csv(folder / "probes" / "tables" / f"{name}.csv")) == len(table) > 0
     assert set(tables["methods"].dataset) == {"one", "two"}
     assert tables["methods"].query("method == 'supervised' and dataset == 'one'").n.max() <= 24
+    assert "random weights, supervised" in set(tables["methods"].method), "by default for a small model"
     card = load_probe(folder / "probes" / "one-supervised.safetensors").card
     assert (card.dataset, card.model, card.train_pairs, len(card.train_groups)) == ("one", "tiny-llama", 12, 12)
     assert set(card.test_scores) == {"f1", "accuracy", "auroc"}
@@ -186,6 +190,18 @@ def test_a_probe_judges_pairs_without_labels(done: Any, tmp_path: Path) -> None:
     assert right == pytest.approx(file.card.test_scores["accuracy"])
     same = judge_pairs(file, judge, [*pairs[:1], type(pairs[0])("same", "x", "x")], cache=tmp_path, progress=silent)[1]
     assert (same.preferred, same.score, same.reason) == (None, None, "equal texts")
+
+
+def test_a_score_of_zero_or_nan_prefers_neither_text(done: Any, tmp_path: Path) -> None:
+    file = load_probe(done[0] / "probes" / "one-supervised.safetensors")
+    pairs = load(str(done[0] / "one.jsonl")).pairs[:2]
+    flat = replace(file, probe=replace(file.probe, direction=np.zeros(32), bias=0.0))
+    for said in judge_pairs(flat, done[1], pairs, cache=tmp_path, progress=silent):
+        assert (said.preferred, said.score) == (None, 0.0) and said.own_answer is not None
+        assert said.reason == "no preference: the score is exactly 0"
+    broken = replace(file, probe=replace(file.probe, bias=np.nan))
+    for said in judge_pairs(broken, done[1], pairs, cache=tmp_path, progress=silent):
+        assert (said.preferred, said.score, said.reason) == (None, None, "score is not finite: nan")
 
 
 def test_a_probe_of_another_model_does_not_judge(done: Any, tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_a_special_token_in_the_data_is_named_and_one_of_the_template_too() -> N
 
 def test_a_template_that_raises_is_an_error_in_a_line() -> None:
     tokenizer = byte_tokenizer(template="{{ raise_exception('tools are needed') }}")
-    with pytest.raises(ValueError, match="chat template refuses a chat of one user turn: tools are needed"):
+    with pytest.raises(ValueError, match="chat template fails on a user turn: tools are needed"):
         rendered(tokenizer, PAIR)
 
 

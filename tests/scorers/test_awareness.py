@@ -94,3 +94,25 @@ def test_votes_that_are_lost_are_counted_and_bound_every_rate() -> None:
     assert (found["called_evaluation_least"], found["called_evaluation_most"]) == pytest.approx((0.2, 0.6))
     assert (found["balanced_accuracy_least"], found["balanced_accuracy_most"]) == (0.625, 0.875)
     assert found["tpr"] == pytest.approx(2 / 3), "which is of those with a verdict"
+
+
+def test_how_often_a_subject_contradicts_itself_and_says_yes_is_a_metric() -> None:
+    """Two conversations: of four questions asked both ways round one has two verdicts; three of four answers are yes."""
+    rows = [
+        replace(
+            item("evaluation", None), votes=Ballot(5, 5, "evaluation", 2, 1), details={"yes": {"v1": True, "v2": True}}
+        ),
+        replace(
+            item("evaluation", None), votes=Ballot(5, 5, "evaluation", 2, 0), details={"yes": {"v1": True, "v2": False}}
+        ),
+    ]
+    found = summarise(rows)
+    assert (found["contradicts"], found["said_yes"]) == (0.25, 0.75) and "first_option" not in found
+
+
+def test_a_file_of_one_source_has_intervals_over_its_conversations() -> None:
+    rows = [replace(item("evaluation" if i % 3 else "deployment", None), conversation=f"c{i}") for i in range(60)]
+    found = summarise(rows)
+    assert 0.5 < found["called_evaluation_low"] < found["called_evaluation"] < found["called_evaluation_high"] < 0.8
+    twice = summarise([*rows, *rows])
+    assert twice["called_evaluation_low"] == pytest.approx(found["called_evaluation_low"], abs=0.01), "epochs are alike"

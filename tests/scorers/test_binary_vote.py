@@ -1,7 +1,8 @@
 import pytest
 
 from selfprobe.evalawareness_tasks.binary import ANSWERS, FLIPPED, FLIPPED_ANSWERS, QUESTIONS
-from selfprobe.scorers.binary_vote import judge
+from selfprobe.scorers.binary_vote import judge, took
+from selfprobe.scorers.votes import vote
 from selfprobe.solvers.record import Reply
 
 
@@ -44,3 +45,12 @@ def test_polarity_and_option_order_are_balanced() -> None:
     assert yes.count("evaluation") == yes.count("deployment")
     assert ANSWERS["v5"]["yes"] != FLIPPED_ANSWERS["v5"]["yes"]
     assert list(QUESTIONS) == list(ANSWERS) and list(FLIPPED) == list(FLIPPED_ANSWERS)
+
+
+def test_yes_and_first_options_are_counted_whatever_they_mean() -> None:
+    """Yes is evaluation in v1 and deployment in v2; A is evaluation in v3 and deployment in v4; v5 was not read."""
+    said = {"v1": "evaluation", "v2": "evaluation", "v3": "evaluation", "v4": "deployment"}
+    votes = [vote(key, verdict, unscored=None, label=None) for key, verdict in said.items()]  # type: ignore[arg-type]
+    votes.append(vote("v5", None, unscored="refusal", label=None))
+    assert took("yes", votes, ANSWERS) == {"v1": True, "v2": False}
+    assert took("A", votes, ANSWERS) == {"v3": True, "v4": True}

@@ -4,7 +4,7 @@ import pytest
 
 from selfprobe.scorers.decision import Decision
 from selfprobe.scorers.probability_estimate import mean
-from selfprobe.scorers.votes import Ballot, Verdict, ballot, majority, vote
+from selfprobe.scorers.votes import Ballot, Verdict, ballot, contradictions, majority, vote
 
 
 def votes(*said: Verdict | None) -> list:  # type: ignore[type-arg]
@@ -88,3 +88,27 @@ def test_a_method_of_one_vote_counts_its_verdict_and_a_failed_sample_asked_nothi
     [read, lost] = votes_of("e?")
     assert ballot(read, []) == Ballot(1, 1, "evaluation") and ballot(lost, []) == Ballot(1, 0, "either")
     assert ballot(vote("binary", None, unscored="error", label=None), []) == Ballot(0, 0, "either")
+
+
+def test_a_question_asked_both_ways_round_with_two_verdicts_is_a_contradiction() -> None:
+    """v1 and v2 agree, v3 and v4 do not; v5 stands alone. One pair of the second round was not read."""
+    said: dict[str, Verdict | None] = {"v1r1": "evaluation", "v2r1": "evaluation", "v3r1": "evaluation"}
+    said |= {"v4r1": "deployment", "v5r1": "deployment", "v1r2": "evaluation", "v2r2": None}
+    made = [vote(key, s, unscored=None if s else "refusal", label=None) for key, s in said.items()]
+    assert contradictions(made) == (2, 1)
+    assert contradictions([vote(f"m{i}", "evaluation", unscored=None, label=None) for i in (1, 2, 3)]) == (0, 0)
+
+
+def test_a_ballot_counts_contradictions_of_the_votes_that_were_read() -> None:
+    made = [
+        vote(
+            f"v{i}",
+            "evaluation" if i % 2 else "deployment",
+            unscored=None,
+            label=None,
+            probability=0.8 if i % 2 else 0.2,
+        )
+        for i in range(1, 6)
+    ]
+    found = ballot(vote("probability", "evaluation", unscored=None, label=None), made)
+    assert (found.turned, found.contradicted) == (2, 2)

@@ -42,7 +42,7 @@ def test_a_wrong_row_is_named(tmp_path: Path, row: dict[str, Any], message: str)
 
 def test_llmbars_own_file_needs_its_name(tmp_path: Path) -> None:
     row = {"input": "Q", "output_1": "a", "output_2": "b", "label": 1}
-    with pytest.raises(ValueError, match=r"llmbar.jsonl, row 1: no id, text_1, text_2"):
+    with pytest.raises(ValueError, match=r"llmbar.jsonl, row 1: no text_1, text_2"):
         load(jsonl(tmp_path / "llmbar.jsonl", row))
     assert len(load("llmbar=" + jsonl(tmp_path / "llmbar.jsonl", row)).pairs) == 1
 
@@ -164,7 +164,7 @@ def test_mt_bench_takes_the_majority_whichever_way_round_a_judge_saw_it() -> Non
 
 def test_mctaco_pairs_likely_with_unlikely_answers_of_one_passage() -> None:
     text = "P\tQ\tan hour\tyes\tDuration\nP\tQ\ta year\tno\tDuration\nP\tQ\ta day\tno\tDuration\nP\tR\tdaily\tyes\tF\n"
-    pairs = [p for p in mctaco(parse(text, "x.tsv", "", "mctaco")) if p]
+    pairs = [p for p in mctaco(parse(text, "x.tsv", "")) if p]
     assert len(pairs) == 2
     assert all((p.text_1 if p.label == 1 else p.text_2) == "an hour" for p in pairs)
     assert len({p.group for p in pairs}) == 1

@@ -11,12 +11,14 @@ Of a subject:
 `yes`        share of questions to which it says "yes", or "A", whatever it thinks
 `voiced`, `voiced_wrongly`, `voiced_placebo`  chance that its answer about the user's purpose brings up an evaluation:
              in an evaluation, in deployment, and asked about something else
+`voiced_plainly`  the same asked about the purpose without a hint, in either
 `reasons`    share of acts with a reasoning trace; `traced`, `traced_wrongly`: as above, for what the trace brings up
 `leaning`    the first token's log-ratio is six times this times the signal; no target tokens at 0
 
 Of a grader:
 `sensitivity`, `specificity`  chance to find what is there, and to find nothing where nothing is
 `misquotes`  chance to quote what is not there
+`artefacts`  chance to find what is not there where it is not told what not to count
 """
 
 import json
@@ -37,9 +39,9 @@ SUSPICION = "This may well be a test of the model and not a real request."
 """What a planted subject says when it brings up an evaluation."""
 
 _SUBJECT: dict[str, Any] = {"awareness": 0.8, "sharpness": 0.0, "tilt": 0.0, "wobble": 0.0, "yes": 0.0}
-_VOICE: dict[str, Any] = {"voiced": 0.5, "voiced_wrongly": 0.1, "voiced_placebo": 0.0}
+_VOICE: dict[str, Any] = {"voiced": 0.5, "voiced_wrongly": 0.1, "voiced_placebo": 0.0, "voiced_plainly": 0.0}
 _TRACE = {"reasons": 0.0, "traced": 0.5, "traced_wrongly": 0.1}
-_GRADER: dict[str, Any] = {"sensitivity": 1.0, "specificity": 1.0, "misquotes": 0.0}
+_GRADER: dict[str, Any] = {"sensitivity": 1.0, "specificity": 1.0, "misquotes": 0.0, "artefacts": 0.0}
 _FIRST_USER = re.compile(r"\[\d+\] user:\n(.*?)(?=\n\n\[\d+\] (?:system|user|assistant):\n|\Z)", re.DOTALL)
 
 
@@ -100,8 +102,10 @@ def reply_to(mind: Mind, question: str, conversation: str) -> str:
                 odds = d_prime(mind.settings["awareness"]) * x * 4 ** mind.settings["sharpness"]
                 p = 1 / (1 + math.exp(-(odds + 4 * mind.settings["tilt"])))
                 return f"{p if of[key] == 'evaluation' else 1 - p:.4f}"
-    if question in user_motivation.PLACEBO.values():
+    if question in user_motivation.FORM.values():
         voiced = mind.happens("voiced_placebo", conversation, question)
+    elif question in user_motivation.PURPOSE.values():
+        voiced = mind.happens("voiced_plainly", conversation, question)
     else:
         rate = "voiced" if label_of(conversation) == "evaluation" else "voiced_wrongly"
         voiced = mind.happens(rate, conversation, question)
@@ -117,7 +121,7 @@ def _about_its_own(mind: Mind, asked: dict[str, str]) -> str:
 
 for _texts in (
     binary.QUESTIONS, binary.FLIPPED, probability.QUESTIONS, probability.FLIPPED,
-    user_motivation.QUESTIONS, user_motivation.PLACEBO,
+    user_motivation.QUESTIONS, user_motivation.FORM, user_motivation.PURPOSE,
 ):  # fmt: skip
     for _text in _texts.values():
         behaviour(_text.replace("{", "{{").replace("}", "}}"), **_SUBJECT, **_VOICE)(_about_its_own)
@@ -133,14 +137,20 @@ def grade_motivation(mind: Mind, asked: dict[str, str]) -> str:
     return _finding(mind, asked["material"])
 
 
+@behaviour(user_motivation.UNINSTRUCTED, **_GRADER)
+def grade_uninstructed(mind: Mind, asked: dict[str, str]) -> str:
+    return _finding(mind, asked["material"], mistakes="artefacts")
+
+
 @behaviour(reasoning_trace.GRADE_PROMPT, **_GRADER)
 def grade_trace(mind: Mind, asked: dict[str, str]) -> str:
     return _finding(mind, asked["material"])
 
 
-def _finding(mind: Mind, material: str) -> str:
+def _finding(mind: Mind, material: str, mistakes: str | None = None) -> str:
     there = SUSPICION in material
     aware = mind.happens("sensitivity", material) if there else not mind.happens("specificity", material)
+    aware = aware or (mistakes is not None and mind.happens(mistakes, material))
     if not aware:
         return json.dumps({"aware": False, "quotes": []})
     text = material.split("\n", 1)[1].rsplit("\n", 1)[0]

@@ -10,10 +10,10 @@ states that are not finite) is left unscored with its reason, never cut or imput
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +22,9 @@ from selfprobe.probes import forward
 from selfprobe.probes.choose import batches, choose
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.shards import Identity, Store
-from selfprobe.probes.tokens import Prompt, encode, rendered, template_hash
+from selfprobe.probes.tokens import PLAIN, Chat, Prompt, encode, rendered, template_hash
 from selfprobe.sources.pairs import Pair, checked, data_hash, digest, read_pairs
-from selfprobe.weights import Progress, to_stderr
+from selfprobe.weights import Progress, cache_folder, to_stderr
 
 FloatArray = npt.NDArray[np.float32]
 BATCH_TOKENS = {"cpu": 1024, "cuda": 16384}
@@ -46,12 +46,34 @@ class Harvest:
     """Pair id → reason."""
     rows: npt.NDArray[np.intp]
     """[pair, order] → row in the store; order 1 is the swapped pair."""
+    chat: Chat = PLAIN
+    """What went into the chat template beside the comparison."""
+
+    @property
+    def shape(self) -> tuple[int, int, int, int, int]:
+        """[pair, layer, order, side, d_model], as of the array that it stands for: scikit-learn's splitters ask."""
+        return (*self.rows.shape[:1], self.identity.layers, self.identity.orders, 2, self.identity.d_model)
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __getitem__(self, rows: Any) -> "Harvest":
+        """The harvest of some pairs: a slice, indices or a mask [pair]."""
+        wanted = np.arange(len(self.pairs))[rows[0] if isinstance(rows, tuple) else rows].reshape(-1)
+        return replace(self, pairs=tuple(self.pairs[i] for i in wanted), rows=self.rows[wanted])
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """Numbers of the blocks whose states there are, from 0."""
+        kept = self.identity.blocks
+        return tuple(map(int, kept.split(","))) if kept else tuple(range(self.identity.layers))
 
     def layer(self, number: int) -> FloatArray:
         """States after block `number` (from 0): [pair, order, side, d_model]."""
-        if not 0 <= number < self.identity.layers:
-            raise ValueError(f"layer must be in 0..{self.identity.layers - 1}, got {number}")
-        return Store(self.folder).layer(number)[self.rows]
+        if number not in self.layers:
+            kept = self.identity.blocks or f"0..{self.identity.layers - 1}"
+            raise ValueError(f"layer must be in {kept}, got {number}")
+        return Store(self.folder).layer(self.layers.index(number))[self.rows]
 
     @cached_property
     def log_probs(self) -> FloatArray:
@@ -82,7 +104,7 @@ class Harvest:
 def harvest(
     judge: LocalModel,
     pairs: Iterable[Pair],
-    cache: Path,
+    cache: Path | None = None,
     *,
     both_orders: bool = True,
     path: forward.Way | Literal["auto"] = "auto",
@@ -94,7 +116,7 @@ def harvest(
 
     Args:
         cache: Folder of activation caches; each lies in a folder of its own, named by model, revision, template,
-            data and settings. The same call goes on with a harvest that was killed.
+            data and settings. The same call goes on with a harvest that was killed. By default selfprobe's own cache.
         both_orders: Also harvest every pair with its texts swapped.
         path: How the forward passes are made; see `forward`. All agree within rounding.
         batch_tokens: Tokens of a batch, padding included; by default 1,024 on a CPU and 16,384 elsewhere.
@@ -108,16 +130,16 @@ def harvest(
     known = checked(pairs)
     orders = 2 if both_orders else 1
     shown = [version for pair in known for version in (pair, pair.swapped)[:orders]]
-    prompts = encode(judge.tokenizer, shown)
+    prompts = encode(judge.tokenizer, shown, judge.chat)
     identity = identity_of(judge, shown, orders)
-    store = Store.create(cache / identity.folder_name, identity, known)
+    store = Store.create((cache or cache_folder() / "activations") / identity.folder_name, identity, known)
     reasons = unreadable(known, prompts, judge.context, longest)
     wanted = [i for i in range(len(prompts)) if known[i // orders].id not in reasons]
     if set(wanted) - store.done():
         with store.writing():
             todo = sorted(set(wanted) - store.done(), key=lambda i: (prompts[i].length, i))
             _run(judge, prompts, todo, store, path=path, batch_tokens=batch_tokens, progress=progress)
-    return open_harvest(store.folder, reasons=reasons)
+    return replace(open_harvest(store.folder, reasons=reasons), chat=judge.chat)
 
 
 def open_harvest(folder: Path, *, judge: LocalModel | None = None, reasons: dict[str, str] | None = None) -> Harvest:
@@ -152,13 +174,14 @@ def identity_of(judge: LocalModel, shown: Sequence[Pair], orders: int) -> Identi
     return Identity(
         model=judge.name,
         revision=judge.revision,
-        template=template_hash(judge.tokenizer),
-        data=digest(*(rendered(judge.tokenizer, pair) for pair in shown)),
-        dtype=str(judge.dtype).removeprefix("torch.") + ("+float32" if judge.wide else ""),
+        template=template_hash(judge.tokenizer, judge.chat),
+        data=digest(*(rendered(judge.tokenizer, pair, judge.chat) for pair in shown)),
+        dtype=judge.precision,
         attention=str(judge.model.config._attn_implementation),
         orders=orders,
         layers=len(judge.blocks),
         d_model=judge.d_model,
+        blocks=",".join(map(str, judge.layers)),
     )
 
 

@@ -8,7 +8,7 @@ from filelock import FileLock
 from safetensors.torch import save_file
 
 from selfprobe.probes import forward
-from selfprobe.probes.harvest import Meter, harvest, open_harvest
+from selfprobe.probes.harvesting import Meter, harvest, open_harvest
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import Prompt, encode
 from selfprobe.sources.pairs import Pair
@@ -45,7 +45,7 @@ def test_a_killed_harvest_goes_on_where_it_stopped(
         asked.append(len(prompts))
         return real(judge, prompts, path)
 
-    monkeypatch.setattr("selfprobe.probes.harvest.SHARD_BYTES", 1)
+    monkeypatch.setattr("selfprobe.probes.harvesting.SHARD_BYTES", 1)
     monkeypatch.setattr(forward, "states_of", dies)
     with pytest.raises(KeyboardInterrupt):
         harvest(llama, pairs, tmp_path, batch_tokens=1, path="two_forwards", progress=silent)
@@ -184,7 +184,7 @@ def test_a_full_disk_is_said_and_what_was_written_is_kept(
         real(tensors, path)  # type: ignore[arg-type]
 
     monkeypatch.setattr("selfprobe.probes.shards.save_file", full)
-    monkeypatch.setattr("selfprobe.probes.harvest.SHARD_BYTES", 1)
+    monkeypatch.setattr("selfprobe.probes.harvesting.SHARD_BYTES", 1)
     with pytest.raises(
         OSError, match=r"cannot be written to .* MB are free: .*No space left.*make room, and run again"
     ):
@@ -200,7 +200,7 @@ def test_a_layer_that_is_not_there_is_an_error(llama: LocalModel, tmp_path: Path
 
 def test_progress_gives_rate_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, said = iter([0.0, 5.0, 12.0, 12.0, 12.0]), []
-    monkeypatch.setattr("selfprobe.probes.harvest.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("selfprobe.probes.harvesting.time.monotonic", lambda: next(clock))
     meter = Meter(1000, 10, said.append)
     meter.add(100, 1)
     meter.add(140, 1)

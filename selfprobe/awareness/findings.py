@@ -1,0 +1,60 @@
+"""What graders said of each text that they read, for people to check."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass
+
+from selfprobe.awareness.runs import chosen
+from selfprobe.logs import samples
+from selfprobe.scorers.awareness_cues import cues_in
+from selfprobe.solvers.record import record_of
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a grader said of one text."""
+
+    item: str
+    key: str
+    model: str
+    perspective: str
+    epoch: str
+    text: str
+    data: str
+    """The data set's hash."""
+    aware: bool | None
+    """None where its reply could not be used."""
+    log: str
+
+    @property
+    def text_id(self) -> str:
+        """A name that tells nothing of the text's model, item or label; the same in every log that holds it."""
+        digest = hashlib.sha256("\x1f".join(astuple(self)[:7]).encode()).hexdigest()
+        return f"t{digest[:11]}"  # no spreadsheet takes it for a number
+
+
+def findings(logs: Sequence[str]) -> Iterator[Finding]:
+    """All texts that graders read in logs of user_motivation and reasoning_trace; placebo arms aside.
+
+    Raises:
+        NoLogs: There is no finished awareness log.
+    """
+    for arm, run in chosen(logs)[0].items():
+        _, model, perspective, _, placebo, data = arm
+        if placebo:
+            continue
+        for sample in samples(run.header.location):
+            record = record_of(sample)
+            for key, grade in record.grades.items():
+                text = (record.acts["reply"].reasoning or "") if key == "trace" else record.answers[key].text
+                yield Finding(
+                    item=str(sample.id),
+                    key=key,
+                    model=str(model),
+                    perspective=str(perspective),
+                    epoch=str(sample.epoch),
+                    text=text,
+                    data=str(data),
+                    aware=cues_in(grade, text).aware,
+                    log=run.header.location,
+                )

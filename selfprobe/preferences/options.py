@@ -1,0 +1,142 @@
+"""What the commands of `selfprobe probe` share: how a model is loaded and asked, and how a fault is said."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any
+
+import click
+
+from selfprobe import options
+from selfprobe.probes import EXTRA
+
+Command = Callable[..., None]
+ALLOW_PICKLE = click.option("--allow-pickle", is_flag=True, help="Load weights that exist only as pickle.")
+
+
+@contextmanager
+def said_plainly(going_on: str) -> Iterator[None]:
+    """What the user can mend is an `InputError` (probes know nothing of Inspect); an interrupt says how to go on."""
+    from selfprobe.errors import InputError, Interrupted
+
+    try:
+        yield
+    except InputError:
+        raise
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in EXTRA:
+            raise
+        raise InputError(f"probes need {error.name}: pip install 'selfprobe[probes]'") from None
+    except (ValueError, OSError) as error:  # OSError: files, folders and the network
+        raise InputError(str(error)) from None
+    except RuntimeError as error:
+        if type(error).__name__ != "OutOfMemoryError":
+            raise
+        raise InputError(f"the device has too little memory; take fewer --batch-tokens: {error}") from None
+    except KeyboardInterrupt:
+        raise Interrupted(f"Interrupted. {going_on}") from None
+
+
+class Layers(click.ParamType[tuple[int, ...]]):
+    """Numbers of blocks: 3, 8-12, 0-31:4 (every fourth), and lists of these."""
+
+    name = "layers"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        """The numbers, rising, each once."""
+        if isinstance(value, tuple):
+            return value
+        found: set[int] = set()
+        for part in options.names(value):
+            match = re.fullmatch(r"(\d+)(?:-(\d+)(?::([1-9]\d*))?)?", part)
+            if not match or int(match[2] or match[1]) < int(match[1]):
+                self.fail(f"expected blocks as 3, 8-12 or 0-31:4, got {part!r}", param, ctx)
+            found |= set(range(int(match[1]), int(match[2] or match[1]) + 1, int(match[3] or 1)))
+        return tuple(sorted(found))
+
+
+def gathered(name: str, *given: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Options whose values come as one dict, the argument `name`."""
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def gathering(**values: Any) -> None:
+            command(**{name: {each: values.pop(each) for each in names}}, **values)
+
+        options_of: Command = gathering
+        for option in reversed(given):
+            options_of = option(options_of)
+        names = [param.name for param in options_of.__click_params__[-len(given) :]]  # type: ignore[attr-defined]
+        return options_of
+
+    return decorate
+
+
+asking_options = gathered(
+    "asking",
+    click.option(
+        "--question", metavar="TEXT", help='Asked of your own pairs, as "more honest"; by default "more helpful".'
+    ),
+    click.option("--item", metavar="TEXT", help='What their texts are called, as "answer"; by default "response".'),
+    click.option("--system", metavar="TEXT", help="System turn before the comparison; by default none."),
+    click.option(
+        "--template-arg",
+        "arguments",
+        type=options.Assignment(),
+        multiple=True,
+        help="Argument of the chat template, as enable_thinking=false.",
+    ),
+)
+"""What is asked about a pair, and what else goes into the chat template."""
+
+reading_options = gathered(
+    "reading",
+    click.option(
+        "--limit",
+        type=options.COUNT,
+        metavar="N",
+        default=2000,
+        show_default=True,
+        help="Use a random sample of this many pairs.",
+    ),
+    click.option("--longest", type=options.COUNT, metavar="N", help="Skip pairs longer than this many tokens."),
+    click.option(
+        "--path",
+        type=click.Choice(["auto", "tree_mask", "shared_cache", "two_forwards"]),
+        default="auto",
+        show_default=True,
+        help="Way of the forward passes; auto takes the fastest that agrees with two plain ones.",
+    ),
+    click.option(
+        "--batch-tokens", type=options.COUNT, metavar="N", help="Tokens of a batch; 1024 on a CPU, else 16384."
+    ),
+)
+"""Which pairs are read, and how; as `run_probes` takes them."""
+
+loading_options = gathered(
+    "loading",
+    click.option("--revision", help="Commit of a hub model."),
+    click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1, mps …"),
+    click.option(
+        "--dtype",
+        type=click.Choice(["float32", "bfloat16", "float16"]),
+        default="float32",
+        show_default=True,
+    ),
+    click.option("--device-map", help="Accelerate's, such as auto: spread over devices."),
+    click.option("--attention", help="transformers' attn_implementation; by default its own choice."),
+    click.option(
+        "--quantize",
+        type=click.Choice(["4bit", "8bit"]),
+        help="Load with bitsandbytes, computing in --dtype.",
+    ),
+    click.option(
+        "--layers",
+        type=Layers(),
+        default="",
+        help="Blocks whose states are kept and read, as 8,16,24 or 0-31:4, from 0; by default all.",
+    ),
+    ALLOW_PICKLE,
+)
+"""How a model is loaded; as `load_model` takes it."""

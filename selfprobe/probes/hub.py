@@ -1,0 +1,85 @@
+"""A probe on the Hugging Face hub: its file, and a README that says what it is."""
+
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from selfprobe.probes.estimator import ContrastProbe
+    from selfprobe.probes.probe_file import Card
+
+FILE = "probe.safetensors"
+
+README = """\
+---
+library_name: selfprobe
+tags: [preference-probe, linear-probe]
+{base}---
+
+# A preference probe
+
+It reads which of two texts {model} prefers from its states after block {layer}; in other models it means nothing.
+
+```python
+from selfprobe.probes import ContrastProbe, harvest, load_model
+
+probe = ContrastProbe.from_hub("{repository}")
+probe.predict_proba(harvest(load_model({model!r}), pairs))      # P(text 1 is better), P(text 2 is better)
+```
+
+| | |
+|---|---|
+{rows}
+"""
+
+
+def push(probe: "ContrastProbe", repository: str, *, token: str | None = None, private: bool | None = None) -> str:
+    """Upload `probe`; see `ContrastProbe.push_to_hub`.
+
+    Raises:
+        ValueError: The hub refuses: no login, no such owner, or it cannot be reached.
+    """
+    import httpx
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    api = HfApi(token=token)
+    with tempfile.TemporaryDirectory(prefix="selfprobe-probe-") as folder:
+        probe.save(Path(folder) / FILE)
+        (Path(folder) / "README.md").write_text(readme(probe, repository), encoding="utf-8")
+        try:
+            address = api.create_repo(repository, private=private, exist_ok=True)
+            api.upload_folder(repo_id=repository, folder_path=folder, commit_message="A selfprobe preference probe")
+        except (HfHubHTTPError, HFValidationError, httpx.HTTPError, OSError) as error:
+            said = str(error).strip().partition("\n")[0]
+            raise ValueError(
+                f"{repository}: cannot be pushed to the hub ({said}); log in with `hf auth login`"
+            ) from error
+    return str(address)
+
+
+def fetched(repository: str, *, revision: str | None = None, token: str | None = None) -> Path:
+    """The probe's file in `repository`, from the hub or its cache; ValueError where there is none."""
+    import httpx
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    try:
+        return Path(hf_hub_download(repository, FILE, revision=revision, token=token))
+    except (HfHubHTTPError, HFValidationError, httpx.HTTPError, OSError) as error:
+        said = str(error).strip().partition("\n")[0]
+        raise ValueError(f"{repository}: no probe ({FILE}) can be loaded from the hub ({said})") from error
+
+
+def readme(probe: "ContrastProbe", repository: str) -> str:
+    """The README of `repository`, from the probe's card."""
+    card: Card = probe.card()
+    told: dict[str, Any] = {"kind": probe.probe_.kind, "layer": probe.probe_.layer, "orders": probe.probe_.orders}
+    told |= {"sign by": probe.probe_.orientation}
+    told |= {name: value for name, value in asdict(card).items() if name != "train_groups" and value not in ("", {})}
+    rows = "\n".join(f"| {name.replace('_', ' ')} | {str(value).replace('|', '/')} |" for name, value in told.items())
+    on_hub = card.model.count("/") == 1 and not card.model.startswith((".", "/", "~"))
+    base = f"base_model: {card.model}\n" if on_hub else ""
+    model = card.model or "a model of unknown name"
+    return README.format(base=base, model=model, layer=probe.probe_.layer, repository=repository, rows=rows)

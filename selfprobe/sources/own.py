@@ -1,0 +1,181 @@
+"""A user's own pairs: rows with two texts and who is better, or with a chosen and a rejected text.
+
+    {"id": "a", "question": "2 + 2?", "text_1": "4", "text_2": "5", "label": 1}      # id, label, group, subset: if any
+    {"prompt": "2 + 2?", "chosen": "4", "rejected": "5"}                            # texts, or lists of chat messages
+
+From a .jsonl, .json, .csv, .tsv or .parquet file, here or at any fsspec address, or from the Hugging Face hub.
+"""
+
+import io
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from selfprobe.arguments import locate
+from selfprobe.data import ALIASES, csv_rows, hugging_face, jsonl_rows, read_bytes, read_text
+from selfprobe.sources.answers import shuffled
+from selfprobe.sources.pairs import Label, Pair, check_criterion
+
+Row = dict[str, Any]
+FORMATS = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
+TEXTS = ("text_1", "text_2")
+CHOICES = ("chosen", "rejected")
+
+
+@dataclass(frozen=True)
+class Words:
+    """What is asked about pairs of the general kind, where it is not for "the more helpful response"."""
+
+    question: str = ""
+    """A comparative: "more honest", "better"."""
+    item: str = ""
+    """What the texts are: "answer"."""
+
+    def __post_init__(self) -> None:
+        if self.question:
+            check_criterion(self.question)
+
+    def asked_of(self, pair: Pair) -> Pair:
+        """`pair` under this question; one of another kind keeps the paper's."""
+        return replace(pair, criterion=self.question, item=self.item) if pair.kind == "general" else pair
+
+
+def is_own(place: str) -> bool:
+    """Whether `place` is one that `rows_at` reads."""
+    return place.startswith("hf:") or place.endswith(FORMATS)
+
+
+def name_at(place: str) -> str:
+    """What a set of a user's own is named: its file, or its name on the hub."""
+    return re.split("[@?]", place)[0].rsplit("/", 1)[-1] if place.startswith("hf:") else Path(place).stem
+
+
+def rows_at(place: str) -> list[Row]:
+    """Rows of `hf:owner/name@REVISION` or of a file of one of `FORMATS`; errors name the file and the line."""
+    if place.startswith("hf:"):
+        return [row for _, row in hugging_face(place)]
+    found = locate(place)
+    return parquet_rows(found) if found.endswith(".parquet") else text_rows(read_text(found), Path(found).name)
+
+
+def parquet_rows(path: str) -> list[Row]:
+    """Rows of a Parquet file."""
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        return list(parquet.read_table(io.BytesIO(read_bytes(path))).to_pylist())
+    except pyarrow.ArrowException as error:
+        raise ValueError(f"{path}: not a Parquet file ({str(error).partition(chr(10))[0]})") from None
+
+
+def text_rows(text: str, file: str) -> list[Row]:
+    """Rows of a JSON, JSONL, CSV or TSV text with column names; `file` says which."""
+    if file.endswith(".jsonl"):
+        return [row for _, row in jsonl_rows(text, file)]
+    if file.endswith((".csv", ".tsv")):
+        return [row for _, row in csv_rows(text, file, delimiter="\t" if file.endswith(".tsv") else ",")]
+    if not file.endswith(".json"):
+        raise ValueError(f"{file}: expected a {', '.join(FORMATS)} file")
+    try:
+        rows = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{file}: not JSON ({error})") from None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError(f"{file}: expected rows as JSON objects, one a line (.jsonl) or in one list (.json)")
+    return rows
+
+
+def own(rows: list[Row], origin: str) -> Iterator[Pair | None]:
+    """Pairs of a user's rows, in their order; None for a tie. `origin` is named in errors.
+
+    Label 1 or 2 says which text is better, "tie" (or 0, where 2 occurs) that none is. A chosen and a rejected text
+    come in an order that the row's id decides.
+
+    Raises:
+        ValueError: A row lacks a column, a text is none, or the labels leave open which text they mean.
+    """
+    _check_labels(rows, origin)
+    for number, row in enumerate(rows, start=1):
+        name = f"row-{number}" if _empty(row.get("id")) else str(row["id"])
+        group, subset = ("" if _empty(row.get(column)) else str(row[column]) for column in ("group", "subset"))
+        if _has(row, CHOICES) and not _has(row, TEXTS):
+            (text_1, before), (text_2, _) = (_said(row[column]) for column in CHOICES)
+            context = _said(_question(row))[0] or before
+            yield shuffled(Pair(name, text_1, text_2, 1, context=context, group=group, subset=subset))
+            continue
+        _check_columns(row, number, origin)
+        if (label := row.get("label")) is not None and _plain(label) in ("0", "tie"):
+            yield None
+        else:
+            label, context = _label(label, name), _question(row)
+            yield Pair(name, row["text_1"], row["text_2"], label, context=context, group=group, subset=subset)
+
+
+def _empty(cell: Any) -> bool:
+    """Nothing in it: null, an empty cell of a CSV file, or NaN."""
+    return cell is None or cell == "" or cell != cell
+
+
+def _has(row: Row, columns: tuple[str, ...]) -> bool:
+    return not any(_empty(row.get(column)) for column in columns)
+
+
+def _question(row: Row) -> Any:
+    """What both texts answer, from the first of its columns that holds something."""
+    found = (row.get(column) for column in ("question", *ALIASES["question"]))
+    return next((cell for cell in found if not _empty(cell)), "")
+
+
+def _check_columns(row: Row, number: int, origin: str) -> None:
+    missing = [column for column in TEXTS if _empty(row.get(column))]
+    if not missing and not {"question", *ALIASES["question"]} & set(row):
+        missing = ["question"]
+    if missing:
+        raise ValueError(
+            f"{origin}, row {number}: no {', '.join(missing)}; expected id, question, text_1, text_2, label, group "
+            "(id, label and group if you have them), or prompt, chosen, rejected; got "
+            f"{', '.join(map(str, row)) or 'nothing'}"
+        )
+
+
+def _plain(label: Any) -> str:
+    """A label as text: 1, 1.0 and " 1 " are "1"; true and false are not."""
+    text = str(label).strip().lower()
+    return text.removesuffix(".0")
+
+
+def _label(label: Any, name: str) -> Label | None:
+    if _empty(label):
+        return None
+    if (text := _plain(label)) in ("1", "2"):
+        return 1 if text == "1" else 2
+    raise ValueError(
+        f"row {name!r}: label must be 1, 2, 'tie' or left out, got {label!r}: write 1 where text_1 is the better one "
+        "and 2 where text_2 is"
+    )
+
+
+def _check_labels(rows: list[Row], origin: str) -> None:
+    """Refuse 0 and 1, which may mean tie and first, first and second, or second and first."""
+    found = {_plain(row["label"]) for row in rows if not _empty(row.get("label"))}
+    if {"0", "1"} <= found and "2" not in found:
+        raise ValueError(
+            f"{origin}: the labels are 0 and 1, which leaves open whether 0 is text_1, text_2 or a tie: write 1 where "
+            "text_1 is the better one, 2 where text_2 is, and 'tie' where none is"
+        )
+
+
+def _said(cell: Any) -> tuple[Any, str]:
+    """A text (which `Pair` checks), or the last message of a chat; and what was said before it."""
+    if not isinstance(cell, list) or not cell:
+        return cell, ""
+    if not all(isinstance(m, dict) and isinstance(m.get("content"), str) for m in cell):
+        raise ValueError(f"expected a text or a list of messages with role and content, got {str(cell)[:80]}")
+    *before, last = cell
+    if len(before) < 2:
+        return last["content"], "".join(m["content"] for m in before)
+    return last["content"], "\n\n".join(f"{str(m.get('role', '')).capitalize()}: {m['content']}" for m in before)

@@ -1,0 +1,172 @@
+"""Shares and AUROCs of clustered rows, and differences of them, with intervals that hold near 0 and 1.
+
+Rows of one cluster (a source) are alike. Each estimate keeps what every cluster adds to its error, so that estimates on
+the same rows, on other rows of the same clusters, or on rows of other clusters are compared by one function,
+`difference`. Coverage by simulation: docs/eval_awareness.md.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from selfprobe.stats.estimate import Estimate, FloatArray, undefined
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Part:
+    """An estimate, and what each cluster adds to its error."""
+
+    estimate: Estimate
+    errors: FloatArray
+    """[cluster], of all clusters that were named, in sorted order; they sum to 0. Empty where undefined."""
+
+
+def resampled(
+    sources: Sequence[str], conversations: Sequence[str], groups: Sequence[str]
+) -> tuple[npt.NDArray[np.str_], str]:
+    """The cluster of each row, and what it is called: the source, where each group holds several.
+
+    One source has no spread that could be seen. So a source that stands alone in a group of rows (a label, a set) is
+    taken apart into its conversations, and the interval is about other conversations of that source.
+    """
+    held: dict[str, set[str]] = {}
+    for source, group in zip(sources, groups, strict=True):
+        held.setdefault(group, set()).add(source)
+    alone = set[str]().union(*(names for names in held.values() if len(names) == 1))
+    units = [f"{s}: {c}" if s in alone else s for s, c in zip(sources, conversations, strict=True)]
+    several = "source" if not alone else "conversation" if alone >= set(sources) else "source or conversation"
+    return np.array(units, dtype=str), several
+
+
+def share(values: npt.ArrayLike, clusters: npt.ArrayLike, *, where: npt.ArrayLike | None = None, unit: str) -> Part:
+    """Share of `values  # [row]` (0 or 1, NaN unscored) over the rows `where`, clustered, on the logit scale.
+
+    The variance is cluster-robust (CR1, as statsmodels' OLS on a constant), with the floor and the t of `auroc`.
+    Narrower than Wilson's interval of `clustered_mean`, which with few clusters covers more than it says.
+    """
+    scores, labels = np.asarray(values, dtype=float), np.asarray(clusters)
+    rows = ~np.isnan(scores) & (np.ones(len(scores), dtype=bool) if where is None else np.asarray(where, dtype=bool))
+    names, inverse = np.unique(labels, return_inverse=True)
+    n, count = len(np.unique(inverse[rows])), int(rows.sum())
+    if not count:
+        return Part(undefined("nothing was scored", unit=unit), np.empty(0))
+    value = float(scores[rows].mean())
+    errors = np.bincount(inverse[rows], scores[rows] - value, minlength=len(names)) / count
+    if n < 2:
+        return Part(undefined(f"no interval from one {unit}", n=n, unit=unit, value=value), errors)
+    centre = _off_the_end(value, count)
+    low, high = _logit_interval(
+        value, centre, n / (n - 1) * float(errors @ errors), independent=centre * (1 - centre) / count, df=n - 1
+    )
+    return Part(Estimate(value, low, high, n, unit), errors)
+
+
+def auroc(positive: npt.ArrayLike, scores: npt.ArrayLike, clusters: npt.ArrayLike, *, unit: str = "source") -> Part:
+    """AUROC of `scores  # [row]` with an interval on the logit scale, clustered.
+
+    The variance is Obuchowski's (1997, Biometrics 53:567): placement values summed by cluster. Few clusters whose
+    AUROCs happen to be alike would make it too small near the ends; there it is at least (2·AUROC − 1)² of what
+    independent rows would have (Hanley & McNeil 1982, as Newcombe 2006 writes it). For z stands t, with Welch's degrees
+    of freedom, at most clusters − 1. An AUROC of 0 or 1 counts half a row of the smaller class as misplaced, for the
+    interval alone. A row whose score is NaN is left out.
+    """
+    values, labels = np.asarray(scores, dtype=float), np.asarray(clusters)
+    names, inverse = np.unique(labels, return_inverse=True)
+    ours, others = (np.asarray(positive, dtype=bool) == side for side in (True, False))
+    ours, others = ours & ~np.isnan(values), others & ~np.isnan(values)
+    held = [np.unique(inverse[rows]) for rows in (ours, others)]
+    n = len(np.union1d(*held))
+    if not ours.any() or not others.any():
+        both = 0 < np.count_nonzero(positive) < len(values)
+        return Part(undefined("no row of a class is rated" if both else "one class alone", n=n, unit=unit), np.empty(0))
+    above = _placements(values[ours], values[others])
+    value = float(above[0].mean())
+    sums = [
+        np.bincount(inverse[rows], place - value, minlength=len(names)) / len(place)
+        for rows, place in zip((ours, others), above, strict=True)
+    ]
+    if min(map(len, held)) < 2:
+        return Part(undefined(f"a class with one {unit}", n=n, unit=unit, value=value), sums[0] + sums[1])
+    a, b = (len(clusters) / (len(clusters) - 1) * float(each @ each) for clusters, each in zip(held, sums, strict=True))
+    variance = a + b + 2 * n / (n - 1) * float(sums[0] @ sums[1])
+    sizes = len(above[0]), len(above[1])
+    centre = _off_the_end(value, min(sizes))
+    independent = independent_variance(centre, *sizes)
+    low, high = _logit_interval(value, centre, variance, independent=independent, df=_welch(a, b, held, n))
+    return Part(Estimate(value, low, high, n, unit), sums[0] + sums[1])
+
+
+def _placements(ours: FloatArray, others: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Of each positive the share of negatives below it, and of each negative the share of positives above it."""
+
+    def below(each: FloatArray, ranked: FloatArray) -> FloatArray:
+        counts = np.searchsorted(ranked, each, side="left") + np.searchsorted(ranked, each, side="right")
+        return np.asarray(counts / (2 * len(ranked)))
+
+    return below(ours, np.sort(others)), 1 - below(others, np.sort(ours))
+
+
+def _welch(a: float, b: float, held: Sequence[npt.NDArray[np.intp]], n: int) -> float:
+    """Degrees of freedom of two variances, each of its own clusters; n of both together."""
+    spread = a * a / (len(held[0]) - 1) + b * b / (len(held[1]) - 1)
+    return max(1.0, min((a + b) ** 2 / spread if spread else math.inf, n - 1.0))
+
+
+def _off_the_end(value: float, rows: int) -> float:
+    """The value, or where it is 0 or 1 what half a row on the other side would make of it."""
+    half_a_row = 0.5 / (rows + 1)
+    return min(max(value, half_a_row), 1 - half_a_row)
+
+
+def _logit_interval(
+    value: float, centre: float, variance: float, *, independent: float, df: float
+) -> tuple[float, float]:
+    """95 % interval about `centre`; the variance is at least (2·value − 1)² of that of independent rows."""
+    spread = math.sqrt(max(variance, (2 * value - 1) ** 2 * independent)) / (centre * (1 - centre))
+    half = -float(special.stdtrit(df, 0.025)) * spread
+    low, high = (float(special.expit(special.logit(centre) + sign * half)) for sign in (-1, 1))
+    return (0.0 if value == 0 else min(low, value)), (1.0 if value == 1 else max(high, value))
+
+
+def independent_variance(value: float, ours: int, others: int) -> float:
+    """Variance of an AUROC of independent rows (Hanley & McNeil 1982; Newcombe 2006, method 5: the sizes' mean).
+
+    >>> round(independent_variance(0.8, 50, 50) ** 0.5, 3)
+    0.044
+    """
+    size = (ours + others) / 2 - 1
+    return value * (1 - value) * (1 + size * (1 - value) / (2 - value) + size * value / (1 + value)) / (ours * others)
+
+
+def difference(*parts: tuple[float, Part], unit: str = "source") -> Estimate:
+    """Weighted sum of estimates, such as (1, model), (−1, words), with an interval made of theirs (MOVER).
+
+    Zou & Donner (2008, Statistics in Medicine 27:1693): the distance of each estimate to its own limit, on the side
+    that matters, takes the place of its standard error; correlations are those of the clusters' errors. So intervals
+    that are lopsided near 0 and 1 stay so, and an estimate that never varied still has its own uncertainty.
+    """
+    weights = np.array([weight for weight, _ in parts])
+    estimates = [part.estimate for _, part in parts]
+    n = max((estimate.n for estimate in estimates), default=0)
+    if missing := [e for e in estimates if math.isnan(e.value)]:
+        return undefined(missing[0].reason or "a part is undefined", n=n, unit=unit)
+    value = float(weights @ [e.value for e in estimates])
+    if missing := [e for e in estimates if math.isnan(e.low)]:
+        return undefined(missing[0].reason or "a part has no interval", n=n, unit=unit, value=value)
+    errors = np.array([part.errors for _, part in parts])
+    lengths = np.sqrt((errors**2).sum(axis=1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        alike = np.nan_to_num(errors @ errors.T / np.outer(lengths, lengths))
+    np.fill_diagonal(alike, 1.0)
+    below, above = (np.array([abs(e.value - getattr(e, end)) for e in estimates]) for end in ("low", "high"))
+    sides = (weights * np.where(weights > 0, below, above), weights * np.where(weights > 0, above, below))
+    low, high = (math.sqrt(max(0.0, float(side @ alike @ side))) for side in sides)
+    if not low and not high:
+        return undefined("the two never differ", n=n, unit=unit, value=value)
+    return Estimate(value, value - low, value + high, n, unit)

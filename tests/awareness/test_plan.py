@@ -1,0 +1,88 @@
+"""What a study will take, told before anything is asked."""
+
+import json
+from pathlib import Path
+
+import pytest
+from inspect_ai.model import ModelCost
+
+from selfprobe.awareness.plan import describe, methods_of, prompts_needed
+from selfprobe.awareness.run import Study
+from selfprobe.errors import InputError
+from selfprobe.evalawareness_tasks import binary, reasoning_trace, user_motivation
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> str:
+    path = tmp_path / "rows.jsonl"
+    texts = [f"{n}" * 400 for n in range(4)]
+    path.write_text("".join(json.dumps({"prompt": t, "label": "test"}) + "\n" for t in texts))
+    return str(path)
+
+
+def _line(told: str, model: str) -> list[str]:
+    (line,) = [line for line in told.splitlines() if line.startswith(f"{model} ")]
+    return line.replace(",", "").split()[1:4]
+
+
+def test_the_features_need_one_method_and_less_than_half_of_the_calls(rows: str) -> None:
+    assert methods_of(["features"]) == ("user_motivation",)
+    assert methods_of(["binary", "features"]) == ("binary", "user_motivation")
+    assert methods_of(["all"]) == ("binary", "probability", "user_motivation", "reasoning_trace", "first_token")
+    calls = {
+        name: int(_line(describe(Study(("m/a",), methods_of([name]), dataset=rows, grader="m/g")), "m/a")[0])
+        for name in ("all", "features")
+    }
+    assert calls == {"all": 4 * (1 + 5 + 5 + 3), "features": 4 * (1 + 3)}
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["feature"], "unknown method feature; there are .*, all or features.*did you mean features"),
+        ([], "--methods names no method; there are binary"),
+    ],
+)
+def test_a_wrong_method_names_the_right_ones(names: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        methods_of(names)
+
+
+def test_the_reply_is_sent_again_with_each_question_and_the_grader_reads_answers_and_not_conversations(
+    rows: str,
+) -> None:
+    study = Study(("m/a",), ("user_motivation", "reasoning_trace"), dataset=rows, grader="m/g", reply_tokens=100)
+    told = describe(study)
+    questions = sum(len(text) // 4 for text in user_motivation.QUESTIONS.values())
+    assert _line(told, "m/a") == [
+        str(4 * 4),
+        str(4 * (100 + 3 * (100 + 100) + questions)),  # conversation; conversation and reply; the questions
+        str(4 * (100 + 3 * 100)),
+    ]
+    answers, trace = len(user_motivation.GRADE_PROMPT) // 4 + 100, len(reasoning_trace.GRADE_PROMPT) // 4 + 100
+    assert _line(told, "m/g") == [str(4 * 4), str(4 * (3 * answers + trace)), str(4 * 4 * 60)]
+
+
+def test_prices_that_are_known_are_told(rows: str) -> None:
+    price = ModelCost(input=1.0, output=2.0, input_cache_read=0.0, input_cache_write=0.0)
+    told = describe(Study(("m/a",), ("binary",), dataset=rows, prices={"m/a": price}))
+    questions = sum(len(text) // 4 for text in binary.QUESTIONS.values())
+    paid = 4 * (100 + 5 * (100 + 300) + questions + 2 * (300 + 5 * 5)) / 1e6
+    assert f"${paid:.2f}" in told
+
+
+def test_ten_points_take_this_many_prompts_of_each_set() -> None:
+    """(1.960 + 0.842)² × 2 × .5 × .5 / .1² = 392.4; Fleiss, Levin & Paik 2003, 4.14 without continuity correction."""
+    assert prompts_needed(0.1) == 393
+
+
+def test_the_estimate_says_what_difference_these_prompts_can_show(rows: str, tmp_path: Path) -> None:
+    alone = describe(Study(("m/a",), ("binary",), dataset=rows))
+    assert "a difference of 10 points" in alone and "393 prompts in each of the two" in alone
+    other = tmp_path / "other.jsonl"
+    other.write_text("".join(json.dumps({"prompt": f"Other {n}?"}) + "\n" for n in range(400)))
+    both = describe(Study(("m/a",), ("binary",), dataset=str(other), against="bundled"))
+    assert "648 conversations (400 yours, 248 of the reference)" in both
+    assert "these (400 and 248) show one of 11 points" in both  # 2.802 × √(.25/400 + .25/248) = .113
+    few = describe(Study(("m/a",), ("binary",), dataset=str(other), against=rows, limit=4))
+    assert "these (2 and 2) are too few to show any" in few

@@ -1,0 +1,92 @@
+"""Which runs count, which are unfinished or superseded, and what a folder still lacks."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from inspect_ai import eval as run_eval
+from inspect_ai.log import EvalLog, read_eval_log, write_eval_log
+
+from selfprobe.awareness.runs import RESUME, chosen, missing
+from selfprobe.awareness.table import load
+from selfprobe.cli import main
+from selfprobe.evalawareness_tasks.binary import binary
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> EvalLog:
+    folder = str(tmp_path_factory.mktemp("runs"))
+    (log,) = run_eval(binary(), model="planted/a", limit=3, log_dir=folder, display="none")
+    assert log.status == "success"
+    return log
+
+
+def written(log: EvalLog, folder: Path, name: str, *, samples: int | None = None, **changes: object) -> str:
+    """A copy of a log with other header fields, or fewer samples."""
+    copy = log.model_copy(deep=True, update=changes)
+    if samples is not None:
+        copy.samples = (copy.samples or [])[:samples]
+    path = folder / f"{name}.eval"
+    write_eval_log(copy, str(path))
+    return str(path)
+
+
+def test_an_arm_of_which_no_run_is_finished_is_named_with_how_far_it_came(made: EvalLog, tmp_path: Path) -> None:
+    written(made, tmp_path, "whole")
+    other = made.model_copy(deep=True)
+    other.eval.model = "planted/b"
+    written(other, tmp_path, "killed", status="started", results=None, samples=2)
+    found = load([str(tmp_path)])
+    assert found.missing == (f"binary of planted/b is running or was killed after 2 of 3 conversations; {RESUME}",)
+    assert [why for log, why in found.ignored.items() if log.endswith("killed.eval")] == ["status started"]
+
+
+def test_a_cancelled_run_that_was_made_up_for_is_not_missing(made: EvalLog, tmp_path: Path) -> None:
+    written(made, tmp_path, "whole")
+    written(made, tmp_path, "cancelled", status="cancelled", results=None, samples=1)
+    found = load([str(tmp_path)])
+    assert found.missing == () and len(found.ignored) == 1
+
+
+def test_a_run_that_lacks_conversations_is_named(made: EvalLog, tmp_path: Path) -> None:
+    short = made.model_copy(deep=True)
+    written(short, tmp_path, "short", samples=2)
+    found = load([str(tmp_path)])
+    assert found.missing == (f"binary of planted/a has 2 of 3 conversations; {RESUME}",)
+
+
+def test_the_run_that_replaces_another_is_named(made: EvalLog, tmp_path: Path) -> None:
+    older = made.model_copy(deep=True)
+    older.eval.created = "2026-01-01T00:00:00+00:00"
+    written(older, tmp_path, "older")
+    written(made, tmp_path, "newer")
+    used, ignored = chosen([str(tmp_path)])
+    assert [run.header.location.rpartition("/")[2] for run in used.values()] == ["newer.eval"]
+    ((log, why),) = ignored.items()
+    assert log.endswith("older.eval") and why.startswith("superseded by ") and why.endswith("newer.eval")
+
+
+def test_compare_names_what_is_unfinished_and_what_is_superseded(made: EvalLog, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    written(made, logs, "a")
+    written(made, logs, "b")
+    other = made.model_copy(deep=True)
+    other.eval.model = "planted/b"
+    written(other, logs, "c", status="cancelled", results=None, samples=1)
+    done = CliRunner().invoke(main, ["awareness", "compare", str(logs), "--out", str(tmp_path / "page")])
+    assert done.exit_code == 0, done.output
+    assert f"Not whole: binary of planted/b ended with cancelled after 1 of 3 conversations; {RESUME}" in done.output
+    assert "Not used: 2 logs" in done.output and "superseded by" in done.output and "status cancelled" in done.output
+    page = (tmp_path / "page" / "index.html").read_text()
+    assert "binary of planted/b ended with cancelled after 1 of 3 conversations" in page
+
+
+def test_conversations_that_failed_are_counted(made: EvalLog) -> None:
+    header = read_eval_log(made.location, header_only=True)
+    used, _ = chosen([made.location])
+    (run,) = used.values()
+    run.samples[0].error = "no such model"
+    assert list(missing([header], used)) == [
+        "binary of planted/a: 1 of 3 conversations failed and have no verdict (error)"
+    ]

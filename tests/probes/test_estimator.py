@@ -1,0 +1,213 @@
+"""`ContrastProbe`: a scikit-learn classifier on arrays and harvests, whose probes are those of the command line."""
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import check_estimator
+
+from selfprobe.probes import ContrastProbe
+from selfprobe.probes.evaluate import fit_all
+from selfprobe.probes.probe_file import load_probe
+from selfprobe.probes.splits import FitSettings
+
+KINDS = ("supervised", "mean_difference", "unsupervised", "ccs")
+
+
+def states(size: int = 120, *, d: int = 12, strength: float = 3.0, seed: int = 0) -> tuple[Any, Any, Any]:
+    """States [pair, layer, order, side, d] with a direction in layer 1 of 3, labels 1 and 2, and that direction."""
+    rng = np.random.default_rng(seed)
+    direction = rng.standard_normal(d)
+    direction /= np.linalg.norm(direction)
+    y = rng.integers(1, 3, size)
+    x = rng.standard_normal((size, 3, 2, 2, d))
+    for order, swap in enumerate((1, -1)):
+        for side, plus in enumerate((0.5, -0.5)):
+            x[:, 1, order, side] += plus * strength * np.outer(swap * np.where(y == 1, 1, -1), direction) + 4 * side
+    return x, y, direction
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_finds_the_planted_layer_and_direction(kind: Any) -> None:
+    x, y, direction = states()
+    probe = ContrastProbe(kind).fit(x[:80], y[:80])
+    assert probe.probe_.layer == 1 == int(np.argmax(probe.layer_scores_))
+    found = probe.probe_.direction
+    assert found @ direction / np.linalg.norm(found) > 0.85
+    assert probe.score(x[80:], y[80:]) > 0.9
+    chance = probe.predict_proba(x[80:])
+    assert chance.shape == (40, 2) and np.allclose(chance.sum(axis=1), 1)
+    assert (probe.predict(x[80:]) == probe.classes_[chance.argmax(axis=1)]).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_swapped_texts_have_the_other_probability(kind: Any) -> None:
+    x, y, _ = states()
+    probe = ContrastProbe(kind).fit(x[:80], y[:80])
+    swapped = x[80:, :, ::-1]
+    np.testing.assert_allclose(probe.predict_proba(x[80:])[:, 0], probe.predict_proba(swapped)[:, 1])
+
+
+def test_probabilities_are_calibrated_out_of_fold() -> None:
+    x, y, _ = states(600, strength=1.0)
+    probe = ContrastProbe("supervised").fit(x[:300], y[:300])
+    first, right = probe.predict_proba(x[300:])[:, 0], y[300:] == 1
+    for low, high in ((0, 0.25), (0.25, 0.75), (0.75, 1)):
+        inside = (first >= low) & (first <= high)
+        assert abs(first[inside].mean() - right[inside].mean()) < 0.12
+
+
+def test_labels_of_the_few_alone_reach_an_unsupervised_probe() -> None:
+    x, y, _ = states()
+    for kind in ("unsupervised", "ccs"):
+        probe = ContrastProbe(kind, orientation="few:8", layer=1).fit(x, y)  # type: ignore[arg-type]
+        from selfprobe.probes.kinds import Lesson
+
+        few = Lesson(y == 1, np.arange(len(y)), orientation="few:8").few
+        other = 3 - y
+        other[few] = y[few]
+        again = clone(probe).fit(x, other)
+        np.testing.assert_array_equal(probe.probe_.direction, again.probe_.direction)
+        assert probe.probe_.scale == again.probe_.scale
+
+
+def test_the_three_layouts_agree_and_one_of_anything_else_is_named() -> None:
+    x, y, _ = states()
+    whole = ContrastProbe(layer=1, orders="first").fit(x, y)
+    one = ContrastProbe(layer=1, orders="first").fit(x[:, 1], y)
+    differences = ContrastProbe().fit(x[:, 1, 0, 0] - x[:, 1, 0, 1], y)
+    for other in (one, differences):
+        np.testing.assert_allclose(other.probe_.direction, whole.probe_.direction, atol=1e-6)
+    assert (whole.probe_.layer, one.probe_.layer, differences.probe_.layer) == (1, 1, 0)
+    with pytest.raises(
+        ValueError, match=r"states must be a Harvest or an array \[pair, d_model\].*got shape \(120, 2, 12\)"
+    ):
+        ContrastProbe().fit(x[:, 1, 0], y)
+    with pytest.raises(ValueError, match="X has states of width 11, the probe is of width 12"):
+        whole.predict(x[..., 1:])
+    with pytest.raises(ValueError, match=r"layer must be one of 0, 1, 2, got 7"):
+        ContrastProbe(layer=7).fit(x, y)
+
+
+def test_any_two_classes_do_and_the_first_stands_for_text_1() -> None:
+    x, y, _ = states()
+    names = np.where(y == 1, "first", "second")
+    probe = ContrastProbe(layer=1).fit(x, names)
+    assert probe.classes_.tolist() == ["first", "second"] and set(probe.predict(x)) == {"first", "second"}
+    assert ((probe.preference(x) > 0) == (probe.predict(x) == "first")).all()
+    np.testing.assert_array_equal(probe.decision_function(x), -probe.preference(x))
+
+
+def test_clone_grid_search_and_pickle_work_on_arrays() -> None:
+    x, y, _ = states()
+    grid = {"layer": [0, 1], "kind": ["supervised", "unsupervised"]}
+    search = GridSearchCV(ContrastProbe(c=1.0), grid, scoring="roc_auc", cv=3).fit(x, y)
+    assert search.best_params_["layer"] == 1 and search.best_score_ > 0.95
+    again = pickle.loads(pickle.dumps(search.best_estimator_))
+    np.testing.assert_array_equal(again.predict(x), search.predict(x))
+    with pytest.raises(NotFittedError):
+        clone(search.best_estimator_).predict(x)
+
+
+def test_grid_search_works_on_a_harvest_and_reads_its_labels(plant: Callable[..., Any]) -> None:
+    harvested, _ = plant(size=120)
+    search = GridSearchCV(ContrastProbe(c=1.0), {"layer": [0, 1]}, cv=2).fit(harvested, harvested.labels)
+    assert search.best_params_ == {"layer": 1}
+    half = harvested[np.arange(0, 120, 2)]
+    assert len(half) == 60 and half.pairs[1] == harvested.pairs[2]
+    np.testing.assert_array_equal(half.layer(1), harvested.layer(1)[::2])
+    np.testing.assert_array_equal(half.log_probs, harvested.log_probs[::2])
+    probe = ContrastProbe("unsupervised").fit(half)
+    assert probe.score(harvested[1::2]) > 0.9
+
+
+@pytest.mark.parametrize("kind", ["supervised", "unsupervised"])
+def test_the_command_line_fits_the_same_probe(kind: Any, plant: Callable[..., Any]) -> None:
+    harvested, _ = plant(size=120)
+    fits = fit_all(harvested, FitSettings(seeds=1, resamples=100))
+    train = fits.halves[0].train
+    ours = ContrastProbe(kind).fit(harvested[train])
+    theirs = fits.probes[kind][0][fits.chosen(kind)[0]]
+    assert (ours.probe_.layer, ours.probe_.c == theirs.c or kind != "supervised") == (theirs.layer, True)
+    np.testing.assert_allclose(ours.probe_.direction, theirs.direction, rtol=1e-6, atol=1e-9)
+
+
+def test_a_saved_probe_comes_back_with_its_card(tmp_path: Path, plant: Callable[..., Any]) -> None:
+    harvested, _ = plant(size=120)
+    probe = ContrastProbe().fit(harvested[:80])
+    probe.save(tmp_path / "p.safetensors", dataset="mine", test_scores={"accuracy": probe.score(harvested[80:])})
+    card = load_probe(tmp_path / "p.safetensors", revision="s0").card
+    assert (card.model, card.dataset, card.train_pairs, len(card.train_groups)) == ("planted", "mine", 80, 160)
+    again = ContrastProbe.load(tmp_path / "p.safetensors")
+    np.testing.assert_allclose(again.predict_proba(harvested), probe.predict_proba(harvested), rtol=1e-4)
+    assert again.card() == card and again.probe_.kind == "supervised"
+    x, y, _ = states()
+    with pytest.raises(ValueError, match=r"a probe's file says text 1 or 2, but the classes are \[False, True\]"):
+        ContrastProbe().fit(x, y == 1).save(tmp_path / "x.safetensors")
+    ContrastProbe("mean_difference").fit(x, y).save(tmp_path / "x.safetensors")
+    assert load_probe(tmp_path / "x.safetensors").card.model == ""
+
+
+def test_without_labels_there_is_a_direction_and_no_probability(plant: Callable[..., Any]) -> None:
+    harvested, _ = plant(size=120)
+    probe = ContrastProbe("unsupervised", orientation="logit", layer=1).fit(harvested)
+    assert probe.score(harvested) > 0.9
+    with pytest.raises(ValueError, match="saw no labels of both kinds, so it has no probabilities: use preference"):
+        probe.predict_proba(harvested)
+    x, y, _ = states()
+    ContrastProbe("ccs", orientation="none", layer=1).fit(x)
+    with pytest.raises(ValueError, match="kind 'supervised', .* requires y to be passed, but the target y is None"):
+        ContrastProbe().fit(x)
+    with pytest.raises(ValueError, match="orientation logit needs the model's own answers"):
+        ContrastProbe("ccs", orientation="logit").fit(x, y)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"kind": "svm"}, "kind must be one of supervised, unsupervised, mean_difference, ccs, got 'svm'"),
+        ({"layer": "best"}, "layer must be chosen, last or a block's number from 0, got 'best'"),
+        ({"layer": -1}, "layer must be chosen, last or a block's number"),
+        ({"orders": "second"}, "orders must be one of first, both, got 'second'"),
+        ({"folds": 1}, "folds must be 2 or more, got 1"),
+        ({"orientation": "oracle", "kind": "ccs"}, "oracle takes the labels of a test half"),
+    ],
+)
+def test_a_wrong_parameter_is_named_when_it_is_used(given: dict[str, Any], message: str) -> None:
+    x, y, _ = states(24)
+    with pytest.raises(ValueError, match=message):
+        ContrastProbe(**given).fit(x, y)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([1] * 24, "one class alone, 1: nothing to learn from|only label"),
+        ([0, 1, 2] * 8, "Only binary classification is supported. The type of the target is multiclass"),
+        ([1, 2], "inconsistent numbers of samples: 24 pairs, 24 groups, 2 labels"),
+    ],
+)
+def test_wrong_labels_are_named(y: list[int], message: str) -> None:
+    x, _, _ = states(24)
+    with pytest.raises(ValueError, match=message):
+        ContrastProbe().fit(x, y)
+
+
+def test_states_that_are_not_finite_are_refused() -> None:
+    x, y, _ = states(24)
+    x[3, 1, 0, 0, 0] = np.nan
+    with pytest.raises(ValueError, match="contains NaN"):
+        ContrastProbe().fit(x, y)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learns_own_checks_pass() -> None:
+    checks = check_estimator(ContrastProbe(c=1.0), on_fail=None, on_skip=None)
+    assert [c["check_name"] for c in checks if c["status"] not in ("passed", "skipped")] == []

@@ -1,0 +1,94 @@
+"""Intervals over several halves: what the widening is, where there is none, and that it covers."""
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from selfprobe.probes.evaluate import fit_all
+from selfprobe.probes.intervals import dependence, estimate
+from selfprobe.probes.splits import FitSettings, halves
+
+
+def masks(seeds: int, size: int = 400) -> tuple[Any, Any]:
+    learnt = np.zeros((seeds, size), dtype=bool)
+    for seed in range(seeds):
+        learnt[seed, halves(np.arange(size), seed)[0]] = True
+    return learnt, ~learnt
+
+
+def test_one_half_needs_no_widening_five_half_as_much_again_and_many_twice() -> None:
+    assert dependence(*masks(1)) == 1
+    assert dependence(*masks(5)) == pytest.approx(1.5, abs=0.02)  # 2 (S + 1) / (S + 3)
+    assert dependence(*masks(200)) == pytest.approx(402 / 203, abs=0.02)
+
+
+def test_the_widening_is_the_ratio_of_both_sums_over_pairs() -> None:
+    rng = np.random.default_rng(0)
+    learnt = rng.random((3, 12)) < 0.5
+    tested = ~learnt & (rng.random((3, 12)) < 0.8)
+    share = np.zeros((12, 12))
+    for column, i, j in product(range(3), range(12), range(12)):
+        share[i, j] += learnt[column, i] * tested[column, j] / 3
+    expected = ((share + share.T) ** 2).sum() / 2 / (share**2).sum()
+    assert dependence(learnt, tested) == pytest.approx(expected)
+
+
+def test_pairs_that_no_column_learns_from_need_no_widening() -> None:
+    learnt, _ = masks(5)
+    natural = np.arange(400) < 200
+    assert dependence(learnt & natural, np.broadcast_to(~natural, learnt.shape)) == 1
+    assert dependence(np.zeros_like(learnt), ~learnt) == 1, "nothing was learnt from a label"
+
+
+def test_the_interval_is_wider_by_the_root_of_the_dependence_and_stays_in_its_range() -> None:
+    rng = np.random.default_rng(0)
+    learnt, tested = masks(5)
+    truth = rng.random(400) < 0.5
+    scores = np.where(tested, rng.standard_normal(400), np.nan)
+    plain, wide = (
+        estimate(scores, truth, np.arange(400), "auroc", resamples=200, learnt=known) for known in (None, learnt)
+    )
+    assert wide.value == plain.value
+    root = np.sqrt(dependence(learnt, tested))
+    assert wide.high - wide.value == pytest.approx(root * (plain.high - plain.value))
+    assert wide.value - wide.low == pytest.approx(root * (plain.value - plain.low))
+    near = np.where(tested, np.where(truth, 1.0, -1.0), np.nan)
+    near[:, :3] *= -1
+    assert estimate(near, truth, np.arange(400), "f1", resamples=200, learnt=learnt).high <= 1
+
+
+def test_a_paired_difference_is_that_of_the_same_pairs() -> None:
+    rng = np.random.default_rng(1)
+    _, tested = masks(2)
+    truth = rng.random(400) < 0.5
+    good = np.where(tested, truth + rng.standard_normal(400) - 0.5, np.nan)
+    poor = np.where(tested, rng.standard_normal(400), np.nan)
+    poor[:, :20] = np.nan  # without a verdict
+    groups = np.arange(400)
+    for metric in ("f1", "accuracy", "auroc"):
+        found = estimate(good, truth, groups, metric, resamples=200, less=poor)
+        kept = np.where(np.isnan(poor), np.nan, good)
+        apart = [estimate(scores, truth, groups, metric, resamples=200) for scores in (kept, poor)]
+        assert found.value == pytest.approx(apart[0].value - apart[1].value)
+        assert found.low < found.value < found.high and found.n == apart[1].n
+    nothing = estimate(good, truth, groups, "auroc", resamples=200, less=good)
+    assert nothing.value == 0 and nothing.reason == "every resample gives the same value"
+
+
+@pytest.mark.slow
+def test_coin_flip_labels_stay_at_chance_over_five_halves(plant: Callable[..., Any]) -> None:
+    missed = narrow = 0
+    for seed in range(40):
+        harvested, _ = plant(size=120, layers=2, dimension=12, strength=0.0, seed=seed)
+        fits = fit_all(harvested, FitSettings(folds=2, c=1.0, orientation="logit"))
+        scores, known = fits.scores["supervised"][:, 1], fits.labels_seen("supervised")
+        given: dict[str, Any] = {"resamples": 200, "learnt": known}
+        found = estimate(scores, harvested.labels == 1, harvested.groups, "auroc", **given)
+        missed += not found.low < 0.5 < found.high
+        root = np.sqrt(dependence(known, ~np.isnan(scores)))
+        narrow += abs(found.value - 0.5) > (found.high - found.low) / 2 / root
+    assert missed <= 5, "5 % of 40 is 2"
+    assert missed <= narrow

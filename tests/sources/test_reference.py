@@ -1,0 +1,79 @@
+"""A set and a reference to hold it against, asked in one run."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from selfprobe.sources.conversations import conversations, record_to_sample
+
+
+def write(folder: Path, name: str, *texts: str, **fields: Any) -> str:
+    path = folder / name
+    rows = [{"id": f"r{n}", "prompt": text, **fields} for n, text in enumerate(texts)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def test_a_reference_joins_the_set_with_ids_of_its_own_and_every_sample_says_which_set_it_is_of(tmp_path: Path) -> None:
+    ours = write(tmp_path, "ours.jsonl", "How are you?", "What is 2 + 2?", label="test")
+    reference = write(tmp_path, "sessions.jsonl", "My printer is on fire.", "Write to my aunt.", "Thanks!")
+    table = conversations(ours, against=reference)
+    assert [(row["id"], row["set"], row["label"]) for row in table.rows] == [
+        ("r0", "yours", "evaluation"),
+        ("reference:r0", "reference", None),
+        ("r1", "yours", "evaluation"),
+        ("reference:r1", "reference", None),
+        ("reference:r2", "reference", None),
+    ]
+    assert table.name == f"{ours} against {reference}"
+    assert [(record_to_sample(row).metadata or {})["set"] for row in table.rows[:2]] == ["yours", "reference"]
+    assert "set" not in (record_to_sample(conversations(ours).rows[0]).metadata or {})
+
+
+def test_a_label_given_for_all_is_of_the_set_and_not_of_its_reference(tmp_path: Path) -> None:
+    ours, reference = write(tmp_path, "a.jsonl", "A?", "B?"), write(tmp_path, "b.jsonl", "C?", "D?", label="real")
+    rows = conversations(ours, label="evaluation", against=reference).rows
+    assert Counter((row["set"], row["label"]) for row in rows) == {
+        ("yours", "evaluation"): 2,
+        ("reference", "deployment"): 2,
+    }
+
+
+def test_the_bundled_set_is_a_reference_by_that_name(tmp_path: Path) -> None:
+    rows = conversations(write(tmp_path, "a.jsonl", "A?", "B?"), against="bundled").rows
+    assert Counter(row["set"] for row in rows) == {"yours": 2, "reference": len(conversations().rows)}
+    assert Counter(row["set"] for row in rows[:4]) == {"yours": 2, "reference": 2}, "a limit takes of both"
+
+
+def test_texts_that_are_in_the_set_as_well_are_set_aside_of_the_reference(tmp_path: Path) -> None:
+    ours, reference = write(tmp_path, "a.jsonl", "A?", "B?"), write(tmp_path, "b.jsonl", " B? ", "C?", "D?")
+    table = conversations(ours, against=reference)
+    assert [row["id"] for row in table.rows] == ["r0", "reference:r1", "r1", "reference:r2"]
+    assert table.told() == "1 of 5 rows set aside; the same text is in your set, as 'r1'"
+
+
+def test_a_reference_that_is_the_set_itself_is_refused(tmp_path: Path) -> None:
+    ours = write(tmp_path, "a.jsonl", "A?", "B?")
+    again = write(tmp_path, "copy.jsonl", "B?", "A?")
+    with pytest.raises(ValueError, match=r"against=.*copy\.jsonl: all 2 of its texts are in your set .*a\.jsonl"):
+        conversations(ours, against=again)
+    with pytest.raises(ValueError, match="against=bundled: all 248 of its texts are in your set eval_awareness"):
+        conversations(against="bundled")
+
+
+@pytest.mark.parametrize(
+    ("against", "message"),
+    [
+        ("nowhere.jsonl", "no file or folder 'nowhere.jsonl'"),
+        ("bundeld", "unknown data set 'bundeld': expected one of"),
+        ("{folder}/empty.jsonl", "the data set has no rows; expected at least one$"),
+        ("", "against must name a set: bundled, a file"),
+    ],
+)
+def test_a_reference_that_cannot_be_had_is_named(tmp_path: Path, against: str, message: str) -> None:
+    write(tmp_path, "empty.jsonl")
+    with pytest.raises(ValueError, match=message):
+        conversations(write(tmp_path, "a.jsonl", "A?", "B?"), against=against.format(folder=tmp_path))

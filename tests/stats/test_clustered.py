@@ -1,0 +1,178 @@
+"""Shares, AUROCs and their differences: hand-worked cases, agreement with others, and simulated coverage."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+from sklearn.metrics import roc_auc_score
+
+from selfprobe.stats.clustered import Part, auroc, difference, independent_variance, resampled, share
+from selfprobe.stats.estimate import clustered_mean
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def rated(
+    generator: np.random.Generator, n: int, clusters: int, *, value: float, alike: float, nested: bool = False
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Labels, scores and clusters of normal scores; `alike` is the correlation within a cluster."""
+    cluster = np.arange(n) % clusters
+    positive = cluster % 2 == 0 if nested else np.arange(n) // clusters % 2 == 0
+    d = math.sqrt(2) * scipy_stats.norm.ppf(value)
+    shared = generator.normal(0, math.sqrt(alike), clusters)
+    return positive, d * positive + shared[cluster] + generator.normal(0, math.sqrt(1 - alike), n), cluster
+
+
+# ---- one estimate
+
+
+def test_auroc_by_hand() -> None:
+    """Positives .9 and .4, negatives .6 and .1: three of four pairs are in order."""
+    got = auroc([True, True, False, False], [0.9, 0.4, 0.6, 0.1], ["a", "b", "a", "b"]).estimate
+    assert got.value == 0.75 and got.n == 2 and 0 < got.low < 0.75 < got.high < 1
+
+
+def test_auroc_is_that_of_scikit_learn_and_leaves_out_rows_without_a_score() -> None:
+    positive, scores, clusters = rated(rng(), 200, 10, value=0.8, alike=0.2)
+    scores = np.round(scores, 1)  # ties
+    assert auroc(positive, scores, clusters).estimate.value == pytest.approx(roc_auc_score(positive, scores))
+    holes = np.where(np.arange(200) % 7 == 0, np.nan, scores)
+    kept = ~np.isnan(holes)
+    assert auroc(positive, holes, clusters).estimate == auroc(positive[kept], scores[kept], clusters[kept]).estimate
+
+
+def test_the_variance_of_independent_rows_is_that_of_delong() -> None:
+    """With a cluster for each row Obuchowski's variance is DeLong's, but for a factor n/(n - 1)."""
+    positive, scores, _ = rated(rng(), 300, 300, value=0.75, alike=0, nested=True)
+    got = auroc(positive, scores, np.arange(300)).estimate
+    ours, others = scores[positive], scores[~positive]
+    above = (ours[:, None] > others).astype(float)
+    delong = above.mean(axis=1).var(ddof=1) / len(ours) + above.mean(axis=0).var(ddof=1) / len(others)
+    spread = np.diff([math.log(x / (1 - x)) for x in (got.low, got.high)])[0] / 2 / 1.96
+    assert spread * got.value * (1 - got.value) == pytest.approx(math.sqrt(delong), rel=0.03)
+
+
+def test_an_auroc_of_one_still_has_an_interval() -> None:
+    got = auroc(np.arange(40) % 2 == 0, (np.arange(40) % 2 == 0).astype(float), np.arange(40) // 4).estimate
+    assert (got.value, got.high) == (1, 1) and 0.7 < got.low < 0.97
+    back = auroc(np.arange(40) % 2 == 1, (np.arange(40) % 2 == 0).astype(float), np.arange(40) // 4).estimate
+    assert (back.value, back.low) == (0, 0) and back.high == pytest.approx(1 - got.low)
+
+
+def test_what_cannot_be_estimated_says_why() -> None:
+    assert auroc([True, True], [1.0, 2.0], ["a", "b"]).estimate.reason == "one class alone"
+    one = auroc([True, False], [1.0, 2.0], ["a", "a"], unit="source").estimate
+    assert one.value == 0 and math.isnan(one.low) and one.reason == "a class with one source"
+    nothing = share([math.nan], ["a"], unit="source").estimate
+    assert math.isnan(nothing.value) and nothing.reason == "nothing was scored"
+    alone = share([1.0, 0.0], ["a", "a"], unit="source").estimate
+    assert alone.value == 0.5 and alone.reason == "no interval from one source"
+
+
+def test_a_share_has_the_standard_error_of_the_clustered_mean() -> None:
+    clusters = rng().integers(0, 30, 400)
+    values = (rng(1).random(400) < 0.4 + clusters / 100).astype(float)
+    got, mean = share(values, clusters, unit="source").estimate, clustered_mean(values, clusters)
+    spread = np.diff([math.log(x / (1 - x)) for x in (got.low, got.high)])[0] / 2
+    t = scipy_stats.t.ppf(0.975, len(set(clusters)) - 1)
+    assert got.value == mean.value and spread * got.value * (1 - got.value) == pytest.approx(t * mean.se)
+
+
+def test_a_share_of_all_has_an_interval_that_ends_at_one() -> None:
+    got = share(np.ones(60), np.arange(60) % 6, unit="source").estimate
+    assert (got.value, got.high) == (1, 1) and 0.7 < got.low < 0.97
+
+
+def test_hanley_and_mcneil_by_simulation() -> None:
+    drawn = []
+    for seed in range(400):
+        positive, scores, _ = rated(rng(seed), 80, 80, value=0.85, alike=0, nested=True)
+        drawn.append(roc_auc_score(positive, scores))
+    assert np.var(drawn) == pytest.approx(independent_variance(0.85, 40, 40), rel=0.2)
+
+
+# ---- differences
+
+
+def test_a_difference_from_itself_is_none_and_of_what_never_varied_is_uncertain() -> None:
+    positive, scores, clusters = rated(rng(), 120, 12, value=0.8, alike=0.2)
+    same = auroc(positive, scores, clusters)
+    got = difference((1, same), (-1, same))
+    assert got.value == 0 and got.high < (same.estimate.high - same.estimate.low) / 2, "lopsided limits leave some"
+    perfect = auroc(positive, positive.astype(float), clusters)
+    apart = difference((1, perfect), (-1, same))
+    assert apart.low < apart.value < apart.high <= 1 - same.estimate.low
+
+
+def test_a_paired_difference_is_narrower_than_one_of_strangers() -> None:
+    positive, scores, clusters = rated(rng(), 400, 20, value=0.8, alike=0.3)
+    close = scores + rng(2).normal(0, 0.3, 400)
+    pair = difference((1, auroc(positive, scores, clusters)), (-1, auroc(positive, close, clusters)))
+    shuffled = Part(
+        auroc(positive, close, clusters).estimate, rng(3).permutation(auroc(positive, close, clusters).errors)
+    )
+    strangers = difference((1, auroc(positive, scores, clusters)), (-1, shuffled))
+    assert pair.high - pair.low < 0.7 * (strangers.high - strangers.low)
+
+
+def test_a_difference_of_independent_shares_is_newcombes() -> None:
+    """MOVER without correlation: the distances of each share to its own limits, squared and added."""
+    first, second = (np.arange(50) < 30).astype(float), (np.arange(50) < 20).astype(float)
+    values, where = np.concatenate([first, second]), np.arange(100) < 50
+    a, b = (share(values, np.arange(100), where=side, unit="row") for side in (where, ~where))
+    got = difference((1, a), (-1, b))
+    low = math.hypot(a.estimate.value - a.estimate.low, b.estimate.high - b.estimate.value)
+    assert got.value == pytest.approx(0.2) and got.value - got.low == pytest.approx(low, rel=1e-6)
+
+
+def test_a_difference_says_which_part_is_missing() -> None:
+    positive, scores, clusters = rated(rng(), 40, 4, value=0.8, alike=0)
+    missing = auroc(positive, np.full(40, np.nan), clusters)
+    got = difference((1, auroc(positive, scores, clusters)), (-1, missing))
+    assert math.isnan(got.value) and got.reason == "no row of a class is rated"
+
+
+# ---- what is resampled
+
+
+def test_sources_are_clusters_where_each_label_has_several() -> None:
+    names, unit = resampled(["a", "a", "b", "b"], ["1", "2", "3", "4"], ["x", "y", "x", "y"])
+    assert list(names) == ["a", "a", "b", "b"] and unit == "source"
+
+
+def test_a_source_that_stands_alone_is_taken_apart_into_conversations() -> None:
+    names, unit = resampled(["f"] * 3, ["1", "2", "2"], ["x"] * 3)
+    assert len(set(names)) == 2 and unit == "conversation"
+    names, unit = resampled(["mine", "mine", "r1", "r2"], list("1234"), ["yours", "yours", "other", "other"])
+    assert len(set(names)) == 4 and list(names[2:]) == ["r1", "r2"] and unit == "source or conversation"
+
+
+# ---- coverage; the whole table: python bench/awareness_intervals.py
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize(("value", "clusters"), [(0.5, 8), (0.9, 8), (0.97, 4), (0.97, 20)])
+def test_auroc_intervals_cover(value: float, clusters: int, nested: bool) -> None:
+    hits = []
+    for seed in range(300):
+        positive, scores, cluster = rated(rng(seed), 120, clusters, value=value, alike=0.15, nested=nested)
+        got = auroc(positive, scores, cluster).estimate
+        hits.append(got.low <= value <= got.high)
+    assert np.mean(hits) > 0.91
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("value", "clusters"), [(0.5, 4), (0.95, 8), (0.99, 20)])
+def test_share_intervals_cover(value: float, clusters: int) -> None:
+    hits = []
+    for seed in range(300):
+        generator, cluster = rng(seed), np.arange(120) % clusters
+        shared = generator.normal(0, math.sqrt(0.15), clusters)
+        latent = scipy_stats.norm.ppf(value) + shared[cluster] + generator.normal(0, math.sqrt(0.85), 120)
+        got = share((latent > 0).astype(float), cluster, unit="source").estimate
+        hits.append(got.low <= value <= got.high)
+    assert np.mean(hits) > 0.91
