@@ -6,6 +6,7 @@ probe.score(states[200:]), probe.predict_proba(states[200:])
 probe.save("p.safetensors")
 """
 
+import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import version
@@ -187,9 +188,11 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def push_to_hub(self, repository: str, *, token: str | None = None, private: bool | None = None) -> str:
         """Upload the probe and its card to `repository` ("owner/name") on the Hugging Face hub; its address."""
-        from selfprobe.probes.hub import push
+        from selfprobe.probes.hub import FILE, push
 
-        return push(self, repository, token=token, private=private)
+        with tempfile.TemporaryDirectory(prefix="selfprobe-probe-") as folder:
+            self.save(Path(folder) / FILE)
+            return push(Path(folder) / FILE, repository, token=token, private=private)
 
     @classmethod
     def from_hub(cls, repository: str, *, revision: str | None = None, token: str | None = None) -> Self:

@@ -1,13 +1,12 @@
 """A probe on the Hugging Face hub: its file, and a README that says what it is."""
 
+import shutil
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from selfprobe.probes.estimator import ContrastProbe
-    from selfprobe.probes.probe_file import Card
+from selfprobe.probes.probe_file import ProbeFile, load_probe
 
 FILE = "probe.safetensors"
 
@@ -34,8 +33,8 @@ probe.predict_proba(harvest(load_model({model!r}), pairs))      # P(text 1 is be
 """
 
 
-def push(probe: "ContrastProbe", repository: str, *, token: str | None = None, private: bool | None = None) -> str:
-    """Upload `probe`; see `ContrastProbe.push_to_hub`.
+def push(file: Path, repository: str, *, token: str | None = None, private: bool | None = None) -> str:
+    """Upload the probe in `file` with a README from its card; see `ContrastProbe.push_to_hub`.
 
     Raises:
         ValueError: The hub refuses: no login, no such owner, or it cannot be reached.
@@ -46,8 +45,8 @@ def push(probe: "ContrastProbe", repository: str, *, token: str | None = None, p
 
     api = HfApi(token=token)
     with tempfile.TemporaryDirectory(prefix="selfprobe-probe-") as folder:
-        probe.save(Path(folder) / FILE)
-        (Path(folder) / "README.md").write_text(readme(probe, repository), encoding="utf-8")
+        shutil.copyfile(file, Path(folder) / FILE)
+        (Path(folder) / "README.md").write_text(readme(load_probe(file), repository), encoding="utf-8")
         try:
             address = api.create_repo(repository, private=private, exist_ok=True)
             api.upload_folder(repo_id=repository, folder_path=folder, commit_message="A selfprobe preference probe")
@@ -72,14 +71,14 @@ def fetched(repository: str, *, revision: str | None = None, token: str | None =
         raise ValueError(f"{repository}: no probe ({FILE}) can be loaded from the hub ({said})") from error
 
 
-def readme(probe: "ContrastProbe", repository: str) -> str:
+def readme(held: ProbeFile, repository: str) -> str:
     """The README of `repository`, from the probe's card."""
-    card: Card = probe.card()
-    told: dict[str, Any] = {"kind": probe.probe_.kind, "layer": probe.probe_.layer, "orders": probe.probe_.orders}
-    told |= {"sign by": probe.probe_.orientation}
+    probe, card = held.probe, held.card
+    told: dict[str, Any] = {"kind": probe.kind, "layer": probe.layer, "orders": probe.orders}
+    told |= {"sign by": probe.orientation}
     told |= {name: value for name, value in asdict(card).items() if name != "train_groups" and value not in ("", {})}
     rows = "\n".join(f"| {name.replace('_', ' ')} | {str(value).replace('|', '/')} |" for name, value in told.items())
     on_hub = card.model.count("/") == 1 and not card.model.startswith((".", "/", "~"))
     base = f"base_model: {card.model}\n" if on_hub else ""
     model = card.model or "a model of unknown name"
-    return README.format(base=base, model=model, layer=probe.probe_.layer, repository=repository, rows=rows)
+    return README.format(base=base, model=model, layer=probe.layer, repository=repository, rows=rows)
