@@ -29,8 +29,10 @@ import torch
 from torch import Tensor
 
 from selfprobe.probes import forward
-from selfprobe.probes.forward import States, difference
-from selfprobe.probes.harvesting import BATCH_TOKENS, batches, harvest
+from selfprobe.probes.choose import batches
+from selfprobe.probes.choose import off as apart
+from selfprobe.probes.forward import States
+from selfprobe.probes.harvesting import BATCH_TOKENS, harvest
 from selfprobe.probes.model import LocalModel, load_model
 from selfprobe.probes.tokens import Prompt, encode
 from selfprobe.sources.pairs import Pair
@@ -87,7 +89,7 @@ def nnsight_way(reader: LocalModel) -> Way:
                     kept.append((output[0] if isinstance(output, tuple) else output)[:, -1].save())
                 spoken = traced.lm_head.output[:, -2].save()
             hidden.append(torch.stack([k.cpu() for k in kept], dim=1))
-        return States(torch.stack(hidden, dim=1), forward._spoken(spoken, prompts))
+        return States(torch.stack(hidden, dim=1), forward.spoken_tokens(spoken, prompts))
 
     return read
 
@@ -117,7 +119,7 @@ def transformer_lens_way(reader: LocalModel) -> Way:
                 )
             layers = [cache[f"blocks.{k}.hook_resid_post"][:, -1].cpu() for k in range(len(reader.blocks))]
             hidden.append(torch.stack(layers, dim=1))
-        return States(torch.stack(hidden, dim=1), forward._spoken(logits[:, -2], prompts))
+        return States(torch.stack(hidden, dim=1), forward.spoken_tokens(logits[:, -2], prompts))
 
     return read
 
@@ -148,7 +150,7 @@ def measured(
             found[name] = ways[name](chosen)
             seconds[name] += clock(device) - start
         for name in names:
-            off[name] = max(off[name], difference(found[name], found["two_forwards"]))
+            off[name] = max(off[name], apart(found[name], found["two_forwards"]).largest)
     print(file=sys.stderr)
     return seconds, off
 

@@ -1,7 +1,7 @@
 """Ablation: take a direction out of the last token's state after every block, ask again (paper 004, appendix B)."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import asdict
 from pathlib import Path
@@ -13,13 +13,15 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from selfprobe.probes.choose import Reading, batches, choose
+from selfprobe.probes.decoder import decoder_blocks, final_norm
 from selfprobe.probes.evaluate import KINDS, first_text_answers
 from selfprobe.probes.fit import FloatArray
 from selfprobe.probes.folder import loading_of, read_run, write_tables
-from selfprobe.probes.forward import plain_inputs, spoken_tokens
-from selfprobe.probes.harvesting import batch_budget, batches, open_harvest
+from selfprobe.probes.forward import called, one_more, plain_inputs, spoken_tokens
+from selfprobe.probes.harvesting import batch_budget, open_harvest
 from selfprobe.probes.layer_fit import weighted_f1
-from selfprobe.probes.model import LocalModel, decoder_blocks, load_model
+from selfprobe.probes.model import LocalModel, load_model
 from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.splits import held_out
 from selfprobe.probes.tokens import Prompt, encode
@@ -47,15 +49,19 @@ def ablated(judge: LocalModel, direction: FloatArray) -> Iterator[None]:
         hidden = torch.cat([hidden[:, :-1], rejected(hidden[:, -1:], p)], dim=1)
         return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
 
-    norm = getattr(judge.model.get_decoder(), "norm", None)
-    if norm is None:
-        raise ValueError(f"{type(judge.model).__name__} has no final `norm` beside its blocks; it cannot be ablated")
-    handles = [module.register_forward_hook(hook) for module in (*decoder_blocks(judge.model), norm)]
+    handles = [m.register_forward_hook(hook) for m in (*decoder_blocks(judge.model), _last_norm(judge))]
     try:
         yield
     finally:
         for handle in handles:
             handle.remove()
+
+
+def _last_norm(judge: LocalModel) -> Any:
+    """The final norm; ValueError where a direction cannot be taken out of this model's states."""
+    if judge.stream is not None:
+        raise ValueError(f"{judge.name} keeps several streams of states, so one direction cannot be ablated in it")
+    return final_norm(judge.model)
 
 
 def answers(
@@ -68,8 +74,8 @@ def answers(
 ) -> dict[str, npt.NDArray[np.float32]]:
     """The model's own log P("1"), log P("2") under each ablation: name → [pair, order, token].
 
-    None ablates nothing: the baseline. All but a prompt's last token are read once for all directions, as only the
-    last token's state is changed. A pair longer than the context is NaN.
+    None ablates nothing: the baseline. All but a prompt's last token are read once for all directions where the model's
+    cache can be shared, as only the last token's state is changed. A pair longer than the context is NaN.
     """
     shown = [version for pair in pairs for version in (pair, pair.swapped)]
     prompts = encode(judge.tokenizer, shown, judge.chat)
@@ -77,9 +83,11 @@ def answers(
     found = {name: np.full((len(prompts), 2), np.nan, dtype=np.float32) for name in directions}
     order = sorted(range(len(prompts)), key=lambda i: prompts[i].length)
     order = [i for i in order if prompts[i].length <= judge.context]
-    for count, batch in enumerate(batches(prompts, order, budget), start=1):
+    reading = _reading(judge, [prompts[i] for i in order], budget)
+    asking = _on_a_cache if reading.way == "shared_cache" else _whole
+    for count, batch in enumerate(batches(prompts, order, budget, reading), start=1):
         with torch.inference_mode():
-            asked = _batch(judge, [prompts[i] for i in batch], directions)
+            asked = asking(judge, [prompts[i] for i in batch], directions)
         for name, log_probs in asked.items():
             found[name][batch] = log_probs.numpy()
         if count % 20 == 0:
@@ -87,24 +95,36 @@ def answers(
     return {name: table.reshape(len(pairs), 2, 2) for name, table in found.items()}
 
 
-def _batch(
+def _reading(judge: LocalModel, prompts: Sequence[Prompt], budget: int) -> Reading:
+    """On a shared cache if that is right for the model, else whole texts."""
+    try:
+        return choose(judge, prompts, "shared_cache", batch_tokens=budget)
+    except ValueError:  # logged by `choose`, which now also says what cannot be read at all
+        return choose(judge, prompts, "two_forwards", batch_tokens=budget)
+
+
+def _on_a_cache(
     judge: LocalModel, prompts: Sequence[Prompt], directions: Mapping[str, FloatArray | None]
 ) -> dict[str, Tensor]:
-    device = judge.device
-    first = plain_inputs([p.prefix[:-1] for p in prompts], device)
-    cache = judge.model(**first, use_cache=True, logits_to_keep=1).past_key_values
-    last: dict[str, Any] = {"input_ids": torch.tensor([[p.prefix[-1]] for p in prompts], device=device)}
-    last["position_ids"] = torch.tensor([[len(p.prefix) - 1] for p in prompts], device=device)
-    if "attention_mask" in first:
-        last["attention_mask"] = torch.nn.functional.pad(first["attention_mask"], (0, 1), value=1)
+    first = plain_inputs([p.prefix[:-1] for p in prompts], judge.device)
+    cache = called(judge, **first, use_cache=True, keep=1).past_key_values
+    last = one_more(first, [len(p.prefix) - 1 for p in prompts])
+    last["input_ids"] = torch.tensor([[p.prefix[-1]] for p in prompts], device=judge.device)
     found = {}
     for name, direction in directions.items():
-        if direction is None:
-            out = judge.model(**last, past_key_values=deepcopy(cache), use_cache=True)
-        else:
-            with ablated(judge, direction):
-                out = judge.model(**last, past_key_values=deepcopy(cache), use_cache=True)
-        found[name] = spoken_tokens(out.logits[:, -1], prompts)
+        with ablated(judge, direction) if direction is not None else nullcontext():
+            logits = called(judge, **last, past_key_values=deepcopy(cache), use_cache=True, keep=1).logits
+        found[name] = spoken_tokens(logits[:, -1], prompts)
+    return found
+
+
+def _whole(
+    judge: LocalModel, prompts: Sequence[Prompt], directions: Mapping[str, FloatArray | None]
+) -> dict[str, Tensor]:
+    given, found = plain_inputs([p.prefix for p in prompts], judge.device), {}
+    for name, direction in directions.items():
+        with ablated(judge, direction) if direction is not None else nullcontext():
+            found[name] = spoken_tokens(called(judge, **given, use_cache=False, keep=1).logits[:, -1], prompts)
     return found
 
 
@@ -130,6 +150,7 @@ def ablate_run(
         raise ValueError(
             f"{out} is a run of {state['model']} ({state['revision']}), got {judge.name} ({judge.revision})"
         )
+    _last_norm(judge)  # what cannot be ablated is said before the work
     rows: list[dict[str, Any]] = []
     for name in datasets or tuple(state["datasets"]):
         if name not in state["datasets"]:

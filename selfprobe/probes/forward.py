@@ -1,6 +1,6 @@
 """From tokens to states: last-token states of all blocks for both sides of a pair, and P("1"), P("2") on the way.
 
-Three ways that must agree (`verify` checks it):
+Three ways that must agree (`choose.choose` checks it, before the work):
 
 - `two_forwards`  one plain forward a side; the reference
 - `shared_cache`  one forward of the prefix, then both contrast tokens on its key-value cache
@@ -9,9 +9,10 @@ Three ways that must agree (`verify` checks it):
 Batches are padded on the left, so that the last position is the same column in every row.
 """
 
-import logging
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,29 +22,33 @@ from torch import Tensor
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import Prompt
 
-logger = logging.getLogger(__name__)
-
 Way = Literal["shared_cache", "tree_mask", "two_forwards"]
-TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 5e-2, torch.float16: 1e-2}
-"""Largest relative difference of a state between two ways; half precision rounds at every layer."""
 
 
 @dataclass(frozen=True)
 class States:
     """What one batch gives; on the CPU."""
 
-    hidden: Tensor  # [row, side, layer, d_model] in the model's dtype
+    hidden: Tensor  # [row, side, layer, d_model] in the dtype of the model's residual stream
     log_probs: Tensor  # [row, token] float32: log P("1"), log P("2") after the prefix, over the whole vocabulary
 
 
 @contextmanager
-def recorded(blocks: Any, take: Callable[[Tensor], Tensor]) -> Iterator[list[Tensor]]:
-    """Collect `take(output)` of every block, in order; the output is after the block, before any final norm."""
+def recorded(blocks: Any, take: Callable[[Tensor], Tensor], stream: int | None = None) -> Iterator[list[Tensor]]:
+    """Collect `take(output)` of every block, in order; the output is after the block, before any final norm.
+
+    `stream` is the one to take of a block that gives several, [stream, row, token, d_model]; see `LocalModel.stream`.
+    """
     kept: list[Tensor] = []
 
     def hook(_module: Any, _given: Any, output: Any) -> None:
         # A block returns a tensor or a tuple that begins with it, depending on model and version.
-        kept.append(take(output[0] if isinstance(output, tuple) else output))
+        hidden = output[0] if isinstance(output, (tuple, list)) else output
+        if stream is not None:
+            hidden = hidden[stream]
+        if hidden.ndim > 3:
+            raise ValueError(f"a block gives states of shape {tuple(hidden.shape)}, expected [row, token, d_model]")
+        kept.append(take(hidden))
 
     handles = [block.register_forward_hook(hook) for block in blocks]
     try:
@@ -51,6 +56,13 @@ def recorded(blocks: Any, take: Callable[[Tensor], Tensor]) -> Iterator[list[Ten
     finally:
         for handle in handles:
             handle.remove()
+
+
+def called(judge: LocalModel, *, keep: int, **inputs: Any) -> Any:
+    """The model's output for `inputs`; its logits end with those of the last `keep` tokens."""
+    if "logits_to_keep" in inspect.signature(judge.model.forward).parameters:
+        inputs["logits_to_keep"] = keep
+    return judge.model(**inputs)
 
 
 def _padded(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:
@@ -89,34 +101,40 @@ def plain_inputs(rows: Sequence[Sequence[int]], device: torch.device) -> dict[st
 
 
 def two_forwards(judge: LocalModel, prompts: Sequence[Prompt]) -> States:
-    """The reference: a plain forward of each side."""
+    """A plain forward of each side; of a prompt alone it is the reference, with nothing but its tokens given."""
     device, sides = judge.device, []
     for side in (0, 1):
         rows = [(*p.prefix, p.contrast[side]) for p in prompts]
-        with recorded(judge.blocks, lambda out: out[:, -1:].clone()) as kept:
-            logits = judge.model(**plain_inputs(rows, device), use_cache=False, logits_to_keep=2).logits
+        with recorded(judge.blocks, lambda out: out[:, -1:].clone(), judge.stream) as kept:
+            logits = called(judge, **plain_inputs(rows, device), use_cache=False, keep=2).logits
         sides.append(_stacked(kept))
-    return States(torch.cat(sides, dim=1), spoken_tokens(logits[:, 0], prompts))
+    return States(torch.cat(sides, dim=1), spoken_tokens(logits[:, -2], prompts))
 
 
 def shared_cache(judge: LocalModel, prompts: Sequence[Prompt]) -> States:
-    """One prefix pass a pair; the two contrast tokens are a second batch of one column on its cache."""
-    device = judge.device
+    """One prefix pass a pair; each contrast token is then a batch of one column on its cache.
+
+    The cache is copied rather than widened to two rows a pair, as recurrent states cannot be widened.
+    """
+    device, sides = judge.device, []
     inputs = plain_inputs([p.prefix for p in prompts], device)
-    first = judge.model(**inputs, use_cache=True, logits_to_keep=1)
-    cache, rows, width = first.past_key_values, len(prompts), inputs["input_ids"].shape[1]
-    cache.batch_repeat_interleave(2)
-    second: dict[str, Tensor] = {"input_ids": torch.tensor([[t] for p in prompts for t in p.contrast], device=device)}
+    first = called(judge, **inputs, use_cache=True, keep=1)
+    after = one_more(inputs, [len(p.prefix) for p in prompts])
+    for side in (0, 1):
+        after["input_ids"] = torch.tensor([[p.contrast[side]] for p in prompts], device=device)
+        cache = deepcopy(first.past_key_values) if side == 0 else first.past_key_values
+        with recorded(judge.blocks, lambda out: out[:, -1:].clone(), judge.stream) as kept:
+            called(judge, **after, past_key_values=cache, use_cache=True, keep=1)
+        sides.append(_stacked(kept))
+    return States(torch.cat(sides, dim=1), spoken_tokens(first.logits[:, -1], prompts))
+
+
+def one_more(inputs: dict[str, Tensor], lengths: Sequence[int]) -> dict[str, Tensor]:
+    """Mask and positions of one more column after `inputs`, whose rows have `lengths` tokens; its ids are to be set."""
+    after = {"position_ids": torch.tensor([[length] for length in lengths], device=inputs["input_ids"].device)}
     if "attention_mask" in inputs:
-        mask = torch.nn.functional.pad(inputs["attention_mask"], (0, 1), value=1)
-        second["attention_mask"] = mask.repeat_interleave(2, dim=0)
-    positions = torch.tensor([[len(p.prefix)] for p in prompts for _ in p.contrast], device=device)
-    second["position_ids"] = (
-        positions if "attention_mask" in inputs else torch.full((2 * rows, 1), width, device=device)
-    )
-    with recorded(judge.blocks, lambda out: out[:, -1].view(rows, 2, -1).clone()) as kept:
-        judge.model(**second, past_key_values=cache, use_cache=True, logits_to_keep=1)
-    return States(_stacked(kept), spoken_tokens(first.logits[:, -1], prompts))
+        after["attention_mask"] = torch.nn.functional.pad(inputs["attention_mask"], (0, 1), value=1)
+    return after
 
 
 def tree_mask(judge: LocalModel, prompts: Sequence[Prompt]) -> States:
@@ -135,9 +153,10 @@ def tree_mask(judge: LocalModel, prompts: Sequence[Prompt]) -> States:
     if judge.model.config._attn_implementation != "sdpa":
         dtype = judge.model.dtype
         mask = torch.zeros(mask.shape, dtype=dtype, device=device).masked_fill(~mask, torch.finfo(dtype).min)
-    with recorded(judge.blocks, lambda out: out[:, -2:].clone()) as kept:
-        out = judge.model(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False, logits_to_keep=3)
-    return States(_stacked(kept), spoken_tokens(out.logits[:, 0], prompts))
+    with recorded(judge.blocks, lambda out: out[:, -2:].clone(), judge.stream) as kept:
+        given = {"input_ids": ids, "attention_mask": mask, "position_ids": positions}
+        logits = called(judge, **given, use_cache=False, keep=3).logits
+    return States(_stacked(kept), spoken_tokens(logits[:, -3], prompts))
 
 
 def states_of(judge: LocalModel, prompts: Sequence[Prompt], path: Way) -> States:
@@ -151,42 +170,3 @@ WAYS: dict[Way, Callable[[LocalModel, Sequence[Prompt]], States]] = {
     "tree_mask": tree_mask,
     "two_forwards": two_forwards,
 }
-
-
-def difference(states: States, reference: States) -> float:
-    """Largest relative difference: of a state ‖a − b‖/‖b‖ over rows, sides and layers, or of a log-probability."""
-    a, b = states.hidden.float(), reference.hidden.float()
-    hidden = (a - b).norm(dim=-1) / b.norm(dim=-1).clamp(min=1e-12)
-    spoken = (states.log_probs - reference.log_probs).abs() / reference.log_probs.abs().clamp(min=1.0)
-    return max(float(hidden.max()), float(spoken.max()))
-
-
-def verify(judge: LocalModel, prompts: Sequence[Prompt], path: Way) -> float:
-    """How far `path` is from two plain forwards on `prompts` (of different lengths, so that padding is tested)."""
-    return difference(states_of(judge, prompts, path), states_of(judge, prompts, "two_forwards"))
-
-
-def choose(judge: LocalModel, prompts: Sequence[Prompt], wanted: Way | Literal["auto"]) -> Way:
-    """The way to use: `wanted`, or "auto": the tree mask where it verifies, else the shared cache, else two forwards.
-
-    Every fall-back is logged as a warning. A way asked for by name that fails is an error, not a fall-back.
-    """
-    if wanted == "two_forwards" or not prompts:
-        return "two_forwards" if prompts else "shared_cache"
-    by_length = sorted(prompts, key=lambda p: p.length)
-    sample = [by_length[0], by_length[min(3, len(by_length) - 1)]]
-    window = getattr(judge.model.config.get_text_config(), "sliding_window", None)
-    tolerance = TOLERANCE.get(judge.model.dtype, 1e-3)
-    ways: tuple[Way, ...] = ("tree_mask", "shared_cache") if wanted == "auto" else (wanted,)
-    for way in ways:
-        if way == "tree_mask" and window and by_length[-1].length + 1 > window:
-            problem = f"pairs of up to {by_length[-1].length} tokens pass the sliding window of {window}"
-        else:
-            off = verify(judge, sample, way)
-            if off <= tolerance:
-                return way
-            problem = f"its states differ from two plain forwards by {off:.2g}, more than {tolerance:g}"
-        if wanted != "auto":
-            raise ValueError(f"{wanted} cannot be used with {judge.name}: {problem}. Leave the choice to 'auto'")
-        logger.warning("%s is not used for %s: %s", way, judge.name, problem)
-    return "two_forwards"

@@ -9,7 +9,7 @@ states that are not finite) is left unscored with its reason, never cut or imput
 """
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,10 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from selfprobe.probes import forward
+from selfprobe.probes.choose import batches, choose
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.shards import Identity, Store
-from selfprobe.probes.tokens import PLAIN, Chat, Prompt, encode, template_hash
-from selfprobe.sources.pairs import Pair, checked, data_hash, read_pairs
+from selfprobe.probes.tokens import PLAIN, Chat, Prompt, encode, rendered, template_hash
+from selfprobe.sources.pairs import Pair, checked, data_hash, digest, read_pairs
 from selfprobe.weights import Progress, cache_folder, to_stderr
 
 FloatArray = npt.NDArray[np.float32]
@@ -79,6 +80,16 @@ class Harvest:
         """The model's own answer: log P("1"), log P("2") as [pair, order, token]."""
         return Store(self.folder).log_probs()[self.rows]
 
+    @cached_property
+    def rounding(self) -> tuple[float, ...]:
+        """[layer]: rounding of φ⁺ − φ⁻ as a share of how it differs from pair to pair; empty where not known."""
+        return Store(self.folder).read_rounding()
+
+    @property
+    def data_hash(self) -> str:
+        """Of the pairs with their labels, ids and groups."""
+        return data_hash(read_pairs(self.folder / "pairs.jsonl"))
+
     @property
     def labels(self) -> npt.NDArray[np.intp]:
         """1 or 2, and 0 where unknown, in the first order."""
@@ -120,13 +131,14 @@ def harvest(
     orders = 2 if both_orders else 1
     shown = [version for pair in known for version in (pair, pair.swapped)[:orders]]
     prompts = encode(judge.tokenizer, shown, judge.chat)
-    identity = identity_of(judge, known, orders)
+    identity = identity_of(judge, shown, orders)
     store = Store.create((cache or cache_folder() / "activations") / identity.folder_name, identity, known)
     reasons = unreadable(known, prompts, judge.context, longest)
     wanted = [i for i in range(len(prompts)) if known[i // orders].id not in reasons]
-    todo = sorted(set(wanted) - store.done(), key=lambda i: (prompts[i].length, i))
-    if todo:
-        _run(judge, prompts, todo, store, path=path, batch_tokens=batch_tokens, progress=progress)
+    if set(wanted) - store.done():
+        with store.writing():
+            todo = sorted(set(wanted) - store.done(), key=lambda i: (prompts[i].length, i))
+            _run(judge, prompts, todo, store, path=path, batch_tokens=batch_tokens, progress=progress)
     return replace(open_harvest(store.folder, reasons=reasons), chat=judge.chat)
 
 
@@ -148,19 +160,22 @@ def open_harvest(folder: Path, *, judge: LocalModel | None = None, reasons: dict
     scored = [i for i in complete if known[i].id not in unscored]
     missing = [p.id for i, p in enumerate(known) if i not in set(complete) and p.id not in unscored]
     if missing:
-        raise ValueError(f"the harvest in {folder} is not finished: {len(missing)} pairs are missing. Run it again")
+        bad = "".join(f"; {shard.name} is damaged" for shard in store.damaged)
+        raise ValueError(
+            f"the harvest in {folder} is not finished: {len(missing)} pairs are missing{bad}. Run it again"
+        )
     store.write_reasons(unscored)
     rows = np.array([[place[i * orders + o] for o in range(orders)] for i in scored], dtype=np.intp)
     return Harvest(folder, identity, tuple(known[i] for i in scored), unscored, rows.reshape(-1, orders))
 
 
-def identity_of(judge: LocalModel, pairs: Sequence[Pair], orders: int) -> Identity:
-    """What the states of `pairs` under `judge` are of."""
+def identity_of(judge: LocalModel, shown: Sequence[Pair], orders: int) -> Identity:
+    """What the states of `shown` (all orders of all pairs) under `judge` are of: what the model reads, not labels."""
     return Identity(
         model=judge.name,
         revision=judge.revision,
         template=template_hash(judge.tokenizer, judge.chat),
-        data=data_hash(pairs),
+        data=digest(*(rendered(judge.tokenizer, pair, judge.chat) for pair in shown)),
         dtype=judge.precision,
         attention=str(judge.model.config._attn_implementation),
         orders=orders,
@@ -177,8 +192,11 @@ def unreadable(
     reasons, orders = {}, len(prompts) // max(len(pairs), 1)
     for i, pair in enumerate(pairs):
         length = max(p.length for p in prompts[i * orders : (i + 1) * orders])
+        special = next((p.special for p in prompts[i * orders : (i + 1) * orders] if p.special), "")
         if pair.equal_texts:
             reasons[pair.id] = "equal texts"
+        elif special:
+            reasons[pair.id] = f"special token in its texts: {special}, which this model would not read as text"
         elif length > context:
             reasons[pair.id] = f"too long: {length} tokens, the context is {context}"
         elif longest is not None and length > longest:
@@ -189,18 +207,6 @@ def unreadable(
 def batch_budget(judge: LocalModel) -> int:
     """Tokens of a batch, padding included, where nobody says."""
     return BATCH_TOKENS.get(judge.device.type, BATCH_TOKENS["cuda"])
-
-
-def batches(prompts: Sequence[Prompt], order: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Cut `order` (by rising length) into batches of at most `batch_tokens` with padding; at least one row each."""
-    batch: list[int] = []
-    for i in order:
-        if batch and (len(batch) + 1) * (prompts[i].length + 1) > batch_tokens:
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
 
 
 def _run(
@@ -214,12 +220,15 @@ def _run(
     progress: Progress,
 ) -> None:
     budget = batch_tokens or batch_budget(judge)
-    way = forward.choose(judge, [prompts[i] for i in todo], path)
+    reading = choose(judge, [prompts[i] for i in todo], path, batch_tokens=budget)
     meter = Meter(sum(prompts[i].length for i in todo), len(todo), progress)
-    progress(f"{len(todo)} prompts to read in {store.folder} ({way})")
+    store.write_reading(str(reading), reading.rounding)
+    progress(f"{len(todo)} prompts to read in {store.folder} ({reading})")
+    if reading.rounding and max(reading.rounding) > 0.05:
+        progress(f"rounding of {store.identity.dtype}: up to {max(reading.rounding):.0%} of what a probe reads")
     try:
-        for batch in batches(prompts, todo, budget):
-            states = forward.states_of(judge, [prompts[i] for i in batch], way)
+        for batch in batches(prompts, todo, budget, reading):
+            states = forward.states_of(judge, [prompts[i] for i in batch], reading.way)
             store.add(batch, states)
             if store.pending_bytes >= SHARD_BYTES or meter.seconds_since_flush > FLUSH_SECONDS:
                 store.flush()

@@ -5,15 +5,19 @@ judge = load_model("meta-llama/Llama-3.1-8B-Instruct", device_map="auto", dtype=
 """
 
 import hashlib
+import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from torch import nn
 
 from selfprobe.probes.converted import converted
+from selfprobe.probes.decoder import decoder_blocks
+from selfprobe.probes.precision import HALVES, keep_residual
 from selfprobe.probes.tokens import PLAIN, Chat
+
+logger = logging.getLogger(__name__)
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -34,6 +38,8 @@ class LocalModel:
     """What goes into its chat template beside the comparison."""
     layers: tuple[int, ...] = ()
     """Numbers (from 0) of the blocks whose states are kept; none: all."""
+    wide: bool = False
+    """Its residual stream, and so its states, are float32 though its weights are not; see `precision`."""
 
     @property
     def blocks(self) -> Any:
@@ -52,12 +58,24 @@ class LocalModel:
         dtype = str(self.model.dtype).removeprefix("torch.")
         told = getattr(self.model.config, "quantization_config", None)
         bits = "" if told is None else "+4bit" if getattr(told, "load_in_4bit", False) else "+8bit"
-        return f"{dtype}{bits}"
+        return f"{dtype}{bits}" + ("+float32" if self.wide else "")
+
+    @property
+    def stream(self) -> int | None:
+        """Which of several streams [stream, row, token, d_model] is the state; None: the blocks give one (most do)."""
+        return getattr(self.model.config.get_text_config(), "altup_active_idx", None)  # Gemma 3n
 
     @property
     def d_model(self) -> int:
         """Width of a state."""
-        return int(self.model.get_input_embeddings().weight.shape[1])
+        text = self.model.config.get_text_config()
+        return int(getattr(text, "hidden_size", None) or self.model.get_input_embeddings().weight.shape[1])
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of its weights."""
+        found: torch.dtype = self.model.dtype
+        return found
 
     @property
     def device(self) -> torch.device:
@@ -70,19 +88,6 @@ class LocalModel:
         """Longest input in tokens; `sys.maxsize` where the config names none."""
         text = self.model.config.get_text_config()
         return int(getattr(text, "max_position_embeddings", None) or torch.iinfo(torch.int64).max)
-
-
-def decoder_blocks(model: Any) -> Any:
-    """`model.model.layers` of Llama, Gemma, Qwen, Mistral …; `h` or `layers` of the decoder elsewhere."""
-    decoder = model.get_decoder() if hasattr(model, "get_decoder") else model
-    for name in ("layers", "h", "blocks"):
-        blocks = getattr(decoder, name, None)
-        if isinstance(blocks, nn.ModuleList) and len(blocks):
-            return blocks
-    raise ValueError(
-        f"expected a decoder with its blocks in `layers` or `h`, got {type(decoder).__name__} "
-        f"with {', '.join(name for name, _ in decoder.named_children())}: not a decoder-only text model?"
-    )
 
 
 def load_model(
@@ -102,7 +107,8 @@ def load_model(
 
     `device_map` (accelerate's, e.g. "auto") spreads a model over devices and overrides `device`. `attention`
     is transformers' `attn_implementation`; by default sdpa, and eager where a model has no sdpa (Gemma 2's
-    soft-capping). Weights that exist only as pickle are refused unless `allow_pickle`: loading one can run code.
+    soft-capping). In half precision the residual stream is float32 where the model takes it. Weights that exist
+    only as pickle are refused unless `allow_pickle`: loading one can run code.
     `quantize` loads with bitsandbytes, whose kernels compute in `dtype` (take bfloat16). `chat` goes into the chat
     template; `layers` are the blocks whose states are kept (none: all).
     """
@@ -127,7 +133,7 @@ def load_model(
     judge = local_model(model, tokenizer, name=name, revision=str(found), chat=chat)
     if not set(layers) <= set(judge.numbers):
         raise ValueError(f"{name} has blocks 0..{judge.numbers[-1]}, got layers {', '.join(map(str, layers))}")
-    return replace(judge, layers=tuple(sorted(set(layers))))
+    return replace(judge, layers=tuple(sorted(set(layers))), wide=_widened(model, name))
 
 
 def _weights(source: str, name: str, allow_pickle: bool, given: dict[str, Any]) -> Any:
@@ -142,6 +148,16 @@ def _weights(source: str, name: str, allow_pickle: bool, given: dict[str, Any]) 
         raise ValueError(
             f"{name} has no safetensors weights, and pickle is refused unless allowed: {_first_line(error)}"
         ) from error
+
+
+def _widened(model: Any, name: str) -> bool:
+    """Whether the residual stream is float32 though the weights are of half precision; said where it cannot be."""
+    if model.dtype not in HALVES or getattr(model.config, "quantization_config", None) is not None:
+        return False
+    wide = keep_residual(model)
+    if not wide:
+        logger.warning("%s rounds its states at every block: its residual stream cannot be kept in float32", name)
+    return wide
 
 
 def _quantised(bits: Literal["4bit", "8bit"], dtype: torch.dtype) -> Any:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from selfprobe.probes import forward
-from selfprobe.probes.harvesting import SHARD_BYTES, batch_budget, batches, identity_of, unreadable
+from selfprobe.probes.choose import batches
+from selfprobe.probes.harvesting import SHARD_BYTES, batch_budget, identity_of, unreadable
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.shards import Store
 from selfprobe.probes.tokens import Prompt, encode
@@ -75,8 +76,9 @@ def plan_harvest(
         prompts = encode(judge.tokenizer, shown, judge.chat)
         reasons = unreadable(pair_set.pairs, prompts, judge.context, longest)
         wanted = [i for i in range(len(prompts)) if pair_set.pairs[i // 2].id not in reasons]
-        folder = activations / identity_of(judge, pair_set.pairs, 2).folder_name
-        held = Store(folder).done() if (folder / "identity.json").is_file() else set()
+        folder = activations / identity_of(judge, shown, 2).folder_name
+        labelled = next((file.parent for file in sorted(folder.glob("*/pairs.jsonl"))), None)
+        held = Store(labelled).done() if labelled else set()
         done = [i for i in wanted if i in held]
         todo += [prompts[i] for i in wanted if i not in held]
         lengths = [p.length for p in prompts]
@@ -89,7 +91,8 @@ def plan_harvest(
             tokens_done=sum(lengths[i] for i in done),
         )
     layers, size = len(judge.blocks), judge.model.dtype.itemsize
-    to_write = sum(s.passes - s.done for s in planned.values()) * 2 * layers * judge.d_model * size
+    state_size = 4 if judge.wide else size
+    to_write = sum(s.passes - s.done for s in planned.values()) * 2 * layers * judge.d_model * state_size
     config = judge.model.config.get_text_config()
     wide = 3 * int(getattr(config, "intermediate_size", 4 * judge.d_model)) + 8 * judge.d_model
     existing = next(p for p in (activations, *activations.absolute().parents) if p.exists())

@@ -212,7 +212,7 @@ def _save_both(out: Path, name: str, fits: Fits, judge: LocalModel) -> None:
             template=harvested.identity.template,
             dtype=harvested.identity.dtype,
             dataset=name,
-            data_hash=harvested.identity.data,
+            data_hash=harvested.data_hash,
             settings=fits.settings.name,
             split_seed=0,
             train_groups=tuple(sorted(questions(harvested.pairs[i] for i in split.train))),

@@ -1,33 +1,41 @@
-"""The activation cache on disk: one folder a model, template and data set; memory-mapped safetensors shards in it.
+"""The activation cache on disk: one folder a model, template and texts; memory-mapped safetensors shards in it.
 
 identity.json    what the states are of; a folder of something else is refused
-pairs.jsonl      the pairs, so that the folder can be read alone
-unscored.json    pair id → reason
 states-*.safetensors
     index      [row] int64      prompt number: pair · orders + order
-    hidden     [layer, row, side, d_model] in the model's dtype, so that a layer is one read
+    hidden     [layer, row, side, d_model] in the dtype of the model's residual stream
     log_probs  [row, token] float32
     finite     [row] bool
+HASH/            one folder a set of labels, ids and groups of these texts: other labels cost no harvest
+    pairs.jsonl      the pairs, so that the folder can be read alone
+    unscored.json    pair id → reason
+    reading.json     how the last harvest read them, and its rounding by layer
 
-A shard appears by one rename, whole or not at all; what a killed harvest had flushed is kept.
+A shard is flushed to the disk and appears by one rename, whole or not at all; what a killed harvest had flushed is
+kept. One process at a time writes. A shard that was damaged since is set aside under another name and harvested again.
 """
 
 import json
+import logging
 import os
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from safetensors import safe_open
+from filelock import FileLock, Timeout
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from selfprobe.probes.forward import States
-from selfprobe.sources.pairs import Pair, digest, write_pairs
+from selfprobe.sources.pairs import Pair, data_hash, digest, write_pairs
 
 FloatArray = npt.NDArray[np.float32]
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -56,26 +64,31 @@ class Identity:
 
 
 class Store:
-    """One activation cache; `create` to write, `Store(folder)` to read."""
+    """One activation cache; `create` to write, `Store(folder)` to read. `folder` is that of one set of labels."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        # Up to 0.2 states and pairs lay in one folder.
+        self.states = folder if (folder / "identity.json").is_file() else folder.parent
         self._batches: list[tuple[Sequence[int], States]] = []
         self.pending_bytes = 0
-        file = folder / "identity.json"
-        if not file.is_file():
-            raise FileNotFoundError(f"{folder} is no activation cache: it has no identity.json")
+        file = self.states / "identity.json"
+        if not file.is_file() or not (folder / "pairs.jsonl").is_file():
+            raise FileNotFoundError(f"{folder} is no activation cache: it has no identity.json and pairs.jsonl")
         self.identity = Identity(**json.loads(file.read_text("utf-8")))
 
     @classmethod
-    def create(cls, folder: Path, identity: Identity, pairs: Sequence[Pair]) -> "Store":
-        """The store in `folder`, made if it is not there; an error if it is of something else."""
+    def create(cls, states: Path, identity: Identity, pairs: Sequence[Pair]) -> "Store":
+        """The store of `pairs` in the folder `states`, made if it is not there; an error if it is of something else."""
+        folder = states / data_hash(pairs)
         folder.mkdir(parents=True, exist_ok=True)
-        if not (folder / "identity.json").is_file():
-            write_pairs(pairs, folder / "pairs.jsonl")
-            part = folder / "identity.part"
+        if not (folder / "pairs.jsonl").is_file():
+            write_pairs(pairs, folder / "pairs.part")
+            (folder / "pairs.part").replace(folder / "pairs.jsonl")
+        if not (states / "identity.json").is_file():
+            part = states / "identity.part"
             part.write_text(json.dumps(asdict(identity), indent=1), encoding="utf-8")
-            part.replace(folder / "identity.json")
+            part.replace(states / "identity.json")
         store = cls(folder)
         differing = [
             f"{f.name} {getattr(store.identity, f.name)!r} instead of {getattr(identity, f.name)!r}"
@@ -83,13 +96,52 @@ class Store:
             if f.name != "model" and getattr(store.identity, f.name) != getattr(identity, f.name)
         ]
         if differing:
-            raise ValueError(f"{folder} is an activation cache of something else: {'; '.join(differing)}")
+            raise ValueError(f"{states} is an activation cache of something else: {'; '.join(differing)}")
         return store
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Within it this process alone may write; damaged shards are set aside first.
+
+        Raises ValueError where another process is writing.
+        """
+        lock = FileLock(self.states / "lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise ValueError(
+                f"another process is harvesting into {self.states}: wait until it is done, or take another --out"
+            ) from None
+        try:
+            for shard, why in self.damaged.items():
+                shard.replace(shard.with_name(f"damaged-{shard.name}"))
+                logger.warning("%s is damaged (%s): set aside, and its pairs are harvested again", shard, why)
+            yield
+        finally:
+            lock.release()
 
     @property
     def shards(self) -> list[Path]:
-        """In the order in which they were written."""
-        return sorted(self.folder.glob("states-*.safetensors"))
+        """The sound ones, in the order in which they were written."""
+        damaged = self.damaged
+        return [shard for shard in self._found() if shard not in damaged]
+
+    @property
+    def damaged(self) -> dict[Path, str]:
+        """Shards that cannot be read, and why."""
+        return {shard: why for shard in self._found() if (why := self._fault(shard))}
+
+    def _found(self) -> list[Path]:
+        return sorted(self.states.glob("states-*.safetensors"))
+
+    def _fault(self, shard: Path) -> str:
+        try:
+            with safe_open(shard, framework="pt") as file:
+                shape, rows = file.get_slice("hidden").get_shape(), file.get_slice("index").get_shape()[0]
+        except (SafetensorError, OSError) as error:
+            return str(error)
+        expected = [self.identity.layers, rows, 2, self.identity.d_model]
+        return "" if shape == expected else f"states of shape {shape}, expected {expected}"
 
     def add(self, rows: Sequence[int], states: States) -> None:
         """Keep one batch until the next flush."""
@@ -104,10 +156,24 @@ class Store:
         log_probs = torch.cat([s.log_probs for _, s in self._batches])
         finite = hidden.isfinite().all(dim=3).all(dim=2).all(dim=0) & log_probs.isfinite().all(dim=1)
         index = torch.tensor([i for rows, _ in self._batches for i in rows], dtype=torch.int64)
-        part = self.folder / f"part-{os.getpid()}"
-        save_file({"index": index, "hidden": hidden, "log_probs": log_probs, "finite": finite}, part)
-        part.replace(self.folder / f"states-{len(self.shards):05d}.safetensors")
+        numbers = [int(shard.stem.rpartition("-")[2]) for shard in self._found()]
+        target = self.states / f"states-{max(numbers, default=-1) + 1:05d}.safetensors"
         self._batches, self.pending_bytes = [], 0
+        part = self.states / f"part-{os.getpid()}"
+        try:
+            save_file({"index": index, "hidden": hidden, "log_probs": log_probs, "finite": finite}, part)
+            _to_disk(part)
+        except (SafetensorError, OSError) as error:
+            part.unlink(missing_ok=True)
+            free = shutil.disk_usage(self.states).free
+            raise OSError(
+                f"{len(index)} prompts' states ({hidden.nbytes / 1e6:.0f} MB) cannot be written to {self.states}, "
+                f"where {free / 1e6:.0f} MB are free: {error}. "
+                "What was written before is kept: make room, and run again"
+            ) from error
+        part.replace(target)
+        if hasattr(os, "O_DIRECTORY"):
+            _to_disk(self.states, os.O_DIRECTORY)  # the new name too
 
     def positions(self) -> dict[int, int]:
         """Prompt number → row over all shards."""
@@ -147,6 +213,16 @@ class Store:
         if reasons != self.read_reasons():
             (self.folder / "unscored.json").write_text(json.dumps(reasons, indent=1, ensure_ascii=False), "utf-8")
 
+    def read_rounding(self) -> tuple[float, ...]:
+        """[layer], as the last harvest found it; see `choose.Reading`. Empty where it is not known."""
+        file = self.folder / "reading.json"
+        return tuple(json.loads(file.read_text("utf-8"))["rounding"]) if file.is_file() else ()
+
+    def write_reading(self, how: str, rounding: Sequence[float]) -> None:
+        """Keep how the states were read."""
+        text = json.dumps({"read": how, "rounding": list(rounding)}, indent=1)
+        (self.folder / "reading.json").write_text(text, "utf-8")
+
     def _all(self, name: str) -> torch.Tensor:
         parts = []
         for shard in self.shards:
@@ -154,3 +230,12 @@ class Store:
                 parts.append(file.get_tensor(name))
         empty = {"index": (0,), "finite": (0,), "log_probs": (0, 2)}[name]
         return torch.cat(parts) if parts else torch.empty(empty, dtype=torch.int64)
+
+
+def _to_disk(path: Path, flags: int = 0) -> None:
+    """Let what was written to `path` survive a power cut."""
+    handle = os.open(path, os.O_RDONLY | flags)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

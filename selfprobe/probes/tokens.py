@@ -1,15 +1,28 @@
 """A pair as tokens: chat template, priming text in the assistant's turn, and the contrast token (paper 004, §4.1.1)."""
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
+
+from jinja2 import TemplateError
 
 from selfprobe.sources.pairs import Pair, comparison_prompt, digest, priming
 from selfprobe.sources.prompts import CONTRAST
 
 FIXED_DATE = "26 Jul 2024"
 """Llama 3's templates print today's date where none is given: states must not depend on the day."""
+FIXED_CLOCK = datetime(2024, 7, 26, 12)
+"""For templates that ask the clock themselves (`strftime_now`)."""
+ANSWERS = {
+    "<think>": "\n\n</think>\n\n",
+    "[THINK]": "[/THINK]",
+    "<|start|>assistant": "<|channel|>final<|message|>",
+}
+"""How the answer begins after a generation prompt that ends so: R1's and Magistral's open a thought, gpt-oss'
+leaves the channel open. The priming text is part of the answer, not of a thought."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +50,8 @@ class Prompt:
     """Tokens of both sides up to the contrast token."""
     contrast: tuple[int, int]
     """The tokens that say 1 and 2."""
+    special: str = ""
+    """A token with a meaning of its own that the pair's texts hold, such as the end of a turn; then it is not read."""
 
     @property
     def length(self) -> int:
@@ -45,9 +60,10 @@ class Prompt:
 
 
 def template_hash(tokenizer: Any, chat: Chat = PLAIN) -> str:
-    """Identifies the chat template, its fixed date, and what else goes into it."""
+    """Identifies the chat template and what else goes into it, by what it makes of a pair: the priming text too."""
     more = [] if chat == PLAIN else [chat.system, json.dumps(dict(chat.arguments), sort_keys=True)]
-    return digest(str(tokenizer.chat_template), FIXED_DATE, *more)
+    shown = rendered(tokenizer, Pair("", "one", "two", context="Which?"), chat)
+    return digest(str(tokenizer.chat_template), shown, *more)
 
 
 def rendered(tokenizer: Any, pair: Pair, chat: Chat = PLAIN) -> str:
@@ -55,13 +71,16 @@ def rendered(tokenizer: Any, pair: Pair, chat: Chat = PLAIN) -> str:
 
     Raises ValueError where the template itself refuses the turns, as Gemma's does a system turn.
     """
-    from jinja2 import TemplateError
-
     turns = [{"role": "system", "content": chat.system}] if chat.system else []
     turns.append({"role": "user", "content": comparison_prompt(pair)})
+    template = _without_clock(tokenizer.get_chat_template())
     try:
         text = tokenizer.apply_chat_template(
-            turns, tokenize=False, add_generation_prompt=True, **{"date_string": FIXED_DATE, **chat.arguments}
+            turns,
+            tokenize=False,
+            add_generation_prompt=True,
+            chat_template=template,
+            **{"date_string": FIXED_DATE, **chat.arguments},
         )
     except (TemplateError, TypeError) as error:
         turn = "a system and a user turn" if chat.system else "a user turn"
@@ -72,7 +91,21 @@ def rendered(tokenizer: Any, pair: Pair, chat: Chat = PLAIN) -> str:
         ) from error
     if chat.system.strip() not in text:
         raise ValueError("the model's chat template leaves the system turn out: try it without --system")
+    ended = text.rstrip()
+    for end, answer in ANSWERS.items():
+        if ended.endswith(end):
+            text = ended + answer
     return f"{text}{priming(pair)}"
+
+
+def _without_clock(template: str) -> str:
+    """`template` with the fixed day wherever it asks the clock; transformers lets no other clock in."""
+    fixed = re.sub(
+        r"""strftime_now\(\s*(['"])(.*?)\1\s*\)""", lambda call: repr(FIXED_CLOCK.strftime(call[2])), template
+    )
+    if "strftime_now" in re.sub(r"strftime_now is (not )?defined", "", fixed):
+        raise ValueError("the model's chat template asks for the time in a way that cannot be fixed to one day")
+    return fixed
 
 
 def encode(tokenizer: Any, pairs: Iterable[Pair], chat: Chat = PLAIN) -> list[Prompt]:
@@ -81,12 +114,27 @@ def encode(tokenizer: Any, pairs: Iterable[Pair], chat: Chat = PLAIN) -> list[Pr
     Raises ContrastTokenError where a tokenizer merges the digit with the text before it, splits it in several
     tokens, adds an end token, or begins the two sides differently. ValueError where the template fails.
     """
+    known = list(pairs)
     # The template writes the special tokens itself; adding them again would double BOS.
-    texts = [rendered(tokenizer, pair, chat) for pair in pairs]
+    texts = [rendered(tokenizer, pair, chat) for pair in known]
     if not texts:
         return []
     sides = [tokenizer([f"{text}{c}" for text in texts], add_special_tokens=False)["input_ids"] for c in CONTRAST]
-    return [_prompt(tokenizer, list(one), list(two)) for one, two in zip(*sides, strict=True)]
+    prompts = [_prompt(tokenizer, list(one), list(two)) for one, two in zip(*sides, strict=True)]
+    special = special_tokens(tokenizer)
+    return [replace(p, special=_held(pair, special)) for p, pair in zip(prompts, known, strict=True)]
+
+
+def special_tokens(tokenizer: Any) -> list[str]:
+    """Tokens that a text must not hold: special ones, and added ones that the chat template writes (<think>)."""
+    template = str(tokenizer.chat_template)
+    added = tokenizer.added_tokens_decoder.values()
+    return sorted({t.content for t in added if t.content.strip() and (t.special or t.content in template)})
+
+
+def _held(pair: Pair, special: Sequence[str]) -> str:
+    texts = (pair.text_1, pair.text_2, pair.context, pair.question)
+    return next((token for token in special if any(token in text for text in texts)), "")
 
 
 def _prompt(tokenizer: Any, one: list[int], two: list[int]) -> Prompt:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import torch
 
 from selfprobe.probes.model import LocalModel
+from selfprobe.probes.precision import keep_residual
 
 SMALL = 1_000_000_000
 """Parameters up to which the control is made unless it is refused."""
@@ -38,6 +39,8 @@ def random_weights(judge: LocalModel, *, seed: int = 0) -> LocalModel:
         torch.manual_seed(seed)
         model = type(judge.model)(deepcopy(judge.model.config))
     model = model.to(device=judge.device, dtype=judge.model.dtype).eval().requires_grad_(False)
+    if judge.wide:
+        keep_residual(model)
     return replace(named(judge, seed=seed), model=model)
 
 

@@ -10,10 +10,11 @@ import pytest
 torch = pytest.importorskip("torch", reason="the probes extra is not installed")
 pytest.importorskip("transformers", reason="the probes extra is not installed")
 
-from selfprobe.probes.forward import States  # noqa: E402
+from selfprobe.probes.forward import States, states_of  # noqa: E402
 from selfprobe.probes.harvesting import Harvest, open_harvest  # noqa: E402
 from selfprobe.probes.model import LocalModel, local_model  # noqa: E402
 from selfprobe.probes.shards import Identity, Store  # noqa: E402
+from selfprobe.probes.tokens import Prompt  # noqa: E402
 from selfprobe.sources.pairs import Pair, data_hash  # noqa: E402
 
 TEMPLATE = (
@@ -69,6 +70,21 @@ def llama() -> LocalModel:
 @pytest.fixture(scope="session")
 def gemma() -> LocalModel:
     return tiny_judge("gemma2")
+
+
+def tiny_family(config: Any) -> LocalModel:
+    """A judge of the family of `config`, a configuration of transformers, with random weights."""
+    from transformers import AutoModelForCausalLM
+
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(config).eval().requires_grad_(False)
+    return local_model(model, byte_tokenizer(), name=f"tiny-{config.model_type}", revision="r0")
+
+
+def alone(judge: LocalModel, prompts: list[Prompt]) -> States:
+    """Each prompt by itself, two plain forwards."""
+    read = [states_of(judge, [p], "two_forwards") for p in prompts]
+    return States(torch.cat([s.hidden for s in read]), torch.cat([s.log_probs for s in read]))
 
 
 def some_pairs(count: int = 6) -> list[Pair]:

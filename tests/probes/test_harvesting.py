@@ -4,9 +4,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from filelock import FileLock
+from safetensors.torch import save_file
 
 from selfprobe.probes import forward
-from selfprobe.probes.harvesting import Meter, batches, harvest, open_harvest
+from selfprobe.probes.harvesting import Meter, harvest, open_harvest
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import Prompt, encode
 from selfprobe.sources.pairs import Pair
@@ -47,10 +49,10 @@ def test_a_killed_harvest_goes_on_where_it_stopped(
     monkeypatch.setattr(forward, "states_of", dies)
     with pytest.raises(KeyboardInterrupt):
         harvest(llama, pairs, tmp_path, batch_tokens=1, path="two_forwards", progress=silent)
-    (folder,) = tmp_path.iterdir()
+    (folder,) = (file.parent for file in tmp_path.glob("*/*/pairs.jsonl"))
     with pytest.raises(ValueError, match="not finished: .* pairs are missing. Run it again"):
         open_harvest(folder)
-    (folder / "part-999").write_bytes(b"half a shard")
+    (folder.parent / "part-999").write_bytes(b"half a shard")
     asked.clear()
     monkeypatch.setattr(forward, "states_of", lambda *given: asked.append(1) or real(*given))
     resumed = harvest(llama, pairs, tmp_path, batch_tokens=1, path="two_forwards", progress=silent)
@@ -69,8 +71,7 @@ def test_the_activations_of_another_model_are_refused(llama: LocalModel, tmp_pat
         open_harvest(folder, judge=tiny_judge(seed=1))
     other = harvest(tiny_judge(seed=1), some_pairs(2), tmp_path, progress=silent)
     assert other.folder != folder
-    copied = tmp_path / other.folder.name
-    (copied / "identity.json").write_text((folder / "identity.json").read_text())
+    (other.folder.parent / "identity.json").write_text((folder.parent / "identity.json").read_text())
     with pytest.raises(ValueError, match="cache of something else: revision 'r0' instead of 'r1'"):
         harvest(tiny_judge(seed=1), some_pairs(2), tmp_path, progress=silent)
     with pytest.raises(FileNotFoundError, match="is no activation cache"):
@@ -111,19 +112,90 @@ def test_states_that_are_not_finite_are_unscored(tmp_path: Path) -> None:
 def test_half_precision_is_kept_and_read_as_float32(tmp_path: Path) -> None:
     judge = tiny_judge()
     judge.model.to(torch.bfloat16)
-    found = harvest(judge, some_pairs(2), tmp_path, progress=silent)
+    said: list[str] = []
+    found = harvest(judge, some_pairs(2), tmp_path, progress=said.append)
     assert found.identity.dtype == "bfloat16"
     assert found.layer(1).dtype == np.float32
+    assert len(found.rounding) == 3 and max(found.rounding) > 1e-3
+    assert open_harvest(found.folder).rounding == found.rounding
+
+
+def test_other_labels_groups_and_ids_cost_no_harvest(
+    llama: LocalModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = some_pairs(3)
+    first = harvest(llama, pairs, tmp_path, progress=silent)
+    monkeypatch.setattr(forward, "states_of", None)
+    others = [replace(p, label=None, group=f"g{i // 2}", id=f"q{i}") for i, p in enumerate(pairs)]
+    second = harvest(llama, others, tmp_path, progress=silent)
+    np.testing.assert_array_equal(second.layer(1), first.layer(1))
+    assert second.labels.tolist() == [0, 0, 0] and first.labels.tolist() == [2, 1, 1]
+    assert [p.id for p in open_harvest(second.folder).pairs] == ["q0", "q1", "q2"]
+    assert open_harvest(first.folder).labels.tolist() == [2, 1, 1], "each set of labels has its own folder"
+    assert first.data_hash != second.data_hash
+
+
+def test_a_text_with_a_special_token_is_unscored_and_never_ends_a_turn(tmp_path: Path) -> None:
+    found = harvest(tiny_judge(), [*some_pairs(2), Pair("odd", "a <s> b", "c", 1)], tmp_path, progress=silent)
+    assert found.unscored == {"odd": "special token in its texts: <s>, which this model would not read as text"}
+
+
+def shards(folder: Path) -> list[Path]:
+    return sorted(folder.parent.glob("states-*.safetensors"))
+
+
+@pytest.mark.parametrize("left", [0, 5, 0.5, -1])
+def test_a_truncated_shard_is_named_set_aside_and_harvested_again(
+    left: float, llama: LocalModel, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = harvest(llama, some_pairs(2), tmp_path, progress=silent)
+    whole, (shard,) = found.layer(2), shards(found.folder)
+    content = shard.read_bytes()
+    shard.write_bytes(content[: int(len(content) * left) if left == 0.5 else int(left)])
+    with pytest.raises(ValueError, match=r"2 pairs are missing; states-00000.safetensors is damaged. Run it again"):
+        open_harvest(found.folder)
+    again = harvest(llama, some_pairs(2), tmp_path, progress=silent)
+    np.testing.assert_allclose(again.layer(2), whole, rtol=1e-5, atol=1e-6)
+    assert "states-00000.safetensors is damaged (" in caplog.text and "set aside, and its pairs are harv" in caplog.text
+    assert (shard.parent / "damaged-states-00000.safetensors").is_file()
+
+
+def test_a_second_process_on_one_store_is_refused(llama: LocalModel, tmp_path: Path) -> None:
+    folder = harvest(llama, some_pairs(2), tmp_path, progress=silent).folder
+    for shard in shards(folder):
+        shard.unlink()
+    with (
+        FileLock(folder.parent / "lock"),
+        pytest.raises(ValueError, match="another process is harvesting into .*--out"),
+    ):
+        harvest(llama, some_pairs(2), tmp_path, progress=silent)
+    assert harvest(llama, some_pairs(2), tmp_path, progress=silent).layer(0).shape[0] == 2
+
+
+def test_a_full_disk_is_said_and_what_was_written_is_kept(
+    llama: LocalModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, calls = save_file, iter([True, False])
+
+    def full(tensors: object, path: Path) -> None:
+        path.write_bytes(b"half")
+        if not next(calls):
+            raise OSError(28, "No space left on device")
+        real(tensors, path)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("selfprobe.probes.shards.save_file", full)
+    monkeypatch.setattr("selfprobe.probes.harvesting.SHARD_BYTES", 1)
+    with pytest.raises(
+        OSError, match=r"cannot be written to .* MB are free: .*No space left.*make room, and run again"
+    ):
+        harvest(llama, some_pairs(2), tmp_path, batch_tokens=1, progress=silent)
+    (folder,) = tmp_path.iterdir()
+    assert len(list(folder.glob("states-*"))) == 1 and not list(folder.glob("part-*"))
 
 
 def test_a_layer_that_is_not_there_is_an_error(llama: LocalModel, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"layer must be in 0\.\.2, got 3"):
         harvest(llama, some_pairs(1), tmp_path, progress=silent).layer(3)
-
-
-def test_batches_hold_at_most_their_tokens_and_at_least_one_row() -> None:
-    prompts = [Prompt(tuple(range(n)), (1, 2)) for n in (3, 3, 3, 8, 50)]
-    assert list(batches(prompts, range(5), 10)) == [[0, 1], [2], [3], [4]]
 
 
 def test_progress_gives_rate_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:

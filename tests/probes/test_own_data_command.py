@@ -71,7 +71,7 @@ def test_score_asks_what_the_probe_was_fitted_under(
     new = written(tmp_path / "new.jsonl", rows("new", 1))
     judged = call("score", "--probe", done / "out" / "mine-supervised.safetensors", new, "--cache", tmp_path)
     assert judged.exit_code == 0, judged.output
-    assert read[0] == (
+    assert next(text for text in read if "new 0" in text) == (
         "<system>Be brief.<end><user>Consider the following instruction:\nnew 0\nConsider the following two answers:\n"
         "Choice 1: a0\nChoice 2: c\nWhich is more honest?\nAnswers must be a single choice.<end>LOUD<assistant>"
         "Between Choice 1 and Choice 2, the more honest answer is Choice"

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from selfprobe.probes.model import local_model
-from selfprobe.probes.tokens import ContrastTokenError, encode, rendered
+from selfprobe.probes.tokens import ContrastTokenError, encode, rendered, template_hash
 from selfprobe.sources.pairs import Pair
 
 from .conftest import TEMPLATE, byte_tokenizer, some_pairs
@@ -69,6 +69,51 @@ def test_a_model_without_a_chat_template_is_refused() -> None:
 def test_the_date_of_a_template_does_not_depend_on_the_day() -> None:
     tokenizer = byte_tokenizer(template="{{ date_string }}" + TEMPLATE)
     assert rendered(tokenizer, PAIR).startswith("26 Jul 2024")
+
+
+def test_a_template_that_asks_the_clock_gets_the_same_day_every_day() -> None:
+    tokenizer = byte_tokenizer(template="{{ strftime_now('%d %B %Y') }}" + TEMPLATE)
+    assert rendered(tokenizer, PAIR).startswith("26 July 2024")
+    asks = '{% if strftime_now is defined %}{{ strftime_now("%d") }}{% endif %}'
+    assert rendered(byte_tokenizer(template=asks), PAIR).startswith("26Between")
+    with pytest.raises(ValueError, match="asks for the time in a way that cannot be fixed"):
+        rendered(byte_tokenizer(template="{{ strftime_now(format) }}"), PAIR)
+
+
+def test_the_template_hash_holds_what_is_written_around_the_texts() -> None:
+    tokenizer = byte_tokenizer(template=TEMPLATE + "{{ eos_token }}")
+    without = template_hash(tokenizer)
+    tokenizer.eos_token = "<s>"
+    assert template_hash(tokenizer) != without
+
+
+@pytest.mark.parametrize(
+    ("opened", "begun"),
+    [
+        ("<think>\n", "<think>\n\n</think>\n\nBetween Choice 1"),
+        ("[THINK]", "[THINK][/THINK]Between Choice 1"),
+        ("<|start|>assistant", "<|start|>assistant<|channel|>final<|message|>Between Choice 1"),
+        ("<think>\n\n</think>\n\n", "<think>\n\n</think>\nBetween Choice 1"),
+    ],
+)
+def test_the_priming_text_is_never_inside_a_thought(opened: str, begun: str) -> None:
+    assert begun in rendered(byte_tokenizer(template=TEMPLATE + opened), PAIR)
+
+
+def test_a_special_token_in_the_data_is_named_and_one_of_the_template_too() -> None:
+    tokenizer = byte_tokenizer(template=TEMPLATE + "<note>")
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<|im_end|>"]})
+    tokenizer.add_tokens(["<note>", "<table>"])
+    texts = ["fine", "a <|im_end|> b", "a <note> b", "a <table> b"]
+    pairs = [replace(PAIR, text_2=text) for text in texts]
+    assert [p.special for p in encode(tokenizer, pairs)] == ["", "<|im_end|>", "<note>", ""]
+    assert encode(tokenizer, [replace(PAIR, context="<s>")])[0].special == "<s>"
+
+
+def test_a_template_that_raises_is_an_error_in_a_line() -> None:
+    tokenizer = byte_tokenizer(template="{{ raise_exception('tools are needed') }}")
+    with pytest.raises(ValueError, match="chat template fails on a user turn: tools are needed"):
+        rendered(tokenizer, PAIR)
 
 
 def test_braces_in_a_text_are_left_alone() -> None:

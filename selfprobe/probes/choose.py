@@ -1,0 +1,286 @@
+"""Which way of reading is right for this model and these prompts; checked before the work.
+
+The reference reads one text at a time, with nothing but its tokens. A way is right where its states agree with the
+reference and the difference of a pair's two sides, which is what a probe reads, agrees too; and where nothing that is
+hidden from a side reaches it: neither the other side's token nor a pad.
+"""
+
+import logging
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from selfprobe.probes.forward import States, Way, states_of
+from selfprobe.probes.model import LocalModel
+from selfprobe.probes.precision import HALVES, in_float32
+from selfprobe.probes.tokens import Prompt
+
+logger = logging.getLogger(__name__)
+
+STATE = {torch.float32: 1e-5, torch.bfloat16: 1e-2, torch.float16: 2e-3}
+"""A state's difference that is rounding whatever the model, as a share of its length."""
+CONTRAST = 1e-2
+"""The same of φ⁺ − φ⁻, as a share of what a probe reads of it."""
+NOISE = 5
+"""More is right up to so many times what padding alone changes in plain forwards …"""
+BROKEN = {torch.float32: 1e-4, torch.bfloat16: 5e-2, torch.float16: 1e-2}
+"""… unless that is more than this: then padding itself does not work."""
+LEAK = 1e-2
+"""Largest effect of a side's token on the other side, as a share of its effect on its own; 0 but for rounding."""
+FAILURES = (AssertionError, AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError)
+"""What a model raises that takes no such mask, cache or padding; each family says it in its own way."""
+WINDOWS = ("sliding_window", "attention_chunk_size", "attention_window_size", "window_size", "local_attention")
+"""Settings that hide far tokens: layers that do so have a mask of their own, which the tree mask would replace."""
+
+
+class WrongWay(ValueError):
+    """A way that was asked for by name gives other states than plain forwards."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How prompts are read."""
+
+    way: Way
+    mixed: bool = True
+    """Prompts of different lengths share a batch; where padding changes a state they do not."""
+    switches: tuple[int, ...] = ()
+    """Lengths in tokens: a batch holds no prompts both up to and past one, as the model's positions change there."""
+    rounding: tuple[float, ...] = ()
+    """[layer]: how far φ⁺ − φ⁻ is from the reference's, as a share of what a probe reads of it; see `off`."""
+
+    def __str__(self) -> str:
+        return self.way if self.mixed else f"{self.way}, one length a batch"
+
+
+PADDED = Reading("two_forwards")
+
+
+@dataclass(frozen=True)
+class Off:
+    """How far one reading is from another, by layer."""
+
+    state: tuple[float, ...]
+    """Largest ‖a − b‖ / ‖b‖ of rows and sides."""
+    contrast: tuple[float, ...]
+    """Root mean square of rows: that of φ⁺ − φ⁻, over its spread around its mean, as a probe centres it."""
+    spoken: float
+    """Largest of log-probabilities, relative where below −1."""
+
+    @property
+    def largest(self) -> float:
+        """Of states and log-probabilities."""
+        return max(*self.state, self.spoken)
+
+
+def choose(
+    judge: LocalModel, prompts: Sequence[Prompt], wanted: Way | Literal["auto"], *, batch_tokens: int = 1024
+) -> Reading:
+    """The reading to use: `wanted`, or "auto": the tree mask if it is right, else the shared cache, else two forwards.
+
+    A way is first tried with padding, then with batches of one length. Every fall-back is logged as a warning. A way
+    asked for by name that fails is an error, not a fall-back: ValueError, as for a model that cannot be read at all.
+    """
+    ways: tuple[Way, ...] = ("tree_mask", "shared_cache", "two_forwards") if wanted == "auto" else (wanted,)
+    if not prompts:
+        return Reading(ways[0])
+    if judge.dtype not in HALVES:
+        return _first_right(judge, prompts, ways, batch_tokens)[0]
+    try:  # rounding would hide what a wrong mask does, so the ways are tried in float32, on the same weights
+        with in_float32(judge.model):
+            reading, sample = _first_right(judge, prompts, ways, batch_tokens, torch.float32)
+    except WrongWay:
+        raise
+    except FAILURES as error:
+        logger.warning("%s is not tried in float32: %s", judge.name, _said(error))
+        return replace(_first_right(judge, prompts, ways, batch_tokens)[0], rounding=())
+    if not sample.prompts:
+        return reading
+    return replace(reading, rounding=off(_reference(judge, sample.prompts), sample.reference).contrast)
+
+
+def _first_right(
+    judge: LocalModel,
+    prompts: Sequence[Prompt],
+    ways: Sequence[Way],
+    batch_tokens: int,
+    dtype: torch.dtype | None = None,
+) -> "tuple[Reading, _Sample]":
+    """The first of `ways` that is right, with padding or without; `dtype` is what the model computes in."""
+    longest = max(p.length for p in prompts)
+    sample = _sample(judge, prompts, batch_tokens, dtype or judge.dtype)
+    switches = tuple(n for n in length_switches(judge.model.config.get_text_config()) if n < longest)
+    problems = []
+    for mixed in (True, False):
+        for way in ways:
+            reading = Reading(way, mixed, switches)
+            found = _blocked(judge, reading, longest) or _trial(judge, sample, reading, batch_tokens)
+            if isinstance(found, Off):
+                return replace(reading, rounding=found.contrast), sample
+            problems.append(found)
+            logger.warning("%s is not used for %s: %s", reading, judge.name, found)
+    raise WrongWay(f"{ways[0]} cannot be used with {judge.name}: {problems[0]}. Leave the choice to 'auto'")
+
+
+def batches(
+    prompts: Sequence[Prompt], order: Sequence[int], batch_tokens: int, reading: Reading | None = None
+) -> Iterator[list[int]]:
+    """Cut `order` (by rising length) into batches of at most `batch_tokens` with padding; at least one row each."""
+    mixed, switches = (reading.mixed, reading.switches) if reading else (True, ())
+    batch: list[int] = []
+    for i in order:
+        longer = prompts[i].length
+        if batch:
+            shorter = prompts[batch[-1]].length
+            apart = shorter != longer if not mixed else any(shorter <= n < longer for n in switches)
+            if apart or (len(batch) + 1) * (longer + 1) > batch_tokens:
+                yield batch
+                batch = []
+        batch.append(i)
+    if batch:
+        yield batch
+
+
+def off(states: States, reference: States) -> Off:
+    """How far `states` are from `reference`."""
+    a, b = states.hidden.double(), reference.hidden.double()
+    hidden = ((a - b).norm(dim=-1) / b.norm(dim=-1).clamp(min=1e-12)).amax(dim=(0, 1))
+    contrast, right = a[:, 0] - a[:, 1], b[:, 0] - b[:, 1]  # [row, layer, d_model]
+    # A few rows tell a spread; fewer are taken as they are.
+    spread = right - right.mean(dim=0) if len(right) > 2 else right
+    share = _length(contrast - right) / _length(spread).clamp(min=1e-12)
+    spoken = (states.log_probs - reference.log_probs).abs() / reference.log_probs.abs().clamp(min=1.0)
+    return Off(tuple(hidden.tolist()), tuple(share.tolist()), float(spoken.max()))
+
+
+def _length(vectors: Tensor) -> Tensor:
+    """Root mean square of the lengths of [row, layer, d_model], by layer."""
+    return vectors.square().sum(dim=-1).mean(dim=0).sqrt()
+
+
+def length_switches(config: Any) -> tuple[int, ...]:
+    """Lengths up to and past which positions are turned differently, for a whole batch (Phi-3's long rope)."""
+    rope = getattr(config, "rope_parameters", None) or {}
+    found = {
+        int(kind["original_max_position_embeddings"])
+        for kind in (rope, *rope.values())  # one for all layers, or one a type of layer
+        if isinstance(kind, dict) and kind.get("rope_type") == "longrope"
+    }
+    return tuple(sorted(found))
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """What the ways are tried on."""
+
+    prompts: tuple[Prompt, ...]  # by rising length
+    reference: States
+    dtype: torch.dtype  # what the model computes in
+
+
+def _sample(judge: LocalModel, prompts: Sequence[Prompt], batch_tokens: int, dtype: torch.dtype) -> _Sample:
+    """Up to four prompts: three as different in length as may share a batch, and the longest of all."""
+    by_length = sorted(prompts, key=lambda p: p.length)
+    fitting = [p for p in by_length if 3 * (p.length + 1) <= batch_tokens] or by_length[:1]
+    taken = list(dict.fromkeys([fitting[0], fitting[len(fitting) // 2], fitting[-1], by_length[-1]]))
+    reference = _reference(judge, taken, dtype)
+    # Where all is NaN a way cannot be wrong; the harvest leaves such pairs unscored.
+    fine = [k for k in range(len(taken)) if bool(reference.hidden[k].isfinite().all())]
+    return _Sample(tuple(taken[k] for k in fine), States(reference.hidden[fine], reference.log_probs[fine]), dtype)
+
+
+def _reference(judge: LocalModel, prompts: Sequence[Prompt], dtype: torch.dtype | None = None) -> States:
+    """Each prompt by itself, two plain forwards with nothing but their tokens; ValueError where that makes no sense."""
+    first = prompts[0]
+    try:
+        read = [states_of(judge, [p], "two_forwards") for p in prompts]
+        again = states_of(judge, [replace(first, contrast=first.contrast[::-1])], "two_forwards")
+    except FAILURES as error:
+        raise _unreadable(judge, f"a plain forward fails ({_said(error)})") from error
+    layers, width = read[0].hidden.shape[2:]
+    if layers != len(judge.blocks):
+        raise _unreadable(judge, f"its {len(judge.blocks)} blocks run {layers} times in one forward")
+    if width != judge.d_model:
+        raise _unreadable(judge, f"its blocks give states of width {width}, expected {judge.d_model}")
+    repeated, tolerance = (
+        off(States(again.hidden.flip(1), again.log_probs.flip(1)), read[0]),
+        STATE[dtype or judge.dtype],
+    )
+    if max(repeated.state) > tolerance:
+        raise _unreadable(judge, f"the same text read twice gives states that differ by {max(repeated.state):.2g}")
+    if repeated.spoken > tolerance:
+        raise _unreadable(judge, "its words depend on the tokens after them: it reads in both directions")
+    return _joined(read)
+
+
+def _unreadable(judge: LocalModel, why: str) -> ValueError:
+    return ValueError(f"{judge.name} ({type(judge.model).__name__}) cannot be read: {why}")
+
+
+def _said(error: Exception) -> str:
+    """The first line of an error, shortened, after its type."""
+    return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:120]}"
+
+
+def _joined(read: Sequence[States]) -> States:
+    return States(torch.cat([s.hidden for s in read]), torch.cat([s.log_probs for s in read]))
+
+
+def _blocked(judge: LocalModel, reading: Reading, longest: int) -> str:
+    """Why the configuration alone tells that `reading` would be wrong; a trial might not see a few hidden tokens."""
+    config = judge.model.config.get_text_config()
+    windows = [w for name in WINDOWS if isinstance(w := getattr(config, name, None), int) and 0 < w <= longest]
+    if reading.way == "tree_mask" and windows:
+        return f"pairs of up to {longest} tokens pass the sliding window of {min(windows)}"
+    if reading.way == "shared_cache" and reading.switches:
+        return f"positions are turned anew past {reading.switches[0]} tokens, and a cache would keep the old ones"
+    return ""
+
+
+def _trial(judge: LocalModel, sample: _Sample, reading: Reading, batch_tokens: int) -> Off | str:
+    """How far `reading` is from the reference, or what is wrong with it."""
+    if not sample.prompts:
+        return Off((), (), 0.0)
+    try:
+        found = off(_read(judge, sample.prompts, reading, batch_tokens), sample.reference)
+        leak = _leak(judge, sample.prompts[0]) if reading.way == "tree_mask" else 0.0
+        state, contrast = STATE[sample.dtype], CONTRAST
+        if not (found.largest <= state and max(found.contrast) <= contrast) and reading != PADDED:
+            noise = off(_read(judge, sample.prompts, PADDED, batch_tokens), sample.reference)
+            if noise.largest <= BROKEN[sample.dtype]:
+                state = max(state, NOISE * noise.largest)
+                contrast = max(contrast, NOISE * max(noise.contrast))
+    except FAILURES as error:
+        return f"it fails ({_said(error)})"
+    if reading == PADDED:
+        state, contrast = BROKEN[sample.dtype], math.inf
+    if not found.largest <= state:
+        return f"its states differ from two plain forwards by {found.largest:.2g}, more than {state:.2g}"
+    if not leak <= LEAK:
+        return f"the token of one side reaches the other ({leak:.2g} of its effect on its own)"
+    if not max(found.contrast) <= contrast:
+        return (
+            f"the difference of two sides is off by {max(found.contrast):.2g} of its spread, more than {contrast:.2g}"
+        )
+    return found
+
+
+def _read(judge: LocalModel, prompts: Sequence[Prompt], reading: Reading, batch_tokens: int) -> States:
+    """`prompts` in batches as mixed as the reading allows; where it does not mix, each prompt twice in a batch."""
+    if reading.mixed:
+        cut = batches(prompts, range(len(prompts)), batch_tokens, reading)
+        return _joined([states_of(judge, [prompts[i] for i in batch], reading.way) for batch in cut])
+    twice = [states_of(judge, [p, p], reading.way) for p in prompts]
+    return _joined([States(s.hidden[1:], s.log_probs[1:]) for s in twice])
+
+
+def _leak(judge: LocalModel, prompt: Prompt) -> float:
+    """What another token on the first side changes in the second, as a share of what it changes in the first."""
+    _, two = prompt.contrast
+    other = states_of(judge, [replace(prompt, contrast=(prompt.prefix[0], two))], "tree_mask").hidden.double()
+    change = (other - states_of(judge, [prompt], "tree_mask").hidden.double()).norm(dim=-1)[0]  # [side, layer]
+    return float((change[1] / change[0].clamp(min=1e-12)).max())

@@ -1,0 +1,194 @@
+"""Which way of reading is taken: right ones only, on models that cannot do all of them."""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from selfprobe.probes import forward
+from selfprobe.probes.choose import Reading, batches, choose, length_switches, off
+from selfprobe.probes.forward import WAYS, States, states_of
+from selfprobe.probes.model import LocalModel
+from selfprobe.probes.tokens import Prompt, encode
+
+from .conftest import alone, some_pairs, tiny_family, tiny_judge
+
+SHAPE = {"vocab_size": 257, "hidden_size": 32, "num_hidden_layers": 3}
+
+
+def prompts_of(*lengths: int) -> list[Prompt]:
+    draw = torch.Generator().manual_seed(0)
+    return [Prompt(tuple(torch.randint(3, 250, (n,), generator=draw).tolist()), (5, 6)) for n in lengths]
+
+
+def read(judge: LocalModel, prompts: Sequence[Prompt], reading: Reading, batch_tokens: int = 1024) -> States:
+    made = [
+        states_of(judge, [prompts[i] for i in batch], reading.way)
+        for batch in batches(prompts, range(len(prompts)), batch_tokens, reading)
+    ]
+    return States(torch.cat([s.hidden for s in made]), torch.cat([s.log_probs for s in made]))
+
+
+def test_auto_takes_the_tree_mask_where_it_is_right(llama: LocalModel, gemma: LocalModel) -> None:
+    for judge in (llama, gemma):
+        assert choose(judge, encode(judge.tokenizer, some_pairs()), "auto").way == "tree_mask"
+
+
+def test_a_fall_back_is_logged_and_a_named_way_never_falls_back(caplog: pytest.LogCaptureFixture) -> None:
+    judge = tiny_judge("gemma2", window=64)
+    prompts = encode(judge.tokenizer, some_pairs(2))
+    with caplog.at_level(logging.WARNING):
+        reading = choose(judge, prompts, "auto")
+    assert reading.way == "shared_cache"
+    assert "sliding window of 64" in caplog.text
+    assert off(read(judge, prompts, reading), alone(judge, prompts)).largest < 1e-5, "also past the window"
+    with pytest.raises(ValueError, match="tree_mask cannot be used with tiny-gemma2.*sliding window"):
+        choose(judge, prompts, "tree_mask")
+
+
+def test_wrong_states_lead_to_two_forwards(
+    llama: LocalModel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    right = forward.two_forwards
+
+    def wrong(judge: LocalModel, prompts: Sequence[Prompt]) -> States:
+        states = right(judge, prompts)
+        return States(states.hidden * 1.01, states.log_probs)
+
+    monkeypatch.setitem(WAYS, "tree_mask", wrong)
+    monkeypatch.setitem(WAYS, "shared_cache", wrong)
+    assert choose(llama, encode(llama.tokenizer, some_pairs(2)), "auto").way == "two_forwards"
+    assert "differ from two plain forwards by 0.01" in caplog.text
+
+
+def test_a_way_that_raises_is_a_fall_back_as_one_that_differs(
+    llama: LocalModel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: object) -> States:
+        raise TypeError("forward() got an unexpected keyword argument 'position_ids'\nand more")
+
+    monkeypatch.setitem(WAYS, "tree_mask", fails)
+    prompts = encode(llama.tokenizer, some_pairs(2))
+    assert choose(llama, prompts, "auto").way == "shared_cache"
+    assert (
+        "tree_mask is not used for tiny-llama: it fails (TypeError: forward() got an unexpected keyword argument "
+        "'position_ids')" in caplog.text
+    )
+    with pytest.raises(ValueError, match=r"tree_mask cannot be used with tiny-llama: it fails \(TypeError"):
+        choose(llama, prompts, "tree_mask")
+
+
+def mamba() -> Any:
+    from transformers import MambaConfig
+
+    return MambaConfig(**SHAPE, state_size=8, initializer_range=0.3)
+
+
+def bloom() -> Any:
+    from transformers import BloomConfig
+
+    return BloomConfig(vocab_size=257, hidden_size=32, n_layer=3, n_head=4, initializer_range=0.3)
+
+
+def rwkv() -> Any:
+    from transformers import RwkvConfig
+
+    return RwkvConfig(**SHAPE)
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [(mamba, "two_forwards"), (bloom, "shared_cache"), (rwkv, "two_forwards, one length a batch")],
+)
+def test_families_without_a_tree_mask_are_read_right(config: Any, expected: str) -> None:
+    judge, prompts = tiny_family(config()), prompts_of(9, 9, 20, 31)
+    reading = choose(judge, prompts, "auto")
+    assert str(reading) == expected
+    assert off(read(judge, prompts, reading), alone(judge, prompts)).largest < 1e-5
+
+
+def long_rope() -> LocalModel:
+    from transformers import Phi3Config
+
+    rope = {"rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0] * 4, "long_factor": [4.0] * 4}
+    heads = {"num_attention_heads": 4, "intermediate_size": 48, "pad_token_id": 0, "initializer_range": 0.3}
+    positions = {"max_position_embeddings": 512, "original_max_position_embeddings": 50, "rope_parameters": rope}
+    return tiny_family(Phi3Config(**SHAPE, **heads, **positions))
+
+
+def test_states_under_a_long_rope_do_not_depend_on_the_longest_prompt_of_the_batch() -> None:
+    judge, prompts = long_rope(), prompts_of(20, 48, 49, 50, 51, 120)  # a side is one token longer
+    assert length_switches(judge.model.config) == (50,)
+    for wanted in ("auto", "two_forwards"):
+        reading = choose(judge, prompts, wanted)  # type: ignore[arg-type]
+        assert list(batches(prompts, range(6), 1024, reading)) == [[0, 1, 2], [3, 4, 5]]
+        assert off(read(judge, prompts, reading), alone(judge, prompts)).largest < 1e-5
+    with pytest.raises(ValueError, match="positions are turned anew past 50 tokens, and a cache would keep the old"):
+        choose(judge, prompts, "shared_cache")
+    assert choose(judge, prompts[:2], "shared_cache").way == "shared_cache", "all of them are short"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_mask_that_lets_one_side_see_the_other_is_found_in_each_precision(
+    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = tiny_judge()
+    judge.model.to(dtype)
+    prompts = encode(judge.tokenizer, some_pairs(4))
+    assert choose(judge, prompts, "tree_mask").way == "tree_mask"
+    eye = torch.eye
+
+    def leaking(width: int, **given: Any) -> torch.Tensor:
+        mask = eye(width, **given)
+        mask[-1, -2] = True
+        return mask
+
+    monkeypatch.setattr(torch, "eye", leaking)
+    with pytest.raises(ValueError, match="tree_mask cannot be used with tiny-llama"):
+        choose(judge, prompts, "tree_mask")
+
+
+def test_the_rounding_of_half_precision_is_reported_by_layer() -> None:
+    judge = tiny_judge()
+    prompts = encode(judge.tokenizer, some_pairs(4))
+    full = choose(judge, prompts, "tree_mask").rounding
+    judge.model.to(torch.bfloat16)
+    half = choose(judge, prompts, "tree_mask").rounding
+    assert len(full) == len(half) == 3
+    assert max(full) < 1e-5 < 1e-3 < max(half)
+
+
+def test_what_reads_in_both_directions_is_refused() -> None:
+    judge = tiny_judge()
+    for block in judge.blocks:
+        block.self_attn.is_causal = False
+    with pytest.raises(
+        ValueError, match=r"tiny-llama \(LlamaForCausalLM\) cannot be read: its words depend on the tok"
+    ):
+        choose(judge, prompts_of(9), "auto")
+
+
+def test_blocks_that_run_twice_are_refused() -> None:
+    judge = tiny_judge()
+    judge.model.model.layers = torch.nn.ModuleList([judge.blocks[0]] * 3)
+    with pytest.raises(ValueError, match="its 3 blocks run 9 times in one forward"):
+        choose(judge, prompts_of(9), "auto")
+
+
+def test_a_model_that_fails_by_itself_is_refused_in_a_line() -> None:
+    judge = tiny_judge()
+    judge.model.model.embed_tokens = torch.nn.Embedding(4, 32)
+    with pytest.raises(ValueError, match=r"cannot be read: a plain forward fails \(IndexError: index out of range"):
+        choose(judge, prompts_of(9), "auto")
+
+
+def test_batches_hold_at_most_their_tokens_and_at_least_one_row() -> None:
+    prompts = [Prompt(tuple(range(n)), (1, 2)) for n in (3, 3, 3, 8, 50)]
+    assert list(batches(prompts, range(5), 10)) == [[0, 1], [2], [3], [4]]
+
+
+def test_prompts_of_different_lengths_share_no_batch_where_padding_is_wrong() -> None:
+    prompts = [Prompt(tuple(range(n)), (1, 2)) for n in (3, 3, 8, 8, 9)]
+    assert list(batches(prompts, range(5), 1000, Reading("two_forwards", mixed=False))) == [[0, 1], [2, 3], [4]]
