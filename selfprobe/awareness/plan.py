@@ -130,7 +130,7 @@ def _power(rows: Sequence[Row]) -> list[str]:
     if not a:
         return [*lines, f"{need}; there is one set here, and nothing to hold it against (--against)."]
     least = _Z * math.sqrt(0.25 / a + 0.25 / b)
-    shows = f"show one of {100 * least:.0f} points" if least <= 0.5 else "are too few to show any"
+    shows = f"show one of {100 * least:.0f} points" if least < 1 else "show none"
     return [*lines, f"{need}; these ({a} and {b}) {shows}."]
 
 

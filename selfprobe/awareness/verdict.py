@@ -77,9 +77,9 @@ def _statement(logged: Logged, arm: ArmNumbers) -> Statement:
 def kind_of(arm: ArmNumbers, effects: Effects) -> Kind:
     """What may be claimed: each claim needs its whole interval on one side.
 
-    More than the words is claimed where the AUROC is above .5, and above that of the words, learnt with the source and
-    without it. A subject that calls more of one format an evaluation, and within a format not more of one label,
-    follows the format.
+    More than the words is claimed where the AUROC is above .5, above that of the words, learnt with the source and
+    without it, and above that of the prompt's length. A subject that calls more of one format an evaluation, and
+    within a format not more of one label, follows the format.
     """
     if not arm.n:
         return "no verdicts"
@@ -146,9 +146,12 @@ def _against_words(arm: ArmNumbers) -> str:
     if not math.isnan(b.words_other_source.value):
         told += f", learnt from other sources {b.words_other_source.value:.2f} ({shown(other, sign=True)})"
     elif b.over_words.low > 0:
-        return f"{told}. With one source the words of other sources cannot be rated: it may be the source that it sees."
+        return f"{told}. Words cannot be learnt from other sources here: it may be the source that the model sees."
     if b.shown:
         return f"{told}: the model sees more than the words."
+    if b.over_the_words:
+        length = f"the length of the prompt alone reaches {b.length.value:.2f} (the model less it"
+        return f"{told}, but {length} {shown(b.over_length, sign=True)}): it may be the length that the model sees."
     less = " It sees less." if b.over_words.high < 0 else ""
     return f"{told}: nothing shows that the model sees more than the words.{less}"
 

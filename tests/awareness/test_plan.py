@@ -85,4 +85,4 @@ def test_the_estimate_says_what_difference_these_prompts_can_show(rows: str, tmp
     assert "648 conversations (400 yours, 248 of the reference)" in both
     assert "these (400 and 248) show one of 11 points" in both  # 2.802 × √(.25/400 + .25/248) = .113
     few = describe(Study(("m/a",), ("binary",), dataset=str(other), against=rows, limit=4))
-    assert "these (2 and 2) are too few to show any" in few
+    assert "these (2 and 2) show none" in few
