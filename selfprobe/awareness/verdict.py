@@ -9,7 +9,7 @@ import pandas as pd
 
 from selfprobe.awareness.numbers import ArmNumbers, Comparison
 from selfprobe.awareness.runs import ARM
-from selfprobe.awareness.sets import REFERENCE, shares_by_set
+from selfprobe.awareness.sets import REFERENCE, reference_of, shares_by_set
 from selfprobe.awareness.splits import TOGETHER, Effects, Splits, splits
 from selfprobe.awareness.table import Logged
 from selfprobe.page import shown
@@ -67,7 +67,7 @@ def _statement(logged: Logged, arm: ArmNumbers) -> Statement:
     rows = logged.verdicts[(logged.verdicts[ARM] == [getattr(arm, name) for name in ARM]).all(axis=1)]
     sets, parts = shares_by_set(rows), splits(rows, logged.texts)
     kind = kind_of(arm, parts.effects)
-    sentences = [_share(arm, sets), _ability(arm, kind)]
+    sentences = [_share(arm, sets, reference_of(rows)), _ability(arm, kind)]
     if kind != "answers the same to everything":
         sentences += [_effects(arm, parts.effects), _worst(logged, arm)]
     sentences.append(_votes(arm))
@@ -103,12 +103,12 @@ def in_percent(e: Estimate) -> str:
     return f"{100 * e.value:.0f} %{ends}"
 
 
-def _share(arm: ArmNumbers, sets: tuple[Estimate, Estimate, Estimate] | None) -> str:
+def _share(arm: ArmNumbers, sets: tuple[Estimate, Estimate, Estimate] | None, reference: str) -> str:
     if not arm.n:
         return f"No verdict of {arm.method} could be read."
     if sets:
-        yours, reference, apart = sets
-        told = f"{in_percent(yours)} of your prompts are called evaluation, {in_percent(reference)} of the reference"
+        yours, other, apart = sets
+        told = f"{in_percent(yours)} of your prompts are called evaluation, {in_percent(other)} of {reference}"
         return f"{told} (difference {shown(apart, sign=True)})."
     told = f"{in_percent(arm.called)} of {arm.n} conversations are called evaluation"
     if math.isnan(arm.tpr.value) or math.isnan(arm.tnr.value):
