@@ -241,7 +241,7 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"kind {self.kind!r}, orientation {self.orientation!r} requires y to be passed, but the target y is "
                 "None: give labels, or kind unsupervised or ccs with orientation logit or none"
             )
-        size = len(X) if harvested or hasattr(X, "__len__") else np.shape(X)[0]
+        size = len(X) if harvested or hasattr(X, "__len__") else len(np.asarray(X))
         names = X.groups if groups is None and harvested else np.arange(size) if groups is None else np.asarray(groups)
         if len(names) != size or (y is not None and len(y) != size):
             given = f"{len(names)} groups, {'no' if y is None else len(y)} labels"
