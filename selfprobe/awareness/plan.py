@@ -141,7 +141,7 @@ def _stood_for(rows: Sequence[Row]) -> list[str | None]:
     held = any(row.get("set") == REFERENCE for row in rows)
     if not held or len(mine) == 2:
         return [None if row.get("set") == REFERENCE else row.get("label") for row in rows]
-    own = next(iter(mine), "evaluation")
+    own = str(next(iter(mine), "evaluation"))
     theirs = [None if row.get("label") == own else OPPOSITE[own] for row in rows]
     return [own if row.get("set") == YOURS else other for row, other in zip(rows, theirs, strict=True)]
 
