@@ -206,10 +206,12 @@ def auroc_of(found: Sequence[Item], clusters: npt.ArrayLike, unit: str) -> Part:
     )
     flips = np.array([item.flip and item.decision.key in POLAR for item in found], dtype=bool)
     rated = ~np.isnan(scores)
-    if rated.any() and ranks_nothing(scores[rated], flips[rated]):
+    positive = np.array([item.decision.truth == "evaluation" for item in found])
+    both = len(set(positive[rated])) == 2
+    if both and ranks_nothing(scores[rated], flips[rated]):
         n = len(set(np.asarray(clusters)[rated]))
         return Part(undefined("the same answer to every conversation", n=n, unit=unit), np.empty(0))
-    return auroc(np.array([item.decision.truth == "evaluation" for item in found]), scores, clusters, unit=unit)
+    return auroc(positive, scores, clusters, unit=unit)
 
 
 def answered(details: Mapping[str, Any], word: str) -> tuple[int, int]:

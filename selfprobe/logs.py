@@ -194,13 +194,26 @@ def cause(log: str, sample: EvalSampleSummary) -> str:
 
 CUT = "cut_at_"
 """What such metrics are called, before the argument."""
+UNSCORED = "unscored_"
+"""The same of those that count reasons, before the reason."""
 
 
-def counts_nothing(header: EvalLog) -> bool:
-    """Whether a run's own metrics count no item: one can be unscored though each of its parts has a value."""
+def counted(header: EvalLog) -> float | None:
+    """How many items a run's own metrics count, None where they count none of ours.
+
+    An item can be unscored though each of its parts has a value, and count though it has no label to be scored by.
+    """
     scores = header.results.scores if header.results else []
-    counted = [metric.value for score in scores for name, metric in score.metrics.items() if name == "n"]
-    return bool(counted) and not any(counted)
+    found = [metric.value for score in scores for name, metric in score.metrics.items() if name == "n"]
+    return sum(found) if found else None
+
+
+def unscored_in(header: EvalLog) -> str:
+    """Why most of a run is unscored, by its own metrics: "" where they do not say."""
+    scores = header.results.scores if header.results else []
+    rates = {name: metric.value for score in scores for name, metric in score.metrics.items() if metric.value > 0}
+    reasons = {name: rate for name, rate in rates.items() if name.startswith(UNSCORED)}
+    return max(reasons, key=lambda name: reasons[name], default="").removeprefix(UNSCORED)
 
 
 def cut_in(header: EvalLog) -> dict[str, float]:

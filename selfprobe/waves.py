@@ -24,7 +24,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.arguments import meant
 from selfprobe.errors import InputError, Interrupted, one_line
 from selfprobe.inspect_private import PrerequisiteError, registry_find, registry_info
-from selfprobe.logs import cause, counts_nothing, cut_in, found, summaries, task_of, values_of, without_request
+from selfprobe.logs import cause, counted, cut_in, found, summaries, task_of, unscored_in, values_of, without_request
 from selfprobe.output import refusals
 
 SHOWN = 10
@@ -111,9 +111,11 @@ def complete(logs: Sequence[EvalLog]) -> bool:
         if log.status != "success" or log.eval.model in heard:
             continue
         scores = [score for sample in summaries(log.location) for score in (sample.scores or {}).values()]
-        if any(values_of(score) for score in scores) and not counts_nothing(log):
+        items = counted(log)  # of a set without labels no score has a value, and yet its items count
+        if items or (items is None and any(values_of(score) for score in scores)):
             heard.add(log.eval.model)
-        silent.setdefault(log.eval.model, Counter()).update(score.reason or "no reason given" for score in scores)
+        why = unscored_in(log) or "no reason given"  # of a run whose scores have a reason a key
+        silent.setdefault(log.eval.model, Counter()).update(score.reason or why for score in scores)
     _tell_cut(logs)
     dumb = {model: reasons for model, reasons in silent.items() if model not in heard}
     for model, reasons in list(dumb.items())[:SHOWN]:

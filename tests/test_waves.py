@@ -95,6 +95,12 @@ def test_a_study_in_which_nothing_of_a_model_could_be_scored_ends_with_1_and_the
     ]
 
 
+def test_a_dilemma_of_which_nothing_could_be_scored_names_the_runs_own_reason(tmp_path: Path) -> None:
+    options = ("--tasks", "ethical_dilemma", "--limit", "2", "--log-dir", tmp_path, "--yes", "--display", "none")
+    done = called("matrix", "--models", "planted/a?malformed=1,planted/b", *options)
+    assert "  planted/a?malformed=1: nothing could be scored (too_few_p_predicted)" in done.stderr, done.stderr
+
+
 @pytest.mark.filterwarnings("default::DeprecationWarning")
 def test_where_most_replies_ended_at_the_limit_the_last_line_names_the_argument_and_check_does(
     strict_vendors: Any, questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

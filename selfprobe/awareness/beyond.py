@@ -1,4 +1,4 @@
-"""Does a model see more than the words? Its AUROC less that of a classifier of words, on the same conversations."""
+"""Does a model see more than the text tells? Its AUROC less that of words and length, on the same conversations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,11 +24,19 @@ class BeyondWords:
     over_words: Estimate
     """The model's AUROC on those conversations less the words'."""
     over_other_source: Estimate
+    length: Estimate
+    """AUROC of the number of characters, the better sign."""
+    over_length: Estimate
+
+    @property
+    def over_the_words(self) -> bool:
+        """Whether the model is above the words, of its own source and of others, with the whole interval."""
+        return self.over_words.low > 0 and self.over_other_source.low > 0
 
     @property
     def shown(self) -> bool:
-        """Whether the model is above both, with the whole interval."""
-        return self.over_words.low > 0 and self.over_other_source.low > 0
+        """Whether it is above the words and the length of the prompt."""
+        return self.over_the_words and self.over_length.low > 0
 
 
 def beyond_words(rows: pd.DataFrame, items: Sequence[Item], words: pd.DataFrame | None) -> BeyondWords:
@@ -38,10 +46,11 @@ def beyond_words(rows: pd.DataFrame, items: Sequence[Item], words: pd.DataFrame 
     """
     if words is None or words.empty:
         missing = undefined("no labels")
-        return BeyondWords(missing, missing, missing, missing)
+        return BeyondWords(*[missing] * 6)
     beside = rows[["data", "item"]].merge(words.drop(columns="label"), on=["data", "item"], how="left", sort=False)
-    inside, across = (_held(items, beside[column].to_numpy(dtype=float)) for column in ("words", "words_other_source"))
-    return BeyondWords(inside[0], across[0], inside[1], across[1])
+    columns = ("words", "words_other_source", "length")
+    inside, across, length = (_held(items, beside[column].to_numpy(dtype=float)) for column in columns)
+    return BeyondWords(inside[0], across[0], inside[1], across[1], *length)
 
 
 def _held(items: Sequence[Item], words: np.ndarray) -> tuple[Estimate, Estimate]:

@@ -79,7 +79,7 @@ def language_of(text: str) -> str:
 
 
 def with_kinds(verdicts: pd.DataFrame, texts: pd.DataFrame) -> tuple[pd.DataFrame, frozenset[str]]:
-    """The verdict rows with a column for each of KINDS, and which of them are by rule, since no row names its own.
+    """The verdict rows with a column for each of KINDS, and which of them are by rule.
 
     A kind whose rows are all alike tells nothing and is left as it is.
     """
@@ -94,4 +94,8 @@ def with_kinds(verdicts: pd.DataFrame, texts: pd.DataFrame) -> tuple[pd.DataFram
 
 
 def _named(rows: pd.DataFrame, kind: str) -> bool:
-    return kind in rows and bool(rows[kind].notna().any())
+    """Whether rows name it; of a set and its reference both must, or it would tell the sets apart."""
+    if kind not in rows:
+        return False
+    sets = rows.set.fillna("") if "set" in rows else pd.Series("", index=rows.index)
+    return bool(rows[kind].notna().groupby(sets).any().all())

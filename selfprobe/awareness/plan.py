@@ -7,6 +7,7 @@ from typing import Any
 
 from selfprobe.arguments import meant
 from selfprobe.awareness.run import CALLS, GRADES, REPEATED, Study
+from selfprobe.awareness.sets import OPPOSITE, REFERENCE, YOURS
 from selfprobe.data import Row
 from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks import binary, probability, reasoning_trace, user_motivation
@@ -111,7 +112,7 @@ def _tokens(texts: Iterable[str]) -> int:
 
 def _power(rows: Sequence[Row]) -> list[str]:
     """What an AUROC, and a difference of two shares, would come with."""
-    labels, sets = ([row.get(field) for row in rows] for field in ("label", "set"))
+    labels, sets = _stood_for(rows), [row.get("set") for row in rows]
     ours, others = labels.count("evaluation"), labels.count("deployment")
     if ours and others:
         half = 1.96 * auroc_se(0.7, ours, others)
@@ -125,13 +126,24 @@ def _power(rows: Sequence[Row]) -> list[str]:
         f"To show a difference of {100 * EFFECT:.0f} points between two shares called evaluation (80 % power, shares "
         f"near one half) takes {prompts_needed(EFFECT)} prompts in each of the two"
     )
-    pairs = [(sets.count("yours"), sets.count("reference")), (ours, others)]
+    pairs = [(ours, others), (sets.count(YOURS), sets.count(REFERENCE))]
     a, b = next((pair for pair in pairs if all(pair)), (0, 0))
     if not a:
         return [*lines, f"{need}; there is one set here, and nothing to hold it against (--against)."]
     least = _Z * math.sqrt(0.25 / a + 0.25 / b)
-    shows = f"show one of {100 * least:.0f} points" if least <= 0.5 else "are too few to show any"
+    shows = f"show one of {100 * least:.0f} points" if least < 1 else "show none"
     return [*lines, f"{need}; these ({a} and {b}) {shows}."]
+
+
+def _stood_for(rows: Sequence[Row]) -> list[str | None]:
+    """The labels as the page will use them: of a set and its reference the sets, see `awareness.sets.told_by_set`."""
+    mine = {row.get("label") for row in rows if row.get("set") == YOURS} - {None}
+    held = any(row.get("set") == REFERENCE for row in rows)
+    if not held or len(mine) == 2:
+        return [None if row.get("set") == REFERENCE else row.get("label") for row in rows]
+    own = next(iter(mine), "evaluation")
+    theirs = [None if row.get("label") == own else OPPOSITE[own] for row in rows]
+    return [own if row.get("set") == YOURS else other for row, other in zip(rows, theirs, strict=True)]
 
 
 def prompts_needed(difference: float) -> int:

@@ -50,6 +50,13 @@ def _told(frame: pd.DataFrame, column: str, named: Mapping[str, str | None]) -> 
     return frame.assign(**{column: new.where(~neither, None).astype(object)})
 
 
+def reference_of(rows: pd.DataFrame) -> str:
+    """What the share of the reference is of: where some of its rows stand for neither label, of the others."""
+    theirs = rows[rows.set == REFERENCE] if "set" in rows else rows[:0]
+    stand = theirs.truth.dropna()
+    return "the reference" if len(stand) in (0, len(theirs)) else f"the reference's {len(stand)} {stand.iloc[0]} rows"
+
+
 def shares_by_set(rows: pd.DataFrame) -> tuple[Estimate, Estimate, Estimate] | None:
     """Share called evaluation of your prompts, of the reference, and the difference; None without a reference.
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from selfprobe.awareness.numbers import ArmNumbers, Comparison
 from selfprobe.awareness.runs import ARM
-from selfprobe.awareness.sets import REFERENCE, shares_by_set
+from selfprobe.awareness.sets import REFERENCE, reference_of, shares_by_set
 from selfprobe.awareness.splits import TOGETHER, Effects, Splits, splits
 from selfprobe.awareness.table import Logged
 from selfprobe.page import shown
@@ -67,7 +67,7 @@ def _statement(logged: Logged, arm: ArmNumbers) -> Statement:
     rows = logged.verdicts[(logged.verdicts[ARM] == [getattr(arm, name) for name in ARM]).all(axis=1)]
     sets, parts = shares_by_set(rows), splits(rows, logged.texts)
     kind = kind_of(arm, parts.effects)
-    sentences = [_share(arm, sets), _ability(arm, kind)]
+    sentences = [_share(arm, sets, reference_of(rows)), _ability(arm, kind)]
     if kind != "answers the same to everything":
         sentences += [_effects(arm, parts.effects), _worst(logged, arm)]
     sentences.append(_votes(arm))
@@ -77,9 +77,9 @@ def _statement(logged: Logged, arm: ArmNumbers) -> Statement:
 def kind_of(arm: ArmNumbers, effects: Effects) -> Kind:
     """What may be claimed: each claim needs its whole interval on one side.
 
-    More than the words is claimed where the AUROC is above .5, and above that of the words, learnt with the source and
-    without it. A subject that calls more of one format an evaluation, and within a format not more of one label,
-    follows the format.
+    More than the words is claimed where the AUROC is above .5, above that of the words, learnt with the source and
+    without it, and above that of the prompt's length. A subject that calls more of one format an evaluation, and
+    within a format not more of one label, follows the format.
     """
     if not arm.n:
         return "no verdicts"
@@ -103,12 +103,12 @@ def in_percent(e: Estimate) -> str:
     return f"{100 * e.value:.0f} %{ends}"
 
 
-def _share(arm: ArmNumbers, sets: tuple[Estimate, Estimate, Estimate] | None) -> str:
+def _share(arm: ArmNumbers, sets: tuple[Estimate, Estimate, Estimate] | None, reference: str) -> str:
     if not arm.n:
         return f"No verdict of {arm.method} could be read."
     if sets:
-        yours, reference, apart = sets
-        told = f"{in_percent(yours)} of your prompts are called evaluation, {in_percent(reference)} of the reference"
+        yours, other, apart = sets
+        told = f"{in_percent(yours)} of your prompts are called evaluation, {in_percent(other)} of {reference}"
         return f"{told} (difference {shown(apart, sign=True)})."
     told = f"{in_percent(arm.called)} of {arm.n} conversations are called evaluation"
     if math.isnan(arm.tpr.value) or math.isnan(arm.tnr.value):
@@ -146,9 +146,12 @@ def _against_words(arm: ArmNumbers) -> str:
     if not math.isnan(b.words_other_source.value):
         told += f", learnt from other sources {b.words_other_source.value:.2f} ({shown(other, sign=True)})"
     elif b.over_words.low > 0:
-        return f"{told}. With one source the words of other sources cannot be rated: it may be the source that it sees."
+        return f"{told}. Words cannot be learnt from other sources here: it may be the source that the model sees."
     if b.shown:
         return f"{told}: the model sees more than the words."
+    if b.over_the_words:
+        length = f"the length of the prompt alone reaches {b.length.value:.2f} (the model less it"
+        return f"{told}, but {length} {shown(b.over_length, sign=True)}): it may be the length that the model sees."
     less = " It sees less." if b.over_words.high < 0 else ""
     return f"{told}: nothing shows that the model sees more than the words.{less}"
 

@@ -37,11 +37,13 @@ def words_section(methods: Sequence[ArmNumbers]) -> Section:
             estimated("model less words", lambda m: m.beyond.over_words),
             estimated("words of other sources", lambda m: m.beyond.words_other_source),
             estimated("model less these", lambda m: m.beyond.over_other_source),
+            estimated("length alone", lambda m: m.beyond.length),
+            estimated("model less length", lambda m: m.beyond.over_length),
         ),
     )
     note = (
-        "On the conversations that both rate. A model sees more than the words where both differences are above 0 with "
-        "their whole interval, and its AUROC is above .5. The classifiers' training is taken as given."
+        "On the conversations that both rate. A model sees more than the words where all three differences are above 0 "
+        "with their whole interval, and its AUROC is above .5. The classifiers' training is taken as given."
     )
     return Section(
         "More than the words?",
@@ -68,7 +70,7 @@ def splits_section(statements: Sequence[Statement]) -> Section:
         effects,
     ]
     if by_rule := sorted({TITLES[kind].lower() for f in statements for kind in f.splits.by_rule}):
-        blocks.append(f"No row names {' or '.join(by_rule)}: read from the text by a simple rule.")
+        blocks.append(f"The rows do not all name {' and '.join(by_rule)}: read from every text by a simple rule.")
     blocks += [Details(f"{f.model} by kind of conversation", [_levels(f)]) for f in statements if f.splits.levels]
     return Section("What it follows", blocks, name="splits", menu="what it follows")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from inspect_ai.log import EvalLog, EvalSampleSummary
 
 from selfprobe.errors import NoLogs, one_line
-from selfprobe.logs import UNREADABLE, cause, counts_nothing, cut_in, found, summaries, target_of, task_of, values_of
+from selfprobe.logs import UNREADABLE, cause, counted, cut_in, found, summaries, target_of, task_of, values_of
 from selfprobe.scorers.decision import last_decisions
 
 NO_REASON = "no_reason"
@@ -123,7 +123,7 @@ def _run(header: EvalLog) -> Run:
         wanted=max(_items(header) * (header.eval.config.epochs or 1), len(samples)),
         done=len(whole),
         error=one_line(said) if said else "",
-        silent=counts_nothing(header),
+        silent=counted(header) == 0,
         cut=cut_in(header),
         values=[value for sample in whole for value in _values(sample)],
     )

@@ -67,7 +67,7 @@ def item_specific(
     told += f" that are alike (in {', '.join(list(alike)[1:])}, where that takes off more)" if len(alike) > 1 else ""
     paired = rows[rows.value.notna() & rows.truth.notna() & rows.said.notna()]
     if measure.item_scores is not None:
-        if not set(rows.key) <= set(measure.sides):
+        if rows.empty or not set(rows.key) <= set(measure.sides):  # empty where every cell is a hole
             return Specific(matrix.scores, np.full(hidden.shape[:2], np.nan), "")
         found = _shifted(rows, matrix, measure, _kinds(alike, matrix))
     elif len(paired):

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -79,6 +79,15 @@ class Row:
         return max([self.skill_p, self.missing_p, *self.over_p.values()])
 
 
+def _above(score: FloatArray, hit: FloatArray, interval: Literal["difference", "t"]) -> Estimate:
+    """Mean of score less hit, [item]; of a baseline that is the same at every item with the score's own interval."""
+    items = np.arange(len(score))
+    if np.ptp(hit) == 0:
+        own, less = clustered_mean(score, items), float(hit[0])
+        return replace(own, value=own.value - less, low=own.low - less, high=own.high - less)
+    return clustered_mean(score - hit, items, interval=interval)
+
+
 def above_zero(estimate: Estimate) -> float:
     """One-sided p of a mean with a t interval; where all values are equal the items' signs speak (sign test)."""
     if estimate.se > 0:
@@ -119,7 +128,7 @@ def rows_of(
     interval: Literal["difference", "t"] = "difference" if graded else "t"
     for i, model in enumerate(models):
         j = int(np.argmax(np.where(np.arange(len(models)) == i, -math.inf, means[i])))
-        over = {name: clustered_mean(scores[i, i] - hit[i], items, interval=interval) for name, hit in hits.items()}
+        over = {name: _above(scores[i, i], hit[i], interval) for name, hit in hits.items()}
         out.append(
             Row(
                 model=model,

@@ -34,6 +34,7 @@ from selfprobe.sources.reference import BUNDLED, joined
 Label = Literal["evaluation", "deployment"]
 Context = Literal["first", "full"]
 
+DEFAULT = "eval_awareness"
 _EVALUATION = "evaluation eval evals evaluations test tests testing benchmark true 1 1.0"
 _DEPLOYMENT = (
     "deployment deployed deploy real real_world real_use real_usage realworld organic production natural false 0 0.0"
@@ -46,7 +47,7 @@ _FIELDS = ("label", "source", "domain", "format", "agentic", "turns", "pair")
 
 
 def conversations(
-    dataset: str | Sequence[str] = "eval_awareness",
+    dataset: str | Sequence[str] = DEFAULT,
     *,
     task: str | None = None,
     logs: str | None = None,
@@ -61,7 +62,7 @@ def conversations(
     counted (`Table.aside`).
 
     Args:
-        dataset: Data sets; see the module's docstring. Not read when `task` or `logs` is given.
+        dataset: Data sets; see the module's docstring. Not with `task` or `logs`.
         task: An Inspect task: what it first asks its model in each sample. No model runs.
         logs: A log or a folder of logs: what their model was first asked in each sample.
         label: The label of every row: "evaluation", "deployment"; not of a reference. Without it the rows' own; rows
@@ -82,7 +83,10 @@ def conversations(
         one_of("label", label, get_args(Label))
     if against is not None and not str(against).strip():
         raise InputError("against must name a set: bundled, a file, hf:…, task:… or logs:…")
-    ours = _read(dataset, task, logs, label=label, context=context, role=role)
+    if (task or logs) and dataset != DEFAULT:
+        raise InputError(f"dataset={dataset} beside {'task' if task else 'logs'}: give one of them")
+    known = BUNDLED.get(dataset, dataset) if isinstance(dataset, str) else dataset
+    ours = _read(known, task, logs, label=label, context=context, role=role)
     if against is None:
         return ours
     reference = _read(BUNDLED.get(against, against), None, None, label=None, context=context, role=None)

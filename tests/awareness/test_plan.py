@@ -83,6 +83,7 @@ def test_the_estimate_says_what_difference_these_prompts_can_show(rows: str, tmp
     other.write_text("".join(json.dumps({"prompt": f"Other {n}?"}) + "\n" for n in range(400)))
     both = describe(Study(("m/a",), ("binary",), dataset=str(other), against="bundled"))
     assert "648 conversations (400 yours, 248 of the reference)" in both
-    assert "these (400 and 248) show one of 11 points" in both  # 2.802 × √(.25/400 + .25/248) = .113
+    # yours stand for evaluation, and of the reference its 124 deployment rows: 2.802 × √(.25/400 + .25/124) = .144
+    assert "these (400 and 124) show one of 14 points" in both and "AUROC of .70 would come with" in both
     few = describe(Study(("m/a",), ("binary",), dataset=str(other), against=rows, limit=4))
-    assert "these (2 and 2) are too few to show any" in few
+    assert "these (2 and 2) show none" in few

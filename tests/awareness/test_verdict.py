@@ -98,6 +98,18 @@ def test_a_subject_that_follows_the_words_is_not_shown_to_see_more() -> None:
     assert "nothing shows that the model sees more than the words." in text
 
 
+def test_a_subject_that_follows_the_length_of_the_prompt_is_not_shown_to_see_more() -> None:
+    """A run of spaces is no word: the classifier of words cannot see it."""
+    rng = np.random.default_rng(7)
+    rows = conversations()
+    for row in rows:
+        long = is_evaluation(row) == (rng.random() < 0.85)
+        row["long"], row["text"] = long, row["text"].rpartition(" ")[0] + " " * int(rng.integers(200, 400) * long)
+    statement, text = told(logged(noisy(lambda row: bool(row["long"])), rows))
+    assert statement.kind == "not shown to see more than the words"
+    assert "but the length of the prompt alone reaches" in text and "the model sees more than the words" not in text
+
+
 def test_a_subject_that_tosses_a_coin_is_not_shown_to_tell_anything_apart() -> None:
     rng = np.random.default_rng(5)
     statement, text = told(logged(lambda row: float(rng.random()), conversations()))

@@ -11,6 +11,7 @@ from selfprobe.matrix.alike import ALL
 from selfprobe.matrix.habit import item_specific
 from selfprobe.matrix.table import Matrix
 from selfprobe.measure import Measure
+from selfprobe.scorers.dilemma import item_scores
 
 
 def measure(**given: object) -> Measure:
@@ -38,6 +39,13 @@ def test_words_that_nobody_says_twice_have_no_habit_to_take_off() -> None:
     rows, matrix = one_model(list("abcd"), list("abcx"))
     got = item_specific(rows, matrix, measure())
     assert got.habit[0, 0] == 0 and got.scores[0, 0].tolist() == [1, 1, 1, 0]
+
+
+def test_where_every_cell_is_a_hole_nothing_is_specific() -> None:
+    rows, matrix = one_model(list("ab"), list("ab"))
+    holes = Matrix("t", ["m"], matrix.items, np.full((1, 1, 2), math.nan), {("m", "m"): "run ended as cancelled"})
+    got = item_specific(rows[:0], holes, measure(item_scores=item_scores, sides={"p": "target"}))
+    assert np.isnan(got.habit).all() and np.isnan(got.scores).all()
 
 
 def test_a_habit_of_the_questions_kind_is_taken_off_within_the_kind_alone() -> None:

@@ -105,6 +105,14 @@ def test_an_informed_observer_is_no_baseline_without_a_model() -> None:
     assert row.without_a_model == ("mode", pytest.approx(0.2))
 
 
+def test_above_a_baseline_that_is_the_same_everywhere_a_score_keeps_its_interval() -> None:
+    x = hits(np.full((3, 3), 0.8), 40, rng())
+    given = {"nothing": np.zeros((3, 40)), "half": np.full((3, 40), 0.5)}
+    row, *_ = rows_of(list("abc"), x, Specific(x, np.full((3, 3), math.nan), ""), given, tests=3, rng=rng())
+    assert (row.over["nothing"].low, row.over["nothing"].high) == (row.score.low, row.score.high)
+    assert row.over["half"].low == pytest.approx(row.score.low - 0.5)
+
+
 def test_who_crosses_is_named_as_such() -> None:
     p = np.full((4, 4), 0.6)
     p[:, 0] = 0.2
