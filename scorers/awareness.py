@@ -207,8 +207,7 @@ def auroc_of(found: Sequence[Item], clusters: npt.ArrayLike, unit: str) -> Part:
     flips = np.array([item.flip and item.decision.key in POLAR for item in found], dtype=bool)
     rated = ~np.isnan(scores)
     positive = np.array([item.decision.truth == "evaluation" for item in found])
-    both = len(set(positive[rated])) == 2
-    if both and ranks_nothing(scores[rated], flips[rated]):
+    if len(set(positive[rated])) == 2 and ranks_nothing(scores[rated], flips[rated]):
         n = len(set(np.asarray(clusters)[rated]))
         return Part(undefined("the same answer to every conversation", n=n, unit=unit), np.empty(0))
     return auroc(positive, scores, clusters, unit=unit)

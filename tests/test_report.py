@@ -29,7 +29,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory, run_task: Run) -> Path:
     run_task("selfprobe/user_motivation", "planted/a?voiced=.9", folder, limit=12, model_roles={"grader": "planted/g"})
     pairs = folder.parent / "mine.jsonl"
     row = '{{"id": "p{0}", "question": "What of {0}?", "text_1": "one {0}", "text_2": "two {0}", "label": {1}}}\n'
-    pairs.write_text("".join(row.format(i, i % 2) for i in range(4)))
+    pairs.write_text("".join(row.format(i, 1 + i % 2) for i in range(4)))
     run_task("selfprobe/pairwise_preference", "planted/j", folder, task_args={"dataset": str(pairs)})
     run_task(Task(dataset=[Sample(input="x")], name="foreign"), "mockllm/model", folder)
     (folder / "cut.eval").write_bytes(next(folder.glob("*kth*.eval")).read_bytes()[:500])

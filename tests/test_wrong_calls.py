@@ -164,7 +164,6 @@ TASKS: list[Call] = [
     ("pairwise_preference", {"dataset": "pairs.jsonl", "pairs": -1}, ("pairs must be a whole number from 1, or",)),
     ("pairwise_preference", {"dataset": "pairs.jsonl", "prefill": "x"}, ("prefill must be false or true, got 'x'",)),
     ("preference_probe", {}, ("probe must be a probe file, as -T probe=x.safetensors",)),
-    ("preference_probe", {"probe": "no_probe.safetensors"}, ("dataset must be one data set of text pairs",)),
     ("preference_probe", {"probe": "nope.safetensors", "dataset": "pairs.jsonl"}, ("no file or folder 'nope.saf",)),
     ("preference_probe", {"probe": "no_probe.safetensors", "dataset": "pairs.jsonl"}, ("is no safetensors file",)),
     ("preference_probe", {"probe": "x", "dataset": "pairs.jsonl", "allow_pickle": "x"}, ("allow_pickle must be fal",)),

@@ -94,6 +94,7 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._check_parameters()
         given = self._layers(X, reset=True)
+        X = X if hasattr(X, "identity") else np.asarray(X)
         lesson = self._lesson(X, y, groups)
         orders: Orders = "first" if given.differences else self.orders
         numbers = given.numbers if self.layer == "chosen" else [given.number(self.layer)]
@@ -241,7 +242,8 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"kind {self.kind!r}, orientation {self.orientation!r} requires y to be passed, but the target y is "
                 "None: give labels, or kind unsupervised or ccs with orientation logit or none"
             )
-        size = len(X) if harvested or hasattr(X, "__len__") else np.shape(X)[0]
+        y = None if y is None else column_or_1d(y, warn=True)
+        size = len(X)
         names = X.groups if groups is None and harvested else np.arange(size) if groups is None else np.asarray(groups)
         if len(names) != size or (y is not None and len(y) != size):
             given = f"{len(names)} groups, {'no' if y is None else len(y)} labels"
@@ -259,7 +261,6 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _first(self, y: Any) -> npt.NDArray[np.bool_]:
         """Whether the first class is right [pair]; sets `classes_`."""
-        y = column_or_1d(y, warn=True)
         check_classification_targets(y)
         if (kind := type_of_target(y)) != "binary":
             raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")

@@ -20,7 +20,7 @@ from selfprobe.providers.mind import Mind
 from selfprobe.providers.planted import parse_name
 from selfprobe.scorers.decision import decisions_of
 from selfprobe.scorers.paraphrase_choice import paraphrase_choice, position
-from selfprobe.scorers.summary import summary
+from selfprobe.scorers.summary import counted_apart, summary
 from selfprobe.solvers.compare import Likeness
 
 Run = Callable[..., EvalLog]
@@ -139,7 +139,7 @@ def test_planted_recognition_is_recovered_in_a_run_and_its_cells(
 
     def numbers(samples: list[Sample], observer: str) -> dict[str, float]:
         scores = play(task_file, paraphrase_choice(), samples, observer, target)
-        return summary()(scores) | position()(scores)  # type: ignore[return-value, call-overload, operator]
+        return summary()(scores) | position()(scores) | counted_apart()(scores)  # type: ignore[return-value, call-overload, operator]
 
     found, other = numbers(samples, target), numbers(samples, observer)
     assert found["n"] == 1000 and found["unscored"] == 0

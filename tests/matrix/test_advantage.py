@@ -114,7 +114,7 @@ def test_a_cell_without_scores_makes_t_undefined_and_is_named() -> None:
     x[1, 1] = math.nan
     assert "and 1 more" in capability_control(x, rng=rng()).reason
     one = self_advantage(rng().random((3, 3, 1)), rng=rng())
-    assert math.isfinite(one.total.value) and one.total.reason == "no interval from one item"
+    assert math.isfinite(one.total.value) and one.total.reason == "no interval from one item or cluster"
 
 
 def test_wrong_shapes_and_names_are_errors() -> None:
