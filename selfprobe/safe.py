@@ -1,5 +1,6 @@
 """What others wrote (names of models, replies, errors of providers), made safe to show."""
 
+import json
 import re
 from collections.abc import Callable
 from functools import lru_cache
@@ -54,8 +55,18 @@ def cleaned(table: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def csv(table: "pd.DataFrame") -> bytes:
-    """A table as CSV: cells of text that a spreadsheet would take for a formula begin with an apostrophe."""
-    safe = _mapped(cleaned(table), harmless)
+    """A table as CSV: cells of text that a spreadsheet would take for a formula begin with an apostrophe.
+
+    Cells that hold several values are JSON.
+    """
+    flat = table.copy()
+    for column in flat.columns:
+        if flat[column].dtype.kind == "O":
+            flat[column] = [
+                json.dumps(v, ensure_ascii=False, default=str) if isinstance(v, dict | list) else v
+                for v in flat[column]
+            ]
+    safe = _mapped(cleaned(flat), harmless)
     return bytes(safe.rename(columns=lambda name: harmless(str(name))).to_csv(index=False).encode())
 
 

@@ -166,7 +166,7 @@ def _claim(log_dir: str) -> None:
 
 
 class _Progress:
-    """A line each time another tenth of a wave's samples is done; one that fails and is asked again counts once."""
+    """A line each time another tenth of a wave's samples has scores; one that failed or was cut off has none."""
 
     def __init__(self, tasks: Sequence[Task], limit: int | None, started: float) -> None:
         self.started, self.runs, self.done = started, len(tasks), set[tuple[int, str | int, int]]()
@@ -184,6 +184,8 @@ class _Progress:
         async def count(state: TaskState) -> None:
             if before is not None:
                 await before(state)
+            if not state.scores:
+                return
             tenths = self._tenths()
             self.done.add((number, state.sample_id, state.epoch))
             if tenths < self._tenths() < 10:  # the end is said with the runs

@@ -185,7 +185,7 @@ async def agree(model: Model, send: Send, *, wishes: GenerateConfig, needs: Gene
             if call.overflows(reply, sent) or call.needs_room(reply, sent):
                 continue
             thinks = bool(terms.thinks) and "max_tokens" in call.likes
-            reply = reply.model_copy(update={"applied": applied(request, sent, thinks=thinks)})
+            reply = reply.model_copy(update={"applied": applied(request, thinks=thinks)})
             if needs.logprobs and reply.problem is None and not _has_logprobs(output):
                 terms.mute = True
             return reply

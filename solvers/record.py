@@ -61,6 +61,8 @@ class Applied(BaseModel):
     """Most tokens of the reply, reasoning and all."""
     thinks: bool = False
     """Whether the limit was raised, since a reply to the method's own held nothing but reasoning."""
+    known: bool = True
+    """Whether the provider told its request; where not, nothing else here says what was sent, but `thinks`."""
 
 
 class Reply(BaseModel):

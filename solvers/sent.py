@@ -14,6 +14,7 @@ from inspect_ai.log import EvalSampleSummary
 from inspect_ai.model import GenerateConfig, Model, ModelCall, ModelOutput
 from inspect_ai.solver import TaskState
 
+from selfprobe.solvers.hugging_face import is_hugging_face, reporting
 from selfprobe.solvers.record import Applied, Reply
 
 _requests: ContextVar[list[Mapping[str, Any]] | None] = ContextVar("_requests", default=None)
@@ -34,7 +35,9 @@ _PLACES = {
 
 
 async def with_request(model: Model, call: Awaitable[ModelOutput]) -> tuple[ModelOutput, Mapping[str, Any] | None]:
-    """The output of a call and the request that it came from; None where the provider does not tell it (`hf/`).
+    """The output of a call and the request that it came from.
+
+    The request is None where the provider does not tell it, or the reply came from Inspect's cache.
 
     Args:
         model: The model that is called.
@@ -58,7 +61,7 @@ def _listen(model: Model) -> None:
     api = model.api
     if "generate" in vars(api):
         return
-    plain = api.generate
+    plain = reporting(model) if is_hugging_face(model) else api.generate
 
     async def generate(*args: Any, **given: Any) -> Any:
         result = await plain(*args, **given)
@@ -70,24 +73,15 @@ def _listen(model: Model) -> None:
     setattr(api, "generate", generate)  # noqa: B010  (mypy lets nobody assign to a method)
 
 
-def applied(request: Mapping[str, Any] | None, config: GenerateConfig, *, thinks: bool) -> Applied:
-    """What was applied: by the request, or by the settings of the call where there is none.
+def applied(request: Mapping[str, Any] | None, *, thinks: bool) -> Applied:
+    """What was applied, by the request; nothing is known without one.
 
     Args:
         request: As it was sent; see `with_request`.
-        config: The settings of the call.
         thinks: See `Applied`.
     """
     if request is None:
-        return Applied(
-            effort=config.reasoning_effort,
-            temperature=config.temperature,
-            seed=config.seed,
-            form=config.response_schema is not None,
-            logprobs=bool(config.logprobs),
-            limit=config.max_tokens,
-            thinks=thinks,
-        )
+        return Applied(known=False, thinks=thinks)
     settings = dict(_settings(request))
     found = {name: [v for path, v in settings.items() if _ends(path, place)] for name, place in _PLACES.items()}
     told = any("logprobs" in str(one) for path, v in settings.items() if path.endswith("include") for one in v or ())
@@ -153,6 +147,8 @@ def told_of(applied: Applied, asked: GenerateConfig) -> str:
     >>> told_of(Applied(effort="low", limit=64), GenerateConfig(reasoning_effort="none", temperature=0, max_tokens=64))
     'effort low (asked: none), temperature not sent (asked: 0), limit 64'
     """
+    if not applied.known:
+        return "not known"
     parts = [
         _part("effort", applied.effort, asked.reasoning_effort),
         _part("temperature", applied.temperature, asked.temperature),

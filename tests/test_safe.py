@@ -33,3 +33,13 @@ def test_numbers_of_a_table_stay_numbers_and_its_texts_are_clean() -> None:
     table = pd.DataFrame({"model": ["=cmd()", "a\x1b"], "value": [-1.5, 2.0], "why": [None, "sk-abc123def456"]})
     assert csv(table).decode().splitlines() == ["model,value,why", "'=cmd(),-1.5,", "a\ufffd,2.0,sk-…"]
     assert list(cleaned(table).model) == ["=cmd()", "a\ufffd"] and list(table.model) == ["=cmd()", "a\x1b"]
+
+
+def test_a_cell_of_several_values_is_json_in_a_csv() -> None:
+    table = pd.DataFrame({"applied": [{"target": "limit 64", "observer": "not known"}, {}], "items": [["é"], None]})
+    assert csv(table).decode().splitlines() == [
+        "applied,items",
+        '"{""target"": ""limit 64"", ""observer"": ""not known""}","[""é""]"',
+        "{},",
+    ]
+    assert table.applied[1] == {}

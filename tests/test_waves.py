@@ -69,6 +69,16 @@ def test_a_failing_model_is_a_line_with_the_vendors_first_error(server: Any, tmp
     assert len((done.stdout + done.stderr).splitlines()) <= 60
 
 
+def test_samples_that_failed_are_not_counted_as_done(server: Any, tmp_path: Path) -> None:
+    server.configure({"beta": {"faults": {"500": 1.0}}})
+    try:
+        done = called(*STUDY, "--models", "openai-api/fake/beta", "--log-dir", tmp_path, "--max-retries", "0")
+    finally:
+        server.configure({"beta": {"faults": {}}})
+    assert "  0 of 1 runs done" in done.stderr
+    assert "samples (" not in done.stderr
+
+
 @pytest.mark.parametrize(("command", "models"), [(MATRIX, "planted/a,{}"), (STUDY, "{}")])
 def test_a_study_in_which_nothing_of_a_model_could_be_scored_ends_with_1_and_the_reason(
     server: Any, tmp_path: Path, command: tuple[str, ...], models: str

@@ -28,7 +28,8 @@ def check(logs: tuple[str, ...], most: float, as_json: bool) -> int:
     """Say by the exit status whether LOGS are complete and scored; for scripts, and for logs of any Inspect task.
 
     0 is good; 2 a wrong command; 3 incomplete: a run failed or lacks samples, nothing in it was scored, more is
-    unscored than --unscored, or a log cannot be read. Of several runs of one task, model and arguments the last counts.
+    unscored than --unscored, or a log cannot be read. A run does not count where a later one of the same task, model
+    and arguments was to have all its samples.
     """
     from selfprobe.check.numbers import checked
     from selfprobe.check.table import load
@@ -47,9 +48,17 @@ def check(logs: tuple[str, ...], most: float, as_json: bool) -> int:
         click.echo(plain(f"{result.run.task:{width}}  {result.run.model}{about}  {result}"))
     for log, why in logged.broken.items():
         click.echo(plain(f"{log}  bad: {why}"))
-    earlier = f"; {len(logged.earlier)} earlier runs of the same are not counted" if logged.earlier else ""
-    broken = f", {len(logged.broken)} logs cannot be read" if logged.broken else ""
-    click.echo(f"{good} of {len(results)} runs good{broken}{earlier}")
+    last = f"{good} of {len(results)} runs good"
+    if logged.broken:
+        last += f", {len(logged.broken)} log{'s' * (len(logged.broken) != 1)} cannot be read"
+    if logged.earlier:
+        runs = (
+            "1 earlier run of the same is"
+            if len(logged.earlier) == 1
+            else f"{len(logged.earlier)} earlier runs of the same are"
+        )
+        last += f"; {runs} not counted"
+    click.echo(last)
     return 0 if whole else INCOMPLETE
 
 

@@ -56,9 +56,9 @@ class Logged:
     """What a set of logs holds."""
 
     runs: list[Run]
-    """The last one of each task, model, target and arguments, the oldest first."""
+    """Those of which no later run of the same holds all samples, the oldest first."""
     earlier: list[str]
-    """Logs of earlier runs of the same, which do not count."""
+    """Logs of the others, which do not count."""
     broken: dict[str, str]
     """Logs that cannot be read, and why: nobody knows which run they were."""
 
@@ -75,27 +75,44 @@ def load(paths: Iterable[str]) -> Logged:
     """
     named = list(paths)
     there = found(named)
-    earlier, broken, last = list[str](), dict(there.ignored), dict[tuple[str, ...], Run]()
+    earlier, broken, runs = list[str](), dict(there.ignored), list[Run]()
+    later = dict[tuple[str, ...], list[EvalLog]]()
     for header in there.headers:  # the newest first
-        kind = (task_of(header), header.eval.model, target_of(header), repr(sorted(header.eval.task_args.items())))
-        if kind in last:
+        args = (repr(sorted(given.items())) for given in (header.eval.task_args, header.eval.model_args))
+        same = later.setdefault((task_of(header), header.eval.model, target_of(header), *args), [])
+        if any(_holds(one, header) for one in same):
             earlier.append(header.location)
             continue
         try:
-            last[kind] = _run(header)
+            runs.append(_run(header))
         except UNREADABLE as error:  # InputError is one
             broken[header.location] = one_line(error)
-    if not last and not broken:
+            continue
+        same.append(header)
+    if not runs and not broken:
         raise NoLogs(f"no log in {', '.join(named)}")
-    return Logged(list(reversed(last.values())), earlier, broken)
+    return Logged(list(reversed(runs)), earlier, broken)
+
+
+def _holds(later: EvalLog, earlier: EvalLog) -> bool:
+    """Whether a run was to have all samples of an earlier one, epochs counted."""
+    if (later.eval.config.epochs or 1) < (earlier.eval.config.epochs or 1):
+        return False
+    had, has = earlier.eval.dataset.sample_ids, later.eval.dataset.sample_ids
+    if had is None or has is None:
+        return _items(later) >= _items(earlier)
+    return set(had) <= set(has)
+
+
+def _items(header: EvalLog) -> int:
+    dataset = header.eval.dataset
+    return len(dataset.sample_ids) if dataset.sample_ids is not None else dataset.samples or 0
 
 
 def _run(header: EvalLog) -> Run:
     samples = summaries(header.location)
     failed = [sample for sample in samples if sample.error]
     whole = [sample for sample in samples if not sample.error]
-    dataset, epochs = header.eval.dataset, header.eval.config.epochs or 1
-    items = len(dataset.sample_ids) if dataset.sample_ids is not None else dataset.samples or 0
     said = cause(header.location, failed[0]) if failed else header.error.message if header.error else ""
     return Run(
         log=header.location,
@@ -103,7 +120,7 @@ def _run(header: EvalLog) -> Run:
         model=header.eval.model,
         target=target_of(header),
         status=header.status,
-        wanted=max(items * epochs, len(samples)),
+        wanted=max(_items(header) * (header.eval.config.epochs or 1), len(samples)),
         done=len(whole),
         error=one_line(said) if said else "",
         silent=counted(header) == 0,

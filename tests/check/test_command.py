@@ -99,7 +99,27 @@ def test_of_two_runs_of_the_same_the_last_counts(tmp_path: Path) -> None:
     foreign(tmp_path, letters())
     done = check(tmp_path)
     assert done.exit_code == 0
-    assert done.output.splitlines()[-1] == "1 of 1 runs good; 1 earlier runs of the same are not counted"
+    assert done.output.splitlines()[-1] == "1 of 1 runs good; 1 earlier run of the same is not counted"
+
+
+def test_a_later_run_of_fewer_samples_or_another_model_argument_hides_no_earlier_one(tmp_path: Path) -> None:
+    foreign(tmp_path, letters(), failing=("i3",))
+    foreign(tmp_path, letters(), limit=2)
+    foreign(tmp_path, letters(), model_args={"access": 0.5})
+    done = check(tmp_path)
+    assert done.exit_code == 3 and "1 of 4 samples failed or missing" in done.output
+    assert done.output.splitlines()[-1] == "2 of 3 runs good"
+    foreign(tmp_path, letters(), epochs=2)
+    done = check(tmp_path)
+    assert done.exit_code == 0
+    assert done.output.splitlines()[-1] == "2 of 2 runs good; 2 earlier runs of the same are not counted"
+
+
+def test_a_later_run_of_fewer_epochs_hides_no_earlier_one(tmp_path: Path) -> None:
+    foreign(tmp_path, letters(), failing=("i3",), epochs=2)
+    foreign(tmp_path, letters())
+    done = check(tmp_path)
+    assert done.exit_code == 3 and done.output.splitlines()[-1] == "1 of 2 runs good"
 
 
 @pytest.mark.parametrize(
@@ -119,7 +139,7 @@ def test_a_log_that_cannot_be_read_is_3_since_nobody_knows_what_it_was(run_task:
     done = check(tmp_path)
     assert done.exit_code == 3
     assert "cut.eval  bad: cannot be read: " in done.output
-    assert done.output.splitlines()[-1] == "1 of 1 runs good, 1 logs cannot be read"
+    assert done.output.splitlines()[-1] == "1 of 1 runs good, 1 log cannot be read"
 
 
 def test_a_wrong_path_an_empty_folder_and_a_wrong_share_are_2(tmp_path: Path) -> None:

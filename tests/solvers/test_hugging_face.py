@@ -97,3 +97,49 @@ def test_do_sample_false_does_not_make_ten_rollouts_one(quick: None, tiny: str, 
 def test_a_task_of_the_suite_runs_on_it(quick: None, tiny: str, run_task: Any, tmp_path: Path) -> None:
     log = run_task("selfprobe/kth_word", f"hf/{tiny}", tmp_path, limit=1, task_args={"k": 1, "act_tokens": 8})
     assert log.status == "success" and not any(sample.error for sample in log.samples)
+
+
+def test_a_reply_that_used_up_the_limit_is_cut_and_a_shorter_one_of_its_batch_is_not(
+    quick: None, tiny: str, run_task: Any, tmp_path: Path
+) -> None:
+    """Inspect counts the tokens of the longest reply of a batch for each of them, and says no reason."""
+    limit = 200
+    settings = GenerateConfig(temperature=1, seed=1, max_tokens=limit)
+    samples = [Sample(id=str(n), input=f"{n}?") for n in range(8)]
+    log = run_task(
+        Task(dataset=samples, solver=answer(question, config=settings), scorer=nothing()), f"hf/{tiny}", tmp_path
+    )
+    said = {str(s.id): record_of(s).answers["said"] for s in log.samples}
+    # A token is a byte here, and a wrong byte a character, but for a few that make one of two.
+    cut = {name for name, reply in said.items() if len(reply.text) > 0.9 * limit}
+    assert 0 < len(cut) < len(said)
+    assert {name for name, reply in said.items() if reply.stop_reason == "max_tokens"} == cut
+    assert {name for name, reply in said.items() if reply.problem == "truncated"} == cut
+    assert {reply.stop_reason for name, reply in said.items() if name not in cut} == {"stop"}
+    assert {s.output.stop_reason for s in log.samples} == {"max_tokens", "stop"}
+    assert any(
+        s.output.stop_reason == "stop" and s.model_usage[f"hf/{tiny}"].output_tokens == limit for s in log.samples
+    )
+
+
+def test_what_transformers_was_told_is_what_was_applied(quick: None, tiny: str, run_task: Any, tmp_path: Path) -> None:
+    """It has no argument for an effort or a schema; whether a model thinks is told to its chat template."""
+    args = {"k": 1, "act_tokens": 8}
+    log = run_task("selfprobe/kth_word", f"hf/{tiny}", tmp_path / "a", limit=1, task_args=args)
+    told = log.samples[0].metadata["applied"]
+    assert told["observer"] == "effort not sent (asked: none), temperature 0, no JSON schema, limit 64"
+    log = run_task(
+        "selfprobe/kth_word",
+        f"hf/{tiny}",
+        tmp_path / "b",
+        limit=1,
+        task_args=args,
+        model_args={"enable_thinking": False},
+    )
+    assert log.samples[0].metadata["applied"]["observer"].startswith("effort none, ")
+
+
+def test_a_drawn_reply_was_sent_with_its_seed(quick: None, tiny: str, run_task: Any, tmp_path: Path) -> None:
+    log = run_task(both_ways(epochs=2), f"hf/{tiny}", tmp_path)
+    [applied] = {record_of(s).answers["said"].applied for s in log.samples if (s.id, s.epoch) == ("draw", 2)}
+    assert applied is not None and (applied.temperature, applied.seed, applied.limit) == (1, 2, 12)

@@ -1,8 +1,10 @@
 """What the calls of a run were really sent with, as tables show it."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from selfprobe.solvers.record import record_of
 from selfprobe.solvers.sent import applied_in
 
 
@@ -12,3 +14,10 @@ def test_one_way_of_sending_is_told_once_whatever_the_order_of_its_calls() -> No
     assert applied_in(seen) == {"target": "A; B"}
     seen.append(SimpleNamespace(metadata={"applied": {"target": "A"}}))
     assert applied_in(seen) == {"target": "A; B (3 samples); A (1 sample)"}
+
+
+def test_of_a_provider_that_tells_no_request_what_was_applied_is_not_known(run_task: Any, tmp_path: Path) -> None:
+    log = run_task("selfprobe/kth_word", "planted/a", tmp_path, limit=1, task_args={"k": 1})
+    [reply] = record_of(log.samples[0]).answers.values()
+    assert reply.applied is not None and (reply.applied.known, reply.applied.limit) == (False, None)
+    assert log.samples[0].metadata["applied"] == {"target": "not known", "observer": "not known"}
