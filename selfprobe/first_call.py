@@ -41,7 +41,7 @@ OWN_ROLES = ("target",)
 PATIENCE = 900
 """Seconds that a task may take to ask its first questions."""
 
-ELSEWHERE = "Run it where it works, and give its logs: -T logs=…"
+ELSEWHERE = "Run it where it works, and give its logs (-T logs=…, or --logs)"
 
 _REFUSAL = "refusal.json"
 _UNBUILT = (

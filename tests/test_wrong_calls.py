@@ -144,7 +144,7 @@ TASKS: list[Call] = [
     (
         "binary",
         {"task": "fault.py"},
-        ("fault.py: the task cannot be built here (NameError", "give its logs: -T logs=…"),
+        ("fault.py: the task cannot be built here (NameError", "give its logs (-T logs=…, or --logs)"),
     ),
     ("binary", {"logs": "nowhere"}, ("no file or folder 'nowhere'; looked at",)),
     ("binary", {"logs": "no_logs"}, ("no_logs", "logs and no samples in them; expected Inspect logs")),

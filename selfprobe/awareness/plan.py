@@ -58,7 +58,8 @@ def describe(study: Study) -> str:
     given = dict(study.source)
     table = conversations(given.pop("dataset"), **given)
     rows = table.rows[: study.limit]
-    head = f"{len(rows)} conversations{_sets(rows)} × {len(study.models)} models × {', '.join(study.methods)}"
+    models = f"{len(study.models)} model{'s' * (len(study.models) != 1)}"
+    head = f"{len(rows)} conversations{_sets(rows)} × {models} × {', '.join(study.methods)}"
     costs = cost_table(_costs(study, rows), study.prices, rounds=study.rounds if study.batch else None)
     return "\n".join([head, *([table.told()] if table.aside else []), "", *costs, "", *_power(rows)])
 

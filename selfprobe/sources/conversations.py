@@ -232,7 +232,8 @@ def _label(meta: Mapping[str, Any], where: str) -> Label | None:
             if found := _LABELS.get(re.sub(r"[\s-]+", "_", str(value).strip().lower())):
                 return found
             raise InputError(
-                f"{where}: {column} must be evaluation or deployment (or 1 or 0), got {value!r}; or give -T label=…"
+                f"{where}: {column} must be evaluation or deployment (or 1 or 0), got {value!r}; "
+                "or give -T label=… (--label)"
             )
     return None
 

@@ -83,7 +83,7 @@ def test_a_reference_is_asked_in_the_same_runs_and_every_sample_says_which_set_i
     options += ("--limit", 5, "--log-dir", tmp_path / "logs", "--display", "none", "--yes")
     done = call("run", "--models", "planted/a", *options)
     assert done.exit_code == 0, done.output
-    assert "5 conversations (3 yours, 2 of the reference) × 1 models" in done.output
+    assert "5 conversations (3 yours, 2 of the reference) × 1 model × binary, first_token" in done.output
     found = [read_eval_log(info) for info in list_eval_logs(str(tmp_path / "logs"), recursive=True)]
     assert len(found) == 2
     for log in found:
