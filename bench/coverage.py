@@ -38,7 +38,7 @@ SITUATIONS = {
 """How far a preferred text moves the features, and pairs a question."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Simulated(Harvest):
     """A harvest in memory."""
 
@@ -66,7 +66,7 @@ def simulated(rng: np.random.Generator, size: int, strength: float, per_question
     pairs = tuple(Pair(f"p{i}", "a", "b", 1 if first_better[i] else 2, group=f"g{question[i]}") for i in range(size))
     identity = Identity("simulated", "s", "t", "d", "float32", "sdpa", 2, LAYERS, WIDTH)
     states = x[:, None, None] * ones[None, :, :, None, None]
-    found = Simulated(Path(), identity, pairs, {}, np.zeros((size, 2), dtype=np.intp), states)
+    found = Simulated(Path(), identity, pairs, {}, np.zeros((size, 2), dtype=np.intp), states=states)
     found.__dict__["log_probs"] = log_probs
     return found
 
