@@ -420,6 +420,8 @@ def test_any_tasks_samples_are_a_data_set_of_every_task(
     assert log.status == "success" and log.samples
     assert {sample.input for sample in log.samples} >= {"What is 2 + 2?"} and len(log.samples) == 2
     again = load(f"logs:{tmp_path / 'logs'}", ("question",)).rows
-    assert sorted(row["question"] for row in again) == sorted(str(sample.input) for sample in log.samples)
+    # kth_word asks for the answer and for the prediction at once: the first call is either, and holds the question
+    assert len(again) == 2
+    assert all(any(str(sample.input) in row["question"] for row in again) for sample in log.samples)
     as_argument = conversations(task=f"{tasks}@quiz").rows
     assert conversations(source).rows == as_argument and {row["label"] for row in as_argument} == {"evaluation"}
