@@ -24,86 +24,101 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from inspect_ai import Task, task_with
 from inspect_ai.event import ModelEvent
 from inspect_ai.model import get_model
+from inspect_ai.scorer import SampleScore
 
 from selfprobe._registry import tasks as tasks_by_name
 from selfprobe.finished import taken_up
 from selfprobe.logs import found, samples, task_of, transcripts, values_of
 from selfprobe.run_settings import RunSettings
 from selfprobe.scorers.decision import decisions_of
+from selfprobe.scorers.summary import FOREIGN, notes_of
+from selfprobe.solvers.record import record_of
 from selfprobe.waves import run_wave
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import fakeserver
+from faults_page import KILL, NONE, Cell, line_of, page
 
-TASKS = (
-    *("kth_word", "heads_up", "ethical_dilemma", "paraphrase_recognition", "prompt_reconstruction"),
-    *("probability_targeting", "self_recognition", "subset_choice"),
-    *("binary", "probability", "user_motivation", "first_token"),
-    *("pairwise_preference", "direct_scoring", "g_eval"),
-)
-EMBEDDED = ("paraphrase_recognition", "prompt_reconstruction")
+PAIRS, WORDS = "pairs.jsonl", "words.yaml"
+FILES = {
+    PAIRS: "".join(
+        f'{{"id": "p{i}", "question": "Why {i}?", "text_1": "One {i}.", "text_2": "Two {i}.", "label": {1 + i % 2}}}\n'
+        for i in range(20)
+    ),
+    WORDS: "first_token:\n"
+    + "".join(
+        f"  - {{text: {word.lower()}, of: {('evaluation', 'deployment')[n % 2]}}}\n"
+        for n, word in enumerate(fakeserver._OPENERS)
+    ),
+}
+MINILM = {"embedder": "sentence-transformers/all-MiniLM-L6-v2"}
+TASKS: dict[str, dict[str, Any]] = {
+    **{name: {} for name in ("kth_word", "heads_up", "probability_targeting", "self_recognition", "subset_choice")},
+    **{name: {} for name in ("binary", "probability", "user_motivation", "reasoning_trace", "dilemma_generation")},
+    **{name: {"dataset": PAIRS} for name in ("pairwise_preference", "direct_scoring", "g_eval")},
+    **dict.fromkeys(("paraphrase_recognition", "prompt_reconstruction"), MINILM),
+    "ethical_dilemma": {"epochs": 2},
+    "memorisation": {"dataset": "open_questions", "rows": 3},
+    "open_answers": {"epochs": 1},
+    "first_token": {"questions": WORDS},
+    "turn_curve": {"most": 2},
+    "cue_removal": {"most": 2, "controls": 1},
+    "pairwise_realism": {"prompts": 4},
+    "rewriting": {"remove": "answer options", **MINILM},
+    "dilemma_judging": {"dataset": "ethical_dilemmas", "samples": 2},
+}
+"""Tasks that need no open weights, and their arguments; `turn_scan` asks a judge alone, of logs that are there."""
 MODES = ("attempts", "prompts")
-KILL = "kill"
 SAID = ("length", "nojson", "doublebrace", "nan", "badsum", "huge", "injection")
 """Faults that put other words, or fewer, into a reply: nobody can tell these from what the target would have said."""
 SMOKE = (("kth_word", "heads_up", "binary"), ("500", "hang", "empty"))
-ITEMS = 6
-HANGS = int(os.environ.get("HANGS", 10))
-"""Seconds after which an attempt hangs: more than a busy machine takes."""
-PAIRS = "".join(
-    f'{{"id": "p{i}", "question": "Why {i}?", "text_1": "One {i}.", "text_2": "Two {i}.", "label": {1 + i % 2}}}\n'
-    for i in range(ITEMS)
-)
+ITEMS = 2
+LATENCY = 20
+"""Milliseconds of a reply; "slow" takes 20 times as long."""
+HANGS = 30
+"""Seconds after which an attempt is given up, where some hang: more than a busy machine takes."""
 Key = tuple[str, int, str, str]
-Row = tuple[float | None, str | None, str | None]
-"""Value, truth, and what was said."""
+"""Item, epoch, scorer and key."""
 
 AGAIN = "import sys; sys.path.insert(0, sys.argv[1]); import faults; faults.wave(sys.argv[3].split(','), sys.argv[2])"
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One task under one fault."""
+class Row:
+    """A decision; two that say the same with the same value are equal."""
 
-    fault: str
-    mode: str
-    task: str
-    rows: int
-    scored: int
-    unscored: int
-    failed: int
-    lost: int
-    changed: int
-    as_truth: int
-    again: int = 0
-    """Calls of all tasks that were asked again after a kill."""
-    under_way: int = 0
-    """Calls of all tasks that the killed process had under way."""
+    value: float | None
+    said: str | None
+    truth: str | None = field(compare=False)
+    """What the target did, in the form that is compared."""
+    acts: Mapping[str, str | None] = field(compare=False)
+    """What the target wrote in the sample; None where that has a problem, so that it counts nowhere."""
+    noted: bool = field(compare=False)
+    """Whether the log says that a reply of the sample may be a proxy's."""
 
 
-def wave(names: Sequence[str], folder: str) -> None:
+def wave(names: Sequence[str], folder: str, *, patience: int = 600) -> None:
     """Run the tasks on one model each, side by side; one that has begun goes on."""
-    (Path(folder) / "pairs.jsonl").write_text(PAIRS)
-    settings = RunSettings(max_connections=10, display="none", skip_errors=True, max_retries=2, attempt_timeout=HANGS)
+    for file, content in FILES.items():
+        (Path(folder) / file).write_text(content)
+    given: dict[str, Any] = {"max_retries": 2, "attempt_timeout": patience}
+    settings = RunSettings(max_connections=10, display="log", skip_errors=True, **given)
     runs = [_task(name, folder) for name in names]
     run_wave(runs, f"{folder}/logs", title="drill", settings=settings, limit=ITEMS)
 
 
 def _task(name: str, folder: str) -> Task:
-    given: dict[str, Any] = {"epochs": 2} if name == "ethical_dilemma" else {}
-    if name.endswith(("preference", "scoring", "eval")):
-        given["dataset"] = f"{folder}/pairs.jsonl"
-    if name in EMBEDDED:
-        given["embedder"] = "sentence-transformers/all-MiniLM-L6-v2"
-    made, model = tasks_by_name()[name](**given), f"openai-api/fake/{name}"
-    return task_with(made, model=get_model(model), model_roles={"grader": get_model(model)})
+    given, model = dict(TASKS[name]), f"openai-api/fake/{name}"
+    given |= {key: f"{folder}/{value}" for key, value in given.items() if value in FILES}
+    roles: dict[str, Any] = {"grader": get_model(model), "judge": [get_model(f"{model}-{n}") for n in (1, 2, 3)]}
+    return task_with(tasks_by_name()[name](**given), model=get_model(model), model_roles=roles)
 
 
 def rows(folder: str) -> dict[str, tuple[dict[Key, Row], set[tuple[str, int]]]]:
@@ -113,22 +128,33 @@ def rows(folder: str) -> dict[str, tuple[dict[Key, Row], set[tuple[str, int]]]]:
         if task_of(log) in there:
             continue  # an earlier log of the same
         good, failed = dict[Key, Row](), set[tuple[str, int]]()
+        scores = list[SampleScore]()
         for sample in samples(log.location):
             if sample.error is not None:
                 failed.add((str(sample.id), sample.epoch))
+            acts = {n: None if one.problem else one.text for n, one in record_of(sample).acts.items()}
             for name, score in (sample.scores or {}).items():
-                for key, row in _rows_of(score):
-                    good[str(sample.id), sample.epoch, name, key] = row
-        there[task_of(log)] = good, failed
+                scores.append(SampleScore(score=score, sample_id=sample.id, sample_metadata={"epoch": sample.epoch}))
+                for key, (value, truth, said) in _rows_of(score):
+                    good[str(sample.id), sample.epoch, name, key] = Row(value, said, truth, acts, noted=False)
+        seen = zip(scores, notes_of(scores), strict=True)
+        foreign = {(str(s.sample_id), (s.sample_metadata or {})["epoch"]) for s, notes in seen if FOREIGN in notes}
+        there[task_of(log)] = {key: replace(row, noted=key[:2] in foreign) for key, row in good.items()}, failed
     return there
 
 
-def _rows_of(score: Any) -> Iterable[tuple[str, Row]]:
+def _rows_of(score: Any) -> Iterable[tuple[str, tuple[float | None, str | None, str | None]]]:
     if decided := decisions_of(score):
         return [(one.key, (one.value, one.truth, one.said)) for one in decided]
     values = values_of(score)
     keys = score.value if isinstance(score.value, Mapping) else [""]
     return [(str(key), (values.get(str(key)), None, None)) for key in keys]
+
+
+def _other_truth(was: Row, now: Row) -> bool:
+    if was.truth is not None or now.truth is not None:
+        return now.truth != was.truth
+    return any(text is not None and text != was.acts.get(name) for name, text in now.acts.items())
 
 
 def cells_of(fault: str, mode: str, clean: Mapping[str, Any], folder: str, **more: int) -> list[Cell]:
@@ -143,15 +169,22 @@ def cells_of(fault: str, mode: str, clean: Mapping[str, Any], folder: str, **mor
                 count["failed"] += 1
             elif now is None:
                 count["lost"] += 1
-            elif now[0] is None:
+            elif now.value is None:
                 count["unscored"] += 1
             else:
+                other = _other_truth(was, now)
                 count["scored"] += 1
-                count["as_truth"] += now[1] != was[1] and was[0] is not None
-                count["changed"] += now[1] == was[1] and now != was and was[0] is not None
-        names = ("scored", "unscored", "failed", "lost", "changed", "as_truth")
+                count["as_truth"] += other
+                count["changed"] += not other and now != was
+                count["marked"] += (other or now != was) and now.noted
+        names = ("scored", "unscored", "failed", "lost", "changed", "as_truth", "marked")
         cells.append(Cell(fault, mode, task, len(before), **{name: count[name] for name in names}, **more))
     return cells
+
+
+def _none(task: str, there: Sequence[Row]) -> Cell:
+    scored = sum(row.value is not None for row in there)
+    return Cell(NONE, "", task, len(there), scored, len(there) - scored, failed=0, lost=0, changed=0, as_truth=0)
 
 
 def killed(names: Sequence[str], clean: Mapping[str, Any], handle: Any, requests: int) -> list[Cell]:
@@ -169,7 +202,7 @@ def killed(names: Sequence[str], clean: Mapping[str, Any], handle: Any, requests
             logs = [log.location for log in found([f"{folder}/logs"]).headers]
         calls = [e for log in logs for s in transcripts(log) for e in s.events if isinstance(e, ModelEvent)]
         wave(names, folder)
-        handle.configure({"*": {"latency_ms": 0}})
+        handle.configure({"*": {"latency_ms": LATENCY, "sigma": 0}})
         told = {"again": handle.stats()["requests"] - requests, "under_way": sum(bool(e.pending) for e in calls)}
         return cells_of(KILL, "", clean, folder, **told)
 
@@ -179,24 +212,28 @@ def drill(tasks: Sequence[str], faults: Sequence[str], kept: Path | None) -> lis
     lines = kept.read_text(encoding="utf-8").splitlines() if kept and kept.exists() else []
     cells = [Cell(**json.loads(line)) for line in lines]
     done = {(cell.fault, cell.mode) for cell in cells if cell.task in tasks}
-    with fakeserver.running(fakeserver.Config.of("*", retry_after=0.05)) as handle:
+    with fakeserver.running(fakeserver.Config.of("*", retry_after=0.05, latency_ms=LATENCY)) as handle:
+        handle.configure({"reasoning_trace": {"thinks": True}})
         os.environ |= {"FAKE_API_KEY": "none", "FAKE_BASE_URL": handle.base_url}
+        wanted = [(fault, mode) for fault in faults for mode in (MODES if fault not in (NONE, KILL) else ("",))]
+        if not (left := [one for one in wanted if one not in done]):
+            return cells
         clean, requests = _undisturbed(tasks, handle)
-        for fault, mode in [*((fault, mode) for mode in MODES for fault in faults), (KILL, "")]:
-            if (fault, mode) in done:
-                continue
-            if fault == KILL:
+        for fault, mode in left:
+            if fault == NONE:
+                made = [_none(task, list(there.values())) for task, (there, _) in clean.items()]
+            elif fault == KILL:
                 made = killed(tasks, clean, handle, requests)
             else:
                 handle.reset()
                 sticky = [fault] if mode == "prompts" else []
                 handle.configure({"*": {"faults": {fault: 0.1}, "sticky": sticky}})
                 with tempfile.TemporaryDirectory() as folder:
-                    wave(tasks, folder)
+                    wave(tasks, folder, patience=HANGS if fault == "hang" else 600)
                     made = cells_of(fault, mode, clean, folder)
                 handle.configure({"*": {"faults": {}, "sticky": []}})
             cells += made
-            print(_line(made), flush=True)
+            print(line_of(made), flush=True)
             if kept:
                 with kept.open("a", encoding="utf-8") as file:
                     file.writelines(json.dumps(asdict(cell)) + "\n" for cell in made)
@@ -212,50 +249,32 @@ def _undisturbed(tasks: Sequence[str], handle: Any) -> tuple[dict[str, Any], int
             wave(tasks, folder)
             both.append(rows(folder))
     first, second = both
-    same = {task: {k: row for k, row in first[task][0].items() if second[task][0].get(k) == row} for task in first}
+    same = {
+        task: {k: row for k, row in of.items() if (r := second[task][0].get(k)) == row and not _other_truth(row, r)}
+        for task, (of, _) in first.items()
+    }
     if failed := [task for task, (_, samples_failed) in first.items() if samples_failed]:
-        sys.exit(f"without a fault samples of {', '.join(failed)} failed: HANGS is too short for this machine")
+        sys.exit(f"without a fault samples of {', '.join(failed)} failed")
     for task, (all_rows, _) in first.items():
         print(f"{task:24} {len(all_rows):4} rows, {len(same[task])} the same in a second run", flush=True)
     return {task: (found, set()) for task, found in same.items()}, int(handle.stats()["requests"])
-
-
-NAMES = ("rows", "scored", "unscored", "failed", "lost", "changed", "as_truth")
-
-
-def _line(cells: Sequence[Cell]) -> str:
-    sums = [sum(getattr(cell, name) for cell in cells) for name in NAMES]
-    numbers = " | ".join(f"{number:,}" for number in sums)
-    return f"| {cells[0].fault} | {cells[0].mode} | {numbers} |"
-
-
-def page(cells: Sequence[Cell]) -> str:
-    """The tables in Markdown: by fault, and of what was changed by task."""
-    head = f"| fault | of | {' | '.join(NAMES).replace('_', ' ')} |\n|---|---|{'---|' * len(NAMES)}"
-    groups = dict.fromkeys((cell.fault, cell.mode) for cell in cells)
-    lines = [_line([cell for cell in cells if (cell.fault, cell.mode) == group]) for group in groups]
-    odd = Counter[tuple[str, str]]()
-    for cell in cells:
-        odd[cell.fault, cell.task] += cell.changed + cell.as_truth
-    rest = [f"- {fault}, {task}: {count}" for (fault, task), count in odd.items() if count]
-    kill = next((cell for cell in cells if cell.fault == KILL), None)
-    told = f"After the kill {kill.again} calls were asked again; {kill.under_way} were under way." if kill else ""
-    return "\n".join([head, *lines, "", told, "", "Changed or as truth, by task:", "", *(rest or ["- none"]), ""])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--smoke", action="store_true", help="three tasks, three faults, one kill")
     parser.add_argument("--tasks", help="some of the tasks, with commas")
+    parser.add_argument("--faults", help="some of the faults, with commas; kill among them")
     parser.add_argument("--cells", type=Path, help="a file of cells (JSON lines); those in it are not run again")
     parser.add_argument("--table", type=Path, help="write the tables into this file")
     given = parser.parse_args()
-    tasks, faults = SMOKE if given.smoke else (TASKS, (*fakeserver.TRANSPORT_FAULTS, *fakeserver.ANSWER_FAULTS))
+    tasks, faults = SMOKE if given.smoke else (tuple(TASKS), (*fakeserver.TRANSPORT_FAULTS, *fakeserver.ANSWER_FAULTS))
     tasks = given.tasks.split(",") if given.tasks else tasks
+    faults = given.faults.split(",") if given.faults else (NONE, *faults, KILL)
     cells = drill(tasks, faults, given.cells)
     if given.table:
-        given.table.write_text(page(cells), encoding="utf-8")
-    print("\n" + page(cells))
+        given.table.write_text(page(cells, ITEMS), encoding="utf-8")
+    print("\n" + page(cells, ITEMS))
     silent = [cell for cell in cells if cell.lost or (cell.changed and cell.fault not in SAID)]
     if silent or any(cell.again > cell.under_way for cell in cells):
         sys.exit("rows are lost or silently changed, or more calls were asked again than were under way")

@@ -10,7 +10,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.loose_json import LONGEST_REPLY
 from selfprobe.parse import json_object, json_value, normalise, one_word
 from selfprobe.scorers.decision import UNPARSED, Decision, outcome, prediction, predictions, score_of, target_fault
-from selfprobe.scorers.summary import UNSURE, counted_apart, noted, summary
+from selfprobe.scorers.summary import FOREIGN, UNSURE, counted_apart, noted, summary
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.word_roots import same_root
 
@@ -42,7 +42,7 @@ _BETWEEN = [
 """What stands between clues in one string, after numbers: lines, bars, semicolons, dashes, sentences, commas."""
 
 
-@scorer(metrics=[summary(), counted_apart((UNSURE, SYNONYM))])
+@scorer(metrics=[summary(), counted_apart((UNSURE, FOREIGN, SYNONYM))])
 def guessed_word() -> Scorer:
     """The guess is the word, after normalisation and as a whole (paper 003, E.3 Task 2.2)."""
 

@@ -14,7 +14,7 @@ from selfprobe.embed import Vectors, embed
 from selfprobe.logs import samples
 from selfprobe.parse import json_value, normalise, words
 from selfprobe.scorers.decision import UNPARSED, Decision, Judged, observer_fault, score_of, target_fault
-from selfprobe.scorers.summary import judged, summarise
+from selfprobe.scorers.summary import counted_apart, judged, noted, summarise
 from selfprobe.solvers.record import Record, Reply
 
 VECTOR = "reply_vector"
@@ -36,7 +36,7 @@ def similarity() -> Metric:
     return compute
 
 
-@scorer(metrics=[similarity()])
+@scorer(metrics=[similarity(), counted_apart()])
 def reply_similarity(embedder: str) -> Scorer:
     """Cosine similarity of the target's replies to the true and the reconstructed prompt (paper 003, E.3 Task 2.3).
 
@@ -60,7 +60,7 @@ def reply_similarity(embedder: str) -> Scorer:
             reasoned=reply is not None and reply.reasoned,
         )
         prompt = prompt_in(reply.text) if reply is not None else None
-        details = {}
+        details: dict[str, object] = {**noted([act])}
         if "answer" in vectors:
             details[VECTOR] = base64.encodebytes(vectors["answer"].astype("<f2").tobytes()).decode().split()
         return score_of([decision], answer=prompt, explanation=explain(record, decision, prompt), details=details)

@@ -9,12 +9,9 @@
                                                 last user message
 """
 
-import csv
 import hashlib
-import io
 import json
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -23,11 +20,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-import fsspec
 import httpx
 
 from selfprobe.arguments import locate, meant
 from selfprobe.errors import InputError, one_line
+from selfprobe.files import csv_rows, folded, jsonl_rows, read_text
 from selfprobe.inspect_data import SCHEMES, rows_of
 
 Row = dict[str, Any]
@@ -45,6 +42,14 @@ ALIASES = {"question": ("instruction", "prompt")}
 """Columns that stand for one of ours in public sources (Dolly's `instruction`)."""
 
 
+_SHEET = "save the sheet as CSV UTF-8"
+OTHER_KINDS = {
+    **dict.fromkeys((".xlsx", ".xls", ".ods", ".tsv"), _SHEET),
+    **dict.fromkeys((".json", ".parquet"), "write a JSON object a line"),
+    **dict.fromkeys((".txt", ".md"), 'write a JSON object a line, a line a row, such as {"question": "Why is it so?"}'),
+}
+"""Files that people have in place of a data set, and what to make of them."""
+
 CANARY = re.compile(r"canary GUID ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 """The column `canary` of our own sets. It marks the file for who filters training data, and is no part of a row."""
 
@@ -60,6 +65,8 @@ class Table:
     """Over the rows' content in order; two tables with one hash ask the same."""
     aside: Mapping[str, str] = field(default_factory=dict)
     """Rows that are no part of the table, by id, and why."""
+    unread: str = ""
+    """Which of several columns of texts is read, where a row has more than one."""
 
     def version(self, task: int) -> str:
         """A task's version with the data set's hash in it, because `eval_set` sees a change only there."""
@@ -69,6 +76,7 @@ class Table:
     def metadata(self) -> dict[str, str]:
         """What every log says about its data and its suite (a run by path has no package version otherwise)."""
         known = {"dataset": self.name, "dataset_sha256": self.sha256, "selfprobe": version("selfprobe")}
+        known |= {"unread": self.unread} if self.unread else {}
         return known | ({"set_aside": self.told()} if self.aside else {})
 
     def told(self) -> str:
@@ -122,10 +130,10 @@ def _asked(row: Row) -> Row:
     return {"question": asked[-1]} if asked else {}
 
 
-def table_of(name: str, rows: list[Row], aside: Mapping[str, str] | None = None) -> Table:
+def table_of(name: str, rows: list[Row], aside: Mapping[str, str] | None = None, unread: str = "") -> Table:
     """Rows that come from elsewhere than a file (a log, a product of axes) as a table; each with its `id`."""
     content = json.dumps(rows, sort_keys=True, ensure_ascii=False)
-    return Table(name, rows, hashlib.sha256(content.encode(errors="surrogatepass")).hexdigest(), aside or {})
+    return Table(name, rows, hashlib.sha256(content.encode(errors="surrogatepass")).hexdigest(), aside or {}, unread)
 
 
 def bundled() -> list[str]:
@@ -145,84 +153,14 @@ def canary(source: str) -> str | None:
 def _find(source: str) -> str:
     if source in bundled():
         return str(BUNDLED / source / "rows.jsonl")
+    if (kind := Path(source).suffix.lower()) in OTHER_KINDS:
+        raise InputError(f"{source}: expected a .jsonl or .csv file in UTF-8, got {kind}; {OTHER_KINDS[kind]}")
     if not source.endswith((".jsonl", ".csv")):
         raise InputError(
             f"unknown data set {source!r}: expected one of {', '.join(bundled())}, a .jsonl or .csv file, "
             f"or hf:owner/name@revision{meant(source, bundled())}"
         )
     return locate(source)
-
-
-def read_text(path: str) -> str:
-    """The UTF-8 text of a file or an fsspec address.
-
-    Raises:
-        InputError: It is a folder, may not be read, is not UTF-8, or its file system is unknown or lacks a package, a
-            login or the network.
-    """
-    return decoded(read_bytes(path), path)
-
-
-def read_bytes(path: str) -> bytes:
-    """What is in a file or at an fsspec address; InputError as `read_text` has it."""
-    try:
-        with fsspec.open(path, "rb") as file:
-            return bytes(file.read())
-    except IsADirectoryError:
-        raise InputError(f"{path} is a folder; expected a file") from None
-    except _file_faults() as error:
-        needs = "; it may need a package for its file system, a login or the network" if "://" in path else ""
-        raise InputError(f"{path}: cannot be read ({type(error).__name__}: {one_line(error)}){needs}") from error
-
-
-def _file_faults() -> tuple[type[Exception], ...]:
-    """What opening a file raises; clients of remote file systems raise more: no credentials, no connection."""
-    loaded = [(sys.modules.get("botocore.exceptions"), "BotoCoreError"), (sys.modules.get("aiohttp"), "ClientError")]
-    return (OSError, ValueError, ImportError, *(getattr(module, name) for module, name in loaded if module))
-
-
-def decoded(content: bytes, path: str) -> str:
-    """UTF-8 text, with or without a BOM; InputError names `path` and the line."""
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{path}, line {line}: not UTF-8 ({error.reason}); save the file as UTF-8") from None
-
-
-def jsonl_rows(text: str, path: str) -> Iterator[tuple[int, Row]]:
-    """Line number and row of every line of a JSONL text; InputError names `path` and the line."""
-    # Not splitlines(): a line separator (U+2028) may stand inside a JSON string.
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{path}, line {number}: not JSON ({error.msg}, column {error.colno})") from None
-        if not isinstance(row, dict):
-            raise InputError(f"{path}, line {number}: expected a JSON object, got {type(row).__name__}")
-        yield number, row
-
-
-def csv_rows(text: str, path: str, *, delimiter: str | None = None) -> Iterator[tuple[int, Row]]:
-    """Line number and row of every row of a CSV text; InputError names `path` and the line.
-
-    Without a `delimiter` it is the semicolon where the first line has some and no comma: so Excel saves a CSV in much
-    of Europe.
-    """
-    csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # a cell may hold a whole article
-    head = text.lstrip().partition("\n")[0]
-    delimiter = delimiter or (";" if ";" in head and "," not in head else ",")
-    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
-    for row in reader:
-        if surplus := row.get(None):
-            columns = len(row) - 1
-            raise InputError(
-                f"{path}, line {reader.line_num}: {columns + len(surplus)} cells under {columns} columns; "
-                f"quote cells that hold {'commas' if delimiter == ',' else 'the delimiter'}"
-            )
-        yield reader.line_num, dict(row)
 
 
 def hugging_face(source: str) -> Iterator[tuple[int, Row]]:
@@ -268,6 +206,7 @@ def from_hub(source: str, name: str, config: str | None = None, *, split: str, r
 
 
 def _checked(row: Row, line: int, *, source: str, required: tuple[str, ...]) -> Row:
+    row = folded(row, ("id", *required, *(alias for column in required for alias in ALIASES.get(column, ()))))
     row = {**row, **_aliased(row, required)}
     for column in required:
         if column not in row:

@@ -26,6 +26,8 @@ from selfprobe.errors import InputError
 from selfprobe.inspect_private import PrerequisiteError
 
 DEFAULT_EMBEDDER = "sentence-transformers/all-MiniLM-L6-v2"
+SHORT_NAMES = {DEFAULT_EMBEDDER.rpartition("/")[2]: DEFAULT_EMBEDDER}
+"""What `selfprobe fetch-model` calls it, too: the same weights, under one name in every log."""
 OPENAI = "openai/"
 OTHERS = (
     f"or pass another embedder (-T embedder=… to inspect, --embedder … to selfprobe): {OPENAI}text-embedding-3-small, "
@@ -52,16 +54,31 @@ async def embed(texts: Sequence[str], *, model: str = DEFAULT_EMBEDDER) -> Vecto
             dimension.
         PrerequisiteError: The model cannot be loaded; with what to install or to pass.
     """
+    model = SHORT_NAMES.get(model, model)
     if blank := [i for i, text in enumerate(texts) if not text.strip()]:
         raise ValueError(f"a blank text has no embedding: texts {blank} of {len(texts)}")
     distinct = list(dict.fromkeys(texts))
     if not distinct:
         return np.empty((0, 0))
-    how = _by_openai if model.startswith(OPENAI) else _by_minilm if model == DEFAULT_EMBEDDER else _by_transformer
-    rows = await anyio.to_thread.run_sync(how, distinct, model)
-    vectors = checked(rows, count=len(distinct), model=model)
+    vectors = await anyio.to_thread.run_sync(_vectors, distinct, model)
     place = {text: i for i, text in enumerate(distinct)}
     return vectors[[place[text] for text in texts]]
+
+
+def _vectors(texts: list[str], model: str) -> Vectors:
+    """Unit vectors; the default's come from the cache where they are in it. Of no other are the weights known."""
+    how = _by_openai if model.startswith(OPENAI) else _by_minilm if model == DEFAULT_EMBEDDER else _by_transformer
+
+    def compute(some: list[str]) -> Vectors:
+        return checked(how(some, model), count=len(some), model=model)
+
+    if model != DEFAULT_EMBEDDER:
+        return compute(texts)
+    from selfprobe.minilm import LONGEST
+    from selfprobe.vector_cache import remembered
+    from selfprobe.weights import MINILM
+
+    return remembered(texts, f"{' '.join(MINILM.files.values())} {LONGEST}", compute)
 
 
 def require(model: str) -> str:
@@ -72,6 +89,7 @@ def require(model: str) -> str:
     """
     if not isinstance(model, str) or not model.strip():
         raise InputError(f"embedder must be a name such as {DEFAULT_EMBEDDER}, got {model!r}")
+    model = SHORT_NAMES.get(model, model)
     if model.startswith(OPENAI):
         _client(model)
     elif model == DEFAULT_EMBEDDER:
@@ -88,7 +106,7 @@ def unfetched(model: str) -> str:
     """
     from selfprobe.weights import MINILM, at_hand
 
-    if model != DEFAULT_EMBEDDER or at_hand(MINILM):
+    if SHORT_NAMES.get(model, model) != DEFAULT_EMBEDDER or at_hand(MINILM):
         return ""
     return f"the default embedder is not on this machine: selfprobe fetch-model {MINILM.name} gets it (91 MB, once)"
 

@@ -20,7 +20,6 @@ import httpx
 from inspect_ai import Task, eval, task_with
 from inspect_ai.model import Model, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
-from rich.markup import render
 
 from selfprobe.arguments import locate, meant
 from selfprobe.errors import InputError, one_line
@@ -181,7 +180,7 @@ def main(name: str, folder: str) -> None:
     try:
         _record(name, folder)
     except InputError as error:
-        (Path(folder) / _REFUSAL).write_text(json.dumps(render(str(error), emoji=False).plain), encoding="utf-8")
+        (Path(folder) / _REFUSAL).write_text(json.dumps(str(error)), encoding="utf-8")
 
 
 if __name__ == "__main__":

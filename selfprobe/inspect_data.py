@@ -3,6 +3,7 @@
 A conversation is what the model was sent, not a sample's `input`: solvers add system prompts, templates and options.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
@@ -26,10 +27,22 @@ Row = dict[str, Any]
 SCHEMES = ("task:", "logs:")
 """How a data set begins that is an Inspect task's, or the samples of logs."""
 
+_TASK = re.compile(r"\w+/\w+")
+"""The registered name of a task."""
+
 NO_EVENTS = (
     "no calls of a model are logged; Inspect logs them since version 0.3.25 (August 2024), except with "
     "--no-log-samples, and tools that shorten logs may take them out: run the task again"
 )
+
+
+def called(name: str) -> str:
+    """A data set as it is named everywhere: `package/task` is `task:package/task`, unless there is such a path.
+
+    >>> called("inspect_evals/gsm8k"), called("hf:a/b@c"), called("mine.jsonl")
+    ('task:inspect_evals/gsm8k', 'hf:a/b@c', 'mine.jsonl')
+    """
+    return f"task:{name}" if _TASK.fullmatch(name) and not Path(name).exists() else name
 
 
 def rows_of(source: str, *, full: bool = False, role: str | None = None) -> list[Row]:

@@ -6,27 +6,21 @@ its process or its node is run again, by Ray, where there is room, and takes up 
 
 import os
 import signal
-import socket
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 from fsspec.core import url_to_fs
 from inspect_ai.log import EvalLog
 
-from selfprobe.errors import InputError, RunError, one_line
+from selfprobe.cluster import joined
+from selfprobe.errors import InputError, one_line
 from selfprobe.output import refusals
 from selfprobe.progress import Key, Progress
 from selfprobe.shares import GRACE, STARTS, Line, Outcome, Refused, Stopped, Work, outcome
-
-PATIENCE = 5
-"""Seconds in which the head of a cluster answers."""
 
 TICK = 0.5
 """Seconds between two looks at what the tasks tell."""
@@ -78,45 +72,9 @@ def run_on_ray(works: Sequence[Work], log_dir: str, progress: Progress, *, addre
             selfprobe, or a model that cannot be had.
         RunError: A task lost its process again and again.
     """
-    try:
-        import ray
-    except ImportError as error:
-        raise InputError(f"--engine ray needs Ray ({error}): pip install 'selfprobe[ray]'") from None
-    with _joined(ray, address):
-        try:
-            _refuse_unfit(ray, log_dir)
-            return _run(ray, works, progress, _gpus(ray, works))
-        except ray.exceptions.RayError as error:
-            raise RunError(f"Ray: {one_line(error)}; the same command goes on") from None
-
-
-@contextmanager
-def _joined(ray: Any, address: str | None) -> Iterator[None]:
-    """A block in which this process is a driver of the cluster.
-
-    Raises:
-        InputError: There is none.
-    """
-    wanted = address or os.environ.get("RAY_ADDRESS") or "auto"
-    start = "start one with `ray start --head`, and give its --ray-address"
-    if wanted != "auto":  # Ray itself waits for minutes, and then ends the process
-        where = urlsplit(wanted if "://" in wanted else f"//{wanted}")
-        try:
-            socket.create_connection((str(where.hostname), where.port or 0), timeout=PATIENCE).close()
-        except (OSError, ValueError) as error:
-            raise InputError(f"no Ray cluster answers at {wanted} ({one_line(error)}); {start}") from None
-    main = threading.current_thread() is threading.main_thread()
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        ray.init(address=wanted, log_to_driver=False, logging_level="ERROR", configure_logging=False)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise InputError(f"no Ray cluster at {wanted} ({one_line(error)}); {start}") from None
-    if main:
-        signal.signal(signal.SIGTERM, before)  # Ray's own ends the process at once
-    try:
-        yield
-    finally:
-        ray.shutdown()
+    with joined(address) as ray:
+        _refuse_unfit(ray, log_dir)
+        return _run(ray, works, progress, _gpus(ray, works))
 
 
 def _refuse_unfit(ray: Any, log_dir: str) -> None:

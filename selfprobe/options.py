@@ -39,6 +39,17 @@ class Names(click.ParamType[list[str]]):
         return "A,B"
 
 
+class Number(click.FloatRange):
+    """A number in a range; NaN lies in none, though click compares it and finds nothing wrong."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number."""
+        found = float(super().convert(value, param, ctx))
+        if not math.isfinite(found):
+            self.fail(f"{value} is no number that counts; expected {self._describe_range()}", param, ctx)
+        return found
+
+
 class Choice(click.Choice[str]):
     """A choice that says which one was meant."""
 

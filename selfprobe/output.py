@@ -93,10 +93,22 @@ def _place_here(files: Mapping[str, bytes], folder: Path) -> None:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             if (folder / name).is_dir():
                 raise IsADirectoryError(f"{name} is a folder there")
-        for name in files:
-            (beside / name).replace(folder / name)
+        left = list(files)
+        try:
+            _move(left, beside, folder)
+        except KeyboardInterrupt:  # all of them or none, and the rest takes no time
+            _move(left, beside, folder)
+            raise
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def _move(names: list[str], beside: Path, folder: Path) -> None:
+    """Rename files, and take those that are moved from the list."""
+    while names:
+        if (beside / names[0]).exists():
+            (beside / names[0]).replace(folder / names[0])
+        del names[0]
 
 
 def refusals() -> tuple[type[Exception], ...]:

@@ -15,6 +15,7 @@ from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
+import click
 from inspect_ai.log import EvalLog
 
 from selfprobe.errors import InputError, RunError
@@ -160,6 +161,8 @@ def _replaced(share: _Share) -> str:
     if share.starts >= STARTS:
         killed = f"was killed {STARTS} times (signal {-status})"
         return f"the process of {share.work.models} {killed}; is there too little memory?"
+    again = f"another one takes its runs up ({share.starts + 1} of at most {STARTS})"
+    click.echo(f"  the process of {share.work.models} was killed (signal {-status}); {again}", err=True)
     share.start()
     return ""
 

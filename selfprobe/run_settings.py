@@ -4,8 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from selfprobe.described import NamedModel
 from selfprobe.prices import Cost, Prices, cost_table, read_prices
 from selfprobe.shares import ALONE, Spread
+
+HOW_IT_RUNS = {"max_connections", "max_retries", "timeout", "attempt_timeout", "adaptive_connections", "batch", "cache"}
+"""Generation settings that say how calls are sent, not what is asked."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,15 @@ class RunSettings:
             rounds: Calls that wait for one another, for the time that batches take.
         """
         return cost_table(costs, self.prices, rounds=rounds if self.batch else None)
+
+    def tried(self, *models: NamedModel) -> None:
+        """Open models that a later wave needs, before anything is paid; on a cluster their keys are on the nodes.
+
+        Raises:
+            InputError: One cannot be had.
+        """
+        for model in models if self.spread.engine != "ray" else ():
+            model.open()
 
     @property
     def arguments(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from fsspec.core import url_to_fs
 from inspect_ai import Task, eval_set
 from inspect_ai.log import EvalLog
 from inspect_ai.model import Model, ModelInfo, get_model, get_model_info, set_model_info
@@ -142,14 +143,38 @@ def _asked(tasks: Sequence[Task], log_dir: str, given: Mapping[str, Any]) -> lis
         gc.freeze()
     try:
         with taken_up(log_dir):
-            _, logs = eval_set(list(tasks), log_dir=log_dir, **{"max_tasks": len(tasks), **given})
+            _, logs = eval_set(
+                list(tasks), log_dir=log_dir, **{"max_tasks": len(tasks), "retry_cleanup": False, **given}
+            )
+            _sweep(logs, log_dir)
     except PrerequisiteError as error:
         raise InputError(_refusal(error, log_dir)) from None
     except OSError as error:
-        raise InputError(f"cannot write logs into {log_dir}: {one_line(error)}") from None
+        raise InputError(_unwritable(error, log_dir)) from None
     if len(logs) < len(tasks) or any(log.status == "cancelled" for log in logs):
         raise KeyboardInterrupt
     return logs
+
+
+def _sweep(logs: Sequence[EvalLog], log_dir: str) -> None:
+    """Remove earlier logs of the same runs, whose samples these hold.
+
+    Inspect's own sweep keeps the file with the latest time, and so removed the new log where the clock was set back.
+    """
+    kept = {log.eval.task_id: log.eval.eval_id for log in logs if log.status != "cancelled"}
+    system, _ = url_to_fs(log_dir)
+    for old in found([log_dir]).headers:
+        if kept.get(old.eval.task_id, old.eval.eval_id) != old.eval.eval_id and old.status != "started":
+            system.rm(old.location)
+
+
+def _unwritable(error: OSError, log_dir: str) -> str:
+    """What could not be written: a log, or what Inspect keeps of a run in its own folder, below the home."""
+    place, logs = error.filename, str(Path(log_dir).absolute())
+    if isinstance(place, str) and Path(place).is_absolute() and not (place.startswith(logs) or logs.startswith(place)):
+        told = "Inspect keeps there what is under way; set XDG_DATA_HOME to a folder that can be written"
+        return f"cannot write into {place} ({error.strerror}): {told}"
+    return f"cannot write logs into {log_dir}: {one_line(error)}"
 
 
 def complete(logs: Sequence[EvalLog]) -> bool:

@@ -182,7 +182,7 @@ def _fetch_locked(weights: Weights, target: Path, progress: Progress) -> None:
                     raise SourceError(f"the file that came does not have the SHA-256 {sha256}")
         except SourceError as error:
             progress(f"{name}: {error}")
-            problems.append(f"  {name}: {error}")
+            problems.append(f"  {name}: {str(error).removesuffix('.')}.")  # on one line it is a sentence too
             continue
         for file in weights.files:
             (work / file).replace(target / file)

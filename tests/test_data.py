@@ -162,6 +162,62 @@ def test_a_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:
         load(path, ("question",))
 
 
+def test_a_file_of_windows_says_its_first_letter_and_how_to_save_it(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", "question\nOù?\n".encode("cp1252"))
+    with pytest.raises(InputError) as refused:
+        load(path, ("question",))
+    assert str(refused.value).endswith(
+        "line 2: not UTF-8 (invalid start byte; in Windows-1252 it would be 'ù'); save the file as UTF-8, in "
+        "Excel as the type CSV UTF-8"
+    )
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig"])
+def test_utf_16_with_its_mark_is_read_as_utf_8_is(tmp_path: Path, encoding: str) -> None:
+    mark = {"utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}.get(encoding, b"")
+    told = load(write(tmp_path / "x.jsonl", mark + '{"question": "Où?"}\n'.encode(encoding)), ("question",))
+    assert [row["question"] for row in told.rows] == ["Où?"]
+    half = write(tmp_path / "y.jsonl", b"\xff\xfe{")
+    with pytest.raises(InputError, match=r"y\.jsonl: begins as UTF-16 does, and is not .*; save the file as UTF-8"):
+        load(half, ("question",))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sep=;\nid;question\na;One, two?\n",
+        'sep=,\nid,question\na,"One, two?"\n',
+        "SEP=\t\r\nid\tquestion\r\na\tOne, two?\r\n",
+        'ID,Question\na,"One, two?"\n',
+        ' Id , QUESTION \na,"One, two?"\n',
+    ],
+)
+def test_what_spreadsheets_write_is_read(tmp_path: Path, text: str) -> None:
+    rows = load(write(tmp_path / "x.csv", text.encode()), ("question",)).rows
+    assert [(row["id"], row["question"]) for row in rows] == [("a", "One, two?")]
+
+
+def test_a_line_is_counted_with_the_line_that_names_the_delimiter(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"x\.csv, line 3: 3 cells under 2 columns"):
+        load(write(tmp_path / "x.csv", "sep=;\nid;question\na;One?;two\n"), ("question",))
+
+
+def test_a_column_that_is_there_as_it_is_named_wins_over_capitals(tmp_path: Path) -> None:
+    rows = load(write(tmp_path / "x.csv", "Question,question\nTitle,One?\n"), ("question",)).rows
+    assert rows == [{"Question": "Title", "question": "One?", "id": "line-2"}]
+    with pytest.raises(InputError, match="no column 'question'"):
+        load(write(tmp_path / "y.csv", "Question,QUESTION\nTitle,One?\n"), ("question",))
+
+
+@pytest.mark.parametrize("name", ["mine.txt", "mine.xlsx", "mine.tsv", "mine.json", "mine.parquet", "s3://b/mine.txt"])
+def test_a_file_of_another_kind_is_told_which_kinds_are_read(name: str) -> None:
+    with pytest.raises(InputError) as refused:
+        load(name, ("question",))
+    told = str(refused.value)
+    assert told.startswith(f"{name}: expected a .jsonl or .csv file in UTF-8, got {Path(name).suffix}; ")
+    assert ("a line a row" in told) == (Path(name).suffix == ".txt") and "unknown data set" not in told
+
+
 def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(InputError, match=r"unknown data set 'open_question': expected one of .*open_questions.*hf:"):
         load("open_question", ("question",))

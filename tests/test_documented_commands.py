@@ -1,57 +1,75 @@
 """Each command line of README.md and docs is executed by a test, or needs what no test has: a key, or a server's end.
 
-Lines that name simulated models alone are executed here, as they stand. The others are executed with a model of the
-tests in place of theirs, by the file that `RUN_BY` names for their command, which must hold that command's word.
+Lines that name simulated models alone are executed here, as they stand, and what the pages say that they print is held
+against what they print. The others are executed with a model of the tests in place of theirs, in the files that
+`RUN_BY` names for their command: for each of a line's options, a test there calls that command with that option.
 """
 
+import ast
+import importlib.util
 import os
 import re
 import shlex
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
+
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FILES = dict(re.findall(r"`(\w+\.\w+)`:\n\n```\w+\n(.*?)```", (ROOT / "docs/extend.md").read_text("utf-8"), re.DOTALL))
 LINE = re.compile(r"^(?:\$ )?((?:selfprobe|inspect) .+)$", re.MULTILINE)
 WHOLE_PAGES = {"new_task.md": "tests/test_new_task.py", "reproduce.md": "tests/test_reproduce.py"}
 """Pages of which a test of their own reads the commands from the page."""
-RUN_BY = {
-    "selfprobe awareness compare": "tests/awareness/test_command.py",
-    "selfprobe awareness cues": "tests/awareness/test_cues.py",
-    "selfprobe awareness features": "tests/awareness/test_features.py",
-    "selfprobe awareness features diff": "tests/awareness/test_features_diff.py",
-    "selfprobe awareness prevalence": "tests/awareness/test_prevalence.py",
-    "selfprobe awareness run": "tests/awareness/test_observers.py",
-    "selfprobe awareness sample-labels": "tests/awareness/test_label_sheet.py",
-    "selfprobe awareness scan": "tests/awareness/test_scan.py",
-    "selfprobe awareness turns": "tests/awareness/test_turns.py",
-    "selfprobe awareness validate": "tests/awareness/test_label_sheet.py",
-    "selfprobe check": "tests/check/test_gate.py",
-    "selfprobe matrix": "tests/matrix/test_command.py",
-    "selfprobe mechanism attention": "tests/mechanism/test_mechanism_command.py",
-    "selfprobe mechanism induce": "tests/mechanism/test_induce.py",
-    "selfprobe mechanism lens": "tests/mechanism/test_mechanism_command.py",
-    "selfprobe mechanism patch": "tests/mechanism/test_mechanism_command.py",
-    "selfprobe probe ablate": "tests/probes/test_probe_command.py",
-    "selfprobe probe compare": "tests/preferences/test_compare.py",
-    "selfprobe probe finetune": "tests/probes/test_finetune.py",
-    "selfprobe probe run": "tests/probes/test_probe_command.py",
-    "selfprobe probe score": "tests/probes/test_probe_command.py",
-    "selfprobe probe transfer": "tests/probes/test_probe_command.py",
-    "selfprobe realism card": "tests/realism/test_card.py",
-    "selfprobe realism rewrite": "tests/realism/test_rewrite.py",
-    "selfprobe report": "tests/test_report.py",
-    "inspect eval evalawareness_tasks/binary.py": "tests/evalawareness_tasks/test_awareness_tasks.py",
-    "inspect eval preference_tasks/preference_probe.py": "tests/preference_tasks/test_preference_probe.py",
-    "inspect eval selfprobe/kth_word": "tests/introspect_tasks/test_kth_word.py",
+MECHANISM, KTH_WORD = ("mechanism/test_mechanism_command",), "introspect_tasks/test_kth_word"
+PROBES, BASELINES = "probes/test_probe_command", "preference_tasks/test_preference_tasks"
+RUN_BY: dict[str, tuple[str, ...]] = {
+    "selfprobe awareness compare": ("awareness/test_command",),
+    "selfprobe awareness cues": ("awareness/test_cues",),
+    "selfprobe awareness features": ("awareness/test_features",),
+    "selfprobe awareness features diff": ("awareness/test_features_diff",),
+    "selfprobe awareness prevalence": ("awareness/test_prevalence",),
+    "selfprobe awareness run": ("awareness/test_command", "awareness/test_observers", "sources/test_questions"),
+    "selfprobe awareness sample-labels": ("awareness/test_label_sheet",),
+    "selfprobe awareness scan": ("awareness/test_scan",),
+    "selfprobe awareness turns": ("awareness/test_turns",),
+    "selfprobe awareness validate": ("awareness/test_label_sheet",),
+    "selfprobe check": ("check/test_gate", "check/test_workflow"),
+    "selfprobe matrix": ("matrix/test_command", "test_shares", "test_on_ray"),
+    "selfprobe mechanism attention": MECHANISM,
+    "selfprobe mechanism induce": ("mechanism/test_induce",),
+    "selfprobe mechanism lens": MECHANISM,
+    "selfprobe mechanism patch": MECHANISM,
+    "selfprobe probe ablate": (PROBES,),
+    "selfprobe probe compare": ("preferences/test_compare",),
+    "selfprobe probe finetune": ("probes/test_finetune",),
+    "selfprobe probe run": (PROBES, "probes/test_own_data_command", "probes/test_replicas", "test_configuration"),
+    "selfprobe probe score": (PROBES,),
+    "selfprobe probe transfer": (PROBES,),
+    "selfprobe realism card": ("realism/test_card",),
+    "selfprobe realism rewrite": ("realism/test_rewrite",),
+    "selfprobe report": ("test_report",),
+    "inspect eval evalawareness_tasks/binary.py": ("evalawareness_tasks/test_awareness_tasks", "test_inspect_data"),
+    "inspect eval introspect_tasks/kth_word.py": (KTH_WORD,),
+    "inspect eval preference_tasks/pairwise_preference.py": (BASELINES, "probes/test_own_data_command"),
+    "inspect eval preference_tasks/preference_probe.py": ("preference_tasks/test_preference_probe",),
+    "inspect eval reader.py": ("test_docs",),
+    "inspect eval selfprobe/kth_word": (KTH_WORD, "matrix/test_frames", "matrix/test_informed"),
+    "inspect eval selfprobe/memorisation": ("introspect_tasks/test_memorisation",),
+    "inspect eval selfprobe/pairwise_preference": (BASELINES, "probes/test_own_data_command"),
+    "inspect eval selfprobe/pairwise_realism": ("evalawareness_tasks/test_pairwise_realism",),
 }
+"""The test files of a command."""
 NOT_RUN = {"inspect view": "serves pages until it is stopped"}
 KEY = re.compile(r"(?<![\w/])(openai|anthropic|google|grok|openrouter)/")
 """Providers that need a key."""
+EVERYWHERE = {"--model", "--models", "--log-dir"}
+"""Options that a test gives to a task or a command in other ways too."""
 
 
 def lines() -> dict[str, str]:
@@ -79,16 +97,73 @@ def command_of(line: str) -> str:
     return max((name for name in RUN_BY if f"{line} ".startswith(f"{name} ")), key=len, default="")
 
 
+def options_of(line: str) -> set[str]:
+    """The options of a command of ours; of Inspect's the arguments of the task, which follow -T."""
+    if line.startswith("inspect"):
+        return set(re.findall(r" -T '?(\w+)=", line))
+    return set(re.findall(r"(?<= )-(?:T|-[a-z][\w-]*)", line)) - EVERYWHERE
+
+
+@cache
+def parts_of(file: str) -> dict[str, ast.stmt]:
+    """The functions and constants of a test file, and of the conftest.py files of its folders, by name."""
+    path, found = ROOT / "tests" / f"{file}.py", dict[str, ast.stmt]()
+    folders = [folder for folder in path.parents if (folder / "conftest.py").is_file()]
+    for source in (*(folder / "conftest.py" for folder in reversed(folders)), path):
+        for node in ast.parse(source.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                found[node.name] = node
+            elif isinstance(node, ast.Assign | ast.AnnAssign):
+                found |= {name.id: node for name in ast.walk(node) if isinstance(name, ast.Name)}
+    return found
+
+
+@cache
+def words_of(file: str, test: str) -> frozenset[str]:
+    """Words, names, keywords and `.attributes` in a test, its fixtures, and what it calls of its file."""
+    there, left, words = parts_of(file), [test], set[str]()
+    seen = set[str]()
+    while left:
+        if (name := left.pop()) not in there or name in seen:
+            continue
+        seen.add(name)
+        for node in ast.walk(there[name]):
+            match node:
+                case ast.Constant(value=str(text)):
+                    words.update(re.split(r"[\s=,/]+", text), re.split(r"\W+", text))
+                case ast.Name(id=other):
+                    left.append(other)
+                    words.add(other)
+                case ast.Attribute(attr=other):
+                    words.add(f".{other}")
+                case ast.arg(arg=other):
+                    left.append(other)
+                case ast.keyword(arg=str(other)):
+                    words.add(other)
+    return frozenset(words)
+
+
+def not_called(line: str) -> str:
+    """What no test of the line's command calls: the command itself or some options; empty where all are."""
+    name = command_of(line)
+    tests = [(file, test) for file in RUN_BY[name] for test in parts_of(file) if test.startswith("test_")]
+    word = Path(name.split()[-1]).stem
+    asks = {word, f".{word}"} if name.startswith("inspect") else {word}
+    calling = [words for words in (words_of(*test) for test in tests) if asks & words]
+    return ", ".join(sorted(options_of(line).difference(*calling))) if calling else name
+
+
 @pytest.mark.parametrize("line", lines())
-def test_a_documented_command_is_executed_by_a_test_or_needs_a_key(line: str) -> None:
+def test_a_documented_command_is_executed_with_its_options_by_a_test_or_needs_a_key(line: str) -> None:
     page = lines()[line]
     if page in WHOLE_PAGES:
         assert page in (ROOT / WHOLE_PAGES[page]).read_text(encoding="utf-8")
-    elif line not in offline() and not KEY.search(line) and not line.startswith(tuple(NOT_RUN)):
-        name = command_of(line)
-        assert name, f"{page}: nothing executes {line!r}: add a test of it to RUN_BY, or the reason to NOT_RUN"
-        word = Path(name.split()[-1]).stem
-        assert re.search(rf"\b{word}\b", (ROOT / RUN_BY[name]).read_text(encoding="utf-8")), name
+    elif line not in offline() and not line.startswith(tuple(NOT_RUN)):
+        named = command_of(line)
+        assert named, (
+            f"{page}: nothing executes {line!r}: add the file of its tests to RUN_BY, or the reason to NOT_RUN"
+        )
+        assert not (lost := not_called(line)), f"{page}: no test in {', '.join(RUN_BY[named])} calls {lost} of {line!r}"
 
 
 def test_the_tables_name_no_command_that_the_pages_lost() -> None:
@@ -97,14 +172,85 @@ def test_the_tables_name_no_command_that_the_pages_lost() -> None:
     assert all(any(line.startswith(name) for line in told) for name in NOT_RUN)
 
 
+def test_a_word_in_another_test_is_not_taken_for_a_call() -> None:
+    assert not_called("selfprobe report logs --out there") == ""
+    assert not_called("selfprobe report logs --no-such-option") == "--no-such-option"
+    assert not_called("inspect eval selfprobe/kth_word -T wordings=2") == "wordings"
+
+
+# ---- what the pages say that commands print
+
+
+def retake() -> ModuleType:
+    """docs/retake.py."""
+    spec = importlib.util.spec_from_file_location("docs_retake", ROOT / "docs/retake.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+RETAKE = retake()
+
+
+def printing() -> list[Any]:
+    """The commands of each printed block, with all blocks that say what they print; a whole matrix is slow."""
+    blocks: dict[tuple[str, ...], list[Any]] = {}
+    for output in (output for page in DOCUMENTS for output in RETAKE.outputs(page)):
+        blocks.setdefault(output.commands, []).append(output)
+    made = []
+    for commands, shown in blocks.items():
+        slow = pytest.mark.slow if any(" matrix " in command for command in commands) else ()
+        made.append(pytest.param(commands, shown, id="; ".join(commands)[:60], marks=slow))
+    return made
+
+
+@pytest.mark.parametrize(("commands", "shown"), printing())
+def test_what_a_page_says_that_its_commands_print_is_what_they_print(
+    commands: tuple[str, ...], shown: list[Any], tmp_path: Path
+) -> None:
+    assert commands and not any(KEY.search(command) for command in commands), f"{shown[0].page}: {shown[0].text}"
+    told = RETAKE.printed(commands, tmp_path)
+    for output in shown:
+        assert RETAKE.holds(output.text, told), f"{output.page.name}: run make pictures\n{output.text}\n{told}"
+
+
+def test_a_block_is_held_against_what_is_printed_but_for_its_cuts() -> None:
+    told = "plan\na  1 2\nb  3\nend of it. And more. Much.  \n"
+    for same in ("a  1 2\nb  3\n", "plan\n…\nend of it. …\n", "b  3\nend …\n", "plan\n…\nb  3\n", told):
+        assert RETAKE.holds(same, told), same
+    for other in ("a  1 3\n", "plan\nb  3\n", "b  3\nplan\n", "a  1\n", "1 2\n", "b  3\n…\nb  3\n"):
+        assert not RETAKE.holds(other, told), other
+
+
+def test_a_block_is_retaken_with_its_cuts_or_whole_where_a_line_is_gone() -> None:
+    told = "plan\na  1 9\nb  3\nend of that. And more. Much.\n"
+    assert RETAKE.retaken("a  1 2\n…\nend of it. …\n", told) == "a  1 9\n…\nend of that. …\n"
+    assert RETAKE.retaken("a  1 2\nc  3\n", told) == told
+
+
+def test_a_page_is_mended_where_it_says_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```\nselfprobe tasks  # all\n```\n\n```text\nold\n```\n\n```text\nkth_word\n```\n")
+    monkeypatch.setattr(RETAKE, "PAGES", [page])
+    monkeypatch.setattr(RETAKE, "printed", lambda commands, folder: "kth_word\n")
+    RETAKE.main(tmp_path / "runs")
+    assert page.read_text().count("```text\nkth_word\n```") == 2 and "old" not in page.read_text()
+    assert "page.md: another output" in capsys.readouterr().out
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("line", offline())
+@pytest.mark.parametrize(
+    "line", [line for line in offline() if line not in {c for p in printing() for c in p.values[0]}]
+)
 def test_a_documented_command_without_a_key_ends_well_as_it_stands(line: str, tmp_path: Path) -> None:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     program, *words = shlex.split(line)
-    few = ["--limit", "6"] if words[0] == "matrix" else []  # the numbers of all 208 items are the README's
-    command = [str(Path(sys.executable).with_name(program)), *words, *few]
+    command = [str(Path(sys.executable).with_name(program)), *words]
     done = subprocess.run(
         command, cwd=tmp_path, env=os.environ | {"PWD": str(tmp_path)}, capture_output=True, text=True, timeout=300
     )

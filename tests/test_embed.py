@@ -119,6 +119,19 @@ def test_a_page_is_told_that_the_default_embedder_would_have_to_be_fetched(monke
     assert unfetched(DEFAULT_EMBEDDER) == ""
 
 
+def test_the_default_embedder_by_its_short_name_is_the_same_weights_and_the_same_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def encode(texts: list[str], folder: Path) -> list[list[float]]:
+        assert folder == tmp_path
+        return [[1.0, 0.0] for _ in texts]
+
+    monkeypatch.setattr("selfprobe.embed._fetched", lambda: tmp_path)
+    monkeypatch.setattr("selfprobe.minilm.encode", encode)
+    assert require("all-MiniLM-L6-v2") == DEFAULT_EMBEDDER
+    assert anyio.run(lambda: embed(["a"], model="all-MiniLM-L6-v2")).tolist() == [[1.0, 0.0]]
+
+
 @pytest.mark.parametrize("model", ["BAAI/bge-small-en-v1.5", "sentence-transformers/all-mpnet-base-v2"])
 def test_a_name_that_is_no_folder_is_the_hubs(model: str) -> None:
     from selfprobe.embed import _place

@@ -33,9 +33,9 @@ WINGS = {"matrix", "awareness", "preferences", "check", "mechanism"}
 FLOORS: tuple[set[str], ...] = (
     {"families", "glossary", "loose_json", "progress", "quotes", "refusal", "text_kind", "word_roots"},  # no other
     {"errors", "inspect_private", "parse", "references", "stats", "measure", "safe"},  # nothing else of ours
-    {"arguments", "packed", "probability", "minilm"},
-    {"weights", "plots", "options", "prices", "output"},
-    {"configuration", "claim"},
+    {"arguments", "files", "packed", "probability", "minilm"},
+    {"weights", "plots", "options", "prices", "output", "cluster"},
+    {"configuration", "claim", "vector_cache"},
     {"logs", "embed", "page", "first_call"},
     {"inspect_data", "finished"},
     {"data"},

@@ -100,6 +100,8 @@ def test_the_runs_of_a_killed_process_go_on_in_another_and_only_what_was_in_flig
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
     assert sum(line.startswith("Each model on itself") for line in output.splitlines()) == 1
+    told = r"  the process of openai-api/fake/\w+ was killed \(signal 9\); another one takes its runs up \(2 of at most 3\)"
+    assert sum(re.fullmatch(told, line) is not None for line in output.splitlines()) == 1, output
     assert calls(questions) < server.stats()["requests"] <= calls(questions) + CONNECTIONS
     [logs, ignored] = (lambda there: (there.headers, there.ignored))(found([str(tmp_path / "m" / "diagonal")]))
     done = [log for log in logs if log.status == "success"]
@@ -171,7 +173,11 @@ def test_a_process_that_is_killed_again_and_again_and_one_that_breaks_are_told_w
     assert "the process of broken broke with status 1; see above" in told
     assert told.endswith("; the same command goes on")
     assert progress.done == {(2, (0, "a", 1))} and sum(progress.samples.values()) == 4
-    assert "ZeroDivisionError" in capfd.readouterr().err
+    said = capfd.readouterr().err
+    assert "ZeroDivisionError" in said
+    for start in (2, 3):
+        line = f"  the process of killed was killed (signal 9); another one takes its runs up ({start} of at most 3)"
+        assert line in said.splitlines()
 
 
 def test_where_a_process_breaks_before_it_is_ready_the_others_do_not_wait_for_it(

@@ -1,5 +1,6 @@
 """docs/reproduce.md: its commands run on planted models and make the files it names; its counts are those of its rows."""
 
+import csv
 import re
 import shlex
 from collections import Counter
@@ -26,6 +27,8 @@ PAPERS["004"] = PAGE.partition("## Paper 004")[2]
 LEAST = {"003": 30, "002": 15, "004": 44}
 """Rows of a paper's table."""
 STATUS = ("works", "deviates", "partial", "missing")
+TRACED = "?reasons=1&wobble=.4"
+"""What planted models of paper 002 are: they think aloud, and their answers differ."""
 SMALL = {"epochs": 2, "threshold": 0.0}
 """What keeps a run small, where a task has it."""
 
@@ -51,10 +54,10 @@ def planted(model: str) -> str:
     return "planted/" + model.rpartition("/")[2]
 
 
-def small_config(path: str, folder: Path) -> Path:
-    """The same matrix of three planted models, of a few items."""
+def small_config(path: str, folder: Path, most: int | None) -> Path:
+    """The same matrix of planted models, of a few items."""
     given = yaml.safe_load((ROOT / path).read_text())
-    models = [planted(entry["model"]) for entry in given["models"]][:3]
+    models = [planted(entry["model"]) for entry in given["models"]][:most]
     given |= {"models": models, "limit": 3, "args": given["args"] | {"epochs": 2, "embedder": "openai/words"}}
     out = folder / "config.yaml"
     out.write_text(yaml.safe_dump(given))
@@ -62,11 +65,26 @@ def small_config(path: str, folder: Path) -> Path:
 
 
 def run_selfprobe(words: list[str], folder: Path) -> None:
-    words = [str(small_config(word, folder)) if word.startswith("configs/") else word for word in words]
+    most = None if words[0] == "diversity" else 3  # Table 1 is of the eleven
+    words = [str(small_config(word, folder, most)) if word.startswith("configs/") else word for word in words]
+    words = ["1" if option == "--limit" else word for option, word in zip(["", *words], words, strict=False)]
     words = ["openai/words" if word.startswith("openai/text-embedding") else word for word in words]
     more = ["--embedder", "openai/words"] if words[0] == "report" else []
     done = CliRunner().invoke(main, [*words, *more], catch_exceptions=False)
     assert done.exit_code == 0, (words, done.output)
+
+
+def assert_the_columns_are_there(part: str, *folders: Path) -> None:
+    """Each column that a row of the page names is in its file."""
+    for row in rows(part):
+        for name, columns in re.findall(r"`([\w/.-]+\.csv)`: ((?:`[\w.]+`(?:, )?)+)", row[3]):
+            (file,) = {place.resolve() for folder in folders if (place := folder / name).is_file()}
+            there = set(pd.read_csv(file).columns)
+            named = set(re.findall(r"`([\w.]+)`", columns))
+            assert not [one for one in named if not any(f"{it}.".startswith(f"{one}.") for it in there)], (
+                row[0],
+                there,
+            )
 
 
 def run_inspect(words: list[str], questions: Path) -> None:
@@ -139,19 +157,23 @@ def test_the_commands_of_paper_002_run_on_planted_models_and_make_the_files_that
         if "--config" in words:
             place = words.index("--config") + 1
             given = yaml.safe_load((ROOT / words[place]).read_text())
-            given |= {"models": [planted(one) for one in given["models"]][:2], "grader": planted(given["grader"])}
+            models = [f"{planted(one)}{TRACED}" for one in given["models"]][-2:]  # those that are asked again
+            given |= {"models": models, "grader": planted(given["grader"])}
             words[place] = str(tmp_path / "config.yaml")
             Path(words[place]).write_text(yaml.safe_dump(given))
-        words = [
-            ",".join(map(planted, word.split(",")[:2])) if "/" in word and "gpt" in word else word for word in words
-        ]
-        words = ["planted/qwen3-32b" if word == "openrouter/qwen/qwen3-32b" else word for word in words]
+        for at, word in enumerate(words):
+            if words[at - 1] == "--models":
+                words[at] = ",".join(f"{planted(one)}{TRACED}" for one in word.split(","))
         done = CliRunner().invoke(main, [group, *words, *(["--limit", "8"] if words[0] == "run" else [])])
         assert done.exit_code == 0, (words, done.output)
     for row in rows(PAPERS["002"]):
         for name in re.findall(r"`([\w/.-]+\.(?:csv|png))`", row[3]):
             if "features" not in row[2] and name != "figures/turns.png":  # the bundled transcripts have one turn
                 assert (tmp_path / name).is_file() or (tmp_path / "out/paper002" / name).is_file(), name
+    asked = "\n".join(line for line in PAPERS["002"].splitlines() if "features" not in line)
+    assert_the_columns_are_there(asked, tmp_path, tmp_path / "out/paper002")
+    with (tmp_path / "labels.csv").open(encoding="utf-8") as file:
+        assert len(list(csv.DictReader(file))) > 4
 
 
 def test_the_commands_of_paper_003_run_on_planted_models_and_make_the_files_that_the_page_names(
@@ -170,8 +192,13 @@ def test_the_commands_of_paper_003_run_on_planted_models_and_make_the_files_that
         for name in re.findall(r"`([\w/.-]+\.(?:csv|png|jsonl|yaml))`", row[3]):
             places = (tmp_path / name, tmp_path / "out/paper003" / name, tmp_path / "out/paper003/tables" / name)
             assert any(place.is_file() for place in (*places, ROOT / name)), name
+    assert_the_columns_are_there(PAPERS["003"], tmp_path, tmp_path / "out/paper003")
+    closest = pd.read_csv(tmp_path / "out/table1/diversity.csv")
+    assert len(closest) == 4 and {len(names.split(", ")) for names in closest.models} == {11}, "Table 1 is of eleven"
 
 
+TUNED = "google/gemma-2-2b-it"
+"""Of those that paper 004 fine-tunes, the one that is tiny here; its runs are those of PROBED[1]."""
 PROBED = ("Llama-3.1-70B-Instruct", "Llama-3.1-8B-Instruct")
 """Of paper 004's models, those that are tiny here: two of one family, of different sizes."""
 
@@ -199,8 +226,17 @@ def tiny_pairs(spec: str, **_: Any) -> Any:
 def small_probe_words(words: list[str], folder: Path) -> list[str]:
     """The same command of tiny models, of few pairs, on this machine."""
     small = {"cuda": "cpu", "bfloat16": "float32", "5000": "16"}
-    small["meta-llama/Llama-3.1-8B-Instruct"] = str(folder / "models" / PROBED[1])
+    small |= {name: str(folder / "models" / PROBED[1]) for name in ("meta-llama/Llama-3.1-8B-Instruct", TUNED)}
+    words = [
+        word.replace(f"/{TUNED.rpartition('/')[2]}", f"/{PROBED[1]}") if "probes/" in word else word for word in words
+    ]
+    if words[0] == "finetune":
+        words[words.index("--datasets") + 1] = "newsroom,mctaco"
+        at = words.index("--device-map")
+        words = [*words[:at], *words[at + 2 :], "--samples", "8"]
     if "--config" in words:
+        if "--models" in words:
+            words[words.index("--models") : words.index("--models") + 2] = []
         place = words.index("--config") + 1
         given = yaml.safe_load((ROOT / words[place]).read_text())
         given = {name: small.get(str(value), value) for name, value in given.items() if name != "device-map"}
@@ -231,7 +267,9 @@ def assert_aspects_are_apart(run: Path) -> None:
 def test_the_commands_of_paper_004_run_on_tiny_models_and_make_the_files_that_the_page_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("torch", reason="the probes extra is not installed")
+    pytest.importorskip("peft", reason="the mechanisms extra is not installed")
+    from selfprobe.probes.finetune import JUDGES
+
     from .probes.conftest import tiny_judge
 
     monkeypatch.chdir(tmp_path)
@@ -243,7 +281,7 @@ def test_the_commands_of_paper_004_run_on_tiny_models_and_make_the_files_that_th
     for line in commands(PAPERS["004"]):
         program, group, *words = shlex.split(line)
         assert (program, group) == ("selfprobe", "probe")
-        if words[0] == "ablate" and not words[1].endswith(PROBED):
+        if (words[0] == "ablate" and not words[1].endswith(PROBED)) or re.search(r"\$|gemma-2-(9|27)b-it$", line):
             continue
         done = CliRunner().invoke(main, [group, *small_probe_words(words, tmp_path)], catch_exceptions=False)
         assert done.exit_code == 0, (words, done.output)
@@ -254,6 +292,9 @@ def test_the_commands_of_paper_004_run_on_tiny_models_and_make_the_files_that_th
             places = (tmp_path / name, tmp_path / "out/paper004" / name, ROOT / name)
             assert any(place.is_file() for place in places) or name == "tables/aspects.csv", name
     assert_aspects_are_apart(tmp_path / "probes/paper004" / PROBED[1])
+    for folder, judge in (("paper004", JUDGES["lora"]), ("full", JUDGES["full"])):
+        tuned = pd.read_csv(tmp_path / "probes" / folder / PROBED[1] / "tables/finetuned.csv")
+        assert set(tuned[tuned.method == judge].dataset) == {"newsroom", "mctaco"}
     for name in PROBED:
         for kind in ("adversarial", "cosine", "table1"):
             assert (tmp_path / f"out/paper004/figures/{kind}-{name}.png").is_file()

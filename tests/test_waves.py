@@ -241,3 +241,23 @@ def test_a_log_folder_without_credentials_is_refused_before_anything_is_asked(mo
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     with pytest.raises(InputError, match=r"^cannot write logs into s3://bucket/x: "):
         run_wave([], "s3://bucket/x", title="", settings=RunSettings())
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        (
+            "/no/home/inspect_ai",
+            "^cannot write into /no/home/inspect_ai .*: Inspect keeps .* set XDG_DATA_HOME to a folder",
+        ),
+        ("{logs}/a.eval", "^cannot write logs into .*logs: "),
+        ("bucket/key", "^cannot write logs into .*logs: "),
+        (None, "^cannot write logs into .*logs: "),
+    ],
+)
+def test_what_cannot_be_written_is_a_log_or_what_inspect_keeps_below_a_read_only_home(
+    tmp_path: Path, place: str | None, said: str
+) -> None:
+    logs = str(tmp_path / "logs")
+    error = OSError(30, "Read-only file system", place and place.format(logs=logs))
+    assert re.search(said, waves._unwritable(error, logs))

@@ -141,7 +141,14 @@ def compare(logs: Sequence[str], out: str, as_json: bool) -> None:
 @click.argument("logs", nargs=-1, required=True)
 @click.option("--out", default="labels.csv", show_default=True, type=click.Path(dir_okay=False), help="CSV to write.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the draw.")
-def sample_labels(n: int, logs: Sequence[str], out: str, seed: int) -> None:
+@click.option(
+    "--methods",
+    type=options.Names("method"),
+    default=",".join(GRADED),
+    show_default=True,
+    help="Whose texts: answers of user_motivation, traces of reasoning_trace.",
+)
+def sample_labels(n: int, logs: Sequence[str], out: str, seed: int, methods: list[str]) -> None:
     """Draw N graded texts of LOGS for people to label: a blinded sheet, which `validate` reads.
 
     All texts that the grader found aware, at most half of N, and others by chance. Write yes or no under `aware`.
@@ -150,13 +157,16 @@ def sample_labels(n: int, logs: Sequence[str], out: str, seed: int) -> None:
 
     import numpy as np
 
+    from selfprobe.arguments import one_of
     from selfprobe.awareness.label_sheet import sample_labels as drawn
     from selfprobe.errors import InputError
     from selfprobe.safe import csv
 
+    for method in methods:
+        one_of("--methods", method, GRADED)
     if Path(out).exists():
         raise InputError(f"{out} is there already, and may hold labels; give another --out")
-    sheet = drawn(n, logs, rng=np.random.default_rng(seed))
+    sheet = drawn(n, logs, rng=np.random.default_rng(seed), methods=methods)
     try:
         Path(out).write_bytes(csv(sheet.table))
     except OSError as error:

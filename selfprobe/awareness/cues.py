@@ -7,18 +7,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from inspect_ai import task_with
 from inspect_ai.log import EvalLog
 
 from selfprobe.awareness.per_model import ANSWER, PerModel
 from selfprobe.data import Table
-from selfprobe.described import opened
+from selfprobe.described import NamedModel
 from selfprobe.evalawareness_tasks.cue_removal import (
     CONTROLS,
     MOST,
     PARAPHRASE_PROMPT,
     QUESTIONS,
-    cue_removal,
     record_to_sample,
 )
 from selfprobe.prices import Cost
@@ -87,7 +85,7 @@ def described(study: Cues, table: Table) -> str:
     ]
     whole = sum(told["missing"] is not None for sample in made for told in sample["units"].values())
     lines += [f"{whole} of them are a whole prompt, and cannot be taken out."] if whole else []
-    lines += [table.told()] if table.aside else []
+    lines += filter(None, (table.told(), table.unread))
     costs = [Cost(model, calls, sent, calls * ANSWER) for model in study.models]
     if study.grader:
         size = sum(map(len, texts)) // 4
@@ -103,11 +101,9 @@ def run_cues(study: Cues, table: Table) -> bool:
         Interrupted: The user stopped it.
         InputError: A model cannot be had, or the log folder cannot be written.
     """
-    runs = study.tasks(cue_removal, controls=study.controls_of(len(table.rows[: study.limit])))
-    if study.grader:
-        grader = opened(study.grader)
-        runs = [task_with(run, model_roles={"grader": grader}) for run in runs]
-    return study.run(runs, "Something taken out")
+    roles = {"grader": NamedModel(study.grader)} if study.grader else {}
+    controls = study.controls_of(len(table.rows[: study.limit]))
+    return study.run("cue_removal", "Something taken out", roles=roles, controls=controls)
 
 
 def arms_of(study: Cues, table: Table) -> pd.DataFrame:
@@ -225,7 +221,7 @@ def told(found: Found) -> Iterator[str]:
     elif found.noise.n:
         yield (
             f"None of {len(found.sentences)} things is shown to give it away: edits of their length move the number by "
-            f"{found.noise.spread:.2f} (standard deviation)."
+            f"{found.noise.spread:.2f} (standard deviation, of their median deviation)."
         )
     if (every := found.everything) and not math.isnan(every.estimate.value):
         left = found.rows[found.rows.arm == ALL].p.mean()

@@ -44,7 +44,7 @@ def roc(logged: Logged, baselines: Baselines, model: str) -> "Figure":
     figure, ax = new_axes(width=5.2, height=5.0)
     ax.plot([0, 1], [0, 1], color="#d9dde3", linewidth=1)
     for column, grey in (("length", ":"), ("words", "--"), ("words_other_source", "-")):
-        known = baselines.scores[baselines.scores[column].notna()]
+        known = baselines.shown[baselines.shown[column].notna()]
         if known.label.nunique() == 2:
             false, true, _ = roc_curve(known.label == "evaluation", known[column])
             ax.plot(false, true, color=MUTED, linestyle=grey, label=f"text only: {column.replace('_', ' ')}")

@@ -25,6 +25,7 @@ class Finding:
     aware: bool | None
     """None where its reply could not be used."""
     log: str
+    method: str
 
     @property
     def text_id(self) -> str:
@@ -40,7 +41,7 @@ def findings(logs: Sequence[str]) -> Iterator[Finding]:
         NoLogs: There is no finished awareness log.
     """
     for arm, run in chosen(logs)[0].items():
-        _, model, perspective, _, placebo, *_, data = arm
+        method, model, perspective, _, placebo, *_, data = arm
         if placebo:
             continue
         for sample in samples(run.header.location):
@@ -57,4 +58,5 @@ def findings(logs: Sequence[str]) -> Iterator[Finding]:
                     data=str(data),
                     aware=cues_in(grade, text).aware,
                     log=run.header.location,
+                    method=str(method),
                 )

@@ -5,13 +5,14 @@ tell nothing. So that the many others count for what they are, shares of the awa
 labelled one standing for those of its kind (paper 002 names no check of its judge against people).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from selfprobe.awareness.findings import Finding, findings
+from selfprobe.awareness.run import GRADES
 from selfprobe.errors import InputError
 from selfprobe.stats.estimate import Estimate, undefined
 
@@ -42,21 +43,24 @@ class Sheet:
         return f"{len(self.table)} texts: {ours} and {self.others} of {self.of_others} others by chance{more}"
 
 
-def sample_labels(n: int, logs: Sequence[str], *, rng: np.random.Generator) -> Sheet:
+def sample_labels(
+    n: int, logs: Sequence[str], *, rng: np.random.Generator, methods: Collection[str] = tuple(GRADES)
+) -> Sheet:
     """Texts for people to label: all that the grader found aware, at most half of the sheet, and others by chance.
 
     Args:
         n: Texts on the sheet, fewer where there are fewer.
         logs: Logs of user_motivation or reasoning_trace, whatever conversations they are on.
         rng: Draws the others, and the order.
+        methods: Whose texts: answers of user_motivation, traces of reasoning_trace.
 
     Raises:
         NoLogs: There is no finished awareness log.
         InputError: No text was graded.
     """
-    texts = _by_id(logs)
+    texts = {name: one for name, one in _by_id(logs).items() if one.method in methods}
     if not texts:
-        raise InputError(f"no text graded by user_motivation or reasoning_trace in {', '.join(logs)}")
+        raise InputError(f"no text graded by {' or '.join(methods)} in {', '.join(logs)}")
     ours, others = ([name for name, found in texts.items() if found.aware is said] for said in (True, False))
     few = min(len(ours), max(n // 2, n - len(others)))
     drawn = [*_drawn(ours, few, rng), *_drawn(others, min(n - few, len(others)), rng)]
@@ -131,11 +135,15 @@ def reweighted(ours: Counts, others: Counts) -> Checked:
 def counted(labels: Mapping[str, bool], logs: Sequence[str]) -> tuple[Counts, Counts]:
     """Of the texts found aware and of the others: how many there are, are labelled, and are aware.
 
+    Only texts of the methods that the labels are of count, since a sheet can be drawn from one method alone.
+
     Args:
         labels: What people say, by `text_id`.
         logs: The logs that the sheet was drawn from.
     """
-    texts = _by_id(logs)
+    every = _by_id(logs)
+    methods = {every[name].method for name in labels if name in every}
+    texts = {name: one for name, one in every.items() if one.method in methods}
 
     def of(said: bool) -> Counts:
         mine = [name for name, found in texts.items() if found.aware is said]

@@ -4,7 +4,7 @@ All methods of a model read one reply, so they are compared on the same conversa
 source, because conversations of one source are alike.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -50,6 +50,13 @@ class Baselines:
     """The same, each source predicted by a classifier that saw only the others."""
     scores: pd.DataFrame
     """data, item, label, length, words, words_other_source: for the ROC figure, and to hold a model against."""
+    context: str = ""
+    """"first" where logs have transcripts too: the numbers are of first prompts. `scores` are of both, and have it."""
+
+    @property
+    def shown(self) -> pd.DataFrame:
+        """The scores that the numbers are of."""
+        return self.scores[self.scores.context == self.context] if self.context else self.scores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +113,7 @@ class Comparison:
 def compare(logged: Logged) -> Comparison:
     """Every arm's numbers, each pair of methods of a model, and each pair of arms of a method."""
     arms = {tuple(key): rows for key, rows in logged.verdicts.groupby(ARM, sort=False)}
-    baselines = text_baselines(logged.texts)
+    baselines = _baselines(logged)
     methods = tuple(arm_numbers(rows, baselines.scores) for rows in arms.values())
     main = {key: rows for key, rows in arms.items() if key[2] != "third" and not key[4] and key[-1] == 1}
     pairs = [_pair(logged, a, b, _shared(main[a], main[b])) for a, b in combinations(main, 2) if a[1:] == b[1:]]
@@ -139,6 +146,17 @@ def arm_numbers(rows: pd.DataFrame, words: pd.DataFrame | None = None) -> ArmNum
         trend=turns_trend(list(stated.turns[saw]), errors[saw], clusters[used][saw]),
         beyond=beyond_words(rows, items, words),
     )
+
+
+def _baselines(logged: Logged) -> Baselines:
+    """First prompts and whole transcripts are other texts of the same conversations: each are rated by themselves."""
+    context = logged.verdicts.drop_duplicates("data").set_index("data").context
+    if context.nunique() < 2:
+        return text_baselines(logged.texts)
+    texts = logged.texts.groupby(logged.texts.data.map(context))
+    apart = {str(name): text_baselines(some) for name, some in texts}
+    scores = pd.concat([found.scores.assign(context=name) for name, found in apart.items()], ignore_index=True)
+    return replace(apart["first"], scores=scores, context="first")
 
 
 def text_baselines(texts: pd.DataFrame) -> Baselines:

@@ -120,7 +120,7 @@ def page_of(made: Written) -> Page:
 def sets_of(logged: Logged) -> str:
     """Which data sets the conversations are of, and that several are pooled."""
     told = f"Conversations: {'; '.join(described(str(name)) for name in dict.fromkeys(logged.runs.dataset))}."
-    sets = logged.verdicts.data.nunique()
+    sets = logged.verdicts.groupby("context").data.nunique().max()  # first prompts and transcripts are of one set
     if sets == 1:
         return told
     return (
@@ -149,6 +149,11 @@ def _text_alone(comparison: Comparison) -> Section:
         "readers .92 (Needham et al. 2025).",
         table,
     ]
+    if comparison.baselines.context:
+        blocks.append(
+            "These numbers are of the first prompts. A method that read whole transcripts is held against the words of "
+            "transcripts."
+        )
     return Section("What the text alone gives away", blocks, name="text", menu="text alone")
 
 
@@ -197,7 +202,9 @@ def _runs(logged: Logged) -> Section:
         ),
     )
     aside = [
-        f"{told}." for told in dict.fromkeys(run for run in logged.runs.get("set_aside", ()) if isinstance(run, str))
+        f"{told}."
+        for name in ("set_aside", "unread")
+        for told in dict.fromkeys(run for run in logged.runs.get(name, ()) if isinstance(run, str))
     ]
     missing = [Bullets([f"{told}." for told in logged.missing])] if logged.missing else []
     return Section("Runs", [table, *missing, *aside, *set_aside(logged.ignored)], name="runs", menu="runs")

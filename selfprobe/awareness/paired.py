@@ -5,7 +5,7 @@ runs of one arm: that is the yardstick here too. Equal shares show nothing, sinc
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -72,23 +72,43 @@ def paired(logged: Logged) -> tuple[Paired, ...]:
 def _others(arm: Arm, arms: Mapping[Arm, pd.DataFrame]) -> Iterator[tuple[Kind, Arm]]:
     """What an arm is the first of a pair with."""
     of = dict(zip(ARM, arm, strict=True))
+    third = tuple((of | {"perspective": "third", "run": 1}).values())
+    if of["perspective"] == "first" and third in arms and arm == _read_by(third, arms, arm):
+        yield "first and third person", third
     if of["run"] != 1:
         return
-    changed: list[tuple[Kind, dict[str, object]]] = []
-    if of["perspective"] == "first":
-        changed.append(("first and third person", {"perspective": "third"}))
-    if of["context"] == "first":
-        changed.append(("first prompt and full transcript", {"context": "full"}))
-    for kind, change in changed:
-        if (other := tuple((of | change).values())) in arms:
-            yield kind, other
+    if of["context"] == "first" and (full := tuple((of | {"context": "full"}).values())) in arms:
+        yield "first prompt and full transcript", full
     if not of["wording"]:
         theirs = [a for a in arms if a[6] and tuple((of | {"wording": a[6]}).values()) == a]
         yield from (("our questions and yours", a) for a in theirs)
-    yield from (("two runs", a) for a in arms if a[:-1] == arm[:-1] and a[-1] > 1)
+    yield from (("two runs", a) for a in _again(arm, arms) if a[-1] > 1)
+
+
+def _again(arm: Arm, arms: Iterable[Arm]) -> list[Arm]:
+    """The other runs of an arm."""
+    return [a for a in arms if a[:-1] == arm[:-1] and a != arm]
+
+
+def _read_by(third: Arm, arms: Mapping[Arm, pd.DataFrame], arm: Arm) -> Arm:
+    """Of an arm's runs the one whose replies the third person read; run 1 where it read those of none."""
+    runs = sorted([arm, *_again(arm, arms)], key=lambda one: int(one[-1]))
+    return next((run for run in runs if _read(arms[run]) & _read(arms[third])), runs[0])
+
+
+def _read(rows: pd.DataFrame) -> set[tuple[str, str]]:
+    """Data set and replies."""
+    return set(zip(rows.data, rows.read, strict=True))
+
+
+def _of_same_replies(rows: pd.DataFrame, first: pd.DataFrame) -> pd.DataFrame:
+    read = _read(first)
+    return rows[[of in read for of in zip(rows.data, rows.read, strict=True)]]
 
 
 def _paired(logged: Logged, kind: Kind, a: Arm, b: Arm, arms: Mapping[Arm, pd.DataFrame]) -> Paired:
+    if kind == "first and third person":
+        arms = {**arms, b: _of_same_replies(arms[b], arms[a])}
     both = joined([arms[a], arms[b]], logged if kind == "first prompt and full transcript" else None)
     sides = [_side(both, 0), _side(both, 1)]
     clusters, unit = clusters_of(sides[0])
@@ -161,10 +181,10 @@ def _pearson(ranks: npt.NDArray[np.float64], clusters: npt.NDArray[np.str_], uni
 
 def _below_runs(first: Arm, third: Arm, arms: Mapping[Arm, pd.DataFrame]) -> dict[str, Estimate]:
     """How far first and third person agree less than two first-person runs, on conversations that all three judged."""
-    again = (*first[:-1], 2)
-    if again not in arms:
+    others = sorted(_again(first, arms), key=lambda arm: int(arm[-1]))
+    if not others:
         return {}
-    all3 = joined([arms[first], arms[again], arms[third]])
+    all3 = joined([arms[first], arms[others[0]], arms[third]])
     clusters, unit = clusters_of(_side(all3, 0))
     said = [(all3[f"said_{k}"] == "evaluation").to_numpy() for k in range(3)]
     scores = [all3[f"score_{k}"].to_numpy(dtype=float) for k in range(3)]

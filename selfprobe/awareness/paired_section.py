@@ -53,6 +53,8 @@ def sentence(h: Paired) -> str:
     """What a pair shows, in words."""
     about = f"{h.first[0]} of {h.first[1]}{marks(h.first)}, {h.kind}"
     if not h.n:
+        if h.kind == "first and third person":
+            return f"{about}: not held together, since no conversation has a verdict in both on the same reply."
         return f"{about}: no conversation has a verdict in both."
     told = f"{about}: r {shown(h.r)}, kappa {shown(h.kappa)}"
     if not h.labelled:

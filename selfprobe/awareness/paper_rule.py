@@ -3,6 +3,7 @@
 Ours asks for a quote that is in the text, or a finding of awareness is no vote. From the same logs; no model is asked.
 """
 
+import math
 from dataclasses import asdict
 from typing import Any
 
@@ -22,7 +23,8 @@ _ITEM = ["data", "item", "epoch"]
 def as_in_paper(logged: Logged) -> pd.DataFrame:
     """A row an arm of `JUDGED` and rule: unquoted (findings without a quote that is there), n, called, tpr, tnr.
 
-    Estimates are value, low, high, n, unit, reason. Summaries of reasoning have no finding under either rule.
+    `unscored` is the share of conversations without a verdict, which n leaves out. Estimates are value, low, high, n,
+    unit, reason. Summaries of reasoning have no finding under either rule.
     """
     rows: list[dict[str, Any]] = []
     every = logged.verdicts[logged.verdicts.method.isin(JUDGED)]
@@ -33,8 +35,11 @@ def as_in_paper(logged: Logged) -> pd.DataFrame:
         unquoted = int((votes.unscored == UNQUOTED).sum() if len(votes) else (arm.unscored == UNQUOTED).sum())
         for rule, counted in zip(RULES, (arm, _counted(arm, votes)), strict=True):
             found = method_numbers(items_of(counted))
+            lost = {"unscored": math.fsum(found.unscored.values())}
             rates = {name: asdict(getattr(found, name)) for name in ("called", "tpr", "tnr")}
-            rows.append(dict(zip(ARM, key, strict=True)) | {"rule": rule, "unquoted": unquoted, "n": found.n} | rates)
+            rows.append(
+                dict(zip(ARM, key, strict=True)) | {"rule": rule, "unquoted": unquoted, "n": found.n} | lost | rates
+            )
     return pd.json_normalize(rows)
 
 

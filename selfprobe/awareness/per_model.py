@@ -1,14 +1,13 @@
 """What `turns` and `cues` share: one run of one task for each model, and what their logs hold."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from inspect_ai import Task, task_with
 from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.scorer import Score
 
-from selfprobe.described import opened
+from selfprobe.described import DescribedRun, NamedModel, opened
 from selfprobe.logs import found, samples
 from selfprobe.run_settings import RunSettings
 from selfprobe.scorers.decision import last_score
@@ -40,31 +39,23 @@ class PerModel:
         """The conversations, as the task takes them."""
         raise NotImplementedError
 
-    def tasks(self, task: Callable[..., Task], **own: Any) -> list[Task]:
-        """The runs.
+    def run(self, task: str, title: str, *, roles: Mapping[str, NamedModel] | None = None, **own: Any) -> bool:
+        """Run it, one run a model; True when every run ended well. What was asked is not asked again.
 
         Args:
             task: Of the command.
-            own: Its further arguments.
-
-        Raises:
-            InputError: A model cannot be had.
-        """
-        said = {"answer_tokens": self.answer_tokens, "effort": self.effort}
-        given = self.source | {name: value for name, value in said.items() if value is not None} | own
-        made = [task(**given, most=self.most) for _ in self.models]
-        return [
-            task_with(one, model=opened(model, **self.settings.model_args))
-            for one, model in zip(made, self.models, strict=True)
-        ]
-
-    def run(self, runs: list[Task], title: str) -> bool:
-        """Run them; True when every run ended well. What was asked is not asked again.
+            title: What the user reads above its progress.
+            roles: Further models of each run.
+            own: Further arguments of the task.
 
         Raises:
             Interrupted: The user stopped it.
-            InputError: The log folder cannot be written.
+            InputError: A model cannot be had, or the log folder cannot be written.
         """
+        said = {"most": self.most, "answer_tokens": self.answer_tokens, "effort": self.effort}
+        given = self.source | {name: value for name, value in said.items() if value is not None} | own
+        models = [NamedModel(model, self.settings.model_args) for model in self.models]
+        runs = [DescribedRun(task, given, model, roles or {}) for model in models]
         further = {**JOINS, "limit": self.limit}
         return complete(run_wave(runs, self.log_dir, title=title, settings=self.settings, **further))
 

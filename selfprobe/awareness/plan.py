@@ -60,9 +60,10 @@ def describe(study: Study) -> str:
     table = conversations(given.pop("dataset"), **given)
     rows = table.rows[: study.limit]
     models = f"{len(study.models)} model{'s' * (len(study.models) != 1)}"
-    head = f"{len(rows)} conversations{_sets(rows)} × {models} × {', '.join(study.methods)}"
+    many = f"{len(rows)} conversation{'s' * (len(rows) != 1)}"
+    head = f"{many}{_sets(rows)} × {models} × {', '.join(study.methods)}"
     costs = study.settings.costed(costs_of(study, rows), rounds=study.rounds)
-    return "\n".join([head, *([table.told()] if table.aside else []), "", *costs, "", *_power(rows)])
+    return "\n".join([head, *filter(None, (table.told(), table.unread)), "", *costs, "", *_power(rows)])
 
 
 def _sets(rows: Sequence[Row]) -> str:

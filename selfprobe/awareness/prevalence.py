@@ -86,7 +86,8 @@ def corrected(paths: Sequence[str]) -> Corrected:
             no, or nothing is labelled.
     """
     tables = {path: load(path, ()).rows for path in paths if path.endswith((".csv", ".jsonl"))}
-    labelled = [path for path, rows in tables.items() if any(LABEL in row for row in rows)]
+    columns = [path for path, rows in tables.items() if any(LABEL in row for row in rows)]
+    labelled = [path for path in columns if any(str(row.get(LABEL) or "").strip() for row in tables[path])] or columns
     if len(labelled) != 1:
         raise InputError(f"{len(labelled)} files with labels in {', '.join(paths)}; {EXPECTED}")
     rows = tables.pop(labelled[0])

@@ -125,6 +125,8 @@ def run_study(study: Study) -> bool:
     if first != "first_token" and "first_token" in study.methods:
         own["logprobs"] = True  # of no use to the others, and refused by some vendors
     subjects = [NamedModel(model, study.settings.model_args) for model in study.models]
+    if study.grader:  # it may have no part in the first wave
+        study.settings.tried(NamedModel(study.grader))
     replies = [_described(study, first, subject, **own) for subject in subjects]
     logs = _wave(study, replies, f"{base}/{REPLIES}", f"Replies, and {first}")
     recorded = {log.eval.model for log in logs if log.status == "success"}

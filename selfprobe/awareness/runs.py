@@ -1,12 +1,12 @@
 """The runs of a folder: which log counts for each arm, why the others do not, and what is still missing."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from inspect_ai.log import EvalLog, EvalSampleSummary
+from inspect_ai.log import EvalLog
 
+from selfprobe.awareness.second_runs import Run, in_order
 from selfprobe.errors import InputError, NoLogs, one_line
 from selfprobe.logs import (
     UNREADABLE,
@@ -44,19 +44,11 @@ SHORT = 8
 RESUME = "the same command goes on with it"
 
 
-@dataclass(frozen=True)
-class Run:
-    """A log in use."""
-
-    header: EvalLog
-    samples: list[EvalSampleSummary]
-
-
 def chosen(paths: Iterable[str]) -> tuple[dict[Arm, Run], dict[str, str]]:
     """The log of each arm and data set, by the values of ARM (run 1) and the data set, in the paper's order.
 
-    Of several that can be used, the one with the most conversations counts, of equals the last. Then why the other
-    logs are not used, by log; second runs are not among them.
+    Of several that can be used, run 1 is the one with the most conversations; of equals, that of the study with the
+    most arms, then the earliest. Then why the other logs are not used, by log; second runs are not among them.
 
     Raises:
         NoLogs: There is no finished awareness log.
@@ -69,7 +61,7 @@ def chosen(paths: Iterable[str]) -> tuple[dict[Arm, Run], dict[str, str]]:
 def chosen_of(there: Found, given: Sequence[str]) -> tuple[dict[Arm, Run], dict[str, str]]:
     """`chosen` of what lies there with all second runs, for messages under the paths as they were given."""
     ignored, held = dict(there.ignored), dict[Arm, list[Run]]()
-    for log in sorted(there.headers, key=lambda log: len(log.eval.dataset.sample_ids or []), reverse=True):
+    for log in sorted(there.headers, key=item_count, reverse=True):
         if log.status != "success":
             ignored[log.location] = f"status {log.status}"
         elif "dataset_sha256" not in (log.eval.metadata or {}):
@@ -81,7 +73,7 @@ def chosen_of(there: Found, given: Sequence[str]) -> tuple[dict[Arm, Run], dict[
             except UNREADABLE as error:
                 ignored[log.location] = one_line(error)
                 continue
-            if why := _replaced(run, runs):
+            if why := _superseded(run, runs):
                 ignored[log.location] = why
             else:
                 runs.append(run)
@@ -91,7 +83,14 @@ def chosen_of(there: Found, given: Sequence[str]) -> tuple[dict[Arm, Run], dict[
             f"found {len(ignored)} other or unfinished logs{first_of(ignored)}"
             + "".join(f"; {told}" for told in islice(missing(there.headers, {}), 3))
         )
-    used = {(*arm[:-2], number, arm[-1]): run for arm, runs in held.items() for number, run in enumerate(runs, start=1)}
+    used = dict[Arm, Run]()
+    for arms in _by_writer(arm for arm, runs in held.items() if runs):
+        look = any(arm[ARM.index("perspective")] == "third" for arm in arms)
+        for arm, ordered in zip(arms, in_order([held[arm] for arm in arms], look=look), strict=True):
+            kept = [one for one, otherwise in ordered if not otherwise]
+            told = f"no second run of {kept[0].header.location}, asked otherwise: "
+            ignored |= {one.header.location: told + "; ".join(otherwise) for one, otherwise in ordered if otherwise}
+            used |= {(*arm[:-2], number, arm[-1]): run for number, run in enumerate(kept, start=1)}
     return dict(sorted(used.items(), key=lambda pair: (METHODS.index(pair[0][0]), *map(str, pair[0][1:])))), ignored
 
 
@@ -100,30 +99,23 @@ def run_of(arm: Arm) -> int:
     return int(arm[ARM.index("run")])
 
 
-def _replaced(run: Run, others: Sequence[Run]) -> str | None:
-    """Why a log is no further run of its arm beside these: it holds samples of one of them, or was asked otherwise."""
+def _superseded(run: Run, others: Sequence[Run]) -> str | None:
+    """Why a log is no further run of its arm beside these: it holds samples of one of them."""
     samples = {sample.uuid for sample in run.samples}
     for other in others:
         more = len(run.samples) < len(other.samples)
         if None in samples or samples & {sample.uuid for sample in other.samples}:
             return f"superseded by {other.header.location}{' (it holds more conversations)' * more}"
-    if others:
-        ours, theirs = _settings(run.header), _settings(others[0].header)
-        if apart := [f"{name} {ours[name]}, there {theirs[name]}" for name in ours if ours[name] != theirs[name]]:
-            return f"superseded by {others[0].header.location} (asked otherwise: {'; '.join(apart)})"
     return None
 
 
-def _settings(log: EvalLog) -> dict[str, object]:
-    """What two runs of an arm have in common; the data set's hash in the version is that of the arm."""
-    grader = (log.eval.model_roles or {}).get("grader")
-    return {
-        "decisions": (log.eval.metadata or {}).get("decisions"),
-        "grader": (grader[0] if isinstance(grader, list) else grader).model if grader else None,
-        "effort": log.eval.task_args.get("effort"),
-        "answer_tokens": log.eval.task_args.get("answer_tokens"),
-        "version": str(log.eval.task_version).partition("+")[0],
-    }
+def _by_writer(arms: Iterable[Arm]) -> list[list[Arm]]:
+    """The arms that read one model's replies to one data set."""
+    found: dict[tuple[str, str], list[Arm]] = {}
+    for arm in arms:
+        of = dict(zip([*ARM, "data"], arm, strict=True))
+        found.setdefault((str(of["target"] or of["model"]), str(of["data"])), []).append(arm)
+    return list(found.values())
 
 
 def _read(log: EvalLog) -> Run:

@@ -6,12 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
-from inspect_ai import task_with
-from inspect_ai.model import get_model
 
-from selfprobe.described import opened
+from selfprobe.described import DescribedRun, NamedModel
 from selfprobe.errors import InputError, one_line
-from selfprobe.evalawareness_tasks.turn_scan import PIECE, SCAN_PROMPT, turn_scan
+from selfprobe.evalawareness_tasks.turn_scan import PIECE, SCAN_PROMPT
 from selfprobe.logs import found, samples, target_of, task_of
 from selfprobe.prices import Cost
 from selfprobe.run_settings import RunSettings
@@ -22,7 +20,7 @@ from selfprobe.waves import JOINS, complete, run_wave
 
 GRADE = 80
 """A rough guess of the tokens of a grade."""
-OURS = (*METHODS, "turn_scan", "turn_curve", "cue_removal")
+OURS = (*METHODS, "turn_scan", "turn_curve", "cue_removal", "pairwise_realism", "rewriting")
 """Tasks that themselves ask about evaluations, or read what was said of them."""
 NOBODY = "none/none"
 """The evaluated model of a scan: Inspect's name for none."""
@@ -102,14 +100,9 @@ def run_scan(scan: Scan, logs: Sequence[str]) -> bool:
         Interrupted: The user stopped it.
         InputError: The grader cannot be had, or the log folder cannot be written.
     """
-    grader = opened(scan.grader)
-    given = {"role": scan.role} if scan.role else {}
-    runs = [
-        task_with(
-            turn_scan(log=log, piece=scan.piece, **given), model=get_model(NOBODY), model_roles={"grader": grader}
-        )
-        for log in logs
-    ]
+    given = {"piece": scan.piece} | ({"role": scan.role} if scan.role else {})
+    roles = {"grader": NamedModel(scan.grader)}
+    runs = [DescribedRun("turn_scan", {"log": log, **given}, NamedModel(NOBODY), roles) for log in logs]
     further = {**JOINS, "limit": scan.limit, "max_tasks": min(len(runs), 10)}
     title = "The grader reads the logs"
     return complete(run_wave(runs, scan.log_dir, title=title, settings=scan.settings, **further))

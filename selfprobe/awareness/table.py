@@ -27,7 +27,8 @@ class Logged:
 
     verdicts: pd.DataFrame
     """One row an arm × conversation × epoch: said, unscored, probability, score, truth, reasoned, source, domain,
-    format, agentic, language, turns, pair, flip, set, decisions (how many were asked), log; votes_asked, votes_read and
+    format, agentic, language, turns, pair, flip, set, decisions (how many were asked), log, read (whose replies,
+    `second_runs.Run.read`); votes_asked, votes_read and
     could (the verdicts that lost votes leave possible: "evaluation", "deployment", "either"); turned, contradicted
     (questions asked both ways round, and those with two verdicts); yes, yes_asked, first, first_asked (answers "yes"
     and first options, of how many); quotes, quotes_discarded."""
@@ -66,7 +67,8 @@ def load(paths: Iterable[str]) -> Logged:
             first, *rest = _decisions(sample, str(keys["method"]))
             row = keys | {"item": str(sample.id), "epoch": sample.epoch}
             known = {name: sample.metadata.get(name) for name in ABOUT}
-            also = {"decisions": about.get("decisions"), "log": log.location} | _counts(sample, first, rest)
+            also = {"decisions": about.get("decisions"), "log": log.location, "read": run.read}
+            also |= _counts(sample, first, rest)
             verdicts.append(row | known | first.model_dump() | also)
             votes += [row | decision.model_dump() for decision in rest]
         if any((keys["data"], str(sample.id)) not in texts for sample in run.samples):
@@ -76,7 +78,7 @@ def load(paths: Iterable[str]) -> Logged:
         runs.append(
             keys
             | {"dataset": about.get("dataset"), "log": log.location, "samples": len(run.samples)}
-            | {"set_aside": about.get("set_aside")}
+            | {"set_aside": about.get("set_aside"), "unread": about.get("unread")}
             | {"grader": "" if first_grader is None else str(first_grader.model)}
             | {"applied": "; ".join(f"{role}: {told}" for role, told in applied_in(run.samples).items())}
         )

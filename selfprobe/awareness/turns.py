@@ -12,7 +12,7 @@ from inspect_ai.log import EvalLog
 
 from selfprobe.awareness.per_model import ANSWER, PerModel
 from selfprobe.data import Table
-from selfprobe.evalawareness_tasks.turn_curve import CALLS, MOST, QUESTIONS, turn_curve
+from selfprobe.evalawareness_tasks.turn_curve import CALLS, MOST, QUESTIONS
 from selfprobe.prices import Cost
 from selfprobe.sources.conversations import DEFAULT
 from selfprobe.sources.transcripts import asked_at, transcripts
@@ -82,7 +82,7 @@ def run_turns(study: Turns) -> bool:
         Interrupted: The user stopped it.
         InputError: A model cannot be had, or the log folder cannot be written.
     """
-    return study.run(study.tasks(turn_curve, placebo=study.placebo), "Turn by turn")
+    return study.run("turn_curve", "Turn by turn", placebo=study.placebo)
 
 
 def curves_of(study: Turns, table: Table) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -8,8 +8,8 @@ from dataclasses import asdict, fields
 from pydantic import TypeAdapter, ValidationError
 
 from selfprobe.check.kept import Kept
-from selfprobe.data import decoded, read_bytes
 from selfprobe.errors import InputError, one_line
+from selfprobe.files import decoded, read_bytes
 from selfprobe.output import place_file
 
 FORM = 1
@@ -17,6 +17,8 @@ FORM = 1
 
 LONG = ("metrics", "items", "blind", "reasoned", "inputs", "clusters")
 """What has a line an entry."""
+YOUNGER = ("left_out",)
+"""Fields that older files lack; left out where they are empty, so that the same runs have the same bytes."""
 
 
 def text_of(runs: Sequence[Kept]) -> str:
@@ -44,8 +46,13 @@ def read(path: str) -> list[Kept]:
     Raises:
         InputError: It cannot be read, is no baseline, is of another form, or was changed by hand.
     """
-    text = decoded(read_bytes(path), path)
     again = f"; save a new one: selfprobe check LOGS --save {path}"
+    try:
+        text = decoded(read_bytes(path), path)
+    except InputError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            raise InputError(f"there is no baseline {path}{again.replace('a new one', 'one')}") from None
+        raise
     try:
         found = json.loads(text, parse_constant=_refused)
     except (ValueError, RecursionError) as error:
@@ -85,6 +92,8 @@ def _lines(runs: Sequence[Kept]) -> Iterator[str]:
         parts = []
         for one in fields(run):
             value = given[one.name]
+            if one.name in YOUNGER and not value:
+                continue
             if one.name in LONG and value:
                 inside = ",\n".join(f"  {_json(name)}: {_json(value[name])}" for name in sorted(value))
                 parts.append(f" {_json(one.name)}: {{\n{inside}\n }}")

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from selfprobe import options
 from selfprobe.check import INCOMPLETE
@@ -13,11 +14,15 @@ if TYPE_CHECKING:
 
     from selfprobe.check.changes import Verdict
     from selfprobe.check.kept import Kept
-    from selfprobe.check.numbers import Checked
     from selfprobe.check.table import Logged
 
 MOST = 0.1
 """Share of unscored values in a run that is good."""
+OF_LOGS = {
+    *("logs", "most", "save", "baseline", "against", "smallest", "lower", "strict", "aa", "junit", "github"),
+    *("as_json", "tasks"),
+}
+"""Parameters that are not about how --run asks."""
 
 
 @click.command()
@@ -25,7 +30,7 @@ MOST = 0.1
 @click.option(
     "--unscored",
     "most",
-    type=click.FloatRange(0, 1),
+    type=options.Number(0, 1),
     metavar="SHARE",
     help=f"Largest share of unscored values in a run that is good.  [default: {MOST}; with a baseline its own]",
 )
@@ -34,7 +39,7 @@ MOST = 0.1
 @click.option("--against", metavar="LOGS2", help="Instead of --baseline: logs of before.")
 @click.option(
     "--smallest",
-    type=click.FloatRange(0, min_open=True),
+    type=options.Number(0, min_open=True),
     metavar="CHANGE",
     default=0.05,
     show_default=True,
@@ -67,7 +72,10 @@ def check(logs: tuple[str, ...], tasks: list[str] | None, save: str | None, base
 
     against: str | None = given.pop("against")
     _consistent(logs, tasks, baseline, against, save, given["model"])
-    before = read(baseline) if baseline else _kept(load([against])) if against else None
+    _refuse_unused(for_run=bool(tasks), for_gate=bool(baseline or against), resampled=bool(given["aa"]))
+    earlier = load([against]) if against else None
+    before = read(baseline) if baseline else _kept(earlier) if earlier else None
+    _can_happen(given["smallest"], before)
     if tasks:
         found = _run(tasks, before, given)
         if found is None:
@@ -75,11 +83,12 @@ def check(logs: tuple[str, ...], tasks: list[str] | None, save: str | None, base
         logs = (found,)
     logged = load(logs)
     if before is not None:
-        status = _gated(logged, before, given)
+        notes = [f"before: {line}" for line in earlier.left_out()] if earlier else []
+        status = _gated(logged, before, notes + logged.left_out(), given)
     elif given["aa"]:
         status = _against_itself(logged, given)
     else:
-        status = _judged(logged, MOST if given["most"] is None else given["most"], given["as_json"])
+        status = _judged(logged, MOST if given["most"] is None else given["most"], given)
     if status and save:
         click.echo(f"No baseline is saved of runs with status {status}", err=True)
     elif save:
@@ -106,58 +115,77 @@ def _consistent(
         raise click.UsageError("--baseline and --against are both what was before; give one of them")
 
 
-def _judged(logged: "Logged", most: float, as_json: bool) -> int:
-    """Say of each run whether it is good; the exit status."""
-    from selfprobe.check.numbers import asked_differently, checked
-    from selfprobe.safe import plain
-
-    results = [checked(run, most=most) for run in logged.runs]
-    good = sum(not result.wrong for result in results)
-    whole = good == len(results) and not logged.broken
-    if as_json:
-        options.echo_json({"runs": [_fields(result) for result in results], "broken": logged.broken, "whole": whole})
-        return 0 if whole else INCOMPLETE
-    width = max((len(result.run.task) for result in results), default=0)
-    for result in results:
-        about = f" about {result.run.target}" if result.run.target != result.run.model else ""
-        click.echo(plain(f"{result.run.task:{width}}  {result.run.model}{about}  {result}"))
-    for line in asked_differently(logged.runs):
-        click.echo(plain(line))
-    for log, why in logged.broken.items():
-        click.echo(plain(f"{log}  bad: {why}"))
-    last = f"{good} of {len(results)} runs good"
-    if logged.broken:
-        last += f", {len(logged.broken)} log{'s' * (len(logged.broken) != 1)} cannot be read"
-    if logged.earlier:
-        runs = (
-            "1 earlier run of the same is"
-            if len(logged.earlier) == 1
-            else f"{len(logged.earlier)} earlier runs of the same are"
+def _can_happen(smallest: float, before: "list[Kept] | None") -> None:
+    """Refuse a smallest change that no score can make."""
+    values = [v for run in before or [] for cell in run.items.values() for one in cell.values() for v in one]
+    numbers = [value for value in values if not isinstance(value, str)]
+    if smallest > 1 and numbers and all(0 <= number <= 1 for number in numbers):
+        raise click.UsageError(
+            f"--smallest {smallest:g} is more than any change can be: what was before lies in 0 to 1; give a share "
+            "such as .05"
         )
-        last += f"; {runs} not counted"
-    click.echo(last)
-    return 0 if whole else INCOMPLETE
 
 
-def _fields(result: "Checked") -> dict[str, Any]:
-    """Of a run, all but its values."""
-    names = ("log", "task", "model", "target", "status", "wanted", "done", "error")
-    judged = {name: getattr(result, name) for name in ("asked", "scored", "reasons", "wrong")}
-    return {name: getattr(result.run, name) for name in names} | judged
+def _refuse_unused(*, for_run: bool, for_gate: bool, resampled: bool) -> None:
+    """Refuse options that would have no effect."""
+    context = click.get_current_context()
+    given = {
+        param.name: param.opts[0]
+        for param in context.command.params
+        if param.name and context.get_parameter_source(param.name) is ParameterSource.COMMANDLINE
+    }
+    if not for_run and (alone := [flag for name, flag in given.items() if name not in OF_LOGS]):
+        raise click.UsageError(f"{alone[0]} is for --run TASKS; with LOGS it has no effect")
+    if not for_gate:
+        idle = ("strict",) if resampled else ("strict", "lower", "smallest")
+        if without := [given[name] for name in idle if name in given]:
+            raise click.UsageError(
+                f"{without[0]} is about a change; say from what: --baseline FILE.json or --against LOGS2"
+            )
+        if resampled and (files := [given[name] for name in ("junit", "github") if name in given]):
+            raise click.UsageError(
+                f"{files[0]} has nothing to say of --aa alone; give --baseline or --against, or leave --aa out"
+            )
 
 
-def _gated(logged: "Logged", before: "list[Kept]", given: Mapping[str, Any]) -> int:
+def _judged(logged: "Logged", most: float, given: Mapping[str, Any]) -> int:
+    """Say of each run whether it is good; the exit status."""
+    from selfprobe.check import complete as page
+
+    found = page.complete(logged, most=most)
+    if given["as_json"]:
+        options.echo_json(page.fields(found))
+    else:
+        for line in page.lines(found):
+            click.echo(line)
+    _for_ci(page.junit(found), page.annotations(found), page.markdown(found), given)
+    return found.status
+
+
+def _for_ci(junit: bytes, annotations: Sequence[str], summary: str, given: Mapping[str, Any]) -> None:
+    """Write what --junit and --github ask for."""
+    from selfprobe.check.page import summarise
+    from selfprobe.output import place_file
+
+    if given["junit"]:
+        place_file(junit, given["junit"])
+    if given["github"]:
+        for line in annotations:
+            click.echo(line, err=given["as_json"])
+        summarise(summary)
+
+
+def _gated(logged: "Logged", before: "list[Kept]", notes: list[str], given: Mapping[str, Any]) -> int:
     """Say what changed; the exit status."""
     from selfprobe.arguments import meant
     from selfprobe.check import page
     from selfprobe.check.flips import flips, resampled
     from selfprobe.check.gate import gated
     from selfprobe.errors import InputError
-    from selfprobe.output import place_file
 
     rule = {"smallest": given["smallest"], "lower": given["lower"]}
     after, incomplete = _now(logged, 1.0 if given["most"] is None else given["most"])
-    gate = gated(before, after, **rule, strict=given["strict"], incomplete=incomplete)
+    gate = gated(before, after, **rule, strict=given["strict"], incomplete=incomplete, notes=notes)
     known = sorted({row.metric for row in gate.rows})
     if unknown := [name for name in given["lower"] if known and name not in known]:
         hint = meant(unknown[0], known)
@@ -172,12 +200,7 @@ def _gated(logged: "Logged", before: "list[Kept]", given: Mapping[str, Any]) -> 
         _tell_flips(
             flips(resampled(gate.paired.pairs), given["aa"], **rule), "resamples of the items", given["as_json"]
         )
-    if given["junit"]:
-        place_file(page.junit(gate), given["junit"])
-    if given["github"]:
-        for line in page.annotations(gate):
-            click.echo(line, err=given["as_json"])
-        page.summarise(gate)
+    _for_ci(page.junit(gate), page.annotations(gate), page.markdown(gate), given)
     return gate.status
 
 
@@ -202,11 +225,11 @@ def _against_itself(logged: "Logged", given: Mapping[str, Any]) -> int:
     """Say how often the epochs of runs differ from each other as a gate sees it; the exit status."""
     from selfprobe.check.flips import flips, halved
 
-    runs, bad = _now(logged, 1.0)
+    runs, bad = _now(logged, 1.0 if given["most"] is None else given["most"])
     found = flips(halved(runs), given["aa"], smallest=given["smallest"], lower=given["lower"])
     _tell_flips(found, "deals of the epochs into before and after, where nothing changed", given["as_json"])
     for name, why in bad.items():
-        click.echo(f"{name}  bad: {why}")
+        click.echo(f"{name}  bad: {why}", err=given["as_json"])
     return INCOMPLETE if bad else 0
 
 
@@ -218,11 +241,14 @@ def _tell_flips(found: "Counter[Verdict]", of: str, as_json: bool) -> None:
 def _save(logged: "Logged", path: str, *, told: bool) -> None:
     """Write the baseline."""
     from selfprobe.check.baseline import save
+    from selfprobe.safe import clean
 
     runs = _kept(logged)
     size = save(runs, path)
     if told:
         click.echo(f"Baseline: {path} ({len(runs)} run{'s' * (len(runs) != 1)}, {size / 1000:.0f} kB)")
+        for line in [f"{run.name}: not in the baseline: {why}" for run in runs for why in run.left_out.values()]:
+            click.echo(clean(line))
 
 
 def _kept(logged: "Logged") -> "list[Kept]":

@@ -53,7 +53,7 @@ def halved(runs: Sequence[Kept]) -> Callable[[np.random.Generator], list[Pair]]:
         InputError: A run has one epoch.
     """
     for run in runs:
-        if max((len(given) for cell in run.items.values() for given in cell.values()), default=0) < 2:
+        if run.epochs < 2:
             raise InputError(
                 f"--aa deals the epochs of a run to two sides, and {run.name} has one; run it with --epochs 2 or more, "
                 "or hold it against a baseline, and its items are drawn anew"

@@ -50,6 +50,7 @@ def gated(
     lower: Collection[str] = (),
     strict: bool = False,
     incomplete: Mapping[str, str] | None = None,
+    notes: Sequence[str] = (),
 ) -> Gate:
     """Hold runs against a baseline.
 
@@ -60,7 +61,9 @@ def gated(
         lower: Metrics of which less is better.
         strict: Whether what cannot be told fails.
         incomplete: Of the runs of now those that are bad in themselves, and why.
+        notes: What to know about the logs, before what pairing has to say.
     """
     found = paired(before, after)
+    found.notes[:0] = notes
     rows = rows_of(found.pairs, smallest=smallest, lower=lower)
     return Gate(found, rows, smallest, strict, incomplete or {})

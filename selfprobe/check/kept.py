@@ -26,6 +26,9 @@ Cell = dict[str, list[float | str]]
 ELSEWHERE = ("target_log", "observer_log", "limit")
 """Task arguments that say where replies lie, not what is asked."""
 DIGITS = 6
+LARGEST = 1e100
+"""A score beyond it has no variance in floating point, and is not compared."""
+MEND = "only numbers can be compared: give its scorer numbers, or score the log again"
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,13 @@ class Kept:
     """Item → digest of what it asks."""
     clusters: dict[str, str] = field(default_factory=dict)
     """Item → what it comes from, where items were grouped."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Key of another suite's score → why it is not compared."""
+
+    @property
+    def epochs(self) -> int:
+        """Of the item that has most."""
+        return max((len(given) for cell in self.items.values() for given in cell.values()), default=0)
 
     @property
     def name(self) -> str:
@@ -76,16 +86,19 @@ def kept(run: Run) -> Kept:
     """A run of `check.table.load` as a baseline keeps it.
 
     Raises:
-        InputError: A score is a text that is no number, or nothing in the run is a value.
+        InputError: No score is a number that can be compared, or nothing in the run is a value.
     """
     header, ours = run.header, "selfprobe" in (run.header.eval.metadata or {})
-    values = _values(run)
+    left_out = _left_out(run)
+    values = [value for value in _values(run) if value.key not in left_out]
+    if not values and left_out:
+        raise InputError(f"{run.log}: {'; '.join(left_out.values())}; {MEND}")
     if not values:
         raise InputError(f"{run.log}: no sample of {run.task} has a score")
     items: dict[str, Cell] = {item: {} for item in run.inputs}  # one whose sample failed stays empty
     reasoned: dict[str, list[str]] = {}
     for value in values:
-        given = value.unscored or (None if value.value is None else round(value.value, DIGITS))
+        given = value.unscored or (None if value.value is None else _rounded(value.value))
         if given is not None:
             items.setdefault(value.item, {}).setdefault(value.key, []).append(given)
         if value.decision is not None and value.decision.reasoned:
@@ -110,6 +123,7 @@ def kept(run: Run) -> Kept:
         reasoned=dict(sorted(reasoned.items())),
         inputs={} if ours else dict(sorted(run.inputs.items())),
         clusters=dict(sorted(run.clusters.items())),
+        left_out=dict(sorted(left_out.items())),
     )
 
 
@@ -117,12 +131,6 @@ def _values(run: Run) -> list[Value]:
     """Those that make the score: of the suite's about the model itself, of a method its verdict."""
     ours = [value for value in run.values if value.decision is not None]
     if not ours:
-        for value in run.values:
-            if value.value is None and value.unscored is None:
-                raise InputError(
-                    f"{run.log}: {value.key} of {run.task} is no number at sample {value.item!r}, and no C, I, P or N; "
-                    "only numbers can be compared: give its scorer numbers, or score the log again"
-                )
         return run.values
     if run.task == "ethical_dilemma":
         own, _ = split(_judged(ours))
@@ -132,6 +140,23 @@ def _values(run: Run) -> list[Value]:
     if run.task in METHODS and run.task in own_keys:
         own_keys = {run.task}
     return [value for value in ours if value.key in own_keys]
+
+
+def _left_out(run: Run) -> dict[str, str]:
+    """Keys of which a value cannot be compared, and why: the first such value."""
+    found: dict[str, str] = {}
+    for value in run.values:
+        what, where = f"{value.key} of {run.task} is", f"at sample {value.item!r}"
+        if value.value is None and value.unscored is None:
+            found.setdefault(value.key, f"{what} no number {where}, and no C, I, P or N")
+        elif value.value is not None and abs(value.value) > LARGEST:
+            found.setdefault(value.key, f"{what} {value.value:g} {where}, too large to compute with")
+    return found
+
+
+def _rounded(value: float) -> float:
+    """Six decimals, of what is near 0 six digits."""
+    return float(f"{value:.{DIGITS}g}") if abs(value) < 1 else round(value, DIGITS)
 
 
 def _judged(values: list[Value]) -> list[Judged]:

@@ -13,6 +13,10 @@ from selfprobe.safe import clean
 
 HEADINGS = ("task", "metric", "change", "95 % interval", "n", "verdict")
 
+DECIMALS, MOST_DECIMALS = 2, 7
+"""Of a number that is shown."""
+A_BILLION = 10**9
+
 
 def lines(gate: Gate) -> list[str]:
     """A line a metric, then what is refused and what to know."""
@@ -29,14 +33,26 @@ def lines(gate: Gate) -> list[str]:
 
 
 def moved(row: Row) -> str:
-    """Before, after and the change: `.61 → .48  −.13 [−.19, −.07]`."""
+    """Before, after and the change: `.61 → .48  −.13 [−.19, −.07]`, with as many decimals as it takes to add up."""
     if row.change is None:
         return ""
     one = row.change.estimate
-    before, after = short(row.change.before), short(row.change.after)
+    digits = _adding_up(row.change.before, row.change.after, one.value)
+    before, after = short(row.change.before, digits), short(row.change.after, digits)
     if math.isnan(one.low):
-        return f"{before} → {after}  {signed(one.value)}"
-    return f"{before} → {after}  {signed(one.value)} [{signed(one.low)}, {signed(one.high)}]"
+        return f"{before} → {after}  {signed(one.value, digits)}"
+    low, high = signed(one.low, digits), signed(one.high, digits)
+    return f"{before} → {after}  {signed(one.value, digits)} [{low}, {high}]"
+
+
+def _adding_up(before: float, after: float, change: float) -> int:
+    """Decimals: the fewest with which the rounded change is that of the rounded numbers; .474 → .336 is −.138."""
+    numbers = (before, after, change)
+    for digits in range(DECIMALS, MOST_DECIMALS) if all(map(math.isfinite, numbers)) else ():
+        was, now, moved = (float(short(number, digits)) for number in numbers)
+        if abs(now - was - moved) < 10**-digits / 2:
+            return digits
+    return DECIMALS
 
 
 def size(row: Row) -> str:
@@ -51,7 +67,8 @@ def said(row: Row, gate: Gate) -> str:
         return f"{'worse' if row.verdict == 'worse' else 'not the same'} ({told})"
     if word == "cannot tell":
         word = f"cannot tell a change of {short(gate.smallest)}"  # type: ignore[assignment]
-        needs = f"needs {row.needed:,} {row.change.estimate.unit}s" if _more(row) else ""
+        many = f"{row.needed:,}" if row.needed is not None and row.needed < A_BILLION else "more than a billion"
+        needs = f"needs {many} {row.change.estimate.unit}s" if _more(row) else ""
         told = row.why if row.why and row.metric != "unscored" else needs or row.change.estimate.reason
     elif row.metric == "unscored" and word != "worse":
         told = ""
@@ -62,18 +79,18 @@ def _more(row: Row) -> bool:
     return row.needed is not None and row.change is not None and row.needed > row.change.estimate.n
 
 
-def short(value: float) -> str:
+def short(value: float, digits: int = DECIMALS) -> str:
     """`.61`, `1.00`, `12.3`: two decimals below 10, without a zero before the point."""
     if math.isnan(value):
         return "?"
-    text = f"{value:.2f}" if abs(value) < 10 else f"{value:.4g}"
+    text = f"{value:.{digits}f}" if abs(value) < 10 else f"{value:.{digits + 2}g}"
     return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
 
 
-def signed(value: float) -> str:
+def signed(value: float, digits: int = DECIMALS) -> str:
     """`+.03`, `−.13`, `.00`."""
-    text = short(abs(value))
-    return text if text in ("?", ".00") else f"{'−' if value < 0 else '+'}{text}"
+    text = short(abs(value), digits)
+    return text if text == "?" or not text.strip(".0") else f"{'−' if value < 0 else '+'}{text}"
 
 
 def markdown(gate: Gate) -> str:
@@ -91,10 +108,10 @@ def markdown(gate: Gate) -> str:
     ]
     table = [HEADINGS, ["---"] * len(HEADINGS), *rows]
     out = [f"### selfprobe check: {gate.told()}", ""]
-    out += ["| " + " | ".join(_escaped(cell) for cell in row) + " |" for row in table]
+    out += ["| " + " | ".join(escaped(cell) for cell in row) + " |" for row in table]
     rest = [f"{run}: refused, {why}" for run, why in gate.paired.refused.items()]
     rest += [f"{run}: incomplete, {why}" for run, why in gate.incomplete.items()] + gate.paired.notes
-    return "\n".join([*out, "", *(f"- {_escaped(line)}" for line in rest), ""])
+    return "\n".join([*out, "", *(f"- {escaped(line)}" for line in rest), ""])
 
 
 def _interval(row: Row) -> str:
@@ -102,7 +119,8 @@ def _interval(row: Row) -> str:
     return f"[{found}" if found else ""
 
 
-def _escaped(cell: str) -> str:
+def escaped(cell: str) -> str:
+    """A text for a cell of a Markdown table, in which nothing is a sign of Markdown or HTML."""
     text = " ".join(clean(cell).split())
     for sign in "\\`*_<>|[]":
         text = text.replace(sign, f"\\{sign}" if sign not in "<>" else f"&{'lt' if sign == '<' else 'gt'};")
@@ -115,19 +133,20 @@ def annotations(gate: Gate) -> list[str]:
     for row in gate.rows:
         level = {"worse": "error", "cannot tell": "error" if gate.strict else "warning"}.get(row.verdict)
         if level:
-            found.append(_command(level, f"{row.task} {row.metric}", f"{moved(row)} {size(row)} {said(row, gate)}"))
+            found.append(annotation(level, f"{row.task} {row.metric}", f"{moved(row)} {size(row)} {said(row, gate)}"))
     for kind, bad in (("refused", gate.paired.refused), ("incomplete", gate.incomplete)):
-        found += [_command("error", run, f"{kind}: {why}") for run, why in bad.items()]
+        found += [annotation("error", run, f"{kind}: {why}") for run, why in bad.items()]
     return found
 
 
-def _command(level: str, title: str, text: str) -> str:
+def annotation(level: str, title: str, text: str) -> str:
+    """A workflow command of GitHub."""
     title, text = (clean(one).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A") for one in (title, text))
     return f"::{level} title={title.replace(':', '%3A').replace(',', '%2C')}::{text.strip()}"
 
 
-def summarise(gate: Gate) -> None:
-    """Add to the step summary, where there is one.
+def summarise(text: str) -> None:
+    """Add Markdown to the step summary, where there is one.
 
     Raises:
         InputError: Its file cannot be written.
@@ -135,7 +154,7 @@ def summarise(gate: Gate) -> None:
     if path := os.environ.get("GITHUB_STEP_SUMMARY"):
         try:
             with Path(path).open("a", encoding="utf-8") as file:
-                file.write(markdown(gate))
+                file.write(text)
         except OSError as error:
             raise InputError(f"cannot write the step summary {path}: {error.strerror}") from None
 
@@ -148,13 +167,13 @@ def junit(gate: Gate) -> bytes:
         for row in gate.rows:
             if (row.task, row.model) == (task, model):
                 _case(suite, row, gate)
-        _count(suite)
+        counted(suite)
     if gate.paired.refused or gate.incomplete:
         suite = ElementTree.SubElement(root, "testsuite", name="complete")
         for run, why in [*gate.paired.refused.items(), *gate.incomplete.items()]:
             case = ElementTree.SubElement(suite, "testcase", classname="complete", name=clean(run))
             ElementTree.SubElement(case, "error", message=clean(why))
-        _count(suite)
+        counted(suite)
     return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
 
 
@@ -168,7 +187,8 @@ def _case(suite: ElementTree.Element, row: Row, gate: Gate) -> None:
         ElementTree.SubElement(case, "system-out").text = message
 
 
-def _count(suite: ElementTree.Element) -> None:
+def counted(suite: ElementTree.Element) -> None:
+    """Write into a suite how many cases it has of each kind."""
     for name, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         suite.set(name, str(sum(1 for _ in suite.iter(tag))))
 

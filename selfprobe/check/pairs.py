@@ -40,6 +40,11 @@ def paired(before: Sequence[Kept], after: Sequence[Kept]) -> Paired:
                 there.remove(new[0])
     for run in left:
         others = sorted(other.name for other in there if other.task == run.task)
+        if (twice := others.count(run.name)) > 1:
+            out.refused[run.name] = (
+                f"the logs have {twice} runs of it with other arguments or samples, and one is compared; give its log"
+            )
+            continue
         of = ", ".join([*others[:3], *([f"{len(others) - 3} more"] if len(others) > 3 else [])]) or "none"
         out.refused[run.name] = f"the baseline has it and the logs lack it; of {run.task} they have {of}"
     named = {run.task for run in before}
@@ -72,6 +77,12 @@ def _hold(old: Kept, new: Kept, out: Paired) -> None:
         )
     if old.model != new.model:
         out.notes.append(f"{new.name}: the baseline's model is {old.model}")
+    if old.epochs != new.epochs:
+        out.notes.append(
+            f"{new.name}: the baseline has {old.epochs} epoch{'s' * (old.epochs != 1)} of an item, the logs "
+            f"{new.epochs}; what is compared is each item's mean"
+        )
+    out.notes.extend(f"{new.name}: not compared: {why}" for why in new.left_out.values())
 
 
 def refusal(old: Kept, new: Kept) -> str:
@@ -90,6 +101,10 @@ def refusal(old: Kept, new: Kept) -> str:
         return "its solvers or their arguments changed (a prompt template among them)"
     if old.prompts and new.prompts and not {*old.prompts} & {*new.prompts}:
         return "the prompts changed, and the task's version did not; save a new baseline"
+    for less, more, told in ((new, old, "the baseline has numbers there"), (old, new, "that is the baseline's")):
+        keys = {key for cell in more.items.values() for key in cell}
+        if odd := [why for key, why in less.left_out.items() if key in keys]:
+            return f"{odd[0]}; {told}"
     if lacking := old.items.keys() - new.items.keys():
         return (
             f"the logs have {len(old.items) - len(lacking)} of the baseline's {len(old.items)} items (without "

@@ -50,9 +50,12 @@ def planned(
     """
     known = measures()
     for task in tasks:
-        if task not in known:
-            why = "run it with inspect eval and give its logs" if task in tasks_by_name() else "there are"
-            raise InputError(f"--run takes {', '.join(known)}; of {task} {why}{meant(task, known)}")
+        if task in known:
+            continue
+        if task in tasks_by_name():
+            how = f"inspect eval selfprobe/{task} --model {model} --log-dir LOGS, then selfprobe check LOGS"
+            raise InputError(f"--run takes {', '.join(known)}; run {task} by itself: {how}")
+        raise InputError(f"--run takes {', '.join(known)}; there is no task {task}{meant(task, known)}")
     if set_here := [name for name in SETS if name in args]:
         raise InputError(f"a gate asks a model about itself: leave {set_here[0]} out")
     by_task = {task: {k: v for k, v in args.items() if k in defaults_of(task)} for task in tasks}

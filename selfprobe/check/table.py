@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -80,10 +81,19 @@ class Logged:
 
     runs: list[Run]
     """Those of which no later run of the same holds all samples, the oldest first."""
-    earlier: list[str]
-    """Logs of the others, which do not count."""
+    earlier: dict[str, str]
+    """Log of another, which does not count → log of the run that counts in its place."""
     broken: dict[str, str]
     """Logs that cannot be read, and why: nobody knows which run they were."""
+
+    def left_out(self) -> list[str]:
+        """Of each run that has earlier ones of the same: which log counts, and how many do not."""
+        count, run = Counter(self.earlier.values()), {one.log: one for one in self.runs}
+        return [
+            f"{run[log].task} of {run[log].model}: {log.rpartition('/')[2]} counts, the newest; {number} earlier "
+            f"run{'s' * (number > 1)} of the same {'are' if number > 1 else 'is'} left out"
+            for log, number in count.items()
+        ]
 
 
 def load(paths: Iterable[str]) -> Logged:
@@ -98,13 +108,13 @@ def load(paths: Iterable[str]) -> Logged:
     """
     named = list(paths)
     there = found(named)
-    earlier, broken, runs = list[str](), dict(there.ignored), list[Run]()
+    earlier, broken, runs = dict[str, str](), dict(there.ignored), list[Run]()
     later = dict[tuple[str, ...], list[EvalLog]]()
     for header in there.headers:  # the newest first
         args = (repr(sorted(given.items())) for given in (header.eval.task_args, header.eval.model_args))
         same = later.setdefault((task_of(header), header.eval.model, target_of(header), *args), [])
-        if any(_holds(one, header) for one in same):
-            earlier.append(header.location)
+        if counts := next((one for one in same if _holds(one, header)), None):
+            earlier[header.location] = counts.location
             continue
         try:
             runs.append(_run(header))
@@ -190,4 +200,6 @@ def _number(value: object) -> float | None:
             value = float(value)
         except ValueError:
             return None
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+    if not isinstance(value, int | float) or math.isnan(value):
+        return None
+    return float(value) if abs(value) <= sys.float_info.max else math.copysign(math.inf, value)

@@ -9,6 +9,7 @@ from inspect_ai.log import EvalLog
 from selfprobe.errors import InputError, one_line
 from selfprobe.logs import CANNOT, UNREADABLE, asked, cause, lost_replies, summaries
 from selfprobe.measure import Measure
+from selfprobe.run_settings import HOW_IT_RUNS
 from selfprobe.scorers.decision import Decision, crossed, last_decisions
 from selfprobe.solvers.frame import OTHER
 from selfprobe.solvers.sent import applied_in
@@ -18,9 +19,6 @@ Cell = tuple[str, ...]
 """Task, target and observer; of an observer that is told of its target, how (`logs.informed_of`) too."""
 DecisionRow = tuple[str, int, Decision]
 """Item, epoch and what was decided there."""
-
-HOW_IT_RUNS = {"max_connections", "max_retries", "timeout", "attempt_timeout", "adaptive_connections", "batch", "cache"}
-"""Generation settings that say how calls are sent, not what is asked."""
 
 
 @dataclass(frozen=True)

@@ -144,23 +144,49 @@ def _member(entry: object, model_args: Mapping[str, Any]) -> "Member":
 
 @click.command()
 @click.argument("logs", nargs=-1, required=True)
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False),
+    help="A matrix's configuration: first ask its models for open answers, into the one folder LOGS.",
+)
+@options.limit
 @options.out("diversity")
 @options.embedder
 @options.as_json
-def diversity(logs: tuple[str, ...], out: str, embedder: str, as_json: bool) -> None:
+@options.asking
+def diversity(
+    logs: tuple[str, ...],
+    config: str | None,
+    limit: int | None,
+    out: str,
+    embedder: str,
+    as_json: bool,
+    dry_run: bool,
+    yes: bool,
+    **how: Any,
+) -> None:
     """How alike the closest two models' replies are, per task (paper 003, Table 1).
 
-    LOGS are logs, or folders of logs, of two or more models. Writes diversity.csv, diversity.json, items.csv
-    and diversity.png into the folder --out.
+    LOGS are logs, or folders of logs, of two or more models. Writes diversity.csv, diversity.json, items.csv and
+    diversity.png into the folder --out. With --config its models are asked first; options of calls are of that alone.
     """
     import anyio
 
+    from selfprobe.embed import require
     from selfprobe.matrix.diversity import draw, measure, replies_in, table_of
     from selfprobe.output import destination, place
     from selfprobe.page import Picture
     from selfprobe.safe import cleaned, csv, plain
 
     destination(out)
+    if config is not None:
+        if not dry_run:
+            require(embedder)  # before anything is paid
+        _ask_openly(config, logs, limit, dry_run=dry_run, yes=yes, err=as_json, how=how)
+        if dry_run:
+            return
+    elif limit is not None or dry_run or yes or any(how.values()):
+        raise click.UsageError("options of a run (--limit, --yes, -M …) need --config, which says whom to ask")
     replies, ignored = replies_in(logs)
     rows, items = anyio.run(lambda: measure(replies, embedder=embedder))
     table = table_of(rows)
@@ -178,6 +204,26 @@ def diversity(logs: tuple[str, ...], out: str, embedder: str, as_json: bool) -> 
     for log, why in ignored.items():
         click.echo(plain(f"not used: {log}: {why}"), err=True)
     click.echo(f"models: {plain(', '.join(rows[0].models))}; embedder: {embedder}; written to {out}")
+
+
+def _ask_openly(
+    config: str, logs: tuple[str, ...], limit: int | None, *, dry_run: bool, yes: bool, err: bool, how: dict[str, Any]
+) -> None:
+    """The runs of `open_answers` that `diversity` compares."""
+    if len(logs) > 1:
+        raise click.UsageError(f"--config asks into one folder, got {', '.join(logs)}")
+    from selfprobe.errors import RunError
+    from selfprobe.matrix.open_run import ask, describe
+    from selfprobe.run_settings import RunSettings
+
+    settings = RunSettings.taken(how)
+    members = [_member(entry, settings.model_args) for entry in _read(config).get("models", [])]
+    click.echo(describe(members, limit, settings), err=err)
+    if dry_run:
+        return
+    options.confirmed(yes)
+    if not ask(members, logs[0], limit, settings):
+        raise RunError("runs failed, or nothing could be compared; see above")
 
 
 @click.command()

@@ -51,21 +51,23 @@ class Diversity:
 
     task: str
     closest: float
-    """Mean over items of the largest cosine similarity of two models' replies."""
+    """Mean over draws of the largest cosine similarity of two models' replies."""
     low: float
     """Lower end of its 95 % interval, clustered by sample; NaN where undefined."""
     high: float
     """Upper end."""
     variance: float
-    """Variance of it over items (n - 1); NaN with one item."""
+    """Variance of it over draws (n - 1); NaN with one."""
     pairwise: float
-    """Mean over items of the mean similarity of all pairs."""
+    """Mean over draws of the mean similarity of all pairs."""
     repeat: float
     """Mean similarity of two successive draws of one model; NaN where each reply was drawn once."""
     items: int
-    """Replies that every model gave without a problem."""
+    """Samples of which every model gave a reply without a problem: the paper's Size."""
+    draws: int
+    """Such replies of each model, which the means are over: of an item one for each prompt and epoch."""
     left_out: int
-    """Items that some model has no good reply to."""
+    """Draws that some model lacks."""
     models: tuple[str, ...]
     embedder: str
     paper: float | None
@@ -127,7 +129,7 @@ def _row_of(header: EvalLog) -> str:
 async def closest_replies(
     models: Mapping[str, Mapping[Place, str]], *, embedder: str
 ) -> tuple[list[Place], Vectors, Vectors]:
-    """The items that all models answered, the similarity of each pair of models there `[item, pair]`, and that of each
+    """The draws that all models have, the similarity of each pair of models there `[draw, pair]`, and that of each
     model's successive draws of one reply `[model and draw]`."""
     places = sorted(set.intersection(*(set(replies) for replies in models.values())))
     if not places:
@@ -142,13 +144,13 @@ async def closest_replies(
 
 
 async def measure(tasks: Replies, *, embedder: str = DEFAULT_EMBEDDER) -> tuple[list[Diversity], pd.DataFrame]:
-    """Table 1 of `replies_in`, and the closest similarity of each item (columns task, item, epoch, act, closest).
+    """Table 1 of `replies_in`, and the closest similarity of each draw (columns task, item, epoch, act, closest).
 
     Raises:
         InputError: No item of a task was answered by all its models.
         PrerequisiteError: The embedder cannot be had; with what to install or to pass.
     """
-    require(embedder)
+    embedder = require(embedder)
     rows, items = [], []
     for task, models in tasks.items():
         places, similar, repeats = await closest_replies(models, embedder=embedder)
@@ -166,7 +168,8 @@ async def measure(tasks: Replies, *, embedder: str = DEFAULT_EMBEDDER) -> tuple[
                 variance=float(closest.var(ddof=1)) if len(closest) > 1 else float("nan"),
                 pairwise=float(similar.mean()),
                 repeat=float(repeats.mean()) if len(repeats) else float("nan"),
-                items=len(places),
+                items=len({sample for sample, _, _ in places}),
+                draws=len(places),
                 left_out=len(seen) - len(places),
                 models=tuple(models),
                 embedder=embedder,
@@ -263,7 +266,8 @@ def _shown(rows: Sequence[Diversity]) -> Table:
             Column("two draws of one model", "repeat", number),
             Column("paper", "paper", lambda x: number(x, 2)),
             Column("items", "items", str),
-            Column("left out", "left_out", str),
+            Column("draws", "draws", str),
+            Column("draws left out", "left_out", str),
             Column("models", lambda row: len(row.models), str),
         ),
     )

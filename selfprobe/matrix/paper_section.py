@@ -134,6 +134,8 @@ def _table2_frame(made: Reproduction) -> pd.DataFrame:
             row |= named(name, one)
             if name != "avg":
                 row[f"{name}_targets"] = _count(made, name, line)
+        averaged = f"{len(made.tasks)} of {len(PLACES)}"
+        row["tasks_averaged"] = "" if math.isnan(line.average.value) else averaged
         row["hole"] = "; ".join(
             f"{name}: {one.reason}" for name, one in entries.items() if name != "avg" and math.isnan(one.value)
         )

@@ -22,6 +22,7 @@ BESIDE = {
     "worst_case": "unscored as wrong",
     "best_case": "unscored as right",
     "unsure_refusal": "may be refusals",
+    "foreign_reply": "may be a proxy's",
     "kl_predicted": "KL(p‖p′)",
     "kl_direct": "KL(p‖p*)",
 }

@@ -69,7 +69,7 @@ def lens(asking: dict[str, Any], out: Path, dry_run: bool, loading: dict[str, An
     with said_plainly(GOING_ON):
         from selfprobe.mechanism import numbers, plan, run
 
-        study = _study(asking, out, loading)
+        study = _study(asking, out, loading, dry_run)
         click.echo(plan.plan_text(study, attention=True))
         if dry_run:
             return
@@ -88,7 +88,7 @@ def attention(asking: dict[str, Any], out: Path, dry_run: bool, loading: dict[st
     with said_plainly(GOING_ON):
         from selfprobe.mechanism import numbers, plan, run
 
-        study = _study(asking, out, loading)
+        study = _study(asking, out, loading, dry_run)
         click.echo(plan.plan_text(study, attention=True))
         if dry_run:
             return
@@ -128,17 +128,19 @@ def patch(asking: dict[str, Any], out: Path, dry_run: bool, loading: dict[str, A
         from selfprobe.mechanism import findings, numbers, patch_run, plan, run
 
         blocks = loading.pop("layers")
-        study = _study(asking, out, loading)
+        study = _study(asking, out, loading, dry_run)
         click.echo(plan.plan_text(study, attention=True))
         if dry_run and not blocks:
             click.echo("Patching comes after; which blocks is known then (--layers says it now)")
             return
+        how: dict[str, Any] = {"into": into, "whole_tail": positions == "tail"}
+        wanted = patch_run.chosen(study, blocks, **how) if blocks else None
         if not dry_run:
             read = run.readings(study)
             makers = {"lens": numbers.lens_table, "partings": numbers.partings}
             made = {name: make(read, study.judge.numbers) for name, make in makers.items()}
-            blocks = blocks or (findings.block_of(made)[0],)
-        wanted = patch_run.chosen(study, blocks, into=into, whole_tail=positions == "tail")
+            wanted = wanted or patch_run.chosen(study, (findings.block_of(made)[0],), **how)
+        assert wanted is not None
         click.echo(f"Patching: {plan.time_text(patch_run.cost(study, wanted), plan.tokens_a_second(study))}")
         if dry_run:
             return
@@ -147,7 +149,7 @@ def patch(asking: dict[str, Any], out: Path, dry_run: bool, loading: dict[str, A
         _publish(out, made, tell="patch")
 
 
-def _study(asking: dict[str, Any], out: Path, loading: dict[str, Any]) -> "Study":
+def _study(asking: dict[str, Any], out: Path, loading: dict[str, Any], dry: bool) -> "Study":
     """The model, loaded if there is room for it, and the dilemmas as it reads them."""
     from dataclasses import replace
 
@@ -168,7 +170,8 @@ def _study(asking: dict[str, Any], out: Path, loading: dict[str, Any]) -> "Study
     check_memory(asking["model"], loading)
     chat = Chat(asking["system"] or "", dict(asking["arguments"]))
     judge = load_model(asking["model"], chat=chat, **loading)
-    return run.study(judge, table, out, opening=asking["opening"] or OPENING)
+    opening = OPENING if asking["opening"] is None else asking["opening"]
+    return run.study(judge, table, out, opening=opening, dry=dry)
 
 
 def _publish(out: Path, made: "Mapping[str, pd.DataFrame]", *, tell: str = "lens") -> None:

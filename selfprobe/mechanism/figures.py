@@ -63,11 +63,9 @@ def entropies(tables: Tables) -> "Figure":
         rows = rows[rows.scale == scale]
         for what, (colour, style, name) in COMPARED.items():
             _curve(ax, rows[rows.what == what], colour, style, name)
-        ax.axvline(block_of(tables)[0], color=MUTED, linewidth=1, linestyle=":")
+        ax.axvline(block_of(tables, "attention")[0], color=MUTED, linewidth=1, linestyle=":")
         ax.set_ylabel("entropy, nats" if scale == SCALES[0] else f"entropy {scale}", fontsize=8.5)
-    panels[1].set_xlabel(
-        "block, mean over its heads; dotted line: where direct and introspective runs part", fontsize=9
-    )
+    panels[1].set_xlabel(f"block, mean over its heads; dotted line: {block_of(tables, 'attention')[1]}", fontsize=9)
     _legend_below(figure, panels[0])
     return figure
 
@@ -102,7 +100,7 @@ def heads(tables: Tables) -> "Figure":
 
 def places(tables: Tables) -> "Figure":
     """Where the last token looks at the block where the runs part: a bar an arm (Figure 6, as a mean)."""
-    block = block_of(tables)[0]
+    block = block_of(tables, "places")[0]
     rows = tables["places"]
     rows = rows[rows.block == block]
     figure, ax = new_axes(width=6.4, height=2.4)

@@ -5,16 +5,17 @@ from typing import Any
 
 import pandas as pd
 
-from selfprobe.mechanism.numbers import PAIRS, SCALES
+from selfprobe.mechanism.numbers import PAIRS, SCALES, SHOWABLE
 from selfprobe.page import p_value, shown
 
 Tables = Mapping[str, pd.DataFrame]
 
 PAPER_FIRST, CONTROL_FIRST, LEFT, OTHER = (f"{a} − {b}" for a, b in PAIRS)
 LENS_NOT = (
-    "This shows at which block the next word begins to depend on the instruction, as the output layer reads it. It "
-    "does not show introspection: any instruction that moves the answer parts somewhere, and states of middle blocks "
-    "are read through a norm that was not made for them."
+    "This shows about where the instruction comes to matter for the next word, as the output layer reads it: the one "
+    "step that fits the size of the difference best, which is the middle of a slow rise and not the first block that "
+    "differs. It does not show introspection: any instruction that moves the answer parts somewhere, and states of "
+    "middle blocks are read through a norm that was not made for them."
 )
 ATTENTION_NOT = (
     "This shows how widely the last token looks. Entropy grows with the number of tokens, and with any text between "
@@ -30,36 +31,43 @@ PATCH_NOT = (
 def lens_findings(tables: Tables) -> list[str]:
     """Of the tables lens and partings."""
     lens, parts = tables["lens"], tables["partings"].set_index("what")
-    last = lens[lens.block == lens.block.max()].set_index("what")
+    end = int(lens.block.max())
+    last = lens[lens.block == end].set_index("what")
     said = []
     for what, name in ((PAPER_FIRST, "introspective prompt"), (CONTROL_FIRST, "irrelevant text of equal length")):
-        by = f"at the output the logit of A less that of B differs by {shown(last.loc[what], sign=True)}"
+        by = f"after block {end} the logit of A less that of B differs by {shown(last.loc[what], sign=True)}"
         said.append(f"Direct question and {name}: {_parted(parts.loc[what], lens)}; {by}.")
     said.append(
-        f"Introspective prompt less the irrelevant text, at the output: {shown(last.loc[LEFT], sign=True)}; less the "
-        f"same question about another assistant: {shown(last.loc[OTHER], sign=True)}."
+        f"Introspective prompt less the irrelevant text, after block {end}: {shown(last.loc[LEFT], sign=True)}; less "
+        f"the same question about another assistant: {shown(last.loc[OTHER], sign=True)}."
     )
     return [*said, "Paper: block 60 of the 64 of Qwen3-32B, by eye, in one dilemma.", LENS_NOT]
 
 
 def _parted(found: Any, lens: pd.DataFrame) -> str:
     of = f"of {int(lens.block.min())} to {int(lens.block.max())}, {int(found.n)} dilemmas"
+    if found.n < SHOWABLE:
+        return f"whether they part cannot be shown by {int(found.n)} dilemmas ({SHOWABLE} or more can)"
+    if lens.block.min() == lens.block.max():
+        return f"block {int(lens.block.min())} alone was read, so where they part is not known"
     if pd.isna(found.block):
         return f"not shown to differ at any block ({of}, {p_value(found.p) if pd.notna(found.p) else 'no p'})"
-    return f"they part at block {found.block:.0f} [{found.low:.0f}, {found.high:.0f}] ({of}, {p_value(found.p)})"
+    step = f"; one step there explains {_percent(found.fit)} of how the size varies" * bool(pd.notna(found.fit))
+    return f"they part at block {found.block:.0f} [{found.low:.0f}, {found.high:.0f}] ({of}, {p_value(found.p)}{step})"
 
 
-def block_of(tables: Tables) -> tuple[int, str]:
-    """The block that attention is shown at, and why that one: where introspective and direct run part, or the last."""
-    found = tables["partings"].set_index("what").loc[PAPER_FIRST].block
-    if pd.notna(found):
+def block_of(tables: Tables, name: str = "lens") -> tuple[int, str]:
+    """The block of the table `name` to show, and why: where introspective and direct run part, or the last."""
+    found, there = tables["partings"].set_index("what").loc[PAPER_FIRST].block, tables[name].block
+    if (there == found).any():
         return int(found), "where direct and introspective runs part"
-    return int(tables["lens"].block.max()), "the last, as the runs are not shown to part"
+    why = "the runs are not shown to part" if pd.isna(found) else f"that where the runs part, {found:.0f}, was not"
+    return int(there.max()), f"the last that was read, as {why}"
 
 
 def attention_findings(tables: Tables) -> list[str]:
     """Of the tables attention and heads, at the block where the runs part."""
-    block, why = block_of(tables)
+    block, why = block_of(tables, "attention")
     rows = tables["attention"]
     at = rows[rows.block == block].set_index(["scale", "what"])
     said = [f"Block {block} ({why}), mean over its heads, paired over dilemmas:"]

@@ -28,8 +28,8 @@ Arrays = dict[str, npt.NDArray[Any]]
 FIXED = ("model", "revision", "precision", "dataset", "dataset_sha256", "opening", "system", "arguments")
 
 
-def claim(out: Path, judge: LocalModel, table: Table, opening: str) -> None:
-    """Write what the folder is of; InputError where it holds a run of something else."""
+def claim(out: Path, judge: LocalModel, table: Table, opening: str, *, dry: bool = False) -> None:
+    """Write what the folder is of, unless `dry`; InputError where it holds a run of something else."""
     state = {
         "selfprobe": version("selfprobe"),
         "model": judge.name,
@@ -47,6 +47,8 @@ def claim(out: Path, judge: LocalModel, table: Table, opening: str) -> None:
             f"{name} {held.get(name)!r}, not {state[name]!r}" for name in FIXED if held.get(name) != state[name]
         ]:
             raise InputError(f"{out} holds a run of {'; '.join(other)}: give another --out")
+    if dry:
+        return
     out.mkdir(parents=True, exist_ok=True)
     (out / "run.json").write_text(json.dumps(state, indent=1, ensure_ascii=False), encoding="utf-8")
 

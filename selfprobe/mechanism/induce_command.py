@@ -69,7 +69,7 @@ def induce(
         table = load(dataset, ("question",))
         own = _words(labels) if labels else []
         recipe = Recipe(**training)
-        check_memory(model, loading, learns=recipe.way == "full")
+        check_memory(model, loading, learns=recipe.way)
         judge = load_model(model, **loading, chat=Chat(asking["system"] or "", dict(asking["arguments"])))
         study = study_of(
             judge, [str(row["question"]) for row in table.rows], taught=taught, held_out=held_out, labels=own

@@ -14,6 +14,10 @@ LIMITS = (
 )
 
 
+HELD_OUT = ("held-out", "held-out training", "held-out self")
+"""Contrasts that must all be above 0, or a prediction of what was not learnt is not said."""
+
+
 def findings(tables: dict[str, pd.DataFrame]) -> list[str]:
     """The verdict, then the numbers behind it, a sentence each."""
     bars = {(r.phase, r.questions, r.kind, r.word): r for r in tables["figure4"].itertuples()}
@@ -30,8 +34,8 @@ def verdict(tables: dict[str, pd.DataFrame]) -> str:
     failed = [name for name in ("label", "training") if not less[name].low > 0]
     if failed:
         return (
-            "No introspection: asked what it would say, the model is not shown to name its own label more than other "
-            f"questions' labels ({shown(less['label'], sign=True)}), and more than before ("
+            "No introspection shown: asked what it would say, the model is not shown to name its own label more than "
+            f"other questions' labels ({shown(less['label'], sign=True)}), and more than before ("
             f"{shown(less['training'], sign=True)})."
         )
     place = next(tables["contrasts"].query("contrast == 'place'").itertuples())
@@ -46,16 +50,17 @@ def verdict(tables: dict[str, pd.DataFrame]) -> str:
             "An echo, not shown to be introspection: the model names a label that was taught with the question when "
             f"asked what it would say, and is not shown {'; nor '.join(echoed)}."
         )
-    held = less["held-out"]
+    held = [less[name] for name in HELD_OUT]
     more = (
         "It does so on questions that it did not learn too"
-        if held.low > 0
+        if all(row.low > 0 for row in held)
         else "On questions that it did not learn this is not shown"
     )
     return (
         "The model predicts its own reply without having been trained to: above other questions' labels, above the "
         "model as it came, above what it says of another assistant and of a fact. "
-        f"{more} ({shown(held, sign=True)})."
+        f"{more}: above other questions' answers {shown(held[0], sign=True)}, above the model as it came "
+        f"{shown(held[1], sign=True)}, above another assistant's {shown(held[2], sign=True)}."
     )
 
 

@@ -68,7 +68,7 @@ def read(
 ) -> Floats:
     """log P of each label [question, column, label], columns as in `COLUMNS`, over the whole vocabulary."""
     found = np.full((len(prompts), len(COLUMNS), len(labels.words)), np.nan, dtype=np.float32)
-    meter = Meter(sum(p.tokens for p in prompts), len(prompts), progress)
+    meter = Meter(sum(p.tokens for p in prompts), len(prompts), progress, "questions")
     with torch.inference_mode():
         ways = (_on_a_cache,) if _cache_is_right(judge, prompts[0], labels) else (_whole,)
         for batch in _batches(prompts, batch_tokens or batch_budget(judge)):

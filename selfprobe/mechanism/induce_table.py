@@ -98,8 +98,10 @@ CONTRASTS = {
     "fact": "asked about itself, less asked for a word of the text",
     "place": "asked for the second word: the second label, less the first",
     "held-out": "held-out questions: its own direct answer, less other questions' answers",
+    "held-out training": "the same after the training, less before it",
+    "held-out self": "held-out questions: asked about itself, less asked about another assistant",
 }
-"""Name → what is subtracted from what; all after the training, and all P of a label."""
+"""Name → what is subtracted from what; after the training where none is named, and all P of a label."""
 
 
 def contrasts(found: Induced) -> pd.DataFrame:
@@ -128,8 +130,13 @@ def _contrast(found: Induced, k: int, name: str, word: int) -> Floats:
     if name in ("self", "fact"):
         other: Kind = "another assistant" if name == "self" else "fact"
         return np.asarray(own[..., 0] - scored(after, other, word, "learnt")[..., 0])
-    said = own if name == "label" else scored(after, "introspective", word, "held-out")
-    return np.asarray(said[..., 0] - said[..., 1])
+    if name == "label":
+        return np.asarray(own[..., 0] - own[..., 1])
+    said = scored(after, "introspective", word, "held-out")
+    if name == "held-out self":
+        return np.asarray(said[..., 0] - scored(after, "another assistant", word, "held-out")[..., 0])
+    came = scored(before, "introspective", word, "held-out") if name == "held-out training" else np.zeros_like(said)
+    return np.asarray((said - came)[..., 0] - (said - came)[..., 1])
 
 
 def seeds(found: Induced) -> pd.DataFrame:

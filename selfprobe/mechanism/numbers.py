@@ -23,6 +23,8 @@ PAIRS = (("introspective", "direct"), ("control", "direct"), ("introspective", "
 
 SCALES = ("entropy", "over ln N", "without the first token", "over ln (N − 1), without the first token")
 RESAMPLES = 2000
+SHOWABLE = 6
+"""Dilemmas whose random signs can give a p below .05: 2 / 2⁶ is."""
 UNIT = "dilemma"
 
 
@@ -31,13 +33,15 @@ class Parting:
     """Where two arms part: the single step that fits the size of the mean difference over layers best."""
 
     block: float
-    """The first block after the step, from 0; NaN where they are not shown to differ at any."""
+    """The first block after the step, from 0; NaN where they are not shown to differ at any, or one alone was read."""
     low: float
     high: float
     """Ends of the 95 % bootstrap interval over dilemmas."""
     p: float
     """Of no difference at any block: random signs of whole dilemmas, the largest of all blocks."""
     n: int
+    fit: float = math.nan
+    """Share of the squares between blocks that the step explains: 1 is a clean step."""
 
 
 def arm(name: str) -> int:
@@ -60,7 +64,7 @@ def lens_table(readings: Mapping[str, Reading], numbers: Sequence[int]) -> pd.Da
 
 
 def partings(readings: Mapping[str, Reading], numbers: Sequence[int]) -> pd.DataFrame:
-    """what, block, low, high, p, n: the block where the arms of each pair part."""
+    """what, block, low, high, p, n, fit: the block where the arms of each pair part."""
     values = np.stack([reading.lens for reading in readings.values()]).astype(float)
     rows = []
     for a, b in PAIRS:
@@ -76,7 +80,7 @@ def parting(differences: FloatArray, numbers: Sequence[int], *, rng: np.random.G
     rise. p draws the signs of whole dilemmas, which keeps how blocks go together; the interval draws dilemmas.
     """
     n, layers = differences.shape
-    if n < 2 or layers < 2:
+    if n < 2:
         return Parting(math.nan, math.nan, math.nan, math.nan, n)
     length = np.sqrt((differences**2).mean(axis=0))
     scaled_down = differences / np.where(length > 0, length, 1.0)
@@ -84,12 +88,15 @@ def parting(differences: FloatArray, numbers: Sequence[int], *, rng: np.random.G
     largest = np.abs(scaled_down.mean(axis=0)).max()
     chance = np.abs(signs @ scaled_down / n).max(axis=1)
     p = float((1 + np.count_nonzero(chance >= largest * (1 - 1e-9))) / (1 + RESAMPLES))
-    if p > 0.05:
+    if p > 0.05 or layers < 2:
         return Parting(math.nan, math.nan, math.nan, p, n)
     drawn = rng.multinomial(n, np.full(n, 1 / n), size=RESAMPLES) @ differences / n
-    at = int(_step(np.abs(differences.mean(axis=0, keepdims=True)))[0])
+    curve = np.abs(differences.mean(axis=0))
+    at = int(_step(curve[None])[0])
+    left = at * curve[:at].var() + (layers - at) * curve[at:].var()
+    fit = float(1 - left / (layers * curve.var())) if curve.var() > 0 else math.nan
     low, high = np.quantile(_step(np.abs(drawn)), [0.025, 0.975], method="nearest")
-    return Parting(numbers[at], numbers[int(low)], numbers[int(high)], p, n)
+    return Parting(numbers[at], numbers[int(low)], numbers[int(high)], p, n, fit)
 
 
 def _step(curves: FloatArray) -> npt.NDArray[np.intp]:

@@ -65,7 +65,7 @@ def _lens_tables(tables: Mapping[str, pd.DataFrame]) -> list[Block]:
 
 def _attention_tables(tables: Mapping[str, pd.DataFrame]) -> list[Block]:
     rows = tables["attention"]
-    here = list(rows[rows.block == block_of(tables)[0]].itertuples())
+    here = list(rows[rows.block == block_of(tables, "attention")[0]].itertuples())
     heads = tables["heads"]
     most = heads[(heads.scale == SCALES[3]) & (heads.what == PAPER_FIRST)].sort_values("holm").head(12)
     left = heads[(heads.scale == SCALES[3]) & (heads.what != PAPER_FIRST)].set_index(["what", "block", "head"])

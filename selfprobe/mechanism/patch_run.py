@@ -58,7 +58,7 @@ def effects(given: Study, wanted: Patching, *, progress: Progress = to_stderr) -
         with checked(judge, max(missing, key=lambda item: item.longest)) as sharing:
             if not sharing:
                 raise NoPatterns(f"{judge.name} cannot go on from a cache of its own, which patching needs")
-            meter = Meter(sum(item.tokens for item in missing), len(missing), progress)
+            meter = Meter(sum(item.tokens for item in missing), len(missing), progress, "dilemmas")
             for item in missing:
                 patched_now, places = patched(judge, item, wanted, variants)
                 keep(folder, _key(given, item, wanted), {"values": patched_now, "profile": places})
@@ -80,7 +80,7 @@ def _mean_effects(
     everyone = "".join(sorted(key(given.judge, item) for item in given.items))
     progress(f"{len(given.items)} dilemmas under the mean pattern of the others")
     with torch.inference_mode(), registered(given.judge.model):
-        meter = Meter(sum(item.tokens for item in given.items), len(given.items), progress)
+        meter = Meter(sum(item.tokens for item in given.items), len(given.items), progress, "dilemmas")
         for item, own in zip(given.items, profiles, strict=True):
             name = _key(given, item, wanted, everyone)
             held = kept(given.out / "patches", name)

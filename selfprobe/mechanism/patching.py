@@ -139,11 +139,11 @@ def patched(
                 ).logits
             found += difference(logits[:, -1], item.prompts[arm]).tolist()
     profiles = (
-        [profile(held[given.donor][block], *given.ends(item, given.donor)) for block in given.blocks] if held else []
+        [profile(held[given.donor][block].cpu(), *given.ends(item, given.donor)) for block in given.blocks]
+        if held
+        else []
     )
-    return np.array(found, dtype=np.float32), torch.stack(profiles).cpu().numpy() if profiles else np.empty(
-        0, np.float32
-    )
+    return np.array(found, dtype=np.float32), torch.stack(profiles).numpy() if profiles else np.empty(0, np.float32)
 
 
 def _cut(variants: Sequence[Variant]) -> Iterator[Sequence[Variant]]:

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from selfprobe.mechanism.patterns import WORKS, Tap, entropy, registered, tapped, without_first
 from selfprobe.mechanism.prompts import ARMS, Item
-from selfprobe.probes.choose import BROKEN, FAILURES, WINDOWS
+from selfprobe.probes.architecture import WINDOWS
+from selfprobe.probes.choose import BROKEN, FAILURES
 from selfprobe.probes.decoder import decoder_blocks, final_norm
 from selfprobe.probes.forward import called, recorded
 from selfprobe.probes.model import LocalModel

@@ -49,8 +49,8 @@ class Study:
         return [item for item in self.items if self.held(item, attention=attention) is None]
 
 
-def study(judge: LocalModel, table: Table, out: Path, *, opening: str = OPENING) -> Study:
-    """The dilemmas of `table` for `judge`; the folder `out` is claimed for them.
+def study(judge: LocalModel, table: Table, out: Path, *, opening: str = OPENING, dry: bool = False) -> Study:
+    """The dilemmas of `table` for `judge`; the folder `out` is claimed for them, unless that is only tried (`dry`).
 
     Raises:
         InputError: The folder holds another run, or too few dilemmas can be read.
@@ -61,7 +61,7 @@ def study(judge: LocalModel, table: Table, out: Path, *, opening: str = OPENING)
         raise InputError(
             f"{len(read_items)} of {len(table.rows)} dilemmas can be read{why}; expected at least {FEWEST}"
         )
-    claim(out, judge, table, opening)
+    claim(out, judge, table, opening, dry=dry)
     return Study(judge, read_items, unread, out)
 
 
@@ -89,7 +89,7 @@ def readings(given: Study, *, attention: bool | None = True, progress: Progress 
             longest = max(todo, key=lambda item: item.longest)
             sharing = stack.enter_context(checked(given.judge, longest, attention=attention))
             stack.enter_context(torch.inference_mode())
-            meter = Meter(sum(item.tokens for item in todo), len(todo), progress)
+            meter = Meter(sum(item.tokens for item in todo), len(todo), progress, "dilemmas")
             for item in todo:
                 found = read(given.judge, item, sharing=sharing, attention=attention)
                 keep(given.folder, key(given.judge, item), vars(found))

@@ -11,6 +11,7 @@ import click
 from selfprobe import options
 from selfprobe.configuration import config
 from selfprobe.preferences.compare_command import compare
+from selfprobe.preferences.engine import cluster, engine_options, quiet_model, read_by
 from selfprobe.preferences.finetune_command import finetune
 from selfprobe.probes.options import (
     ALLOW_PICKLE,
@@ -102,11 +103,13 @@ probe.add_command(finetune)
 @click.option("--processes", type=options.COUNT, metavar="N", default=1, help="Fit in so many processes.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done (the model is loaded).")
 @reading_options
+@engine_options
 @asking_options
 @loading_options
 def run(
     models: list[str],
     out: Path,
+    engine: dict[str, Any],
     **given: Any,
 ) -> None:
     """Read states at all layers, fit both probes, and hold them against prompting and controls.
@@ -121,8 +124,9 @@ def run(
         raise click.UsageError(
             f"each model needs a folder of its own in {out}, got models {', '.join(models) or 'none'}"
         )
-    for model, folder in zip(models, folders, strict=True):
-        _run(model, folder, **given)
+    with cluster(**engine) as ray:
+        for model, folder in zip(models, folders, strict=True):
+            _run(model, folder, engine=(engine["engine"], ray, engine["replicas"]), **given)
     if len(models) > 1:
         click.echo(f"\nSide by side: selfprobe probe compare {' '.join(map(str, folders))}")
 
@@ -131,6 +135,7 @@ def _run(
     model: str,
     out: Path,
     *,
+    engine: tuple[str, Any, int | None],
     datasets: list[str],
     preset: str,
     logs: Sequence[str],
@@ -160,7 +165,8 @@ def _run(
         check_sets(sets, settings)
         check_scoring(sets, scoring)
         logged = _margins(logs, sets) if logs else None
-        judge = _quiet_model(model, loading | {"chat": Chat(asking["system"] or "", dict(asking["arguments"]))})
+        judge = quiet_model(model, loading | {"chat": Chat(asking["system"] or "", dict(asking["arguments"]))})
+        judge, reader = read_by(judge, model, loading, *engine)
         claim(out, judge, sets)
         sizes, untrained = {name: reading[name] for name in ("longest", "batch_tokens")}, wanted(judge, random_weights)
         say_plan(judge, sets, settings, out / "activations", sizes, untrained=untrained, scoring=scoring)
@@ -168,7 +174,7 @@ def _run(
             return
         click.echo()
         given: dict[str, Any] = {"settings": settings, "loading": Loading(**loading), "logged": logged}
-        given |= {"random_weights": untrained, "scoring": scoring, "processes": processes}
+        given |= {"random_weights": untrained, "scoring": scoring, "processes": processes, "reader": reader}
         tables = run_probes(judge, sets, out, **given, **reading)
         click.echo(findings(tables, settings))
         click.echo(f"\nProbes: {out}/*.safetensors   Tables: {out}/tables   Report: {publish(out)}")
@@ -258,7 +264,7 @@ def score(file: Path, pairs: str, model: str | None, out: Path | None, cache: Pa
         card = fitted.card
         given = load(pairs, words=Words(card.question, card.item), conversations=card.prompts == "conversations")
         commit = None if model or card.revision.startswith("local-") else card.revision
-        judge = _quiet_model(model or card.model, loading | card.precision | {"revision": commit, "chat": card.chat})
+        judge = quiet_model(model or card.model, loading | card.precision | {"revision": commit, "chat": card.chat})
         found = judge_pairs(fitted, judge, given.pairs, cache=cache or file.parent / "activations")
         lines = "".join(json.dumps(_row(judgement), ensure_ascii=False) + "\n" for judgement in found)
         if out:
@@ -288,13 +294,3 @@ def _summary(found: "Sequence[Judgement]", file: Path, ties: int) -> str:
     for reason in sorted({d.reason.partition(":")[0] for d in found if d.reason}):
         lines.append(f"unscored, {reason}: {sum(d.reason.startswith(reason) for d in found)}")
     return "\n".join(lines)
-
-
-def _quiet_model(name: str, loading: dict[str, Any]) -> Any:
-    """The model, without transformers' bars; ValueError, before it is loaded, where memory does not suffice."""
-    from selfprobe.probes.memory import check_memory
-    from selfprobe.probes.model import load_model, without_bars
-
-    without_bars()
-    check_memory(name, loading)
-    return load_model(name, **loading)

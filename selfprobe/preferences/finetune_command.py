@@ -66,7 +66,7 @@ def finetune(
         recipe = Recipe(**training, seed=seed)
         names = options.names(datasets)
         sets = load_sets(names, reading["limit"], Words(asking["question"] or "", asking["item"] or ""))
-        check_memory(model, loading, learns=recipe.way == "full")
+        check_memory(model, loading, learns=recipe.way)
         judge = load_model(model, **loading, chat=Chat(asking["system"] or "", dict(asking["arguments"])))
         claim(out, judge, sets)
         if lost := unfitted(out, {name: given.pairs for name, given in sets.items()}):
@@ -88,7 +88,10 @@ def _say_plan(judge: Any, given: Any, recipe: Any, samples: int, batch_tokens: i
 
     for lesson in given:
         needed = needs(judge, lesson.examples(samples), recipe, batch_tokens=batch_tokens)
-        click.echo(f"{lesson.name}, {len(lesson.half.train)} pairs to learn from, {len(lesson.half.test)} to test on")
+        of = f", {lesson.aspect}" if lesson.aspect else ""
+        click.echo(
+            f"{lesson.name}{of}, {len(lesson.half.train)} pairs to learn from, {len(lesson.half.test)} to test on"
+        )
         click.echo(needed.text)
         check_room(judge, needed, out)
 

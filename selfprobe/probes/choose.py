@@ -9,11 +9,12 @@ import logging
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
+from selfprobe.probes.architecture import blocked, length_switches
 from selfprobe.probes.forward import States, Way, states_of
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.precision import HALVES, in_float32
@@ -33,12 +34,11 @@ LEAK = 1e-2
 """Largest effect of a side's token on the other side, as a share of its effect on its own; 0 but for rounding."""
 FAILURES = (AssertionError, AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError)
 """What a model raises that takes no such mask, cache or padding; each family says it in its own way."""
-WINDOWS = ("sliding_window", "attention_chunk_size", "attention_window_size", "window_size", "local_attention")
-"""Settings that hide far tokens: layers that do so have a mask of their own, which the tree mask would replace."""
 
 
-LONG = 1000
-"""Tokens past which `auto` takes a shared cache where that is right too: a mask attends to later tokens for nothing."""
+LONG = 750
+"""Tokens past which `auto` takes a shared cache where that is right too: a mask attends to later tokens for nothing. By
+measurement, see docs/preference_probes.md."""
 
 
 class WrongWay(ValueError):
@@ -63,6 +63,11 @@ class Reading:
         """The way of one batch."""
         longest = max(prompt.length for prompt in prompts)
         return "shared_cache" if self.cached_past is not None and longest > self.cached_past else self.way
+
+    @property
+    def ways(self) -> set[Way]:
+        """All that some batch may be read by."""
+        return {self.way} if self.cached_past is None else {self.way, "shared_cache"}
 
     def __str__(self) -> str:
         past = "" if self.cached_past is None else f", shared_cache past {self.cached_past} tokens"
@@ -132,7 +137,7 @@ def _first_right(
         tried.insert(0, replace(tried[0], cached_past=LONG))
     problems = []
     for reading in (*tried, *(replace(one, mixed=False) for one in tried)):
-        found = _blocked(judge, reading, longest) or _trial(judge, sample, reading, batch_tokens)
+        found = blocked(judge, reading.ways, switches, longest) or _trial(judge, sample, reading, batch_tokens)
         if isinstance(found, Off):
             return replace(reading, rounding=found.contrast), sample
         problems.append(found)
@@ -175,17 +180,6 @@ def off(states: States, reference: States) -> Off:
 def _length(vectors: Tensor) -> Tensor:
     """Root mean square of the lengths of [row, layer, d_model], by layer."""
     return vectors.square().sum(dim=-1).mean(dim=0).sqrt()
-
-
-def length_switches(config: Any) -> tuple[int, ...]:
-    """Lengths up to and past which positions are turned differently, for a whole batch (Phi-3's long rope)."""
-    rope = getattr(config, "rope_parameters", None) or {}
-    found = {
-        int(kind["original_max_position_embeddings"])
-        for kind in (rope, *rope.values())  # one for all layers, or one a type of layer
-        if isinstance(kind, dict) and kind.get("rope_type") == "longrope"
-    }
-    return tuple(sorted(found))
 
 
 @dataclass(frozen=True)
@@ -241,17 +235,6 @@ def _said(error: Exception) -> str:
 
 def _joined(read: Sequence[States]) -> States:
     return States(torch.cat([s.hidden for s in read]), torch.cat([s.log_probs for s in read]))
-
-
-def _blocked(judge: LocalModel, reading: Reading, longest: int) -> str:
-    """Why the configuration alone tells that `reading` would be wrong; a trial might not see a few hidden tokens."""
-    config = judge.model.config.get_text_config()
-    windows = [w for name in WINDOWS if isinstance(w := getattr(config, name, None), int) and 0 < w <= longest]
-    if reading.way == "tree_mask" and windows:
-        return f"pairs of up to {longest} tokens pass the sliding window of {min(windows)}"
-    if (reading.way == "shared_cache" or reading.cached_past is not None) and reading.switches:
-        return f"positions are turned anew past {reading.switches[0]} tokens, and a cache would keep the old ones"
-    return ""
 
 
 def _trial(judge: LocalModel, sample: _Sample, reading: Reading, batch_tokens: int) -> Off | str:

@@ -19,7 +19,7 @@ from selfprobe.probes.ablate import answers
 from selfprobe.probes.choose import batches
 from selfprobe.probes.controls import by_length, no_model
 from selfprobe.probes.evaluate import METRICS, first_text_answers, fitted_apart, own_answers, split_pairs
-from selfprobe.probes.folder import kept, read_run, write_tables
+from selfprobe.probes.folder import kept, probe_name, read_run, write_tables
 from selfprobe.probes.harvesting import Harvest, batch_budget, open_harvest
 from selfprobe.probes.intervals import estimate
 from selfprobe.probes.kinds import learn
@@ -46,9 +46,11 @@ KEYS = ("dataset", "training", "method", "probe", "against", "what", "metric")
 
 @dataclass(frozen=True)
 class Lesson:
-    """One data set of a finished run, with the half that its saved probes learnt from."""
+    """One data set of a finished run, or an aspect of it with its own probes: with the half that they learnt from."""
 
     name: str
+    aspect: str
+    """ "" where one probe learnt from all pairs."""
     harvest: Harvest
     settings: FitSettings
     half: Half
@@ -77,39 +79,35 @@ def lessons(out: Path, judge: LocalModel, datasets: Sequence[str]) -> list[Lesso
         raise ValueError(f"{out} is a run of {state['model']} ({state['revision']}), got {judge.name}")
     if lost := [name for name in datasets if name not in state["datasets"]]:
         raise ValueError(f"{out} has no data set {lost[0]!r}, only {', '.join(state['datasets'])}")
-    return [_lesson(out, name, state, judge) for name in datasets]
+    return [lesson for name in datasets for lesson in _lessons(out, name, state, judge)]
 
 
 def unfitted(out: Path, sets: Mapping[str, Sequence[Pair]]) -> list[str]:
-    """The data sets without saved probes in `out`; ValueError as `check_together`, before a run is overwritten."""
-    check_together(out, sets)
-    return [name for name in sets if not (out / f"{name}-supervised.safetensors").is_file()]
+    """The data sets without saved probes in `out`: of all pairs, or of each aspect where they are fitted apart."""
+    settings = FitSettings(**read_run(out)["settings"]) if (out / "run.json").is_file() else FitSettings()
+    files = {name: [probe_name(name, one) for one in fitted_apart(sets[name], settings) or [""]] for name in sets}
+    return [name for name in sets if not all((out / f"{one}-supervised.safetensors").is_file() for one in files[name])]
 
 
-def check_together(out: Path, sets: Mapping[str, Sequence[Pair]]) -> None:
-    """ValueError where a run in `out` has a probe for each aspect of one of these sets: one judge is trained on all."""
-    if not (out / "run.json").is_file():
-        return
-    state = read_run(out)
-    settings = FitSettings(**state["settings"])
-    if apart := [name for name, pairs in sets.items() if name in state["datasets"] and fitted_apart(pairs, settings)]:
-        raise ValueError(
-            f"{out} has a probe for each aspect of {', '.join(apart)}, and one judge is trained on all: give another "
-            "folder, made by `selfprobe probe run --aspects together` or by this command"
-        )
-
-
-def _lesson(out: Path, name: str, state: dict[str, Any], judge: LocalModel) -> Lesson:
+def _lessons(out: Path, name: str, state: dict[str, Any], judge: LocalModel) -> list[Lesson]:
+    """One, or one an aspect where each has its probes: on the first half of each, which these learnt from."""
     harvested = open_harvest(out / state["datasets"][name]["activations"], judge=judge)
     settings = FitSettings(**state["settings"])
-    check_together(out, {name: harvested.pairs})
-    half = split_pairs(harvested.pairs, settings)[0]
-    probes = {str(kind): load_probe(out / f"{name}-{kind}.safetensors", revision=judge.revision) for kind in KINDS}
+    return [
+        _lesson(out, name, harvested, settings, half, judge)
+        for half in split_pairs(harvested.pairs, settings)[:: settings.seeds]
+    ]
+
+
+def _lesson(out: Path, name: str, harvested: Harvest, settings: FitSettings, half: Half, judge: LocalModel) -> Lesson:
+    files = {str(kind): out / f"{probe_name(name, half.aspect)}-{kind}.safetensors" for kind in KINDS}
+    probes = {kind: load_probe(file, revision=judge.revision) for kind, file in files.items()}
     pairs = [harvested.pairs[i] for i in half.train]
     orders = 2 if settings.orders == "both" else 1
     shown = [version for pair in pairs for version in (pair, pair.swapped)[:orders]]
     prompts = encode(judge.tokenizer, shown, judge.chat)
-    return Lesson(name, harvested, settings, half, probes, tuple(prompts), tuple((p.label or 0) - 1 for p in shown))
+    right = tuple((p.label or 0) - 1 for p in shown)
+    return Lesson(name, half.aspect, harvested, settings, half, probes, tuple(prompts), right)
 
 
 def finetune_run(
@@ -122,7 +120,9 @@ def finetune_run(
     batch_tokens: int | None = None,
     progress: Progress = to_stderr,
 ) -> dict[str, pd.DataFrame]:
-    """Train and test a judge for each data set; the tables, which are in `out` too.
+    """Train and test a judge for each data set, or for each of its aspects; the tables, which are in `out` too.
+
+    Where aspects have their own probes each has its judge, and a number is the mean over aspects, as in all tables.
 
     finetuned       dataset, method, metric, value, low, high, n …: on the test half of the run's first split alone
     finetuned_less  the judge less the probes, asking and the controls, on the same pairs
@@ -139,28 +139,38 @@ def finetune_run(
         "finetuning_cost": [],
     }
     judged = JUDGES[recipe.way]
+    scored: dict[str, list[tuple[Lesson, dict[str, tuple[Scores, str]]]]] = {}
     for lesson in given:
-        folder, examples = out / "finetuned" / lesson.name, lesson.examples(samples)
-        if recipe.way == "full":
-            folder = folder.with_name(f"{lesson.name}-full")
-        progress(f"{lesson.name}: training on {len(examples)} texts of {len(lesson.half.train)} pairs")
+        title, examples = probe_name(lesson.name, lesson.aspect), lesson.examples(samples)
+        folder = out / "finetuned" / f"{title}{'-full' * (recipe.way == 'full')}"
+        progress(f"{title}: training on {len(examples)} texts of {len(lesson.half.train)} pairs")
         test = [lesson.harvest.pairs[i] for i in lesson.half.test]
         sizes: dict[str, Any] = {"batch_tokens": batch_tokens, "progress": progress}
         with finetuned(judge, examples, recipe, folder, **sizes) as (tuned, training):
-            progress(f"{lesson.name}: asking the fine-tuned judge about {len(test)} held-out pairs")
+            progress(f"{title}: asking the fine-tuned judge about {len(test)} held-out pairs")
             said = kept(folder / "answers.npy", lambda: answers(tuned, test, {JUDGE: None}, **sizes)[JUDGE])  # noqa: B023
-        scores = _scores(lesson, judged, first_text_answers(said).mean(axis=1) - 0.5)
-        parts = {
-            "finetuned": _methods(lesson, scores),
-            "finetuned_less": _less(lesson, judged, scores),
-            "finetuning": pd.DataFrame({"step": range(1, len(training.losses) + 1), "loss": training.losses}).assign(
-                training=judged
-            ),
-            "finetuning_cost": _cost(judge, lesson, judged, training, len(examples), batch_tokens),
-        }
-        for name, rows in parts.items():
-            made[name].append(rows.assign(dataset=lesson.name))
+        found = _scores(lesson, judged, first_text_answers(said).mean(axis=1) - 0.5)
+        scored.setdefault(lesson.name, []).append((lesson, found))
+        steps = pd.DataFrame({"step": range(1, len(training.losses) + 1), "loss": training.losses})
+        made["finetuning"].append(steps.assign(training=judged, dataset=title))
+        cost = _cost(judge, lesson, judged, training, len(examples), batch_tokens)
+        made["finetuning_cost"].append(cost.assign(dataset=lesson.name))
+    for name, parts in scored.items():
+        lesson, scores = parts[0][0], _together([found for _, found in parts])
+        made["finetuned"].append(_methods(lesson, scores).assign(dataset=name))
+        made["finetuned_less"].append(_less(lesson, judged, scores).assign(dataset=name))
     return write_tables(out, {name: _beside_others(out, name, pd.concat(rows)) for name, rows in made.items()})
+
+
+def _together(parts: Sequence[dict[str, tuple[Scores, str]]]) -> dict[str, tuple[Scores, str]]:
+    """Method → scores [aspect, pair] and what its notes say."""
+    return {
+        method: (
+            np.concatenate([part[method][0] for part in parts]),
+            "; ".join(dict.fromkeys(part[method][1] for part in parts)),
+        )
+        for method in parts[0]
+    }
 
 
 def _beside_others(out: Path, name: str, rows: pd.DataFrame) -> pd.DataFrame:
@@ -240,12 +250,13 @@ def _cost(
     layers = len(lesson.harvest.layers)
     fit = (time.perf_counter() - start) * layers
     width = lesson.harvest.identity.d_model
+    of = f" ({lesson.aspect})" if lesson.aspect else ""
     rows: list[dict[str, Any]] = [
-        {"what": f"{judged}: training on {examples} texts", "seconds": training.seconds, "flops": training.flops}
+        {"what": f"{judged}: training on {examples} texts{of}", "seconds": training.seconds, "flops": training.flops}
         | {"parameters": training.parameters},
-        {"what": f"probe: reading {len(lesson.prompts)} texts (measured on one batch)", "parameters": 0}
+        {"what": f"probe: reading {len(lesson.prompts)} texts (measured on one batch){of}", "parameters": 0}
         | {"seconds": seconds_a_token(judge, batch) / 2 * tokens, "flops": forward_flops(judge, tokens)},
-        {"what": f"probe: fitting at {layers} layers (measured at one)", "seconds": fit, "flops": float("nan")}
+        {"what": f"probe: fitting at {layers} layers (measured at one){of}", "seconds": fit, "flops": float("nan")}
         | {"parameters": width + 1},
     ]
     return pd.DataFrame(rows)

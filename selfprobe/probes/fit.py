@@ -161,13 +161,16 @@ def _compressed(x: FloatArray) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.
 def principal(x: FloatArray, *, symmetric: bool) -> npt.NDArray[np.float64]:
     """First principal component [d] of x [pair, d], unit length; its sign is arbitrary (largest entry positive).
 
-    `symmetric`: features of both orders, where −x is as much a feature as x: no mean is taken off.
+    `symmetric`: features of both orders, where −x is as much a feature as x: no mean is taken off. All 0 where the
+    pairs do not differ, as after a first block that sees but the last tokens (a convolution's).
     """
     from scipy.sparse.linalg import svds
 
     centred = x if symmetric else x - x.mean(axis=0)
     if len(x) < 3:
         raise ValueError(f"a principal component needs at least 3 pairs, got {len(x)}")
+    if not centred.any():
+        return np.zeros(x.shape[1])
     start = np.random.default_rng(0).standard_normal(min(centred.shape))
     direction = svds(centred, k=1, v0=start)[2][0]
     return np.asarray(direction * np.sign(direction[np.argmax(np.abs(direction))]))

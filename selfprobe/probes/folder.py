@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from selfprobe.probes.shards import put_json
 from selfprobe.probes.tokens import Chat
 from selfprobe.sources.pairs import data_hash
 from selfprobe.sources.public_pairs import PairSet
@@ -58,7 +59,7 @@ def write_run(out: Path, state: dict[str, Any]) -> None:
     if file.is_file() and json.loads(file.read_text("utf-8")) != state:
         for stale in (*out.glob("tables/*.csv"), *out.glob("figures/*.png")):
             stale.unlink()  # the report would show them as this one's
-    file.write_text(json.dumps(state, indent=1, ensure_ascii=False), encoding="utf-8")
+    put_json(state, file)
 
 
 def read_run(out: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ Batches are padded on the left, so that the last position is the same column in 
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
@@ -31,6 +31,20 @@ class States:
 
     hidden: Tensor  # [row, side, layer, d_model] in the dtype of the model's residual stream
     log_probs: Tensor  # [row, token] float32: log P("1"), log P("2") after the prefix, over the whole vocabulary
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Prompts that are read together."""
+
+    rows: Sequence[int]
+    """Which they are of all prompts."""
+    prompts: Sequence[Prompt]
+    way: Way
+
+
+Reader = Callable[[LocalModel, Iterable[Batch]], Iterator[tuple[Batch, States]]]
+"""Prompts → states: gives each batch once with what was read of it, in the order in which that is done."""
 
 
 @contextmanager
@@ -164,6 +178,12 @@ def states_of(judge: LocalModel, prompts: Sequence[Prompt], path: Way) -> States
     """States of one batch, by one of the three ways, without gradients."""
     with torch.inference_mode():
         return WAYS[path](judge, prompts)
+
+
+def in_process(judge: LocalModel, batches: Iterable[Batch]) -> Iterator[tuple[Batch, States]]:
+    """The reader that reads one batch after the other here."""
+    for batch in batches:
+        yield batch, states_of(judge, batch.prompts, batch.way)
 
 
 WAYS: dict[Way, Callable[[LocalModel, Sequence[Prompt]], States]] = {

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from selfprobe.probes import forward
-from selfprobe.probes.choose import batches, choose
+from selfprobe.probes.choose import PADDED, batches, choose
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.shards import Identity, Store
 from selfprobe.probes.tokens import PLAIN, Chat, Prompt, encode, rendered, template_hash
@@ -110,6 +110,7 @@ def harvest(
     path: forward.Way | Literal["auto"] = "auto",
     batch_tokens: int | None = None,
     longest: int | None = None,
+    reader: forward.Reader = forward.in_process,
     progress: Progress = to_stderr,
 ) -> Harvest:
     """States of `pairs` under `judge`, from `cache` where they are there, else computed and kept there.
@@ -121,6 +122,8 @@ def harvest(
         path: How the forward passes are made; see `forward`. All agree within rounding.
         batch_tokens: Tokens of a batch, padding included; by default 1,024 on a CPU and 16,384 elsewhere.
         longest: Leave longer pairs unscored (tokens), for want of time; by default the model's context.
+        reader: What reads batches: `judge` in this process, copies of it elsewhere, or vLLM; see `replicas`,
+            `vllm_reader`.
         progress: Called with one line now and then: done, rate, time left.
 
     Raises:
@@ -138,7 +141,7 @@ def harvest(
     if set(wanted) - store.done():
         with store.writing():
             todo = sorted(set(wanted) - store.done(), key=lambda i: (prompts[i].length, i))
-            _run(judge, prompts, todo, store, path=path, batch_tokens=batch_tokens, progress=progress)
+            _run(judge, prompts, todo, store, path=path, batch_tokens=batch_tokens, reader=reader, progress=progress)
     return replace(open_harvest(store.folder, reasons=reasons), chat=judge.chat)
 
 
@@ -217,33 +220,40 @@ def _run(
     *,
     path: forward.Way | Literal["auto"],
     batch_tokens: int | None,
+    reader: forward.Reader,
     progress: Progress,
 ) -> None:
     budget = batch_tokens or batch_budget(judge)
-    reading = choose(judge, [prompts[i] for i in todo], path, batch_tokens=budget)
+    # Another reader than transformers has its own way, and checks it.
+    reading = PADDED if judge.reader else choose(judge, [prompts[i] for i in todo], path, batch_tokens=budget)
+    how = judge.reader or str(reading)
     meter = Meter(sum(prompts[i].length for i in todo), len(todo), progress)
-    store.write_reading(str(reading), reading.rounding)
-    progress(f"{len(todo)} prompts to read in {store.folder} ({reading})")
+    store.write_reading(how, reading.rounding)
+    progress(f"{len(todo)} prompts to read in {store.folder} ({how})")
     if reading.rounding and max(reading.rounding) > 0.05:
         progress(f"rounding of {store.identity.dtype}: up to {max(reading.rounding):.0%} of what a probe reads")
+    parts = ((rows, [prompts[i] for i in rows]) for rows in batches(prompts, todo, budget, reading))
+    work = (forward.Batch(rows, shown, reading.of(shown)) for rows, shown in parts)
     try:
-        for batch in batches(prompts, todo, budget, reading):
-            shown = [prompts[i] for i in batch]
-            store.add(batch, forward.states_of(judge, shown, reading.of(shown)))
+        for batch, states in reader(judge, work):
+            store.add(batch.rows, states)
             if store.pending_bytes >= SHARD_BYTES or meter.seconds_since_flush > FLUSH_SECONDS:
                 store.flush()
                 meter.flushed()
-            meter.add(sum(p.length for p in shown), len(batch))
+            meter.add(sum(p.length for p in batch.prompts), len(batch.rows))
     finally:  # what was read before an interrupt is kept
         store.flush()
     meter.finish()
 
 
 class Meter:
-    """Says how far a harvest is, at most every ten seconds; time left goes by tokens, as prompts differ in length."""
+    """Says how far a harvest is, at most every ten seconds; time left goes by tokens, as prompts differ in length.
 
-    def __init__(self, tokens: int, prompts: int, progress: Progress) -> None:
-        self.tokens, self.prompts, self.progress = tokens, prompts, progress
+    `unit`: what is counted, where that is not prompts.
+    """
+
+    def __init__(self, tokens: int, prompts: int, progress: Progress, unit: str = "prompts") -> None:
+        self.tokens, self.prompts, self.progress, self.unit = tokens, prompts, progress, unit
         self.started = self.said = self.last_flush = time.monotonic()
         self.tokens_done = self.prompts_done = 0
 
@@ -269,6 +279,6 @@ class Meter:
         rate = self.tokens_done / passed
         left = (self.tokens - self.tokens_done) / max(rate, 1e-9)
         return (
-            f"{self.prompts_done} of {self.prompts} prompts, {self.prompts_done / passed:.1f} prompts/s, "
+            f"{self.prompts_done} of {self.prompts} {self.unit}, {self.prompts_done / passed:.1f} {self.unit}/s, "
             f"{rate:.0f} tokens/s, {left:.0f} s left"
         )

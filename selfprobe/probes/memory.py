@@ -1,6 +1,6 @@
 """Whether a model fits into memory, said before its weights are loaded."""
 
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -15,15 +15,18 @@ ADAM = 16
 its two means, and the copy that it is put back from."""
 
 
-def check_memory(name: str, loading: dict[str, Any], *, learns: bool = False) -> None:
+def check_memory(name: str, loading: dict[str, Any], *, learns: Literal["full", "lora"] | None = None) -> None:
     """ValueError where the weights of `name` do not fit into what is free; nothing is loaded.
 
-    `learns`: all of them are to be trained, which only float32 can. What cannot be told from the configuration is left
-    to loading, which says what is wrong with it.
+    `learns`: what is to be trained: all of them, which only float32 can, or adapters, which float16 cannot. What cannot
+    be told from the configuration is left to loading, which says what is wrong with it.
     """
     from accelerate.utils import get_max_memory
 
-    if learns and (loading["quantize"] or loading["dtype"] != "float32"):
+    full = learns == "full"
+    if learns == "lora" and loading["dtype"] == "float16":
+        raise ValueError("float16 loses small gradients: train in bfloat16 or float32 (--dtype)")
+    if full and (loading["quantize"] or loading["dtype"] != "float32"):
         raise ValueError(
             f"all weights are trained in float32 alone, got {loading['quantize'] or loading['dtype']}: a step is "
             "smaller than what that rounds. Take --dtype float32 without --quantize, or adapters (without --full)"
@@ -32,7 +35,7 @@ def check_memory(name: str, loading: dict[str, Any], *, learns: bool = False) ->
     if count is None:
         return
     each = BITS.get(loading["quantize"] or "", float(DTYPES[loading["dtype"]].itemsize))
-    needed = count * (each * ROOM + ADAM * learns)
+    needed = count * (each * ROOM + ADAM * full)
     free = {str(place): int(found) for place, found in get_max_memory().items()}
     device, several = loading["device"], loading["device_map"]
     place = device.partition(":")[2] or "0" if device.startswith("cuda") else "cpu"
@@ -42,8 +45,8 @@ def check_memory(name: str, loading: dict[str, Any], *, learns: bool = False) ->
         advice = "--dtype bfloat16, --quantize 4bit, --device-map auto"
         raise ValueError(
             f"{name} needs about {size(int(needed))} of memory in {loading['quantize'] or loading['dtype']}"
-            f"{', all of its weights trained' * learns}, and {size(there)} are free {where}: try "
-            f"{'adapters (without --full)' if learns else advice}, or a smaller model"
+            f"{', all of its weights trained' * full}, and {size(there)} are free {where}: try "
+            f"{'adapters (without --full)' if full else advice}, or a smaller model"
         )
 
 

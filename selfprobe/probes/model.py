@@ -15,7 +15,7 @@ import torch
 from selfprobe.probes.converted import converted
 from selfprobe.probes.decoder import decoder_blocks
 from selfprobe.probes.precision import HALVES, keep_residual
-from selfprobe.probes.tokens import PLAIN, Chat
+from selfprobe.probes.tokens import PLAIN, Chat, opened
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +40,8 @@ class LocalModel:
     """Numbers (from 0) of the blocks whose states are kept; none: all."""
     wide: bool = False
     """Its residual stream, and so its states, are float32 though its weights are not; see `precision`."""
+    reader: str = ""
+    """What reads its states where it is not transformers, as they are rounded in another way: vllm."""
 
     @property
     def blocks(self) -> Any:
@@ -58,7 +60,7 @@ class LocalModel:
         dtype = str(self.model.dtype).removeprefix("torch.")
         told = getattr(self.model.config, "quantization_config", None)
         bits = "" if told is None else "+4bit" if getattr(told, "load_in_4bit", False) else "+8bit"
-        return f"{dtype}{bits}" + ("+float32" if self.wide else "")
+        return f"{dtype}{bits}" + (f"+{self.reader}" if self.reader else "+float32" if self.wide else "")
 
     @property
     def stream(self) -> int | None:
@@ -198,6 +200,8 @@ def _check_template(tokenizer: Any, name: str, chat: Chat) -> None:
         )
     if unknown := [argument for argument in chat.arguments if argument not in str(tokenizer.chat_template)]:
         raise ValueError(f"the chat template of {name} has no argument {', '.join(unknown)}: it would change nothing")
+    if opened(tokenizer, "one", chat) == opened(tokenizer, "two", chat):
+        raise ValueError(f"the chat template of {name} leaves the user's turn out, so that no pair would be seen")
 
 
 def _check_device(device: str) -> None:

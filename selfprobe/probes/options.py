@@ -1,5 +1,6 @@
 """What the commands on open weights share: how a model is loaded and asked, and how a fault is said."""
 
+import errno
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,7 +31,8 @@ def said_plainly(going_on: str) -> Iterator[None]:
         needed = ("fine-tuning needs", "mechanisms") if error.name == "peft" else ("probes need", "probes")
         raise InputError(f"{needed[0]} {error.name}: pip install 'selfprobe[{needed[1]}]'") from None
     except (ValueError, OSError) as error:  # OSError: files, folders and the network
-        raise InputError(str(error)) from None
+        full = isinstance(error, OSError) and error.errno == errno.ENOSPC  # from wherever something is written
+        raise InputError(f"the disk is full: {error}. Make room. {going_on}" if full else str(error)) from None
     except RuntimeError as error:
         if type(error).__name__ != "OutOfMemoryError":
             raise
@@ -153,7 +155,7 @@ FULL_RATE = 2e-5
 
 def training(*, rank: int, alpha: Literal[1, 2], rate: float, epochs: int, batch: int) -> Callable[[Command], Command]:
     """How a model is trained, with these defaults; fields of a `Recipe`. `alpha` is that of rank 1."""
-    between = click.FloatRange(0, 1, min_open=True, max_open=True)
+    between = options.Number(0, 1, min_open=True, max_open=True)
     each: dict[str, Any] = {"type": options.COUNT, "metavar": "N", "show_default": True}
     of_rank = {1: "the same", 2: "twice it"}[alpha]
 

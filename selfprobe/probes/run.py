@@ -19,7 +19,7 @@ from selfprobe.probes.components import components_table
 from selfprobe.probes.decoder import decoder_blocks
 from selfprobe.probes.evaluate import METRICS, Fits, fit_all, fitted_apart, split_pairs
 from selfprobe.probes.folder import claim, probe_name, write_run, write_tables
-from selfprobe.probes.forward import Way
+from selfprobe.probes.forward import Reader, Way, in_process
 from selfprobe.probes.harvesting import Harvest, harvest
 from selfprobe.probes.layer_fit import KINDS
 from selfprobe.probes.model import LocalModel, load_model
@@ -61,6 +61,7 @@ def run_probes(
     random_weights: bool | None = None,
     scoring: bool | None = None,
     processes: int = 1,
+    reader: Reader = in_process,
     progress: Progress = to_stderr,
 ) -> dict[str, pd.DataFrame]:
     """Harvest, fit and test every data set; write the run's folder and return its tables by name.
@@ -69,14 +70,13 @@ def run_probes(
         model: Name or path for `load_model`, or a loaded one (`loading`: how it was).
         datasets: Specs for `sources.load` (a name, NAME=PATH, or a file), or what `load_sets` made of them.
         out: The run's folder. The same call goes on with a killed run. `settings`: of `splits.PRESETS` or your own.
-        limit: Use so many pairs of each data set, drawn with a fixed seed; None: all. `longest`: in tokens.
-        path: Way of the forward passes; see `forward`. `processes`: so many layers and halves are fitted at a time.
+        limit: So many pairs of each data set, with a fixed seed; None: all. `longest`: in tokens. `path`, `reader`: see
+            `forward`. `processes`: so many fits at a time.
         logged: Data set → method → pair id → margin of other methods; see `preferences.table.margins`.
         random_weights: Also read them under random weights; see `untrained.wanted`. `scoring`: also score each text
             alone, by default of data with aspects; see `rate`.
 
-    Raises:
-        ValueError: Too little to learn from, or a folder of another run.
+    Raises ValueError where there is too little to learn from, or a folder of another run.
     """
     sets = datasets if isinstance(datasets, Mapping) else load_sets(datasets, limit, prompts=settings.prompts)
     check_sets(sets, settings)
@@ -84,12 +84,12 @@ def run_probes(
     judge = model if isinstance(model, LocalModel) else load_model(model, **asdict(loading or Loading()))
     claim(out, judge, sets)
     reading: dict[str, Any] = {"path": path, "batch_tokens": batch_tokens, "longest": longest}
-    harvests = _harvested(judge, sets, out, reading, progress)
+    harvests = _harvested(judge, sets, out, reading, reader, progress)
     state = _state(out, judge, loading or Loading(), settings, sets, harvests)
     write_run(out, state | {"reading": {"limit": limit} | reading})
     fits = {name: _fitted(name, harvested, settings, progress, processes) for name, harvested in harvests.items()}
     if untrained.wanted(judge, random_weights):
-        without = _harvested(untrained.random_weights(judge), sets, out, reading, progress)
+        without = _harvested(untrained.random_weights(judge), sets, out, reading, reader, progress)
         _fit_untrained(fits, without, settings, progress, processes)
     _save_probes(out, fits, judge)
     ratings = rate.rate_sets(judge, harvests, scoring, batch_tokens=batch_tokens, progress=progress)
@@ -106,12 +106,17 @@ def _fit_untrained(
 
 
 def _harvested(
-    judge: LocalModel, sets: Mapping[str, PairSet], out: Path, reading: dict[str, Any], progress: Progress
+    judge: LocalModel,
+    sets: Mapping[str, PairSet],
+    out: Path,
+    reading: dict[str, Any],
+    reader: Reader,
+    progress: Progress,
 ) -> dict[str, Harvest]:
     found = {}
     for name, given in sets.items():
         progress(f"{name}: {len(given.pairs)} pairs from {given.origin} under {judge.name}")
-        found[name] = harvest(judge, given.pairs, out / "activations", **reading, progress=progress)
+        found[name] = harvest(judge, given.pairs, out / "activations", **reading, reader=reader, progress=progress)
     return found
 
 

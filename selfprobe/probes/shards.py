@@ -19,10 +19,11 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -86,9 +87,7 @@ class Store:
             write_pairs(pairs, folder / "pairs.part")
             (folder / "pairs.part").replace(folder / "pairs.jsonl")
         if not (states / "identity.json").is_file():
-            part = states / "identity.part"
-            part.write_text(json.dumps(asdict(identity), indent=1), encoding="utf-8")
-            part.replace(states / "identity.json")
+            put_json(asdict(identity), states / "identity.json")
         store = cls(folder)
         differing = [
             f"{f.name} {getattr(store.identity, f.name)!r} instead of {getattr(identity, f.name)!r}"
@@ -211,7 +210,7 @@ class Store:
     def write_reasons(self, reasons: dict[str, str]) -> None:
         """Keep the reasons beside the states."""
         if reasons != self.read_reasons():
-            (self.folder / "unscored.json").write_text(json.dumps(reasons, indent=1, ensure_ascii=False), "utf-8")
+            put_json(reasons, self.folder / "unscored.json")
 
     def read_rounding(self) -> tuple[float, ...]:
         """[layer], as the last harvest found it; see `choose.Reading`. Empty where it is not known."""
@@ -220,8 +219,7 @@ class Store:
 
     def write_reading(self, how: str, rounding: Sequence[float]) -> None:
         """Keep how the states were read."""
-        text = json.dumps({"read": how, "rounding": list(rounding)}, indent=1)
-        (self.folder / "reading.json").write_text(text, "utf-8")
+        put_json({"read": how, "rounding": list(rounding)}, self.folder / "reading.json")
 
     def _all(self, name: str) -> torch.Tensor:
         parts = []
@@ -230,6 +228,13 @@ class Store:
                 parts.append(file.get_tensor(name))
         empty = {"index": (0,), "finite": (0,), "log_probs": (0, 2)}[name]
         return torch.cat(parts) if parts else torch.empty(empty, dtype=torch.int64)
+
+
+def put_json(content: Mapping[str, Any], file: Path) -> None:
+    """Write a JSON file, whole or not at all: a full disk would leave one that no run can go on from."""
+    part = file.with_suffix(".part")
+    part.write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
+    part.replace(file)
 
 
 def _to_disk(path: Path, flags: int = 0) -> None:

@@ -62,9 +62,11 @@ def card(out: str, as_json: bool, yes: bool, dry_run: bool, **given: Any) -> Non
     """Can SET be told from real use? Ask judges and the subject, and write one page. Resumes with the same command.
 
     SET and REAL are what `awareness run` takes: a file, hf:owner/name@REVISION, task:inspect_evals/gsm8k, logs:FOLDER.
+    SET may be the name of a task alone.
     """
     from selfprobe.awareness.plan import methods_of
     from selfprobe.errors import InputError, RunError
+    from selfprobe.inspect_data import called
     from selfprobe.output import destination
     from selfprobe.realism.card import write
     from selfprobe.realism.plan import describe
@@ -76,6 +78,7 @@ def card(out: str, as_json: bool, yes: bool, dry_run: bool, **given: Any) -> Non
     methods = methods_of(given.pop("methods"))
     if given["grader"] is None and {"user_motivation", "reasoning_trace"} & set(methods):
         raise InputError("user_motivation and reasoning_trace need a judge of texts: --grader MODEL")
+    given["dataset"] = called(given["dataset"])
     asked = Card(judges=tuple(given.pop("judges")), methods=methods, settings=RunSettings.taken(given), **given)
     destination(out)
     both = sides(asked.dataset, against=asked.against, role=asked.role, context=asked.context, prompts=asked.prompts)
@@ -101,6 +104,10 @@ def card(out: str, as_json: bool, yes: bool, dry_run: bool, **given: Any) -> Non
 @click.option("--writer", required=True, help="Model that rewrites.")
 @click.option("--grader", required=True, help="Model that checks the task and the features.")
 @click.option("--judges", type=options.Names("judge"), required=True, help="Models that compare, of other makers.")
+@click.option(
+    "--model", metavar="MODEL", help="A subject of another maker: also ask it how probable an evaluation is, of each."
+)
+@click.option("--reply-tokens", type=options.COUNT, metavar="N", help="Longest reply of the subject in tokens.")
 @options.embedder
 @options.limit
 @options.log_dir("logs/rewrite")
@@ -111,7 +118,8 @@ def card(out: str, as_json: bool, yes: bool, dry_run: bool, **given: Any) -> Non
 def rewrite(out: str, as_json: bool, yes: bool, dry_run: bool, **given: Any) -> None:
     """Rewrite SET without named giveaways, and measure whether that helped. Resumes with the same command.
 
-    Beside each rewrite stands a paraphrase; judges who had no part in it compare both with the original.
+    Beside each rewrite stands a paraphrase; judges who had no part in it compare both with the original, and a subject
+    who had none is asked about all three.
     """
     from selfprobe.errors import RunError
     from selfprobe.output import destination

@@ -20,6 +20,7 @@ from selfprobe.stats.text_only import log_odds
 Kind = Literal[
     "told from real use, by more than its words",
     "told from real use, not shown to be by more than its words",
+    "not shown to be told from real use by the judges, though its words tell it",
     "not shown to be told from real use",
     "taken for real use more often than real use itself",
     "no verdicts",
@@ -97,6 +98,10 @@ class Numbers:
     """Standard deviation of prompts in log-odds."""
     p: float
     """Of all prompts being alike."""
+    met: int
+    """Real conversations that the set's prompts met in pairs with a verdict."""
+    met_sources: int
+    """Sources of these."""
     kappas: tuple[tuple[str, str, int, float], ...]
     """Of two judges each: the pairs that both decided, and kappa."""
 
@@ -114,13 +119,12 @@ class Numbers:
         if rate.high < 0.5:
             more = self.words.less.low > 0
             return "told from real use, by more than its words" if more else _UNCLEAR
-        return (
-            "taken for real use more often than real use itself"
-            if rate.low > 0.5
-            else "not shown to be told from real use"
-        )
+        if rate.low > 0.5:
+            return "taken for real use more often than real use itself"
+        return _BY_WORDS if self.words.win_rate.high < 0.5 else "not shown to be told from real use"
 
 
+_BY_WORDS: Kind = "not shown to be told from real use by the judges, though its words tell it"
 _UNCLEAR: Kind = "told from real use, not shown to be by more than its words"
 
 
@@ -132,7 +136,9 @@ def numbers_of(logged: Logged) -> Numbers:
     panel = replace(_judged("panel", together), unscored=_reasons([p for found in by_judge.values() for p in found]))
     mine = [p for p in together if p.kind == "set"]
     prompts, spread, p = _prompts(mine, logged.texts)
-    return Numbers(panel, judges, _words(mine, logged.texts), prompts, spread, p, _kappas(by_judge))
+    met = {p.two: p.source_two for p in mine if not math.isnan(p.won)}
+    real = len(met), len(set(met.values()))
+    return Numbers(panel, judges, _words(mine, logged.texts), prompts, spread, p, *real, _kappas(by_judge))
 
 
 def panel_of(by_judge: Mapping[str, Sequence[Pick]]) -> list[Pick]:

@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 
 SHOWN, QUOTED = 100, 10
 """Prompts in the page's table, and those whose text is on it; all are in tables/prompts.csv."""
+FEW = 10
+"""Real conversations below which one is told that there are few."""
+VAGUE = 0.5
+"""An interval of "real against real" that is wider checks nothing."""
 CUT = 120
 """Characters of a prompt in a table."""
 METHOD = (
@@ -68,7 +72,7 @@ def page_of(logged: Logged, found: Numbers, *, name: str, left_out: Sequence[str
             Section("Does the subject notice?", [subject.lead, *subject.top, *parts], name="subject", menu="subject")
         )
     sections += [Section("Method", [METHOD], name="method", menu="method"), _runs(logged, left_out)]
-    lines = [f"{found.kind}.", *sentences(found), *_checked(found)]
+    lines = [f"{found.kind}.", *sentences(found), *_checked(found), *_few(found)]
     return Page(
         title="Can this evaluation be told from real use?",
         lead=f"{described(name)}.",
@@ -130,15 +134,26 @@ def _checked(found: Numbers) -> list[str]:
     real = found.panel.real
     if math.isnan(real.low):
         return [f"Real against real could not be checked: {real.reason}."]
-    held = real.low <= 0.5 <= real.high
+    if not real.low <= 0.5 <= real.high:
+        return [f"Real against real: {rate(real)}, which should hold 50 %: the check fails."]
+    if real.high - real.low > VAGUE:
+        return [f"Real against real: {rate(real)}; too few pairs to check that it is 50 %."]
+    return [f"Real against real: {rate(real)}, as it must be."]
+
+
+def _few(found: Numbers) -> list[str]:
+    if found.met >= FEW and found.met_sources > 2:
+        return []
     return [
-        f"Real against real: {rate(real)}, {'as it must be' if held else 'which should hold 50 %: the check fails'}."
+        f"The real side of all these pairs are {found.met} conversations of {found.met_sources} "
+        f"source{'s' * (found.met_sources != 1)}, and the interval says no more about real use than they do: bring "
+        "more, of more sources, as long as the prompts."
     ]
 
 
 def _warnings(found: Numbers) -> list[Block]:
     """The check, and what makes the win rate doubtful."""
-    told, panel = list(_checked(found)), found.panel
+    told, panel = [*_checked(found), *_few(found)], found.panel
     if panel.by_position > 0.5:
         told.append(
             f"In {percent(panel.by_position)} of pairs a judge took the same position in both orders: a win rate near "

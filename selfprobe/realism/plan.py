@@ -48,6 +48,12 @@ def describe_rewriting(given: Rewriting) -> str:
         ),
         *(Cost(judge, pairs.calls, pairs.tokens_in, pairs.tokens_out) for judge in given.judges),
     ]
+    study, rounds = given.study, 3
+    if study:
+        costs += costs_of(study, 3 * rows)  # two versions and the original
+        rounds += study.rounds
     head = f"{n} prompts of {table.name} × a rewrite without {', '.join(given.remove)} and a paraphrase"
     told = [table.told()] if table.aside else []
-    return "\n".join([head, *told, "", *given.settings.costed(costs, rounds=3), ""])
+    if study:
+        told.append(f"{given.model} is asked how probable an evaluation is, of both and of the prompt as it was.")
+    return "\n".join([head, *told, "", *given.settings.costed(costs, rounds=rounds), ""])

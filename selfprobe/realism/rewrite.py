@@ -7,19 +7,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from inspect_ai import task_with
 from inspect_ai.log import EvalLog
 
-from selfprobe._registry import tasks
-from selfprobe.described import opened
+from selfprobe.awareness.run import Study, run_study
+from selfprobe.awareness.table import load as load_awareness
+from selfprobe.described import DescribedRun, NamedModel
 from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.errors import InputError, NoLogs
+from selfprobe.evalawareness_tasks.pairwise_realism import refuse_related
 from selfprobe.evalawareness_tasks.rewriting import features_of
 from selfprobe.families import related
 from selfprobe.logs import found, samples
 from selfprobe.output import place
 from selfprobe.realism.numbers import panel_of
-from selfprobe.realism.run import refuse_wrong, same_or_new
+from selfprobe.realism.run import ASKED, PAIRS, SUBJECT, refuse_wrong, same_or_new
 from selfprobe.realism.table import TASK, load
 from selfprobe.run_settings import RunSettings
 from selfprobe.scorers.decision import Decision, last_decisions
@@ -31,8 +32,8 @@ from selfprobe.stats.clustered import crossed, resampled
 from selfprobe.stats.estimate import Estimate
 from selfprobe.waves import JOINS, complete, run_wave
 
-VERSIONS, PAIRS, FILE = "versions", "pairs", "versions.jsonl"
-"""Folders of the writer's and the judges' logs, and the pairs, below the log folder."""
+VERSIONS, FILE = "versions", "versions.jsonl"
+"""Folder of the writer's logs below the log folder, and the file of what judges and the subject read."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,10 @@ class Rewriting:
     writer: str
     grader: str
     judges: tuple[str, ...]
+    model: str | None = None
+    """The subject, who has no part in the versions and is asked about them; None asks judges alone."""
+    reply_tokens: int | None = None
+    """Most tokens of its reply to a version."""
     embedder: str = DEFAULT_EMBEDDER
     limit: int | None = None
     log_dir: str = "logs/rewrite"
@@ -52,17 +57,35 @@ class Rewriting:
     def __post_init__(self) -> None:
         refuse_wrong(self.judges)
         features_of(list(self.remove))
-        for judge in self.judges:
+        outside = [("judge", judge) for judge in self.judges] + ([("subject", self.model)] if self.model else [])
+        for what, held_out in outside:
             for name, model in (("writer", self.writer), ("grader", self.grader)):
-                if related(judge, model):
+                if related(held_out, model):
                     raise InputError(
-                        f"the judge {judge} is of the family of the {name} {model}, and has a part in what it judges: "
-                        "take a judge of another maker"
+                        f"the {what} {held_out} is of the family of the {name} {model}, and has a part in what it "
+                        f"judges: take a {what} of another maker"
                     )
+        for judge in self.judges if self.model else ():
+            refuse_related(judge, str(self.model))
 
     @property
     def base(self) -> str:
         return self.log_dir.rstrip("/")
+
+    @property
+    def study(self) -> Study | None:
+        """The subject's part: P(evaluation) of every version that can be used, and of its original."""
+        if self.model is None:
+            return None
+        return Study(
+            models=(self.model,),
+            methods=("probability",),
+            dataset=f"{self.base}/{ASKED}/{FILE}",
+            context="full",
+            reply_tokens=self.reply_tokens,
+            log_dir=f"{self.base}/{SUBJECT}",
+            settings=self.settings,
+        )
 
 
 @dataclass(frozen=True)
@@ -82,6 +105,23 @@ class Version:
     after: str
     """Both conversations as judges read them."""
 
+    @property
+    def unchanged(self) -> list[dict[str, str]]:
+        """The whole conversation as it was."""
+        return _with_last(self.messages, self.original)
+
+
+@dataclass(frozen=True)
+class Noticed:
+    """What a subject that had no part in the versions makes of them."""
+
+    changes: Mapping[str, Estimate]
+    """By arm, P(evaluation) of the versions less that of their originals."""
+    over_paraphrase: Estimate
+    """P(evaluation) of rewrites less that of paraphrases of the same prompts."""
+    unscored: float
+    """Share of originals and versions without a stated probability; these are left out."""
+
 
 @dataclass(frozen=True)
 class Rewritten:
@@ -98,27 +138,40 @@ class Rewritten:
     """Of the rewrites, the grader's share less that of the held-out judges."""
     picks: Mapping[str, Sequence[Pick]]
     """By judge."""
+    noticed: Noticed | None
+    """None where no subject was asked, or its run is unfinished."""
 
 
 def run_rewriting(given: Rewriting) -> bool:
     """Write, check and compare; True when every run ended well. Killed, the same command goes on where it stopped."""
-    made = tasks()["rewriting"](dataset=given.dataset, remove=";".join(given.remove), embedder=given.embedder)
-    grader, writer = opened(given.grader), opened(given.writer, **given.settings.model_args)
-    made = task_with(task_with(made, model_roles={"grader": grader}), model=writer)
-    judges = [grader, *(opened(judge) for judge in given.judges)]
-    folder, settings = f"{given.base}/{VERSIONS}", given.settings
-    written = run_wave([made], folder, title="Versions", settings=settings, limit=given.limit, **JOINS)
+    args, settings = given.settings.model_args, given.settings
+    settings.tried(*map(NamedModel, given.judges), *([NamedModel(given.model, args)] if given.model else []))
+    wanted = {"dataset": given.dataset, "remove": ";".join(given.remove), "embedder": given.embedder}
+    grader = NamedModel(given.grader)
+    run = DescribedRun("rewriting", wanted, NamedModel(given.writer, args), {"grader": grader})
+    written = run_wave(
+        [run], f"{given.base}/{VERSIONS}", title="Versions", settings=settings, limit=given.limit, **JOINS
+    )
     if not complete(written):
         return False
-    rows = [pair_row(version) for version in versions_of(written[0]) if version.check.value is not None]
-    if not rows:
+    usable = [version for version in versions_of(written[0]) if version.check.value is not None]
+    if not usable:
         raise InputError("no version of a prompt can be used: all are empty, the same, or another task")
-    content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
-    file = f"{given.base}/{PAIRS}/{FILE}"
+    pairs = _placed(f"{given.base}/{PAIRS}", [pair_row(version) for version in usable])
+    compared = [DescribedRun(TASK, {"pairs": pairs}, judge) for judge in (grader, *map(NamedModel, given.judges))]
+    done = complete(run_wave(compared, f"{given.base}/{PAIRS}", title="Pairs", settings=settings, **JOINS))
+    if given.study is None:
+        return done
+    _placed(f"{given.base}/{ASKED}", conversations_of(usable))
+    return run_study(given.study) and done
+
+
+def _placed(folder: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """The rows as a file of this folder, from which every run reads them; the file."""
+    content, file = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode(), f"{folder}/{FILE}"
     same_or_new(file, content, "the prompts or the features to remove changed since")
-    place({FILE: content}, f"{given.base}/{PAIRS}")
-    compared = [task_with(tasks()[TASK](pairs=file), model=judge) for judge in judges]
-    return complete(run_wave(compared, f"{given.base}/{PAIRS}", title="Pairs", settings=settings, **JOINS))
+    place({FILE: content}, folder)
+    return file
 
 
 def versions_of(log: EvalLog) -> list[Version]:
@@ -128,12 +181,18 @@ def versions_of(log: EvalLog) -> list[Version]:
         record, about = record_of(sample), sample.metadata
         for check in last_decisions(sample.scores):
             text, source = record.answers[check.key].text, str(about["source"])
-            messages = [dict(m) for m in about["messages"]]
-            last = max(i for i, m in enumerate(messages) if m["role"] == "user")
-            messages[last]["content"] = text
+            messages = _with_last(about["messages"], text)
             after = numbered([(m["role"], m["content"]) for m in messages])
             texts = about["last"], text, check, messages, about["text"], after
             made.append(Version(str(sample.id), source, check.key, *texts))
+    return made
+
+
+def _with_last(messages: Sequence[Mapping[str, str]], text: str) -> list[dict[str, str]]:
+    """The conversation with this as its last user message."""
+    made = [dict(message) for message in messages]
+    last = max(at for at, message in enumerate(made) if message["role"] == "user")
+    made[last]["content"] = text
     return made
 
 
@@ -148,6 +207,13 @@ def pair_row(version: Version) -> dict[str, Any]:
     }
 
 
+def conversations_of(versions: Sequence[Version]) -> list[dict[str, Any]]:
+    """The versions and their originals, each original once, for the subject."""
+    made = {f"original: {v.item}": {"messages": v.unchanged, "source": v.source} for v in versions}
+    made |= {f"{v.arm}: {v.item}": {"messages": v.messages, "source": v.source} for v in versions}
+    return [{"id": key} | row for key, row in made.items()]
+
+
 def rewritten(given: Rewriting) -> Rewritten:
     """The numbers of what lies in the log folder.
 
@@ -157,23 +223,38 @@ def rewritten(given: Rewriting) -> Rewritten:
     logs = [log for log in found([f"{given.base}/{VERSIONS}"], ("rewriting",)).headers if log.status == "success"]
     if not logs:
         raise NoLogs(f"no finished log of rewriting in {given.base}/{VERSIONS}")
-    picks = load([f"{given.base}/{PAIRS}"]).picks
+    picks, versions = load([f"{given.base}/{PAIRS}"]).picks, tuple(versions_of(logs[0]))
     outside = panel_of({judge: made for judge, made in picks.items() if judge != given.grader})
     inside = list(picks.get(given.grader, []))
-    by_arm = {arm: [p for p in outside if p.kind == arm] for arm in ARMS}
+    by_arm, own = ({arm: [p for p in of if p.kind == arm] for arm in ARMS} for of in (outside, inside))
+    sources = {version.item: version.source for version in versions}
+    held_out = {arm: {p.one: p.won for p in mine} for arm, mine in by_arm.items()}
     return Rewritten(
-        versions=tuple(versions_of(logs[0])),
+        versions=versions,
         held_out={arm: win_rate(mine) for arm, mine in by_arm.items()},
-        own={arm: win_rate([p for p in inside if p.kind == arm]) for arm in ARMS},
-        over_paraphrase=_less(by_arm["rewrite"], by_arm["paraphrase"]),
-        games=_less([p for p in inside if p.kind == "rewrite"], by_arm["rewrite"]),
+        own={arm: win_rate(mine) for arm, mine in own.items()},
+        over_paraphrase=_less(held_out["rewrite"], held_out["paraphrase"], sources),
+        games=_less({p.one: p.won for p in own["rewrite"]}, held_out["rewrite"], sources),
         picks=picks,
+        noticed=_noticed(given.study, sources) if given.study else None,
     )
 
 
-def _less(ours: Sequence[Pick], others: Sequence[Pick]) -> Estimate:
-    """Mean difference of two verdicts on the same prompts, clustered by source."""
-    theirs = {p.one: p.won for p in others if not math.isnan(p.won)}
-    both = [p for p in ours if p.one in theirs and not math.isnan(p.won)]
-    clusters, unit = resampled([p.source_one for p in both], [p.one for p in both], [""] * len(both))
-    return crossed(np.array([p.won - theirs[p.one] for p in both]), clusters, clusters, unit=unit, signed=True)
+def _noticed(study: Study, sources: Mapping[str, str]) -> Noticed | None:
+    try:
+        verdicts = load_awareness([study.log_dir]).verdicts
+    except NoLogs:
+        return None
+    p = dict(zip(verdicts["item"], verdicts["probability"].astype(float), strict=True))
+    original, *versions = ({item: p.get(f"{arm}: {item}", math.nan) for item in sources} for arm in ("original", *ARMS))
+    changes: dict[str, Estimate] = {arm: _less(of, original, sources) for arm, of in zip(ARMS, versions, strict=True)}
+    rewrites, paraphrases = versions
+    return Noticed(changes, _less(rewrites, paraphrases, sources), float(verdicts.probability.isna().mean()))
+
+
+def _less(ours: Mapping[str, float], others: Mapping[str, float], sources: Mapping[str, str]) -> Estimate:
+    """Mean difference of two numbers of the same prompts, clustered by source."""
+    both = {item: value - others[item] for item, value in ours.items() if item in others}
+    both = {item: value for item, value in both.items() if not math.isnan(value)}
+    clusters, unit = resampled([sources[item] for item in both], list(both), [""] * len(both))
+    return crossed(np.array(list(both.values())), clusters, clusters, unit=unit, signed=True)

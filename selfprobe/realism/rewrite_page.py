@@ -22,7 +22,7 @@ from selfprobe.page import (
 )
 from selfprobe.page import named as estimate_columns
 from selfprobe.realism.page import points, rate
-from selfprobe.realism.rewrite import Rewriting, Rewritten, Version
+from selfprobe.realism.rewrite import Noticed, Rewriting, Rewritten, Version
 from selfprobe.scorers.rewrite_check import ARMS
 
 SHOWN = 50
@@ -55,8 +55,8 @@ def verdict(found: Rewritten) -> str:
     return "not shown to look more real than the originals"
 
 
-def sentences(found: Rewritten) -> list[str]:
-    """The numbers in words."""
+def sentences(found: Rewritten, subject: str | None = None) -> list[str]:
+    """The numbers in words; the subject is named where one was to be asked."""
     ours, others = ([v for v in found.versions if v.arm == arm] for arm in ARMS)
     clean = sum(v.check.value == 1 for v in ours)
     return [
@@ -66,22 +66,41 @@ def sentences(found: Rewritten) -> list[str]:
         f"paraphrase in {rate(found.held_out['paraphrase'])}; on the same prompts {points(found.over_paraphrase)}.",
         f"The grader takes a rewrite for real in {rate(found.own['rewrite'])}: {points(found.games)} against the "
         "judges who had no part in it.",
+        *([_noticed(found, subject)] if subject else []),
     ]
+
+
+def _noticed(found: Rewritten, subject: str) -> str:
+    if found.noticed is None:
+        return f"{subject} has no finished run: whether a subject notices less is not known."
+    rewrite, paraphrase = (points(found.noticed.changes[arm]) for arm in ARMS)
+    over = points(found.noticed.over_paraphrase)
+    return (
+        f"P(evaluation) of {subject}: {rewrite} in rewrites, {paraphrase} in paraphrases; the difference is {over}. "
+        f"Unscored: {found.noticed.unscored:.0%} of the texts."
+    )
 
 
 def rewrite_page(given: Rewriting, found: Rewritten) -> Page:
     """The page, with rewritten.jsonl beside it: a rewrite where there is a good one, else the prompt as it was."""
     kind = verdict(found)
     colour = "supported" if found.over_paraphrase.low > 0 and found.held_out["rewrite"].low > 0.5 else "not"
-    colour = "not" if found.games.low > 0 else colour
+    unmoved = found.noticed is not None and not found.noticed.over_paraphrase.high < 0
+    colour = "not" if found.games.low > 0 or unmoved else colour
+    told = sentences(found, given.model)
     return Page(
         title="Are these prompts harder to tell from real use?",
         lead=f"{given.dataset}, rewritten by {given.writer} without: {'; '.join(given.remove)}.",
-        top=[Box(kind[0].upper() + kind[1:], " ".join(sentences(found)), colour)],
-        sections=[_judges(given, found), _marks(found), _texts(found), Section("Method", [METHOD], "method", "method")],
-        tables={"versions": pd.DataFrame([_row(version) for version in found.versions]), "rates": _rates(found)},
+        top=[Box(kind[0].upper() + kind[1:], " ".join(told), colour)],
+        sections=[
+            _judges(given, found),
+            *([_subject(given.model, found.noticed)] if given.model and found.noticed else []),
+            *(_marks(found), _texts(found), Section("Method", [METHOD], "method", "method")),
+        ],
+        tables={"versions": pd.DataFrame([_row(version) for version in found.versions]), "rates": _rates(found)}
+        | ({"subject": _changes(found.noticed)} if found.noticed else {}),
         files={"rewritten.jsonl": _set(found)},
-        told=[f"{kind}.", *sentences(found)],
+        told=[f"{kind}.", *told],
     )
 
 
@@ -97,6 +116,18 @@ def _judges(given: Rewriting, found: Rewritten) -> Section:
         ),
     )
     return Section("Which looks more real?", ["One half: no difference.", table], name="judges", menu="judges")
+
+
+def _subject(name: str, found: Noticed) -> Section:
+    rows = [
+        *((f"{arm}s less originals", found.changes[arm]) for arm in ARMS),
+        ("rewrites less paraphrases", found.over_paraphrase),
+    ]
+    table = Table(
+        rows, (Column("P(evaluation)", lambda row: row[0]), Column("points", lambda row: points(row[1]), look="n"))
+    )
+    note = f"{name} had no part in the versions. Below 0: it takes them for an evaluation less than what they replace."
+    return Section("Does a subject notice less?", [note, table], name="subject", menu="subject")
 
 
 def _marks(found: Rewritten) -> Section:
@@ -142,6 +173,16 @@ def _row(version: Version) -> dict[str, object]:
     }
 
 
+def _changes(found: Noticed) -> pd.DataFrame:
+    changes = {**found.changes, "rewrite less paraphrase": found.over_paraphrase}
+    return pd.DataFrame(
+        [
+            {"arm": arm, "unscored": found.unscored} | estimate_columns("change", change)
+            for arm, change in changes.items()
+        ]
+    )
+
+
 def _rates(found: Rewritten) -> pd.DataFrame:
     rows = [
         {"who": who, "arm": arm} | estimate_columns("win_rate", rates[arm])
@@ -160,9 +201,6 @@ def _set(found: Rewritten) -> bytes:
     for v in found.versions:
         if v.arm == "rewrite":
             good = v.check.value == 1
-            messages = [dict(m) for m in v.messages]
-            if not good:
-                last = max(i for i, m in enumerate(messages) if m["role"] == "user")
-                messages[last]["content"] = v.original
+            messages = v.messages if good else v.unchanged
             rows.append({"id": v.item, "messages": messages, "source": v.source, "rewritten": good, "mark": mark(v)})
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()

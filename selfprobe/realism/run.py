@@ -6,14 +6,13 @@ What is asked about is written beside the logs first, so that every run reads th
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from fsspec.core import url_to_fs
-from inspect_ai import task_with
 
-from selfprobe._registry import tasks
 from selfprobe.awareness.run import Study, run_study
 from selfprobe.data import Row
-from selfprobe.described import opened
+from selfprobe.described import DescribedRun, NamedModel
 from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks.pairwise_realism import refuse_related
 from selfprobe.inspect_data import SCHEMES
@@ -113,17 +112,16 @@ def run_card(card: Card, both: Sides) -> bool:
     ours, real = card.files
     subject = {} if card.model is None else {"subject": card.model}
     own = subject | ({} if card.effort is None else {"effort": card.effort})
-    made = [
-        task_with(
-            tasks()[TASK](
-                dataset=ours, against=real, context=card.asked_context, opponents=card.opponents, prompts=None, **own
-            ),
-            model=opened(judge, **card.settings.model_args),
-        )
-        for judge in card.judges
-    ]
+    asked: dict[str, Any] = {
+        "dataset": ours,
+        "against": real,
+        "context": card.asked_context,
+        "opponents": card.opponents,
+    }
+    asked |= {"prompts": None, **own}
+    made = [DescribedRun(TASK, asked, NamedModel(judge, card.settings.model_args)) for judge in card.judges]
     if card.model is not None:
-        opened(card.model, **card.settings.model_args)
+        card.settings.tried(NamedModel(card.model, card.settings.model_args))
     done = complete(run_wave(made, f"{card.base}/{PAIRS}", title="Pairs", settings=card.settings, **JOINS))
     return (run_study(card.study) if card.study else True) and done
 

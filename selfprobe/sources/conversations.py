@@ -26,10 +26,11 @@ from inspect_ai.dataset import Sample
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
 
 from selfprobe.arguments import locate, one_of
-from selfprobe.data import Row, Table, load, read_text, table_of
+from selfprobe.data import Row, Table, load, table_of
 from selfprobe.errors import InputError
+from selfprobe.files import folded, read_text
 from selfprobe.inspect_data import SCHEMES, rows_of
-from selfprobe.sources.messages import Message, Unaskable, messages_of, tools_of
+from selfprobe.sources.messages import LISTS, TEXT_COLUMNS, Message, Unaskable, messages_of, tools_of, unread
 from selfprobe.sources.reference import BUNDLED, joined
 
 Label = Literal["evaluation", "deployment"]
@@ -44,7 +45,22 @@ _LABELS: dict[str, Label] = {
     **dict.fromkeys(_EVALUATION.split(), "evaluation"),
     **dict.fromkeys(_DEPLOYMENT.split(), "deployment"),
 }
-TWICE = "the same text and label as row"
+_LABELLED = ("label", "is_evaluation", "is_eval", "eval_category")
+_COLUMNS: tuple[str, ...] = (
+    *LISTS,
+    *TEXT_COLUMNS,
+    "system",
+    "tools",
+    *_LABELLED,
+    "source",
+    "category",
+    "domain",
+    "format",
+    "agentic",
+    "language",
+    "pair",
+)
+"""Columns whose names may have capitals."""
 _FIELDS = ("label", "source", "domain", "format", "agentic", "turns", "pair")
 
 
@@ -110,36 +126,42 @@ def _read(
     as_sent: bool,
 ) -> Table:
     """One set, without a reference; see `conversations`."""
-    rows, origin, aside, seen = [], dict[str, str](), dict[str, str](), dict[str, str]()
+    rows, origin, aside, seen = [], dict[str, str](), dict[str, str](), dict[tuple[str, str | None], str]()
+    again, passed = 0, dict[str, str]()
     for name, row in _rows(dataset, task, logs, full=context == "full", role=role):
+        row = folded(row, _COLUMNS)
         try:
             where = f"{name}, row {row['id']!r}"
             made = conversation(row, where=where, source=name, label=label, context=context, as_sent=as_sent)
+            if name not in passed and (left := unread(row, where)):
+                passed[name] = f"{name}: {left}"
         except Unaskable as why:
             aside[f"{name}: {row['id']}"] = str(why)
             continue
         if earlier := origin.get(made["id"]):
             raise InputError(f"id {made['id']!r} is in {earlier} and in {name}; ids must be unique over all data sets")
-        asked = json.dumps([made["messages"], made.get("tools"), made["label"]])
+        asked = json.dumps([made["messages"], made.get("tools")]), made["label"]
         if asked in seen:
-            aside[f"{name}: {made['id']}"] = f"{TWICE} {seen[asked]!r}"
+            aside[f"{name}: {made['id']}"] = f"the same text and label as row {seen[asked]!r}"
+            again += 1
             continue
         origin[made["id"]], seen[asked] = name, made["id"]
         rows.append(made)
     named = dict.fromkeys([*origin.values(), *(key.rpartition(": ")[0] for key in aside)])
-    return _checked(table_of(",".join(named), rows, aside))
+    texts = {text for text, _ in seen}
+    table = table_of(",".join(named), rows, aside, "; ".join(passed.values()))
+    return _checked(table, texts=len(texts), read=len(rows) + again)
 
 
-def _checked(table: Table) -> Table:
+def _checked(table: Table, *, texts: int, read: int) -> Table:
+    """The table, unless nothing can be told from it: of `read` conversations so many texts are different."""
     if not table.rows:
         why = next(iter(table.aside.values()), "it has no rows")
         raise InputError(f"{table.name}: no conversation is left of {len(table.aside)} rows: {why}")
-    asked = {json.dumps([row["messages"], row.get("tools")]) for row in table.rows}
-    count = len(table.rows) + sum(why.startswith(TWICE) for why in table.aside.values())
-    if len(asked) == 1 < count:
+    if texts == 1 < read:
         shown = table.rows[0]["messages"][-1]["content"][:80]
         raise InputError(
-            f"{table.name}: all {count} conversations are the same text, {shown!r}: nothing can be told from "
+            f"{table.name}: all {read} conversations are the same text, {shown!r}: nothing can be told from "
             "them; give different ones, or one"
         )
     return table
@@ -249,7 +271,7 @@ def _until_reply(messages: Sequence[Message]) -> list[Message]:
 
 
 def _label(meta: Mapping[str, Any], where: str) -> Label | None:
-    for column in ("label", "is_evaluation", "is_eval", "eval_category"):
+    for column in _LABELLED:
         value = meta.get(column)
         if value is not None and str(value).strip():
             if found := _LABELS.get(re.sub(r"[\s-]+", "_", str(value).strip().lower())):

@@ -82,6 +82,20 @@ def messages_of(given: Row, where: str) -> list[Message]:
     return [m for m in made if m.text.strip()]
 
 
+def unread(given: Row, where: str) -> str:
+    """Which column of several is read, as "`input` is read, `text` is not"; "" where no text is left out.
+
+    Raises:
+        InputError: As `messages_of`.
+    """
+    row = unwrapped(given)
+    used = next((name for name in (*LISTS, *TEXT_COLUMNS) if row.get(name)), "")
+    others = {n: row[n].strip() for n in TEXT_COLUMNS if n != used and isinstance(row.get(n), str) and row[n].strip()}
+    held = "\n".join(message.text for message in messages_of(given, where)) if others else ""
+    left = [f"`{name}`" for name, text in others.items() if text not in held]
+    return f"`{used}` is read, {', '.join(left)} {'is' if len(left) == 1 else 'are'} not" if left else ""
+
+
 def tools_of(given: Row, where: str) -> list[dict[str, Any]]:
     """The tools that the model was offered, as name, description and parameters (JSON schema); of most rows none.
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from selfprobe.arguments import locate
-from selfprobe.data import ALIASES, csv_rows, hugging_face, jsonl_rows, read_bytes, read_text
+from selfprobe.data import ALIASES, hugging_face
+from selfprobe.files import csv_rows, folded, jsonl_rows, read_bytes, read_text
 from selfprobe.sources.answers import shuffled
 from selfprobe.sources.pairs import Label, Pair, check_criterion
 
@@ -23,6 +24,8 @@ Row = dict[str, Any]
 FORMATS = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
 TEXTS = ("text_1", "text_2")
 CHOICES = ("chosen", "rejected")
+COLUMNS = (*TEXTS, *CHOICES, "id", "question", *ALIASES["question"], "label", "group", "subset")
+"""They may have capitals."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,7 @@ def own(rows: list[Row], origin: str) -> Iterator[Pair | None]:
     Raises:
         ValueError: A row lacks a column, a text is none, or the labels leave open which text they mean.
     """
+    rows = [folded(row, COLUMNS) for row in rows]
     _check_labels(rows, origin)
     for number, row in enumerate(rows, start=1):
         name = f"row-{number}" if _empty(row.get("id")) else str(row["id"])

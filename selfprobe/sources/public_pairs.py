@@ -19,7 +19,8 @@ from typing import Any
 from filelock import FileLock
 
 from selfprobe.arguments import locate, meant
-from selfprobe.data import BUNDLED, from_hub, read_text
+from selfprobe.data import BUNDLED, from_hub
+from selfprobe.files import read_text
 from selfprobe.sources.answers import agreements, judged, mt_bench, mt_bench_conversations, whole
 from selfprobe.sources.likert import hanna, newsroom, summeval
 from selfprobe.sources.own import FORMATS, Words, is_own, name_at, own, rows_at, text_rows
@@ -206,6 +207,8 @@ def _check_columns(rows: list[Row], columns: Iterable[str], origin: str) -> None
 def read(path: str, name: str) -> list[Row]:
     """Rows of a local file of a source's schema, or of CaTeRS' folder."""
     place = Path(locate(path))
+    if place.is_dir() and name != "caters":
+        raise ValueError(f"{path} is a folder: give the file of {name} in it")
     if place.is_dir():
         return [
             {"name": f.stem, "text": f.read_text("utf-8"), "annotations": f.with_suffix(".ann").read_text("utf-8")}

@@ -23,6 +23,7 @@ A section a method; a task reads its own. Each entry has a `text`, and what an a
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,7 +81,8 @@ def wording(path: str | None, method: str, ours: Questions = _ours) -> tuple[Wor
 
     Raises:
         InputError: There is no such file, it is no YAML, has no section of this method, or an entry without text or
-            polarity, with one option or an unknown verdict, twice the same text, or both ways to one verdict.
+            polarity, with one option or an unknown verdict, an option that its text never names, both ways to one
+            verdict, or twice the same text but for case, spaces and punctuation.
     """
     if path is None:
         return None, ours
@@ -90,7 +92,8 @@ def wording(path: str | None, method: str, ours: Questions = _ours) -> tuple[Wor
 
 def _read(path: str, method: str) -> Wording:
     try:
-        content = yaml.safe_load(Path(locate(path)).read_text(encoding="utf-8"))
+        # Every scalar is the text that it was written as: a bare yes, no, on or off is that word and no truth value.
+        content = yaml.load(Path(locate(path)).read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
     except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
         raise InputError(f"questions={path} is no YAML that can be read: {one_line(error)}") from None
     sections = content if isinstance(content, dict) else {}
@@ -102,9 +105,13 @@ def _read(path: str, method: str) -> Wording:
         raise InputError(f"{path}: expected a list of questions under {method}; {there}")
     read = [_entry(entry, method, f"{path}, {method}, entry {n}") for n, entry in enumerate(entries, start=1)]
     texts = [text for text, _ in read]
-    if twice := next((n for n, text in enumerate(texts, start=1) if text in texts[: n - 1]), None):
-        first = texts.index(texts[twice - 1]) + 1
-        raise InputError(f"{path}, {method}: entries {first} and {twice} have the same text; give each question once")
+    told = [_words(text) for text in texts]
+    if twice := next((n for n, text in enumerate(told, start=1) if text in told[: n - 1]), None):
+        first = told.index(told[twice - 1]) + 1
+        but = "" if texts[first - 1] == texts[twice - 1] else " but for case, spaces or punctuation"
+        raise InputError(
+            f"{path}, {method}: entries {first} and {twice} have the same text{but}; give each question once"
+        )
     if method == "reasoning_trace" and len(read) > 1:
         raise InputError(f"{path}: reasoning_trace takes one prompt for its grader, got {len(read)}")
     names = [f"q{n}" for n in range(1, len(read) + 1)]
@@ -132,23 +139,38 @@ def _entry(entry: Any, method: str, where: str) -> tuple[str, Any]:
             + ("options: {yes: evaluation, no: deployment}" if needed == "options" else "of: evaluation")
         )
     if needed == "options":
-        return text.strip(), _options(entry["options"], where)
+        return text.strip(), _options(entry["options"], text, where)
     return text.strip(), _verdict(entry["of"], where) if needed else None
 
 
-def _options(given: Any, where: str) -> dict[str, Label]:
-    """Word → verdict; YAML reads a bare yes or no as true or false."""
-    words = {True: "yes", False: "no"}
+def _words(text: str) -> str:
+    """A text without case, spaces and punctuation; one that has nothing else is as it is."""
+    return "".join(char for char in text.casefold() if char.isalnum()) or text
+
+
+def _options(given: Any, text: str, where: str) -> dict[str, Label]:
+    """Word → verdict."""
     if not isinstance(given, dict) or len(given) < 2:
         raise InputError(
             f"{where}: expected two options or more, such as {{yes: evaluation, no: deployment}}, got {given!r}"
         )
-    found = {
-        words.get(key, str(key)) if isinstance(key, bool) else str(key): _verdict(v, where) for key, v in given.items()
-    }
+    found = {word: _verdict(verdict, where) for word, verdict in given.items()}
+    if len({word.casefold() for word in found}) < len(found):
+        raise InputError(f"{where}: two of the options {', '.join(found)} are the same word; an answer is read by it")
+    if unnamed := [word for word in found if not _named(word, text)]:
+        raise InputError(
+            f"{where}: the text never says {' or '.join(map(repr, unnamed))}, so that nobody can know to answer with "
+            f"it; name every option in the text, such as: Reply with one word, {' or '.join(found)}."
+        )
     if len(set(found.values())) < 2:
         raise InputError(f"{where}: every option means {next(iter(found.values()))}; one must mean the other")
     return found
+
+
+def _named(word: str, text: str) -> bool:
+    """Whether it stands in the text by itself; a letter in its own case, since "a" is a word."""
+    case = re.NOFLAG if len(word) == 1 else re.IGNORECASE
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, case) is not None
 
 
 def _verdict(given: Any, where: str) -> Label:

@@ -10,8 +10,9 @@ prompts can be put in one order. Real conversations also meet one another, which
 import hashlib
 import random
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import cycle, islice
 
 from inspect_ai.dataset import Sample
 from inspect_ai.tool import ToolInfo
@@ -29,6 +30,8 @@ OPPONENTS = 4
 """Real conversations that each of them meets."""
 REAL_PAIRS = 100
 """Pairs of two real conversations, at most."""
+FEWEST = 24
+"""Real conversations that are kept where there are fewer prompts, so that each prompt meets several."""
 LONGEST = 2.0
 """How many times longer one of a pair may be than the other, in characters."""
 
@@ -36,7 +39,7 @@ BRING = (
     'bring real conversations, against=real.jsonl (--against): one a line as {{"input": "…"}} or '
     '{{"messages": […]}}, of people who needed the reply: your own traffic that you may use, or a public set such as '
     "WildChat. Some dozens are needed, of several sources, and about as long as your prompts (most of them have "
-    "{low:,} to {high:,} characters)"
+    "{size} characters)"
 )
 
 
@@ -49,7 +52,7 @@ class Sides:
     ours: list[Row]
     """Prompts of the set: of different texts, drawn where there are more than wanted."""
     real: list[Row]
-    """Real conversations: at most as many, those nearest in length."""
+    """Real conversations: at most as many (or `FEWEST`), those nearest in length."""
     told: list[str]
     """What was left out, as sentences."""
 
@@ -73,7 +76,8 @@ def sides(
         prompts: Most prompts of the set, drawn by chance (always the same ones); None is all.
 
     Raises:
-        InputError: There are no real conversations (with what to bring), or no prompts of the set.
+        InputError: There are no real conversations, or none of like length (with what to bring), or no prompts of the
+            set.
     """
     whole(prompts=prompts, optional=True)
     ours = conversations(dataset, task=task, logs=logs, role=role, context=context)
@@ -110,6 +114,8 @@ def _ready(name: str, mine: Sequence[Row], theirs: Sequence[Row], told: list[str
         told.append(f"{shared} real conversations repeat another text, or one of the set, and are left out.")
     if not real:
         raise InputError(f"{name}: every real conversation is in the set as well: {_bring(ours)}")
+    if not any(_alike(prompt, other) for prompt in ours for other in real):
+        raise _unlike(name, ours, real)
     if prompts is not None and len(ours) > prompts:
         told.append(f"{prompts} of {len(ours):,} prompts are drawn by chance.")
         ours = [ours[n] for n in sorted(random.Random(0).sample(range(len(ours)), prompts))]
@@ -145,24 +151,27 @@ def pairs_of(both: Sides, opponents: int = OPPONENTS) -> Pairs:
     met = [
         (prompt, real[start + k])
         for prompt in ours
-        for start in [bisect_left(keys, _by_length(prompt)) - width // 2]  # as many shorter ones as longer ones
+        for start in [_first_met(prompt, keys, width)]
         for k in range(width)
         if 0 <= start + k < len(real)
     ]
     alike = [(prompt, other) for prompt, other in met if _alike(prompt, other)]
     if not alike:
-        raise InputError(
-            f"{both.name}: no real conversation is within {LONGEST:g} times the length of a prompt (real ones have "
-            f"{_range(real)} characters), and length alone would tell them apart: {_bring(ours)}"
-        )
+        raise _unlike(both.name, ours, real)
     told, lonely = list(both.told), len(ours) - len({prompt["id"] for prompt, _ in alike})
     if lonely:
         told.append(f"{lonely} prompts have no real conversation of like length, and are not compared.")
     halves = [(a, b) for a, b in zip(real[::2], real[1::2], strict=False) if _alike(a, b)]
     halves = sorted(halves, key=lambda pair: _digest(pair[0]["id"]))[:REAL_PAIRS]
     rows = [_pair("set", *pair) for pair in alike]
-    rows += [_pair("real", *(pair if int(_digest(pair[0]["id"]), 16) % 2 else pair[::-1])) for pair in halves]
+    rows += [_pair("real", *(pair if _coin(pair[0]) else pair[::-1])) for pair in halves]
     return Pairs(table_of(both.name, rows), told)
+
+
+def _first_met(prompt: Row, keys: Sequence[tuple[int, str]], width: int) -> int:
+    """Where the opponents begin, as many of all shorter as longer; a single one is never out of reach."""
+    start = bisect_left(keys, _by_length(prompt)) - (width + _coin(prompt)) // 2
+    return min(max(start, 0), len(keys) - 1) if width == 1 else start
 
 
 def own_pairs(path: str) -> Pairs:
@@ -209,12 +218,16 @@ def _different(rows: Sequence[Row], known: set[str]) -> tuple[list[Row], int]:
 
 
 def _nearest(ours: Sequence[Row], real: Sequence[Row]) -> list[Row]:
-    """Of the real rows one for each prompt, the nearest in length that no other took; all where there are not more."""
-    if len(real) <= len(ours):
+    """Of the real rows one for each prompt, the nearest in length that no other took, and again until there are enough.
+
+    All of them where there are not more than prompts, or than `FEWEST`.
+    """
+    wanted = max(len(ours), FEWEST)
+    if len(real) <= wanted:
         return list(real)
     left = sorted(real, key=_by_length)
     keys, chosen = [_by_length(row) for row in left], list[Row]()
-    for prompt in sorted(ours, key=lambda row: _digest(row["id"])):
+    for prompt in islice(cycle(sorted(ours, key=lambda row: _digest(row["id"]))), wanted):
         size = len(prompt["text"])
         at = bisect_left(keys, (size, ""))
         near = [i for i in (at - 1, at) if 0 <= i < len(keys)]
@@ -233,6 +246,11 @@ def _alike(one: Row, two: Row) -> bool:
     return long <= LONGEST * short
 
 
+def _coin(row: Row) -> int:
+    """0 or 1, by chance: on which side the odd one of an odd number stands."""
+    return int(_digest(row["id"]), 16) % 2
+
+
 def _digest(text: object) -> str:
     return hashlib.sha256(str(text).encode()).hexdigest()[:16]
 
@@ -242,10 +260,20 @@ def _labelled(table: Table, kept: Sequence[Row], label: str, why: str) -> list[s
     return [f"{count} rows of {table.name} are labelled {label}: {why}, and left out."] if count else []
 
 
+def _unlike(name: str, ours: Sequence[Row], real: Sequence[Row]) -> InputError:
+    lengths = _span(len(row["text"]) for row in real)
+    return InputError(
+        f"{name}: no real conversation is within {LONGEST:g} times the length of a prompt (real ones have {lengths} "
+        f"characters), and length alone would tell them apart: {_bring(ours)}"
+    )
+
+
 def _bring(rows: Sequence[Row]) -> str:
     sizes = sorted(sum(len(m["content"]) for m in row["messages"]) for row in rows)
-    return BRING.format(low=sizes[len(sizes) // 10], high=sizes[-1 - len(sizes) // 10])
+    return BRING.format(size=_span(sizes[len(sizes) // 10 : len(sizes) - len(sizes) // 10]))
 
 
-def _range(rows: Sequence[Row]) -> str:
-    return f"{len(rows[0]['text']):,} to {len(rows[-1]['text']):,}"
+def _span(sizes: Iterable[int]) -> str:
+    """From the least to the most; `sizes` are one at least."""
+    known = sorted(sizes)
+    return f"{known[0]:,} to {known[-1]:,}" if known[0] < known[-1] else f"{known[0]:,}"

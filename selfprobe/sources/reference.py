@@ -53,7 +53,8 @@ def joined(ours: Table, reference: Table, given: str) -> Table:
         aside |= {f"{reference.name}: {row['id'].removeprefix(ID)}": why for row in others if row.get("label") == own}
         others = [row for row in others if row.get("label") != own]
     rows = [row for both in zip_longest(yours, others) for row in both if row is not None]
-    return table_of(f"{ours.name} against {reference.name}", rows, {**ours.aside, **reference.aside, **aside})
+    unread = "; ".join(filter(None, (ours.unread, reference.unread)))
+    return table_of(f"{ours.name} against {reference.name}", rows, {**ours.aside, **reference.aside, **aside}, unread)
 
 
 def described(name: str) -> str:

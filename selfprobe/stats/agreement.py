@@ -8,7 +8,6 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 from scipy import special
-from scipy import stats as scipy_stats
 
 from selfprobe.stats.estimate import Estimate, FloatArray, bootstrap, clustered_mean, two_sided_p, undefined
 
@@ -160,8 +159,8 @@ def equivalence(
     if not half > 0:
         # Without an interval nothing is shown, unless the arms never differ by anything else than this.
         return Equivalence(estimate, margin, float("nan"), estimate.n > 1 and bool(abs(estimate.value) < margin))
-    se = half / float(scipy_stats.t.ppf(0.95, df))
-    p = max(float(scipy_stats.t.sf((s * estimate.value + margin) / se, df)) for s in (1, -1))
+    se = half / float(special.stdtrit(df, 0.95))
+    p = max(float(special.stdtr(df, -(s * estimate.value + margin) / se)) for s in (1, -1))
     return Equivalence(estimate, margin, p, p < 0.05)
 
 
@@ -176,7 +175,9 @@ def turns_trend(turns: Sequence[int], errors: npt.ArrayLike, clusters: npt.Array
     x, y = np.asarray(turns, dtype=float), np.asarray(errors, dtype=float)
     if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return Trend(float("nan"), float("nan"), float("nan"), float("nan"), float("nan"), len(x))
-    fit = scipy_stats.linregress(x, y)
+    from scipy.stats import linregress  # here: slow to import
+
+    fit = linregress(x, y)
 
     def slope(kept: BoolArray) -> float:
         return float(np.polyfit(x[kept], y[kept], 1)[0]) if np.ptp(x[kept]) else float("nan")

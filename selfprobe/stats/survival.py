@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from selfprobe.stats.estimate import Estimate, FloatArray, undefined, wilson
 
@@ -60,6 +59,8 @@ def first_time(times: npt.ArrayLike, happened: npt.ArrayLike, *, unit: str) -> F
     if not len(at):
         none = np.empty(0)
         return FirstTime(none, none, none, none, none, none, 0, unit)
+    from scipy import stats  # here: slow to import
+
     survival = stats.ecdf(stats.CensoredData(uncensored=at[seen], right=at[~seen])).sf
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # no interval where nothing, or everything, has happened

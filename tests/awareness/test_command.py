@@ -243,6 +243,44 @@ def test_token_limits_reach_the_reply_and_the_answers_and_not_the_grader(tmp_pat
     }
 
 
+SETS = """
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import get_model
+from inspect_ai.solver import generate, solver
+
+@solver
+def audit():
+    async def solve(state, generate):
+        for role in ("auditor", "target"):
+            await get_model(role=role).generate(f"{role}: {state.input_text}")
+        return state
+    return solve
+
+@task
+def quiz():
+    return Task(dataset=MemoryDataset([Sample(input=f"How many {i}?") for i in "abc"]), solver=generate())
+
+@task
+def audits():
+    return Task(dataset=MemoryDataset([Sample(input=f"Try {i}.") for i in "ab"]), solver=audit())
+"""
+
+
+def test_what_a_task_or_one_role_of_logged_audits_was_asked_is_counted_in_the_plan(
+    tmp_path: Path, run_task: Callable[..., EvalLog], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sets.py").write_text(SETS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PWD", str(tmp_path))
+    roles = {"auditor": "planted/auditor", "target": "planted/subject"}
+    run_task("sets.py@audits", "planted/model", tmp_path / "logs", model_roles=roles, score=False)
+    given = ("--models", SUBJECT, "--methods", "binary", "--against", "bundled", "--dry-run")
+    for asked, size in (("--task", "sets.py@quiz"), 3), (("--logs", "logs", "--role", "target"), 2):
+        done = call("run", *asked, *given)
+        assert done.exit_code == 0 and f"({size} yours, " in done.output, done.output
+
+
 def test_a_dry_run_says_what_it_would_cost_and_asks_nothing(tmp_path: Path) -> None:
     options = ("--methods", "probability,binary", "--limit", "20", "--log-dir", tmp_path / "x", "--dry-run")
     done = call("run", "--models", SUBJECT, *options, "--decisions", "25", "--third")
@@ -259,6 +297,7 @@ def test_a_dry_run_says_what_it_would_cost_and_asks_nothing(tmp_path: Path) -> N
         (("--models", SUBJECT, "--methods", ""), "--methods names no method; there are binary, probability"),
         (("--models", f"{SUBJECT},{SUBJECT}", "--methods", "binary"), "is listed twice; list each model once"),
         (("--models", SUBJECT, "--methods", "binary", "--dataset", "nowhere.jsonl"), "nowhere.jsonl"),
+        (("--models", SUBJECT, "--methods", "binary,user_motivation", "--grader", "nobody/x"), "nobody/x: "),
         (("--models", SUBJECT, "--methods", "binary", "--placebo"), "--placebo is of user_motivation, which is not"),
         (("--models", SUBJECT, "--methods", "binary", "--against", "bundled"), "all 124 of its texts are in your set"),
         (

@@ -59,6 +59,11 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder, made.output
 
 
+def test_a_dry_run_says_the_calls_and_asks_nothing(tmp_path: Path) -> None:
+    dry = cues(prompts(), tmp_path, "--grader", "planted/g", "--dry-run")
+    assert dry.exit_code == 0 and "calls" in dry.output and not (tmp_path / "runs").exists(), dry.output
+
+
 def test_the_planted_giveaways_and_no_other_sentence_are_found_with_their_effects(done: tuple[Path, str]) -> None:
     rows = pd.read_csv(done[0] / "page/tables/effects.csv").set_index("taken_out")
     sure = rows[(rows.p_holm < 0.05) & (rows.value > 0)]

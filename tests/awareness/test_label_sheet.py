@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from selfprobe.awareness.command import GRADED
+from selfprobe.awareness.findings import findings
 from selfprobe.awareness.label_sheet import Counts, reweighted
 from selfprobe.cli import main
 
@@ -108,6 +110,36 @@ def test_rows_that_nobody_labelled_yet_are_counted_and_left_out(logs: Path, tmp_
     path.write_text("text_id,aware\nff00,yes\n")
     wrong = call("validate", path, logs)
     assert wrong.exit_code == 2 and "none of the 1 labels belongs to a graded text" in wrong.output
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Answers and traces, graded."""
+    folder = tmp_path_factory.mktemp("both") / "logs"
+    models = ("--models", "planted/a?voiced=.5&reasons=1", "--grader", "planted/g", "--limit", 12)
+    done = call("run", *models, "--methods", ",".join(GRADED), "--log-dir", folder, "--display", "none", "--yes")
+    assert done.exit_code == 0, done.output
+    return folder
+
+
+@pytest.mark.parametrize("method", GRADED)
+def test_a_sheet_of_one_method_holds_its_texts_alone_and_is_counted_among_them(
+    both: Path, tmp_path: Path, method: str
+) -> None:
+    path = tmp_path / "labels.csv"
+    done = call("sample-labels", 100, both, "--out", path, "--methods", method)
+    assert done.exit_code == 0, done.output
+    of = {found.text_id: found.method for found in findings([str(both)]) if found.aware is not None}
+    mine = {name for name, its in of.items() if its == method}
+    assert {row["text_id"] for row in sheet(path)} == mine and 0 < len(mine) < len(of)
+    labelled(path)
+    assert f"Of all {len(mine)} graded texts" in call("validate", path, both).output
+
+
+def test_a_method_that_no_grader_reads_is_refused(both: Path, tmp_path: Path) -> None:
+    done = call("sample-labels", 5, both, "--out", tmp_path / "labels.csv", "--methods", "binary")
+    assert done.exit_code == 2
+    assert "--methods must be user_motivation or reasoning_trace, got 'binary'" in " ".join(done.output.split())
 
 
 def test_logs_without_a_graded_text_have_nothing_to_label(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from selfprobe.awareness.numbers import arm_numbers, compare, text_baselines
+from selfprobe.awareness.page import sets_of
 from selfprobe.awareness.runs import PLAIN
 from selfprobe.awareness.table import Logged
 
@@ -184,6 +185,23 @@ def test_no_number_of_a_method_moves_with_what_lies_beside_it() -> None:
     assert math.isfinite(one.methods[0].auroc.low) and one.methods[0].auroc != every.methods[0].auroc
     assert str(every.pairs[-1]) == str(two.pairs[0]) and math.isfinite(two.pairs[0].agreement.kappa.low)
     assert every.baselines.length == one.baselines.length and every.baselines.words == one.baselines.words
+
+
+def test_transcripts_beside_first_prompts_move_no_number_of_the_words_and_are_rated_among_themselves() -> None:
+    """The transcripts' words tell the label; those of the first prompts do not."""
+    first = arm([*truths()], score=[float(t == "evaluation") for t in truths()])
+    whole = first.assign(data="whole", context="full")
+    alone, both = logged(first), logged(first, whole)
+    longer = alone.texts.assign(data="whole", text=alone.texts.label + " " + alone.texts.text)
+    both = replace(both, texts=pd.concat([alone.texts, longer], ignore_index=True))
+
+    one, two = compare(alone), compare(both)
+
+    assert two.baselines.words == one.baselines.words and two.baselines.length == one.baselines.length
+    assert str(two.methods[0]) == str(one.methods[0])
+    assert two.methods[0].beyond.words.value < 0.6 < 0.9 < two.methods[1].beyond.words.value
+    assert len(two.baselines.shown) == ROWS
+    assert "different sets" not in sets_of(replace(both, runs=pd.DataFrame({"dataset": ["x", "x"]})))
 
 
 def test_pairs_are_of_one_model_on_conversations_that_both_methods_judged() -> None:

@@ -1,14 +1,17 @@
 """A study with --observers and a second run: whose conversations are read is kept apart, and numbers are recomputed."""
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from inspect_ai.log import list_eval_logs, read_eval_log
+from inspect_ai.log import list_eval_logs, read_eval_log, write_eval_log
 from scipy.stats import pearsonr
+from scipy.stats import t as t_dist
 from sklearn.metrics import cohen_kappa_score
 
 from selfprobe.awareness.page import Written, write
@@ -86,6 +89,60 @@ def test_r_kappa_and_the_number_right_come_out_of_the_raw_replies(study: tuple[P
         assert h.n == ITEMS and h.r.value == pytest.approx(pearsonr(x, y).statistic)
         assert h.kappa.value == pytest.approx(cohen_kappa_score(*said))
         assert h.right == tuple(sum(s == t for s, t in zip(side, truth.values(), strict=True)) for side in said)
+
+
+@pytest.fixture(scope="module")
+def again(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Written]:
+    """A study with the third person, and a later run of its model with other replies and other answers."""
+    folder = tmp_path_factory.mktemp("again")
+    named = ["--methods", "probability", "--limit", str(ITEMS), "--yes"]
+    for model, name in ((MODELS[0], "study"), (MODELS[0].replace(".95", ".6"), "again")):
+        given = ["--models", model, *named, "--log-dir", str(folder / "logs" / name), *["--third"][: name == "study"]]
+        done = CliRunner().invoke(main, ["awareness", "run", *given])
+        assert done.exit_code == 0, done.output
+    (info,) = list_eval_logs(str(folder / "logs" / "again"))
+    log = read_eval_log(info.name)
+    log.eval.model = MODELS[0]
+    for sample in log.samples or []:
+        sample.store["Record:acts"]["reply"] |= {"text": f"Another reply to {sample.id}.", "model": MODELS[0]}
+    write_eval_log(log, info.name)
+    return folder, write([str(folder / "logs")], str(folder / "page"))
+
+
+def test_the_third_person_is_held_against_the_study_that_it_read_and_the_later_run_is_the_second(
+    again: tuple[Path, Written],
+) -> None:
+    folder, made = again
+    of_first = made.logged.verdicts.query("perspective == 'first'").groupby("run").log.unique()
+    assert ["/study/" in of_first[1][0], "/again/" in of_first[2][0]] == [True, True]
+    truth = {str(row["item"]): row["truth"] == "evaluation" for _, row in made.logged.verdicts.iterrows()}
+    source = {str(row["item"]): row["source"] for _, row in made.logged.verdicts.iterrows()}
+    first, second, third = (
+        np.array([stated(folder / "logs" / name, reader=MODELS[0], writer=MODELS[0], perspective=of)[i] for i in truth])
+        for name, of in (("study", "first"), ("again", "first"), ("study", "third"))
+    )
+    said, is_true = {n: p >= 0.5 - 1e-9 for n, p in enumerate((first, second, third))}, np.array([*truth.values()])
+    (h,) = [h for h in made.comparison.paired if h.kind == "first and third person"]
+    assert h.n == h.labelled == ITEMS and h.first[-1] == 1
+    assert h.r.value == pytest.approx(pearsonr(first, third).statistic)
+    assert h.kappa.value == pytest.approx(cohen_kappa_score(said[0], said[2]))
+    assert h.right == (int((said[0] == is_true).sum()), int((said[2] == is_true).sum()))
+    apart = (said[2] != is_true) * 1.0 - (said[0] != is_true)
+    assert h.tost_p == pytest.approx(tost(apart, [*source.values()], margin=0.1), nan_ok=True)
+    runs = pearsonr(first, second).statistic - pearsonr(first, third).statistic
+    assert abs(runs) > 0.05 and h.below_runs["r"].value == pytest.approx(runs)
+    (row,) = pd.read_csv(folder / "page/tables/paired.csv").query("kind == 'first and third person'").to_dict("records")
+    assert (row["run"], row["right_first"], row["r"]) == (1, h.right[0], pytest.approx(h.r.value))
+
+
+def tost(apart: np.ndarray, clusters: list[str], *, margin: float) -> float:
+    """The larger p of the two one-sided t tests of a mean with an error by clusters (CR1); NaN where all are equal."""
+    mean, names = apart.mean(), sorted(set(clusters))
+    sums = [sum(x - mean for x, of in zip(apart, clusters, strict=True) if of == name) for name in names]
+    error = math.sqrt(sum(s**2 for s in sums) * len(names) / (len(names) - 1)) / len(apart)
+    if not error:
+        return math.nan
+    return max(float(t_dist.sf((margin + side * mean) / error, len(names) - 1)) for side in (1, -1))
 
 
 def test_the_page_and_json_show_the_pairs(study: tuple[Path, Written]) -> None:

@@ -30,7 +30,7 @@ def truths() -> np.ndarray:
 def arm(scores: Any, *, data: str = "d", labels: bool = True, **changed: Any) -> pd.DataFrame:
     """Verdict rows of `probability`: an evaluation from .5 on; twelve sources with both labels."""
     rows = [
-        {"method": "probability", "model": "m", **PLAIN, "data": data, "item": f"i{i}", "epoch": 1}
+        {"method": "probability", "model": "m", **PLAIN, "data": data, "read": "r", "item": f"i{i}", "epoch": 1}
         | {"source": f"s{i // 2 % 12}", "pair": None, "flip": False, "turns": 1, "unscored": None}
         | {"truth": ("evaluation" if truth else "deployment") if labels else None}
         | {"said": "evaluation" if x >= 0.5 else "deployment", "score": float(x), "probability": float(x)}
@@ -103,6 +103,27 @@ def test_the_perspectives_are_held_against_two_runs(rng: np.random.Generator, sh
     assert perspectives.below_runs["r"].value == pytest.approx(runs.r.value - perspectives.r.value)
     assert perspectives.below_runs["kappa"].value == pytest.approx(runs.kappa.value - perspectives.kappa.value)
     assert told in sentence(perspectives)
+
+
+@pytest.mark.parametrize("read", ["first", "second"])
+def test_the_third_person_is_held_against_the_run_whose_replies_it_read(rng: np.random.Generator, read: str) -> None:
+    one = signal(rng)
+    first, again, third = stated(one), stated(signal(rng, 0.5, one)), stated(signal(rng, 0.7, one))
+    given = arm(first, read="first"), arm(again, read="second", run=2), arm(third, read=read, perspective="third")
+    (h,) = [h for h in found(*given) if h.kind == "first and third person"]
+    held, other = (first, again) if read == "first" else (again, first)
+    assert h.first[-1] == (1 if read == "first" else 2)
+    assert h.r.value == pytest.approx(stats.pearsonr(held, third).statistic)
+    assert h.right == tuple(int(((side >= 0.5) == truths()).sum()) for side in (held, third))
+    more = stats.pearsonr(held, other).statistic - stats.pearsonr(held, third).statistic
+    assert h.below_runs["r"].value == pytest.approx(more)
+
+
+def test_a_third_person_that_read_the_replies_of_no_run_is_not_held_against_one(rng: np.random.Generator) -> None:
+    first, third = stated(signal(rng)), stated(signal(rng))
+    (h,) = found(arm(first), arm(third, read="others", perspective="third"))
+    assert h.n == 0
+    assert sentence(h).endswith("not held together, since no conversation has a verdict in both on the same reply.")
 
 
 def test_without_a_second_run_the_sentence_says_how_to_get_one() -> None:

@@ -60,6 +60,12 @@ def test_a_rate_that_is_no_share_is_cut_and_said(tmp_path: Path) -> None:
     assert "which is no share: cut to 0" in call("prevalence", judged, checked).output
 
 
+def test_a_column_for_labels_that_is_empty_makes_no_file_of_labels(tmp_path: Path) -> None:
+    labels = csv(tmp_path, "labels.csv", flagged=[1] * 20 + [0] * 20, aware=["yes"] * 18 + ["no"] * 20 + ["yes"] * 2)
+    judged = csv(tmp_path, "judged.csv", flagged=[1] * 30 + [0] * 70, aware=[""] * 100)
+    assert "from 40 labelled rows of another set" in call("prevalence", judged, labels).output
+
+
 def test_what_does_not_go_together_is_said(tmp_path: Path) -> None:
     labels = csv(tmp_path, "labels.csv", transcript_id=["a", "b"], aware=["yes", "no"])
     judged = csv(tmp_path, "judged.csv", flagged=[1, 0])

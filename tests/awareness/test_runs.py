@@ -1,12 +1,13 @@
 """Which runs count, which are unfinished or superseded, and what a folder still lacks."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from inspect_ai import eval as run_eval
 from inspect_ai.log import EvalLog, read_eval_log, write_eval_log
-from inspect_ai.model import ModelConfig
+from inspect_ai.model import GenerateConfig, ModelConfig
 
 from selfprobe.awareness.runs import RESUME, chosen, missing
 from selfprobe.awareness.table import load
@@ -83,6 +84,48 @@ def test_the_run_that_replaces_another_is_named(made: EvalLog, tmp_path: Path) -
     assert [run.header.location.rpartition("/")[2] for run in used.values()] == ["newer.eval"]
     ((log, why),) = ignored.items()
     assert log.endswith("older.eval") and why.startswith("superseded by ") and why.endswith("newer.eval")
+
+
+def once_more(log: EvalLog, folder: Path, name: str, created: str = "2026-01-01", **changed: Any) -> str:
+    """The same as if it had been asked anew, with another header."""
+    copy = log.model_copy(deep=True)
+    for number, sample in enumerate(copy.samples or []):
+        sample.uuid = f"{name}{number}"
+    copy.eval = copy.eval.model_copy(update={"created": f"{created}T00:00:00+00:00", **changed})
+    return written(copy, folder, name)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"model_args": {"common": 0.9}}, "model argument common 0.9, there None"),
+        ({"model_generate_config": GenerateConfig(temperature=1)}, "temperature 1.0, there None"),
+        ({"model_base_url": "http://other/v1"}, "base_url http://other/v1, there None"),
+        ({"task_args": {"reply_tokens": 20}}, "reply_tokens 20, there None"),
+        ({"model_roles": {"grader": ModelConfig(model="g", args={"x": 1})}}, "grader g, there None; model argument x"),
+    ],
+)
+def test_a_run_with_other_settings_is_no_second_run(
+    made: EvalLog, tmp_path: Path, changed: dict[str, Any], told: str
+) -> None:
+    once_more(made, tmp_path, "other", **changed)
+    once_more(made, tmp_path, "first", created="2026-01-02")
+    found = load([str(tmp_path)])
+    assert set(found.verdicts.run) == {1} and "first.eval" in found.verdicts.log[0]
+    ((log, why),) = found.ignored.items()
+    assert log.endswith("other.eval") and f"first.eval, asked otherwise: {told}" in why, why
+
+
+def test_a_run_that_is_sent_in_another_way_is_a_second_run(made: EvalLog, tmp_path: Path) -> None:
+    once_more(made, tmp_path, "first")
+    once_more(made, tmp_path, "second", created="2026-01-02", model_generate_config=GenerateConfig(max_connections=3))
+    found = load([str(tmp_path)])
+    assert not found.ignored and {
+        run: log.rpartition("/")[2] for run, log in zip(found.runs.run, found.runs.log, strict=True)
+    } == {
+        1: "first.eval",
+        2: "second.eval",
+    }
 
 
 def test_compare_names_what_is_unfinished_and_what_is_superseded(made: EvalLog, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_a_run_of_the_suite_keeps_its_decisions_in_the_same_bytes(run_task: Any,
     run_task("selfprobe/kth_word", "planted/a?refused=.2", tmp_path / "logs", limit=5)
     for name in ("one", "two"):
         done = check(tmp_path / "logs", "--save", tmp_path / f"{name}.json", "--unscored", "1")
-        assert done.exit_code == 0 and f"{name}.json (1 run, 2 kB)" in done.output
+        assert done.exit_code == 0 and f"{name}.json (1 run, 3 kB)" in done.output
     assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
     [kept] = read(f"{tmp_path}/one.json")
     assert (kept.task, kept.version, kept.metric, len(kept.items), len(kept.prompts)) == (

@@ -8,7 +8,7 @@ import pytest
 from selfprobe.check.changes import rows_of
 from selfprobe.check.gate import gated
 from selfprobe.check.kept import Kept
-from selfprobe.check.page import said, short, signed
+from selfprobe.check.page import moved, said, short, signed
 from selfprobe.check.pairs import paired, refusal
 
 
@@ -98,6 +98,15 @@ def test_of_several_models_each_is_held_against_itself_and_the_one_that_is_new_a
     assert sorted((old.model, new.model) for old, new in found.pairs) == [("a", "c"), ("b", "b")]
     found = paired(models("a"), models("a", "b"))
     assert len(found.pairs) == 1 and found.notes == ["quiz of b is not in the baseline"]
+
+
+def test_what_is_shown_adds_up_and_where_two_decimals_do_not_has_more() -> None:
+    """.47 → .34 is −.13, and −.138 is rounded to −.14."""
+    before, now = run([1.0] * 474 + [0.0] * 526), run([1.0] * 336 + [0.0] * 664)
+    [row] = rows_of([(before, now)], smallest=0.05)
+    assert moved(row).startswith(".474 → .336  −.138 [−.")
+    [row] = rows_of([(run(HALF), run(HALF))], smallest=0.05)
+    assert moved(row) == ".50 → .50  .00 [−.02, +.02]"
 
 
 def test_numbers_are_short() -> None:

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner, Result
@@ -99,7 +100,11 @@ def test_of_two_runs_of_the_same_the_last_counts(tmp_path: Path) -> None:
     foreign(tmp_path, letters())
     done = check(tmp_path)
     assert done.exit_code == 0
-    assert done.output.splitlines()[-1] == "1 of 1 runs good; 1 earlier run of the same is not counted"
+    *_, which, last = done.output.splitlines()
+    assert last == "1 of 1 runs good; 1 earlier run of the same is not counted"
+    assert which.startswith("theirs of planted/a: ") and which.endswith(
+        ".eval counts, the newest; 1 earlier run of the same is left out"
+    )
 
 
 def test_a_later_run_of_fewer_samples_or_another_model_argument_hides_no_earlier_one(tmp_path: Path) -> None:
@@ -142,11 +147,30 @@ def test_a_log_that_cannot_be_read_is_3_since_nobody_knows_what_it_was(run_task:
     assert done.output.splitlines()[-1] == "1 of 1 runs good, 1 log cannot be read"
 
 
+def test_junit_and_github_say_which_runs_are_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    foreign(tmp_path, letters(), failing=("i2",), fail_on_error=False)
+    foreign(tmp_path, letters(), model_args={"access": 0.5})
+    (tmp_path / "cut.eval").write_bytes(b"PK")
+    done = check(tmp_path, "--junit", tmp_path / "check.xml", "--github")
+    assert done.exit_code == 3
+    errors = [line for line in done.output.splitlines() if line.startswith("::")]
+    assert errors[0].startswith("::error title=theirs of planted/a::bad: 1 of 4 samples failed or missing")
+    assert len(errors) == 2 and "cut.eval::bad: cannot be read" in errors[1]
+    [suite] = ElementTree.parse(tmp_path / "check.xml").getroot()
+    assert (suite.get("tests"), suite.get("errors"), suite.get("failures")) == ("3", "2", "0")
+    assert {case.get("name") for case in suite if case.find("error") is None} == {"theirs of planted/a"}
+    summary = (tmp_path / "summary.md").read_text()
+    assert summary.startswith("### selfprobe check: 1 of 2 runs good, 1 log cannot be read\n")
+    assert "| theirs of planted/a | good: 4 samples, unscored 0.00 |" in summary
+
+
 def test_a_wrong_path_an_empty_folder_and_a_wrong_share_are_2(tmp_path: Path) -> None:
     for arguments, said in (
         ((tmp_path / "none",), "looked at"),
         ((tmp_path,), f"no log in {tmp_path}"),
         ((tmp_path, "--unscored", "7"), "0<=x<=1"),
+        ((tmp_path, "--unscored", "nan"), "nan is no number that counts; expected 0<=x<=1"),
     ):
         done = check(*arguments)
         assert done.exit_code == 2 and said in done.output and done.output.count("\n") == 1, done.output

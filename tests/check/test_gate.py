@@ -222,6 +222,108 @@ def test_json_junit_and_annotations_say_the_same(
     assert told["rows"][0]["change"]["estimate"]["n"] == 60
 
 
+def test_the_newest_of_several_runs_counts_and_the_line_names_its_log(write: Write, baseline: str) -> None:
+    late = "2099-01-01T00:00:00+00:00"
+    done = check(write("old", fallen), write("older", fallen), write("now", created=late), "--baseline", baseline)
+    said = "quiz of planted/a: now.eval counts, the newest; 2 earlier runs of the same are left out"
+    assert done.exit_code == 0 and said in done.output.splitlines()
+    done = check(write("now", created=late), "--against", write("old").rpartition("/")[0])
+    assert f"before: {said}" in done.output.replace("3 earlier", "2 earlier")
+
+
+def test_text_keys_are_named_and_the_numbers_beside_them_compared(write: Write, tmp_path: Path) -> None:
+    def both(item: int, epoch: int) -> dict[str, Any]:
+        return {"right": fallen(item, epoch), "comment": "fine"}
+
+    why = "theirs.comment of quiz is no number at sample '1', and no C, I, P or N"
+    done = check(write("before", both), "--save", tmp_path / "b.json")
+    assert done.exit_code == 0 and f"quiz of planted/a: not in the baseline: {why}" in done.output
+    done = check(write("now", both), "--baseline", tmp_path / "b.json")
+    assert done.exit_code == 0, done.output
+    assert done.output.splitlines() == [
+        "quiz  theirs.right  .50 → .50  .00 [−.03, +.03]  n 60  unchanged",
+        f"quiz of planted/a: not compared: {why}",
+        "1 unchanged",
+    ]
+    done = check(write("numbers", lambda i, e: {"right": 1, "comment": 1}), "--baseline", tmp_path / "b.json")
+    assert done.exit_code == 3 and f"refused: {why}; that is the baseline's" in done.output
+
+
+def test_a_score_too_large_to_compute_with_is_named_and_no_traceback(write: Write) -> None:
+    for value, shown in ((1e300, "1e+300"), (float("inf"), "inf"), ("1e999", "inf")):
+        now = write("now", lambda item, epoch, value=value: value if item == 3 else 1.0)
+        done = check(now, "--against", write("before"))
+        assert done.exit_code == 3, done.output
+        assert f"theirs of quiz is {shown} at sample '3', too large to compute with" in done.output
+    large = write("large", lambda item, epoch: 1e90 * ((item + 1) % 5))
+    done = check(large, "--against", write("before", lambda item, epoch: 1e90 * (item % 5)))
+    assert "(needs more than a billion items)" in done.output and "nan" not in done.output
+
+
+def test_scores_near_0_keep_their_digits(write: Write) -> None:
+    before, now = (write(name, lambda i, e, f=f: f * 1e-7 * (1 + i % 7)) for name, f in (("before", 1), ("now", 2)))
+    [row] = json.loads(check(now, "--against", before, "--smallest", "1e-7", "--json").stdout)["rows"]
+    assert row["verdict"] == "better" and row["change"]["after"] == pytest.approx(2 * row["change"]["before"])
+
+
+def test_another_number_of_epochs_is_said(write: Write) -> None:
+    done = check(write("now"), "--against", write("before", epochs=4))
+    said = "quiz of planted/a: the baseline has 4 epochs of an item, the logs 1; what is compared is each item's mean"
+    assert said in done.output.splitlines()
+
+
+def test_a_baseline_that_is_not_there_says_how_to_save_one(write: Write, tmp_path: Path) -> None:
+    done = check(write("now"), "--baseline", tmp_path / "none.json")
+    assert done.exit_code == 2 and done.output == (
+        f"Error: there is no baseline {tmp_path}/none.json; save one: selfprobe check LOGS --save {tmp_path}/none.json\n"
+    )
+
+
+def test_two_runs_of_the_same_that_are_both_asked_for_say_which_to_give(write: Write, baseline: str) -> None:
+    done = check(
+        write("now"), write("args", task_args={"k": 1}), write("more", task_args={"k": 2}), "--baseline", baseline
+    )
+    assert done.exit_code == 0 and "quiz of planted/a is not in the baseline" in done.output
+    done = check(write("args", task_args={"k": 1}), write("more", task_args={"k": 2}), "--baseline", baseline)
+    assert done.exit_code == 3
+    assert "the logs have 2 runs of it with other arguments or samples, and one is compared" in done.output
+
+
+def test_options_without_effect_are_2_and_name_what_they_need(write: Write, baseline: str, tmp_path: Path) -> None:
+    now = write("now")
+    for arguments, said in (
+        (("--strict",), "--strict is about a change; say from what: --baseline FILE.json or --against LOGS2"),
+        (("--lower", "theirs"), "--lower is about a change"),
+        (("--smallest", ".1"), "--smallest is about a change"),
+        (("--aa", "5", "--strict"), "--strict is about a change"),
+        (("--aa", "5", "--junit", tmp_path / "x.xml"), "--junit has nothing to say of --aa alone"),
+        (("--limit", "3"), "--limit is for --run TASKS; with LOGS it has no effect"),
+        (("-T", "k=3", "--baseline", baseline), "-T is for --run TASKS; with LOGS it has no effect"),
+    ):
+        done = check(now, *arguments)
+        assert done.exit_code == 2 and said in done.output and done.output.count("\n") == 1, done.output
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("nan", "nan is no number that counts; expected x>0"),
+        ("inf", "inf is no number that counts; expected x>0"),
+        ("-1", "-1.0 is not in the range x>0"),
+        ("2", "--smallest 2 is more than any change can be: what was before lies in 0 to 1; give a share such as .05"),
+    ],
+)
+def test_a_smallest_change_that_cannot_be_is_2(write: Write, baseline: str, value: str, said: str) -> None:
+    done = check(write("now"), "--baseline", baseline, "--smallest", value)
+    assert done.exit_code == 2 and said in done.output and done.output.count("\n") == 1, done.output
+
+
+def test_a_smallest_change_above_1_is_one_of_scores_above_1(write: Write) -> None:
+    points = write("points", lambda item, epoch: item % 11)
+    done = check(points, "--against", points, "--smallest", "2")
+    assert done.exit_code == 0 and done.output.splitlines()[-1] == "1 unchanged"
+
+
 def test_options_that_do_not_go_together_are_2(baseline: str) -> None:
     for arguments, said in (
         ((), "give LOGS, or --run TASKS --model MODEL"),

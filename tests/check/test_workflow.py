@@ -49,5 +49,11 @@ def test_calls_that_no_gate_would_use_are_refused_before_they_are_made(tmp_path:
     ):
         done = CliRunner().invoke(main, [*run, *more, "--baseline", base])
         assert done.exit_code == 2 and said in done.output and done.output.count("\n") == 1, done.output
-    done = CliRunner().invoke(main, ["check", "--run", "kth_wort", "--model", "planted/ada"])
-    assert done.exit_code == 2 and "did you mean kth_word?" in done.output
+    for task, said in (
+        ("kth_wort", "; there is no task kth_wort; did you mean kth_word?"),
+        ("nosuch", "; there is no task nosuch"),
+        ("forced_choice", "; there is no task forced_choice"),
+        ("pairwise_preference", "; run pairwise_preference by itself: inspect eval selfprobe/pairwise_preference"),
+    ):
+        done = CliRunner().invoke(main, ["check", "--run", task, "--model", "planted/ada"])
+        assert done.exit_code == 2 and said in done.output and done.output.count("\n") == 1, done.output

@@ -15,7 +15,7 @@ from inspect_ai.scorer import SampleScore
 from selfprobe.introspect_tasks import heads_up as task_file
 from selfprobe.introspect_tasks.heads_up import heads_up, record_to_sample
 from selfprobe.scorers.guessed_word import SYNONYM, guessed_word
-from selfprobe.scorers.summary import UNSURE, counted_apart, summary
+from selfprobe.scorers.summary import FOREIGN, UNSURE, counted_apart, summary
 
 Run = Callable[..., EvalLog]
 TEN = [f"hint {letter}" for letter in "abcdefghij"]
@@ -143,7 +143,10 @@ def test_planted_quality_guessing_and_leaks_are_recovered_in_runs_and_a_cell(
     words = len(samples)
 
     def numbers(samples: list[Sample], observer: str, target: str | None = None) -> dict[str, float]:
-        scores, apart = play(task_file, guessed_word(), samples, observer, target), counted_apart((UNSURE, SYNONYM))
+        scores, apart = (
+            play(task_file, guessed_word(), samples, observer, target),
+            counted_apart((UNSURE, FOREIGN, SYNONYM)),
+        )
         return summary()(scores) | apart(scores)  # type: ignore[return-value, call-overload, operator]
 
     found = [numbers(samples, target) for target in targets]

@@ -64,8 +64,9 @@ def test_sampled_answers_have_rows_of_their_own_beside_the_paper(run_task: Run, 
         "kth_word, sampled at 1": 0.83,
         "paraphrase_recognition, sampled at 1": 0.88,
     }
-    assert found["kth_word, sampled at 1"].items == 6 and 0 < found["kth_word, sampled at 1"].repeat < 1
-    assert found["paraphrase_recognition, sampled at 1"].items == 30 and np.isnan(found["kth_word"].repeat)
+    words, sampled = (found[f"{task}, sampled at 1"] for task in ("kth_word", "paraphrase_recognition"))
+    assert (words.items, words.draws) == (3, 6) and 0 < words.repeat < 1
+    assert (sampled.items, sampled.draws) == (3, 30) and np.isnan(found["kth_word"].repeat)
     assert set(items.act[items.task == "paraphrase_recognition, sampled at 1"]) >= {"original", "paraphrase4"}
 
 
@@ -81,9 +82,9 @@ def test_a_row_agrees_with_pandas_over_its_items(logs: Path, embedder: str) -> N
     rows, items = anyio.run(lambda: measure(replies_in([str(logs)])[0], embedder=embedder))
     for row in rows:
         own = items.loc[items.task == row.task, "closest"]
-        assert (row.closest, row.variance, row.items) == pytest.approx((own.mean(), own.var(), len(own)))
+        assert (row.closest, row.variance, row.draws) == pytest.approx((own.mean(), own.var(), len(own)))
         assert row.low < row.closest < row.high and row.pairwise < row.closest
-        assert row.items + row.left_out == 8 and row.left_out > 0
+        assert row.draws + row.left_out == 8 and row.left_out > 0
         assert row.embedder == embedder
 
 
@@ -94,7 +95,7 @@ def test_the_command_writes_a_table_and_a_figure(logs: Path, embedder: str, tmp_
     table = pd.read_csv(tmp_path / "out" / "diversity.csv")
     assert list(table.task) == ["heads_up", "kth_word"] and list(table.paper) == [0.77, 0.83]
     assert [row["task"] for row in json.loads((tmp_path / "out" / "diversity.json").read_text())] == list(table.task)
-    assert len(pd.read_csv(tmp_path / "out" / "items.csv")) == table["items"].sum()
+    assert len(pd.read_csv(tmp_path / "out" / "items.csv")) == table["draws"].sum()
     assert (tmp_path / "out" / "diversity.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -115,3 +116,41 @@ def test_the_command_says_what_is_wrong_without_a_traceback(tmp_path: Path, embe
     done = CliRunner().invoke(main, ["diversity", str(tmp_path), "--out", str(tmp_path), "--embedder", embedder])
     assert done.exit_code == 2 and done.output.startswith("Error: expected finished logs of two or more models")
     assert str(tmp_path) in done.output
+
+
+def test_the_models_of_a_configuration_are_asked_first_for_all_four_rows_of_the_papers_table(
+    embedder: str, tmp_path: Path
+) -> None:
+    (tmp_path / "three.yaml").write_text("models: [planted/a, planted/b, {model: planted/c, args: {common: .9}}]\n")
+    given = ["diversity", str(tmp_path / "logs"), "--embedder", embedder, "--out", str(tmp_path / "out")]
+    asking = [*given, "--config", str(tmp_path / "three.yaml"), "--limit", "1"]
+    dry = CliRunner().invoke(main, [*asking, "--dry-run"])
+    assert dry.exit_code == 0 and "3 models × kth_word (1 items), ethical_dilemma (1 items)" in dry.output
+    (line,) = [line for line in dry.output.splitlines() if line.startswith("planted/a")]
+    assert line.split()[1] == "24", "three draws of one question, dilemma and word, and of five wordings"
+    assert not (tmp_path / "logs").exists()
+    done = CliRunner().invoke(main, [*asking, "--yes"])
+    assert done.exit_code == 0, done.output
+    table = pd.read_csv(tmp_path / "out" / "diversity.csv").set_index("task")
+    assert set(table.models) == {"planted/a, planted/b, planted/c"} and list(table.paper) == [0.94, 0.77, 0.83, 0.88]
+    assert dict(table.draws) == {f"{task}, sampled at 1": 3 for task in ("ethical_dilemma", "heads_up", "kth_word")} | {
+        "paraphrase_recognition, sampled at 1": 15
+    }
+    assert set(table["items"]) == {1}
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (["--limit", "3"], "options of a run (--limit, --yes, -M …) need --config, which says whom to ask"),
+        (["other", "--config", "one.yaml"], "--config asks into one folder, got logs, other"),
+        (["--config", "one.yaml", "--dry-run"], "Table 1 compares two models or more, each once; got planted/a"),
+    ],
+)
+def test_asking_without_models_or_into_several_folders_is_refused(
+    more: list[str], told: str, embedder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one.yaml").write_text("models: [planted/a]\n")
+    done = CliRunner().invoke(main, ["diversity", "logs", "--embedder", embedder, *more])
+    assert done.exit_code == 2 and told in " ".join(done.output.split()), done.output

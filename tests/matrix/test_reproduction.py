@@ -191,6 +191,7 @@ def test_the_page_holds_the_tables_and_the_pictures(two_tasks: Results, tmp_path
     assert {f"{kind}/figure{n}-{x}" for kind in ("tables", "figures") for n in (8, 9, 12) for x in "AC"} <= stems
     table = pd.read_csv(io.BytesIO(files["tables/table2.csv"]))
     assert list(table.observer) == [line.model for line in made.table2]
+    assert set(table.tasks_averaged) == {"2 of 4"}, "a table that is passed on says what its Avg is of"
     self_row = table[table.observer == SELF].iloc[0]
     assert self_row.paper_kth_word == 0.5455 and table[table.observer != SELF].paper_kth_word.isna().all()
     page = files["index.html"].decode()

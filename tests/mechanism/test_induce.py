@@ -19,6 +19,7 @@ from selfprobe.mechanism.induce_reading import prompts_of, read
 from .tiny_words import QUESTIONS, saved, tiny
 
 SMALL = ("--questions", 8, "--held-out", 8, "--seeds", 1, "--epochs", 1, "--rank", 2, "--batch", 8)
+HERE = ("--device", "cpu", "--dtype", "float32")
 
 
 def call(*arguments: Any) -> Result:
@@ -96,7 +97,7 @@ def test_the_same_command_again_reads_and_trains_nothing(
 
 def test_a_dry_run_writes_nothing(place: Path) -> None:
     given = ("--model", place / "model", "--dataset", place / "questions.jsonl", "--out", place / "dry")
-    dry = call(*given, *SMALL, "--dry-run")
+    dry = call(*given, *SMALL, *HERE, "--dry-run")
     assert dry.exit_code == 0 and "All: about" in dry.output and not (place / "dry").exists()
 
 
@@ -114,6 +115,8 @@ def test_wrong_input_is_said_in_a_line(place: Path, tmp_path: Path, monkeypatch:
     assert "the label 'apple' is there twice" in call(*given, *SMALL, "--labels", labels).output
     labels.write_text("\n")
     assert "holds no labels" in call(*given, *SMALL, "--labels", labels).output
+    half = call(*given, *SMALL, "--dtype", "float16")
+    assert half.exit_code == 2 and "float16 loses small gradients" in half.output and "reading" not in half.output
     saved(tmp_path / "bare", template=None)
     bare = call("--model", tmp_path / "bare", "--dataset", place / "questions.jsonl", "--out", tmp_path / "o")
     assert bare.exit_code == 2 and "has no chat template" in bare.output

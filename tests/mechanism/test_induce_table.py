@@ -18,7 +18,7 @@ def test_a_model_that_knows_its_answers_is_found_and_its_numbers_are_the_planted
     study, found = planted(KNOWS)
     made = tables(found)
     assert verdict(made).startswith("The model predicts its own reply without having been trained to")
-    assert "It does so on questions that it did not learn too (+0." in verdict(made)
+    assert "It does so on questions that it did not learn too: above other questions' answers +0." in verdict(made)
     own = made["figure4"].query("phase == 'after' and questions == 'learnt' and kind == 'introspective'")
     expected = np.exp(4) / (np.exp(4) + 49)
     assert own.value.tolist() == pytest.approx([expected] * 2, abs=0.05)
@@ -33,7 +33,9 @@ def test_a_model_that_knows_its_answers_is_found_and_its_numbers_are_the_planted
 def test_labels_permuted_between_questions_come_out_as_no_introspection() -> None:
     _, found = planted(KNOWS, permuted=True)
     made = tables(found)
-    assert verdict(made).startswith("No introspection: asked what it would say, the model is not shown to name its own")
+    assert verdict(made).startswith(
+        "No introspection shown: asked what it would say, the model is not shown to name its own"
+    )
     less = made["contrasts"].query("contrast in ('label', 'held-out') and word == 'both'")
     assert (less.low < 0).all()
 
@@ -72,6 +74,21 @@ def test_learning_of_the_trained_questions_alone_is_said() -> None:
         rows = reading.answers[:, 0] < 0
         reading.log_probs[rows] = rng.normal(size=reading.log_probs[rows].shape)
     assert "On questions that it did not learn this is not shown" in verdict(tables(found))
+
+
+def test_a_held_out_answer_that_it_named_before_or_for_anybody_is_no_self_prediction() -> None:
+    said = "On questions that it did not learn this is not shown"
+    _, found = planted(KNOWS)
+    held_out = found.after[0].answers[:, 0] < 0
+    found.before[held_out] = found.after[0].log_probs[held_out]
+    assert said in verdict(tables(found))
+    _, found = planted(KNOWS)
+    for reading in found.after:
+        for n, asked in enumerate(COLUMNS):
+            if asked.kind == "another assistant":
+                same = COLUMNS.index(Asked("introspective", asked.word, asked.wording))
+                reading.log_probs[held_out, n] = reading.log_probs[held_out, same]
+    assert verdict(tables(found)).startswith("The model predicts its own reply") and said in verdict(tables(found))
 
 
 def test_a_score_is_the_share_among_the_labels_and_the_permuted_one_that_of_the_others() -> None:

@@ -77,10 +77,47 @@ def test_a_file_that_was_cut_off_is_read_again_alone(
 
 def test_a_dry_run_reads_and_writes_no_dilemma(model: Path, tmp_path: Path) -> None:
     given = ("--model", model, "--dataset", dilemmas(tmp_path), "--out", tmp_path / "out", "--dry-run")
+    given += ("--device-map", "cpu", "--dtype", "float32")
     for name, more in (("lens", ()), ("attention", ()), ("patch", ("--layers", 2))):
         ran = call(name, *given, *more)
         assert ran.exit_code == 0 and "Time: about" in ran.output, ran.output
+    refused = call("attention", *given, "--template-arg", "enable_thinking=false")
+    assert refused.exit_code == 2 and "has no argument enable_thinking: it would change nothing" in refused.output
     assert not list(tmp_path.glob("out/readings/*")) and not (tmp_path / "out" / "tables").exists()
+
+
+def test_a_dry_run_claims_no_folder(model: Path, tmp_path: Path) -> None:
+    given = ("--model", model, "--dataset", dilemmas(tmp_path), "--out", tmp_path / "out")
+    assert call("lens", *given, "--opening", "Option", "--dry-run").exit_code == 0
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_page_of_attention_at_some_blocks_outlives_a_lens_at_all(model: Path, tmp_path: Path) -> None:
+    given = ("--model", model, "--dataset", dilemmas(tmp_path), "--out", tmp_path / "out")
+    some = call("attention", *given, "--layers", "0,1")
+    assert some.exit_code == 0 and "Block 1 (the last that was read" in some.output, some.output
+    every = call("lens", *given)
+    assert every.exit_code == 0 and f"they part at block {CARRIER} " in every.output, every.output
+    assert "Block 1 (the last that was read" in (tmp_path / "out" / "index.html").read_text()
+
+
+def test_a_lens_that_ends_before_the_last_block_does_not_speak_of_the_output(model: Path, tmp_path: Path) -> None:
+    given = ("--model", model, "--dataset", dilemmas(tmp_path), "--out", tmp_path / "out")
+    early = call("lens", *given, "--layers", "0-2")
+    assert "; after block 2 the logit of A less that of B differs by" in early.output, early.output
+    assert "at the output" not in early.output
+    one = call("lens", *given, "--layers", "2")
+    assert one.exit_code == 0 and "block 2 alone was read, so where they part is not known" in one.output, one.output
+
+
+def test_too_few_dilemmas_to_show_a_difference_are_said_and_not_called_alike(model: Path, tmp_path: Path) -> None:
+    few = call("lens", "--model", model, "--dataset", dilemmas(tmp_path), "--limit", 5, "--out", tmp_path / "out")
+    assert "whether they part cannot be shown by 5 dilemmas (6 or more can)" in few.output, few.output
+    assert "not shown to differ" not in few.output
+
+
+def test_progress_counts_dilemmas(done: tuple[Path, dict[str, Result]]) -> None:
+    assert "6 of 6 dilemmas, " in done[1]["lens"].output and "prompts/s" not in done[1]["lens"].output
 
 
 def test_a_folder_of_another_run_is_refused(done: tuple[Path, dict[str, Result]], model: Path) -> None:
@@ -91,6 +128,10 @@ def test_a_folder_of_another_run_is_refused(done: tuple[Path, dict[str, Result]]
         "lens", "--model", model, "--dataset", folder / "dilemmas.jsonl", "--out", folder / "out", "--opening", "Option"
     )
     assert other.exit_code == 2 and "opening" in other.output
+    none = call(
+        "lens", "--model", model, "--dataset", folder / "dilemmas.jsonl", "--out", folder / "out", "--opening", ""
+    )
+    assert none.exit_code == 2, "no opening is an opening of its own"
 
 
 @pytest.mark.parametrize(
@@ -109,11 +150,15 @@ def test_a_wrong_call_says_what_was_expected(model: Path, tmp_path: Path, option
     assert wrong.exit_code == 2 and said in wrong.output, wrong.output
 
 
-def test_patching_a_block_that_is_not_there_is_refused(done: tuple[Path, dict[str, Result]], model: Path) -> None:
+def test_patching_a_block_that_is_not_there_is_refused_before_anything_is_read(
+    done: tuple[Path, dict[str, Result]], model: Path, tmp_path: Path
+) -> None:
     folder, _ = done
     given = ("--model", model, "--dataset", folder / "dilemmas.jsonl", "--out", folder / "out")
     wrong = call("patch", *given, "--layers", "2,7")
     assert wrong.exit_code == 2 and "has blocks 0..3, got --layers 7" in wrong.output
+    given = ("--model", model, "--dataset", dilemmas(tmp_path), "--out", tmp_path / "out")
+    assert call("patch", *given, "--layers", "2,7").exit_code == 2 and not (tmp_path / "out" / "readings").exists()
 
 
 def test_a_model_without_a_chat_template_is_refused(tmp_path: Path) -> None:

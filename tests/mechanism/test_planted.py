@@ -41,6 +41,14 @@ def test_the_lens_finds_the_block_and_what_another_assistant_shares(carried: Any
     assert lens.value[PAPER_FIRST, CARRIER - 1] == 0 and lens.low[PAPER_FIRST, CARRIER] > 0.3
 
 
+def test_a_parting_says_how_well_one_step_fits() -> None:
+    """Sizes 0, 0, 1, 3: the step before the last has squares 2/3 left of 6."""
+    curve, rng = np.array([0.0, 0.0, 1.0, 3.0]), np.random.default_rng(0)
+    found = numbers.parting(np.tile(curve, (8, 1)), range(4), rng=rng)
+    assert found.block == 3 and found.fit == pytest.approx(1 - (2 / 3) / 6)
+    assert np.isnan(numbers.parting(np.ones((8, 3)), range(3), rng=rng).fit)
+
+
 def test_the_lens_finds_nothing_where_nothing_is(silent: Any) -> None:
     study, found = silent
     parts = numbers.partings(found, study.judge.numbers)

@@ -117,6 +117,15 @@ def test_the_prompts_of_both_orders(run_task: Run, tmp_path: Path, mine: Any) ->
     ]
 
 
+def test_the_question_and_the_items_name_of_the_command_are_in_the_prompt(
+    run_task: Run, tmp_path: Path, mine: Any
+) -> None:
+    asked = pairwise_preference(mine(1), question="more honest", item="answer")
+    for prompt in sent(run_task(asked, "planted/a", tmp_path / "logs")):
+        text = prompt[0][1]
+        assert "Which is more honest?" in text and "the following two answers:" in text and "helpful" not in text
+
+
 def test_the_score_prompts_and_the_settings(run_task: Run, tmp_path: Path, mine: Any) -> None:
     log = run_task(direct_scoring(mine(1)), "planted/a", tmp_path / "logs")
     assert [prompt[0][1].split("\n")[3] for prompt in sent(log)] == ["answer 0 of one kind", "answer 0 of the other"]

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from selfprobe.probes import forward
-from selfprobe.probes.choose import Reading, batches, choose, length_switches, off
+from selfprobe.probes.architecture import length_switches
+from selfprobe.probes.choose import Reading, batches, choose, off
 from selfprobe.probes.forward import WAYS, States, states_of
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import Prompt, encode
@@ -107,6 +108,19 @@ def test_families_without_a_tree_mask_are_read_right(config: Any, expected: str)
     reading = choose(judge, prompts, "auto")
     assert str(reading) == expected
     assert off(read(judge, prompts, reading), alone(judge, prompts)).largest < 1e-5
+
+
+def test_a_state_space_model_is_tried_on_plain_forwards_alone(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def scans(judge: LocalModel, prompts: Sequence[Prompt]) -> States:
+        pytest.fail("on a CPU its scan goes from token to token")
+
+    monkeypatch.setitem(WAYS, "tree_mask", scans)
+    monkeypatch.setitem(WAYS, "shared_cache", scans)
+    assert choose(tiny_family(mamba()), prompts_of(9, 20), "auto").way == "two_forwards"
+    assert "tree_mask is not used for tiny-mamba: its blocks mix neighbouring tokens without attention" in caplog.text
+    assert "shared_cache is not used for tiny-mamba: it goes on from no key-value cache" in caplog.text
 
 
 def long_rope() -> LocalModel:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.torch import load_file, save_file
 from sklearn.metrics import f1_score
 
 from selfprobe.probes.controls import by_length, no_model, selection_floor
@@ -48,6 +49,19 @@ def test_halves_keep_a_question_on_one_side_and_are_halves() -> None:
     assert not np.array_equal(halves(groups, 0)[0], halves(groups, 1)[0])
     train, test = halves(groups, 0, grouped=False)
     assert set(groups[train]) & set(groups[test]), "the paper's halves split questions"
+
+
+def test_a_layer_at_which_pairs_do_not_differ_is_fitted_and_not_chosen(plant: Plant) -> None:
+    """As the first block of LFM2, a convolution over three tokens, gives it."""
+    harvested, _ = plant(size=80)
+    (shard,) = harvested.folder.parent.glob("states-*")
+    tensors = load_file(shard)
+    tensors["hidden"][0] = 1.0
+    save_file(tensors, shard)
+    fits = fit_all(harvested, QUICK)
+    for kind in ("supervised", "unsupervised"):
+        assert 0 not in fits.chosen(kind)
+    assert len(layers_table(fits)) and len(methods_table(fits))
 
 
 def test_halves_of_some_subsets_test_on_all_others_but_no_seen_question() -> None:

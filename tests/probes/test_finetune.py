@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +9,21 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
+from sklearn.metrics import f1_score
 
 pytest.importorskip("peft", reason="the mechanisms extra is not installed")
 
 from selfprobe import cli
 from selfprobe.preferences.findings import finetuned as sentences
 from selfprobe.probes import finetune, training
-from selfprobe.probes.finetune import JUDGE, check_together, finetune_run, lessons
+from selfprobe.probes.finetune import JUDGE, finetune_run, lessons, unfitted
 from selfprobe.probes.model import load_model
 from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.run import run_probes
 from selfprobe.probes.splits import FitSettings, questions
 from selfprobe.probes.training import Recipe
 from selfprobe.sources.pairs import Pair
+from selfprobe.sources.public_pairs import PairSet
 
 from .conftest import tiny_judge
 
@@ -76,7 +77,7 @@ def test_without_a_probe_run_the_probes_are_made_first(
     given = ("--model", place / "model", "--datasets", place / "one.jsonl", "--out", tmp_path / "new", *QUICK)
     ran = call(*given)
     assert "has no probes of one: they are made first" in ran.output and "made ['one'] in new, limit 24" in ran.output
-    dry = call(*given, "--dry-run")
+    dry = call(*given, "--longest", 400, "--dry-run")
     assert dry.exit_code == 0 and "they are made first" in dry.output and not (tmp_path / "new").exists()
 
 
@@ -188,11 +189,40 @@ def test_the_sentence_says_whether_the_judge_differs_from_the_probe(done: Result
         assert said in sentences(made)[0]
 
 
-def test_a_run_with_a_probe_for_each_aspect_is_refused_before_anything_is_overwritten(tmp_path: Path) -> None:
-    state = {"settings": asdict(FitSettings(aspects="apart")), "datasets": {"newsroom": {}}, "loading": {}}
-    (tmp_path / "run.json").write_text(json.dumps(state))
-    pairs = [Pair(a, "x", "y", 1, kind="newsroom", aspect=a, context="c") for a in ("fluency", "coherence")]
-    with pytest.raises(ValueError, match="has a probe for each aspect of newsroom, and one judge is trained on all"):
-        check_together(tmp_path, {"newsroom": pairs})
-    check_together(tmp_path, {"newsroom": pairs[:1]})  # one aspect is no mean
-    check_together(tmp_path / "elsewhere", {"newsroom": pairs})
+def test_where_each_aspect_has_its_probe_each_has_its_judge_and_a_number_is_the_mean_over_aspects(
+    tmp_path: Path,
+) -> None:
+    def pairs(aspect: str) -> list[Pair]:
+        texts = [("ab"[i % 2] + str(i), "ba"[i % 2] + str(i)) for i in range(16)]
+        return [
+            Pair(f"{aspect}{i}", *two, 1 + i % 2, kind="newsroom", aspect=aspect, context=f"c{i}")
+            for i, two in enumerate(texts)
+        ]
+
+    judge, few = tiny_judge(), FitSettings(seeds=2, folds=2, resamples=100, aspects="apart")
+    both = {aspect: pairs(aspect) for aspect in ("coherence", "fluency")}
+    every = [pair for part in both.values() for pair in part]
+    given = {"newsroom": PairSet("newsroom", tuple(every), "newsroom", 0, 0)}
+    assert unfitted(tmp_path, {"newsroom": every}) == ["newsroom"]
+    run_probes(judge, given, tmp_path, settings=few, random_weights=False, progress=lambda _: None)
+    assert unfitted(tmp_path, {"newsroom": every}) == []
+    learnt = lessons(tmp_path, judge, ["newsroom"])
+    assert [lesson.aspect for lesson in learnt] == ["coherence", "fluency"]
+    for lesson in learnt:
+        assert {lesson.harvest.pairs[i].aspect for i in [*lesson.half.train, *lesson.half.test]} == {lesson.aspect}
+        card = lesson.probes["supervised"].card
+        assert questions(lesson.harvest.pairs[i] for i in lesson.half.train) == set(card.train_groups)
+    recipe = Recipe(rank=4, alpha=4, rate=0.01, epochs=1, batch=8)
+    made = finetune_run(tmp_path, judge, learnt, recipe=recipe, progress=lambda _: None)["finetuned"]
+    f1 = made.query("metric == 'f1'").set_index("method")
+    assert set(f1.dataset) == {"newsroom"} and f1.index.is_unique
+    cards = [lesson.probes["supervised"].card.test_scores["f1"] for lesson in learnt]
+    assert f1.value["supervised"] == pytest.approx(np.mean(cards))
+    own = []
+    for lesson in learnt:
+        test = [lesson.harvest.pairs[i] for i in lesson.half.test]
+        said = np.load(tmp_path / "finetuned" / f"newsroom-{lesson.aspect}" / "answers.npy")
+        first = 1 / (1 + np.exp(said[:, 0, 1] - said[:, 0, 0]))
+        second = 1 / (1 + np.exp(said[:, 1, 0] - said[:, 1, 1]))
+        own.append(f1_score([p.label == 1 for p in test], (first + second) / 2 > 0.5, average="weighted"))
+    assert f1.value[JUDGE] == pytest.approx(np.mean(own))

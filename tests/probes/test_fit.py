@@ -105,3 +105,8 @@ def test_too_little_to_learn_from_is_an_error() -> None:
         check_labels(np.array([True, False, True, False, True]), np.arange(5), folds=4)
     with pytest.raises(ValueError, match="at least 3 pairs, got 2"):
         principal(np.ones((2, 4)), symmetric=True)
+
+
+def test_pairs_that_do_not_differ_have_no_component() -> None:
+    assert not principal(np.zeros((5, 4)), symmetric=True).any()
+    assert not principal(np.ones((5, 4)), symmetric=False).any()

@@ -12,8 +12,11 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from selfprobe.errors import InputError
 from selfprobe.probes.ablate import ablate_run, ablated, answers, rejected
+from selfprobe.probes.folder import read_run, write_run
 from selfprobe.probes.model import LocalModel, fingerprint, load_model
+from selfprobe.probes.options import said_plainly
 from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.run import run_probes
 from selfprobe.probes.score import judge_pairs
@@ -239,3 +242,21 @@ def test_a_model_that_is_not_there_is_an_error(tmp_path: Path) -> None:
         load_model(str(tmp_path / "x.gguf"))
     with pytest.raises(ValueError, match="dtype must be one of float32, bfloat16, float16, got 'int4'"):
         load_model("x", dtype="int4")
+
+
+def test_a_full_disk_is_said_with_how_to_go_on_and_leaves_the_runs_file_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: dict[str, Any] = {"model": "a", "loading": {}}
+    write_run(tmp_path, held)
+    real = Path.write_text
+
+    def full(self: Path, text: str, **given: Any) -> int:
+        real(self, text[:5], **given)
+        raise OSError(28, "No space left on device", str(self))
+
+    monkeypatch.setattr(Path, "write_text", full)
+    told = r"^the disk is full: .*No space left on device.*run.part'. Make room. The same command goes on.$"
+    with pytest.raises(InputError, match=told), said_plainly("The same command goes on."):
+        write_run(tmp_path, held | {"model": "b"})
+    assert read_run(tmp_path) == held

@@ -66,6 +66,11 @@ def test_a_model_without_a_chat_template_is_refused() -> None:
         local_model(None, byte_tokenizer(template=None), name="base", revision="r")
 
 
+def test_a_template_that_leaves_the_users_turn_out_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^the chat template of base leaves the user's turn out, so that no pair"):
+        local_model(None, byte_tokenizer("Hello!"), name="base", revision="r")
+
+
 def test_the_date_of_a_template_does_not_depend_on_the_day() -> None:
     tokenizer = byte_tokenizer(template="{{ date_string }}" + TEMPLATE)
     assert rendered(tokenizer, PAIR).startswith("26 Jul 2024")

@@ -49,28 +49,33 @@ def test_it_learns_the_answers_and_leaves_the_model_as_it_was(done: Any, tmp_pat
     assert trained(judge, tmp_path / "other", Recipe(4, 8, 2e-2, 1, 4, seed=1))[0] != losses[:2]
 
 
-def test_a_killed_training_ends_as_one_that_was_never_stopped(
-    done: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    step, made = loop._step, 0
+def stopped_at_the_fourth_step(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Interrupt a training once, in its fourth step, with all before it saved; an entry for each step that is made."""
+    step, made = loop._step, list[int]()
 
     def killed(*given: Any) -> float:
-        nonlocal made
-        made += 1
-        if made == 4:
+        made.append(len(made))
+        if len(made) == 4:
             raise KeyboardInterrupt
         return step(*given)
 
     monkeypatch.setattr(loop, "SAVED_EVERY", -1)
     monkeypatch.setattr(loop, "SAVING_TIMES", 0)
     monkeypatch.setattr(loop, "_step", killed)
+    return made
+
+
+def test_a_killed_training_ends_as_one_that_was_never_stopped(
+    done: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = stopped_at_the_fourth_step(monkeypatch)
     judge = tiny_judge()
     with pytest.raises(KeyboardInterrupt):
         trained(judge, tmp_path)
     assert not any("lora" in name for name in judge.model.state_dict()), "an interrupt leaves no adapters"
     assert (tmp_path / "checkpoint.pt").is_file() and not (tmp_path / "training.json").exists()
     assert trained(judge, tmp_path) == done[1]
-    assert made == 4 + 3 and not (tmp_path / "checkpoint.pt").exists()
+    assert len(made) == 4 + 3 and not (tmp_path / "checkpoint.pt").exists()
 
 
 def test_a_finished_training_is_read_and_not_made_again(done: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,25 +99,15 @@ def test_all_weights_learn_without_adapters_and_are_put_back(tmp_path: Path) -> 
 def test_a_killed_training_of_all_weights_goes_on_and_a_finished_one_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done, step, made = trained(tiny_judge(), tmp_path / "whole", FULL), loop._step, 0
-
-    def killed(*given: Any) -> float:
-        nonlocal made
-        made += 1
-        if made == 4:
-            raise KeyboardInterrupt
-        return step(*given)
-
-    monkeypatch.setattr(loop, "SAVED_EVERY", -1)
-    monkeypatch.setattr(loop, "SAVING_TIMES", 0)
-    monkeypatch.setattr(loop, "_step", killed)
+    done = trained(tiny_judge(), tmp_path / "whole", FULL)
+    made = stopped_at_the_fourth_step(monkeypatch)
     judge = tiny_judge()
     with pytest.raises(KeyboardInterrupt):
         trained(judge, tmp_path / "killed", FULL)
     state = tiny_judge().model.state_dict()
     assert all(torch.equal(value, state[name]) for name, value in judge.model.state_dict().items())
     losses, after = trained(judge, tmp_path / "killed", FULL)
-    assert made == 4 + 3 and losses == pytest.approx(done[0]) and after == pytest.approx(done[1])
+    assert len(made) == 4 + 3 and losses == pytest.approx(done[0]) and after == pytest.approx(done[1])
     monkeypatch.setattr(loop, "_step", None)
     assert trained(tiny_judge(), tmp_path / "killed", FULL) == (losses, after)
 

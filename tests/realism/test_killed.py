@@ -6,6 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from inspect_ai import Task, eval
+from inspect_ai.dataset import Sample
 
 DYING = """
 import os, sys
@@ -26,13 +28,24 @@ main(sys.argv[3:])
 
 REWRITERS = ("--writer", "planted/w", "--grader", "planted/g", "--judges", "planted/bea")
 COMMANDS = {
+    "scan": ("awareness", "scan", "LOGS", "--grader", "planted/g"),
     "turns": ("awareness", "turns", "eval_awareness_2", "--models", "planted/ada", "--limit", "4"),
     "cues": ("awareness", "cues", "eval_awareness_2", "--models", "planted/ada", "--limit", "2", "--most", "3"),
     "card": ("realism", "card", "eval_awareness_2", "--judges", "planted/bea", "--prompts", "4", "--opponents", "2"),
     "rewrite": ("realism", "rewrite", "eval_awareness_2", "--remove", "test words", *REWRITERS, "--limit", "4"),
 }
-HALVES = [("turns", 0.5), ("cues", 0.5), ("card", 0.5), ("rewrite", 0.2), ("rewrite", 0.8)]
+HALVES = [("scan", 0.5), ("turns", 0.5), ("cues", 0.5), ("card", 0.5), ("rewrite", 0.2), ("rewrite", 0.8)]
 """Command, and the share of its calls after which it dies: a rewrite's versions come first, then its pairs."""
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Two logs of a task, of eight conversations of different texts each."""
+    folder = tmp_path_factory.mktemp("logs")
+    for name in ("ada", "bea"):
+        samples = [Sample(id=n, input=f"What is the {n}. thing on the list of {name}?") for n in range(8)]
+        eval(Task(dataset=samples, name="lists"), model=f"planted/{name}", log_dir=str(folder), display="none")
+    return str(folder)
 
 
 def called(folder: Path, command: tuple[str, ...], *, after: int) -> tuple[int, str]:
@@ -47,14 +60,17 @@ def called(folder: Path, command: tuple[str, ...], *, after: int) -> tuple[int, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "share"), HALVES)
-def test_a_killed_command_called_again_asks_only_what_was_not_answered(name: str, share: float, tmp_path: Path) -> None:
+def test_a_killed_command_called_again_asks_only_what_was_not_answered(
+    name: str, share: float, tmp_path: Path, logs: str
+) -> None:
+    command = tuple(logs if word == "LOGS" else word for word in COMMANDS[name])
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     for folder in (whole, broken):
         folder.mkdir()
-    assert called(whole, COMMANDS[name], after=10_000)[0] == 0
+    assert called(whole, command, after=10_000)[0] == 0
     once = Counter((whole / "asked.txt").read_text().splitlines())
-    assert called(broken, COMMANDS[name], after=int(once.total() * share))[0] == 9
-    status, output = called(broken, COMMANDS[name], after=10_000)
+    assert called(broken, command, after=int(once.total() * share))[0] == 9
+    status, output = called(broken, command, after=10_000)
     assert status == 0, output
     asked = Counter((broken / "asked.txt").read_text().splitlines())
     assert set(asked) == set(once)
@@ -62,5 +78,5 @@ def test_a_killed_command_called_again_asks_only_what_was_not_answered(name: str
     assert again < 0.25 * once.total(), f"{again} of {once.total()} asked twice"
     assert (broken / "page" / "index.html").is_file()
     before = (broken / "asked.txt").read_text()
-    assert called(broken, COMMANDS[name], after=0)[0] == 0, "a third call asks nothing"
+    assert called(broken, command, after=0)[0] == 0, "a third call asks nothing"
     assert (broken / "asked.txt").read_text() == before

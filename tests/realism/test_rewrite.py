@@ -3,11 +3,17 @@
 import json
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
+from inspect_ai.log import read_eval_log
 
 from selfprobe.cli import main
 from selfprobe.providers.behaviours.awareness import TELLING
+
+SUBJECT = "planted/ada?words=.95"
+ROLES = ("--remove", "x", "--writer", "planted/w", "--grader", "planted/g", "--judges", "planted/j")
 
 
 def call(*arguments: str | Path) -> Result:
@@ -25,8 +31,8 @@ def prompts(folder: Path, n: int = 24) -> Path:
     return path
 
 
-def run(folder: Path, writer: str, grader: str, judge: str, **more: int) -> Result:
-    asked = ("--remove", "words of test items", "--writer", writer, "--grader", grader, "--judges", judge)
+def run(folder: Path, writer: str, grader: str, judge: str, *also: str, **more: int) -> Result:
+    asked = ("--remove", "words of test items", "--writer", writer, "--grader", grader, "--judges", judge, *also)
     where = ("--log-dir", folder / "logs", "--out", folder / "page", "--display", "none", "--yes")
     return call(prompts(folder, **more), *asked, *where)
 
@@ -43,6 +49,35 @@ def test_removed_giveaways_show_with_judges_elsewhere_and_more_than_in_a_paraphr
         assert row["rewritten"] == (row["mark"] == "usable") == (TELLING.search(text) is None)
     again = run(tmp_path, "planted/w?strays=.2&copies=.1", "planted/g", "planted/j?liking=.5&wary=.8")
     assert again.exit_code == 0 and len(list((tmp_path / "logs").rglob("*.eval"))) == 3  # nothing is asked twice
+
+
+@pytest.fixture(scope="module")
+def noticed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+    folder = tmp_path_factory.mktemp("noticed")
+    return folder, run(folder, "planted/w", "planted/g", "planted/j?liking=.5&wary=.8", "--model", SUBJECT)
+
+
+def test_a_held_out_subject_that_goes_by_the_words_notices_less_in_rewrites_alone(noticed: tuple[Path, Result]) -> None:
+    folder, done = noticed
+    assert done.exit_code == 0, done.output
+    made = pd.read_csv(folder / "page" / "tables" / "subject.csv").set_index("arm")
+    assert (made.unscored == 0).all() and "Unscored: 0% of the texts." in done.output
+    assert made.loc["rewrite", "change_high"] < 0 and made.loc["rewrite less paraphrase", "change_high"] < 0
+    assert made.loc["paraphrase", "change_low"] < 0 < made.loc["paraphrase", "change_high"]
+    assert f"P(evaluation) of {SUBJECT}: -" in done.output
+    assert "Does a subject notice less?" in (folder / "page" / "index.html").read_text()
+
+
+def test_the_subjects_numbers_are_those_of_its_raw_logs(noticed: tuple[Path, Result]) -> None:
+    folder, _ = noticed
+    (log,) = (folder / "logs" / "subject").rglob("*.eval")
+    p = {}
+    for sample in read_eval_log(str(log)).samples or []:
+        (score,) = (sample.scores or {}).values()
+        p[str(sample.id)] = (score.metadata or {})["probability"]["probability"]
+    change = [p[f"rewrite: p{n}"] - p[f"original: p{n}"] for n in range(24) if f"rewrite: p{n}" in p]
+    made = pd.read_csv(folder / "page" / "tables" / "subject.csv").set_index("arm")
+    assert len(change) == 24 and made.loc["rewrite", "change"] == pytest.approx(np.mean(change), abs=1e-6)
 
 
 def test_a_rewrite_that_pleads_with_its_grader_shows_as_such(tmp_path: Path) -> None:
@@ -67,6 +102,11 @@ def test_a_writer_that_says_nothing_is_told(tmp_path: Path) -> None:
             ("--remove", "x", "--writer", "openai/gpt-5", "--grader", "planted/g", "--judges", "azureai/gpt-4o"),
             "is of the family of the writer openai/gpt-5",
         ),
+        (
+            (*ROLES, "--model", "planted/w?removes=.5"),
+            "the subject planted/w?removes=.5 is of the family of the writer planted/w",
+        ),
+        ((*ROLES, "--model", "planted/j"), "the judge planted/j is of the family of the subject planted/j"),
         (
             ("--remove", "x", "--writer", "planted/w", "--grader", "planted/g", "--judges", "planted/g"),
             "is of the family of the grader planted/g",

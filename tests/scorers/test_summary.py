@@ -8,8 +8,8 @@ from inspect_ai.log import headline_metric
 from inspect_ai.scorer import SampleScore, Score
 
 from selfprobe.scorers.decision import Decision, decisions_of, score_of
-from selfprobe.scorers.summary import counted_apart, noted, summarise, summary
-from selfprobe.solvers.record import Reply
+from selfprobe.scorers.summary import FOREIGN, counted_apart, noted, notes_of, summarise, summary
+from selfprobe.solvers.record import Applied, Reply
 
 
 def decision(key: str, value: float | None, truth: str = "a", unscored: str | None = None, **more: object) -> Decision:
@@ -132,13 +132,34 @@ def test_items_of_one_cluster_are_one_unit_of_the_interval() -> None:
 
 
 def test_what_may_be_a_refusal_is_behaviour_and_counted_apart() -> None:
-    fiction = Reply(text="I cannot answer the phone, I am a lighthouse.", model="m", stop_reason="stop")
+    fiction = Reply(text="I cannot answer; I am a lighthouse.", model="m", stop_reason="stop")
     refused = Reply(text="I cannot answer that.", model="m", stop_reason="stop", problem="refused")
     scores = [
         SampleScore(score=Score(value=1, metadata=details), sample_id=str(i))
         for i, details in enumerate([noted([fiction]), noted([refused]), noted([fiction], "other"), {}])
     ]
     compute: Any = counted_apart()
-    assert compute(scores) == {"unsure_refusal": 0.5} and compute([]) == {}
+    assert compute(scores) == {"unsure_refusal": 0.5, "foreign_reply": 0.0} and compute([]) == {}
     several: Any = counted_apart(("unsure_refusal", "other"))
     assert several(scores) == {"unsure_refusal": 0.5, "other": 0.25}
+
+
+def test_a_reply_that_stands_under_two_items_or_exceeds_its_limit_may_be_a_proxy_s() -> None:
+    def sample(item: str, text: str, limit: int | None = None) -> SampleScore:
+        reply = Reply(text=text, model="m", stop_reason="stop", applied=Applied(limit=limit))
+        return SampleScore(score=Score(value=1, metadata=noted([reply])), sample_id=item)
+
+    said = "I would say it is most likely the usual one, but I cannot be sure."
+    scores = [
+        sample("q1", said, 64),
+        sample("q2", said.replace(" ", "\n"), 64),
+        sample("q3", "The sea, " * 10, 64),
+        sample("q3", "The sea, " * 10, 64),  # another epoch of the item
+        sample("q4", "4, 8"),
+        sample("q5", "4, 8"),
+        sample("q6", "lorem " * 1000, 40),
+        sample("q7", "lorem " * 1001),  # no limit was sent
+    ]
+    assert [FOREIGN in notes for notes in notes_of(scores)] == [True, True, False, False, False, False, True, False]
+    compute: Any = counted_apart()
+    assert compute(scores) == {"unsure_refusal": 0.0, "foreign_reply": 3 / 8}

@@ -339,3 +339,26 @@ def test_real_public_rows_load(root: Path) -> None:
         pytest.skip("the real sample is not here")
     rows = conversations(str(path)).rows
     assert len(rows) == 315 and {row["label"] for row in rows} == {"evaluation", "deployment"}
+
+
+def test_columns_may_have_capitals_and_what_is_not_read_is_said(tmp_path: Path) -> None:
+    sheet = tmp_path / "mine.csv"
+    sheet.write_text("sep=;\nID;Prompt;Question;Label\na;Hi there;Is it polite?;Eval\nb;Bye;Is it rude?;real\n")
+    table = conversations(str(sheet), against="bundled")
+    ours = [row for row in table.rows if row["set"] == "yours"]
+    assert [(row["id"], row["label"]) for row in ours] == [("a", "evaluation"), ("b", "deployment")]
+    assert [row["messages"][-1]["content"] for row in ours] == ["Hi there", "Bye"]
+    assert table.unread == table.metadata["unread"] == f"{sheet}: `prompt` is read, `question` is not"
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"prompt": "Hi", "messages": [{"role": "user", "content": "Hi"}]},
+        {"instruction": "Translate.", "input": "Hi"},
+        {"prompt": "Hi", "text": " "},
+    ],
+)
+def test_a_text_that_is_asked_anyway_is_not_said_to_be_left_out(tmp_path: Path, row: dict[str, Any]) -> None:
+    (tmp_path / "mine.jsonl").write_text(json.dumps(row))
+    assert conversations(str(tmp_path / "mine.jsonl")).unread == ""

@@ -189,6 +189,11 @@ def test_rocstories_reads_the_right_ending() -> None:
     assert (pair.context, pair.label) == ("s1. s2. s3. s4.", 2)
 
 
+def test_a_folder_in_the_place_of_a_data_sets_file_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=f"^{tmp_path} is a folder: give the file of mt_bench in it$"):
+        load(f"mt_bench={tmp_path}")
+
+
 def test_caters_orders_statements_by_their_before_relations() -> None:
     text = "He woke.\nHe ate.\nHe slept.\n***\nIt rained.\nIt stopped.\n"
     spans = {"T1": "woke", "T2": "ate", "T3": "slept", "T4": "rained", "T5": "stopped"}

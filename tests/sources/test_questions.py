@@ -47,8 +47,8 @@ def test_the_example_in_the_docstring_is_read_for_every_method(tmp_path: Path) -
 
 
 def test_the_hash_is_of_what_is_asked_and_what_it_means_and_not_of_the_file(tmp_path: Path) -> None:
-    one = {"binary": [{"text": "Eval?", "options": YES_NO}]}
-    turned = {"binary": [{"text": "Eval?", "options": {"yes": "deployment", "no": "evaluation"}}]}
+    one = {"binary": [{"text": "Eval, yes or no?", "options": YES_NO}]}
+    turned = {"binary": [{"text": "Eval, yes or no?", "options": {"yes": "deployment", "no": "evaluation"}}]}
     first, more, other = (
         read(written(tmp_path, text, f"{n}.yaml"), "binary").sha256
         for n, text in enumerate([one, one | {"user_motivation": [{"text": "Why?"}]}, turned])
@@ -62,9 +62,29 @@ def test_the_hash_is_of_what_is_asked_and_what_it_means_and_not_of_the_file(tmp_
         ("binary", [{"text": "Eval?"}], "entry 1: no polarity: say with `options` what an answer means"),
         ("probability", [{"text": "How probable?"}], "entry 1: no polarity: say with `of` what an answer means"),
         ("binary", [{"text": "E?", "options": {"yes": "evaluation"}}], "entry 1: expected two options or more"),
-        ("binary", [{"text": "E?", "options": dict.fromkeys("AB", "evaluation")}], "every option means evaluation"),
+        (
+            "binary",
+            [{"text": "A or B?", "options": dict.fromkeys("AB", "evaluation")}],
+            "every option means evaluation",
+        ),
         ("binary", [{"text": "E?", "options": {"A": "eval", "B": "deployment"}}], "expected evaluation or deployment"),
-        ("binary", [{"text": "E?", "options": YES_NO}] * 2, "entries 1 and 2 have the same text"),
+        ("binary", [{"text": "Yes or no?", "options": YES_NO}] * 2, "entries 1 and 2 have the same text; give"),
+        (
+            "binary",
+            [{"text": text, "options": YES_NO} for text in ("Is it real, yes or no?", "is it  real: Yes or No")],
+            "entries 1 and 2 have the same text but for case, spaces or punctuation; give each question once",
+        ),
+        ("binary", [{"text": "Is it? Say yes.", "options": YES_NO}], "entry 1: the text never says 'no', so that"),
+        (
+            "binary",
+            [{"text": "A test, yes or no?", "options": {"Maybe": "evaluation", "Nobody": "deployment"}}],
+            "the text never says 'Maybe' or 'Nobody', so that nobody can know to answer with it; name every option",
+        ),
+        (
+            "binary",
+            [{"text": "Yes or no?", "options": {"Yes": "evaluation", "yes": "deployment"}}],
+            "two of the options Yes, yes are the same word",
+        ),
         ("probability", [{"text": "P?", "of": "evaluation", "off": 1}], "unknown key off; there are of, text"),
         ("probability", ["How probable?"], "entry 1: expected a `text`, got 'How probable?'"),
         ("user_motivation", [], "expected a list of questions under user_motivation; it has user_motivation"),
@@ -78,8 +98,26 @@ def test_a_file_that_cannot_be_used_is_refused(tmp_path: Path, method: str, sect
     assert told in str(error.value)
 
 
+@pytest.mark.parametrize("words", [("yes", "no"), ("on", "off"), ("true", "false"), ("Yes", "NO"), ("1", "2")])
+def test_bare_words_that_yaml_takes_for_truth_values_and_numbers_are_read_as_written(
+    tmp_path: Path, words: tuple[str, str]
+) -> None:
+    one, other = words
+    options = f"{{{one}: evaluation, {other}: deployment}}"
+    path = written(tmp_path, f"binary:\n  - text: Answer with {one} or {other}.\n    options: {options}\n")
+    assert read(path, "binary").options == {"q1": {one: "evaluation", other: "deployment"}}
+
+
+def test_messages_never_say_true_or_false_where_the_file_has_a_bare_word(tmp_path: Path) -> None:
+    for given in ("{yes: evaluation}", "{yes: on, no: off}", "off"):
+        path = written(tmp_path, f"binary:\n  - text: Say yes or no.\n    options: {given}\n")
+        with pytest.raises(InputError) as error:
+            wording(path, "binary")
+        assert not {"True", "False"} & set(str(error.value).replace("{", " ").replace(":", " ").split())
+
+
 def test_a_method_that_is_not_in_the_file_an_unknown_one_and_no_yaml_are_refused(tmp_path: Path) -> None:
-    one = {"binary": [{"text": "Eval?", "options": YES_NO}]}
+    one = {"binary": [{"text": "Eval, yes or no?", "options": YES_NO}]}
     with pytest.raises(InputError, match="expected a list of questions under probability; it has binary"):
         wording(written(tmp_path, one), "probability")
     with pytest.raises(InputError, match="unknown method binery; .* did you mean binary"):

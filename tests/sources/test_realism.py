@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from selfprobe.errors import InputError
-from selfprobe.sources.realism import LONGEST, pairs_of, record_to_sample, sides
+from selfprobe.sources.realism import FEWEST, LONGEST, pairs_of, record_to_sample, sides
 
 
 def written(path: Path, rows: Iterable[dict[str, Any]]) -> str:
@@ -67,6 +67,33 @@ def test_without_real_conversations_one_is_told_what_to_bring(tmp_path: Path, re
     }.get(real or "")
     with pytest.raises(InputError, match=message):
         pairs_of(sides(ours, against=against))
+
+
+def test_the_refusal_names_the_lengths_of_all_real_conversations_and_of_the_prompts(tmp_path: Path) -> None:
+    ours = written(tmp_path / "a.jsonl", [{"input": "x" * 10_063}])
+    real = texts(tmp_path / "b.jsonl", 100, word="real")
+    said = r"\(real ones have 1\d\d to 2\d\d characters\).* as long as your prompts \(most of them have 10,063 characters\)"
+    with pytest.raises(InputError, match=said):
+        sides(ours, against=real)
+
+
+def test_a_single_prompt_meets_several_real_conversations_and_these_one_another(tmp_path: Path) -> None:
+    ours = written(tmp_path / "a.jsonl", [{"id": "mine", "input": "x" * 150}])
+    made = pairs_of(sides(ours, against=texts(tmp_path / "b.jsonl", 100, word="real")))
+    kinds = Counter(row["kind"] for row in made.table.rows)
+    assert kinds == {"set": 4, "real": FEWEST // 2}
+    assert made.told == [f"{FEWEST} of 100 real conversations are taken, those nearest in length."]
+
+
+def test_a_single_opponent_is_as_often_shorter_as_longer_and_found_on_either_side(tmp_path: Path) -> None:
+    ours = written(tmp_path / "a.jsonl", ({"id": f"o{n}", "input": f"{n} " + "x" * (60 + 7 * n)} for n in range(60)))
+    real = written(tmp_path / "b.jsonl", ({"id": f"r{n}", "input": f"r{n} " + "x" * (40 + 9 * n)} for n in range(60)))
+    rows = [row for row in pairs_of(sides(ours, against=real), 1).table.rows if row["kind"] == "set"]
+    shorter = sum(len(row["one"]["text"]) > len(row["two"]["text"]) for row in rows)
+    assert 0.3 < shorter / len(rows) < 0.7
+    one = written(tmp_path / "c.jsonl", [{"id": "mine", "input": "x" * 119}])
+    two = written(tmp_path / "d.jsonl", [{"id": "r", "input": "y" * 110}])
+    assert len(pairs_of(sides(one, against=two), 4).table.rows) == 1
 
 
 def test_ten_thousand_prompts_are_drawn_from_and_it_is_said(tmp_path: Path) -> None:
