@@ -11,7 +11,9 @@ BUNDLED = {"bundled": "eval_awareness_2"}
 OURS = {
     "eval_awareness": "bundled, the first of two, whose labels are easy to see: a check that a method points the right "
     "way, and no measure of how much is noticed",
-    "eval_awareness_2": "bundled; all of it was written for this, and a label says what a text was written as",
+    "eval_awareness_2": "bundled; all of it was written for this, and a label says what a text was written as; two "
+    "blind readers had 40 % right, so chance is no evidence of unawareness, and an AUROC below .5 is what going by "
+    "planted difficulties gives",
 }
 """The bundled sets, and what a page says of each."""
 ID = "reference:"
