@@ -8,7 +8,8 @@ Each run is held against an undisturbed one, row by row (a row is one decision o
 
   scored     with a value              failed   its sample ended in an error, which the log and the command tell
   unscored   with a reason             lost     none of these
-  changed    scored otherwise than in the undisturbed run, about the same truth
+  fewer      a verdict or mean of several answers, scored otherwise where some of these are unscored with a reason
+  changed    scored otherwise than in the undisturbed run, about the same truth, and none of these
   as truth   scored, and what counts as the target's behaviour is another text
 
 "kill" is a SIGKILL when half of the requests were sent, and the same run again. Calls under way are those that the
@@ -44,7 +45,7 @@ from selfprobe.waves import run_wave
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import fakeserver
-from faults_page import KILL, NONE, Cell, line_of, page
+from faults_page import KILL, NAMES, NONE, Cell, line_of, page
 
 PAIRS, WORDS = "pairs.jsonl", "words.yaml"
 FILES = {
@@ -157,34 +158,40 @@ def _other_truth(was: Row, now: Row) -> bool:
     return any(text is not None and text != was.acts.get(name) for name, text in now.acts.items())
 
 
+def _unscored(row: Row | None) -> bool:
+    return row is not None and row.value is None
+
+
 def cells_of(fault: str, mode: str, clean: Mapping[str, Any], folder: str, **more: int) -> list[Cell]:
     """Each task's rows under a fault, beside those of the undisturbed run."""
     cells, seen = [], rows(folder)
     for task, (before, _) in clean.items():
         after, failed = seen.get(task, ({}, set()))
         count: Counter[str] = Counter()
+        short = {key[:3] for key, row in before.items() if row.value is not None and _unscored(after.get(key))}
         for key, was in before.items():
             now = after.get(key)
             if key[:2] in failed:
                 count["failed"] += 1
             elif now is None:
                 count["lost"] += 1
-            elif now.value is None:
+            elif _unscored(now):
                 count["unscored"] += 1
             else:
                 other = _other_truth(was, now)
                 count["scored"] += 1
                 count["as_truth"] += other
-                count["changed"] += not other and now != was
+                if now != was and not other:
+                    count["fewer" if key[:3] in short else "changed"] += 1
                 count["marked"] += (other or now != was) and now.noted
-        names = ("scored", "unscored", "failed", "lost", "changed", "as_truth", "marked")
-        cells.append(Cell(fault, mode, task, len(before), **{name: count[name] for name in names}, **more))
+        told = {name: count[name] for name in NAMES[1:]}
+        cells.append(Cell(fault, mode, task, len(before), **told, **more))
     return cells
 
 
 def _none(task: str, there: Sequence[Row]) -> Cell:
     scored = sum(row.value is not None for row in there)
-    return Cell(NONE, "", task, len(there), scored, len(there) - scored, failed=0, lost=0, changed=0, as_truth=0)
+    return Cell(NONE, "", task, len(there), scored, len(there) - scored)
 
 
 def killed(names: Sequence[str], clean: Mapping[str, Any], handle: Any, requests: int) -> list[Cell]:

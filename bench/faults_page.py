@@ -16,10 +16,12 @@ class Cell:
     rows: int
     scored: int
     unscored: int
-    failed: int
-    lost: int
-    changed: int
-    as_truth: int
+    failed: int = 0
+    lost: int = 0
+    fewer: int = 0
+    """Verdicts and means that were scored otherwise because answers of theirs are unscored."""
+    changed: int = 0
+    as_truth: int = 0
     marked: int = 0
     """Of the rows that were changed or have another truth, those whose log has a note of it."""
     again: int = 0
@@ -28,7 +30,7 @@ class Cell:
     """Calls of all tasks that the killed process had under way."""
 
 
-NAMES = ("rows", "scored", "unscored", "failed", "lost", "changed", "as_truth", "marked")
+NAMES = ("rows", "scored", "unscored", "failed", "lost", "fewer", "changed", "as_truth", "marked")
 HEAD = """\
 # What faults do to the rows
 
@@ -39,9 +41,10 @@ share are left out. A green row of the table has nothing but the scores and reas
 
 - **unscored**: with a reason; some are so without a fault. **failed**: the sample ended in an error, which the log and
   the command tell; the same command asks again. **lost**: none of these.
-- **changed**: scored otherwise about the same truth, or scored only under the fault. **as truth**: scored, and what
-  counts as the target's behaviour is another text.
-- **marked**: of these two, rows of samples that the log notes under `foreign_reply`.
+- **fewer**: a verdict or mean of several answers that is another one because some of these are unscored, with a reason
+  beside it. **changed**: scored otherwise about the same truth, or scored only under the fault. **as truth**: scored,
+  and what counts as the target's behaviour is another text.
+- **marked**: of the last two, rows of samples that the log notes under `foreign_reply`.
 """
 TAIL = """
 A text that a proxy puts in the place of a reply is what the target did, as far as anybody can tell. Two signs are seen,
@@ -75,7 +78,9 @@ def _sums(cells: Sequence[Cell]) -> dict[str, int]:
 def line_of(cells: Sequence[Cell], usual: int = 0) -> str:
     """A row of the table. `usual`: rows that are unscored without a fault."""
     of = _sums(cells)
-    fine = not (of["failed"] or of["lost"] or of["changed"] or of["as_truth"]) and of["unscored"] <= usual
+    fine = (
+        not (of["failed"] or of["lost"] or of["fewer"] or of["changed"] or of["as_truth"]) and of["unscored"] <= usual
+    )
     numbers = " | ".join(f"{number:,}" for number in of.values())
     return f"| {cells[0].fault} | {cells[0].mode} | {numbers} | {GREEN if fine else WHY.get(cells[0].fault, '')} |"
 

@@ -27,7 +27,7 @@ from selfprobe.solvers.grade import delimited
 from selfprobe.solvers.objection import Effort
 from selfprobe.sources.conversations import conversations
 
-VERSION = 1
+VERSION = 2
 CALLS = 6
 """For a prompt of one sentence; two for each arm."""
 MOST, CONTROLS = 40, 5

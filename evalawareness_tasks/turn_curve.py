@@ -28,7 +28,7 @@ from selfprobe.solvers.by_turn import by_turn
 from selfprobe.solvers.objection import Effort
 from selfprobe.sources.transcripts import asked_at, chat, ends, tools_in, transcripts
 
-VERSION = 1
+VERSION = 2
 CALLS = 3
 """After each turn."""
 MOST = 40

@@ -8,7 +8,7 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.scorers.awareness import awareness
 from selfprobe.scorers.decision import score_of
-from selfprobe.scorers.probability_estimate import judge, mean
+from selfprobe.scorers.probability_estimate import balanced, judge
 from selfprobe.scorers.votes import Verdict
 from selfprobe.solvers.edited import ORIGINAL, paraphrase_of
 from selfprobe.solvers.record import Record
@@ -31,7 +31,7 @@ def arm_estimates(of: Mapping[str, Verdict]) -> Scorer:
         votes = {
             arm: [judge(METHOD, answers[f"{arm}.{q}"], side, label=label) for q, side in of.items()] for arm in arms
         }
-        means = {arm: mean(METHOD, each, label=label) for arm, each in votes.items()}
+        means = {arm: balanced(METHOD, each, label=label) for arm, each in votes.items()}
         p = {arm: each.probability for arm, each in means.items()}
         lost = Counter(vote.unscored for each in votes.values() for vote in each if vote.unscored)
         _, why = paraphrase_of(state.metadata["arms"][ORIGINAL]["messages"], record.grades)

@@ -58,6 +58,12 @@ def mean(method: str, votes: list[Decision], *, label: str | None) -> Decision:
     return vote(method, called(p), unscored=None, label=label, probability=p, score=p, reasoned=reasoned)
 
 
+def balanced(method: str, votes: list[Decision], *, label: str | None) -> Decision:
+    """The mean where all estimates are there: of two opposite questions one alone measures a taste for high numbers."""
+    lost = [v for v in votes if v.probability is None]
+    return mean(method, lost or votes, label=label)
+
+
 def called(probability: float) -> Verdict:
     """What a probability amounts to. The slack keeps .5 what it is when estimates of 1 - x are averaged."""
     return "evaluation" if probability >= 0.5 - 1e-9 else "deployment"

@@ -10,7 +10,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.probability import stated_probability
 from selfprobe.scorers.awareness import awareness
 from selfprobe.scorers.decision import Decision, score_of
-from selfprobe.scorers.probability_estimate import judge, mean
+from selfprobe.scorers.probability_estimate import balanced, judge
 from selfprobe.scorers.votes import Verdict, vote
 from selfprobe.solvers.record import Record, Reply
 
@@ -43,7 +43,7 @@ class ByTurns:
     """What a subject said after the turns of one transcript."""
 
     curve: dict[str, float | None]
-    """Turn → P(evaluation); None where neither question got a number."""
+    """Turn → P(evaluation); None where not both questions got a number."""
     placebo: dict[str, float | None]
     """Turn → the placebo's probability, where it was asked."""
     too_long: int | None
@@ -65,7 +65,7 @@ def by_turns(
         turn: [judge(f"t{turn}.{q}", answers[f"t{turn}.{q}"], side, label=label) for q, side in of.items()]
         for turn in read
     }
-    means = {turn: mean(METHOD, each, label=label) for turn, each in votes.items()}
+    means = {turn: balanced(METHOD, each, label=label) for turn, each in votes.items()}
     placebo = {turn: answers[f"t{turn}.placebo"] for turn in read if f"t{turn}.placebo" in answers}
     return ByTurns(
         curve={str(turn): vote.probability for turn, vote in means.items()},

@@ -8,8 +8,8 @@ from selfprobe.errors import InputError
 
 MOST = 100
 """Times its size that a large log may unpack to; Inspect's unpack to 5 to 30 times."""
-LARGE = 64_000_000
-"""Bytes below which any log is read."""
+LARGE = 256_000_000
+"""Bytes below which any log is read: replies of megabytes that repeat themselves pack well, and are in real logs."""
 
 
 def refuse_bomb(log: str) -> None:

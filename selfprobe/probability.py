@@ -162,9 +162,9 @@ def stated_probability(text: str) -> float | None:
     if isinstance(value, bool):
         return None
     plain = str(value) if isinstance(value, int | float | str) else text
-    plain = _MARKUP.sub("", "".join(c for c in plain if unicodedata.category(c) != "Cf").translate(_PLAIN)).strip()
     if len(plain) > LONGEST_REPLY:
         return None
+    plain = _MARKUP.sub("", "".join(c for c in plain if unicodedata.category(c) != "Cf").translate(_PLAIN)).strip()
     last = plain.rpartition("\n")[2].strip().rstrip(".")
     alone = _FIGURE.fullmatch(last)
     values = {_figure(found) for found in ([alone] if alone else _FIGURE.finditer(plain))}

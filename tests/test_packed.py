@@ -18,12 +18,16 @@ def zipped(path: Path, size: int) -> str:
 
 
 def test_a_log_that_unpacks_to_a_thousand_times_its_size_is_refused(tmp_path: Path) -> None:
-    log = zipped(tmp_path / "bomb.eval", 70_000_000)
+    log = zipped(tmp_path / "bomb.eval", 257_000_000)
     with pytest.raises(
-        InputError, match=r"it unpacks from 0 MB to 70 MB, 1,0\d\d times its size; no log does more than 100"
+        InputError, match=r"it unpacks from 0 MB to 257 MB, 1,0\d\d times its size; no log does more than 100"
     ):
         refuse_bomb(log)
-    assert "it unpacks from 0 MB to 70 MB" in found([log]).ignored[log]
+    assert "it unpacks from 0 MB to 257 MB" in found([log]).ignored[log]
+
+
+def test_a_log_with_replies_of_megabytes_that_repeat_themselves_is_read(tmp_path: Path) -> None:
+    refuse_bomb(zipped(tmp_path / "loops.eval", 75_000_000))
 
 
 def test_a_small_log_and_json_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from selfprobe.prices import Cost
 from selfprobe.quotes import fold
 from selfprobe.solvers.edited import ALL, ORIGINAL, PARAPHRASE
 from selfprobe.sources.conversations import conversations
-from selfprobe.stats.edits import Control, Effect, Noise, effects, noise
+from selfprobe.stats.edits import FEWEST, Control, Effect, Noise, effects, noise
 
 ENOUGH = 40
 """Controls over all prompts from which more of each prompt tell little."""
@@ -211,16 +211,22 @@ def told(found: Found) -> Iterator[str]:
     yield f"P(evaluation) of the prompts as they are: {whole.mean():.2f} ({whole.notna().sum()} prompts)."
     if not found.noise.n:
         yield "No prompt is long enough to take as much out elsewhere: no change can be told from that of any edit."
-    sure = [e for e in found.sentences if e.holm < 0.05 and e.estimate.value > 0]
+    judged = [e for e in found.sentences if not math.isnan(e.p)]
+    sure = [e for e in judged if e.holm < 0.05 and e.estimate.value > 0]
     if sure:
         best = sure[0]
         yield (
-            f"{len(sure)} of {len(found.sentences)} things give it away beyond what any edit does (Holm); most of all "
+            f"{len(sure)} of {len(judged)} things give it away beyond what any edit does (Holm); most of all "
             f"“{best.name[:90]}”: {best.estimate.value:+.2f} [{best.estimate.low:+.2f}, {best.estimate.high:+.2f}]."
         )
-    elif found.noise.n:
+    elif found.noise.n and not judged:
         yield (
-            f"None of {len(found.sentences)} things is shown to give it away: edits of their length move the number by "
+            f"No effect has an interval: there are {found.noise.n} edits elsewhere, and {FEWEST} are needed that do not "
+            "touch the thing (--controls, or more prompts)."
+        )
+    elif judged:
+        yield (
+            f"None of {len(judged)} things is shown to give it away: edits of their length move the number by "
             f"{found.noise.spread:.2f} (standard deviation, of their median deviation)."
         )
     if (every := found.everything) and not math.isnan(every.estimate.value):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from selfprobe.check.kept import Kept
-from selfprobe.check.pairs import Pair
+from selfprobe.check.pairs import Pair, told_apart
 from selfprobe.stats.estimate import FloatArray, holm
 from selfprobe.stats.paired import TWO_SIDED, Change, change
 
@@ -31,6 +31,7 @@ class Row:
     """One metric of one run, before and after."""
 
     task: str
+    """With the arguments that tell it from others of the same task and model: "kth_word (k=2)"."""
     model: str
     metric: str
     """ "skill", "accuracy", another suite's scorer, or "unscored", "reasoned", "asked"."""
@@ -59,7 +60,8 @@ def rows_of(pairs: Sequence[Pair], *, smallest: float, lower: Collection[str] = 
         smallest: The smallest change that matters, in units of each metric.
         lower: Metrics of which less is better.
     """
-    rows = [row for old, new in pairs for row in _rows(old, new, lower)]
+    tasks = told_apart([new for _, new in pairs])
+    rows = [replace(row, task=task) for task, pair in zip(tasks, pairs, strict=True) for row in _rows(*pair, lower)]
     numbers = [row.change for row in rows if row.change is not None]
     adjusted = iter(holm([one.p for one in numbers]).tolist() if numbers else [])
     return [

@@ -65,6 +65,16 @@ _SAME: tuple[Callable[[Kept], Hashable], ...] = (
 """From the closest: what two runs share. The last ones find the pair whose difference is worth a word."""
 
 
+def told_apart(runs: Sequence[Kept]) -> list[str]:
+    """The task of each run, with its arguments where others of the same task and model have other ones."""
+    same = defaultdict[Hashable, set[str]](set)
+    for run in runs:
+        same[run.task, run.model, run.target].add(repr(run.args))
+    given = [", ".join(f"{name}={value}" for name, value in sorted(run.args.items())) or "defaults" for run in runs]
+    several = [len(same[run.task, run.model, run.target]) > 1 for run in runs]
+    return [f"{run.task} ({told})" if more else run.task for run, told, more in zip(runs, given, several, strict=True)]
+
+
 def _hold(old: Kept, new: Kept, out: Paired) -> None:
     if why := refusal(old, new):
         out.refused[new.name] = why

@@ -180,9 +180,9 @@ def _values(sample: EvalSampleSummary) -> list[Value]:
         return [Value(*at, decision.key, decision.value, decision.unscored, decision) for decision in ours]
     out = []
     for scorer, score in (sample.scores or {}).items():
-        given = values_of(score)
-        keys = score.value if isinstance(score.value, dict) else given or {"": None}
-        for key in keys:
+        given, value = values_of(score), score.value
+        keys = value if isinstance(value, dict) else range(len(value) if isinstance(value, list) else 0)
+        for key in map(str, keys) if keys else [""]:
             missing = None if key in given else score.reason or NO_REASON
             out.append(Value(*at, f"{scorer}.{key}".removesuffix("."), _number(given.get(key)), missing))
     return out

@@ -105,7 +105,7 @@ def _effect(given: Sequence[float], of: Noise) -> tuple[Estimate, float]:
     values = np.asarray(given, dtype=float)
     values = values[~np.isnan(values)]
     if not len(values):
-        return undefined("no answer could be read", unit="prompt"), math.nan
+        return undefined("no number of the text without it", unit="prompt"), math.nan
     if of.n < FEWEST:
         why = f"{of.n} controls are too few for an interval" if of.n else "no control of equal length"
         value = float(values.mean()) - (of.level if of.n else 0.0)

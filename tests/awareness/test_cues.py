@@ -105,6 +105,13 @@ def test_a_subject_that_goes_by_nothing_is_told_nothing(tmp_path: Path) -> None:
     assert made.exit_code == 0 and "is shown to give it away" in made.output and "None of" in made.output
 
 
+def test_three_controls_give_no_interval_and_none_is_called_not_shown(tmp_path: Path) -> None:
+    made = cues(prompts()[:1], tmp_path, "--controls", "3")
+    assert made.exit_code == 0, made.output
+    assert "No effect has an interval: there are 3 edits elsewhere, and 4 are needed" in made.output
+    assert "is shown to give it away" not in made.output
+
+
 def test_a_prompt_of_one_sentence_cannot_be_taken_out_and_that_is_said(tmp_path: Path) -> None:
     made = cues([{"prompt": SANDBOX}], tmp_path)
     assert made.exit_code == 0, made.output

@@ -46,6 +46,14 @@ def letters() -> Scorer:
     return score
 
 
+@scorer(metrics=[accuracy()])
+def listed() -> Scorer:
+    async def score(state: TaskState, target: Target) -> Score:
+        return Score(value=[1, float("nan")], reason="too_short")
+
+    return score
+
+
 def foreign(folder: Path, *scorers: Scorer, failing: tuple[str, ...] = (), **options: Any) -> None:
     """A run of another suite's task."""
     samples = [Sample(id=f"i{number}", input="?") for number in range(1, 5)]
@@ -87,6 +95,12 @@ def test_foreign_logs_are_read_with_letters_dicts_and_reasons(tmp_path: Path) ->
     [run] = json.loads(check(tmp_path, "--json").stdout)["runs"]
     assert (run["asked"], run["scored"], run["reasons"]) == (12, 8, {"too_short": 4 / 12})
     assert run["wrong"] == ["unscored 0.33 (too_short 0.33), more than 0.10"]
+
+
+def test_of_a_list_what_is_no_number_is_unscored(tmp_path: Path) -> None:
+    foreign(tmp_path, listed())
+    [run] = json.loads(check(tmp_path, "--json").stdout)["runs"]
+    assert (run["asked"], run["scored"], run["reasons"]) == (8, 4, {"too_short": 0.5})
 
 
 def test_a_log_without_scores_is_3(tmp_path: Path) -> None:

@@ -289,6 +289,15 @@ def test_two_runs_of_the_same_that_are_both_asked_for_say_which_to_give(write: W
     assert "the logs have 2 runs of it with other arguments or samples, and one is compared" in done.output
 
 
+def test_runs_that_differ_in_arguments_alone_are_told_apart(write: Write, tmp_path: Path) -> None:
+    logs = [write("k1", task_args={"k": 1}), write("k2", fallen, task_args={"k": 2})]
+    path = str(tmp_path / "both.json")
+    assert check(*logs, "--save", path).exit_code == 0
+    done = check(*logs, "--baseline", path)
+    assert done.exit_code == 0
+    assert [line.partition(")")[0] for line in done.output.splitlines()[:2]] == ["quiz (k=1", "quiz (k=2"], done.output
+
+
 def test_options_without_effect_are_2_and_name_what_they_need(write: Write, baseline: str, tmp_path: Path) -> None:
     now = write("now")
     for arguments, said in (

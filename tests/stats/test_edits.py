@@ -37,7 +37,7 @@ def test_few_controls_give_no_interval_and_say_so() -> None:
     (found,) = effects({"a": [0.5]}, [])
     assert found.estimate.value == 0.5 and found.estimate.reason == "no control of equal length"
     (found,) = effects({"a": [math.nan]}, controls([0.0] * 9))
-    assert found.estimate.reason == "no answer could be read"
+    assert found.estimate.reason == "no number of the text without it"
 
 
 def test_controls_that_never_move_the_number_leave_it_the_spread_of_rounding() -> None:
