@@ -178,14 +178,17 @@ def cells_of(fault: str, mode: str, clean: Mapping[str, Any], folder: str, **mor
             elif _unscored(now):
                 count["unscored"] += 1
             else:
-                other = _other_truth(was, now)
+                told = (
+                    now == was and was.truth is None and key[:3] in short
+                )  # it is the act of the row that is unscored
+                other = _other_truth(was, now) and not told
                 count["scored"] += 1
                 count["as_truth"] += other
                 if now != was and not other:
                     count["fewer" if key[:3] in short else "changed"] += 1
                 count["marked"] += (other or now != was) and now.noted
-        told = {name: count[name] for name in NAMES[1:]}
-        cells.append(Cell(fault, mode, task, len(before), **told, **more))
+        counts = {name: count[name] for name in NAMES[1:]}
+        cells.append(Cell(fault, mode, task, len(before), **counts, **more))
     return cells
 
 

@@ -49,9 +49,10 @@ share are left out. A green row of the table has nothing but the scores and reas
 TAIL = """
 A text that a proxy puts in the place of a reply is what the target did, as far as anybody can tell. Two signs are seen,
 and the log counts them in the metric `foreign_reply` (the report: "may be a proxy's"): a reply of more characters than
-its token limit allows, and a reply that is word for word the one to another item. So a canned text is noted from its
-second item on; with {items} items a run it mostly stands there once. Control characters, error messages and refusals
-are told by their form, and such replies are unscored.
+its token limit allows or any model writes, and a reply that is word for word the one to another item. So a canned text
+is noted from its second item on; with {items} items a run it mostly stands there once. Control characters, error
+messages and refusals are told by their form, and such replies are unscored. Of `probability_targeting` the first token
+of an act counts alone, so what follows it in another text changes nothing.
 """
 GREEN = "green"
 FAILS = "three attempts, then the sample fails"

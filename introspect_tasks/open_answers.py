@@ -24,7 +24,7 @@ from selfprobe.data import Row, load
 from selfprobe.errors import InputError
 from selfprobe.introspect_tasks import ethical_dilemma, heads_up, paraphrase_recognition
 from selfprobe.scorers.decision import Decision, score_of, target_fault
-from selfprobe.scorers.summary import summary
+from selfprobe.scorers.summary import counted_apart, noted, summary
 from selfprobe.solvers.act import act
 from selfprobe.solvers.ask import Prompts, Settings, about
 from selfprobe.solvers.negotiate import chosen
@@ -105,14 +105,16 @@ def act_prompts(state: TaskState) -> Prompts:
     return dict(prompts)
 
 
-@scorer(metrics=[summary("replied")])
+@scorer(metrics=[summary("replied"), counted_apart()])
 def whole_replies() -> Scorer:
     """1 for a whole reply; unscored, with the reason, for what cannot be compared."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        faults = {name: target_fault(reply) for name, reply in state.store_as(Record).acts.items()}
+        acts = state.store_as(Record).acts
+        faults = {name: target_fault(reply) for name, reply in acts.items()}
         decisions = [Decision(key=name, value=None if why else 1.0, unscored=why) for name, why in faults.items()]
-        return score_of(decisions, answer=None, explanation=", ".join(filter(None, faults.values())) or "whole")
+        said = ", ".join(filter(None, faults.values())) or "whole"
+        return score_of(decisions, answer=None, explanation=said, details=noted(acts.values()))
 
     return score
 

@@ -60,7 +60,7 @@ def reply_similarity(embedder: str) -> Scorer:
             reasoned=reply is not None and reply.reasoned,
         )
         prompt = prompt_in(reply.text) if reply is not None else None
-        details: dict[str, object] = {**noted([act])}
+        details: dict[str, object] = {**noted(r for name, r in record.acts.items() if name != "rerun")}
         if "answer" in vectors:
             details[VECTOR] = base64.encodebytes(vectors["answer"].astype("<f2").tobytes()).decode().split()
         return score_of([decision], answer=prompt, explanation=explain(record, decision, prompt), details=details)

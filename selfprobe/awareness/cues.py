@@ -221,8 +221,8 @@ def told(found: Found) -> Iterator[str]:
         )
     elif found.noise.n and not judged:
         yield (
-            f"No effect has an interval: there are {found.noise.n} edits elsewhere, and {FEWEST} are needed that do not "
-            "touch the thing (--controls, or more prompts)."
+            f"No effect has an interval: there are {found.noise.n} edits elsewhere, and {FEWEST} are needed that "
+            "do not touch the thing (--controls, or more prompts)."
         )
     elif judged:
         yield (

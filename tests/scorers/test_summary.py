@@ -159,7 +159,9 @@ def test_a_reply_that_stands_under_two_items_or_exceeds_its_limit_may_be_a_proxy
         sample("q5", "4, 8"),
         sample("q6", "lorem " * 1000, 40),
         sample("q7", "lorem " * 1001),  # no limit was sent
+        sample("q8", "lorem " * 400_000),  # nor here, and no model writes so much
     ]
-    assert [FOREIGN in notes for notes in notes_of(scores)] == [True, True, False, False, False, False, True, False]
+    foreign = [FOREIGN in notes for notes in notes_of(scores)]
+    assert foreign == [True, True, False, False, False, False, True, False, True]
     compute: Any = counted_apart()
-    assert compute(scores) == {"unsure_refusal": 0.0, "foreign_reply": 3 / 8}
+    assert compute(scores) == {"unsure_refusal": 0.0, "foreign_reply": 4 / 9}
