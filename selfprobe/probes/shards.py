@@ -137,9 +137,12 @@ class Store:
         try:
             with safe_open(shard, framework="pt") as file:
                 shape, rows = file.get_slice("hidden").get_shape(), file.get_slice("index").get_shape()[0]
+                others = [file.get_slice(name).get_shape() for name in ("log_probs", "finite")]
         except (SafetensorError, OSError) as error:
             return str(error)
         expected = [self.identity.layers, rows, 2, self.identity.d_model]
+        if others != [[rows, 2], [rows]]:
+            return f"log_probs and finite of shapes {others}, expected {[[rows, 2], [rows]]}"
         return "" if shape == expected else f"states of shape {shape}, expected {expected}"
 
     def add(self, rows: Sequence[int], states: States) -> None:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 from filelock import FileLock
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from selfprobe.probes import forward
 from selfprobe.probes.harvesting import Meter, harvest, open_harvest
@@ -133,6 +133,19 @@ def test_other_labels_groups_and_ids_cost_no_harvest(
     assert [p.id for p in open_harvest(second.folder).pairs] == ["q0", "q1", "q2"]
     assert open_harvest(first.folder).labels.tolist() == [2, 1, 1], "each set of labels has its own folder"
     assert first.data_hash != second.data_hash
+
+
+def test_a_shard_that_lacks_an_array_is_a_damaged_one(
+    llama: LocalModel, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = harvest(llama, some_pairs(2), tmp_path, progress=silent)
+    (shard,) = first.folder.parent.glob("states-*.safetensors")
+    arrays = load_file(shard)
+    del arrays["log_probs"]
+    save_file(arrays, shard)
+    again = harvest(llama, some_pairs(2), tmp_path, progress=silent)
+    np.testing.assert_array_equal(again.log_probs, first.log_probs)
+    assert "states-00000.safetensors is damaged (" in caplog.text
 
 
 def test_a_text_with_a_special_token_is_unscored_and_never_ends_a_turn(tmp_path: Path) -> None:
