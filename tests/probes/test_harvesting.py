@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -171,6 +172,21 @@ def test_a_truncated_shard_is_named_set_aside_and_harvested_again(
     np.testing.assert_allclose(again.layer(2), whole, rtol=1e-5, atol=1e-6)
     assert "states-00000.safetensors is damaged (" in caplog.text and "set aside, and its pairs are harv" in caplog.text
     assert (shard.parent / "damaged-states-00000.safetensors").is_file()
+
+
+def test_pairs_that_a_crash_cut_are_written_again_and_an_identity_is_named(llama: LocalModel, tmp_path: Path) -> None:
+    found = harvest(llama, some_pairs(3), tmp_path, progress=silent)
+    file, identity = found.folder / "pairs.jsonl", found.folder.parent / "identity.json"
+    lines = file.read_text().splitlines(keepends=True)
+    for left in ("", lines[0], lines[0] + lines[1][:20]):
+        file.write_text(left)
+        assert len(harvest(llama, some_pairs(3), tmp_path, progress=silent)) == 3
+    for content in ("{", json.dumps(json.loads(identity.read_text()) | {"more": 1})):
+        identity.write_text(content)
+        with pytest.raises(
+            ValueError, match=r"identity\.json is not what this version writes \(.*pairs are read again"
+        ):
+            harvest(llama, some_pairs(3), tmp_path, progress=silent)
 
 
 def test_a_second_process_on_one_store_is_refused(llama: LocalModel, tmp_path: Path) -> None:
