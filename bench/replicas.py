@@ -8,6 +8,7 @@ are loaded. Must reach on free cores: two copies 1.7 times one.
 """
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -70,6 +71,8 @@ def main() -> None:
     if find_spec("ray") is None:
         print("Ray is not installed: not measured (pip install 'ray>=2.60')")
         sys.exit(0 if options.smoke else 1)
+    busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    print(f"load before: {busy:.1f} on {os.cpu_count()} cores" + ": not free, so no ratio to report" * (busy > 0.5))
     count, words = (4, 2) if options.smoke else (options.count, options.words)
     judge, rates = load_model(options.model), dict[int, Any]()
     with tempfile.TemporaryDirectory() as folder:
