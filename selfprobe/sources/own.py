@@ -50,7 +50,7 @@ class Words:
 
 def is_own(place: str) -> bool:
     """Whether `place` is one that `rows_at` reads."""
-    return place.startswith("hf:") or place.endswith(FORMATS)
+    return place.startswith("hf:") or place.lower().endswith(FORMATS)
 
 
 def name_at(place: str) -> str:
@@ -63,7 +63,7 @@ def rows_at(place: str) -> list[Row]:
     if place.startswith("hf:"):
         return [row for _, row in hugging_face(place)]
     found = locate(place)
-    return parquet_rows(found) if found.endswith(".parquet") else text_rows(read_text(found), Path(found).name)
+    return parquet_rows(found) if found.lower().endswith(".parquet") else text_rows(read_text(found), Path(found).name)
 
 
 def parquet_rows(path: str) -> list[Row]:
@@ -79,11 +79,12 @@ def parquet_rows(path: str) -> list[Row]:
 
 def text_rows(text: str, file: str) -> list[Row]:
     """Rows of a JSON, JSONL, CSV or TSV text with column names; `file` says which."""
-    if file.endswith(".jsonl"):
+    ending = Path(file.lower()).suffix
+    if ending == ".jsonl":
         return [row for _, row in jsonl_rows(text, file)]
-    if file.endswith((".csv", ".tsv")):
-        return [row for _, row in csv_rows(text, file, delimiter="\t" if file.endswith(".tsv") else None)]
-    if not file.endswith(".json"):
+    if ending in (".csv", ".tsv"):
+        return [row for _, row in csv_rows(text, file, delimiter="\t" if ending == ".tsv" else None)]
+    if ending != ".json":
         raise ValueError(f"{file}: expected a {', '.join(FORMATS)} file")
     try:
         rows = json.loads(text)

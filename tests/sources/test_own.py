@@ -39,6 +39,18 @@ def test_every_format_gives_the_same_pairs(ending: str, tmp_path: Path) -> None:
     assert (found.name, load(f"other={file}").name) == ("mine", "other")
 
 
+@pytest.mark.parametrize("ending", ["JSONL", "Json", "CSV", "TSV", "Parquet"])
+def test_an_ending_may_have_capitals(ending: str, tmp_path: Path) -> None:
+    frame, file = pd.DataFrame([ROW]), tmp_path / f"mine.{ending}"
+    if ending == "Parquet":
+        frame.to_parquet(file)
+    elif ending in ("CSV", "TSV"):
+        frame.to_csv(file, index=False, sep="\t" if ending == "TSV" else ",")
+    else:
+        frame.to_json(file, orient="records", lines=ending == "JSONL")
+    assert [p.text_1 for p in load(str(file)).pairs] == ["a"]
+
+
 def test_rows_of_the_hub_are_read_and_must_be_pinned(monkeypatch: pytest.MonkeyPatch) -> None:
     class Table(list[dict[str, Any]]):
         column_names = ("prompt", "chosen", "rejected")
