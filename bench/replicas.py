@@ -4,10 +4,13 @@
     python bench/replicas.py --smoke
 
 Each number of copies reads the same pairs on a cluster of as many nodes with one CPU each, on this machine, after all
-are loaded. Must reach on free cores: two copies 1.7 times one.
+are loaded. Must reach on free cores: two copies 1.7 times one. How many threads wanted a core meanwhile is said with
+each figure: where they are more than copies and one, other work shared the cores, and the ratio is none of free cores.
 """
 
 import argparse
+import math
+import os
 import sys
 import tempfile
 import time
@@ -33,14 +36,24 @@ def pairs_of(count: int, words: int) -> list[Pair]:
     ]
 
 
-def timed(name: str, judge: LocalModel, pairs: list[Pair], copies: int, folder: Path) -> float:
-    """Prompts a second of so many copies, from the first batch to the last; the batches in flight are left out."""
+def running() -> float:
+    """Threads of this machine that run or wait for a core, now; NaN where it is no Linux."""
+    file = Path("/proc/loadavg")
+    return float(file.read_text().split()[3].partition("/")[0]) if file.is_file() else math.nan
+
+
+def timed(name: str, judge: LocalModel, pairs: list[Pair], copies: int, folder: Path) -> tuple[float, float]:
+    """Prompts a second of so many copies, from the first batch to the last; the batches in flight are left out.
+
+    And the mean of `running` meanwhile: on free cores little more than there are copies.
+    """
     from ray.cluster_utils import Cluster
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     for _ in range(copies - 1):
         cluster.add_node(num_cpus=1)
     came: list[tuple[float, int]] = []
+    wanting: list[float] = []
     try:
         with joined(cluster.address) as ray:
             reader = replicas(ray, judge, partial(load_model, name), count=copies)
@@ -48,6 +61,7 @@ def timed(name: str, judge: LocalModel, pairs: list[Pair], copies: int, folder: 
             def noted(judge: LocalModel, batches: Iterable[Batch]) -> Iterator[tuple[Batch, States]]:
                 for batch, states in reader(judge, batches):
                     came.append((time.perf_counter(), len(batch.rows)))
+                    wanting.append(running())
                     yield batch, states
 
             harvest(judge, pairs[:1], folder / f"first-{copies}", reader=reader, progress=lambda _: None)
@@ -56,7 +70,7 @@ def timed(name: str, judge: LocalModel, pairs: list[Pair], copies: int, folder: 
             harvest(judge, pairs, folder / str(copies), reader=noted, batch_tokens=1, progress=lambda _: None)
     finally:
         cluster.shutdown()
-    return sum(rows for _, rows in came[1:]) / (came[-1][0] - came[0][0])
+    return sum(rows for _, rows in came[1:]) / (came[-1][0] - came[0][0]), sum(wanting) / len(wanting)
 
 
 def main() -> None:
@@ -74,10 +88,11 @@ def main() -> None:
     judge, rates = load_model(options.model), dict[int, Any]()
     with tempfile.TemporaryDirectory() as folder:
         for copies in map(int, options.copies.split(",")):
-            rates[copies] = timed(options.model, judge, pairs_of(count, words), copies, Path(folder))
+            rates[copies], wanting = timed(options.model, judge, pairs_of(count, words), copies, Path(folder))
             first = next(iter(rates.values()))
             print(
-                f"{copies} copies: {rates[copies]:.2f} prompts/s, {rates[copies] / first:.2f} times the first",
+                f"{copies} copies: {rates[copies]:.2f} prompts/s, {rates[copies] / first:.2f} times the first "
+                f"({wanting:.1f} threads wanted one of {os.cpu_count()} cores)",
                 flush=True,
             )
 

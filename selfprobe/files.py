@@ -92,6 +92,9 @@ def csv_rows(text: str, path: str, *, delimiter: str | None = None) -> Iterator[
     head = text.lstrip().partition("\n")[0]
     delimiter = delimiter or (";" if ";" in head and "," not in head else ",")
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
+    named = [name for name in reader.fieldnames or () if name.strip()]
+    if twice := next((name for name in named if named.count(name) > 1), ""):
+        raise InputError(f"{path}: the column {twice!r} is there twice: rename or remove one")
     for row in reader:
         if surplus := row.get(None):
             columns = len(row) - 1

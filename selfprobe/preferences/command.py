@@ -11,7 +11,7 @@ import click
 from selfprobe import options
 from selfprobe.configuration import config
 from selfprobe.preferences.compare_command import compare
-from selfprobe.preferences.engine import cluster, engine_options, quiet_model, read_by
+from selfprobe.preferences.engine import check_engine, cluster, engine_options, quiet_model, read_by
 from selfprobe.preferences.finetune_command import finetune
 from selfprobe.probes.options import (
     ALLOW_PICKLE,
@@ -160,6 +160,7 @@ def _run(
         from selfprobe.sources.own import Words
 
         settings = _settings(preset, **fitting)
+        check_engine(engine[0], reading, loading)
         words = Words(asking["question"] or "", asking["item"] or "")
         sets = load_sets(datasets, reading["limit"], words, prompts=settings.prompts)
         check_sets(sets, settings)
@@ -169,7 +170,8 @@ def _run(
         judge, reader = read_by(judge, model, loading, *engine)
         claim(out, judge, sets)
         sizes, untrained = {name: reading[name] for name in ("longest", "batch_tokens")}, wanted(judge, random_weights)
-        say_plan(judge, sets, settings, out / "activations", sizes, untrained=untrained, scoring=scoring)
+        more: dict[str, Any] = {"untrained": untrained, "scoring": scoring, "copies": getattr(reader, "count", 1)}
+        say_plan(judge, sets, settings, out / "activations", sizes, **more)
         if dry_run:
             return
         click.echo()

@@ -18,7 +18,7 @@ engine_options = gathered(
         type=click.Choice(["transformers", "ray", "vllm"]),
         default="transformers",
         show_default=True,
-        help="ray: copies of the model read on the nodes of a Ray cluster. vllm: vLLM reads, on all GPUs.",
+        help="ray: copies of the model read on the nodes of a Ray cluster. vllm: vLLM reads, on all GPUs; no --path.",
     ),
     click.option("--ray-address", metavar="HOST:PORT", help="Of the cluster.  [default: RAY_ADDRESS, or one here]"),
     click.option(
@@ -55,6 +55,24 @@ def quiet_model(name: str, loading: dict[str, Any]) -> Any:
     return load_model(name, **loading)
 
 
+def check_engine(engine: str, reading: dict[str, Any], loading: dict[str, Any]) -> None:
+    """ValueError, before a model is loaded, where vLLM is not there or is given what is transformers' alone."""
+    if engine != "vllm":
+        return
+    from selfprobe.probes.vllm_reader import check_vllm
+
+    if loading["device"] != "cpu" or loading["device_map"]:
+        raise ValueError("vLLM takes all GPUs itself: leave out --device and --device-map")
+    if reading["path"] != "auto":
+        raise ValueError(
+            f"--path {reading['path']} is a way of transformers, and vLLM has its own, each side read whole: leave out "
+            "--path, or --engine vllm"
+        )
+    if loading["quantize"]:
+        raise ValueError("--engine vllm reads full weights: leave out --quantize")
+    check_vllm()
+
+
 def read_by(
     judge: Any, name: str, loading: dict[str, Any], engine: str, ray: Any, replicas: int | None
 ) -> tuple[Any, Any]:
@@ -64,8 +82,6 @@ def read_by(
     if engine == "vllm":
         from selfprobe.probes.vllm_reader import vllm_reader
 
-        if loading["device"] != "cpu" or loading["device_map"]:
-            raise ValueError("vLLM takes all GPUs itself: leave out --device and --device-map")
         return replace(judge, reader="vllm"), vllm_reader(judge, name)
     if engine == "transformers":
         return judge, forward.in_process

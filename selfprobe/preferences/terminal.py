@@ -23,14 +23,18 @@ def say_plan(
     *,
     untrained: bool,
     scoring: bool | None,
+    copies: int = 1,
 ) -> None:
-    """Print what will be done and how long it takes; ValueError where too little can be read, or the disk is full."""
+    """Print what will be done and how long it takes; ValueError where too little can be read, or the disk is full.
+
+    `copies`: of the model, which share the reading.
+    """
     planned = plan.plan_harvest(judge, sets, activations, **sizes, scoring=scoring)
     control = plan.plan_harvest(named(judge), sets, activations, **sizes) if untrained else None
     click.echo(plan.plan_text(planned, control))
     check_sets(sets, settings, {name: planned_set.reasons for name, planned_set in planned.sets.items()})
     plan.check_disk(planned, control)
-    click.echo(plan.time_text(judge, planned, control))
+    click.echo(plan.time_text(judge, planned, control, copies))
 
 
 def findings(tables: Any, settings: FitSettings) -> str:

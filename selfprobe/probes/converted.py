@@ -4,6 +4,7 @@ import hashlib
 import json
 import logging
 import shutil
+import struct
 import tempfile
 from pathlib import Path
 
@@ -28,8 +29,12 @@ def converted(gguf: Path) -> Path:
         return folder
     logger.warning("converting %s to safetensors in %s (once)", gguf.name, folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    model = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
-    tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
+    try:
+        model = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
+        tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
+    except (IndexError, KeyError, OSError, ValueError, struct.error) as error:
+        told = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        raise ValueError(f"{gguf} cannot be converted, as it is damaged or of a kind unknown here ({told})") from error
     settings = {k: v for k, v in model.config.to_dict().items() if k != "quantization_config"}
     fresh = AutoModelForCausalLM.from_config(type(model.config).from_dict(settings), dtype=torch.float32)
     fresh.load_state_dict(model.state_dict())

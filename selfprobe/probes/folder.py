@@ -44,7 +44,8 @@ def claim(out: Path, judge: "LocalModel", sets: Mapping[str, PairSet]) -> None:
             raise ValueError(
                 f"{out} holds a run on other pairs of {name} (from {before['origin']}, "
                 f"{before.get('pairs', 'some')} pairs; now from {given.origin}, {len(given.pairs)}; rows, labels, "
-                "--limit or the question differ): give another --out"
+                f"--limit or the question differ): give another --out. With a copy of {out / 'activations'} in "
+                "it, texts that were read are not read again"
             )
     if set(held["datasets"]) - set(sets) and set(sets) - set(held["datasets"]):
         raise ValueError(

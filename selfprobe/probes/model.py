@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from safetensors import SafetensorError
 
 from selfprobe.probes.converted import converted
 from selfprobe.probes.decoder import decoder_blocks
@@ -144,6 +145,8 @@ def _weights(source: str, name: str, allow_pickle: bool, given: dict[str, Any]) 
 
     try:
         return AutoModelForCausalLM.from_pretrained(source, use_safetensors=None if allow_pickle else True, **given)
+    except SafetensorError as error:
+        raise ValueError(f"weights of {name} are damaged ({_first_line(error)}): fetch or copy them again") from error
     except OSError as error:
         if allow_pickle or "safetensors" not in str(error):
             raise _not_loaded(name, error) from error
@@ -229,11 +232,11 @@ def _tokenizer(source: str, revision: str, name: str) -> Any:
 
     try:
         return AutoTokenizer.from_pretrained(source, revision=revision)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise _not_loaded(name, error) from error
 
 
-def _not_loaded(name: str, error: OSError) -> ValueError:
+def _not_loaded(name: str, error: Exception) -> ValueError:
     return ValueError(
         f"no model {name!r}: expected smollm2, a folder of save_pretrained, a .gguf file, or the name of a model on "
         f"the hub that can be reached (gated ones after `hf auth login`). transformers says: {_first_line(error)}"

@@ -15,6 +15,7 @@ from selfprobe.probes.fit import FloatArray, Kind, Orders, Probe, parse_orientat
 from selfprobe.probes.tokens import Chat
 
 FORMAT = "selfprobe-probe-1"
+DTYPES = ("float32", "bfloat16", "float16")
 ARRAYS = ("direction", "mean_plus", "mean_minus")
 STRICT = ConfigDict(extra="forbid", strict=True)
 T = TypeVar("T")
@@ -59,7 +60,7 @@ class Card:
     template: str
     """Hash of the chat template."""
     dtype: str
-    """Of its states; "+4bit" or "+8bit" where the weights were quantised."""
+    """Of its states; "+4bit" or "+8bit" where the weights were quantised; "" of plain arrays."""
     dataset: str
     data_hash: str
     settings: str
@@ -82,9 +83,16 @@ class Card:
     prompts: Literal["paper", "conversations"] = "paper"
     """How pairs of the general kind are shown; see `splits.FitSettings`."""
 
+    def __post_init__(self) -> None:
+        dtype, *more = self.dtype.split("+")
+        if self.dtype and (dtype not in DTYPES or not set(more) <= {"4bit", "8bit", "float32", "vllm"}):
+            raise ValueError(f"dtype must be float32, bfloat16 or float16, got {self.dtype!r}")
+
     @property
     def precision(self) -> dict[str, Any]:
-        """Arguments `dtype` and `quantize` of `load_model`."""
+        """Arguments `dtype` and `quantize` of `load_model`; ValueError where no model gave the states."""
+        if not self.dtype:
+            raise ValueError("the probe was fitted to arrays, not to a model's harvest: no model can be read for it")
         dtype, *more = self.dtype.split("+")  # "bfloat16+4bit", or "bfloat16+float32" of a wide residual stream
         return {"dtype": dtype, "quantize": next((bits for bits in more if bits.endswith("bit")), None)}
 

@@ -33,7 +33,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from selfprobe.probes.forward import States
-from selfprobe.sources.pairs import Pair, data_hash, digest, write_pairs
+from selfprobe.sources.pairs import Pair, data_hash, digest, read_pairs, write_pairs
 
 FloatArray = npt.NDArray[np.float32]
 logger = logging.getLogger(__name__)
@@ -76,14 +76,14 @@ class Store:
         file = self.states / "identity.json"
         if not file.is_file() or not (folder / "pairs.jsonl").is_file():
             raise FileNotFoundError(f"{folder} is no activation cache: it has no identity.json and pairs.jsonl")
-        self.identity = Identity(**json.loads(file.read_text("utf-8")))
+        self.identity = _identity(file)
 
     @classmethod
     def create(cls, states: Path, identity: Identity, pairs: Sequence[Pair]) -> "Store":
         """The store of `pairs` in the folder `states`, made if it is not there; an error if it is of something else."""
         folder = states / data_hash(pairs)
         folder.mkdir(parents=True, exist_ok=True)
-        if not (folder / "pairs.jsonl").is_file():
+        if not _holds(folder / "pairs.jsonl", pairs):
             write_pairs(pairs, folder / "pairs.part")
             (folder / "pairs.part").replace(folder / "pairs.jsonl")
         if not (states / "identity.json").is_file():
@@ -137,9 +137,12 @@ class Store:
         try:
             with safe_open(shard, framework="pt") as file:
                 shape, rows = file.get_slice("hidden").get_shape(), file.get_slice("index").get_shape()[0]
+                others = [file.get_slice(name).get_shape() for name in ("log_probs", "finite")]
         except (SafetensorError, OSError) as error:
             return str(error)
         expected = [self.identity.layers, rows, 2, self.identity.d_model]
+        if others != [[rows, 2], [rows]]:
+            return f"log_probs and finite of shapes {others}, expected {[[rows, 2], [rows]]}"
         return "" if shape == expected else f"states of shape {shape}, expected {expected}"
 
     def add(self, rows: Sequence[int], states: States) -> None:
@@ -228,6 +231,24 @@ class Store:
                 parts.append(file.get_tensor(name))
         empty = {"index": (0,), "finite": (0,), "log_probs": (0, 2)}[name]
         return torch.cat(parts) if parts else torch.empty(empty, dtype=torch.int64)
+
+
+def _identity(file: Path) -> Identity:
+    """What a cache says that it is of; ValueError where that cannot be read."""
+    try:
+        return Identity(**json.loads(file.read_text("utf-8")))
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"{file} is not what this version writes ({error}): delete {file.parent}, and its pairs are read again"
+        ) from None
+
+
+def _holds(file: Path, pairs: Sequence[Pair]) -> bool:
+    """Whether `file` holds these pairs: it may be missing, or cut by a crash of the machine."""
+    try:
+        return read_pairs(file) == tuple(pairs)
+    except (OSError, ValueError, TypeError):
+        return False
 
 
 def put_json(content: Mapping[str, Any], file: Path) -> None:

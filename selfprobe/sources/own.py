@@ -26,6 +26,8 @@ TEXTS = ("text_1", "text_2")
 CHOICES = ("chosen", "rejected")
 COLUMNS = (*TEXTS, *CHOICES, "id", "question", *ALIASES["question"], "label", "group", "subset")
 """They may have capitals."""
+CHAT = re.compile(r"""\s*\[\s*\{\s*['"](role|content|from)['"]\s*:""")
+"""How a list of messages begins that somebody saved as the text of a cell."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Words:
 
 def is_own(place: str) -> bool:
     """Whether `place` is one that `rows_at` reads."""
-    return place.startswith("hf:") or place.endswith(FORMATS)
+    return place.startswith("hf:") or place.lower().endswith(FORMATS)
 
 
 def name_at(place: str) -> str:
@@ -61,7 +63,7 @@ def rows_at(place: str) -> list[Row]:
     if place.startswith("hf:"):
         return [row for _, row in hugging_face(place)]
     found = locate(place)
-    return parquet_rows(found) if found.endswith(".parquet") else text_rows(read_text(found), Path(found).name)
+    return parquet_rows(found) if found.lower().endswith(".parquet") else text_rows(read_text(found), Path(found).name)
 
 
 def parquet_rows(path: str) -> list[Row]:
@@ -77,11 +79,12 @@ def parquet_rows(path: str) -> list[Row]:
 
 def text_rows(text: str, file: str) -> list[Row]:
     """Rows of a JSON, JSONL, CSV or TSV text with column names; `file` says which."""
-    if file.endswith(".jsonl"):
+    ending = Path(file.lower()).suffix
+    if ending == ".jsonl":
         return [row for _, row in jsonl_rows(text, file)]
-    if file.endswith((".csv", ".tsv")):
-        return [row for _, row in csv_rows(text, file, delimiter="\t" if file.endswith(".tsv") else None)]
-    if not file.endswith(".json"):
+    if ending in (".csv", ".tsv"):
+        return [row for _, row in csv_rows(text, file, delimiter="\t" if ending == ".tsv" else None)]
+    if ending != ".json":
         raise ValueError(f"{file}: expected a {', '.join(FORMATS)} file")
     try:
         rows = json.loads(text)
@@ -107,8 +110,7 @@ def own(rows: list[Row], origin: str) -> Iterator[Pair | None]:
         name = f"row-{number}" if _empty(row.get("id")) else str(row["id"])
         group, subset = ("" if _empty(row.get(column)) else str(row[column]) for column in ("group", "subset"))
         if _has(row, CHOICES) and not _has(row, TEXTS):
-            (text_1, before), (text_2, _) = (_said(row[column]) for column in CHOICES)
-            context = _said(_question(row))[0] or before
+            text_1, text_2, context = _chosen(row, f"{origin}, row {number}")
             yield shuffled(Pair(name, text_1, text_2, 1, context=context, group=group, subset=subset))
             continue
         _check_columns(row, number, origin)
@@ -173,13 +175,36 @@ def _check_labels(rows: list[Row], origin: str) -> None:
         )
 
 
-def _said(cell: Any) -> tuple[Any, str]:
-    """A text (which `Pair` checks), or the last message of a chat; and what was said before it."""
+def _chosen(row: Row, place: str) -> tuple[Any, Any, Any]:
+    """The chosen text, the rejected one, and what both answer: the turns before them, or the prompt where it says more.
+
+    Texts that are none are for `Pair` to refuse. ValueError where the two answer different conversations.
+    """
+    chats = [_chat(row[column], place) for column in CHOICES]
+    texts = [chat[-1]["content"] if chat else row[column] for chat, column in zip(chats, CHOICES, strict=True)]
+    before = [chat[:-1] for chat in chats if len(chat) > 1]
+    if len({_told(each) for each in before}) > 1:
+        raise ValueError(f"{place}: chosen and rejected answer different conversations; expected the same turns before")
+    said, prompt = before[0] if before else [], _question(row)
+    asked = _told(chat) if (chat := _chat(prompt, place)) else prompt
+    return texts[0], texts[1], _told(said) if len(said) > 1 else asked or _told(said)
+
+
+def _chat(cell: Any, place: str) -> list[dict[str, Any]]:
+    """The messages of a cell that is a chat; none where it is a text, or nothing that can be read."""
+    if isinstance(cell, str) and CHAT.match(cell):
+        raise ValueError(
+            f"{place}: messages written as a text ({cell[:40]} …): give them as lists, in .jsonl or .parquet"
+        )
     if not isinstance(cell, list) or not cell:
-        return cell, ""
+        return []
     if not all(isinstance(m, dict) and isinstance(m.get("content"), str) for m in cell):
-        raise ValueError(f"expected a text or a list of messages with role and content, got {str(cell)[:80]}")
-    *before, last = cell
-    if len(before) < 2:
-        return last["content"], "".join(m["content"] for m in before)
-    return last["content"], "\n\n".join(f"{str(m.get('role', '')).capitalize()}: {m['content']}" for m in before)
+        raise ValueError(f"{place}: expected a text or a list of messages with role and content, got {str(cell)[:80]}")
+    return cell
+
+
+def _told(messages: list[dict[str, Any]]) -> str:
+    """One message's text; several with who said them."""
+    if len(messages) < 2:
+        return "".join(m["content"] for m in messages)
+    return "\n\n".join(f"{str(m.get('role', '')).capitalize()}: {m['content']}" for m in messages)

@@ -29,6 +29,8 @@ from selfprobe.sources.prompts import (
 )
 
 Label = Literal[1, 2]
+HALF = re.compile(r"[\ud800-\udfff]")
+"""A lone surrogate, as JSON may hold."""
 
 
 def normalised(text: str) -> str:
@@ -74,6 +76,11 @@ class Pair:
         for name in ("text_1", "text_2", "context", "question"):
             if not isinstance(given := getattr(self, name), str):
                 raise ValueError(f"pair {self.id!r}: {name} must be text, got {given!r}")
+            if half := HALF.search(given):
+                raise ValueError(
+                    f"pair {self.id!r}: {name} holds half of a character ({half[0]!r}, at {half.start()}), which no "
+                    "tokenizer reads: write the text again as UTF-8"
+                )
         if self.label not in (1, 2, None):
             raise ValueError(f"pair {self.id!r}: label must be 1, 2 or None, got {self.label!r}")
         if self.kind in ASPECTS and self.aspect not in ASPECTS[self.kind]:

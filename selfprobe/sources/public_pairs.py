@@ -12,6 +12,7 @@ import hashlib
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -158,7 +159,9 @@ def load(
     elif spec == OURS:
         origin, made = f"datasets/{OURS}", list(own(rows_at(str(BUNDLED / OURS / "rows.jsonl")), OURS))
     elif is_own(given):
-        origin, made = given, list(own(rows_at(given), given))
+        rows = rows_at(given)
+        with _naming(given):
+            origin, made = given, list(own(rows, given))
     else:
         raise ValueError(
             f"unknown data set {name!r}: expected one of {', '.join(known())}, NAME=PATH, or a "
@@ -168,7 +171,18 @@ def load(
     chosen = pairs = [whole(pair) for pair in pairs] if conversations else pairs
     if limit is not None and limit < len(pairs):
         chosen = [pairs[i] for i in sorted(random.Random(seed).sample(range(len(pairs)), limit))]
-    return PairSet(name, checked(chosen), origin, len(made) - len(pairs), len(pairs) - len(chosen), votes)
+    with _naming(origin):
+        found = checked(chosen)
+    return PairSet(name, found, origin, len(made) - len(pairs), len(pairs) - len(chosen), votes)
+
+
+@contextmanager
+def _naming(origin: str) -> Iterator[None]:
+    """A ValueError within says which data set it is about."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(str(error) if origin in str(error) else f"{origin}: {error}") from None
 
 
 def known() -> list[str]:

@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -5,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from filelock import FileLock
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from selfprobe.probes import forward
 from selfprobe.probes.harvesting import Meter, harvest, open_harvest
@@ -135,6 +136,19 @@ def test_other_labels_groups_and_ids_cost_no_harvest(
     assert first.data_hash != second.data_hash
 
 
+def test_a_shard_that_lacks_an_array_is_a_damaged_one(
+    llama: LocalModel, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = harvest(llama, some_pairs(2), tmp_path, progress=silent)
+    (shard,) = first.folder.parent.glob("states-*.safetensors")
+    arrays = load_file(shard)
+    del arrays["log_probs"]
+    save_file(arrays, shard)
+    again = harvest(llama, some_pairs(2), tmp_path, progress=silent)
+    np.testing.assert_array_equal(again.log_probs, first.log_probs)
+    assert "states-00000.safetensors is damaged (" in caplog.text
+
+
 def test_a_text_with_a_special_token_is_unscored_and_never_ends_a_turn(tmp_path: Path) -> None:
     found = harvest(tiny_judge(), [*some_pairs(2), Pair("odd", "a <s> b", "c", 1)], tmp_path, progress=silent)
     assert found.unscored == {"odd": "special token in its texts: <s>, which this model would not read as text"}
@@ -158,6 +172,21 @@ def test_a_truncated_shard_is_named_set_aside_and_harvested_again(
     np.testing.assert_allclose(again.layer(2), whole, rtol=1e-5, atol=1e-6)
     assert "states-00000.safetensors is damaged (" in caplog.text and "set aside, and its pairs are harv" in caplog.text
     assert (shard.parent / "damaged-states-00000.safetensors").is_file()
+
+
+def test_pairs_that_a_crash_cut_are_written_again_and_an_identity_is_named(llama: LocalModel, tmp_path: Path) -> None:
+    found = harvest(llama, some_pairs(3), tmp_path, progress=silent)
+    file, identity = found.folder / "pairs.jsonl", found.folder.parent / "identity.json"
+    lines = file.read_text().splitlines(keepends=True)
+    for left in ("", lines[0], lines[0] + lines[1][:20]):
+        file.write_text(left)
+        assert len(harvest(llama, some_pairs(3), tmp_path, progress=silent)) == 3
+    for content in ("{", json.dumps(json.loads(identity.read_text()) | {"more": 1})):
+        identity.write_text(content)
+        with pytest.raises(
+            ValueError, match=r"identity\.json is not what this version writes \(.*pairs are read again"
+        ):
+            harvest(llama, some_pairs(3), tmp_path, progress=silent)
 
 
 def test_a_second_process_on_one_store_is_refused(llama: LocalModel, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,10 @@ def test_a_folder_of_another_run_is_refused_before_any_forward_pass(
     flipped = written(tmp_path / "x.jsonl", [row | {"label": 3 - row["label"]} for row in rows("x")])
     refused("holds a run on mine, not on other: give another --out", *to, *words, *turns, "--datasets", other)
     refused("holds a run on other pairs of mine", *to, *words, *turns, "--datasets", f"mine={flipped}")
+    refused("With a copy of ", *to, *words, *turns, "--datasets", f"mine={flipped}")
+    elsewhere = ("run", "--model", model, "--out", tmp_path / "out", *words, *turns, "--datasets", f"mine={flipped}")
+    shutil.copytree(done / "out" / "activations", tmp_path / "out" / "activations")
+    assert "To do: 0 forward passes" in call(*elsewhere, "--no-random-weights", "--dry-run").output
     refused("24 pairs; now from", *to, *words, *turns, "--datasets", mine, "--limit", "20")
     refused("or the question differ", *to, *turns, "--datasets", mine)
     refused("another system turn or other template arguments", *to, *words, "--datasets", mine)

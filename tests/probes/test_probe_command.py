@@ -255,6 +255,16 @@ def test_bad_models_are_named(model: Path, tmp_path: Path, done: tuple[Path, Res
 
     refused("has no chat template", "--model", saved(tmp_path / "base", template=None))
     refused("no model folder at", "--model", tmp_path / "nothing")
+    cut = saved(tmp_path / "cut")
+    (cut / "model.safetensors").write_bytes((cut / "model.safetensors").read_bytes()[:1000])
+    refused("weights of ", "--model", cut)
+    refused("are damaged (Error while deserializing header", "--model", cut)
+    (saved(tmp_path / "bare") / "tokenizer.json").unlink()
+    refused("no model ", "--model", tmp_path / "bare")
+    (tmp_path / "bad.gguf").write_bytes(b"GGUF\x03\x00\x00\x00")
+    refused(
+        "bad.gguf cannot be converted, as it is damaged or of a kind unknown here", "--model", tmp_path / "bad.gguf"
+    )
     refused("this machine's torch has cpu", "--model", model, "--device", "tpu")
     refused("orientation must be few:K", "--model", model, "--orientation", "best")
     other = saved(tmp_path / "other", seed=1)

@@ -118,11 +118,18 @@ BAD: dict[str, Defect] = {
     "a card without a model": (GOOD, PLAIN, lacking(WHOLE, "model"), "card.model: Field required"),
     "groups that are no list": (GOOD, PLAIN, WHOLE | {"train_groups": "g1"}, "card.train_groups: .*, got 'g1'"),
     "test scores in words": (GOOD, PLAIN, WHOLE | {"test_scores": {"f1": "good"}}, "card.test_scores.f1: .*, got 'good'"),
+    "a precision that is none": (GOOD, PLAIN, WHOLE | {"dtype": "float99"}, "dtype must be float32, bfloat16 or float16, got 'float99'"),
 }  # fmt: skip
 
 
-def test_there_are_32_bad_files() -> None:
-    assert len(BAD) == 32
+def test_a_probe_of_arrays_has_no_model_to_be_loaded(tmp_path: Path) -> None:
+    save_probe(tmp_path / "x.safetensors", PROBE, replace(CARD, model="", revision="", dtype=""))
+    with pytest.raises(ValueError, match="the probe was fitted to arrays, not to a model's harvest"):
+        _ = load_probe(tmp_path / "x.safetensors").card.precision
+
+
+def test_there_are_33_bad_files() -> None:
+    assert len(BAD) == 33
 
 
 def put(path: Path, arrays: dict[str, Any], plain: dict[str, Any], card: Any) -> Path:

@@ -5,17 +5,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from numpy.linalg import norm
+
+from selfprobe.cli import main
+from selfprobe.sources.pairs import Pair
+from selfprobe.sources.public_pairs import PairSet
 
 torch = pytest.importorskip("torch")
 
+from selfprobe.probes import plan  # noqa: E402
 from selfprobe.probes import vllm_reader as module  # noqa: E402
 from selfprobe.probes.forward import States, states_of  # noqa: E402
 from selfprobe.probes.harvesting import Harvest, harvest  # noqa: E402
 from selfprobe.probes.model import LocalModel  # noqa: E402
 from selfprobe.probes.tokens import Prompt  # noqa: E402
-from selfprobe.probes.untrained import random_weights  # noqa: E402
-from selfprobe.sources.pairs import Pair  # noqa: E402
+from selfprobe.probes.untrained import named, random_weights  # noqa: E402
 
 PAIRS = [Pair(f"p{i}", f"tea {i}", "coffee" * (i + 1), label=1 + i % 2) for i in range(6)]
 
@@ -100,6 +105,57 @@ def test_without_vllm_it_is_said_what_to_install(llama: LocalModel, monkeypatch:
 
     with pytest.raises(ValueError, match=r"--engine vllm needs vLLM: pip install vllm"):
         module.vllm_reader(llama, "smollm2")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    {
+        ("--path", "tree_mask"): "--path tree_mask is a way of transformers, and vLLM has its own",
+        ("--quantize", "4bit"): "--engine vllm reads full weights: leave out --quantize",
+        ("--device-map", "auto"): "vLLM takes all GPUs itself: leave out --device and --device-map",
+    }.items(),
+)
+def test_what_vllm_would_leave_aside_is_refused_before_a_model_is_loaded(
+    given: tuple[str, str], told: str, tmp_path: Path
+) -> None:
+    asked = ["probe", "run", "--model", "no/model", "--datasets", "ours", "--out", str(tmp_path), "--engine", "vllm"]
+    done = CliRunner().invoke(main, [*asked, *given])
+
+    assert done.exit_code == 2 and done.output.startswith(f"Error: {told}"), done.output
+    assert len(done.output.splitlines()) == 1
+
+
+def test_the_plan_does_not_estimate_what_vllm_reads_from_what_transformers_takes(
+    llama: LocalModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed: list[int] = []
+    monkeypatch.setattr(plan, "seconds_a_token", lambda judge, sample: timed.append(len(sample)) or 1.0)
+    judge, sets = replace(llama, reader="vllm"), {"mine": PairSet("mine", tuple(PAIRS), "mine.jsonl", 0, 0)}
+    planned = plan.plan_harvest(judge, sets, tmp_path)
+
+    told = plan.time_text(judge, planned)
+
+    assert told == "Time: not estimated, as vLLM reads: its own lines say how fast, from the first on" and not timed
+    assert "besides, and what vLLM takes for itself\n" in plan.plan_text(planned)
+    control = plan.plan_harvest(named(judge), sets, tmp_path)
+    assert f"About {plan.span(control.tokens)} besides to read by transformers" in plan.time_text(
+        judge, planned, control
+    )
+    harvest(judge, PAIRS, tmp_path, reader=reader(OneByOne(llama)))
+    rest = plan.plan_harvest(judge, sets, tmp_path)
+    assert plan.time_text(judge, rest) == "Time: nothing is left to read"
+
+
+def test_the_plan_shares_what_is_read_among_copies(
+    llama: LocalModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "seconds_a_token", lambda judge, sample: 1.0)
+    planned = plan.plan_harvest(llama, {"mine": PairSet("mine", tuple(PAIRS), "mine.jsonl", 0, 0)}, tmp_path)
+
+    one, four = (plan.time_text(llama, planned, None, copies) for copies in (1, 4))
+
+    assert f"about {plan.span(planned.tokens)} to read by two plain forwards (measured" in one
+    assert f"about {plan.span(planned.tokens / 4)} to read by two plain forwards on each of 4 copies (measured" in four
 
 
 @pytest.mark.slow

@@ -39,6 +39,18 @@ def test_every_format_gives_the_same_pairs(ending: str, tmp_path: Path) -> None:
     assert (found.name, load(f"other={file}").name) == ("mine", "other")
 
 
+@pytest.mark.parametrize("ending", ["JSONL", "Json", "CSV", "TSV", "Parquet"])
+def test_an_ending_may_have_capitals(ending: str, tmp_path: Path) -> None:
+    frame, file = pd.DataFrame([ROW]), tmp_path / f"mine.{ending}"
+    if ending == "Parquet":
+        frame.to_parquet(file)
+    elif ending in ("CSV", "TSV"):
+        frame.to_csv(file, index=False, sep="\t" if ending == "TSV" else ",")
+    else:
+        frame.to_json(file, orient="records", lines=ending == "JSONL")
+    assert [p.text_1 for p in load(str(file)).pairs] == ["a"]
+
+
 def test_rows_of_the_hub_are_read_and_must_be_pinned(monkeypatch: pytest.MonkeyPatch) -> None:
     class Table(list[dict[str, Any]]):
         column_names = ("prompt", "chosen", "rejected")
@@ -73,6 +85,35 @@ def test_the_last_message_of_a_chat_is_its_text_and_what_came_before_the_questio
     assert (one.context, more.context, asked.context) == ("Q", "User: Q\n\nAssistant: A\n\nUser: R", "P")
     with pytest.raises(ValueError, match="expected a text or a list of messages with role and content, got"):
         read(tmp_path, {"chosen": [1], "rejected": "b"})
+
+
+def test_a_conversation_is_shown_whole_wherever_it_stands(tmp_path: Path) -> None:
+    def chat(*said: tuple[str, str]) -> list[dict[str, str]]:
+        return [{"role": role, "content": text} for role, text in said]
+
+    asked, so_far = ("user", "Q"), (("system", "S"), ("user", "Q"), ("assistant", "A"), ("user", "R"))
+    whole = "System: S\n\nUser: Q\n\nAssistant: A\n\nUser: R"
+    good, bad = ("assistant", "good"), ("assistant", "bad")
+    for row in (
+        {"prompt": chat(*so_far), "chosen": chat(good), "rejected": chat(bad)},
+        {"prompt": chat(*so_far), "chosen": "good", "rejected": "bad"},
+        {"prompt": "Q", "chosen": chat(*so_far, good), "rejected": chat(*so_far, bad)},
+    ):
+        (pair,) = read(tmp_path, row).pairs
+        assert (pair.context, {pair.text_1, pair.text_2}) == (whole, {"good", "bad"})
+    other = {"chosen": chat(asked, good), "rejected": chat(("user", "R"), bad)}
+    with pytest.raises(ValueError, match=r"mine\.json, row 1: chosen and rejected answer different conversations"):
+        read(tmp_path, other)
+
+
+def test_messages_that_became_text_are_no_texts(tmp_path: Path) -> None:
+    chat = [{"role": "assistant", "content": "good"}]
+    for said in (json.dumps(chat), str(chat)):
+        pd.DataFrame([{"prompt": "Q", "chosen": said, "rejected": said.replace("good", "bad")}]).to_csv(
+            tmp_path / "mine.csv", index=False
+        )
+        with pytest.raises(ValueError, match=r"mine\.csv, row 1: messages written as a text .*give them as lists"):
+            load(str(tmp_path / "mine.csv"))
 
 
 def test_a_null_group_is_a_group_of_its_own(tmp_path: Path) -> None:
@@ -118,7 +159,14 @@ def test_labels_0_and_1_are_refused_and_0_beside_2_is_a_tie(tmp_path: Path) -> N
         ("mine.tsv", b"question\ttext_1\nQ\ta\tb\n", "mine.tsv, line 2: 3 cells under 2 columns"),
         ("mine.csv", b"question,text_1\nQ,a\n", "row 1: no text_2; expected id, question, text_1, text_2, label"),
         ("mine.xlsx", b"", "unknown data set .*NAME=PATH, or a .jsonl, .json, .csv, .tsv, .parquet file"),
-        ("mine.json", b"[]", "no pairs: the data set is empty"),
+        ("mine.json", b"[]", r"mine\.json: no pairs: the data set is empty"),
+        ("mine.json", b'[{"question": "Q", "text_1": 4, "text_2": "b"}]', r"mine\.json: pair 'row-1': text_1 must be"),
+        (
+            "mine.json",
+            b'[{"question": "Q", "text_1": "a \\ud83d", "text_2": "b"}]',
+            r"text_1 holds half of a character",
+        ),
+        ("mine.csv", b"question,text_1,text_1,text_2\nQ,a,c,b\n", r"mine\.csv: the column 'text_1' is there twice"),
         ("mine.json", b'[{"chosen": "a"}]', "row 1: no text_1, text_2; .* or prompt, chosen, rejected; got chosen"),
     ],
 )
