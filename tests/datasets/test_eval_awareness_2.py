@@ -21,7 +21,20 @@ pd = pytest.importorskip("pandas")
 NAME = "eval_awareness_2"
 FILE = BUNDLED / NAME / "rows.jsonl"
 ROWS = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
-COLUMNS = ("id", "messages", "label", "source", "domain", "format", "language", "agentic", "turns", "pair", "purpose", "tell")
+COLUMNS = (
+    "id",
+    "messages",
+    "label",
+    "source",
+    "domain",
+    "format",
+    "language",
+    "agentic",
+    "turns",
+    "pair",
+    "purpose",
+    "tell",
+)
 SCRIPTS = {"hi": r"[\u0900-\u097f]", "zh": r"[\u4e00-\u9fff]"}
 COMMON = {"en": "the and is", "de": "und der ist", "fr": "et les est", "es": "y el que"}
 
