@@ -80,7 +80,7 @@ def _stripped(told: str) -> str:
 
 
 def retaken(text: str, told: str) -> str:
-    """The block with each of its lines as it is printed now: the next one that begins with the same word.
+    """The block with each of its lines as it is printed now: the next one that begins with the same two words, or one.
 
     A line that was cut after so many sentences is cut after as many again. Where a word is not found, all that was
     printed is returned, for a person to cut.
@@ -90,8 +90,8 @@ def retaken(text: str, told: str) -> str:
         if line == CUT or not line.strip():
             lines.append(line)
             continue
-        word = line.split()[0]
-        at = next((i for i, new in enumerate(left) if new.split()[:1] == [word]), None)
+        words = (line.split()[:count] for count in (2, 1))
+        at = next((i for begins in words for i, new in enumerate(left) if new.split()[: len(begins)] == begins), None)
         if at is None:
             return _stripped(told)
         sentences, kept = left[at].split(". "), line.count(". ")

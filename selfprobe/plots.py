@@ -22,6 +22,9 @@ GRID = "#e4e6ea"
 FAINT = 0.05
 """Ends of a diverging scale, at least: what is smaller stays pale."""
 
+LEGEND_MARK, LEGEND_LETTER, LEGEND_LINE = 0.55, 0.063, 0.16
+"""Inches of a legend at font size 8: beside a name, of a letter, of a line."""
+
 
 class Interval(Protocol):
     """An `Estimate`, or a table's row with these columns; NaN where undefined."""
@@ -268,6 +271,18 @@ def new_axes(*, width: float, height: float) -> "tuple[Figure, Axes]":
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     return figure, ax
+
+
+def legend_below(figure: "Figure", ax: "Axes") -> None:
+    """The legend of `ax` under the whole figure, each name once, in as many columns as the figure is wide."""
+    found = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
+    if not found:
+        return
+    wide = LEGEND_MARK + LEGEND_LETTER * max(map(len, found))
+    columns = min(4, len(found), max(1, int(figure.get_figwidth() // wide)))
+    figure.set_figheight(figure.get_figheight() + LEGEND_LINE * (-(-len(found) // columns) - 1))
+    placed: dict[str, Any] = {"loc": "outside lower center", "ncols": columns}
+    figure.legend(list(found.values()), list(found), frameon=False, fontsize=8, **placed)
 
 
 def _middle_and_ends(estimates: Sequence[Interval]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:

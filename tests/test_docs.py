@@ -65,7 +65,7 @@ def commands() -> list[Any]:
         blocks = re.findall(r"^```\w*\n(.*?)^```$", document.read_text(), flags=re.DOTALL | re.MULTILINE)
         for block in blocks:
             for line in COMMAND.findall(block):
-                for part in re.split(r";\s+", re.split(r"\s+#\s", line)[0]):
+                for part in re.split(r";\s+", re.split(r"\s+(?:#|\|\|)\s", line)[0]):
                     if not {"…", "<"} & set(part.replace("'…'", "")):
                         found.append(pytest.param(document, part, id=f"{document.name}: {part[:60]}"))
     return found

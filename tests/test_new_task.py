@@ -21,9 +21,8 @@ from selfprobe.providers.mind import BEHAVIOURS
 from selfprobe.run_settings import RunSettings
 
 ROOT = Path(__file__).parent.parent
-FILES = re.findall(
-    r"`[\w/]*?(\w+)/(\w+\.py)`:\n\n```python\n(.*?)```", (ROOT / "docs/new_task.md").read_text(), re.DOTALL
-)
+PAGE = (ROOT / "docs/new_task.md").read_text()
+FILES = re.findall(r"`[\w/]*?(\w+)/(\w+\.py)`:\n\n```python\n(.*?)```", PAGE, re.DOTALL)
 ADA, BO = "planted/ada?access=.9", "planted/bo?access=0"
 
 
@@ -60,6 +59,14 @@ def test_it_runs_by_path_and_by_name_and_its_planted_truth_comes_out(
         assert log.status == "success" and log.results, log.error
         numbers = {name: metric.value for name, metric in log.results.scores[0].metrics.items()}
         assert abs(numbers["accuracy"] - 0.9) < 0.12 and numbers["unscored"] == 0
+
+
+@pytest.mark.slow
+def test_all_items_give_the_numbers_that_the_page_says(stranger: Path, run_task: Any, tmp_path: Path) -> None:
+    log = run_task("selfprobe/word_count", ADA, tmp_path, limit=None)
+    metrics = log.results.scores[0].metrics
+    shown = [f"{metrics[name].value:.3f}".lstrip("0") for name in ("accuracy", "baseline_mode")]
+    assert "an accuracy of {}, and {} for the best constant answer".format(*shown) in PAGE
 
 
 def test_what_always_saying_the_best_number_reaches_is_graded_within_the_tolerance(

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import selfprobe.page
 from selfprobe.errors import InputError
 from selfprobe.output import relative
 from selfprobe.page import (
@@ -31,6 +32,12 @@ SEEN = Estimate(0.6, 0.5, 0.7, 10, "item")
 
 def page_of(*blocks: object, **more: object) -> Page:
     return Page("Title", "Lead.", [Section("Part", blocks, name="part")], **more)  # type: ignore[arg-type]
+
+
+def test_a_page_is_dark_on_a_screen_alone_and_printed_on_white() -> None:
+    style = (Path(selfprobe.page.__file__).with_name("page.css")).read_text("utf-8")
+    [rule] = re.findall(r"@media ([^{]*prefers-color-scheme:dark[^{]*)", style)
+    assert rule.startswith("screen and ") and "--ink:#000" in style.partition("@media print")[2]
 
 
 def test_any_name_can_be_drawn() -> None:

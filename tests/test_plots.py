@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from selfprobe.plots import advantages, called, heat_map, self_against_others, short
+from selfprobe.plots import advantages, called, heat_map, legend_below, new_axes, self_against_others, short
 from selfprobe.stats.estimate import Estimate, undefined
 
 SEEN = Estimate(0.6, 0.5, 0.7, 10, "item")
@@ -65,3 +65,15 @@ def test_a_planted_model_is_called_without_its_settings_unless_two_would_be_call
     }
     two = ["planted/a?x=1", "planted/a?x=2"]
     assert called(two) == dict(zip(two, two, strict=True))
+
+
+def test_a_legend_below_stays_within_a_narrow_figure_and_names_nothing_twice() -> None:
+    figure, ax = new_axes(width=4.2, height=3)
+    for name in ("best layer on shuffled labels (mean to 95 %)", "supervised", "prompting", "no model (length)") * 2:
+        ax.plot([0, 1], [0, 1], label=name)
+    legend_below(figure, ax)
+    figure.draw_without_rendering()
+    [legend] = figure.legends
+    box = legend.get_window_extent()
+    assert box.x0 >= 0 and box.x1 <= figure.bbox.x1 and len(legend.get_texts()) == 4
+    assert ax.get_window_extent().height > 0.5 * figure.bbox.height

@@ -9,7 +9,7 @@ import numpy as np
 from selfprobe.awareness.numbers import ArmNumbers, Baselines, Pair
 from selfprobe.awareness.runs import ARM, marks
 from selfprobe.awareness.table import Logged
-from selfprobe.plots import MUTED, OTHERS, SELF, bars, label, name_rows, new_axes, short
+from selfprobe.plots import MUTED, OTHERS, SELF, bars, label, legend_below, name_rows, new_axes, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,7 +57,7 @@ def roc(logged: Logged, baselines: Baselines, model: str) -> "Figure":
     ax.set_xlabel("share of deployment rows called evaluation")
     ax.set_ylabel("share of evaluation rows called evaluation")
     figure.suptitle(label(short(model, 40)), x=0.01, ha="left", fontsize=11)
-    ax.legend(frameon=False, fontsize=7, loc="lower right")
+    legend_below(figure, ax)
     return figure
 
 
@@ -84,7 +84,7 @@ def calibration(logged: Logged) -> "Figure | None":
         )
     ax.set_xlabel("stated P(evaluation)")
     ax.set_ylabel("share that are evaluations")
-    ax.legend(frameon=False, fontsize=7)
+    legend_below(figure, ax)
     return figure
 
 
@@ -99,7 +99,7 @@ def kappa_by_decisions(pairs: Sequence[Pair]) -> "Figure | None":
         ax.fill_between(curve.decisions, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
     ax.set_xlabel("decisions drawn of 25")
     ax.set_ylabel("Cohen's kappa, binary and probability")
-    ax.legend(frameon=False, fontsize=8)
+    legend_below(figure, ax)
     return figure
 
 
@@ -120,7 +120,7 @@ def error_by_turns(logged: Logged, methods: Sequence[ArmNumbers]) -> "Figure | N
         ax.plot(ends, m.trend.intercept + m.trend.slope * ends, color=colour, label=told)
     ax.set_xlabel("turns of the conversation")
     ax.set_ylabel("|P(evaluation) − label|")
-    ax.legend(frameon=False, fontsize=7)
+    legend_below(figure, ax)
     return figure
 
 

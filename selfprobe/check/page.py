@@ -13,7 +13,7 @@ from selfprobe.safe import clean
 
 HEADINGS = ("task", "metric", "change", "95 % interval", "n", "verdict")
 
-DECIMALS, MOST_DECIMALS = 2, 7
+DECIMALS, MOST_DECIMALS = 2, 4
 """Of a number that is shown."""
 A_BILLION = 10**9
 
@@ -33,7 +33,7 @@ def lines(gate: Gate) -> list[str]:
 
 
 def moved(row: Row) -> str:
-    """Before, after and the change: `.61 → .48  −.13 [−.19, −.07]`, with as many decimals as it takes to add up."""
+    """Before, after and the change: `.61 → .48  −.13 [−.19, −.07]`, with two to four decimals, so that it adds up."""
     if row.change is None:
         return ""
     one = row.change.estimate
@@ -46,9 +46,12 @@ def moved(row: Row) -> str:
 
 
 def _adding_up(before: float, after: float, change: float) -> int:
-    """Decimals: the fewest with which the rounded change is that of the rounded numbers; .474 → .336 is −.138."""
+    """Decimals: the fewest with which the rounded change is that of the rounded numbers; .474 → .336 is −.138.
+
+    Two where four do not suffice either: more would claim a precision that no run has.
+    """
     numbers = (before, after, change)
-    for digits in range(DECIMALS, MOST_DECIMALS) if all(map(math.isfinite, numbers)) else ():
+    for digits in range(DECIMALS, MOST_DECIMALS + 1) if all(map(math.isfinite, numbers)) else ():
         was, now, moved = (float(short(number, digits)) for number in numbers)
         if abs(now - was - moved) < 10**-digits / 2:
             return digits

@@ -199,7 +199,7 @@ def draw(items: pd.DataFrame, rows: Sequence[Diversity]) -> "Figure":
     """A box a task over its items' closest similarities, with the mean (dot) and the paper's number (diamond)."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6.4, 0.8 + 0.6 * len(rows)), layout="constrained", dpi=150)
+    figure = Figure(figsize=(6.4, 1.1 + 0.6 * len(rows)), layout="constrained", dpi=150)
     axes = figure.subplots()
     heights = list(range(len(rows), 0, -1))
     boxes = [items.loc[items.task == row.task, "closest"].to_numpy() for row in rows]
@@ -211,7 +211,7 @@ def draw(items: pd.DataFrame, rows: Sequence[Diversity]) -> "Figure":
     axes.set_yticks(heights, [f"{row.task} (n={row.items})" for row in rows])
     models, embedder = len(rows[0].models), label(rows[0].embedder)
     axes.set_xlabel(f"cosine similarity of the closest two of {models} models\n({embedder})")
-    axes.legend(loc="best", frameon=False)
+    figure.legend(loc="outside upper right", ncols=2, frameon=False, fontsize=8)
     return figure
 
 

@@ -18,7 +18,7 @@ from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean
 INFORMED = "informed observer"
 """Its name among the baselines of a model's row."""
 
-NOT_RUN = "no observer was told of its target; `selfprobe matrix --observers shown:5` runs that"
+NOT_RUN = "no observer was told of its target; selfprobe matrix --observers shown:5 runs that"
 
 
 @dataclass(frozen=True)

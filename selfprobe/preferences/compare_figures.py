@@ -1,16 +1,13 @@
 """Figures of several runs side by side (paper 004: figures 1, 2, 3, 6, 7, 12 to 23 and table 2). No file is written."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
-from selfprobe.plots import GRID, INK, MUTED, OTHERS, SELF, dots, label, name_rows
+from selfprobe.plots import GRID, INK, MUTED, OTHERS, SELF, dots, label, legend_below, name_rows
 from selfprobe.preferences.figures import ASKED, panels, rows_of
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 LINES = (
@@ -57,7 +54,7 @@ def by_size(table: pd.DataFrame, *, title: str, metric: str = "f1") -> "Figure":
         ax.grid(axis="y", color=GRID, linewidth=0.7)
     figure.supylabel("weighted F1, 95 % interval", fontsize=9)
     figure.suptitle(label(title), x=0.01, ha="left", fontsize=10)
-    _legend(figure, next(iter(drawn.values())))
+    legend_below(figure, next(iter(drawn.values())))
     return figure
 
 
@@ -91,7 +88,7 @@ def by_depth(table: pd.DataFrame, *, title: str, metric: str = "f1") -> "Figure"
         ax.grid(axis="y", color=GRID, linewidth=0.7)
     figure.supylabel("weighted F1, 95 % interval", fontsize=9)
     figure.suptitle(label(title), x=0.01, ha="left", fontsize=10)
-    _legend(figure, next(iter(drawn.values())))
+    legend_below(figure, next(iter(drawn.values())))
     return figure
 
 
@@ -115,15 +112,5 @@ def changes(table: pd.DataFrame) -> "Figure":
         ax.set_xlabel("change of F1, 95 % interval by question", fontsize=9)
         ax.set_title(label(dataset), fontsize=10, loc="left")
         ax.tick_params(labelsize=8.5)
-    _legend(figure, next(iter(drawn.values())))
+    legend_below(figure, next(iter(drawn.values())))
     return figure
-
-
-def _legend(figure: "Figure", ax: "Axes") -> None:
-    handles, names = _once(*ax.get_legend_handles_labels())
-    figure.legend(handles, names, loc="outside lower center", ncols=min(4, len(names)), frameon=False, fontsize=8)
-
-
-def _once(handles: Sequence[Any], names: Sequence[str]) -> tuple[list[Any], list[str]]:
-    places = [np.flatnonzero(np.array(names) == name)[0] for name in dict.fromkeys(names)]
-    return [handles[i] for i in places], [names[i] for i in places]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from selfprobe.plots import GRID, INK, MUTED, OTHERS, SELF, bars, dots, label, name_rows, write_cells
+from selfprobe.plots import GRID, INK, MUTED, OTHERS, SELF, bars, dots, label, legend_below, name_rows, write_cells
 from selfprobe.sources.public_pairs import LLMBAR_NATURAL
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def layers(table: pd.DataFrame, floors: pd.DataFrame, asked: pd.DataFrame, *, me
         ax.grid(axis="y", color=GRID, linewidth=0.7)
         ax.set_axisbelow(True)
     figure.supylabel(f"{_label(metric)} on held-out pairs", fontsize=9)
-    _legend_below(figure, next(iter(drawn.values())))
+    legend_below(figure, next(iter(drawn.values())))
     return figure
 
 
@@ -144,7 +144,7 @@ def adversarial(table: pd.DataFrame, *, metric: str = "f1") -> "Figure":
     ax.axhline(0.5, color=MUTED, linewidth=0.8, linestyle=":")
     ax.set_ylim(0, 1)
     ax.set_ylabel(f"{_label(metric)}, 95 % interval by question", fontsize=9)
-    _legend_below(figure, ax)
+    legend_below(figure, ax)
     return figure
 
 
@@ -206,7 +206,7 @@ def components(table: pd.DataFrame, *, by: str) -> "Figure":
         ax.set_ylabel(f"second ({shares[1]})", fontsize=8.5)
         ax.set_title(label(f"{name}, block {int(mine.layer.iloc[0]) + 1}"), fontsize=10, loc="left")
         ax.tick_params(labelsize=8)
-    _legend_below(figure, next(iter(drawn.values())))
+    legend_below(figure, next(iter(drawn.values())))
     return figure
 
 
@@ -259,18 +259,6 @@ def _first(ax: "Axes") -> bool:
     """Whether the panel is the first in its row."""
     place = ax.get_subplotspec()
     return place is not None and place.is_first_col()
-
-
-def _legend_below(figure: "Figure", ax: "Axes") -> None:
-    handles, labels = ax.get_legend_handles_labels()
-    figure.legend(
-        handles,
-        labels,
-        loc="outside lower center",
-        ncols=3 if len(labels) > 4 else len(labels),
-        frameon=False,
-        fontsize=8,
-    )
 
 
 def _colour(method: str) -> str:

@@ -28,6 +28,9 @@ CAPTIONS = {
     "finetuning_cost": "What learning from the training half costs",
     "rounding": "Rounding by block in half precision, as a share of what a probe reads",
 }
+OF_DATA = {"ties": "rows without a better text", "left_out": "pairs not drawn", "scored": "pairs scored"}
+OF_DATA |= {"unscored": "pairs unscored", "humans_agree": "people agree", "humans_low": "from", "humans_high": "to"}
+"""Columns of the table of data by what they count."""
 FOUND = "What was found"
 LUCK = "Best layer and sign picked on the test half, to be read against luck."
 
@@ -43,7 +46,8 @@ def publish(out: Path) -> Path:
         f"Revision {state['revision']}, preset {state['settings']['name']}, {state['settings']['seeds']} {halves}, "
         f"orientation {state['settings']['orientation']}, selfprobe {state['selfprobe']}. Numbers are means over test "
         "halves with 95 % intervals by question. The intervals hold for the probes as fitted, and allow for pairs that "
-        "train the probe of one half and test that of another."
+        "train the probe of one half and test that of another. Layers of the tables are counted from 0: layer 3 is the "
+        "state after block 4 of the figures."
     )
     drawn = figures.made(tables)
     sections, lines = [], [f"# {title}", "", lead]
@@ -99,7 +103,7 @@ def _rows(name: str, tables: Tables) -> pd.DataFrame:
             return rows[["trained_on", "tested_on", "probe", "f1", "n"]]
         return rows.pivot(index="subset", columns="method", values="f1").reset_index()
     if name == "data":
-        return table
+        return table.round(3).rename(columns=OF_DATA)
     rows = table.assign(change=lambda t: [shown(r, sign=True) for r in t.itertuples()]).round({"changed_answers": 3})
     return rows[["dataset", "direction", "f1", "change", "changed_answers", "n"]].round({"f1": 3})
 

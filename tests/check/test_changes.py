@@ -105,6 +105,9 @@ def test_what_is_shown_adds_up_and_where_two_decimals_do_not_has_more() -> None:
     before, now = run([1.0] * 474 + [0.0] * 526), run([1.0] * 336 + [0.0] * 664)
     [row] = rows_of([(before, now)], smallest=0.05)
     assert moved(row).startswith(".474 → .336  −.138 [−.")
+    before, now = run([1.0] * 41 + [0.0] * 46), run([1.0] * 44 + [0.0] * 43)
+    [row] = rows_of([(before, now)], smallest=0.05)
+    assert moved(row).startswith(".47 → .51  +.03 [−."), "six decimals would add up, and claim too much"
     [row] = rows_of([(run(HALF), run(HALF))], smallest=0.05)
     assert moved(row) == ".50 → .50  .00 [−.02, +.02]"
 

@@ -1,6 +1,7 @@
 """`selfprobe probe` as a user calls it, on a tiny model in a folder: each command, and each thing that can be wrong."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,10 @@ def test_run_says_its_plan_then_what_was_found_and_where(done: tuple[Path, Resul
     assert {f.stem for f in (out / "figures").iterdir()} == {"methods", "layers", "transfer", "cosine", "components"}
     report = (out / "report.md").read_text()
     assert "| one | supervised |" in report and "![By layer](figures/layers.png)" in report
+    page = (out / "index.html").read_text()
+    names = {"dataset", "probe", "method", "metric", "less", "note", "origin", "reasons", "trained_on", "tested_on"}
+    untold = set(re.findall(r"<th(?![^>]*title)[^>]*>([^<]+)", page)) - names - {"one", "two"}
+    assert untold <= {"a", "b"} and "layer 3 is the state after block 4" in page
 
 
 def test_the_plan_says_what_the_control_with_random_weights_costs(model: Path, tmp_path: Path) -> None:
