@@ -70,7 +70,7 @@ def attention_findings(tables: Tables) -> list[str]:
     block, why = block_of(tables, "attention")
     rows = tables["attention"]
     at = rows[rows.block == block].set_index(["scale", "what"])
-    said = [f"Block {block} ({why}), mean over its heads, paired over dilemmas:"]
+    said = [f"Block {block} ({why}), mean over its heads, paired over {int(at.n.max())} dilemmas:"]
     for scale in SCALES:
         parts = [f"{word} {_told(at.loc[(scale, what)])}" for word, what in _WORDS]
         said.append(f"Entropy, {'in nats' if scale == SCALES[0] else scale}: {'; '.join(parts)}.")

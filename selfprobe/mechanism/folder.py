@@ -22,6 +22,7 @@ from selfprobe.data import Table
 from selfprobe.errors import InputError
 from selfprobe.mechanism.prompts import ARMS, Item
 from selfprobe.probes.model import LocalModel
+from selfprobe.probes.shards import put_json
 from selfprobe.sources.pairs import digest
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -50,7 +51,7 @@ def claim(out: Path, judge: LocalModel, table: Table, opening: str, *, dry: bool
     if dry:
         return
     out.mkdir(parents=True, exist_ok=True)
-    (out / "run.json").write_text(json.dumps(state, indent=1, ensure_ascii=False), encoding="utf-8")
+    put_json(state, out / "run.json")
 
 
 def read_run(out: Path) -> dict[str, Any]:
