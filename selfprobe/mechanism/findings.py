@@ -111,9 +111,10 @@ def patch_findings(tables: Tables) -> list[str]:
     rows = tables["patch"].set_index("variant")
     there = bool(rows.share.notna().any())
     shift = rows.loc["shift"]
+    bare = f", without an interval as these are fewer than {SHOWABLE} dilemmas," * bool(shift.n < SHOWABLE)
     said = [
         f"The other prompt moves the logit of A less that of B by {shown(shift, sign=True)} ({int(shift.n)} dilemmas). "
-        + ("Share of it" if there else "That is not shown to differ from 0, so there is no share of it. Change")
+        + (f"Share of it{bare}" if there else "That is not shown to differ from 0, so there is no share of it. Change")
         + " that a pattern in place of a run's own brings:"
     ]
     for group, part in rows[rows.group != "shift"].groupby("group", sort=False):
