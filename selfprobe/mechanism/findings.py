@@ -12,10 +12,10 @@ Tables = Mapping[str, pd.DataFrame]
 
 PAPER_FIRST, CONTROL_FIRST, LEFT, OTHER = (f"{a} − {b}" for a, b in PAIRS)
 LENS_NOT = (
-    "This shows about where the instruction comes to matter for the next word, as the output layer reads it: the one "
-    "step that fits the size of the difference best, which is the middle of a slow rise and not the first block that "
-    "differs. It does not show introspection: any instruction that moves the answer parts somewhere, and states of "
-    "middle blocks are read through a norm that was not made for them."
+    "A block where they part says about where the instruction comes to matter for the next word, as the output layer "
+    "reads it: the one step that fits the size of the difference best, which is the middle of a slow rise and not the "
+    "first block that differs. It does not show introspection: any instruction that moves the answer parts somewhere, "
+    "and states of middle blocks are read through a norm that was not made for them."
 )
 ATTENTION_NOT = (
     "This shows how widely the last token looks. Entropy grows with the number of tokens, and with any text between "
@@ -23,8 +23,8 @@ ATTENTION_NOT = (
     "says. It does not show what the attention is for."
 )
 PATCH_NOT = (
-    "This shows how much of the change of the answer comes with the weights of attention alone. It does not show that "
-    "they hold self-knowledge: the control's pattern and random blocks say how much any other pattern does."
+    "A share says how much of the change of the answer comes with the weights of attention alone. It does not show "
+    "that they hold self-knowledge: the control's pattern and random blocks say how much any other pattern does."
 )
 
 

@@ -141,7 +141,7 @@ def _contrast(found: Induced, k: int, name: str, word: int) -> Floats:
 
 
 def seeds(found: Induced) -> pd.DataFrame:
-    """seed, loss (mean of the last eighth of the steps), kind, word, value, permuted: after the training, one row a seed and bar."""
+    """seed, loss (of the last eighth of the steps), kind, word, value, permuted: one row a seed and bar, after it."""
     rows = []
     for reading, training in zip(found.after, found.trainings, strict=True):
         last = training.losses[-max(1, len(training.losses) // 8) :]
