@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from selfprobe.data import Table
 from selfprobe.errors import InputError
@@ -65,7 +66,8 @@ def read_run(out: Path) -> dict[str, Any]:
 def key(judge: LocalModel, item: Item, *more: str) -> str:
     """A name for what `judge` makes of `item`: of its weights, its precision, all tokens, and `more`."""
     tokens = [f"{arm}: {item.prompts[arm].prefix} {item.prompts[arm].contrast}" for arm in ARMS]
-    return digest(judge.revision, judge.precision, str(judge.numbers), *tokens, *more)
+    rounded = () if judge.dtype == torch.float32 else ("logits in float32",)  # they were rounded before 0.3
+    return digest(judge.revision, judge.precision, str(judge.numbers), *tokens, *rounded, *more)
 
 
 def kept(folder: Path, name: str) -> Arrays | None:
