@@ -125,7 +125,9 @@ def patch(asking: dict[str, Any], out: Path, dry_run: bool, loading: dict[str, A
     Beside the patterns of two control prompts, random blocks and heads, each head, all blocks, and the mean pattern.
     """
     with said_plainly(GOING_ON):
-        from selfprobe.mechanism import findings, numbers, patch_run, plan, run
+        from dataclasses import replace
+
+        from selfprobe.mechanism import findings, numbers, page, patch_run, plan, run
 
         blocks = loading.pop("layers")
         study = _study(asking, out, loading, dry_run)
@@ -137,9 +139,11 @@ def patch(asking: dict[str, Any], out: Path, dry_run: bool, loading: dict[str, A
         wanted = patch_run.chosen(study, blocks, **how) if blocks else None
         if not dry_run:
             read = run.readings(study)
+            study = replace(study, items=[item for item in study.items if item.id in read])
             makers = {"lens": numbers.lens_table, "partings": numbers.partings}
             made = {name: make(read, study.judge.numbers) for name, make in makers.items()}
-            wanted = wanted or patch_run.chosen(study, (findings.block_of(made)[0],), **how)
+            block, _ = findings.block_of(page.with_fullest_lens(out, made))
+            wanted = wanted or patch_run.chosen(study, (block,), **how)
         assert wanted is not None
         click.echo(f"Patching: {plan.time_text(patch_run.cost(study, wanted), plan.tokens_a_second(study))}")
         if dry_run:

@@ -134,8 +134,8 @@ def patch(tables: Tables) -> "Figure":
         ax.axvline(PAPER_SHARE, color=OTHERS, linewidth=1.1, linestyle="--", label="paper: 23.9 %")
         figure.legend(loc="outside lower right", frameon=False, fontsize=8)
     name_rows(ax, rows.variant)
-    what = "share of the shift" if as_share else "change of the logit difference, as no shift is shown"
-    ax.set_xlabel(f"{what}, 95 % interval by dilemma; grey: controls", fontsize=8.5)
+    what = "share of the shift" if as_share else "change of the logit difference (no shift is shown)"
+    ax.set_xlabel(f"{what}\n95 % interval by dilemma; grey: controls", fontsize=8.5)
     ax.tick_params(labelsize=8)
     return figure
 

@@ -12,10 +12,10 @@ Tables = Mapping[str, pd.DataFrame]
 
 PAPER_FIRST, CONTROL_FIRST, LEFT, OTHER = (f"{a} − {b}" for a, b in PAIRS)
 LENS_NOT = (
-    "This shows about where the instruction comes to matter for the next word, as the output layer reads it: the one "
-    "step that fits the size of the difference best, which is the middle of a slow rise and not the first block that "
-    "differs. It does not show introspection: any instruction that moves the answer parts somewhere, and states of "
-    "middle blocks are read through a norm that was not made for them."
+    "A block where they part says about where the instruction comes to matter for the next word, as the output layer "
+    "reads it: the one step that fits the size of the difference best, which is the middle of a slow rise and not the "
+    "first block that differs. It does not show introspection: any instruction that moves the answer parts somewhere, "
+    "and states of middle blocks are read through a norm that was not made for them."
 )
 ATTENTION_NOT = (
     "This shows how widely the last token looks. Entropy grows with the number of tokens, and with any text between "
@@ -23,8 +23,8 @@ ATTENTION_NOT = (
     "says. It does not show what the attention is for."
 )
 PATCH_NOT = (
-    "This shows how much of the change of the answer comes with the weights of attention alone. It does not show that "
-    "they hold self-knowledge: the control's pattern and random blocks say how much any other pattern does."
+    "A share says how much of the change of the answer comes with the weights of attention alone. It does not show "
+    "that they hold self-knowledge: the control's pattern and random blocks say how much any other pattern does."
 )
 
 
@@ -70,7 +70,7 @@ def attention_findings(tables: Tables) -> list[str]:
     block, why = block_of(tables, "attention")
     rows = tables["attention"]
     at = rows[rows.block == block].set_index(["scale", "what"])
-    said = [f"Block {block} ({why}), mean over its heads, paired over dilemmas:"]
+    said = [f"Block {block} ({why}), mean over its heads, paired over {int(at.n.max())} dilemmas:"]
     for scale in SCALES:
         parts = [f"{word} {_told(at.loc[(scale, what)])}" for word, what in _WORDS]
         said.append(f"Entropy, {'in nats' if scale == SCALES[0] else scale}: {'; '.join(parts)}.")
@@ -111,9 +111,10 @@ def patch_findings(tables: Tables) -> list[str]:
     rows = tables["patch"].set_index("variant")
     there = bool(rows.share.notna().any())
     shift = rows.loc["shift"]
+    bare = f", without an interval as these are fewer than {SHOWABLE} dilemmas," * bool(shift.n < SHOWABLE)
     said = [
         f"The other prompt moves the logit of A less that of B by {shown(shift, sign=True)} ({int(shift.n)} dilemmas). "
-        + ("Share of it" if there else "That is not shown to differ from 0, so there is no share of it. Change")
+        + (f"Share of it{bare}" if there else "That is not shown to differ from 0, so there is no share of it. Change")
         + " that a pattern in place of a run's own brings:"
     ]
     for group, part in rows[rows.group != "shift"].groupby("group", sort=False):

@@ -17,11 +17,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from selfprobe.data import Table
 from selfprobe.errors import InputError
 from selfprobe.mechanism.prompts import ARMS, Item
 from selfprobe.probes.model import LocalModel
+from selfprobe.probes.shards import put_json
 from selfprobe.sources.pairs import digest
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -50,7 +52,7 @@ def claim(out: Path, judge: LocalModel, table: Table, opening: str, *, dry: bool
     if dry:
         return
     out.mkdir(parents=True, exist_ok=True)
-    (out / "run.json").write_text(json.dumps(state, indent=1, ensure_ascii=False), encoding="utf-8")
+    put_json(state, out / "run.json")
 
 
 def read_run(out: Path) -> dict[str, Any]:
@@ -64,7 +66,8 @@ def read_run(out: Path) -> dict[str, Any]:
 def key(judge: LocalModel, item: Item, *more: str) -> str:
     """A name for what `judge` makes of `item`: of its weights, its precision, all tokens, and `more`."""
     tokens = [f"{arm}: {item.prompts[arm].prefix} {item.prompts[arm].contrast}" for arm in ARMS]
-    return digest(judge.revision, judge.precision, str(judge.numbers), *tokens, *more)
+    rounded = () if judge.dtype == torch.float32 else ("logits in float32",)  # they were rounded before 0.3
+    return digest(judge.revision, judge.precision, str(judge.numbers), *tokens, *rounded, *more)
 
 
 def kept(folder: Path, name: str) -> Arrays | None:

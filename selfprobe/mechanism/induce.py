@@ -23,6 +23,7 @@ from selfprobe.mechanism.induce_reading import Floats, Prompts, prompts_of, read
 from selfprobe.probes.folder import kept
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.plan import span
+from selfprobe.probes.shards import put_json
 from selfprobe.probes.tokens import held_special, special_tokens
 from selfprobe.probes.training import Example, Recipe, Training, finetuned
 from selfprobe.probes.training_plan import BACKWARD, Needs
@@ -189,9 +190,12 @@ def _claim(out: Path, judge: LocalModel, study: Study, recipe: Recipe, told: Map
     }
     file = out / "run.json"
     if file.is_file():
-        held = json.loads(file.read_text("utf-8"))
+        try:
+            held = dict(json.loads(file.read_text("utf-8")))
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{file} is not what a study writes ({error}): give another --out") from None
         if other := [name for name in state if name != "selfprobe" and held.get(name) != state[name]]:
             raise ValueError(f"{out} holds a study with another {' and another '.join(other)}: give another --out")
     out.mkdir(parents=True, exist_ok=True)
     texts = {"taught": study.questions[: study.taught], "held_out": study.questions[study.taught :]}
-    file.write_text(json.dumps(state | dict(told) | texts, indent=1, ensure_ascii=False), encoding="utf-8")
+    put_json(state | dict(told) | texts, file)

@@ -74,7 +74,7 @@ def induce(
         study = study_of(
             judge, [str(row["question"]) for row in table.rows], taught=taught, held_out=held_out, labels=own
         )
-        needed = needs(judge, study.examples(judge, 0), recipe, batch_tokens=batch_tokens)
+        needed = needs(judge, study.examples(judge, 0), recipe, batch_tokens=batch_tokens, trainings=seeds)
         click.echo(plan(study, needed, seeds))
         check_room(judge, needed, out)
         if dry_run:

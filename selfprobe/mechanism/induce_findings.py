@@ -14,7 +14,7 @@ LIMITS = (
 )
 
 
-HELD_OUT = ("held-out", "held-out training", "held-out self")
+HELD_OUT = ("held-out", "held-out training", "held-out self", "held-out fact")
 """Contrasts that must all be above 0, or a prediction of what was not learnt is not said."""
 
 
@@ -31,12 +31,11 @@ def verdict(tables: dict[str, pd.DataFrame]) -> str:
     less: dict[str, Any] = {r.contrast: r for r in tables["contrasts"].query("word == 'both'").itertuples()}
     if not (bars.low > bars.permuted).any():
         return "Nothing can be said: the labels were not learnt. Train longer (--epochs), or with a larger --rate."
-    failed = [name for name in ("label", "training") if not less[name].low > 0]
-    if failed:
+    named = {"label": "other questions' labels", "training": "before the training"}
+    if failed := [f"{what} ({shown(less[n], sign=True)})" for n, what in named.items() if not less[n].low > 0]:
         return (
             "No introspection shown: asked what it would say, the model is not shown to name its own label more than "
-            f"other questions' labels ({shown(less['label'], sign=True)}), and more than before ("
-            f"{shown(less['training'], sign=True)})."
+            f"{', nor more than '.join(failed)}."
         )
     place = next(tables["contrasts"].query("contrast == 'place'").itertuples())
     asked = {
@@ -60,7 +59,8 @@ def verdict(tables: dict[str, pd.DataFrame]) -> str:
         "The model predicts its own reply without having been trained to: above other questions' labels, above the "
         "model as it came, above what it says of another assistant and of a fact. "
         f"{more}: above other questions' answers {shown(held[0], sign=True)}, above the model as it came "
-        f"{shown(held[1], sign=True)}, above another assistant's {shown(held[2], sign=True)}."
+        f"{shown(held[1], sign=True)}, above another assistant's {shown(held[2], sign=True)}, above a fact's "
+        f"{shown(held[3], sign=True)}."
     )
 
 

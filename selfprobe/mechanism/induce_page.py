@@ -42,8 +42,7 @@ def _page(name: str, study: Study, found: Induced, made: dict[str, pd.DataFrame]
     trained, full = found.trainings[0], found.trainings[0].full
     data = [
         f"{study.taught} questions learnt, {len(study.questions) - study.taught} held out; {len(study.labels.words)} "
-        f"labels; {len(found.trainings)} trainings, each with other labels for the questions"
-        f"{', and all weights trained anew' if full else ' and other first adapters'}",
+        "labels; " + _trainings(len(found.trainings), full=full),
         f"{trained.parameters:,} {'weights' if full else 'parameters of the adapters'}; {len(trained.losses)} steps, "
         f"{trained.tokens:,} tokens, "
         f"{sum(t.seconds for t in found.trainings):.0f} s of training in all",
@@ -66,6 +65,13 @@ def _page(name: str, study: Study, found: Induced, made: dict[str, pd.DataFrame]
         Section("What was asked", [*_prompts(), Details("Data", [Bullets(data)])], name="asked"),
     ]
     return Page(f"Introspection induced in {name}", LEAD, sections, tables=made)
+
+
+def _trainings(count: int, *, full: bool) -> str:
+    if count == 1:
+        return f"one training, of {'all weights' if full else 'adapters'}"
+    anew = ", and all weights trained anew" if full else " and other first adapters"
+    return f"{count} trainings, each with other labels for the questions{anew}"
 
 
 def _prompts() -> list[Bullets | str]:

@@ -100,6 +100,7 @@ CONTRASTS = {
     "held-out": "held-out questions: its own direct answer, less other questions' answers",
     "held-out training": "the same after the training, less before it",
     "held-out self": "held-out questions: asked about itself, less asked about another assistant",
+    "held-out fact": "held-out questions: asked about itself, less asked for a word of the text",
 }
 """Name → what is subtracted from what; after the training where none is named, and all P of a label."""
 
@@ -127,20 +128,20 @@ def _contrast(found: Induced, k: int, name: str, word: int) -> Floats:
         return np.asarray(own[..., 0] - scored(before, "introspective", word, "learnt")[..., 0])
     if name == "place":
         return np.asarray(own[..., 0] - scored(after, "introspective", word, "learnt", other_word=True)[..., 0])
+    other: Kind = "fact" if name.endswith("fact") else "another assistant"
     if name in ("self", "fact"):
-        other: Kind = "another assistant" if name == "self" else "fact"
         return np.asarray(own[..., 0] - scored(after, other, word, "learnt")[..., 0])
     if name == "label":
         return np.asarray(own[..., 0] - own[..., 1])
     said = scored(after, "introspective", word, "held-out")
-    if name == "held-out self":
-        return np.asarray(said[..., 0] - scored(after, "another assistant", word, "held-out")[..., 0])
+    if name in ("held-out self", "held-out fact"):
+        return np.asarray(said[..., 0] - scored(after, other, word, "held-out")[..., 0])
     came = scored(before, "introspective", word, "held-out") if name == "held-out training" else np.zeros_like(said)
     return np.asarray((said - came)[..., 0] - (said - came)[..., 1])
 
 
 def seeds(found: Induced) -> pd.DataFrame:
-    """seed, loss (of the last epoch), kind, word, value, permuted: after the training, one row a seed and bar."""
+    """seed, loss (of the last eighth of the steps), kind, word, value, permuted: one row a seed and bar, after it."""
     rows = []
     for reading, training in zip(found.after, found.trainings, strict=True):
         last = training.losses[-max(1, len(training.losses) // 8) :]

@@ -24,7 +24,7 @@ PAIRS = (("introspective", "direct"), ("control", "direct"), ("introspective", "
 SCALES = ("entropy", "over ln N", "without the first token", "over ln (N − 1), without the first token")
 RESAMPLES = 2000
 SHOWABLE = 6
-"""Dilemmas whose random signs can give a p below .05: 2 / 2⁶ is."""
+"""Dilemmas whose random signs can give a p below .05: 2 / 2⁶ is. So many a bootstrapped interval needs, too."""
 UNIT = "dilemma"
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 
 from selfprobe.mechanism.folder import keep, kept, key
-from selfprobe.mechanism.numbers import UNIT, FloatArray, arm
+from selfprobe.mechanism.numbers import SHOWABLE, UNIT, FloatArray, arm
 from selfprobe.mechanism.patching import MEAN, ROWS, Patching, patched, patching
 from selfprobe.mechanism.patterns import registered
 from selfprobe.mechanism.prompts import Item
@@ -122,6 +122,9 @@ def patch_table(
 def _share(change: FloatArray, shift: FloatArray, whole: Estimate, names: list[str]) -> Estimate:
     if not whole.low * whole.high > 0:
         return undefined("the shift is not shown to differ from 0", n=whole.n, unit=UNIT)
+    if whole.n < SHOWABLE:  # drawn again, so few have an interval that holds the truth in half of all cases
+        why = f"no interval of a share from {whole.n} dilemmas, {SHOWABLE} or more are needed"
+        return undefined(why, n=whole.n, unit=UNIT, value=float(change.mean() / shift.mean()))
     rng = np.random.default_rng(0)
     return bootstrap(lambda c, s: c / s, change, shift, clusters=names, rng=rng, unit=UNIT, of_means=True)
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from selfprobe.mechanism.patterns import Tap, tapped
 from selfprobe.mechanism.prompts import Item
-from selfprobe.mechanism.reading import Floats, difference, runs
+from selfprobe.mechanism.reading import Floats, answered, ended, runs
 from selfprobe.probes.forward import called
 from selfprobe.probes.model import LocalModel
 
@@ -134,10 +134,8 @@ def patched(
             own = deepcopy(cache)
             own.batch_repeat_interleave(len(rows))
             with tapped(_putting(item, given, rows, held, mean), queries=given.queries):
-                logits = called(
-                    judge, input_ids=last.expand(len(rows), -1), past_key_values=own, use_cache=True, keep=1
-                ).logits
-            found += difference(logits[:, -1], item.prompts[arm]).tolist()
+                said = ended(judge, input_ids=last.expand(len(rows), -1), past_key_values=own, use_cache=True)
+            found += answered(judge, *said, item.prompts[arm]).tolist()
     profiles = (
         [profile(held[given.donor][block].cpu(), *given.ends(item, given.donor)) for block in given.blocks]
         if held

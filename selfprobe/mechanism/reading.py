@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from selfprobe.mechanism.patterns import WORKS, Tap, entropy, registered, tapped, without_first
 from selfprobe.mechanism.prompts import ARMS, Item
@@ -62,10 +62,10 @@ def read(
         tap = _measuring(layers, item.shared)
         watching = tapped(tap) if attention else nullcontext()
         with recorded(judge.blocks, lambda out: out[:, -1].clone(), judge.stream) as kept, watching:
-            logits = called(judge, **inputs, keep=1).logits[0, -1]
+            logits, last = ended(judge, **inputs)
         states = torch.cat([state.to(judge.device) for state in kept])  # [layer, d_model]
         lens.append(lensed(judge, states, prompt))
-        spoken.append(difference(logits, prompt))
+        spoken.append(answered(judge, logits, last, prompt)[0])
         measured.append([layers.get(number) for number in judge.numbers])
     shape = next(
         (found.shape for arm in measured for found in arm if found is not None), torch.Size((len(MEASURES), 0))
@@ -110,10 +110,32 @@ def runs(
         yield arm, {"input_ids": torch.tensor([row[head:]], device=device), **kept}
 
 
+def ended(judge: LocalModel, **inputs: Any) -> tuple[Tensor, Tensor]:
+    """The model's logits of the last token [row, vocabulary], and its state after the last block [row, d_model]."""
+    with recorded(decoder_blocks(judge.model)[-1:], lambda out: out[:, -1].clone(), judge.stream) as kept:
+        logits = called(judge, **inputs, keep=1).logits[:, -1]
+    return logits, kept[0].to(judge.device)
+
+
+def answered(judge: LocalModel, logits: Tensor, last: Tensor, prompt: Prompt) -> Tensor:
+    """Logit of A less that of B as the model says it, of what `ended` gives: [row].
+
+    In half precision from the last state: the model's own logits are rounded to 1/8 where they are 16 or more.
+    """
+    return difference(logits, prompt) if judge.dtype == torch.float32 else lensed(judge, last, prompt)
+
+
 def lensed(judge: LocalModel, states: Tensor, prompt: Prompt) -> Tensor:
     """Logit of A less that of B for states [layer, d_model] as the model's own end would have them: [layer]."""
-    normed = final_norm(judge.model)(states[None].to(judge.dtype if not judge.wide else states.dtype))
-    return difference(_capped(judge, judge.model.get_output_embeddings()(normed)[0]), prompt)
+    normed = final_norm(judge.model)(states[None].to(judge.dtype if not judge.wide else states.dtype))[0]
+    head = judge.model.get_output_embeddings()
+    if judge.dtype == torch.float32 or type(head) is not nn.Linear or head.weight.is_meta:
+        return difference(_capped(judge, head(normed)), prompt)
+    rows = list(prompt.contrast)
+    bias = None if head.bias is None else head.bias[rows].float()
+    normed = normed.to(head.weight.device).float()
+    logits = _capped(judge, nn.functional.linear(normed, head.weight[rows].float(), bias))
+    return logits[..., 0] - logits[..., 1]
 
 
 def _capped(judge: LocalModel, logits: Tensor) -> Tensor:
@@ -139,12 +161,14 @@ def checked(judge: LocalModel, item: Item, *, attention: bool = True) -> Iterato
         NoPatterns: Its attention cannot be read by a registered function, or that gives something else.
     """
     with torch.inference_mode():
-        plain = _plain(judge, item)
+        plain, logits = _plain(judge, item)
         found = read(judge, item, sharing=False, attention=False, arms=TRIED)
         _agree(judge, found.spoken, plain, "reading the same text twice")
         if judge.numbers[-1] == len(decoder_blocks(judge.model)) - 1:
-            _agree(judge, found.lens[:, -1], plain, "the lens after its last block, which does not give its logits,")
-        sharing = _shares(judge, item, plain)
+            rounded = 0.0 if judge.dtype == torch.float32 else torch.finfo(judge.dtype).eps * float(abs(logits).max())
+            said, what = logits[:, 0] - logits[:, 1], "the lens after its last block, which does not give its logits,"
+            _agree(judge, found.lens[:, -1], said, what, besides=rounded)
+        sharing = _shares(judge, item)
         if not attention:
             yield sharing
             return
@@ -154,30 +178,47 @@ def checked(judge: LocalModel, item: Item, *, attention: bool = True) -> Iterato
             yield sharing
 
 
-def _plain(judge: LocalModel, item: Item) -> Floats:
-    """[arm]: logit differences of plain forward passes of `TRIED`."""
-    found = []
+def _plain(judge: LocalModel, item: Item) -> tuple[Floats, Floats]:
+    """Of plain forward passes of `TRIED`: what they answer [arm], and the model's logits of A and B [arm, 2]."""
+    found, logits = [], []
     for prompt in (item.prompts[arm] for arm in TRIED):
-        ids = torch.tensor([prompt.prefix], device=judge.device)
-        found.append(float(difference(called(judge, input_ids=ids, use_cache=False, keep=1).logits[0, -1], prompt)))
-    return np.array(found, dtype=np.float32)
+        said, last = ended(judge, input_ids=torch.tensor([prompt.prefix], device=judge.device), use_cache=False)
+        found.append(float(answered(judge, said, last, prompt)[0]))
+        logits.append(said[0, list(prompt.contrast)].float().cpu().numpy())
+    return np.array(found, dtype=np.float32), np.stack(logits)
 
 
 def _off(found: Floats, plain: Floats) -> float:
     return float(np.max(np.abs(found - plain) / np.maximum(np.abs(plain), 1.0)))
 
 
-def _agree(judge: LocalModel, found: Floats, plain: Floats, what: str, *, times: float = 10) -> None:
-    if not (off := _off(found, plain)) <= times * AGREE[judge.dtype]:
+def _agree(judge: LocalModel, found: Floats, plain: Floats, what: str, *, besides: float = 0.0) -> None:
+    """ValueError where they differ by more than rounding; `besides`: that of what `plain` was made of."""
+    if not (off := _off(found, plain)) <= 10 * AGREE[judge.dtype] + besides:
         raise ValueError(f"{judge.name} cannot be read: {what} is off by {off:.2g}")
 
 
-def _shares(judge: LocalModel, item: Item, plain: Floats) -> bool:
-    """Whether arms may go on from a shared cache: a recurrent model may not, nor one that turns positions anew."""
+def _shares(judge: LocalModel, item: Item) -> bool:
+    """Whether arms may go on from a shared cache: a recurrent model may not, nor one that turns positions anew.
+
+    By the last token's states: in half precision a difference of two logits is rounded by as much as a prompt moves it.
+    """
     try:
-        return _off(read(judge, item, attention=False, arms=TRIED).spoken, plain) <= BROKEN[judge.dtype]
+        whole, shared = (_last_states(judge, item, sharing=sharing) for sharing in (False, True))
     except FAILURES:
         return False
+    off = (shared - whole).norm(dim=-1) / whole.norm(dim=-1).clamp(min=torch.finfo(torch.float32).tiny)
+    return bool((off <= BROKEN[judge.dtype]).all())
+
+
+def _last_states(judge: LocalModel, item: Item, *, sharing: bool) -> Tensor:
+    """Of the last token of `TRIED`: [arm and layer, d_model]."""
+    states: list[Tensor] = []
+    for _, inputs in runs(judge, item, TRIED, sharing=sharing):
+        with recorded(judge.blocks, lambda out: out[:, -1].clone(), judge.stream) as kept:
+            called(judge, **inputs, keep=1)
+        states += [state.float().to(judge.device) for state in kept]
+    return torch.cat(states)
 
 
 def _check_attention(judge: LocalModel, item: Item, plain: Floats) -> None:
@@ -190,7 +231,7 @@ def _check_attention(judge: LocalModel, item: Item, plain: Floats) -> None:
 
     try:
         with tapped(same, queries=item.longest):
-            found = _plain(judge, item)
+            found, _ = _plain(judge, item)
     except FAILURES as error:
         raise _unregistered(judge, f"{type(error).__name__}: {error}") from error
     if not seen & set(judge.numbers):

@@ -100,7 +100,7 @@ def readings(given: Study, *, attention: bool | None = True, progress: Progress 
     if len(finite) < FEWEST:
         raise ValueError(f"{given.judge.name} gives no finite logits: try --dtype float32 or bfloat16")
     if bad := len(found_all) - len(finite):
-        progress(f"{bad} dilemmas are left out: their logits are not finite (NaN or infinite)")
+        progress(f"{bad} of {len(found_all)} dilemmas are left out: their logits are not finite (NaN or infinite)")
     return finite
 
 

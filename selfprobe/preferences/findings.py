@@ -73,6 +73,17 @@ def _verdict(probe: Any, margins: dict[str, Any], names: dict[str, str], floor: 
     return "Above asking and every control."
 
 
+TEXT_ONLY = {"no model (TF-IDF)": "words", "no model (length)": "length"}
+"""Controls that see the texts alone, and how sentences call them."""
+
+
+def _above_texts(margins: pd.DataFrame) -> str:
+    """Which controls without a model a fine-tuned judge is not shown to be above, or ""."""
+    less = {row.against: row for row in margins.itertuples()}
+    lost = [f"{told} ({shown(less[n], sign=True)})" for n, told in TEXT_ONLY.items() if not less[n].low > 0]
+    return f", and not shown to be above what the texts tell without a model: {', '.join(lost)}" if lost else ""
+
+
 def finetuned(tables: dict[str, pd.DataFrame]) -> list[str]:
     """A sentence a data set and training: the fine-tuned judge beside the probe and asking, and what either costs."""
     found = []
@@ -83,11 +94,11 @@ def finetuned(tables: dict[str, pd.DataFrame]) -> list[str]:
         cost = tables["finetuning_cost"].query("dataset == @dataset").set_index("what").seconds
         took, probe = (cost[cost.index.str.startswith(f"{name}:")].sum() for name in (judge, "probe"))
         verdict = "above" if margin.low > 0 else "below" if margin.high < 0 else "not shown to differ from"
-        words = rows["no model (TF-IDF)"].value
+        alone = ", ".join(f"{told} {rows[name].value:.2f}" for name, told in TEXT_ONLY.items())
         found.append(
-            f"{dataset}: {judge} {shown(rows[str(judge)])}, supervised probe "
-            f"{shown(rows['supervised'])}, asking {shown(rows['prompting'])}, words {words:.2f}; the judge is "
-            f"{verdict} the probe ({shown(margin, sign=True)}). Learning took {took:.0f} s against "
-            f"{probe:.0f} s. One training, one half: another half or seed may differ by more than the interval."
+            f"{dataset}: {judge} {shown(rows[str(judge)])}, supervised probe {shown(rows['supervised'])}, asking "
+            f"{shown(rows['prompting'])}, {alone}; the judge is {verdict} the probe ({shown(margin, sign=True)})"
+            f"{_above_texts(margins)}. Learning took {took:.0f} s against {probe:.0f} s. One training, one half: "
+            "another half or seed may differ by more than the interval."
         )
     return found

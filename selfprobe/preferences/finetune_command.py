@@ -86,8 +86,8 @@ def _say_plan(judge: Any, given: Any, recipe: Any, samples: int, batch_tokens: i
     """Print what each training takes; ValueError where memory or the disk does not suffice."""
     from selfprobe.probes.training_plan import check_room, needs
 
-    for lesson in given:
-        needed = needs(judge, lesson.examples(samples), recipe, batch_tokens=batch_tokens)
+    for place, lesson in enumerate(given):
+        needed = needs(judge, lesson.examples(samples), recipe, batch_tokens=batch_tokens, trainings=place + 1)
         of = f", {lesson.aspect}" if lesson.aspect else ""
         click.echo(
             f"{lesson.name}{of}, {len(lesson.half.train)} pairs to learn from, {len(lesson.half.test)} to test on"

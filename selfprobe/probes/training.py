@@ -222,7 +222,8 @@ def _trained(
     training = Training(tuple(losses), before + time.monotonic() - started, tokens, count, flops, full)
     learner.save(folder)
     _whole(folder / "training.json", lambda part: part.write_text(json.dumps(asdict(training)), encoding="utf-8"))
-    (folder / "checkpoint.pt").unlink(missing_ok=True)
+    for file in folder.glob("checkpoint.pt*"):  # one that a kill cut off too
+        file.unlink()
     return training
 
 

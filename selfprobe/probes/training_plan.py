@@ -20,6 +20,9 @@ from selfprobe.probes.training import Example, Recipe, answer_loss, train_flops
 BACKWARD = 3
 """A step takes about so many times its forward pass: frozen weights need no gradient, adapters and states do."""
 
+KEPT = ("checkpoint.pt*", "*model.safetensors")
+"""Files of a training that take room: on the way, and of what was trained."""
+
 
 @dataclass(frozen=True)
 class Needs:
@@ -37,7 +40,7 @@ class Needs:
     memory_bytes: int
     """Beside the weights: what learns with its optimizer, and what one batch keeps for its gradient."""
     disk_bytes: int
-    """Of the checkpoint while it trains, which is more than what stays."""
+    """While it trains: the checkpoint twice, as one is whole before the other goes, and what others leave behind."""
     flops: float
 
     @property
@@ -52,8 +55,15 @@ class Needs:
         )
 
 
-def needs(judge: LocalModel, examples: Sequence[Example], recipe: Recipe, *, batch_tokens: int | None = None) -> Needs:
-    """What training on `examples` takes."""
+def needs(
+    judge: LocalModel,
+    examples: Sequence[Example],
+    recipe: Recipe,
+    *,
+    batch_tokens: int | None = None,
+    trainings: int = 1,
+) -> Needs:
+    """What training on `examples` takes, the last of so many trainings whose results all stay."""
     budget, tokens = batch_tokens or batch_budget(judge), recipe.epochs * sum(e.length for e in examples)
     order = sorted(range(len(examples)), key=lambda i: examples[i].length)
     batch = [examples[i] for i in max(batches(examples, order, budget), key=len)[: recipe.batch]]
@@ -73,7 +83,7 @@ def needs(judge: LocalModel, examples: Sequence[Example], recipe: Recipe, *, bat
         full=full,
         seconds=BACKWARD * taken * tokens / sum(e.length for e in batch),
         memory_bytes=ADAM * parameters + _kept_bytes(judge, max(widest, examples[order[-1]].length), recipe.batch),
-        disk_bytes=3 * 4 * parameters,
+        disk_bytes=(2 * 3 + trainings - 1) * 4 * parameters,
         flops=train_flops(judge, tokens, parameters, full=full),
     )
 
@@ -108,7 +118,9 @@ def check_room(judge: LocalModel, needed: Needs, out: Path) -> None:
             "smaller model"
         )
     disk = shutil.disk_usage(next(p for p in (out, *out.absolute().parents) if p.exists())).free
-    if needed.disk_bytes > disk:
+    held = [file.stat().st_size for kind in KEPT for file in out.rglob(kind)]  # a killed training goes on with it
+    if (more := needed.disk_bytes - sum(held)) > disk:
         raise ValueError(
-            f"a checkpoint takes {size(needed.disk_bytes)}, and {size(disk)} are free at {out}: give another --out"
+            f"checkpoints and what is trained take {size(more)} of disk, and {size(disk)} are free at {out}: "
+            "give another --out"
         )

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
+from selfprobe.mechanism.induce import Induced
 from selfprobe.mechanism.induce_findings import LIMITS, findings, verdict
 from selfprobe.mechanism.induce_page import bars_figure, publish
 from selfprobe.mechanism.induce_prompts import COLUMNS, Asked, assigned
@@ -82,13 +83,23 @@ def test_a_held_out_answer_that_it_named_before_or_for_anybody_is_no_self_predic
     held_out = found.after[0].answers[:, 0] < 0
     found.before[held_out] = found.after[0].log_probs[held_out]
     assert said in verdict(tables(found))
+    for kind in ("another assistant", "fact"):
+        _, found = planted(KNOWS)
+        for reading in found.after:
+            for n, asked in enumerate(COLUMNS):
+                if asked.kind == kind:
+                    same = COLUMNS.index(Asked("introspective", asked.word, asked.wording))
+                    reading.log_probs[held_out, n] = reading.log_probs[held_out, same]
+        assert verdict(tables(found)).startswith("The model predicts its own reply") and said in verdict(tables(found))
+
+
+def test_only_the_comparison_that_fails_is_called_not_shown() -> None:
+    """What it named as often before the training is above other questions' labels all the same."""
     _, found = planted(KNOWS)
-    for reading in found.after:
-        for n, asked in enumerate(COLUMNS):
-            if asked.kind == "another assistant":
-                same = COLUMNS.index(Asked("introspective", asked.word, asked.wording))
-                reading.log_probs[held_out, n] = reading.log_probs[held_out, same]
-    assert verdict(tables(found)).startswith("The model predicts its own reply") and said in verdict(tables(found))
+    found = Induced(found.after[0].log_probs, found.after[:1], found.trainings[:1])
+    said = verdict(tables(found))
+    assert said.startswith("No introspection shown") and "nor more than" not in said, said
+    assert "to name its own label more than before the training (+0.00" in said and "other questions" not in said
 
 
 def test_a_score_is_the_share_among_the_labels_and_the_permuted_one_that_of_the_others() -> None:

@@ -1,8 +1,11 @@
 """`selfprobe mechanism lens`, `attention` and `patch` as a user calls them, and each thing that can be wrong."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
@@ -99,6 +102,38 @@ def test_the_page_of_attention_at_some_blocks_outlives_a_lens_at_all(model: Path
     every = call("lens", *given)
     assert every.exit_code == 0 and f"they part at block {CARRIER} " in every.output, every.output
     assert "Block 1 (the last that was read" in (tmp_path / "out" / "index.html").read_text()
+
+
+def test_a_trial_on_fewer_dilemmas_or_blocks_does_not_take_the_lens_of_all_away(model: Path, tmp_path: Path) -> None:
+    given = ("--model", model, "--dataset", dilemmas(tmp_path, 8), "--out", tmp_path / "out")
+    assert call("attention", *given).exit_code == 0
+    before = {name: (tmp_path / "out" / "tables" / f"{name}.csv").read_bytes() for name in ("lens", "partings")}
+    few = call("patch", *given, "--limit", 5)
+    assert few.exit_code == 0 and "Introspective pattern, given blocks: 10" in few.output, few.output
+    patched = pd.read_csv(tmp_path / "out" / "tables" / "patch.csv")
+    assert (patched.n == 5).all() and f"introspective pattern, blocks {CARRIER}" in set(patched.variant)
+    some = call("attention", *given, "--layers", "0,1")
+    assert "Block 1 (the last that was read, as that where the runs part, 2, was not), mean" in some.output, some.output
+    assert "paired over 8 dilemmas" in some.output
+    assert before == {name: (tmp_path / "out" / "tables" / f"{name}.csv").read_bytes() for name in before}
+    assert call("lens", *given, "--limit", 6).exit_code == 0
+    assert (pd.read_csv(tmp_path / "out" / "tables" / "lens.csv").n == 6).all(), "asked for by its name it is made"
+
+
+def test_a_dilemma_without_finite_logits_is_left_out_of_patching_too(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = ("--model", model, "--dataset", dilemmas(tmp_path, 7), "--out", tmp_path / "out")
+    whole = run.read
+
+    def overflowing(judge: Any, item: Any, **how: Any) -> Any:
+        found = whole(judge, item, **how)
+        return replace(found, lens=found.lens * np.nan) if item.id == "d0" else found
+
+    monkeypatch.setattr(run, "read", overflowing)
+    ran = call("patch", *given)
+    assert ran.exit_code == 0 and "1 of 7 dilemmas are left out: their logits are not finite" in ran.output, ran.output
+    assert (pd.read_csv(tmp_path / "out" / "tables" / "patch.csv").n == 6).all()
 
 
 def test_a_lens_that_ends_before_the_last_block_does_not_speak_of_the_output(model: Path, tmp_path: Path) -> None:

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
+from selfprobe.mechanism import reading
 from selfprobe.mechanism.patterns import entropy, registered, tapped, without_first
 from selfprobe.mechanism.reading import NoPatterns, checked, read
-from selfprobe.probes.model import LocalModel
+from selfprobe.probes.model import LocalModel, local_model
 
-from .tiny import random_judge, read_items, torch
+from .tiny import ANSWER, ONE, planted, random_judge, read_items, torch
 
 SHAPE: dict[str, Any] = {
     "vocab_size": 257,
@@ -98,10 +99,56 @@ def test_the_lens_ends_at_the_models_logits_and_a_shared_prefix_changes_nothing(
     with checked(judge, item) as sharing:
         assert sharing
         shared, whole = read(judge, item), read(judge, item, sharing=False)
-    for reading in (shared, whole):
-        assert reading.lens[:, -1] == pytest.approx(reading.spoken, abs=1e-4)
+    for one in (shared, whole):
+        assert one.lens[:, -1] == pytest.approx(one.spoken, abs=1e-4)
     assert shared.lens == pytest.approx(whole.lens, abs=1e-4)
     assert shared.attention == pytest.approx(whole.attention, abs=1e-4)
+
+
+def with_large_logits(dtype: Any) -> LocalModel:
+    """Planted, its logits of A and B near 400, where bfloat16 has steps of 2; they differ by less."""
+    judge = planted()
+    judge.model.lm_head.weight[:, ONE] = 100.0
+    judge.model.lm_head.weight[:, ANSWER] *= 0.25
+    judge.model.to(dtype)
+    return local_model(judge.model, judge.tokenizer, name="planted", revision="large")
+
+
+def test_a_small_difference_of_large_logits_survives_half_precision(tmp_path: Path) -> None:
+    whole, half = with_large_logits(torch.float32), with_large_logits(torch.bfloat16)
+    _, given = read_items(whole, tmp_path, 2)
+    for item in given:
+        found = []
+        for judge in (whole, half):
+            with checked(judge, item) as sharing:
+                assert sharing
+                found.append(read(judge, item))
+        assert 0.1 < found[0].spoken[1] < 2, "of the introspective prompt"
+        assert found[1].spoken == pytest.approx(found[0].spoken, abs=0.05)
+        assert found[1].lens == pytest.approx(found[0].lens, abs=0.05)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_cache_is_shared_in_half_precision_too_but_not_where_it_gives_other_states(
+    dtype: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge = random_judge(judge_of("llama").model.config)
+    judge.model.to(dtype)
+    judge = local_model(judge.model, judge.tokenizer, name="half", revision="r")
+    _, given = read_items(judge, tmp_path, 6)
+    for item in given:
+        with checked(judge, item) as sharing:
+            assert sharing
+    right = reading.runs
+
+    def turned(*arguments: Any, **options: Any) -> Any:
+        for arm, inputs in right(*arguments, **options):
+            count = inputs["input_ids"].shape[1]
+            yield arm, inputs | ({"position_ids": torch.arange(count)[None]} if inputs["use_cache"] else {})
+
+    monkeypatch.setattr(reading, "runs", turned)
+    with checked(judge, given[0]) as sharing:
+        assert not sharing
 
 
 def test_a_model_without_an_attention_function_to_register_names_those_that_work(tmp_path: Path) -> None:

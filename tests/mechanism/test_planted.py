@@ -1,13 +1,14 @@
 """Planted transformers: lens, attention and patching find the block and head that carry the shift, and nothing else."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from selfprobe.mechanism import numbers, patch_run, run
-from selfprobe.mechanism.findings import LEFT, OTHER, PAPER_FIRST
+from selfprobe.mechanism import figures, numbers, patch_run, run
+from selfprobe.mechanism.findings import LEFT, OTHER, PAPER_FIRST, patch_findings
 from selfprobe.mechanism.reading import Reading
 
 from .tiny import CARRIER, HEAD, HEADS, LAYERS, WRITER, LocalModel, planted, read_items
@@ -106,6 +107,21 @@ def test_patched_the_other_way_the_direct_pattern_takes_the_shift_away(carried: 
     ).set_index("variant")
     assert table.value["shift"] < -0.3
     assert table.share[f"direct pattern, blocks {CARRIER}"] == pytest.approx(1, abs=0.05)
+
+
+def test_a_share_of_a_few_dilemmas_has_no_interval_and_the_sentence_says_so(carried: Any) -> None:
+    """A bootstrap over 3 dilemmas holds the truth in 74 of 100 cases, over 2 in 48."""
+    study, found = carried
+    few = replace(study, items=study.items[:5])
+    wanted = patch_run.chosen(few, (CARRIER,), into="direct", whole_tail=False)
+    effects = patch_run.effects(few, wanted, progress=quiet)
+    table = patch_run.patch_table(wanted, effects, found, [item.id for item in few.items])
+    row = table.set_index("variant").loc[f"introspective pattern, blocks {CARRIER}"]
+    assert row.share == pytest.approx(1, abs=0.05) and np.isnan([row.share_low, row.share_high]).all()
+    assert row.reason == "no interval of a share from 5 dilemmas, 6 or more are needed"
+    said = patch_findings({"patch": table})
+    assert "Share of it, without an interval as these are fewer than 6 dilemmas, that a pattern" in said[0]
+    assert figures.patch({"patch": table}).axes
 
 
 def test_without_a_shift_there_is_no_share_and_the_reason_is_said(silent: Any) -> None:

@@ -187,6 +187,11 @@ def test_the_sentence_says_whether_the_judge_differs_from_the_probe(done: Result
     ):
         less.loc[mine, ["value", "low", "high"]] = [np.mean([low, high]), low, high]
         assert said in sentences(made)[0]
+    texts = less.against.str.startswith("no model") & (less.metric == "auroc")
+    less.loc[texts, ["value", "low", "high"]] = [0.2, 0.1, 0.3]
+    assert "without a model" not in sentences(made)[0]
+    less.loc[texts & (less.against == "no model (length)"), "low"] = -0.1
+    assert "not shown to be above what the texts tell without a model: length (+0.20" in sentences(made)[0]
 
 
 def test_where_each_aspect_has_its_probe_each_has_its_judge_and_a_number_is_the_mean_over_aspects(

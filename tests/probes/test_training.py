@@ -1,5 +1,6 @@
 """The training loop: what it learns, what it leaves, and that a killed one ends as one that was never stopped."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,28 @@ def test_a_plan_of_all_weights_counts_them(tmp_path: Path, monkeypatch: pytest.M
         check_room(judge, planned, tmp_path)
 
 
+def test_the_disk_of_a_plan_holds_two_checkpoints_and_what_other_trainings_leave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge, least = tiny_judge(), shutil.disk_usage(tmp_path)._replace(free=0)
+    planned = needs(judge, SHOWN, FULL, trainings=3)
+    stopped_at_the_fourth_step(monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        trained(judge, tmp_path, FULL)
+    checkpoint = (tmp_path / "checkpoint.pt").stat().st_size
+    assert planned.disk_bytes == pytest.approx(2 * checkpoint + 2 * 4 * planned.parameters, rel=0.1)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: least)
+    with pytest.raises(ValueError, match="checkpoints and what is trained take"):
+        check_room(judge, planned, tmp_path)
+    check_room(judge, replace(planned, disk_bytes=checkpoint), tmp_path)  # what lies there needs no room any more
+
+
+def test_what_a_kill_cut_off_of_a_checkpoint_does_not_stay(tmp_path: Path) -> None:
+    (tmp_path / "checkpoint.pt.part").write_bytes(b"PK")
+    trained(tiny_judge(), tmp_path)
+    assert not list(tmp_path.glob("checkpoint*"))
+
+
 def test_a_broken_checkpoint_means_a_training_from_the_start(done: Any, tmp_path: Path) -> None:
     (tmp_path / "checkpoint.pt").write_bytes(b"PK\x03\x04 cut off")
     said: list[str] = []
@@ -213,7 +236,7 @@ def test_a_plan_counts_what_the_training_then_has(tmp_path: Path, monkeypatch: p
     assert planned.parameters == adapter_parameters(judge, QUICK.rank) and planned.seconds > 0
     assert "8 examples, 6 steps" in planned.text and "GB beside the weights" in planned.text
     check_room(judge, planned, tmp_path / "new")
-    with pytest.raises(ValueError, match=r"a checkpoint takes 1000000.0 GB, and .* are free at"):
+    with pytest.raises(ValueError, match=r"checkpoints and what is trained take 1000000.0 GB of disk, and .* free at"):
         check_room(judge, replace(planned, disk_bytes=10**15), tmp_path / "new")
     monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: {"cpu": 1000})
     with pytest.raises(
