@@ -8,6 +8,7 @@ import click
 
 from selfprobe import options
 from selfprobe.mechanism.induce_command import induce
+from selfprobe.probes.engine import cluster, copies, engine_options
 from selfprobe.probes.options import SYSTEM, TEMPLATE_ARGUMENT, Command, gathered, loading, said_plainly
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def shared(layers: str) -> Callable[[Command], Command]:
             click.option(
                 "--out", type=click.Path(file_okay=False, path_type=Path), default="mechanism", show_default=True
             ),
+            engine_options(),
             asking,
         ):
             command = option(command)
@@ -64,35 +66,37 @@ def mechanism() -> None:
 
 @mechanism.command()
 @shared(BLOCKS)
-def lens(asking: dict[str, Any], out: Path, dry_run: bool, loading: dict[str, Any]) -> None:
+def lens(asking: dict[str, Any], out: Path, dry_run: bool, loading: dict[str, Any], engine: dict[str, Any]) -> None:
     """At which block do direct and introspective runs part? Logit of A less that of B after every block (Figure 5)."""
-    with said_plainly(GOING_ON):
+    with said_plainly(GOING_ON), cluster(**engine) as ray:
         from selfprobe.mechanism import numbers, plan, run
 
         study = _study(asking, out, loading, dry_run)
         click.echo(plan.plan_text(study, attention=True))
         if dry_run:
             return
-        found = run.readings(study, attention=None)
+        found = run.readings(study, attention=None, spread=_spread(study, asking, loading, ray, engine))
         blocks = study.judge.numbers
         _publish(out, {"lens": numbers.lens_table(found, blocks), "partings": numbers.partings(found, blocks)})
 
 
 @mechanism.command()
 @shared(BLOCKS)
-def attention(asking: dict[str, Any], out: Path, dry_run: bool, loading: dict[str, Any]) -> None:
+def attention(
+    asking: dict[str, Any], out: Path, dry_run: bool, loading: dict[str, Any], engine: dict[str, Any]
+) -> None:
     """Does introspection spread attention? Entropy of the last token's pattern, by block and head (Figures 6, 7).
 
     Beside the paper's comparison: an irrelevant text of equal length, entropy over ln N, without the first token.
     """
-    with said_plainly(GOING_ON):
+    with said_plainly(GOING_ON), cluster(**engine) as ray:
         from selfprobe.mechanism import numbers, plan, run
 
         study = _study(asking, out, loading, dry_run)
         click.echo(plan.plan_text(study, attention=True))
         if dry_run:
             return
-        found = run.readings(study)
+        found = run.readings(study, spread=_spread(study, asking, loading, ray, engine))
         makers = {
             "lens": numbers.lens_table,
             "partings": numbers.partings,
@@ -119,12 +123,20 @@ def attention(asking: dict[str, Any], out: Path, dry_run: bool, loading: dict[st
     help="Patterns of the last token, or of all tokens that both prompts end with.",
 )
 @shared("Blocks whose patterns are patched, as 24,25 or 20-29:3, from 0; by default where the runs part.")
-def patch(asking: dict[str, Any], out: Path, dry_run: bool, loading: dict[str, Any], into: str, positions: str) -> None:
+def patch(
+    asking: dict[str, Any],
+    out: Path,
+    dry_run: bool,
+    loading: dict[str, Any],
+    engine: dict[str, Any],
+    into: str,
+    positions: str,
+) -> None:
     """How much of the change of the answer do attention patterns explain? One run's pattern in the other (23.9 %).
 
     Beside the patterns of two control prompts, random blocks and heads, each head, all blocks, and the mean pattern.
     """
-    with said_plainly(GOING_ON):
+    with said_plainly(GOING_ON), cluster(**engine) as ray:
         from dataclasses import replace
 
         from selfprobe.mechanism import findings, numbers, page, patch_run, plan, run
@@ -138,7 +150,8 @@ def patch(asking: dict[str, Any], out: Path, dry_run: bool, loading: dict[str, A
         how: dict[str, Any] = {"into": into, "whole_tail": positions == "tail"}
         wanted = patch_run.chosen(study, blocks, **how) if blocks else None
         if not dry_run:
-            read = run.readings(study)
+            spread = _spread(study, asking, loading, ray, engine)
+            read = run.readings(study, spread=spread)
             study = replace(study, items=[item for item in study.items if item.id in read])
             makers = {"lens": numbers.lens_table, "partings": numbers.partings}
             made = {name: make(read, study.judge.numbers) for name, make in makers.items()}
@@ -149,7 +162,7 @@ def patch(asking: dict[str, Any], out: Path, dry_run: bool, loading: dict[str, A
         if dry_run:
             return
         names = [item.id for item in study.items]
-        made["patch"] = patch_run.patch_table(wanted, patch_run.effects(study, wanted), read, names)
+        made["patch"] = patch_run.patch_table(wanted, patch_run.effects(study, wanted, spread=spread), read, names)
         _publish(out, made, tell="patch")
 
 
@@ -176,6 +189,13 @@ def _study(asking: dict[str, Any], out: Path, loading: dict[str, Any], dry: bool
     judge = load_model(asking["model"], chat=chat, **loading)
     opening = OPENING if asking["opening"] is None else asking["opening"]
     return run.study(judge, table, out, opening=opening, dry=dry)
+
+
+def _spread(study: "Study", asking: dict[str, Any], loading: dict[str, Any], ray: Any, engine: dict[str, Any]) -> Any:
+    """Who reads: this process, or copies of the model on the cluster `ray`."""
+    from selfprobe.probes.replicas import here
+
+    return here if ray is None else copies(study.judge, asking["model"], loading, ray, engine["replicas"]).spread
 
 
 def _publish(out: Path, made: "Mapping[str, pd.DataFrame]", *, tell: str = "lens") -> None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,13 +11,13 @@ import torch
 
 from selfprobe.mechanism.folder import keep, kept, key
 from selfprobe.mechanism.numbers import SHOWABLE, UNIT, FloatArray, arm
-from selfprobe.mechanism.patching import MEAN, ROWS, Patching, patched, patching
-from selfprobe.mechanism.patterns import registered
+from selfprobe.mechanism.patching import MEAN, ROWS, Patching, apart, patching
 from selfprobe.mechanism.prompts import Item
 from selfprobe.mechanism.reading import NoPatterns, Reading, checked
 from selfprobe.mechanism.run import Study
 from selfprobe.probes.decoder import decoder_blocks
 from selfprobe.probes.harvesting import Meter
+from selfprobe.probes.replicas import Spread, here
 from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, undefined
 from selfprobe.weights import Progress, to_stderr
 
@@ -44,8 +45,12 @@ def cost(given: Study, wanted: Patching) -> int:
     return sum(item.tokens + again + item.shared for item in todo(given, wanted))
 
 
-def effects(given: Study, wanted: Patching, *, progress: Progress = to_stderr) -> dict[str, FloatArray]:
+def effects(
+    given: Study, wanted: Patching, *, spread: Spread = here, progress: Progress = to_stderr
+) -> dict[str, FloatArray]:
     """Variant → logit difference [dilemma], in the order of the study's items; the mean variant comes last.
+
+    `spread`: who patches, this process or copies of the model on a cluster.
 
     Raises:
         NoPatterns: Patterns cannot be read, or the model cannot go on from a cache.
@@ -59,38 +64,43 @@ def effects(given: Study, wanted: Patching, *, progress: Progress = to_stderr) -
             if not sharing:
                 raise NoPatterns(f"{judge.name} cannot go on from a cache of its own, which patching needs")
             meter = Meter(sum(item.tokens for item in missing), len(missing), progress, "dilemmas")
-            for item in missing:
-                patched_now, places = patched(judge, item, wanted, variants)
-                keep(folder, _key(given, item, wanted), {"values": patched_now, "profile": places})
+            prompt = missing[0].prompts[wanted.into]
+            for item, (patched, places) in spread(judge, prompt, missing, lambda one: (apart, one, wanted, variants)):
+                keep(folder, _key(given, item, wanted), {"values": patched, "profile": places})
                 meter.add(item.tokens, 1)
             meter.finish()
     found = [kept(folder, _key(given, item, wanted)) for item in given.items]
     values: FloatArray = np.stack([one["values"] for one in found if one is not None]).astype(np.float64)
     profiles = np.stack([one["profile"] for one in found if one is not None])
     by_name = {variant.name: np.asarray(values[:, at], dtype=np.float64) for at, variant in enumerate(variants)}
-    return by_name | _mean_effects(given, wanted, profiles, progress)
+    return by_name | _mean_effects(given, wanted, profiles, spread, progress)
 
 
 def _mean_effects(
-    given: Study, wanted: Patching, profiles: "np.ndarray[tuple[int, ...], np.dtype[np.float32]]", progress: Progress
+    given: Study,
+    wanted: Patching,
+    profiles: "np.ndarray[tuple[int, ...], np.dtype[np.float32]]",
+    spread: Spread,
+    progress: Progress,
 ) -> dict[str, FloatArray]:
     """Under the mean pattern of all other dilemmas, which is known only once all are read."""
     variants = [variant for variant in wanted.variants if variant.donor == MEAN]
-    total, found = profiles.sum(axis=0), []
+    total, folder = profiles.sum(axis=0), given.out / "patches"
     everyone = "".join(sorted(key(given.judge, item) for item in given.items))
+    names = {item.id: _key(given, item, wanted, everyone) for item in given.items}
+    own = {item.id: profile for item, profile in zip(given.items, profiles, strict=True)}
+
+    def work(item: Item) -> tuple[Any, ...]:
+        return apart, item, wanted, variants, torch.from_numpy((total - own[item.id]) / (len(profiles) - 1))
+
     progress(f"{len(given.items)} dilemmas under the mean pattern of the others")
-    with torch.inference_mode(), registered(given.judge.model):
-        meter = Meter(sum(item.tokens for item in given.items), len(given.items), progress, "dilemmas")
-        for item, own in zip(given.items, profiles, strict=True):
-            name = _key(given, item, wanted, everyone)
-            held = kept(given.out / "patches", name)
-            if held is None:
-                mean = torch.from_numpy((total - own) / (len(profiles) - 1))
-                held = {"values": patched(given.judge, item, wanted, variants, mean)[0]}
-                keep(given.out / "patches", name, held)
-            found.append(held["values"])
+    if missing := [item for item in given.items if kept(folder, names[item.id]) is None]:
+        meter = Meter(sum(item.tokens for item in missing), len(missing), progress, "dilemmas")
+        for item, (found, _) in spread(given.judge, missing[0].prompts[wanted.into], missing, work):
+            keep(folder, names[item.id], {"values": found})
             meter.add(item.tokens, 1)
-    values: FloatArray = np.stack(found).astype(np.float64)
+    read = [held for item in given.items if (held := kept(folder, names[item.id])) is not None]
+    values: FloatArray = np.stack([held["values"] for held in read]).astype(np.float64)
     return {variant.name: values[:, at] for at, variant in enumerate(variants)}
 
 

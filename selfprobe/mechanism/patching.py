@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from selfprobe.mechanism.patterns import Tap, tapped
+from selfprobe.mechanism.patterns import Tap, registered, tapped
 from selfprobe.mechanism.prompts import Item
 from selfprobe.mechanism.reading import Floats, answered, ended, runs
 from selfprobe.probes.forward import called
@@ -106,6 +106,14 @@ def patching(
 
 def _listed(blocks: Sequence[int]) -> str:
     return ", ".join(map(str, blocks))
+
+
+def apart(
+    judge: LocalModel, item: Item, given: Patching, variants: Sequence[Variant], mean: Tensor | None = None
+) -> tuple[Floats, Floats]:
+    """`patched` in a context of its own, which a copy of the model on another machine needs."""
+    with torch.inference_mode(), registered(judge.model):
+        return patched(judge, item, given, variants, mean)
 
 
 def patched(

@@ -80,6 +80,12 @@ def read(
     )
 
 
+def apart(judge: LocalModel, item: Item, sharing: bool, attention: bool) -> Reading:
+    """`read` in a context of its own, which a copy of the model on another machine needs."""
+    with torch.inference_mode(), registered(judge.model) if attention else nullcontext():
+        return read(judge, item, sharing=sharing, attention=attention)
+
+
 def _measuring(into: dict[int, Tensor], shared: int) -> Tap:
     """Keep `MEASURES` of each layer's last-token pattern: [measure, head] on the CPU."""
 

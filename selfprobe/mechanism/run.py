@@ -1,20 +1,19 @@
 """Reading all dilemmas: what is kept is not read again; progress with time left."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from selfprobe.data import Table
 from selfprobe.errors import InputError
 from selfprobe.mechanism.folder import Arrays, claim, keep, kept, key
 from selfprobe.mechanism.prompts import OPENING, Item, items
-from selfprobe.mechanism.reading import NoPatterns, Reading, checked, read
+from selfprobe.mechanism.reading import NoPatterns, Reading, apart, checked
 from selfprobe.probes.harvesting import Meter
 from selfprobe.probes.model import LocalModel
+from selfprobe.probes.replicas import Spread, here
 from selfprobe.weights import Progress, to_stderr
 
 FEWEST = 2
@@ -65,12 +64,15 @@ def study(judge: LocalModel, table: Table, out: Path, *, opening: str = OPENING,
     return Study(judge, read_items, unread, out)
 
 
-def readings(given: Study, *, attention: bool | None = True, progress: Progress = to_stderr) -> dict[str, Reading]:
+def readings(
+    given: Study, *, attention: bool | None = True, spread: Spread = here, progress: Progress = to_stderr
+) -> dict[str, Reading]:
     """Dilemma → what it gives, read where it is not kept.
 
     Args:
         given: The model and its dilemmas.
         attention: Read it too; None: where that can be done.
+        spread: Who reads: this process, or copies of the model on a cluster.
         progress: Called with one line now and then.
 
     Raises:
@@ -78,20 +80,18 @@ def readings(given: Study, *, attention: bool | None = True, progress: Progress 
     """
     if attention is None:
         try:
-            return readings(given, attention=True, progress=progress)
+            return readings(given, attention=True, spread=spread, progress=progress)
         except NoPatterns as error:
             progress(f"read without attention: {error}")
             attention = False
     todo = given.todo(attention=attention)
     if todo:
         progress(f"{len(todo)} of {len(given.items)} dilemmas to read in {given.folder}")
-        with ExitStack() as stack:
-            longest = max(todo, key=lambda item: item.longest)
-            sharing = stack.enter_context(checked(given.judge, longest, attention=attention))
-            stack.enter_context(torch.inference_mode())
+        longest = max(todo, key=lambda item: item.longest)
+        with checked(given.judge, longest, attention=attention) as sharing:
             meter = Meter(sum(item.tokens for item in todo), len(todo), progress, "dilemmas")
-            for item in todo:
-                found = read(given.judge, item, sharing=sharing, attention=attention)
+            prompt = todo[0].prompts["direct"]
+            for item, found in spread(given.judge, prompt, todo, lambda item: (apart, item, sharing, attention)):
                 keep(given.folder, key(given.judge, item), vars(found))
                 meter.add(item.tokens, 1)
         meter.finish()

@@ -11,8 +11,8 @@ import click
 from selfprobe import options
 from selfprobe.configuration import config
 from selfprobe.preferences.compare_command import compare
-from selfprobe.preferences.engine import check_engine, cluster, engine_options, quiet_model, read_by
 from selfprobe.preferences.finetune_command import finetune
+from selfprobe.probes.engine import check_engine, cluster, engine_options, quiet_model, read_by
 from selfprobe.probes.options import (
     ALLOW_PICKLE,
     asking_options,
@@ -103,7 +103,7 @@ probe.add_command(finetune)
 @click.option("--processes", type=options.COUNT, metavar="N", default=1, help="Fit in so many processes.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done (the model is loaded).")
 @reading_options
-@engine_options
+@engine_options(vllm=True)
 @asking_options
 @loading_options
 def run(

@@ -12,16 +12,20 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from selfprobe.errors import one_line
 from selfprobe.probes.choose import BROKEN, off
-from selfprobe.probes.forward import Batch, Reader, States, Way, states_of
+from selfprobe.probes.forward import Batch, States, states_of
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import Prompt
 from selfprobe.probes.untrained import named, random_weights
 from selfprobe.weights import Progress, to_stderr
+
+J = TypeVar("J")
+T = TypeVar("T")
 
 AHEAD = 2
 """Batches that a copy has at a time: the second waits there while the first is read."""
@@ -29,6 +33,19 @@ DEATHS = 2
 """Of copies, as many times as there are copies: one that runs out of memory does so again."""
 PATIENCE = 60
 """Seconds after which it is said that nothing came."""
+
+
+Work = Callable[[J], tuple[Any, ...]]
+"""Of a job the function that does it, of a module and with a model as its first argument, and its other arguments."""
+Spread = Callable[[LocalModel, Prompt, Iterable[Any], Work[Any]], Iterator[tuple[Any, Any]]]
+"""What does jobs: this process one after another (`here`), or copies (`Copies.spread`)."""
+
+
+def here(judge: LocalModel, prompt: Prompt, jobs: Iterable[J], work: Work[J]) -> Iterator[tuple[J, Any]]:
+    """Jobs done by this process, in their order."""
+    for job in jobs:
+        function, *given = work(job)
+        yield job, function(judge, *given)
 
 
 @dataclass(frozen=True)
@@ -64,10 +81,10 @@ class Replica:
         states = states_of(self.judge, [prompt], "two_forwards")
         return Seen(node, version("selfprobe"), self.judge.revision, states)
 
-    def read(self, prompts: Sequence[Prompt], way: Way) -> States:
-        """States of one batch."""
+    def do(self, work: Callable[..., T], *given: Any) -> T:
+        """Call a function of a module with the copy and what it needs besides, such as `states_of` with a batch."""
         assert self.judge is not None, "a copy is checked first"
-        return states_of(self.judge, prompts, way)
+        return work(self.judge, *given)
 
 
 def replicas(
@@ -77,7 +94,7 @@ def replicas(
     *,
     count: int | None = None,
     progress: Progress = to_stderr,
-) -> Reader:
+) -> "Copies":
     """Copies of `judge` that read on a cluster; they start with the first batch, and end with the cluster's block.
 
     Args:
@@ -94,7 +111,7 @@ def replicas(
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     number, cpus = room(nodes, gpus_of(judge), count)
     actor = ray.remote(num_cpus=cpus, num_gpus=gpus_of(judge))(Replica)
-    return _Copies(ray, lambda: actor.remote(load, str(Path.cwd())), number, progress)
+    return Copies(ray, lambda: actor.remote(load, str(Path.cwd())), number, progress)
 
 
 def gpus_of(judge: LocalModel) -> int:
@@ -125,8 +142,8 @@ def room(nodes: Sequence[dict[str, float]], gpus: int, count: int | None) -> tup
 
 
 @dataclass
-class _Copies:
-    """A `Reader`."""
+class Copies:
+    """A `Reader` of batches, and with `spread` a `Spread` of any other work."""
 
     ray: Any
     start: Callable[[], Any]
@@ -137,61 +154,68 @@ class _Copies:
     deaths: int = 0
 
     def __call__(self, judge: LocalModel, batches: Iterable[Batch]) -> Iterator[tuple[Batch, States]]:
-        coming, again, checked = iter(batches), deque[Batch](), list[Any]()
+        coming = iter(batches)
+        for first in coming:
+            every = chain([first], coming)
+            yield from self.spread(judge, first.prompts[0], every, lambda one: (states_of, one.prompts, one.way))
+
+    def spread(self, judge: LocalModel, prompt: Prompt, jobs: Iterable[J], work: Work[J]) -> Iterator[tuple[J, Any]]:
+        """Each job with what came of it, in the order in which they end; `prompt`: what copies are checked by."""
+        coming, again, checked = iter(jobs), deque[J](), list[Any]()
         first = next(coming, None)
         if first is None:
             return
         again.append(first)
-        prompt = first.prompts[0]
         ours = Seen("here", version("selfprobe"), judge.revision, states_of(judge, [prompt], "two_forwards"))
         self.copies += [self.start() for _ in range(self.count - len(self.copies))]
         self.progress(f"{self.count} {'copy reads' if self.count == 1 else 'copies read'} on the cluster")
-        pending: dict[Any, tuple[Any, Batch | None]] = {}
+        pending: dict[Any, tuple[Any, J | None]] = {}
         pending |= {copy.check.remote(judge.revision, prompt): (copy, None) for copy in self.copies}
         while True:
-            self._feed(checked, pending, again, coming)
-            if not again and not any(batch for _, batch in pending.values()):
+            self._feed(checked, pending, again, coming, work)
+            if not again and all(job is None for _, job in pending.values()):
                 return  # a copy that is still starting has come too late
             done, _ = self.ray.wait(list(pending), num_returns=1, timeout=PATIENCE)
             if not done:
                 self.progress(f"waiting for {len(pending)} answers of the cluster")
                 continue
-            copy, batch = pending.pop(done[0])
+            copy, job = pending.pop(done[0])
             try:
                 found = self.ray.get(done[0])
             except self.ray.exceptions.RayTaskError as error:
                 raise error.cause from None
             except self.ray.exceptions.RayActorError as error:
-                if batch:
-                    again.append(batch)
+                if job is not None:
+                    again.append(job)
                 if copy in checked:
                     checked.remove(copy)
                 if copy in self.copies:  # its other batches come here too
                     fresh = self._replaced(copy, error)
                     pending[fresh.check.remote(judge.revision, prompt)] = fresh, None
                 continue
-            if batch is None:
+            if job is None:
                 same(found, ours, judge)
                 checked.append(copy)
             else:
-                yield batch, found
+                yield job, found
 
     def _feed(
         self,
         checked: Sequence[Any],
-        pending: dict[Any, tuple[Any, Batch | None]],
-        again: "deque[Batch]",
-        coming: Iterator[Batch],
+        pending: dict[Any, tuple[Any, J | None]],
+        again: "deque[J]",
+        coming: Iterator[J],
+        work: Work[J],
     ) -> None:
         """Give each copy what it can take; each its first before another its second."""
         for has in range(AHEAD):
             for copy in checked:
                 if sum(other is copy for other, _ in pending.values()) > has:
                     continue
-                batch = again.popleft() if again else next(coming, None)
-                if batch is None:
+                job = again.popleft() if again else next(coming, None)
+                if job is None:
                     return
-                pending[copy.read.remote(batch.prompts, batch.way)] = copy, batch
+                pending[copy.do.remote(*work(job))] = copy, job
 
     def _replaced(self, copy: Any, error: Exception) -> Any:
         """Another in the place of one that died; ValueError where that was in vain too often."""

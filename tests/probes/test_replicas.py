@@ -95,9 +95,9 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeRay]:
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many prompts each copy's call reads from now on."""
-    seen, real = list[int](), Replica.read
+    seen, real = list[int](), Replica.do
     monkeypatch.setattr(
-        Replica, "read", lambda self, prompts, way: seen.append(len(prompts)) or real(self, prompts, way)
+        Replica, "do", lambda self, work, prompts, way: seen.append(len(prompts)) or real(self, work, prompts, way)
     )
     return seen
 

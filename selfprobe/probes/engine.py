@@ -1,6 +1,6 @@
-"""The model of `selfprobe probe`, and what makes its forward passes: this process, a Ray cluster, or vLLM."""
+"""The model of `selfprobe probe` and `mechanism`, and what makes its forward passes: this process, Ray, or vLLM."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -9,26 +9,23 @@ from typing import Any
 import click
 
 from selfprobe import options
-from selfprobe.probes.options import gathered
+from selfprobe.probes.options import Command, gathered
 
-engine_options = gathered(
-    "engine",
-    click.option(
-        "--engine",
-        type=click.Choice(["transformers", "ray", "vllm"]),
-        default="transformers",
-        show_default=True,
-        help="ray: copies of the model read on the nodes of a Ray cluster. vllm: vLLM reads, on all GPUs; no --path.",
-    ),
-    click.option("--ray-address", metavar="HOST:PORT", help="Of the cluster.  [default: RAY_ADDRESS, or one here]"),
-    click.option(
-        "--replicas",
-        type=options.COUNT,
-        metavar="N",
-        help="So many copies on the cluster; by default one for each GPU (or as many as one takes), else one a node.",
-    ),
-)
-"""Where the forward passes are made."""
+RAY = "ray: copies of the model read on the nodes of a Ray cluster."
+VLLM = "vllm: vLLM reads, on all GPUs; no --path."
+
+
+def engine_options(*, vllm: bool = False) -> Callable[[Command], Command]:
+    """Where the forward passes are made."""
+    kinds = ["transformers", "ray", *["vllm"] * vllm]
+    told = f"{RAY} {VLLM}" if vllm else RAY
+    copies = "So many copies on the cluster; by default one for each GPU (or as many as one takes), else one a node."
+    return gathered(
+        "engine",
+        click.option("--engine", type=click.Choice(kinds), default="transformers", show_default=True, help=told),
+        click.option("--ray-address", metavar="HOST:PORT", help="Of the cluster.  [default: RAY_ADDRESS, or one here]"),
+        click.option("--replicas", type=options.COUNT, metavar="N", help=copies),
+    )
 
 
 @contextmanager
@@ -77,15 +74,19 @@ def read_by(
     judge: Any, name: str, loading: dict[str, Any], engine: str, ray: Any, replicas: int | None
 ) -> tuple[Any, Any]:
     """The model, and what makes its forward passes: this process, vLLM, or copies on a cluster and their GPUs."""
-    from selfprobe.probes import forward, model
+    from selfprobe.probes import forward
 
     if engine == "vllm":
         from selfprobe.probes.vllm_reader import vllm_reader
 
         return replace(judge, reader="vllm"), vllm_reader(judge, name)
-    if engine == "transformers":
-        return judge, forward.in_process
-    from selfprobe.probes.replicas import replicas as copies
+    return judge, forward.in_process if engine == "transformers" else copies(judge, name, loading, ray, replicas)
+
+
+def copies(judge: Any, name: str, loading: dict[str, Any], ray: Any, count: int | None) -> Any:
+    """`Copies` of the model that was loaded from `name`, on the nodes of a cluster and their GPUs."""
+    from selfprobe.probes.model import load_model
+    from selfprobe.probes.replicas import replicas
 
     there = loading | {"chat": judge.chat, "device": str(loading["device"]).partition(":")[0]}
-    return judge, copies(ray, judge, partial(model.load_model, name, **there), count=replicas)
+    return replicas(ray, judge, partial(load_model, name, **there), count=count)
