@@ -88,8 +88,7 @@ def found(paths: Iterable[str], tasks: Collection[str] | None = None) -> Found:
     Raises:
         InputError: A path does not exist.
     """
-    headers: list[EvalLog] = []
-    ignored: dict[str, str] = {}
+    headers, ignored = list[EvalLog](), dict[str, str]()
     for file in dict.fromkeys(file for path in paths for file in _files(path)):
         try:
             refuse_bomb(file)
@@ -101,7 +100,8 @@ def found(paths: Iterable[str], tasks: Collection[str] | None = None) -> Found:
             ignored[header.location] = f"a log of {task_of(header)}, not of {' or '.join(tasks)}"
         else:
             headers.append(header)
-    return Found(sorted(headers, key=lambda log: str(log.eval.created), reverse=True), ignored)
+    newest = sorted(headers[::-1], key=lambda log: (str(log.eval.created), log.stats.completed_at), reverse=True)
+    return Found(newest, ignored)
 
 
 def _files(path: str) -> list[str]:

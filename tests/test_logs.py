@@ -33,6 +33,17 @@ def test_a_truncated_log_is_set_aside_with_its_name_and_the_reason(folder: Path)
     assert "cut.eval" in there.without()
 
 
+def test_of_two_logs_of_one_second_the_one_that_ended_later_comes_first_and_then_the_one_named_later(
+    folder: Path, tmp_path: Path
+) -> None:
+    log = read_eval_log(str(next(folder.glob("2*.eval"))))
+    for name, ended in {"a": "00:03", "b": "00:01", "c": "00:01"}.items():
+        log.eval.created, log.stats.completed_at = "2024-01-01T00:00:00+00:00", f"2024-01-01T00:{ended}+00:00"
+        write_eval_log(log, str(tmp_path / f"{name}.eval"))
+    named = [str(tmp_path / f"{name}.eval") for name in "bca"]
+    assert [Path(one.location).stem for one in found(named).headers] == ["a", "c", "b"]
+
+
 def test_only_the_wanted_tasks_are_found_and_the_newest_comes_first(folder: Path, tmp_path: Path) -> None:
     log = read_eval_log(str(next(folder.glob("2*.eval"))))
     for year in (2021, 2023, 2022):

@@ -89,7 +89,7 @@ def margins(paths: Iterable[str], sets: Mapping[str, PairSet]) -> Margins:
     there = found(named)
     finished = [log for log in there.headers if task_of(log) in TASKS and log.status == "success"]
     newest: dict[str, dict[str, EvalLog]] = {}
-    for log in sorted(finished, key=lambda one: str(one.eval.created)):
+    for log in reversed(finished):  # the newest last
         if (name := _data_set(log)) in sets:
             newest.setdefault(name, {})[_names(log)[-1]] = log
     if not newest:
