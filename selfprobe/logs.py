@@ -100,8 +100,8 @@ def found(paths: Iterable[str], tasks: Collection[str] | None = None) -> Found:
             ignored[header.location] = f"a log of {task_of(header)}, not of {' or '.join(tasks)}"
         else:
             headers.append(header)
-    newest = sorted(headers[::-1], key=lambda log: (str(log.eval.created), log.stats.completed_at), reverse=True)
-    return Found(newest, ignored)
+    oldest = sorted(headers, key=lambda log: (str(log.eval.created), log.stats.completed_at))
+    return Found(oldest[::-1], ignored)
 
 
 def _files(path: str) -> list[str]:
