@@ -62,7 +62,7 @@ def test_what_was_read_is_not_read_again(
 ) -> None:
     folder, _ = done
     before = pd.read_csv(folder / "out" / "tables" / "lens.csv")
-    monkeypatch.setattr(run, "read", None)
+    monkeypatch.setattr(run, "apart", None)
     again = call("lens", "--model", model, "--dataset", folder / "dilemmas.jsonl", "--out", folder / "out")
     assert again.exit_code == 0, again.output
     assert pd.read_csv(folder / "out" / "tables" / "lens.csv").equals(before)
@@ -124,13 +124,13 @@ def test_a_dilemma_without_finite_logits_is_left_out_of_patching_too(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = ("--model", model, "--dataset", dilemmas(tmp_path, 7), "--out", tmp_path / "out")
-    whole = run.read
+    whole = run.apart
 
-    def overflowing(judge: Any, item: Any, **how: Any) -> Any:
-        found = whole(judge, item, **how)
+    def overflowing(judge: Any, item: Any, *how: Any) -> Any:
+        found = whole(judge, item, *how)
         return replace(found, lens=found.lens * np.nan) if item.id == "d0" else found
 
-    monkeypatch.setattr(run, "read", overflowing)
+    monkeypatch.setattr(run, "apart", overflowing)
     ran = call("patch", *given)
     assert ran.exit_code == 0 and "1 of 7 dilemmas are left out: their logits are not finite" in ran.output, ran.output
     assert (pd.read_csv(tmp_path / "out" / "tables" / "patch.csv").n == 6).all()
