@@ -39,6 +39,11 @@ Made by `python bench/faults.py --table docs/faults.md`: a local server fails in
 retries. Each row, a decision of one sample, is held against an undisturbed run; rows that two undisturbed runs do not
 share are left out. A green row of the table has nothing but the scores and reasons of the undisturbed run.
 
+In place of the reply, or in it: empty or null; an error under status 200 (error200); half a JSON document (truncated,
+badjson); an end at the token limit (length); a vendor's filter; a refusal; another sentence (nojson) or an order to the
+scorer (injection); two braces round it (doublebrace); no number (nan); P(A) + P(B) not 1 (badsum); marks and control
+characters (unicode); 5 MB behind it (huge). An act is what the target did, which its predictions are held against.
+
 - **unscored**: with a reason; some are so without a fault. **failed**: the sample ended in an error, which the log and
   the command tell; the same command asks again. **lost**: none of these.
 - **fewer**: a verdict or mean of several answers that is another one because some of these are unscored, with a reason
@@ -51,8 +56,9 @@ A text that a proxy puts in the place of a reply is what the target did, as far 
 and the log counts them in the metric `foreign_reply` (the report: "may be a proxy's"): a reply of more characters than
 its token limit allows or any model writes, and a reply that is word for word the one to another item. So a canned text
 is noted from its second item on; with {items} items a run it mostly stands there once. Control characters, error
-messages and refusals are told by their form, and such replies are unscored. Of `probability_targeting` the first token
-of an act counts alone, so what follows it in another text changes nothing.
+messages and refusals are told by their form, and such replies are unscored. What judges and graders say is not looked
+at for these signs (`user_motivation`, `dilemma_judging`). Of `probability_targeting` the first token of an act counts
+alone: such another text is counted here, and changes nothing.
 """
 GREEN = "green"
 FAILS = "three attempts, then the sample fails"

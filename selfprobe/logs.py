@@ -89,7 +89,7 @@ def found(paths: Iterable[str], tasks: Collection[str] | None = None) -> Found:
         InputError: A path does not exist.
     """
     headers, ignored = list[EvalLog](), dict[str, str]()
-    for file in dict.fromkeys(file for path in paths for file in _files(path)):
+    for file in dict.fromkeys(file for path in reversed(list(paths)) for file in _files(path)):  # each newest first
         try:
             refuse_bomb(file)
             header = read_eval_log(file, header_only=True)
@@ -100,8 +100,8 @@ def found(paths: Iterable[str], tasks: Collection[str] | None = None) -> Found:
             ignored[header.location] = f"a log of {task_of(header)}, not of {' or '.join(tasks)}"
         else:
             headers.append(header)
-    oldest = sorted(headers, key=lambda log: (str(log.eval.created), log.stats.completed_at))
-    return Found(oldest[::-1], ignored)
+    headers.sort(key=lambda log: (str(log.eval.created), log.stats.completed_at), reverse=True)
+    return Found(headers, ignored)
 
 
 def _files(path: str) -> list[str]:

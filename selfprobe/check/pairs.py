@@ -92,6 +92,8 @@ def _hold(old: Kept, new: Kept, out: Paired) -> None:
             f"{new.name}: the baseline has {old.epochs} epoch{'s' * (old.epochs != 1)} of an item, the logs "
             f"{new.epochs}; what is compared is each item's mean"
         )
+    if not new.metric and (more := sorted(keys_of(new) - keys_of(old))):
+        out.notes.append(f"{new.name}: {', '.join(more)} is not in the baseline")
     out.notes.extend(f"{new.name}: not compared: {why}" for why in new.left_out.values())
 
 
@@ -112,15 +114,21 @@ def refusal(old: Kept, new: Kept) -> str:
     if old.prompts and new.prompts and not {*old.prompts} & {*new.prompts}:
         return "the prompts changed, and the task's version did not; save a new baseline"
     for less, more, told in ((new, old, "the baseline has numbers there"), (old, new, "that is the baseline's")):
-        keys = {key for cell in more.items.values() for key in cell}
-        if odd := [why for key, why in less.left_out.items() if key in keys]:
+        if odd := [why for key, why in less.left_out.items() if key in keys_of(more)]:
             return f"{odd[0]}; {told}"
+    if not new.metric and (gone := sorted(keys_of(old) - keys_of(new))) and keys_of(new):
+        return f"the logs lack the score {gone[0]}, which the baseline has; they have {', '.join(sorted(keys_of(new)))}"
     if lacking := old.items.keys() - new.items.keys():
         return (
             f"the logs have {len(old.items) - len(lacking)} of the baseline's {len(old.items)} items (without "
             f"{min(lacking)}); run all of them, or save a baseline of fewer"
         )
     return ""
+
+
+def keys_of(run: Kept) -> set[str]:
+    """Of all values of a run, those that are unscored too."""
+    return {key for cell in run.items.values() for key in cell}
 
 
 def _told(run: Kept, name: str) -> str:

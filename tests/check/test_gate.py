@@ -289,6 +289,23 @@ def test_two_runs_of_the_same_that_are_both_asked_for_say_which_to_give(write: W
     assert "the logs have 2 runs of it with other arguments or samples, and one is compared" in done.output
 
 
+def test_a_score_that_is_gone_or_has_another_name_is_refused_and_a_new_one_is_no_change(
+    write: Write, tmp_path: Path
+) -> None:
+    def dead(item: int, epoch: int) -> Any:
+        return {"m": float("nan"), "k": 1.0}
+
+    path = str(tmp_path / "m.json")
+    assert check(write("m", lambda item, epoch: {"m": 1.0}), "--save", path).exit_code == 0
+    done = check(write("mm", lambda item, epoch: {"mm": 0.0}), "--baseline", path)
+    assert done.exit_code == 3, done.output
+    assert "the logs lack the score theirs.m, which the baseline has; they have theirs.mm" in done.output
+    done = check(write("dead", dead), "--baseline", path)
+    assert done.exit_code in (1, 3) and "unscored  .00 → 1.00" in " ".join(done.output.split(" ")), done.output
+    done = check(write("two", lambda item, epoch: {"m": 1.0, "k": 0.0}), "--baseline", path)
+    assert done.exit_code == 0 and "theirs.k is not in the baseline" in done.output and "better" not in done.output
+
+
 def test_runs_that_differ_in_arguments_alone_are_told_apart(write: Write, tmp_path: Path) -> None:
     logs = [write("k1", task_args={"k": 1}), write("k2", fallen, task_args={"k": 2})]
     path = str(tmp_path / "both.json")
