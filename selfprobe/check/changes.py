@@ -106,8 +106,8 @@ def _oriented(moved: Change, down: bool) -> tuple[float, float]:
 
 def _rows(old: Kept, new: Kept, lower: Collection[str]) -> Iterator[Row]:
     """The rows of a pair, undecided: scores, then what is unscored or reasoned, then how the model was asked."""
-    told = (old, new) if new.metric else (old,)  # another suite's new score has nothing to be compared with
-    keys = list(dict.fromkeys(key for run in told for cell in run.items.values() for key in cell))
+    sides = (old, new) if new.metric else (old,)  # another suite's new score has nothing to be compared with
+    keys = list(dict.fromkeys(key for run in sides for cell in run.items.values() for key in cell))
     for names in [keys] if new.metric else [[key] for key in keys]:
         yield _score(old, new, names, lower)
     cells = _cells(old, new, keys)
