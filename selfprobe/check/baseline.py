@@ -15,9 +15,9 @@ from selfprobe.output import place_file
 FORM = 1
 """Of the file; another one is refused."""
 
-LONG = ("metrics", "items", "blind", "reasoned", "inputs", "clusters")
+LONG = ("metrics", "items", "blind", "reasoned", "inputs", "clusters", "answers")
 """What has a line an entry."""
-YOUNGER = ("left_out",)
+YOUNGER = ("answers", "left_out")
 """Fields that older files lack; left out where they are empty, so that the same runs have the same bytes."""
 
 

@@ -213,11 +213,11 @@ def _now(logged: "Logged", most: float) -> "tuple[list[Kept], dict[str, str]]":
     after, bad = [], dict(logged.broken)
     for run in logged.runs:
         if wrong := checked(run, most=most).wrong:
-            bad[f"{run.task} of {run.model}"] = "; ".join(wrong)
+            bad[run.name] = "; ".join(wrong)
         try:
             after.append(kept(run))
         except InputError as error:
-            bad.setdefault(f"{run.task} of {run.model}", one_line(error))
+            bad.setdefault(run.name, one_line(error))
     return after, bad
 
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 from selfprobe.check import GOOD, INCOMPLETE
 from selfprobe.check.numbers import Checked, asked_differently, checked
 from selfprobe.check.page import annotation, counted, escaped
-from selfprobe.check.table import Logged
+from selfprobe.check.table import Logged, about
 from selfprobe.safe import clean
 
 
@@ -49,7 +49,8 @@ def complete(logged: Logged, *, most: float) -> Complete:
 def lines(found: Complete) -> list[str]:
     """A line a run, then what to know."""
     width = max((len(result.run.task) for result in found.results), default=0)
-    out = [f"{result.run.task:{width}}  {_model(result)}  {result}" for result in found.results]
+    runs = [(result.run, result) for result in found.results]
+    out = [f"{run.task:{width}}  {run.model}{about(run.model, run.target)}  {result}" for run, result in runs]
     out += [f"{log}  bad: {why}" for log, why in found.logged.broken.items()]
     notes = [*asked_differently(found.logged.runs), *found.logged.left_out()]
     return [clean(line) for line in [*out, *notes, found.told()]]
@@ -98,11 +99,6 @@ def junit(found: Complete) -> bytes:
 def _cases(found: Complete) -> Iterator[tuple[str, str, bool]]:
     """Of each run, and each log that cannot be read: its name, what was found, whether it is good."""
     for result in found.results:
-        yield f"{result.run.task} of {_model(result)}", str(result), not result.wrong
+        yield result.run.name, str(result), not result.wrong
     for log, why in found.logged.broken.items():
         yield log, f"bad: {why}", False
-
-
-def _model(result: Checked) -> str:
-    about = f" about {result.run.target}" if result.run.target != result.run.model else ""
-    return f"{result.run.model}{about}"

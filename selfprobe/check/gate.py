@@ -65,5 +65,7 @@ def gated(
     """
     found = paired(before, after)
     found.notes[:0] = notes
+    for name in {*(incomplete or {})} - {run.name for run in after}:
+        found.refused.pop(name, None)  # it is there, and cannot be compared: one reason is enough
     rows = rows_of(found.pairs, smallest=smallest, lower=lower)
     return Gate(found, rows, smallest, strict, incomplete or {})

@@ -11,7 +11,7 @@ from inspect_ai.log import EvalLog
 
 from selfprobe._registry import defaults_of, measures, tasks
 from selfprobe.check.prompts import prompts_of
-from selfprobe.check.table import Run, Value
+from selfprobe.check.table import Run, Value, about
 from selfprobe.errors import InputError
 from selfprobe.logs import summaries, task_of
 from selfprobe.scorers.decision import Judged
@@ -67,6 +67,8 @@ class Kept:
     """Item → digest of what it asks."""
     clusters: dict[str, str] = field(default_factory=dict)
     """Item → what it comes from, where items were grouped."""
+    answers: dict[str, str] = field(default_factory=dict)
+    """Item → digest of its options and its target; nothing in files of earlier versions."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Key of another suite's score → why it is not compared."""
 
@@ -78,8 +80,7 @@ class Kept:
     @property
     def name(self) -> str:
         """For people: the task and its model."""
-        about = f" about {self.target}" if self.target != self.model else ""
-        return f"{self.task} of {self.model}{about}"
+        return f"{self.task} of {self.model}{about(self.model, self.target)}"
 
 
 def kept(run: Run) -> Kept:
@@ -123,6 +124,7 @@ def kept(run: Run) -> Kept:
         reasoned=dict(sorted(reasoned.items())),
         inputs={} if ours else dict(sorted(run.inputs.items())),
         clusters=dict(sorted(run.clusters.items())),
+        answers={} if ours else dict(sorted(run.answers.items())),
         left_out=dict(sorted(left_out.items())),
     )
 

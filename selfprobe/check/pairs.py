@@ -109,6 +109,11 @@ def refusal(old: Kept, new: Kept) -> str:
         return f"another data set: its hash was {old.data[:12] or 'none'} and is {new.data[:12] or 'none'}"
     if changed := [item for item in old.inputs.keys() & new.inputs.keys() if old.inputs[item] != new.inputs[item]]:
         return f"{len(changed)} of {len(old.inputs)} samples ask something else under the same id, as {min(changed)}"
+    if changed := [item for item in old.answers.keys() & new.answers.keys() if old.answers[item] != new.answers[item]]:
+        return (
+            f"{len(changed)} of {len(old.answers)} samples have another target or other options, as {min(changed)}: "
+            "the same reply is scored otherwise; save a new baseline"
+        )
     if old.plan != new.plan:
         return "its solvers or their arguments changed (a prompt template among them)"
     if old.prompts and new.prompts and not {*old.prompts} & {*new.prompts}:

@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from string import ascii_uppercase
 
 from inspect_ai.log import EvalLog, EvalSampleSummary
 
@@ -71,8 +72,20 @@ class Run:
     """Of the samples that ended without an error."""
     inputs: dict[str, str]
     """Item → a digest of what it asks."""
+    answers: dict[str, str]
+    """Item → a digest of its options and its target; nothing of one without a target."""
     clusters: dict[str, str]
     """Item → what it comes from, where items were grouped (`-T cluster=`)."""
+
+    @property
+    def name(self) -> str:
+        """For people: the task and its model."""
+        return f"{self.task} of {self.model}{about(self.model, self.target)}"
+
+
+def about(model: str, target: str) -> str:
+    """What a run's name has of a target that is not its model."""
+    return f" about {target}" if target != model else ""
 
 
 @dataclass(frozen=True)
@@ -156,16 +169,28 @@ def _run(header: EvalLog) -> Run:
         asked=dict(Counter(way for sample in whole for way in _ways(sample))),
         cut=cut_in(header),
         values=[value for sample in whole for value in _values(sample)],
-        inputs={str(sample.id): _digest(sample) for sample in samples},
+        inputs={str(sample.id): _digest(_asked(sample)) for sample in samples},
+        answers={str(sample.id): _digest(right) for sample in samples if (right := _right(sample))},
         clusters={str(s.id): str(s.metadata["cluster"]) for s in samples if s.metadata.get("cluster")},
     )
 
 
-def _digest(sample: EvalSampleSummary) -> str:
-    """Of what a sample asks, texts alone: messages have ids of their own in every run."""
-    given = sample.input
-    texts = [given] if isinstance(given, str) else [f"{message.role}: {message.text}" for message in given]
+def _digest(texts: list[str]) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:8]
+
+
+def _asked(sample: EvalSampleSummary) -> list[str]:
+    """What a sample asks, texts alone: messages have ids of their own in every run."""
+    given = sample.input
+    return [given] if isinstance(given, str) else [f"{message.role}: {message.text}" for message in given]
+
+
+def _right(sample: EvalSampleSummary) -> list[str]:
+    """A sample's options and its target: letters as their options' texts, and in no order, since tasks shuffle them."""
+    options = sample.choices or []
+    target = [sample.target] if isinstance(sample.target, str) else sample.target
+    texts = dict(zip(ascii_uppercase, options, strict=False))
+    return [*sorted(options), "→", *sorted(texts.get(one, one) for one in target)] if any(target) else []
 
 
 def _ways(sample: EvalSampleSummary) -> list[str]:

@@ -174,6 +174,36 @@ def test_ids_that_ask_something_else_are_refused(write: Write, baseline: str, tm
     assert done.exit_code == 3 and "3 of 60 samples ask something else under the same id, as 1" in done.output
 
 
+def keyed(at: str, path: Path, options: list[str], target: Callable[[int], str]) -> Path:
+    """The log at a path with options and targets, written to another."""
+    log = read_eval_log(at)
+    for number, sample in enumerate(log.samples or []):
+        sample.choices, sample.target = options, target(number)
+    write_eval_log(log, str(path))
+    return path
+
+
+def test_other_targets_are_refused_and_shuffled_options_are_none(write: Write, tmp_path: Path) -> None:
+    old = keyed(write("a"), tmp_path / "old.eval", ["yes", "no"], lambda number: "A")
+    check(old, "--save", tmp_path / "b.json")
+    for name, options, letter in (("same", ["yes", "no"], "A"), ("shuffled", ["no", "yes"], "B")):
+        done = check(keyed(write("c"), tmp_path / f"{name}.eval", options, lambda _, it=letter: it), "--against", old)
+        assert done.exit_code == 0 and "unchanged" in done.output, done.output
+    other = keyed(write("d"), tmp_path / "other.eval", ["yes", "no"], lambda number: "AB"[number < 4])
+    done = check(other, "--baseline", tmp_path / "b.json")
+    assert done.exit_code == 3
+    assert "4 of 60 samples have another target or other options, as 1: the same reply is scored" in done.output
+    further = keyed(write("e"), tmp_path / "further.eval", ["yes", "no", "both"], lambda number: "A")
+    assert "60 of 60 samples have another target or other options" in check(further, "--against", old).output
+
+
+def test_a_baseline_without_targets_is_read_as_before(write: Write, baseline: str, tmp_path: Path) -> None:
+    """As files of earlier versions are; logs without targets have none either."""
+    assert '"answers"' not in Path(baseline).read_text()
+    now = keyed(write("now"), tmp_path / "now.eval", ["yes", "no"], lambda number: "A")
+    assert check(now, "--baseline", baseline).exit_code == 0
+
+
 def test_a_new_model_is_the_normal_case_and_two_of_them_are_refused(write: Write, baseline: str) -> None:
     one, two = write("now", model="planted/b"), write("more", model="planted/c")
     done = check(one, "--baseline", baseline)
@@ -255,6 +285,7 @@ def test_a_score_too_large_to_compute_with_is_named_and_no_traceback(write: Writ
         done = check(now, "--against", write("before"))
         assert done.exit_code == 3, done.output
         assert f"theirs of quiz is {shown} at sample '3', too large to compute with" in done.output
+        assert "lack" not in done.output and done.output.splitlines()[-1] == "1 incomplete"
     large = write("large", lambda item, epoch: 1e90 * ((item + 1) % 5))
     done = check(large, "--against", write("before", lambda item, epoch: 1e90 * (item % 5)))
     assert "(needs more than a billion items)" in done.output and "nan" not in done.output
