@@ -151,7 +151,7 @@ def checked(family: str) -> tuple[str, float, str]:
     worst = 0.0
     for batch in batches(prompts, range(len(prompts)), BATCH_TOKENS, reading):
         shown = [prompts[i] for i in batch]
-        found = states_of(judge, shown, reading.of(shown))
+        found = states_of(judge, shown, reading.way)
         right = [plain(judge, prompt) for prompt in shown]
         reference = States(torch.stack([r.hidden for r in right]), torch.stack([r.log_probs for r in right]))
         worst = max(worst, off(found, reference).largest)

@@ -8,15 +8,16 @@ of the last queries alone are computed, and go to `tap` layer by layer: none is 
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
+from transformers.masking_utils import sdpa_mask
+
+from selfprobe.probes.attention import attending
 
 NAME = "selfprobe_patterns"
 WORKS = "Llama, Mistral, Qwen 2 and 3, Gemma 2 and 3, Phi 3, OLMo 2, GPT-2"
@@ -28,17 +29,9 @@ Tap = Callable[[int, Tensor], Tensor | None]
 _tap: ContextVar[tuple[Tap, int] | None] = ContextVar("tap", default=None)
 
 
-@contextmanager
-def registered(model: Any) -> Iterator[None]:
+def registered(model: Any) -> AbstractContextManager[None]:
     """Within it `model` calls our attention function, which does what its own did until something is `tapped`."""
-    before = model.config._attn_implementation
-    AttentionInterface.register(NAME, _attend)
-    AttentionMaskInterface.register(NAME, sdpa_mask)
-    try:
-        model.set_attn_implementation(NAME)
-        yield
-    finally:
-        model.set_attn_implementation(before)
+    return attending(model, NAME, _attend, sdpa_mask)
 
 
 @contextmanager

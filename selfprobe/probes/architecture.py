@@ -1,7 +1,7 @@
 """What a model's configuration and modules tell of the ways of reading, without a forward pass."""
 
 import inspect
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from torch import nn
@@ -25,21 +25,21 @@ def length_switches(config: Any) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def blocked(judge: LocalModel, ways: Collection[Way], switches: Sequence[int], longest: int) -> str:
-    """Why one of `ways` would be wrong for prompts of up to `longest` tokens, or "" where only a trial can tell.
+def blocked(judge: LocalModel, way: Way, switches: Sequence[int], longest: int) -> str:
+    """Why `way` would be wrong for prompts of up to `longest` tokens, or "" where only a trial can tell.
 
     A trial might not see a few hidden tokens, and on a CPU a state-space model takes long for each: its scan goes from
     token to token.
     """
     config = judge.model.config.get_text_config()
     windows = [w for name in WINDOWS if isinstance(w := getattr(config, name, None), int) and 0 < w <= longest]
-    if "tree_mask" in ways and windows:
+    if way == "tree_mask" and windows:
         return f"pairs of up to {longest} tokens pass the sliding window of {min(windows)}"
-    if "tree_mask" in ways and recurrent(judge):
+    if way == "tree_mask" and recurrent(judge):
         return "its blocks mix neighbouring tokens without attention, and no mask hides one from the next"
-    if "shared_cache" in ways and "past_key_values" not in inspect.signature(judge.model.forward).parameters:
+    if way == "shared_cache" and "past_key_values" not in inspect.signature(judge.model.forward).parameters:
         return "it goes on from no key-value cache"
-    if "shared_cache" in ways and switches:
+    if way == "shared_cache" and switches:
         return f"positions are turned anew past {switches[0]} tokens, and a cache would keep the old ones"
     return ""
 

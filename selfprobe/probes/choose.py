@@ -36,11 +36,6 @@ FAILURES = (AssertionError, AttributeError, IndexError, KeyError, RuntimeError, 
 """What a model raises that takes no such mask, cache or padding; each family says it in its own way."""
 
 
-LONG = 750
-"""Tokens past which `auto` takes a shared cache where that is right too: a mask attends to later tokens for nothing. By
-measurement, see docs/preference_probes.md."""
-
-
 class WrongWay(ValueError):
     """A way that was asked for by name gives other states than plain forwards."""
 
@@ -54,24 +49,13 @@ class Reading:
     """Prompts of different lengths share a batch; where padding changes a state they do not."""
     switches: tuple[int, ...] = ()
     """Lengths in tokens: a batch holds no prompts both up to and past one, as the model's positions change there."""
-    cached_past: int | None = None
-    """Prompts of more tokens are read on a shared cache whatever the way; see `LONG`."""
+    apart_past: int | None = None
+    """Prompts of more tokens share no batch with other lengths: without pads a causal kernel reads them."""
     rounding: tuple[float, ...] = ()
     """[layer]: how far φ⁺ − φ⁻ is from the reference's, as a share of what a probe reads of it; see `off`."""
 
-    def of(self, prompts: Sequence[Prompt]) -> Way:
-        """The way of one batch."""
-        longest = max(prompt.length for prompt in prompts)
-        return "shared_cache" if self.cached_past is not None and longest > self.cached_past else self.way
-
-    @property
-    def ways(self) -> set[Way]:
-        """All that some batch may be read by."""
-        return {self.way} if self.cached_past is None else {self.way, "shared_cache"}
-
     def __str__(self) -> str:
-        past = "" if self.cached_past is None else f", shared_cache past {self.cached_past} tokens"
-        return f"{self.way}{past}" + ("" if self.mixed else ", one length a batch")
+        return f"{self.way}" + ("" if self.mixed else ", one length a batch")
 
 
 PADDED = Reading("two_forwards")
@@ -99,7 +83,8 @@ def choose(
 ) -> Reading:
     """The reading to use: `wanted`, or "auto": the tree mask if it is right, else the shared cache, else two forwards.
 
-    Prompts of more than `LONG` tokens are read on the shared cache beside the tree mask, where both are right.
+    Under the tree mask prompts of more tokens than a state has numbers share no batch with other lengths: from there
+    on the half that a mask does for nothing is more than a twelfth of the work.
     A way is first tried with padding, then with batches of one length. Every fall-back is logged as a warning. A way
     asked for by name that fails is an error, not a fall-back: ValueError, as for a model that cannot be read at all.
     """
@@ -132,12 +117,10 @@ def _first_right(
     longest = max(p.length for p in prompts)
     sample = _sample(judge, prompts, batch_tokens, dtype or judge.dtype)
     switches = tuple(n for n in length_switches(judge.model.config.get_text_config()) if n < longest)
-    tried = [Reading(way, True, switches) for way in ways]
-    if ways[0] == "tree_mask" and len(ways) > 1 and longest > LONG:
-        tried.insert(0, replace(tried[0], cached_past=LONG))
+    tried = [Reading(way, True, switches, judge.d_model if way == "tree_mask" else None) for way in ways]
     problems = []
     for reading in (*tried, *(replace(one, mixed=False) for one in tried)):
-        found = blocked(judge, reading.ways, switches, longest) or _trial(judge, sample, reading, batch_tokens)
+        found = blocked(judge, reading.way, switches, longest) or _trial(judge, sample, reading, batch_tokens)
         if isinstance(found, Off):
             return replace(reading, rounding=found.contrast), sample
         problems.append(found)
@@ -150,13 +133,14 @@ def batches(
 ) -> Iterator[list[int]]:
     """Cut `order` (by rising length) into batches of at most `batch_tokens` with padding; at least one row each."""
     reading = reading or PADDED
-    switches = (*reading.switches, reading.cached_past or 0)
+    apart_past = math.inf if reading.apart_past is None else reading.apart_past
     batch: list[int] = []
     for i in order:
         longer = prompts[i].length
         if batch:
             shorter = prompts[batch[-1]].length
-            apart = shorter != longer if not reading.mixed else any(shorter <= n < longer for n in switches)
+            alone = not reading.mixed or longer > apart_past
+            apart = shorter != longer if alone else any(shorter <= n < longer for n in reading.switches)
             if apart or (len(batch) + 1) * (longer + 1) > batch_tokens:
                 yield batch
                 batch = []
@@ -243,9 +227,13 @@ def _trial(judge: LocalModel, sample: _Sample, reading: Reading, batch_tokens: i
         return Off((), (), 0.0)
     try:
         found = off(_read(judge, sample.prompts, reading, batch_tokens), sample.reference)
-        leak = _leak(judge, sample.prompts[0]) if reading.way == "tree_mask" else 0.0
+        largest, leak = found.largest, 0.0
+        if reading.way == "tree_mask":  # without pads it is read otherwise than with them
+            longest = States(sample.reference.hidden[-1:], sample.reference.log_probs[-1:])
+            largest = max(largest, off(_read(judge, sample.prompts[-1:], reading, batch_tokens), longest).largest)
+            leak = max(_leak(judge, sample.prompts[:rows]) for rows in ((1, 2) if reading.mixed else (1,)))
         state, contrast = STATE[sample.dtype], CONTRAST
-        if not (found.largest <= state and max(found.contrast) <= contrast) and reading != PADDED:
+        if not (largest <= state and max(found.contrast) <= contrast) and reading != PADDED:
             noise = off(_read(judge, sample.prompts, PADDED, batch_tokens), sample.reference)
             if noise.largest <= BROKEN[sample.dtype]:
                 state = max(state, NOISE * noise.largest)
@@ -254,8 +242,8 @@ def _trial(judge: LocalModel, sample: _Sample, reading: Reading, batch_tokens: i
         return f"it fails ({_said(error)})"
     if reading == PADDED:
         state, contrast = BROKEN[sample.dtype], math.inf
-    if not found.largest <= state:
-        return f"its states differ from two plain forwards by {found.largest:.2g}, more than {state:.2g}"
+    if not largest <= state:
+        return f"its states differ from two plain forwards by {largest:.2g}, more than {state:.2g}"
     if not leak <= LEAK:
         return f"the token of one side reaches the other ({leak:.2g} of its effect on its own)"
     if not max(found.contrast) <= contrast:
@@ -270,14 +258,15 @@ def _read(judge: LocalModel, prompts: Sequence[Prompt], reading: Reading, batch_
     if reading.mixed:
         cut = batches(prompts, range(len(prompts)), batch_tokens, reading)
         parts = ([prompts[i] for i in batch] for batch in cut)
-        return _joined([states_of(judge, part, reading.of(part)) for part in parts])
-    twice = [states_of(judge, [p, p], reading.of([p])) for p in prompts]
+        return _joined([states_of(judge, part, reading.way) for part in parts])
+    twice = [states_of(judge, [p, p], reading.way) for p in prompts]
     return _joined([States(s.hidden[1:], s.log_probs[1:]) for s in twice])
 
 
-def _leak(judge: LocalModel, prompt: Prompt) -> float:
-    """What another token on the first side changes in the second, as a share of what it changes in the first."""
-    _, two = prompt.contrast
-    other = states_of(judge, [replace(prompt, contrast=(prompt.prefix[0], two))], "tree_mask").hidden.double()
-    change = (other - states_of(judge, [prompt], "tree_mask").hidden.double()).norm(dim=-1)[0]  # [side, layer]
+def _leak(judge: LocalModel, prompts: Sequence[Prompt]) -> float:
+    """What another token on the first row's first side changes in its second, as a share of what it changes there."""
+    first, *others = prompts
+    changed = replace(first, contrast=(first.prefix[0], first.contrast[1]))
+    found, right = (states_of(judge, [one, *others], "tree_mask").hidden[0].double() for one in (changed, first))
+    change = (found - right).norm(dim=-1)  # [side, layer]
     return float((change[1] / change[0].clamp(min=1e-12)).max())

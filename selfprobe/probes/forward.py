@@ -11,7 +11,7 @@ Batches are padded on the left, so that the last position is the same column in 
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,6 +19,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from selfprobe.probes.attention import forked, forks
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import Prompt
 
@@ -153,25 +154,38 @@ def one_more(inputs: dict[str, Tensor], lengths: Sequence[int], *, columns: int 
 
 
 def tree_mask(judge: LocalModel, prompts: Sequence[Prompt]) -> States:
-    """One pass of [prefix, "1", "2"] under a mask that hides "1" from "2"; both have the same position."""
+    """One pass of [prefix, "1", "2"] in which "2" does not see "1"; both have the same position.
+
+    Rows without pads are read by the causal kernel where the model's attention can be replaced, others under a mask.
+    """
     device = judge.device
     ids, pads = _padded([(*p.prefix, *p.contrast) for p in prompts], device)
-    width = ids.shape[1]
-    columns = torch.arange(width, device=device)
+    positions = (torch.arange(ids.shape[1], device=device) - pads[:, None]).clamp(min=0)
+    positions[:, -1] -= 1
+    given = {"input_ids": ids, "position_ids": positions}
+    fork = not int(pads.max()) and forks(judge.model)
+    if not fork:
+        given["attention_mask"] = _tree(judge, pads, ids.shape[1])
+    with (
+        forked(judge.model) if fork else nullcontext(),
+        recorded(judge.blocks, lambda out: out[:, -2:].clone(), judge.stream) as kept,
+    ):
+        logits = called(judge, **given, use_cache=False, keep=3).logits
+    return States(_stacked(kept), spoken_tokens(logits[:, -3], prompts))
+
+
+def _tree(judge: LocalModel, pads: Tensor, width: int) -> Tensor:
+    """The mask [row, 1, query, key] that hides the last token but one from the last, and pads."""
+    columns = torch.arange(width, device=judge.device)
     allowed = columns[:, None] >= columns[None, :]
     allowed[-1, -2] = False
     mask = (allowed[None] & (columns[None, None, :] >= pads[:, None, None]))[:, None]
     # A pad must see something, or its softmax is 0/0; nothing sees a pad.
-    mask |= torch.eye(width, dtype=torch.bool, device=device)
-    positions = (columns - pads[:, None]).clamp(min=0)
-    positions[:, -1] -= 1
-    if judge.model.config._attn_implementation != "sdpa":
-        dtype = judge.model.dtype
-        mask = torch.zeros(mask.shape, dtype=dtype, device=device).masked_fill(~mask, torch.finfo(dtype).min)
-    with recorded(judge.blocks, lambda out: out[:, -2:].clone(), judge.stream) as kept:
-        given = {"input_ids": ids, "attention_mask": mask, "position_ids": positions}
-        logits = called(judge, **given, use_cache=False, keep=3).logits
-    return States(_stacked(kept), spoken_tokens(logits[:, -3], prompts))
+    mask |= torch.eye(width, dtype=torch.bool, device=judge.device)
+    if judge.model.config._attn_implementation == "sdpa":
+        return mask
+    dtype = judge.model.dtype
+    return torch.zeros(mask.shape, dtype=dtype, device=judge.device).masked_fill(~mask, torch.finfo(dtype).min)
 
 
 def states_of(judge: LocalModel, prompts: Sequence[Prompt], path: Way) -> States:

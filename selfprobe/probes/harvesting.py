@@ -233,7 +233,7 @@ def _run(
     if reading.rounding and max(reading.rounding) > 0.05:
         progress(f"rounding of {store.identity.dtype}: up to {max(reading.rounding):.0%} of what a probe reads")
     parts = ((rows, [prompts[i] for i in rows]) for rows in batches(prompts, todo, budget, reading))
-    work = (forward.Batch(rows, shown, reading.of(shown)) for rows, shown in parts)
+    work = (forward.Batch(rows, shown, reading.way) for rows, shown in parts)
     try:
         for batch, states in reader(judge, work):
             store.add(batch.rows, states)

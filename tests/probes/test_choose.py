@@ -2,6 +2,8 @@
 
 import logging
 from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -137,6 +139,8 @@ def test_states_under_a_long_rope_do_not_depend_on_the_longest_prompt_of_the_bat
     assert length_switches(judge.model.config) == (50,)
     for wanted in ("auto", "two_forwards"):
         reading = choose(judge, prompts, wanted)  # type: ignore[arg-type]
+        assert off(read(judge, prompts, reading), alone(judge, prompts)).largest < 1e-5
+        reading = replace(reading, apart_past=None)  # as of a model whose states are wider than prompts are long
         assert list(batches(prompts, range(6), 1024, reading)) == [[0, 1, 2], [3, 4, 5]]
         assert off(read(judge, prompts, reading), alone(judge, prompts)).largest < 1e-5
     with pytest.raises(ValueError, match="positions are turned anew past 50 tokens, and a cache would keep the old"):
@@ -160,6 +164,8 @@ def test_a_mask_that_lets_one_side_see_the_other_is_found_in_each_precision(
         return mask
 
     monkeypatch.setattr(torch, "eye", leaking)
+    assert str(choose(judge, prompts, "tree_mask")) == "tree_mask, one length a batch", "that needs no mask"
+    monkeypatch.setattr(forward, "forks", lambda model: False)
     with pytest.raises(ValueError, match="tree_mask cannot be used with tiny-llama"):
         choose(judge, prompts, "tree_mask")
 
@@ -208,30 +214,55 @@ def test_prompts_of_different_lengths_share_no_batch_where_padding_is_wrong() ->
     assert list(batches(prompts, range(5), 1000, Reading("two_forwards", mixed=False))) == [[0, 1], [2, 3], [4]]
 
 
-def test_long_prompts_are_read_on_a_shared_cache_and_short_ones_under_the_tree_mask(
-    llama: LocalModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("selfprobe.probes.choose.LONG", 40)
-    prompts = prompts_of(9, 20, 40, 60, 61)
+def test_long_prompts_share_no_batch_with_other_lengths_under_the_tree_mask(llama: LocalModel) -> None:
+    """A state of this model has 32 numbers."""
+    prompts = prompts_of(9, 20, 39, 39, 60)
     reading = choose(llama, prompts, "auto")
-    assert str(reading) == "tree_mask, shared_cache past 40 tokens"
+    assert (str(reading), reading.apart_past) == ("tree_mask", 32)
     cut = [[prompts[i] for i in batch] for batch in batches(prompts, range(5), 1000, reading)]
-    assert [len(part) for part in cut] == [2, 3], "no batch is on both sides (a prompt is one token longer than given)"
-    assert [reading.of(part) for part in cut] == ["tree_mask", "shared_cache"]
-    assert choose(llama, prompts, "tree_mask").cached_past is None, "a way that was asked for is the way"
-    assert choose(llama, prompts[:2], "auto").cached_past is None
+    assert [len(part) for part in cut] == [2, 2, 1]
     found = States(*(torch.cat(parts) for parts in zip(*((s.hidden, s.log_probs) for s in (
-        states_of(llama, part, reading.of(part)) for part in cut)), strict=True)))  # fmt: skip
+        states_of(llama, part, reading.way) for part in cut)), strict=True)))  # fmt: skip
     assert off(found, read(llama, prompts, Reading("two_forwards"))).largest < 1e-5
+    assert choose(llama, prompts, "shared_cache").apart_past is None
 
 
-def test_long_prompts_stay_under_the_tree_mask_where_the_cache_is_wrong(
+def masks_given(judge: LocalModel, prompts: Sequence[Prompt], monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether the forwards of the tree mask get a mask."""
+    given: list[bool] = []
+    plain = forward.called
+
+    def watched(judge: LocalModel, **inputs: Any) -> Any:
+        given.append("attention_mask" in inputs)
+        return plain(judge, **inputs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(forward, "called", watched)
+        states_of(judge, prompts, "tree_mask")
+    return given
+
+
+def test_rows_without_pads_are_read_by_the_causal_kernel(llama: LocalModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And give what the mask gives; after it the model has its own attention again."""
+    same, mixed = prompts_of(20, 20, 20), prompts_of(9, 20)
+    assert masks_given(llama, same, monkeypatch) == [False] and masks_given(llama, mixed, monkeypatch) == [True]
+    assert llama.model.config._attn_implementation == "sdpa"
+    fork = states_of(llama, same, "tree_mask")
+    with monkeypatch.context() as patch:
+        patch.setattr(forward, "forks", lambda model: False)
+        assert masks_given(llama, same, monkeypatch) == [True]
+        assert off(fork, states_of(llama, same, "tree_mask")).largest < 1e-5
+    llama.model.set_attn_implementation("eager")
+    try:
+        assert masks_given(llama, same, monkeypatch) == [True], "sums of its own are not replaced"
+    finally:
+        llama.model.set_attn_implementation("sdpa")
+
+
+def test_a_last_token_that_sees_the_one_before_is_found_without_pads_too(
     llama: LocalModel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken(judge: LocalModel, prompts: Sequence[Prompt]) -> States:
-        raise TypeError("no cache here")
-
-    monkeypatch.setattr("selfprobe.probes.choose.LONG", 40)
-    monkeypatch.setitem(WAYS, "shared_cache", broken)
-    assert str(choose(llama, prompts_of(9, 20, 60), "auto")) == "tree_mask"
-    assert "tree_mask, shared_cache past 40 tokens is not used for tiny-llama: it fails (TypeError" in caplog.text
+    """As where a model's own code would pass the replaced attention by."""
+    monkeypatch.setattr(forward, "forked", lambda model: nullcontext())
+    assert str(choose(llama, prompts_of(9, 20, 25), "auto")) == "shared_cache"
+    assert "tree_mask is not used for tiny-llama" in caplog.text

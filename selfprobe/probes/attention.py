@@ -1,0 +1,57 @@
+"""Another attention function for a while, registered with transformers: no model's code is touched."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import AttentionInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import AttentionMaskInterface
+
+FORK = "selfprobe_fork"
+
+
+@contextmanager
+def attending(model: Any, name: str, attend: Callable[..., Any], mask: Callable[..., Any]) -> Iterator[None]:
+    """Within it `model` calls `attend`, under what `mask` makes of a batch; both as transformers' interfaces say."""
+    before = model.config._attn_implementation
+    AttentionInterface.register(name, attend)
+    AttentionMaskInterface.register(name, mask)
+    try:
+        model.set_attn_implementation(name)
+        yield
+    finally:
+        model.set_attn_implementation(before)
+
+
+def forks(model: Any) -> bool:
+    """Whether `forked` takes this model: sdpa by transformers' attention interface, not by code of its own."""
+    return model.config._attn_implementation == "sdpa" and bool(model._can_set_attn_implementation())
+
+
+@contextmanager
+def forked(model: Any) -> Iterator[None]:
+    """Within it the last token of each row does not see the one before it; the other tokens see all before them.
+
+    The causal kernel does half of what a mask would, and only the last token is done again. Rows have no pads. A
+    window that is shorter than a row is not seen.
+    """
+    with attending(model, FORK, _fork, lambda *_given, **_named: None):
+        yield
+
+
+def _fork(
+    module: Any,
+    query: Tensor,  # [row, head, query, d]
+    key: Tensor,  # [row, group, key, d]
+    value: Tensor,
+    _mask: None,
+    **given: Any,
+) -> tuple[Tensor, None]:
+    """As transformers calls an attention function: the output [row, query, head, d]."""
+    out, _ = sdpa_attention_forward(module, query, key, value, None, **given | {"is_causal": True})
+    key, value = (torch.cat([one[:, :, :-2], one[:, :, -1:]], dim=2) for one in (key, value))
+    out[:, -1:], _ = sdpa_attention_forward(module, query[:, :, -1:], key, value, None, **given | {"is_causal": False})
+    return out, None
