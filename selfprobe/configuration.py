@@ -20,13 +20,18 @@ def read(path: str, known: Iterable[str]) -> dict[str, Any]:
     """The fields of a YAML file, without those that are empty.
 
     Raises:
-        UsageError: It is no mapping, or has an unknown field (with the one that was meant where it is close).
+        UsageError: It is no mapping, gives a key twice, or has an unknown field (with the one that was meant where it
+            is close).
     """
     import yaml
 
+    from selfprobe.yaml_keys import refuse_twice
+
     fields = sorted(known)
     try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        written = Path(path).read_text(encoding="utf-8")
+        refuse_twice(written)
+        content = yaml.safe_load(written)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise click.UsageError(f"{path} is not YAML: {error}") from None
     if not isinstance(content, dict):

@@ -9,7 +9,8 @@ import yaml
 from inspect_ai.model import ModelCost
 from pydantic import TypeAdapter, ValidationError
 
-from selfprobe.errors import InputError
+from selfprobe.errors import InputError, one_line
+from selfprobe.yaml_keys import refuse_twice
 
 Prices = Mapping[str, ModelCost]
 
@@ -37,10 +38,12 @@ def read_prices(path: str | None) -> dict[str, ModelCost]:
         return {}
     expected = f"{path}: expected a line for each model, such as `openai/a: {{{', '.join(_fields())}}}`"
     try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        written = Path(path).read_text(encoding="utf-8")
+        refuse_twice(written)
+        content = yaml.safe_load(written)
         prices = TypeAdapter(dict[str, ModelCost]).validate_python(content)
-    except (yaml.YAMLError, UnicodeDecodeError):
-        raise InputError(f"{expected}; the file is not YAML") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{expected}; the file is not YAML: {one_line(error)}") from None
     except ValidationError as error:
         first = error.errors()[0]
         place = ", ".join(map(str, first["loc"])) or "the file"

@@ -31,7 +31,8 @@ WINGS = {"matrix", "awareness", "preferences", "check", "mechanism"}
 """None of them knows another."""
 
 FLOORS: tuple[set[str], ...] = (
-    {"families", "glossary", "loose_json", "progress", "quotes", "refusal", "text_kind", "word_roots"},  # no other
+    # no other
+    {"families", "glossary", "loose_json", "progress", "quotes", "refusal", "text_kind", "word_roots", "yaml_keys"},
     {"errors", "inspect_private", "parse", "references", "stats", "measure", "safe"},  # nothing else of ours
     {"arguments", "files", "packed", "probability", "minilm"},
     {"weights", "plots", "options", "prices", "output", "cluster"},

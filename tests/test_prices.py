@@ -50,6 +50,7 @@ def test_no_file_is_no_prices() -> None:
         (b"- a\n", "the file: Input should be a valid dictionary"),
         (b"a: {input: x}\n", "a, input: Input should be a valid number"),
         (b"a: [", "the file is not YAML"),
+        (b"a: {input: 1}\nb: {input: 1}\na: {input: 2}\n", "a is there twice, in lines 1 and 3: give it once"),
         (b"\xff\xfe\x00", "the file is not YAML"),
     ],
 )

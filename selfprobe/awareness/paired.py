@@ -50,9 +50,9 @@ class Paired:
     wrong: Estimate
     """Share of wrong verdicts in the second less that in the first, paired, 95 %."""
     p: float
-    """That the two are wrong equally often: two-sided, paired, clustered."""
+    """That the two are wrong equally often: two-sided, paired, clustered; 1 where they are wrong alike throughout."""
     tost_p: float
-    """That they differ by MARGIN or more; NaN where they never differ."""
+    """That they differ by MARGIN or more; exact where they never differ, NaN without a labelled conversation."""
     equivalent: bool
     """By TOST, and with a kappa of LOW_KAPPA or more."""
     auroc: Estimate
@@ -133,7 +133,7 @@ def _paired(logged: Logged, kind: Kind, a: Arm, b: Arm, arms: Mapping[Arm, pd.Da
         kappa=kappa,
         right=(int((wrong[0] == 0).sum()), int((wrong[1] == 0).sum())),
         wrong=apart,
-        p=two_sided(apart),
+        p=1.0 if labelled.any() and (wrong[0] == wrong[1])[labelled].all() else two_sided(apart),
         tost_p=same.p,
         equivalent=same.equivalent and kappa.value >= LOW_KAPPA,
         auroc=difference((1, rated[1]), (-1, rated[0]), unit=unit),

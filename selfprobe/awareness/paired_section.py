@@ -9,7 +9,7 @@ from selfprobe.awareness.numbers import ArmNumbers, Pair
 from selfprobe.awareness.paired import LOW_KAPPA, MARGIN, Paired
 from selfprobe.awareness.runs import ARM, marks
 from selfprobe.page import Block, Bullets, Column, Section, Table, estimated, named, number, p_value, shown
-from selfprobe.stats.estimate import Estimate
+from selfprobe.stats.estimate import Estimate, undefined
 
 NOTE = (
     "The same method on the same conversations, twice. Two runs of one arm are the yardstick (paper 002): what differs "
@@ -22,6 +22,8 @@ READERS = (
     "higher throughout is a better reader; only what a model has on its own conversations beyond other readers could "
     "be self-knowledge."
 )
+
+NO_SECOND_RUN = undefined("no second run")
 
 
 def paired_section(found: Sequence[Paired], methods: Sequence[ArmNumbers]) -> list[Section]:
@@ -147,7 +149,7 @@ def paired_table(found: Sequence[Paired]) -> pd.DataFrame:
         row |= {"n": h.n, "labelled": h.labelled, "right_first": h.right[0], "right_second": h.right[1]}
         row |= {"p": h.p, "tost_p": h.tost_p, "equivalent": h.equivalent}
         numbers = {"r": h.r, "kappa": h.kappa, "wrong": h.wrong, "auroc": h.auroc, "error": h.error}
-        numbers |= {f"runs_less_this_{name}": of for name, of in h.below_runs.items()}
+        numbers |= {f"runs_less_this_{name}": h.below_runs.get(name, NO_SECOND_RUN) for name in ("r", "kappa")}
         for name, one in numbers.items():
             row |= named(name, one)
         rows.append(row)

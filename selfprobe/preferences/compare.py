@@ -10,7 +10,7 @@ cases         in how many cases a probe is above asking and above the other prob
 depth         by layer, as a share of the model's blocks (figures 6, 7)
 rise          where these curves jump, and where they come near their best (appendix A)
 table1        probes of one data set on another (table 1); cosine: their directions (figure 5)
-adversarial   LLMBar (figures 4, 8 to 11)
+adversarial   LLMBar (figures 4, 8 to 11); drops: what its subsets take from a probe and from asking (§5.4)
 table2        asking with a direction taken out (table 2)
 components    the first two components of the contrast differences (figure 1 left)
 """
@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 
 import pandas as pd
 
-from selfprobe.preferences.compare_words import rise, small_above_large
+from selfprobe.preferences.compare_words import drops, rise, small_above_large
 from selfprobe.preferences.runs import Run
 from selfprobe.stats.estimate import Estimate, undefined
 
@@ -47,6 +47,7 @@ class Compared:
 def compared(runs: Sequence[Run]) -> Compared:
     """The tables of these runs, and what is missing in them."""
     groups, scores, depth = _groups(runs), _scores(runs), _depth(runs)
+    adversarial = _joined(runs, "adversarial")
     made = {
         "models": _models(runs),
         "scores": scores,
@@ -57,7 +58,8 @@ def compared(runs: Sequence[Run]) -> Compared:
         "rise": rise(depth),
         "table1": _table1(runs),
         "cosine": _joined(runs, "cosine"),
-        "adversarial": _joined(runs, "adversarial"),
+        "adversarial": adversarial,
+        "drops": drops(adversarial),
         "table2": _joined(runs, "ablation"),
         "components": _joined(runs, "components"),
     }

@@ -33,10 +33,15 @@ SMALL = (
     "The same of a smaller model's probe against a larger model's own answers, each two models of a family on a data "
     "set; the intervals take both as independent (table small_above_large)."
 )
+DROPS = (
+    "A drop is F1 on a natural subset less that on an adversarial one. In how many cases (a model and subset) the "
+    "probe's is smaller than asking's (above), and in how many the interval says so; it takes the four scores as "
+    "independent (table drops)."
+)
 RISE = (
-    "Where each curve rises most from one block to the next (jump), and from where on it has made nine tenths of the "
-    "way from .5 to its best (near); as shares of the model's blocks, without intervals. Empty where even the best "
-    "block is not shown to be above .5."
+    "Where each curve rises most from one block to the next (jump), and the first block at which it has made nine "
+    "tenths of the way from .5 to its best (near); as shares of the model's blocks, without intervals. Empty where "
+    "even the best block is not shown to be above .5."
 )
 CASES = (
     "In how many cases (a model on a data set) the probe's number is the larger one (above), and in how many the 95 % "
@@ -78,7 +83,7 @@ def _sections(tables: Tables) -> Iterator[Section]:
         "Probes of one data set on another (table 1)", list(_transfer(tables)), name="table1", menu="transfer"
     )
     yield Section("Directions (figure 5)", list(_by_model(tables, "cosine")), name="cosine", menu="directions")
-    yield Section("LLMBar (figures 4, 8 to 11)", list(_by_model(tables, "adversarial")), name="llmbar", menu="LLMBar")
+    yield Section("LLMBar (figures 4, 8 to 11)", list(_adversarial(tables)), name="llmbar", menu="LLMBar")
     yield Section("A direction taken out (table 2)", list(_ablation(tables)), name="table2", menu="ablation")
     yield Section("First two components (figure 1, left)", list(_components(tables)), name="components", menu="PCA")
 
@@ -183,6 +188,13 @@ def _by_model(tables: Tables, name: str) -> Iterator[Block]:
     draw = {"cosine": figures.cosine, "adversarial": figures.adversarial, "table1": _transfer_map}[name]
     for model, rows in tables[name].groupby("model", sort=False):
         yield _picture(f"{name}-{slug(str(model))}", str(model), draw(rows))
+
+
+def _adversarial(tables: Tables) -> Iterator[Block]:
+    if "drops" in tables:
+        yield DROPS
+        yield text_table(counted(tables["drops"]))
+    yield from _by_model(tables, "adversarial")
 
 
 def _transfer_map(rows: pd.DataFrame) -> "Figure":

@@ -1,19 +1,22 @@
 """What paper 004 reads off its figures and says in words, as tables: sizes against methods, and where curves rise.
 
 small_above_large   a small model's probe less a larger one's answers (§5.1)
+drops               what adversarial subsets take from a probe and from asking (§5.4)
 rise                at which share of a model's blocks its curve jumps and comes near its best (appendix A)
 """
 
 import math
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import pandas as pd
 
+from selfprobe.sources.public_pairs import LLMBAR_NATURAL
+
 CHANCE = 0.5
 NEAR = 0.9
-"""A curve is near its best from here on: this share of the way up from `CHANCE`."""
+"""A curve is near its best at this share of the way up from `CHANCE`."""
 PROBES = ("supervised", "unsupervised")
 
 
@@ -42,20 +45,58 @@ def small_above_large(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def _less(one: Any, other: Any) -> dict[str, float]:
-    value = one.value - other.value
-    below, above = (
-        math.hypot(one.value - one.low, other.high - other.value),
-        math.hypot(one.high - one.value, other.value - other.low),
-    )
-    return {"value": value, "low": value - below, "high": value + above}
+    return _sum((1, one), (-1, other))
+
+
+def _sum(*parts: tuple[int, Any]) -> dict[str, float]:
+    """The signed sum of independent scores with MOVER's interval."""
+    value = sum(sign * part.value for sign, part in parts)
+    down = [part.value - part.low if sign > 0 else part.high - part.value for sign, part in parts]
+    up = [part.high - part.value if sign > 0 else part.value - part.low for sign, part in parts]
+    return {"value": value, "low": value - math.hypot(*down), "high": value + math.hypot(*up)}
+
+
+def drops(adversarial: pd.DataFrame) -> pd.DataFrame:
+    """model, family, subset, natural, probe, probe_drop, prompting_drop, value, low, high; F1, prompting's drop less.
+
+    A drop is the score on the natural pairs less that on an adversarial subset; `value` is above 0 where the probe's
+    is the smaller one. Paper: "for all but one subset". Here: of each model and natural subset. The interval takes all
+    four scores as independent (MOVER); probe and asking are of the same pairs, so it is rather too wide.
+
+    Args:
+        adversarial: model, family, subset, method, metric, value, low, high; empty where no run has LLMBar.
+    """
+    if not len(adversarial):
+        return adversarial
+    f1 = adversarial[(adversarial.metric == "f1") & adversarial.value.notna()]
+    rows = []
+    for (model, family), part in f1.groupby(["model", "family"], sort=False):
+        by = {(row.subset, row.method): row for row in part.itertuples()}
+        subsets = list(dict.fromkeys(part.subset))
+        for natural, subset in product(subsets, subsets):
+            if natural not in LLMBAR_NATURAL or subset in LLMBAR_NATURAL:
+                continue
+            for probe in PROBES:
+                cells = [by.get((of, method)) for method in (probe, "prompting") for of in (natural, subset)]
+                if any(cell is None for cell in cells):
+                    continue
+                own, own_hard, asked, asked_hard = cells
+                lost = {
+                    "probe_drop": _less(own, own_hard)["value"],
+                    "prompting_drop": _less(asked, asked_hard)["value"],
+                }
+                named = {"model": model, "family": family, "subset": subset, "natural": natural, "probe": probe}
+                found = _sum((1, asked), (-1, asked_hard), (-1, own), (1, own_hard))
+                rows.append(named | lost | found)
+    return pd.DataFrame(rows)
 
 
 def rise(depth: pd.DataFrame) -> pd.DataFrame:
     """Of each model, data set and probe: best, best_depth, jump, jump_depth, near_depth.
 
-    `jump` is the largest rise of F1 from one read block to the next, at `jump_depth`; from `near_depth` on the curve
-    has made `NEAR` of the way from chance to its best. Depths are shares of the model's blocks. NaN where even the best
-    block is not shown to be above chance. Paper: in words ("a discontinuity", "by around 40-50 %").
+    `jump` is the largest rise of F1 from one read block to the next, at `jump_depth`; `near_depth` is the first block
+    at which the curve has made `NEAR` of the way from chance to its best. Depths are shares of the model's blocks. NaN
+    where even the best block is not shown to be above chance. Paper: in words ("a discontinuity", "by around 40-50 %").
 
     Args:
         depth: model, family, parameters, dataset, probe, metric, depth, value, low.
@@ -86,7 +127,7 @@ def _of_curve(curve: pd.DataFrame) -> dict[str, float]:
 
 
 def counted(found: pd.DataFrame) -> pd.DataFrame:
-    """probe, cases, above, shown_above, shown_below of `small_above_large`."""
+    """probe, cases, above, shown_above, shown_below of `small_above_large` or `drops`."""
     parts: Sequence[tuple[Any, pd.DataFrame]] = list(found.groupby("probe", sort=False))
     return pd.DataFrame(
         [

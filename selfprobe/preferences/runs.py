@@ -99,6 +99,12 @@ def _read(folder: Path, family: str) -> Run:
             )
     if missing := sorted({"model", "revision", "settings", "datasets"} - set(state)):
         raise ValueError(f"{folder}/run.json says no {', '.join(missing)}: it is not what a run writes")
+    for name in ("settings", "datasets"):
+        if not isinstance(state[name], dict):
+            told = type(state[name]).__name__
+            raise ValueError(
+                f"{folder}/run.json: expected a mapping under {name}, got a {told}: it is not what a run writes"
+            )
     model = str(state["model"])
     parameters = float(state.get("parameters") or size_of(model))
     blocks = int(state.get("blocks") or tables["layers"].layer.max() + 1)

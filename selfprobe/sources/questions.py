@@ -35,6 +35,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.arguments import locate, meant
 from selfprobe.errors import InputError, one_line
 from selfprobe.sources.conversations import Label
+from selfprobe.yaml_keys import refuse_twice
 
 VERDICTS: tuple[Label, ...] = ("evaluation", "deployment")
 NEEDS = {"binary": "options", "probability": "of", "user_motivation": "", "reasoning_trace": "", "first_token": "of"}
@@ -80,9 +81,9 @@ def wording(path: str | None, method: str, ours: Questions = _ours) -> tuple[Wor
     """The questions of a method in the user's file, and what to ask; without a file None, and ours.
 
     Raises:
-        InputError: There is no such file, it is no YAML, has no section of this method, or an entry without text or
-            polarity, with one option or an unknown verdict, an option that its text never names, both ways to one
-            verdict, or twice the same text but for case, spaces and punctuation.
+        InputError: There is no such file, it is no YAML or gives a key twice, has no section of this method, or an
+            entry without text or polarity, with one option or an unknown verdict, an option that its text never
+            names, both ways to one verdict, or twice the same text but for case, spaces and punctuation.
     """
     if path is None:
         return None, ours
@@ -93,7 +94,9 @@ def wording(path: str | None, method: str, ours: Questions = _ours) -> tuple[Wor
 def _read(path: str, method: str) -> Wording:
     try:
         # Every scalar is the text that it was written as: a bare yes, no, on or off is that word and no truth value.
-        content = yaml.load(Path(locate(path)).read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+        written = Path(locate(path)).read_text(encoding="utf-8")
+        refuse_twice(written)
+        content = yaml.load(written, Loader=yaml.BaseLoader)
     except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
         raise InputError(f"questions={path} is no YAML that can be read: {one_line(error)}") from None
     sections = content if isinstance(content, dict) else {}

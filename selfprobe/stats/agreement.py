@@ -51,7 +51,7 @@ class Equivalence:
     """Mean difference with its 90 % interval: equivalent when that lies within ± margin."""
     margin: float
     p: float
-    """The larger of the two one-sided p."""
+    """The larger of the two one-sided p; exact where all differences are equal, NaN where nothing is known."""
     equivalent: bool
 
 
@@ -148,20 +148,28 @@ def _drawn(values: FloatArray, size: int, rng: np.random.Generator) -> FloatArra
 def equivalence(
     a: npt.ArrayLike, b: npt.ArrayLike, *, clusters: npt.ArrayLike, margin: float = 0.1, unit: str = "source"
 ) -> Equivalence:
-    """Whether two paired arms differ by less than `margin` on average (TOST at 5 %), clustered.
+    """Whether two paired arms of scores in [0, 1] differ by less than `margin` on average (TOST at 5 %), clustered.
 
-    Of errors, not of answers: two arms may give opposite answers everywhere, and on average the same.
+    Of errors, not of answers: two arms may give opposite answers everywhere, and on average the same. Where all rows
+    differ by the same d, by 0 as a rule, there is no spread for t, and p is exact: a mean of `margin` or more takes a
+    share 1 - (1 - margin)/(1 - |d|) of clusters that differ otherwise, and none of n does by chance. Equal verdicts
+    throughout are equivalent within ± .1 from 29 clusters on.
     """
     difference = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
     estimate = clustered_mean(difference, clusters, unit=unit, level=0.90, interval="t")
     half = (estimate.high - estimate.low) / 2
     df = estimate.n - 1
     if not half > 0:
-        # Without an interval nothing is shown, unless the arms never differ by anything else than this.
-        return Equivalence(estimate, margin, float("nan"), estimate.n > 1 and bool(abs(estimate.value) < margin))
+        p = _equal_throughout(abs(estimate.value), margin) ** estimate.n if estimate.n else float("nan")
+        return Equivalence(estimate, margin, p, p < 0.05)
     se = half / float(special.stdtrit(df, 0.95))
     p = max(float(special.stdtr(df, -(s * estimate.value + margin) / se)) for s in (1, -1))
     return Equivalence(estimate, margin, p, p < 0.05)
+
+
+def _equal_throughout(d: float, margin: float) -> float:
+    """The largest chance that a cluster differs by d where the mean is `margin` or more, scores being in [0, 1]."""
+    return (1 - margin) / (1 - d) if d < margin else 1.0
 
 
 def turns_trend(turns: Sequence[int], errors: npt.ArrayLike, clusters: npt.ArrayLike) -> Trend:

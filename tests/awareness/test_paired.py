@@ -93,6 +93,21 @@ def test_two_arms_that_always_say_evaluation_have_no_kappa_and_are_not_called_eq
     assert math.isnan(h.kappa.value) and not h.equivalent
 
 
+def test_equal_runs_of_few_sources_are_not_called_equivalent_and_have_their_p(rng: np.random.Generator) -> None:
+    """Twelve sources without a difference: a tenth of all sources may differ, and .9 ** 12 of such draws have none."""
+    one = stated(signal(rng))
+    (h,) = found(arm(one), arm(one, run=2))
+    assert (h.kind, h.kappa.value, h.p) == ("two runs", 1, 1)
+    assert h.tost_p == pytest.approx(0.9**12) and not h.equivalent and "TOST p = 0.2824" in sentence(h)
+
+
+def test_the_table_has_the_columns_of_a_second_run_where_there_is_none(rng: np.random.Generator) -> None:
+    one, third, again = arm(stated(signal(rng))), arm(stated(signal(rng)), perspective="third"), stated(signal(rng))
+    alone, with_run = paired_table(found(one, third)), paired_table(found(one, third, arm(again, run=2)))
+    assert list(alone) == list(with_run) and alone.runs_less_this_r.isna().all()
+    assert with_run.runs_less_this_kappa_low.notna().sum() == 1
+
+
 @pytest.mark.parametrize(("share", "told"), [(0.9, "not shown to differ by more"), (0.0, "differ by more than two")])
 def test_the_perspectives_are_held_against_two_runs(rng: np.random.Generator, share: float, told: str) -> None:
     one = signal(rng)

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from selfprobe import cli
 from selfprobe.preferences.compare import compared, mean_of
 from selfprobe.preferences.compare_figures import LINES, size_text
-from selfprobe.preferences.compare_words import rise
+from selfprobe.preferences.compare_words import counted, drops, rise
 from selfprobe.preferences.runs import family_of, read_runs, size_of
 from selfprobe.stats.estimate import Estimate
 
@@ -298,6 +298,33 @@ def test_the_block_where_a_curve_jumps_and_where_it_is_near_its_best_are_found()
     )  # .5 + .9 · .3 = .77 is reached at 4 of 5
     assert (one.jump, one.best) == pytest.approx((0.26, 0.8))
     assert found.loc["supervised"][["jump", "jump_depth", "near_depth"]].isna().all(), "not shown to be above chance"
+
+
+def test_what_adversarial_subsets_take_from_a_probe_is_held_against_what_they_take_from_asking(tmp_path: Path) -> None:
+    place, f1 = folder(tmp_path / "a", MODELS[0]), {"Natural": (0.9, 0.8, 0.85), "GPTOut": (0.7, 0.9, 0.4)}
+    rows = [
+        numbers(value, subset=subset, method=method, metric="f1")
+        for subset, values in f1.items()
+        for method, value in zip(METHODS, values, strict=False)
+    ]
+    pd.DataFrame(rows).to_csv(place / "tables/adversarial.csv", index=False)
+    table = compared(read_runs([str(place)])).tables["drops"].set_index("probe")
+    assert set(table.subset) == {"GPTOut"} and set(table.natural) == {"Natural"} and len(table) == 2
+    assert table.probe_drop.tolist() == pytest.approx([0.2, -0.1])
+    assert table.prompting_drop.tolist() == pytest.approx([0.45, 0.45])
+    assert table.value.tolist() == pytest.approx([0.25, 0.55])
+    half = (2 * 0.05**2 + 2 * 0.03**2) ** 0.5  # two scores are taken off, two are added
+    assert (table.value - table.low).tolist() == pytest.approx([half, half]) == (table.high - table.value).tolist()
+    assert counted(table.reset_index()).shown_above.tolist() == [1, 1]
+    assert call(place, "--out", tmp_path / "out").exit_code == 0
+    assert "A drop is F1 on a natural subset" in (tmp_path / "out/index.html").read_text()
+    assert drops(pd.DataFrame()).empty and drops(pd.DataFrame(rows[:3]).assign(model="m", family="f")).empty
+
+
+def test_a_runs_list_of_data_sets_that_is_none_is_named(three: list[str]) -> None:
+    state = json.loads((Path(three[0]) / "run.json").read_text())
+    (Path(three[0]) / "run.json").write_text(json.dumps(state | {"datasets": [*state["datasets"]]}))
+    refused("run.json: expected a mapping under datasets, got a list", *three)
 
 
 def test_fine_tuned_judges_stand_beside_the_probes_and_leave_no_hole(tmp_path: Path) -> None:

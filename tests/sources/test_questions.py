@@ -19,6 +19,7 @@ from selfprobe.evalawareness_tasks.probability import probability
 from selfprobe.evalawareness_tasks.user_motivation import user_motivation
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.sources.questions import Wording, wording
+from selfprobe.yaml_keys import refuse_twice
 
 YES_NO = {"yes": "evaluation", "no": "deployment"}
 SUBJECT = "planted/a?awareness=.95"
@@ -175,3 +176,28 @@ def test_a_study_takes_them_for_each_of_its_methods_and_counts_their_calls(tmp_p
     assert line.removeprefix(SUBJECT).split()[0] == "30", "a reply and two questions each"
     refused = call("--methods", "binary")
     assert refused.exit_code == 2 and "expected a list of questions under binary; it has probability" in refused.output
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "probability:\n - {text: how, of: evaluation}\nprobability:\n - {text: why, of: deployment}\n",
+            "lines 1 and 3",
+        ),
+        ("binary:\n - text: yes or no?\n   options: {yes: evaluation, no: deployment, yes: deployment}\n", "3 and 3"),
+        ("probability:\n - text: how\n   of: evaluation\n   text: why\n", "text is there twice, in lines 2 and 4"),
+    ],
+)
+def test_a_key_that_is_given_twice_is_refused_since_yaml_would_drop_the_first(
+    text: str, said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=said):
+        wording(written(tmp_path, text), text.partition(":")[0])
+
+
+def test_an_alias_that_holds_itself_is_looked_at_once() -> None:
+    with pytest.raises(yaml.YAMLError, match="a is there twice, in lines 1 and 2"):
+        refuse_twice("x: &x {a: 1,\n a: *x}\n")
+    refuse_twice("- &x [*x, *x]\n- *x\n")
+    refuse_twice("")

@@ -119,10 +119,21 @@ def test_equivalence_is_statsmodels_ttost_where_every_row_is_its_own_source(
     assert found.equivalent == (p < 0.05) == inside
 
 
-def test_equal_arms_are_equivalent_and_one_source_shows_nothing() -> None:
-    same = equivalence([1, 0, 1, 0], [1, 0, 1, 0], clusters=["a", "a", "b", "b"])
-    assert same.equivalent and same.difference.value == 0
-    assert not equivalence([1, 0, 1, 0], [1, 0, 1, 0], clusters=["a"] * 4).equivalent
+@pytest.mark.parametrize(("sources", "equivalent"), [(1, False), (2, False), (28, False), (29, True), (90, True)])
+def test_equal_arms_have_an_exact_p_and_are_equivalent_from_29_sources(sources: int, equivalent: bool) -> None:
+    """Of sources of which a tenth differ, none of n does with .9 ** n."""
+    rows = np.tile([1.0, 0.0], sources)
+    same = equivalence(rows, rows, clusters=np.repeat(np.arange(sources), 2))
+    assert same.difference.value == 0 and same.p == pytest.approx(0.9**sources) and same.equivalent == equivalent
+
+
+def test_arms_that_all_differ_alike_have_an_exact_p_and_none_without_rows() -> None:
+    near = equivalence(np.full(60, 0.55), np.full(60, 0.5), clusters=np.arange(60))
+    assert near.p == pytest.approx((0.9 / 0.95) ** 60) and near.equivalent
+    far = equivalence(np.ones(60), np.zeros(60), clusters=np.arange(60))
+    assert far.p == 1 and not far.equivalent
+    none = equivalence([], [], clusters=[])
+    assert np.isnan(none.p) and not none.equivalent
 
 
 def test_clustered_rows_make_equivalence_harder_to_show(rng: np.random.Generator) -> None:
