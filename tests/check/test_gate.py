@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from inspect_ai import Task, eval
 from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog, read_eval_log, write_eval_log
+from inspect_ai.model import ModelConfig
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
@@ -126,6 +127,31 @@ def test_what_cannot_be_told_is_0_and_with_strict_4_and_says_how_many_items_it_t
 def test_logs_of_before_stand_for_a_baseline(write: Write) -> None:
     done = check(write("now", fallen), "--against", write("before"))
     assert done.exit_code == 1 and "−.17 [−.26, −.07]" in done.output
+
+
+def test_another_grader_is_refused_and_is_no_fall_of_the_model(write: Write, baseline: str, tmp_path: Path) -> None:
+    graded = {"model_roles": {"grader": ModelConfig(model="planted/g")}}
+    done = check(write("now", fallen, **graded), "--baseline", baseline)
+    assert done.exit_code == 3 and done.output.splitlines()[0] == (
+        "quiz of planted/a  refused: another model has the role grader, it was the evaluated model and is planted/g: "
+        "the same reply is scored otherwise; save a new baseline"
+    )
+    again = check(write("before", **graded), "--save", tmp_path / "graded.json")
+    assert again.exit_code == 0
+    assert check(write("now", **graded), "--baseline", tmp_path / "graded.json").exit_code == 0
+
+
+def test_another_argument_of_a_scorer_is_refused(write: Write, tmp_path: Path) -> None:
+    written = read_eval_log(write("now"))
+    assert written.results is not None
+    written.results.scores[0].params = {"model": {"model": "planted/g", "model_args": {"custom_outputs": [1]}}}
+    write_eval_log(written, str(tmp_path / "g.eval"))
+    done = check(tmp_path / "g.eval", "--against", write("before"))
+    assert done.exit_code == 3
+    assert "the arguments of its scorer theirs changed (its grader or a template among them)" in done.output
+    written.results.scores[0].params["model"]["model_args"] = {"custom_outputs": [2]}
+    write_eval_log(written, str(tmp_path / "h.eval"))
+    assert check(tmp_path / "g.eval", "--against", tmp_path / "h.eval").exit_code == 0
 
 
 def test_hard_items_that_lack_a_score_are_no_rise(write: Write, baseline: str) -> None:
