@@ -43,6 +43,10 @@ class Line:
     epochs: int = 1
     cluster: int = 1
     """Items that share one chance."""
+    large: int = 0
+    """Items of each of the first two clusters, where these are larger."""
+    shock: float = 0.0
+    """How far (sd) a cluster's chance moves from run to run."""
     score: str = "right"
     """"right" (0 or 1), "alike" (in [0, 1]), "wide" (any number)."""
     guess: float = 0.0
@@ -69,6 +73,7 @@ LINES = (
     Line("clusters of eight", 208, cluster=8),
     Line("six clusters of 20", 120, cluster=20),
     Line("40 clusters of 20", 800, cluster=20),
+    Line("two clusters of 60, 28 of three, each moving together", 204, keys=1, cluster=3, large=60, shock=0.15),
     Line("likeness in [0, 1]", 208, score="alike", keys=1),
     Line("any number", 208, score="wide", keys=1),
     Line("skill over the most frequent truth", 208, guess=0.3),
@@ -85,15 +90,19 @@ def drawn(line: Line, rng: np.random.Generator, fall: float) -> list[Pair]:
 
 
 def _pair(line: Line, rng: np.random.Generator, fall: float, task: str) -> Pair:
-    groups = -(-line.items // line.cluster)
-    chance = rng.beta(line.mean * line.spread, (1 - line.mean) * line.spread, (groups, line.keys))
-    chance = np.repeat(chance, line.cluster, axis=0)[: line.items]
+    of = np.arange(line.items) // line.cluster
+    if line.large:
+        of = np.r_[np.repeat([0, 1], line.large), 2 + of[: line.items - 2 * line.large]]
+    groups = int(of.max()) + 1
+    chance = rng.beta(line.mean * line.spread, (1 - line.mean) * line.spread, (groups, line.keys))[of]
     after = _lowered(chance, fall)
     names = [f"i{number}" for number in range(line.items)]
     hardest = set(np.argsort(chance.mean(axis=1))[: round(line.hard_fail * line.items)].tolist())
     guessed = (rng.random((line.items, line.keys)) < line.guess).astype(float)
     runs = []
     for number, chances in enumerate((chance, after)):
+        if line.shock:
+            chances = np.clip(chances + line.shock * rng.standard_normal((groups, 1))[of], 0, 1)
         values = _scores(line, chances, rng)  # [item, key, epoch]
         lost = rng.random(values.shape) < line.missing
         if number:
@@ -106,7 +115,7 @@ def _pair(line: Line, rng: np.random.Generator, fall: float, task: str) -> Pair:
             for i, name in enumerate(names)
         }
         blind = {name: {f"k{k}": float(guessed[i, k]) for k in range(line.keys)} for i, name in enumerate(names)}
-        clusters = {name: f"c{i // line.cluster}" for i, name in enumerate(names)} if line.cluster > 1 else {}
+        clusters = {name: f"c{of[i]}" for i, name in enumerate(names)} if line.cluster > 1 else {}
         runs.append(
             Kept(
                 task,

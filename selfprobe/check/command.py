@@ -1,6 +1,7 @@
 """`selfprobe check`: a thin command line."""
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -76,12 +77,16 @@ def check(logs: tuple[str, ...], tasks: list[str] | None, save: str | None, base
     earlier = load([against]) if against else None
     before = read(baseline) if baseline else _kept(earlier) if earlier else None
     _can_happen(given["smallest"], before)
+    began = datetime.now(UTC).replace(microsecond=0)  # as logs have it
     if tasks:
         found = _run(tasks, before, given)
         if found is None:
             return 0
         logs = (found,)
     logged = load(logs)
+    if tasks and (finished := _finished_before(began, logged)):
+        told = f"Nothing was asked: the runs in {logs[0]} were finished at {finished}; a new folder asks anew"
+        click.echo(told, err=given["as_json"])
     if before is not None:
         notes = [f"before: {line}" for line in earlier.left_out()] if earlier else []
         status = _gated(logged, before, notes + logged.left_out(), given)
@@ -146,6 +151,14 @@ def _refuse_unused(*, for_run: bool, for_gate: bool, resampled: bool) -> None:
             raise click.UsageError(
                 f"{files[0]} has nothing to say of --aa alone; give --baseline or --against, or leave --aa out"
             )
+
+
+def _finished_before(began: datetime, logged: "Logged") -> str:
+    """When the last of the runs had ended, where that was before this one began; else ""."""
+    ends = [run.header.stats.completed_at for run in logged.runs]
+    times = [datetime.fromisoformat(end) for end in ends if end]
+    old = len(times) == len(ends) and not logged.broken and all(one < began for one in times)
+    return f"{max(times):%Y-%m-%d %H:%M} UTC" if old and times else ""
 
 
 def _judged(logged: "Logged", most: float, given: Mapping[str, Any]) -> int:

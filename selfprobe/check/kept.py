@@ -28,6 +28,8 @@ ELSEWHERE = ("target_log", "observer_log", "limit")
 DIGITS = 6
 LARGEST = 1e100
 """A score beyond it has no variance in floating point, and is not compared."""
+UNBOUND = "the evaluated model"
+"""Who has a role that nobody was given."""
 MEND = "only numbers can be compared: give its scorer numbers, or score the log again"
 
 
@@ -71,6 +73,10 @@ class Kept:
     """Item → digest of its options and its target; nothing in files of earlier versions."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Key of another suite's score → why it is not compared."""
+    roles: dict[str, str] = field(default_factory=dict)
+    """Role → its model, of all but the target; nothing in files of earlier versions."""
+    scorers: dict[str, str] = field(default_factory=dict)
+    """Scorer of another suite → digest of its arguments; nothing in files of earlier versions."""
 
     @property
     def epochs(self) -> int:
@@ -126,6 +132,8 @@ def kept(run: Run) -> Kept:
         clusters=dict(sorted(run.clusters.items())),
         answers={} if ours else dict(sorted(run.answers.items())),
         left_out=dict(sorted(left_out.items())),
+        roles=_roles(header),
+        scorers={} if ours else _scorers(header),
     )
 
 
@@ -200,6 +208,23 @@ def _settings(run: Run) -> dict[str, int]:
 def _plan(header: EvalLog) -> str:
     steps = [(step.solver, step.params) for step in header.plan.steps]
     return hashlib.sha256(json.dumps(steps, sort_keys=True, default=str).encode()).hexdigest()[:12]
+
+
+def _roles(header: EvalLog) -> dict[str, str]:
+    bound = {role: one.model for role, one in (header.eval.model_roles or {}).items() if role != "target"}
+    return dict(sorted(({"grader": UNBOUND} | bound).items()))
+
+
+def _scorers(header: EvalLog) -> dict[str, str]:
+    """Digests of the arguments, of a model without what a mock is to say, whose ids are new in every run."""
+    told = {}
+    for score in header.results.scores if header.results else []:
+        given = {
+            name: {k: v for k, v in value.items() if k != "model_args"} if isinstance(value, dict) else value
+            for name, value in score.params.items()
+        }
+        told[score.scorer] = json.dumps(given, sort_keys=True, default=str)
+    return {name: hashlib.sha256(told[name].encode()).hexdigest()[:12] for name in sorted(told)}
 
 
 def _metric(run: Run) -> str:

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
-from selfprobe.check.kept import Kept
+from selfprobe.check.kept import UNBOUND, Kept
 
 Pair = tuple[Kept, Kept]
 
@@ -116,6 +116,8 @@ def refusal(old: Kept, new: Kept) -> str:
         )
     if old.plan != new.plan:
         return "its solvers or their arguments changed (a prompt template among them)"
+    if why := _scored_otherwise(old, new):
+        return f"{why}: the same reply is scored otherwise; save a new baseline"
     if old.prompts and new.prompts and not {*old.prompts} & {*new.prompts}:
         return "the prompts changed, and the task's version did not; save a new baseline"
     for less, more, told in ((new, old, "the baseline has numbers there"), (old, new, "that is the baseline's")):
@@ -129,6 +131,17 @@ def refusal(old: Kept, new: Kept) -> str:
             f"{min(lacking)}); run all of them, or save a baseline of fewer"
         )
     return ""
+
+
+def _scored_otherwise(old: Kept, new: Kept) -> str:
+    """Another grader, or another argument of a scorer that both have; "" where there is none."""
+    if old.roles and new.roles:
+        for role in sorted({*old.roles, *new.roles}):
+            was, now = (run.roles.get(role, UNBOUND) for run in (old, new))
+            if was != now:
+                return f"another model has the role {role}, it was {was} and is {now}"
+    changed = [name for name in sorted({*old.scorers} & {*new.scorers}) if old.scorers[name] != new.scorers[name]]
+    return f"the arguments of its scorer {changed[0]} changed (its grader or a template among them)" if changed else ""
 
 
 def keys_of(run: Kept) -> set[str]:

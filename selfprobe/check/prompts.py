@@ -16,6 +16,8 @@ SHOWN = 8
 def prompts_of(header: EvalLog, sample: EvalSampleSummary) -> list[str]:
     """Digests of the prompts of one sample, in no order of calls, without the models' names where they are told.
 
+    Options are left out, since tasks shuffle them; `Kept.answers` has them.
+
     A prompt counts where no reply stands before or in it, nobody was asked it as a grader, and it is more than the
     sample's own input: so the same for every model. None may be left.
 
@@ -31,6 +33,7 @@ def prompts_of(header: EvalLog, sample: EvalSampleSummary) -> list[str]:
     told = header.eval.task_args.get("observer") == "asked"  # by name
     names = {name for one in (header.eval.model, target_of(header)) for name in (one, one.partition("/")[2])}
     own = whole.input if isinstance(whole.input, str) else "\n".join(message.text for message in whole.input)
+    options = sorted({*(whole.choices or [])} - {""}, key=len, reverse=True)
     found = set[str]()
     for call in calls:
         text = "\n".join(message.text for message in call.input)
@@ -38,5 +41,6 @@ def prompts_of(header: EvalLog, sample: EvalSampleSummary) -> list[str]:
             continue
         for name in sorted(names - {""}, key=len, reverse=True) if told else ():
             text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "MODEL", text)
+        text = re.sub("|".join(map(re.escape, options)), "OPTION", text) if options else text
         found.add(hashlib.sha256(text.encode()).hexdigest()[:12])
     return sorted(found)[:SHOWN]

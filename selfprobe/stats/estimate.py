@@ -286,6 +286,6 @@ def holm(pvalues: npt.ArrayLike) -> FloatArray:
     return adjusted
 
 
-def two_sided_p(t: float, n: int) -> float:
-    """p of no difference at a t value from n clusters."""
+def two_sided_p(t: float, n: float) -> float:
+    """p of no difference at a t value from n clusters, or one more than the degrees of freedom."""
     return 2 * float(special.stdtr(n - 1, -abs(t)))

@@ -81,6 +81,15 @@ def test_a_baseline_that_was_changed_by_hand_is_refused(tmp_path: Path) -> None:
         read(str(path))
 
 
+@pytest.mark.parametrize("number", ["1e999", f"1{'0' * 400}"])
+def test_a_number_that_became_infinite_is_a_change_by_hand(tmp_path: Path, number: str) -> None:
+    save([run()], f"{tmp_path}/b.json")
+    path = tmp_path / "b.json"
+    path.write_text(path.read_text().replace("[1.0]", f"[{number}]", 1))
+    with pytest.raises(InputError, match="was changed by hand, it has a number that is infinite; save a new one"):
+        read(str(path))
+
+
 def test_a_baseline_is_a_json_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a baseline is a \.json file, got b\.txt"):
         save([run()], "b.txt")

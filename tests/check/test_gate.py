@@ -11,8 +11,9 @@ from click.testing import CliRunner, Result
 from inspect_ai import Task, eval
 from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog, read_eval_log, write_eval_log
+from inspect_ai.model import ModelConfig
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer
-from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.solver import Generate, Solver, TaskState, multiple_choice, solver
 
 from selfprobe.cli import main
 
@@ -35,6 +36,14 @@ def silent() -> Solver:
 def theirs() -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         return Score(value=int(state.sample_id) % 3 != 0)
+
+    return score
+
+
+@scorer(metrics=[mean()])
+def theirs_by_name() -> Scorer:
+    async def score(state: TaskState, target: Target) -> Score:
+        return Score(value=1)
 
     return score
 
@@ -126,6 +135,47 @@ def test_what_cannot_be_told_is_0_and_with_strict_4_and_says_how_many_items_it_t
 def test_logs_of_before_stand_for_a_baseline(write: Write) -> None:
     done = check(write("now", fallen), "--against", write("before"))
     assert done.exit_code == 1 and "−.17 [−.26, −.07]" in done.output
+
+
+def test_another_grader_is_refused_and_is_no_fall_of_the_model(write: Write, baseline: str, tmp_path: Path) -> None:
+    graded = {"model_roles": {"grader": ModelConfig(model="planted/g")}}
+    done = check(write("now", fallen, **graded), "--baseline", baseline)
+    assert done.exit_code == 3 and done.output.splitlines()[0] == (
+        "quiz of planted/a  refused: another model has the role grader, it was the evaluated model and is planted/g: "
+        "the same reply is scored otherwise; save a new baseline"
+    )
+    again = check(write("before", **graded), "--save", tmp_path / "graded.json")
+    assert again.exit_code == 0
+    assert check(write("now", **graded), "--baseline", tmp_path / "graded.json").exit_code == 0
+
+
+def test_another_argument_of_a_scorer_is_refused(write: Write, tmp_path: Path) -> None:
+    written = read_eval_log(write("now"))
+    assert written.results is not None
+    written.results.scores[0].params = {"model": {"model": "planted/g", "model_args": {"custom_outputs": [1]}}}
+    write_eval_log(written, str(tmp_path / "g.eval"))
+    done = check(tmp_path / "g.eval", "--against", write("before"))
+    assert done.exit_code == 3
+    assert "the arguments of its scorer theirs changed (its grader or a template among them)" in done.output
+    written.results.scores[0].params["model"]["model_args"] = {"custom_outputs": [2]}
+    write_eval_log(written, str(tmp_path / "h.eval"))
+    assert check(tmp_path / "g.eval", "--against", tmp_path / "h.eval").exit_code == 0
+
+
+def test_options_in_another_order_are_the_same_prompt(tmp_path: Path) -> None:
+    logs = {}
+    for name, template in (("a", None), ("b", None), ("c", "Other: {question} {choices} {letters}")):
+        options = ["one", "two", "three", "four"]
+        order = options if name == "a" else options[::-1]
+        samples = [
+            Sample(id=f"q{i}", input=f"{i}?", choices=order, target="ABCD"[order.index("two")]) for i in range(3)
+        ]
+        task = Task(name="quiz", dataset=samples, solver=[multiple_choice(template=template)], scorer=theirs_by_name())
+        [logs[name]] = eval(task, model="planted/a", log_dir=str(tmp_path / name), display="none")
+    done = check(tmp_path / "b", "--against", tmp_path / "a")
+    assert done.exit_code == 0, done.output
+    done = check(tmp_path / "c", "--against", tmp_path / "a")
+    assert done.exit_code == 3 and "refused" in done.output
 
 
 def test_hard_items_that_lack_a_score_are_no_rise(write: Write, baseline: str) -> None:

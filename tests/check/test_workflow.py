@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import time
 from pathlib import Path
 
 import pytest
@@ -57,3 +58,13 @@ def test_calls_that_no_gate_would_use_are_refused_before_they_are_made(tmp_path:
     ):
         done = CliRunner().invoke(main, ["check", "--run", task, "--model", "planted/ada"])
         assert done.exit_code == 2 and said in done.output and done.output.count("\n") == 1, done.output
+
+
+def test_a_folder_that_was_finished_asks_nothing_and_says_so(tmp_path: Path) -> None:
+    run = ["check", "--run", "kth_word", "--model", "planted/ada", "--yes", "--limit", "3"]
+    first = CliRunner().invoke(main, [*run, "--log-dir", str(tmp_path / "logs")])
+    time.sleep(1)  # times in logs are whole seconds
+    again = CliRunner().invoke(main, [*run, "--log-dir", str(tmp_path / "logs")])
+    assert first.exit_code == again.exit_code == 0
+    assert "Nothing was asked" not in first.output
+    assert f"Nothing was asked: the runs in {tmp_path / 'logs'} were finished at 2" in again.output

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from selfprobe.stats.estimate import clustered_mean
-from selfprobe.stats.paired import change
+from selfprobe.stats.paired import change, jackknifed
 
 
 def test_p_and_the_interval_are_one_statement() -> None:
@@ -35,7 +35,7 @@ def test_many_clusters_that_moved_have_the_t_interval_of_their_spread() -> None:
     before, after = np.arange(90) % 2, np.arange(90) % 3 == 0
     other = clustered_mean(after - before, np.arange(90) // 3, interval="t")
     found = change(before, after, np.arange(90) // 3).estimate
-    assert (found.value, found.low, found.high, found.n) == (other.value, other.low, other.high, 30)
+    assert (found.value, found.low, found.high, found.n) == pytest.approx((other.value, other.low, other.high, 30))
 
 
 def test_runs_that_are_the_same_have_an_interval_that_narrows_with_the_items() -> None:
@@ -83,3 +83,32 @@ def test_clusters_that_all_lose_the_same_part_have_an_interval_and_a_number_of_i
     assert found.p < 0.001 and found.needed(0.05) is not None
     still = change([0, 1] * 20, [1, 0] * 20, np.repeat(np.arange(20), 2))
     assert still.estimate.low < 0 < still.estimate.high and still.p == 1 and still.needed(0.05) is not None
+
+
+UNEQUAL = np.repeat(np.arange(14), [60, 9, *range(1, 13)])
+
+
+def test_the_error_is_that_of_leaving_out_a_cluster_at_a_time() -> None:
+    values = np.random.default_rng(3).normal(size=len(UNEQUAL))
+    _, sizes = np.unique(UNEQUAL, return_counts=True)
+    without = np.array([values[UNEQUAL != cluster].mean() for cluster in range(14)])
+    se, df = jackknifed(values, UNEQUAL, sizes)
+    assert se == pytest.approx(math.sqrt(13 / 14 * np.sum((without - values.mean()) ** 2)))
+    assert df == pytest.approx(147**2 / np.sum(sizes**2) - 1)
+
+
+def test_clusters_of_one_size_have_the_usual_error_and_degrees() -> None:
+    values, clusters = np.random.default_rng(4).normal(size=60), np.arange(60) // 4
+    se, df = jackknifed(values, clusters, np.full(15, 4))
+    assert (se, df) == pytest.approx((clustered_mean(values, clusters, interval="t").se, 14))
+
+
+@pytest.mark.parametrize("sizes", [[150, *[4] * 39], [60, 60, *[3] * 28], [9, 8, 7, *range(1, 13)]])
+def test_few_large_clusters_do_not_pretend_to_be_many(sizes: list[int]) -> None:
+    """Of 600 pairs without change, whose clusters move together, at most 5 % and their error are told as changed."""
+    clusters = np.repeat(np.arange(len(sizes)), sizes)
+    rng, told = np.random.default_rng(5), 0
+    for _ in range(600):
+        before, after = (rng.random(len(clusters)) < rng.normal(0.5, 0.15, len(sizes))[clusters] for _ in range(2))
+        told += change(before, after, clusters).p < 0.05
+    assert told / 600 < 0.07
