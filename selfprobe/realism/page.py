@@ -156,8 +156,8 @@ def _warnings(found: Numbers) -> list[Block]:
     told, panel = [*_checked(found), *_few(found)], found.panel
     if panel.by_position > 0.5:
         told.append(
-            f"In {percent(panel.by_position)} of pairs a judge took the same position in both orders: a win rate near "
-            "50 % then says little about the prompts."
+            f"In {percent(panel.by_position)} of verdicts a judge took the same position in both orders: a win rate "
+            "near 50 % then says little about the prompts."
         )
     if (lost := sum(panel.unscored.values())) > 0.1:
         told.append(f"{percent(lost)} of the judges' pairs are unscored; what they would have said is not known.")
@@ -240,7 +240,7 @@ def _prompts(found: Numbers) -> Section:
             Column("id", "item"),
             Column("source", "source"),
             estimated("chance to be taken for real", "chance"),
-            Column("won, lost, by position", lambda p: f"{p.won}, {p.lost}, {p.position}", look="n"),
+            Column("won, lost, undecided", lambda p: f"{p.won}, {p.lost}, {p.undecided}", look="n"),
             Column("tells more than the average", lambda p: "yes" if p.below and found.ordered else ""),
         ),
     )
@@ -289,5 +289,5 @@ def _judge_row(judge: Judged) -> dict[str, object]:
 
 
 def _prompt_row(prompt: Prompt) -> dict[str, object]:
-    plain = {name: getattr(prompt, name) for name in ("item", "source", "won", "lost", "position", "below")}
+    plain = {name: getattr(prompt, name) for name in ("item", "source", "won", "lost", "undecided", "below")}
     return plain | {f"chance_{key}": x for key, x in columns(prompt.chance).items()} | {"text": prompt.text}
