@@ -122,6 +122,8 @@ def rate(estimate: object) -> str:
 def points(estimate: object) -> str:
     """An estimated difference in points, with its interval."""
     value, low, high = (100 * getattr(estimate, name) for name in ("value", "low", "high"))
+    if math.isnan(value):
+        return "an unknown difference"
     return f"{value:+.1f} points" + ("" if math.isnan(low) else f" [{low:+.1f}, {high:+.1f}]")
 
 
