@@ -72,11 +72,11 @@ def page_of(logged: Logged, found: Numbers, *, name: str, left_out: Sequence[str
             Section("Does the subject notice?", [subject.lead, *subject.top, *parts], name="subject", menu="subject")
         )
     sections += [Section("Method", [METHOD], name="method", menu="method"), _runs(logged, left_out)]
-    lines = [f"{found.kind}.", *sentences(found), *_checked(found), *_few(found)]
+    lines = [f"{found.kind}.", *sentences(found), *_doubts(found)]
     return Page(
         title="Can this evaluation be told from real use?",
         lead=f"{described(name)}.",
-        top=[_verdict(found), *_warnings(found)],
+        top=[_verdict(found), Bullets(_doubts(found))],
         sections=sections,
         tables=tables_of(logged, found) | ({f"subject/{k}": v for k, v in subject.tables.items()} if subject else {}),
         told=[*lines, *(subject.told if subject else ())],
@@ -153,8 +153,8 @@ def _few(found: Numbers) -> list[str]:
     ]
 
 
-def _warnings(found: Numbers) -> list[Block]:
-    """The check, and what makes the win rate doubtful."""
+def _doubts(found: Numbers) -> list[str]:
+    """The check, and what makes the win rate doubtful, for the page and the terminal."""
     told, panel = [*_checked(found), *_few(found)], found.panel
     if panel.by_position > 0.5:
         told.append(
@@ -165,7 +165,7 @@ def _warnings(found: Numbers) -> list[Block]:
         told.append(f"{percent(lost)} of the judges' pairs are unscored; what they would have said is not known.")
     if not 0.3 < found.words.longer < 0.7:
         told.append(f"In {percent(found.words.longer)} of pairs the set's prompt is the longer one.")
-    return [Bullets(told)]
+    return told
 
 
 def _rates(found: Numbers) -> Section:

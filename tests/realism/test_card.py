@@ -90,6 +90,15 @@ def test_judges_against_each_other_are_not_called_by_position() -> None:
     assert numbers_of(Logged({"first": picks(0.5), "for": picks(1.0)}, texts, {}, {}, {})).panel.by_position == 0.5
 
 
+def test_judges_by_position_and_unscored_pairs_are_said_in_the_terminal_too(tmp_path: Path) -> None:
+    where = ("--log-dir", tmp_path / "logs", "--out", tmp_path / "page", "--display", "none", "--yes")
+    judge = "planted/j?liking=.5&first=1&tied=.1"
+    done = call("card", "eval_awareness", "--judges", judge, "--prompts", "8", "--opponents", "2", *where)
+    page = (tmp_path / "page" / "index.html").read_text()
+    for said in ("of verdicts a judge took the same position in both orders", "of the judges' pairs are unscored"):
+        assert said in done.output and said.replace("'", "&#39;") in page.replace("&#x27;", "&#39;")
+
+
 def test_another_set_is_refused_in_the_same_log_folder(card: tuple[Path, Result]) -> None:
     folder, _ = card
     done = call("card", "eval_awareness", "--judges", OTHER, "--prompts", "9", "--log-dir", folder / "logs", "--yes")
