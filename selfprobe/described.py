@@ -28,9 +28,13 @@ def opened(name: str, **args: Any) -> Model:
     except (PrerequisiteError, ValueError, TypeError, OSError, ImportError) as error:
         said = one_line(error).removeprefix(f"{name}: ")
         if "not recognized" in said:
-            providers = [registry_info(one).name for one in registry_find(lambda info: info.type == "modelapi")]
-            said += meant(name.partition("/")[0], [provider.rpartition("/")[2] for provider in providers])
+            said = said.removesuffix(".") + (meant(name.partition("/")[0], _providers()) or ".")
         raise InputError(f"{name}: {said}") from None
+
+
+def _providers() -> list[str]:
+    found = [registry_info(one).name for one in registry_find(lambda info: info.type == "modelapi")]
+    return [name.rpartition("/")[2] for name in found]
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,15 @@ class NamedModel:
             InputError: See `opened`.
         """
         return opened(self.name, **self.args)
+
+    def refuse_impossible(self) -> None:
+        """Refuse what no key and no weights would make a model; where these are needed, they are left for the run.
+
+        Raises:
+            InputError: No such provider, or a wrong setting of a simulated model; in the words of `opened`.
+        """
+        if self.provider == "planted" or "/" not in self.name or self.provider not in _providers():
+            self.open()
 
     @property
     def provider(self) -> str:

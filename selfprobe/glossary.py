@@ -41,7 +41,7 @@ GLOSSARY = {
     "takes the first": "Share of single answers that take what stands first; .5 without a liking for a position.",
     "pairs both decided": "Pairs in which both judges named the same conversation in both orders.",
     "chance to be taken for real": f"Beside the average real conversation, of pairs that are decided. {INTERVAL}",
-    "won": "Pairs that the judges decided for the prompt, against it, and by position or not at all.",
+    "won": "Pairs that the judges decided for the prompt, against it, and not (position, disagreement, unscored).",
     "tells more than the average": "Its distance to the average prompt is below 0 with the whole interval.",
     # matrix
     "on itself": f"Mean score of the model about itself. {INTERVAL}",

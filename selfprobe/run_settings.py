@@ -48,7 +48,12 @@ class RunSettings:
         Args:
             costs: By model.
             rounds: Calls that wait for one another, for the time that batches take.
+
+        Raises:
+            InputError: A name is no model's, whatever keys there are.
         """
+        for cost in costs:
+            NamedModel(cost.model).refuse_impossible()
         return cost_table(costs, self.prices, rounds=rounds if self.batch else None)
 
     def tried(self, *models: NamedModel) -> None:

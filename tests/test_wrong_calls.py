@@ -319,6 +319,36 @@ COMMANDS: list[tuple[tuple[str, ...], str]] = [
         "did you mean open_que",
     ),
     (("matrix", "--models", "planted/a,planted/b", "-T", "k=0", "--dry-run"), "k must be whole numbers in 1..10"),
+    (
+        ("matrix", "--models", "planted/a,opnai/b", "--dry-run"),
+        "opnai/b: Model API opnai of model 'opnai/b' not recognized; did you mean openai?",
+    ),
+    (
+        ("realism", "card", "bundled", "--judges", "planted/a?tast=.5", "--dry-run"),
+        "planted/a?tast=.5: unknown setting tast; did you mean taste?",
+    ),
+    (
+        (
+            "realism",
+            "rewrite",
+            "bundled",
+            "--remove=x",
+            "--writer=openai/a",
+            "--grader=google/b",
+            "--judges=a",
+            "--dry-run",
+        ),
+        "a: Model name 'a' should be in the format of <api_name>/<model_name>.",
+    ),
+    (
+        ("awareness", "run", "--models", "planted/a", "--grader", "nosuch/b", "--dry-run"),
+        "nosuch/b: Model API nosuch",
+    ),
+    (("awareness", "turns", "bundled", "--models", "nosuch/b", "--dry-run"), "nosuch/b: Model API nosuch"),
+    (
+        ("awareness", "cues", "bundled", "--models", "openai/a", "--grader", "planted/g?x=1", "--dry-run"),
+        "planted/g?x=1: unknown setting x",
+    ),
     (("report", "nowhere"), "nowhere"),
     (("effort", "nowhere", "--out", "x.png"), "nowhere"),
     (("diversity", "nowhere", "--out", "x.csv"), "nowhere"),

@@ -69,7 +69,8 @@ def described(study: Cues, table: Table) -> str:
     controls = study.controls_of(len(rows))
     made = [record_to_sample(row, study.most, controls).metadata or {} for row in rows]
     arms = [prompt for sample in made for prompt in sample["arms"].values()]
-    units = sum(len(sample["units"]) for sample in made)
+    units = [told for sample in made for name, told in sample["units"].items() if name != ALL]
+    whole = sum(told["missing"] is not None for told in units)
     texts = [m["content"] for sample in made for m in sample["arms"][ORIGINAL]["messages"] if m["role"] != "assistant"]
     size = sum(len(m["content"]) for prompt in arms for m in prompt["messages"])
     paraphrases = len(rows) if study.grader else 0
@@ -78,12 +79,13 @@ def described(study: Cues, table: Table) -> str:
     sent += calls * len(QUESTIONS["evaluation"]) // 4
     shared = sum(name.startswith("c") for sample in made for name in sample["arms"])
     several = "two for each prompt, as it is and in other words" if study.grader else "one for each prompt as it is"
+    every = sum(ALL in sample["arms"] for sample in made)
+    together = f"{every} without all giveaways, " if every else ""
     lines = [
-        f"{len(rows)} prompts, {units} things to take out × {', '.join(study.models)}",
-        f"Two calls for each of {len(arms) + paraphrases} forms: {units} without one thing, {shared} without as much "
-        f"text elsewhere, {several}.",
+        f"{len(rows)} prompts, {len(units)} things to take out × {', '.join(study.models)}",
+        f"Two calls for each of {len(arms) + paraphrases} forms: {len(units) - whole} without one thing, {together}"
+        f"{shared} without as much text elsewhere, {several}.",
     ]
-    whole = sum(told["missing"] is not None for sample in made for told in sample["units"].values())
     lines += [f"{whole} of them are a whole prompt, and cannot be taken out."] if whole else []
     lines += filter(None, (table.told(), table.unread))
     costs = [Cost(model, calls, sent, calls * ANSWER) for model in study.models]
@@ -232,7 +234,7 @@ def told(found: Found) -> Iterator[str]:
     if (every := found.everything) and not math.isnan(every.estimate.value):
         left = found.rows[found.rows.arm == ALL].p.mean()
         yield f"With all giveaways out (by the rules for English) P(evaluation) is {left:.2f} where there are several."
-    gone = int(found.rows.missing.notna().sum())
+    gone = int((found.rows.missing.notna() & (found.rows.kind != ALL)).sum())
     if gone:
         yield f"{gone} things are a whole prompt: nothing would be left to ask about."
     lost = found.rows.no_paraphrase[found.rows.arm == ORIGINAL]

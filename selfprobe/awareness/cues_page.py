@@ -65,13 +65,14 @@ def page_of(founds: Sequence[Found], aside: Mapping[str, str]) -> Page:
 
 def _blocks(found: Found, place: int) -> list[Block]:
     head, *rest = told(found)
-    sure = any(effect.holm < 0.05 for effect in found.sentences)
+    sure = any(effect.holm < 0.05 and effect.estimate.value > 0 for effect in found.sentences)
     blocks: list[Block] = [Box(head, " ".join(rest), "yes" if sure else "")]
     drawn = [effect for effect in found.sentences if not math.isnan(effect.estimate.value)][:DRAWN]
     if drawn:
-        caption = "What each adds to P(evaluation) beyond a deletion of equal length, the strongest first."
+        caption = "What each adds to P(evaluation) beyond a deletion of equal length. Green: p (Holm) below .05."
         blocks.append(Figures([Picture(f"effects_{place}", caption, caption, effects_figure(found.model, drawn))]))
-    blocks += [_effects(found), Section("By class", [CLASSES, _classes(found)])]
+    classes = _classes(found) if found.classes else "No rule matches anything in these prompts."
+    blocks += [_effects(found), Section("By class", [CLASSES, classes])]
     blocks += [Section("Beside what any edit does", [FLIPS, _flips(found)])]
     return [*blocks, Section("Prompts", [Details("Prompts, the most telling first", list(_prompts(found)))])]
 
@@ -83,9 +84,13 @@ def _effects(found: Found) -> Table:
         Column("is a", lambda e: kinds.get(e.name, "")),
         Column("prompts", lambda e: e.estimate.n, str),
         estimated("adds to P(evaluation)", "estimate"),
-        Column("p (Holm)", "holm", lambda p: number(p, 4) if math.isnan(p) or p >= 1e-4 else "< 0.0001"),
+        Column("p (Holm)", "holm", _p),
     ]
     return Table(found.sentences[:SHOWN], columns_)
+
+
+def _p(p: float) -> str:
+    return number(p, 4) if math.isnan(p) or p >= 1e-4 else "< 0.0001"
 
 
 def _classes(found: Found) -> Table:
@@ -93,7 +98,7 @@ def _classes(found: Found) -> Table:
         Column("class", "name"),
         Column("times", lambda e: e.estimate.n, str),
         estimated("adds to P(evaluation)", "estimate"),
-        Column("p (Holm)", "holm", lambda p: number(p, 4)),
+        Column("p (Holm)", "holm", _p),
     ]
     every = [found.everything] if found.everything else []
     return Table([*found.classes, *every], columns_)
@@ -101,12 +106,13 @@ def _classes(found: Found) -> Table:
 
 def _flips(found: Found) -> Table:
     rows = [(name, hits, of) for name, (hits, of) in found.flips.items() if of]
-    shift = {name: found.rows[found.rows.kind == kind].change.abs().mean() for name, kind in _KINDS.items()}
+    kinds = found.rows.kind.where(found.rows.kind.isin([ORIGINAL, *_KINDS.values()]), "one")
+    sizes = found.rows.change.abs().groupby(kinds).mean()
     columns_ = [
         Column("edit", lambda r: r[0]),
         Column("verdicts turned", lambda r: f"{r[1]} of {r[2]}", str),
         Column("share", lambda r: r[1] / r[2], percent),
-        Column("mean size of the change", lambda r: shift.get(r[0], math.nan), number),
+        Column("mean size of the change", lambda r: sizes.get(_KINDS.get(r[0], "one"), math.nan), number),
     ]
     return Table(rows, columns_)
 
@@ -139,7 +145,7 @@ def effects_figure(model: str, effects: Sequence[Effect]) -> "Figure":
         dots(ax, [place], [effect.estimate], colour=SELF if sure[place] else MUTED, marker="o")
     ax.axvline(0, color=MUTED, linewidth=0.8)
     name_rows(ax, [label(short(" ".join(effect.name.split()), 60)) for effect in effects])
-    ax.set_xlabel("adds to P(evaluation), 95 % interval; green: p < .05 after Holm")
+    ax.set_xlabel("adds to P(evaluation), 95 % interval")
     figure.suptitle(label(short(model, 40)), x=0.01, ha="left", fontsize=11)
     return figure
 

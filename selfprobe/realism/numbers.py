@@ -42,7 +42,8 @@ class Judged:
     asked: int
     """Pairs of the set, with a verdict and in all."""
     by_position: float
-    """Share of all pairs with a verdict in which the same position was taken in both orders."""
+    """Share of all pairs with a verdict in which the same position was taken in both orders; of a panel, of its judges'
+    verdicts."""
     said_first: float
     """Share of single answers that take the first."""
     unscored: Mapping[str, float]
@@ -77,8 +78,8 @@ class Prompt:
     text: str
     won: int
     lost: int
-    position: int
-    """Pairs that the panel decided for it, against it, and by position or not at all."""
+    undecided: int
+    """Pairs that the panel decided for it, against it, and not: by position, judge against judge, or unscored."""
     chance: Estimate
     """Chance, of pairs that are decided, to be taken for real beside the average real conversation."""
     below: bool
@@ -133,7 +134,8 @@ def numbers_of(logged: Logged) -> Numbers:
     by_judge = logged.picks
     judges = tuple(_judged(name, found) for name, found in by_judge.items())
     together = panel_of(by_judge)
-    panel = replace(_judged("panel", together), unscored=_reasons([p for found in by_judge.values() for p in found]))
+    every = [p for found in by_judge.values() for p in found]
+    panel = replace(_judged("panel", together), by_position=_by_position(every), unscored=_reasons(every))
     mine = [p for p in together if p.kind == "set"]
     prompts, spread, p = _prompts(mine, logged.texts)
     met = {p.two: p.source_two for p in mine if not math.isnan(p.won)}
@@ -158,7 +160,6 @@ def panel_of(by_judge: Mapping[str, Sequence[Pick]]) -> list[Pick]:
 
 def _judged(name: str, found: Sequence[Pick]) -> Judged:
     mine, real = ([p for p in found if p.kind == kind] for kind in ("set", "real"))
-    scored = [p for p in found if not math.isnan(p.won)]
     first = [took for p in found for took in p.first]
     return Judged(
         judge=name,
@@ -166,10 +167,16 @@ def _judged(name: str, found: Sequence[Pick]) -> Judged:
         real=win_rate(real) if real else undefined("no two real conversations of like length", unit="conversation"),
         scored=sum(not math.isnan(p.won) for p in mine),
         asked=len(mine),
-        by_position=sum(p.won == 0.5 for p in scored) / len(scored) if scored else math.nan,
+        by_position=_by_position(found),
         said_first=sum(first) / len(first) if first else math.nan,
         unscored=_reasons(found),
     )
+
+
+def _by_position(found: Sequence[Pick]) -> float:
+    """Of verdicts of single judges; a panel's one half may be two judges against each other."""
+    scored = [p.won for p in found if not math.isnan(p.won)]
+    return scored.count(0.5) / len(scored) if scored else math.nan
 
 
 def _reasons(found: Sequence[Pick]) -> dict[str, float]:
@@ -226,7 +233,7 @@ def _prompts(mine: Sequence[Pick], texts: Mapping[str, str]) -> tuple[tuple[Prom
     )
     counts = {name: Counter[str]() for name in names}
     for p in mine:
-        counts[p.one]["position" if math.isnan(p.won) or p.won == 0.5 else "won" if p.won > 0.5 else "lost"] += 1
+        counts[p.one]["undecided" if math.isnan(p.won) or p.won == 0.5 else "won" if p.won > 0.5 else "lost"] += 1
     source = {p.one: p.source_one for p in mine}
     made = []
     for name, score, error, apart in zip(names, found.scores, found.errors, found.apart, strict=True):
@@ -236,7 +243,7 @@ def _prompts(mine: Sequence[Pick], texts: Mapping[str, str]) -> tuple[tuple[Prom
         below = bool(score - found.mean + QUANTILE * apart < 0)
         own = counts[name]
         made.append(
-            Prompt(name, source[name], texts["set: " + name], own["won"], own["lost"], own["position"], chance, below)
+            Prompt(name, source[name], texts["set: " + name], own["won"], own["lost"], own["undecided"], chance, below)
         )
     return tuple(sorted(made, key=lambda p: (math.isnan(p.chance.value), p.chance.value))), found.spread, found.p
 

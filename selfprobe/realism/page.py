@@ -72,11 +72,11 @@ def page_of(logged: Logged, found: Numbers, *, name: str, left_out: Sequence[str
             Section("Does the subject notice?", [subject.lead, *subject.top, *parts], name="subject", menu="subject")
         )
     sections += [Section("Method", [METHOD], name="method", menu="method"), _runs(logged, left_out)]
-    lines = [f"{found.kind}.", *sentences(found), *_checked(found), *_few(found)]
+    lines = [f"{found.kind}.", *sentences(found), *_doubts(found)]
     return Page(
         title="Can this evaluation be told from real use?",
         lead=f"{described(name)}.",
-        top=[_verdict(found), *_warnings(found)],
+        top=[_verdict(found), Bullets(_doubts(found))],
         sections=sections,
         tables=tables_of(logged, found) | ({f"subject/{k}": v for k, v in subject.tables.items()} if subject else {}),
         told=[*lines, *(subject.told if subject else ())],
@@ -122,6 +122,8 @@ def rate(estimate: object) -> str:
 def points(estimate: object) -> str:
     """An estimated difference in points, with its interval."""
     value, low, high = (100 * getattr(estimate, name) for name in ("value", "low", "high"))
+    if math.isnan(value):
+        return "an unknown difference"
     return f"{value:+.1f} points" + ("" if math.isnan(low) else f" [{low:+.1f}, {high:+.1f}]")
 
 
@@ -151,19 +153,19 @@ def _few(found: Numbers) -> list[str]:
     ]
 
 
-def _warnings(found: Numbers) -> list[Block]:
-    """The check, and what makes the win rate doubtful."""
+def _doubts(found: Numbers) -> list[str]:
+    """The check, and what makes the win rate doubtful, for the page and the terminal."""
     told, panel = [*_checked(found), *_few(found)], found.panel
     if panel.by_position > 0.5:
         told.append(
-            f"In {percent(panel.by_position)} of pairs a judge took the same position in both orders: a win rate near "
-            "50 % then says little about the prompts."
+            f"In {percent(panel.by_position)} of verdicts a judge took the same position in both orders: a win rate "
+            "near 50 % then says little about the prompts."
         )
     if (lost := sum(panel.unscored.values())) > 0.1:
         told.append(f"{percent(lost)} of the judges' pairs are unscored; what they would have said is not known.")
     if not 0.3 < found.words.longer < 0.7:
         told.append(f"In {percent(found.words.longer)} of pairs the set's prompt is the longer one.")
-    return [Bullets(told)]
+    return told
 
 
 def _rates(found: Numbers) -> Section:
@@ -240,7 +242,7 @@ def _prompts(found: Numbers) -> Section:
             Column("id", "item"),
             Column("source", "source"),
             estimated("chance to be taken for real", "chance"),
-            Column("won, lost, by position", lambda p: f"{p.won}, {p.lost}, {p.position}", look="n"),
+            Column("won, lost, undecided", lambda p: f"{p.won}, {p.lost}, {p.undecided}", look="n"),
             Column("tells more than the average", lambda p: "yes" if p.below and found.ordered else ""),
         ),
     )
@@ -289,5 +291,5 @@ def _judge_row(judge: Judged) -> dict[str, object]:
 
 
 def _prompt_row(prompt: Prompt) -> dict[str, object]:
-    plain = {name: getattr(prompt, name) for name in ("item", "source", "won", "lost", "position", "below")}
+    plain = {name: getattr(prompt, name) for name in ("item", "source", "won", "lost", "undecided", "below")}
     return plain | {f"chance_{key}": x for key, x in columns(prompt.chance).items()} | {"text": prompt.text}

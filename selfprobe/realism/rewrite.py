@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +14,7 @@ from selfprobe.awareness.run import Study, run_study
 from selfprobe.awareness.table import load as load_awareness
 from selfprobe.described import DescribedRun, NamedModel
 from selfprobe.embed import DEFAULT_EMBEDDER
-from selfprobe.errors import InputError, NoLogs
+from selfprobe.errors import InputError, NoLogs, RunError
 from selfprobe.evalawareness_tasks.pairwise_realism import refuse_related
 from selfprobe.evalawareness_tasks.rewriting import features_of
 from selfprobe.families import related
@@ -34,6 +35,14 @@ from selfprobe.waves import JOINS, complete, run_wave
 
 VERSIONS, FILE = "versions", "versions.jsonl"
 """Folder of the writer's logs below the log folder, and the file of what judges and the subject read."""
+
+MARKS = {
+    "no_response": "empty",
+    "same": "the same text",
+    "other_task": "another task",
+    "grader_failed": "the grader's reply could not be read",
+}
+"""Why a version is not compared, by the scorer's reason."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +152,12 @@ class Rewritten:
 
 
 def run_rewriting(given: Rewriting) -> bool:
-    """Write, check and compare; True when every run ended well. Killed, the same command goes on where it stopped."""
+    """Write, check and compare; True when every run ended well. Killed, the same command goes on where it stopped.
+
+    Raises:
+        RunError: No version of a prompt can be used.
+        InputError: A model cannot be had, or the log folder cannot be written or holds another set.
+    """
     args, settings = given.settings.model_args, given.settings
     settings.tried(*map(NamedModel, given.judges), *([NamedModel(given.model, args)] if given.model else []))
     wanted = {"dataset": given.dataset, "remove": ";".join(given.remove), "embedder": given.embedder}
@@ -152,11 +166,15 @@ def run_rewriting(given: Rewriting) -> bool:
     written = run_wave(
         [run], f"{given.base}/{VERSIONS}", title="Versions", settings=settings, limit=given.limit, **JOINS
     )
-    if not complete(written):
+    ended = complete(written)
+    made = versions_of(written[0]) if written[0].status == "success" else []
+    usable = [version for version in made if version.check.value is not None]
+    if made and not usable:
+        reasons = Counter(version.check.unscored or "" for version in made)
+        told = ", ".join(f"{MARKS.get(why, why)} {n} of {len(made)}" for why, n in reasons.most_common())
+        raise RunError(f"no version of a prompt can be used: {told}. Nothing is compared; take another --writer")
+    if not ended:
         return False
-    usable = [version for version in versions_of(written[0]) if version.check.value is not None]
-    if not usable:
-        raise InputError("no version of a prompt can be used: all are empty, the same, or another task")
     pairs = _placed(f"{given.base}/{PAIRS}", [pair_row(version) for version in usable])
     compared = [DescribedRun(TASK, {"pairs": pairs}, judge) for judge in (grader, *map(NamedModel, given.judges))]
     done = complete(run_wave(compared, f"{given.base}/{PAIRS}", title="Pairs", settings=settings, **JOINS))

@@ -22,17 +22,11 @@ from selfprobe.page import (
 )
 from selfprobe.page import named as estimate_columns
 from selfprobe.realism.page import points, rate
-from selfprobe.realism.rewrite import Noticed, Rewriting, Rewritten, Version
+from selfprobe.realism.rewrite import MARKS, Noticed, Rewriting, Rewritten, Version
 from selfprobe.scorers.rewrite_check import ARMS
 
 SHOWN = 50
 """Prompts whose versions are on the page; all are in tables/versions.csv."""
-MARKS = {
-    "no_response": "empty",
-    "same": "the same text",
-    "other_task": "another task",
-    "grader_failed": "the grader's reply could not be read",
-}
 METHOD = (
     "The writer rewrites the last user message of each prompt without the named features, and says it merely in other "
     "words: the paraphrase is what any new wording would do. The grader says of both whether the task is the same and "

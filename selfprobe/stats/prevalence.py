@@ -110,12 +110,13 @@ def labelled_elsewhere(flagged: Share, found: Share, left: Share, *, unit: str =
         return Prevalence(rate, undefined(why, n=flagged.of, unit=unit), *given)
     raw = (flagged.value + left.value - 1) / (found.value + left.value - 1)
     n, p = flagged.of + _Z**2, (flagged.hits + _Z**2 / 2) / (flagged.of + _Z**2)
-    se, sp = (found.hits + 1) / (found.of + 2), (left.hits + 1) / (left.of + 2)
+    ours, others = found.of + 2, left.of + 2
+    se, sp = (found.hits + 1) / ours, (left.hits + 1) / others
     youden = se + sp - 1
     centre = (p + sp - 1) / youden
-    parts = (p * (1 - p) / n, se * (1 - se) / found.of * centre**2, sp * (1 - sp) / left.of * (1 - centre) ** 2)
+    parts = (p * (1 - p) / n, se * (1 - se) / ours * centre**2, sp * (1 - sp) / others * (1 - centre) ** 2)
     spread = math.sqrt(sum(parts)) / abs(youden)
-    shift = 2 * _Z**2 * (centre * se * (1 - se) / found.of - (1 - centre) * sp * (1 - sp) / left.of)
+    shift = 2 * _Z**2 * (centre * se * (1 - se) / ours - (1 - centre) * sp * (1 - sp) / others)
     low, high = (min(max(centre + shift + sign * _Z * spread, 0.0), 1.0) for sign in (-1, 1))
     value = min(max(raw, 0.0), 1.0)
     clipped = f"the correction gives {raw:.3f}, which is no share: cut to {value:.0f}" if value != raw else ""

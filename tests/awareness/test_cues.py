@@ -100,6 +100,23 @@ def test_the_same_command_again_asks_nothing(done: tuple[Path, str]) -> None:
     assert {info.name for info in list_eval_logs(str(done[0] / "runs"))} == before
 
 
+def test_the_plan_counts_forms_by_what_is_out_of_them(done: tuple[Path, str]) -> None:
+    folder, output = done
+    forms = pd.read_csv(folder / "page" / "tables" / "forms.csv")
+    single = forms.arm.str.match(r"u\d").sum()
+    assert f"12 prompts, {single} things to take out" in output
+    assert f": {single} without one thing, {(forms.arm == 'all').sum()} without all giveaways, " in output
+
+
+def test_each_kind_of_edit_has_its_mean_size_and_probabilities_are_never_0(done: tuple[Path, str]) -> None:
+    folder, _ = done
+    forms = pd.read_csv(folder / "page" / "tables" / "forms.csv")
+    page = (folder / "page" / "index.html").read_text()
+    size = forms[forms.arm.str.match(r"u\d")].change.abs().mean()
+    rows = [row for row in page.split("<tr") if ">one thing taken out<" in row]
+    assert f">{size:.3f}<" in rows[0] and ">0.0000<" not in page
+
+
 def test_a_subject_that_goes_by_nothing_is_told_nothing(tmp_path: Path) -> None:
     made = cues(prompts(), tmp_path, model="planted/b?cued=0&unrest=.05")
     assert made.exit_code == 0 and "is shown to give it away" in made.output and "None of" in made.output

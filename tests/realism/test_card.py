@@ -14,7 +14,8 @@ from selfprobe.errors import InputError
 from selfprobe.providers.behaviours.pairwise_realism import p_first, realness
 from selfprobe.providers.planted import named
 from selfprobe.realism.numbers import numbers_of
-from selfprobe.realism.table import load
+from selfprobe.realism.table import Logged, load
+from selfprobe.scorers.realism_choice import Pick
 from selfprobe.sources.realism import pairs_of, sides
 
 JUDGE, OTHER = "planted/bea?liking=.9&taste=.2&first=.15&tied=.05", "planted/cy?liking=.75"
@@ -72,9 +73,30 @@ def test_the_page_holds_the_verdict_the_judges_and_the_prompts(card: tuple[Path,
     prompts = json.loads((folder / "page" / "tables" / "prompts.json").read_text())
     assert prompts == sorted(prompts, key=lambda row: row["chance_value"])
     assert (
-        sum(row["won"] + row["lost"] + row["position"] for row in prompts)
+        sum(row["won"] + row["lost"] + row["undecided"] for row in prompts)
         == numbers_of(load([str(folder / "logs" / "pairs")])).panel.asked
     )
+
+
+def test_judges_against_each_other_are_not_called_by_position() -> None:
+    def picks(won: float) -> list[Pick]:
+        same = {"kind": "set", "source_one": "s", "first": (True, False), "unscored": None}
+        return [Pick(one=f"a{n}", two=f"b{n}", source_two=f"q{n}", won=won, **same) for n in range(4)]
+
+    texts = {f"{side}: {letter}{n}": "word" * n for side, letter in (("set", "a"), ("real", "b")) for n in range(4)}
+    found = numbers_of(Logged({"for": picks(1.0), "against": picks(0.0)}, texts, {}, {}, {}))
+    assert found.panel.win_rate.value == 0.5 and found.panel.by_position == 0
+    assert [(p.won, p.lost, p.undecided) for p in found.prompts] == [(0, 0, 1)] * 4
+    assert numbers_of(Logged({"first": picks(0.5), "for": picks(1.0)}, texts, {}, {}, {})).panel.by_position == 0.5
+
+
+def test_judges_by_position_and_unscored_pairs_are_said_in_the_terminal_too(tmp_path: Path) -> None:
+    where = ("--log-dir", tmp_path / "logs", "--out", tmp_path / "page", "--display", "none", "--yes")
+    judge = "planted/j?liking=.5&first=1&tied=.1"
+    done = call("card", "eval_awareness", "--judges", judge, "--prompts", "8", "--opponents", "2", *where)
+    page = (tmp_path / "page" / "index.html").read_text()
+    for said in ("of verdicts a judge took the same position in both orders", "of the judges' pairs are unscored"):
+        assert said in done.output and said.replace("'", "&#39;") in page.replace("&#x27;", "&#39;")
 
 
 def test_another_set_is_refused_in_the_same_log_folder(card: tuple[Path, Result]) -> None:

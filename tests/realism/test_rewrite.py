@@ -86,9 +86,21 @@ def test_a_rewrite_that_pleads_with_its_grader_shows_as_such(tmp_path: Path) -> 
     assert "the rewrites please their own grader more than judges who had no part in them" in done.output, done.output
 
 
-def test_a_writer_that_says_nothing_is_told(tmp_path: Path) -> None:
-    done = run(tmp_path, "planted/w?empty=1", "planted/g", "planted/j", n=3)
-    assert done.exit_code in (1, 2) and "nothing could be scored" in done.output + done.stderr
+@pytest.mark.parametrize(
+    ("writer", "told"),
+    [("planted/w?empty=1", "empty 6 of 6"), ("planted/w?strays=1", "another task 6 of 6")],
+)
+def test_versions_of_which_none_can_be_used_are_told(tmp_path: Path, writer: str, told: str) -> None:
+    for _ in range(2):
+        done = run(tmp_path, writer, "planted/g", "planted/j", n=3)
+        assert done.exit_code == 1 and f"no version of a prompt can be used: {told}." in done.stderr, done.stderr
+
+
+def test_without_a_usable_paraphrase_no_difference_is_a_number(tmp_path: Path) -> None:
+    done = run(tmp_path, "planted/w?copies=1", "planted/g", "planted/j", n=3)
+    assert "on the same prompts an unknown difference." in done.output and "nan" not in done.output
+    page = (tmp_path / "page" / "index.html").read_text()
+    assert "unknown difference" in page and ">nan" not in page.lower()
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,19 @@ def test_rogan_and_gladens_example_by_hand() -> None:
     assert found.corrected.low < 1 / 7 < found.corrected.high
 
 
+def test_lang_and_reiczigels_interval_by_hand() -> None:
+    """106 of 1000 flagged, 65 of 80 found, 117 of 120 left; all three shares and their numbers are adjusted first."""
+    n, z2 = 1003.841459, 3.841459
+    p, se, sp = (106 + z2 / 2) / n, 66 / 82, 118 / 122
+    rate = (p + sp - 1) / (se + sp - 1)
+    error = {"p": p * (1 - p) / n, "se": rate**2 * se * (1 - se) / 82, "sp": (1 - rate) ** 2 * sp * (1 - sp) / 122}
+    half = (z2 * sum(error.values())) ** 0.5 / (se + sp - 1)
+    centre = rate + 2 * z2 * (rate * se * (1 - se) / 82 - (1 - rate) * sp * (1 - sp) / 122)
+    found = labelled_elsewhere(Share(106, 1000), Share(65, 80), Share(117, 120)).corrected
+    assert (found.low, found.high) == pytest.approx((centre - half, centre + half), abs=1e-6)
+    assert (found.low, found.high) == pytest.approx((0.0506, 0.1422), abs=1e-4)
+
+
 def test_labels_drawn_by_verdict_give_rogan_and_gladens_rate_with_the_shares_that_follow() -> None:
     """30 of 100 flagged, 2 of 3 of them true, 1 of 10 of the others: .3·2/3 + .7·.1 = .27."""
     found = labelled_within(Share(30, 100), Share(10, 15), Share(2, 20))
