@@ -36,7 +36,8 @@ from inspect_ai.scorer import SampleScore
 
 from selfprobe._registry import tasks as tasks_by_name
 from selfprobe.finished import taken_up
-from selfprobe.logs import found, samples, task_of, transcripts, values_of
+from selfprobe.header import task_of
+from selfprobe.logs import found, samples, transcripts, values_of
 from selfprobe.run_settings import RunSettings
 from selfprobe.scorers.decision import decisions_of
 from selfprobe.scorers.summary import FOREIGN, notes_of

@@ -9,7 +9,8 @@ from inspect_ai.scorer import Score
 
 from selfprobe.data import Row, Table, table_of
 from selfprobe.errors import InputError
-from selfprobe.logs import found, samples, task_of
+from selfprobe.header import task_of
+from selfprobe.logs import found, samples
 from selfprobe.scorers.decision import decisions_of
 from selfprobe.scorers.dilemma_controversy import Judge
 from selfprobe.scorers.dilemma_validity import dilemma_text, judge

@@ -29,7 +29,8 @@ def decision_rows(paths: Iterable[str]) -> "tuple[pd.DataFrame, dict[str, str]]"
     import pandas as pd
 
     from selfprobe.errors import NoLogs, one_line
-    from selfprobe.logs import UNREADABLE, first_of, found, task_of
+    from selfprobe.header import task_of
+    from selfprobe.logs import UNREADABLE, first_of, found
 
     named = list(paths)
     there = found(named)
@@ -51,7 +52,8 @@ def decision_rows(paths: Iterable[str]) -> "tuple[pd.DataFrame, dict[str, str]]"
 
 def _rows_of(header: "EvalLog") -> list[dict[str, Any]]:
     from selfprobe.errors import InputError
-    from selfprobe.logs import asked, lost_replies, summaries, target_of, task_of
+    from selfprobe.header import target_of, task_of
+    from selfprobe.logs import asked, lost_replies, summaries
     from selfprobe.scorers.decision import Decision, last_decisions
 
     if why := lost_replies(header):

@@ -16,8 +16,9 @@ from inspect_ai.log import EvalLog, EvalSample, list_eval_logs, recover_eval_log
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput
 
 from selfprobe.errors import one_line
+from selfprobe.header import task_of
 from selfprobe.inspect_private import RecoveryNotAvailable, sample_active
-from selfprobe.logs import UNREADABLE, found, summaries, task_of, transcripts
+from selfprobe.logs import UNREADABLE, found, summaries, transcripts
 
 CUT = "CancelledError"
 """The error of a sample that was under way when its run ended."""

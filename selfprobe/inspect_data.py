@@ -18,7 +18,8 @@ from inspect_ai.model import ChatMessage, ContentText
 from selfprobe.arguments import locate
 from selfprobe.errors import InputError, one_line
 from selfprobe.first_call import ELSEWHERE, SUBJECT, first_calls
-from selfprobe.logs import apart, found, task_of, transcripts
+from selfprobe.header import task_of
+from selfprobe.logs import apart, found, transcripts
 
 Row = dict[str, Any]
 """`id`, `messages`, `called` (it is what a model was sent), `source` and, where there are any, `tools` and `label`; or

@@ -28,6 +28,7 @@ from inspect_ai.scorer import Score
 
 from selfprobe.arguments import locate
 from selfprobe.errors import InputError, one_line
+from selfprobe.header import task_of
 from selfprobe.output import refusals
 from selfprobe.packed import refuse_bomb
 from selfprobe.references import REFERENCE, whole
@@ -272,29 +273,3 @@ def apart(read: Callable[..., T], *given: Any) -> T:
     """
     with ThreadPoolExecutor(max_workers=1) as pool:
         return pool.submit(read, *given).result()
-
-
-def task_of(log: EvalLog) -> str:
-    """A run's task without the package prefix that a run by name has."""
-    return log.eval.task.rpartition("/")[2]
-
-
-def target_of(log: EvalLog) -> str:
-    """The target of a run, as Inspect names models: the role `target`, or the evaluated model itself."""
-    bound = (log.eval.model_roles or {}).get("target")
-    first = bound[0] if isinstance(bound, list) else bound
-    return first.model if first is not None else log.eval.model
-
-
-def effort_of(log: EvalLog) -> str | None:
-    """The reasoning effort that the run's task was given, where it has such an argument."""
-    return log.eval.task_args.get("effort")
-
-
-def informed_of(log: EvalLog) -> str | None:
-    """How the observer of a run was told of its target ("asked", "shown:5"); None where it was not.
-
-    A model that is its own target is asked about itself whatever the argument says.
-    """
-    arm = log.eval.task_args.get("observer")
-    return None if arm == "replayed" or target_of(log) == log.eval.model else arm

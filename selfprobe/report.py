@@ -9,7 +9,8 @@ from selfprobe._registry import measures
 from selfprobe.awareness.page import page as awareness
 from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.errors import InputError, NoLogs
-from selfprobe.logs import found, none_found, task_of
+from selfprobe.header import task_of
+from selfprobe.logs import found, none_found
 from selfprobe.matrix.diversity import OPEN
 from selfprobe.matrix.page import page as matrix
 from selfprobe.page import Page, Section, set_aside

@@ -24,8 +24,9 @@ from selfprobe.claim import claimed
 from selfprobe.described import DescribedRun
 from selfprobe.errors import InputError, Interrupted, one_line
 from selfprobe.finished import taken_up
+from selfprobe.header import task_of
 from selfprobe.inspect_private import PrerequisiteError
-from selfprobe.logs import cause, counted, cut_in, found, summaries, task_of, unscored_in, values_of, without_request
+from selfprobe.logs import cause, counted, cut_in, found, summaries, unscored_in, values_of, without_request
 from selfprobe.on_ray import run_on_ray
 from selfprobe.processes import run_shares
 from selfprobe.progress import Progress, samples_of, watch

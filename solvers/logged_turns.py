@@ -13,8 +13,9 @@ from inspect_ai.log import EvalLog, EvalSample, read_eval_log
 
 from selfprobe.data import Table, table_of
 from selfprobe.errors import InputError, one_line
+from selfprobe.header import task_of
 from selfprobe.inspect_data import calls_in, calls_of, first_text, missing_call
-from selfprobe.logs import task_of, transcripts
+from selfprobe.logs import transcripts
 from selfprobe.solvers.record import reply_from
 
 LABELS = ("evaluation", "deployment")

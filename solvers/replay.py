@@ -12,7 +12,8 @@ from inspect_ai.solver import TaskState
 from selfprobe.arguments import locate
 from selfprobe.data import Table
 from selfprobe.errors import InputError
-from selfprobe.logs import apart, found, informed_of, lost_replies, samples, target_of, task_of
+from selfprobe.header import informed_of, target_of, task_of
+from selfprobe.logs import apart, found, lost_replies, samples
 from selfprobe.solvers.ask import in_a_run
 from selfprobe.solvers.record import Reply, record_of
 

@@ -8,7 +8,8 @@ from inspect_ai.log import EvalSample, read_eval_log, write_eval_log
 from inspect_ai.scorer import Score
 
 from selfprobe.errors import InputError
-from selfprobe.logs import found, lost_replies, samples, summaries, task_of, values_of, without_request
+from selfprobe.header import task_of
+from selfprobe.logs import found, lost_replies, samples, summaries, values_of, without_request
 from selfprobe.references import whole
 from selfprobe.solvers.record import Reply
 

@@ -19,6 +19,7 @@ from selfprobe.evalawareness_tasks.cue_removal import (
     QUESTIONS,
     record_to_sample,
 )
+from selfprobe.header import roles_of
 from selfprobe.prices import Cost
 from selfprobe.quotes import fold
 from selfprobe.solvers.edited import ALL, ORIGINAL, PARAPHRASE
@@ -119,7 +120,7 @@ def arms_of(study: Cues, table: Table) -> pd.DataFrame:
     controls = study.controls_of(len(table.rows[: study.limit]))
 
     def of_these(log: EvalLog) -> bool:
-        about, roles = log.eval.metadata or {}, log.eval.model_roles or {}
+        about, roles = log.eval.metadata or {}, roles_of(log)
         same = (about.get("dataset_sha256"), about.get("units"), about.get("controls"))
         return same == (table.sha256, study.most, controls) and bool(roles.get("grader")) == bool(study.grader)
 

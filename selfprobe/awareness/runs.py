@@ -8,17 +8,8 @@ from inspect_ai.log import EvalLog
 
 from selfprobe.awareness.second_runs import Run, in_order
 from selfprobe.errors import InputError, NoLogs, one_line
-from selfprobe.logs import (
-    UNREADABLE,
-    Found,
-    first_of,
-    found,
-    item_count,
-    lost_replies,
-    summaries,
-    target_of,
-    task_of,
-)
+from selfprobe.header import target_of, task_of
+from selfprobe.logs import UNREADABLE, Found, first_of, found, item_count, lost_replies, summaries
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.solvers.converse import METHODS
 

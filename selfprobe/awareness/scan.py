@@ -10,7 +10,8 @@ import pandas as pd
 from selfprobe.described import DescribedRun, NamedModel
 from selfprobe.errors import InputError, one_line
 from selfprobe.evalawareness_tasks.turn_scan import PIECE, SCAN_PROMPT
-from selfprobe.logs import found, samples, target_of, task_of
+from selfprobe.header import target_of, task_of
+from selfprobe.logs import found, samples
 from selfprobe.prices import Cost
 from selfprobe.run_settings import RunSettings
 from selfprobe.scorers.decision import last_decisions, last_score

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from inspect_ai.log import EvalLog, EvalSample, EvalSampleSummary, read_eval_log_samples_by_id
 from inspect_ai.model import ModelConfig
 
+from selfprobe.header import roles_of
 from selfprobe.logs import UNREADABLE, item_count, samples
 from selfprobe.references import whole
 from selfprobe.run_settings import HOW_IT_RUNS
@@ -131,9 +132,7 @@ def settings_of(log: EvalLog, recorded: EvalLog | None) -> dict[str, str]:
     own = ModelConfig(
         model=spec.model, config=spec.model_generate_config, base_url=spec.model_base_url, args=spec.model_args
     )
-    models = {"": own}
-    for role, bound in (spec.model_roles or {}).items():
-        models |= {f" of {role}": one for one in (bound[:1] if isinstance(bound, list) else [bound])}
+    models = {"": own} | {f" of {role}": bound[0] for role, bound in roles_of(log).items()}
     given: dict[str, object] = {role.removeprefix(" of "): model.model for role, model in models.items() if role}
     for of, model in models.items():
         given |= {f"model argument {name}{of}": value for name, value in model.args.items()}

@@ -9,6 +9,7 @@ from inspect_ai.log import EvalSample, EvalSampleSummary
 from inspect_ai.tool import ToolInfo
 
 from selfprobe.awareness.runs import ARM, chosen_of, missing
+from selfprobe.header import roles_of
 from selfprobe.logs import found, samples
 from selfprobe.scorers.awareness import answered, quotes_in
 from selfprobe.scorers.decision import Decision, last_decisions, last_score
@@ -73,13 +74,12 @@ def load(paths: Iterable[str]) -> Logged:
             votes += [row | decision.model_dump() for decision in rest]
         if any((keys["data"], str(sample.id)) not in texts for sample in run.samples):
             texts |= {(keys["data"], str(sample.id)): _text(sample) for sample in samples(log.location)}
-        grader = (log.eval.model_roles or {}).get("grader")
-        first_grader = grader[0] if isinstance(grader, list) else grader
+        graders = roles_of(log).get("grader")
         runs.append(
             keys
             | {"dataset": about.get("dataset"), "log": log.location, "samples": len(run.samples)}
             | {"set_aside": about.get("set_aside"), "unread": about.get("unread")}
-            | {"grader": "" if first_grader is None else str(first_grader.model)}
+            | {"grader": graders[0].model if graders else ""}
             | {"applied": "; ".join(f"{role}: {told}" for role, told in applied_in(run.samples).items())}
         )
     rows = [{"data": data} | text for (data, _), text in texts.items()]

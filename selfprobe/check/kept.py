@@ -13,7 +13,8 @@ from selfprobe._registry import defaults_of, measures, tasks
 from selfprobe.check.prompts import prompts_of
 from selfprobe.check.table import Run, Value, about
 from selfprobe.errors import InputError
-from selfprobe.logs import summaries, task_of
+from selfprobe.header import roles_of, task_of
+from selfprobe.logs import summaries
 from selfprobe.scorers.decision import Judged
 from selfprobe.scorers.dilemma import dilemmas_of
 from selfprobe.scorers.frames import split
@@ -211,7 +212,8 @@ def _plan(header: EvalLog) -> str:
 
 
 def _roles(header: EvalLog) -> dict[str, str]:
-    bound = {role: one.model for role, one in (header.eval.model_roles or {}).items() if role != "target"}
+    bound = {role: ", ".join(one.model for one in models) for role, models in roles_of(header).items()}
+    bound.pop("target", None)
     return dict(sorted(({"grader": UNBOUND} | bound).items()))
 
 

@@ -7,7 +7,8 @@ from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog, EvalSampleSummary, read_eval_log_sample
 
 from selfprobe.errors import InputError
-from selfprobe.logs import UNREADABLE, target_of, unreadable
+from selfprobe.header import target_of
+from selfprobe.logs import UNREADABLE, unreadable
 
 SHOWN = 8
 """Prompts of a sample that are kept."""

@@ -11,18 +11,8 @@ from string import ascii_uppercase
 from inspect_ai.log import EvalLog, EvalSampleSummary
 
 from selfprobe.errors import NoLogs, one_line
-from selfprobe.logs import (
-    UNREADABLE,
-    cause,
-    counted,
-    cut_in,
-    found,
-    item_count,
-    summaries,
-    target_of,
-    task_of,
-    values_of,
-)
+from selfprobe.header import target_of, task_of
+from selfprobe.logs import UNREADABLE, cause, counted, cut_in, found, item_count, summaries, values_of
 from selfprobe.scorers.decision import Decision, last_decisions
 
 NO_REASON = "no_reason"

@@ -7,6 +7,7 @@ from typing import Any
 from inspect_ai.log import EvalLog
 
 from selfprobe.errors import InputError, one_line
+from selfprobe.header import roles_of
 from selfprobe.logs import CANNOT, UNREADABLE, asked, cause, lost_replies, summaries
 from selfprobe.measure import Measure
 from selfprobe.run_settings import HOW_IT_RUNS
@@ -16,7 +17,7 @@ from selfprobe.solvers.sent import applied_in
 
 CELL = ["task", "target", "observer"]
 Cell = tuple[str, ...]
-"""Task, target and observer; of an observer that is told of its target, how (`logs.informed_of`) too."""
+"""Task, target and observer; of an observer that is told of its target, how (`header.informed_of`) too."""
 DecisionRow = tuple[str, int, Decision]
 """Item, epoch and what was decided there."""
 
@@ -110,9 +111,7 @@ def cell_of(cell: Sequence[str], log: EvalLog, samples: Samples) -> dict[str, An
 def _settings(log: EvalLog) -> dict[str, str]:
     """Generation settings that the command line or a model of the run was given; what a task fixes wins over them."""
     given = {"": log.eval.model_generate_config}
-    for role, bound in (log.eval.model_roles or {}).items():
-        first = bound[0] if isinstance(bound, list) else bound
-        given |= {f" of {role}": first.config}
+    given |= {f" of {role}": bound[0].config for role, bound in roles_of(log).items()}
     return {
         f"{name}{role}": str(value)
         for role, config in given.items()

@@ -25,8 +25,9 @@ from inspect_ai.log import EvalLog, EvalSample
 from selfprobe._registry import measures
 from selfprobe.embed import DEFAULT_EMBEDDER, Vectors, embed, require, unfetched
 from selfprobe.errors import InputError, NoLogs, one_line
+from selfprobe.header import target_of, task_of
 from selfprobe.inspect_private import PrerequisiteError
-from selfprobe.logs import UNREADABLE, found, lost_replies, samples, target_of, task_of
+from selfprobe.logs import UNREADABLE, found, lost_replies, samples
 from selfprobe.matrix.published import TABLE_1
 from selfprobe.page import Block, Column, Figures, Picture, Section, Table, estimated, number, set_aside
 from selfprobe.plots import label

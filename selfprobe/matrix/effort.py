@@ -9,7 +9,8 @@ import numpy as np
 from inspect_ai.log import EvalLog
 
 from selfprobe.errors import InputError
-from selfprobe.logs import effort_of, informed_of, summaries, target_of, task_of
+from selfprobe.header import effort_of, informed_of, target_of, task_of
+from selfprobe.logs import summaries
 from selfprobe.page import Figures, Picture, Section, set_aside, shown
 from selfprobe.plots import dots, label
 from selfprobe.scorers.decision import last_decisions

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from selfprobe._registry import measures
-from selfprobe.logs import task_of
+from selfprobe.header import task_of
 from selfprobe.matrix.advantage import (
     Permutation,
     SelfAdvantage,

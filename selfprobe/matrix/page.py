@@ -11,7 +11,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from selfprobe.embed import DEFAULT_EMBEDDER
-from selfprobe.logs import task_of
+from selfprobe.header import task_of
 from selfprobe.matrix.axes import axes_section, axes_table, axis_rows
 from selfprobe.matrix.comparable import left_out_of
 from selfprobe.matrix.diversity import OPEN, diversity_section

@@ -16,7 +16,8 @@ from joblib import Parallel, cpu_count, delayed
 
 from selfprobe._registry import measures
 from selfprobe.errors import NoLogs
-from selfprobe.logs import effort_of, found, informed_of, item_count, none_found, target_of, task_of
+from selfprobe.header import effort_of, informed_of, target_of, task_of
+from selfprobe.logs import found, item_count, none_found
 from selfprobe.matrix.cells import (
     CELL,
     Cell,

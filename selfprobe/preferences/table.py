@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from inspect_ai.log import EvalLog
 
 from selfprobe.errors import NoLogs
-from selfprobe.logs import first_of, found, summaries, task_of
+from selfprobe.header import task_of
+from selfprobe.logs import first_of, found, summaries
 from selfprobe.plots import short
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.preference import VERDICT

@@ -56,8 +56,9 @@ def change(
     """The change of a mean over `before, after  # [row]`, paired by row, clustered.
 
     A row that either run lacks (NaN) is left out. Where ten clusters or more moved otherwise than most did, the
-    interval is t with the cluster-robust error (`jackknifed`). Of fewer that error says little: there it is that of `clustered_mean`
-    for differences, which never has width 0. p is of the same interval. Rates by simulation: docs/gate.md.
+    interval is t with the cluster-robust error (`jackknifed`). Of fewer that error says little: there it is that of
+    `clustered_mean` for differences, which never has width 0. p is of the same interval. Rates by simulation:
+    docs/gate.md.
 
     Args:
         before, after: Scores of the same rows.

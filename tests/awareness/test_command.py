@@ -12,7 +12,7 @@ from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
 from selfprobe.awareness.numbers import compare
 from selfprobe.awareness.table import load
 from selfprobe.cli import main
-from selfprobe.logs import task_of
+from selfprobe.header import task_of
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.record import Record
 from selfprobe.stats.estimate import wilson

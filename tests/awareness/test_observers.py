@@ -18,7 +18,7 @@ from selfprobe.awareness.page import Written, write
 from selfprobe.awareness.run import Study
 from selfprobe.cli import main
 from selfprobe.errors import InputError
-from selfprobe.logs import target_of
+from selfprobe.header import target_of
 
 MODELS = "planted/a?awareness=.95&wobble=.5", "planted/b?awareness=.6&wobble=.5"
 ITEMS = 16

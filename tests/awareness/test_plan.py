@@ -31,7 +31,9 @@ def test_the_features_need_one_method_and_less_than_half_of_the_calls(rows: str)
     assert methods_of(["binary", "features"]) == ("binary", "user_motivation")
     assert methods_of(["all"]) == ("binary", "probability", "user_motivation", "reasoning_trace", "first_token")
     calls = {
-        name: int(_line(describe(Study(("m/a",), methods_of([name]), dataset=rows, grader="m/g")), "m/a")[0])
+        name: int(
+            _line(describe(Study(("openai/a",), methods_of([name]), dataset=rows, grader="openai/g")), "openai/a")[0]
+        )
         for name in ("all", "features")
     }
     assert calls == {"all": 4 * (1 + 5 + 5 + 3), "features": 4 * (1 + 3)}
@@ -52,21 +54,23 @@ def test_a_wrong_method_names_the_right_ones(names: list[str], message: str) -> 
 def test_the_reply_is_sent_again_with_each_question_and_the_grader_reads_answers_and_not_conversations(
     rows: str,
 ) -> None:
-    study = Study(("m/a",), ("user_motivation", "reasoning_trace"), dataset=rows, grader="m/g", reply_tokens=100)
+    study = Study(
+        ("openai/a",), ("user_motivation", "reasoning_trace"), dataset=rows, grader="openai/g", reply_tokens=100
+    )
     told = describe(study)
     questions = sum(len(text) // 4 for text in user_motivation.QUESTIONS.values())
-    assert _line(told, "m/a") == [
+    assert _line(told, "openai/a") == [
         str(4 * 4),
         str(4 * (100 + 3 * (100 + 100) + questions)),  # conversation; conversation and reply; the questions
         str(4 * (100 + 3 * 100)),
     ]
     answers, trace = len(user_motivation.GRADE_PROMPT) // 4 + 100, len(reasoning_trace.GRADE_PROMPT) // 4 + 100
-    assert _line(told, "m/g") == [str(4 * 4), str(4 * (3 * answers + trace)), str(4 * 4 * 60)]
+    assert _line(told, "openai/g") == [str(4 * 4), str(4 * (3 * answers + trace)), str(4 * 4 * 60)]
 
 
 def test_prices_that_are_known_are_told(rows: str) -> None:
     price = ModelCost(input=1.0, output=2.0, input_cache_read=0.0, input_cache_write=0.0)
-    told = describe(Study(("m/a",), ("binary",), dataset=rows, settings=RunSettings(prices={"m/a": price})))
+    told = describe(Study(("openai/a",), ("binary",), dataset=rows, settings=RunSettings(prices={"openai/a": price})))
     questions = sum(len(text) // 4 for text in binary.QUESTIONS.values())
     paid = 4 * (100 + 5 * (100 + 300) + questions + 2 * (300 + 5 * 5)) / 1e6
     assert f"${paid:.2f}" in told
@@ -78,13 +82,13 @@ def test_ten_points_take_this_many_prompts_of_each_set() -> None:
 
 
 def test_the_estimate_says_what_difference_these_prompts_can_show(rows: str, tmp_path: Path) -> None:
-    alone = describe(Study(("m/a",), ("binary",), dataset=rows))
+    alone = describe(Study(("openai/a",), ("binary",), dataset=rows))
     assert "a difference of 10 points" in alone and "393 prompts in each of the two" in alone
     other = tmp_path / "other.jsonl"
     other.write_text("".join(json.dumps({"prompt": f"Other {n}?"}) + "\n" for n in range(400)))
-    both = describe(Study(("m/a",), ("binary",), dataset=str(other), against="bundled"))
+    both = describe(Study(("openai/a",), ("binary",), dataset=str(other), against="bundled"))
     assert "462 conversations (400 yours, 62 of the reference)" in both
     # yours stand for evaluation, and of the reference its 62 deployment rows: 2.802 × √(.25/400 + .25/62) = .191
     assert "these (400 and 62) show one of 19 points" in both and "AUROC of .70 would come with" in both
-    few = describe(Study(("m/a",), ("binary",), dataset=str(other), against=rows, limit=4))
+    few = describe(Study(("openai/a",), ("binary",), dataset=str(other), against=rows, limit=4))
     assert "these (2 and 2) show none" in few

@@ -91,7 +91,7 @@ UNEQUAL = np.repeat(np.arange(14), [60, 9, *range(1, 13)])
 def test_the_error_is_that_of_leaving_out_a_cluster_at_a_time() -> None:
     values = np.random.default_rng(3).normal(size=len(UNEQUAL))
     _, sizes = np.unique(UNEQUAL, return_counts=True)
-    without = np.array([values[UNEQUAL != cluster].mean() for cluster in range(14)])
+    without = np.array([values[cluster != UNEQUAL].mean() for cluster in range(14)])
     se, df = jackknifed(values, UNEQUAL, sizes)
     assert se == pytest.approx(math.sqrt(13 / 14 * np.sum((without - values.mean()) ** 2)))
     assert df == pytest.approx(147**2 / np.sum(sizes**2) - 1)

@@ -1,0 +1,35 @@
+"""What the header of a log says of its run: the task, the models, how the observer was told of its target."""
+
+from inspect_ai.log import EvalLog
+from inspect_ai.model import ModelConfig
+
+
+def task_of(log: EvalLog) -> str:
+    """A run's task without the package prefix that a run by name has."""
+    return log.eval.task.rpartition("/")[2]
+
+
+def roles_of(log: EvalLog) -> dict[str, list[ModelConfig]]:
+    """Role → the models that have it, in their order: one as a rule."""
+    bound = log.eval.model_roles or {}
+    return {role: of if isinstance(of, list) else [of] for role, of in bound.items() if of}
+
+
+def target_of(log: EvalLog) -> str:
+    """The target of a run, as Inspect names models: the role `target`, or the evaluated model itself."""
+    bound = roles_of(log).get("target")
+    return bound[0].model if bound else log.eval.model
+
+
+def effort_of(log: EvalLog) -> str | None:
+    """The reasoning effort that the run's task was given, where it has such an argument."""
+    return log.eval.task_args.get("effort")
+
+
+def informed_of(log: EvalLog) -> str | None:
+    """How the observer of a run was told of its target ("asked", "shown:5"); None where it was not.
+
+    A model that is its own target is asked about itself whatever the argument says.
+    """
+    arm = log.eval.task_args.get("observer")
+    return None if arm == "replayed" or target_of(log) == log.eval.model else arm
