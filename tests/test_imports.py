@@ -32,7 +32,18 @@ WINGS = {"matrix", "awareness", "preferences", "check", "mechanism"}
 
 FLOORS: tuple[set[str], ...] = (
     # no other
-    {"families", "glossary", "loose_json", "progress", "quotes", "refusal", "text_kind", "word_roots", "yaml_keys"},
+    {
+        "families",
+        "glossary",
+        "header",
+        "loose_json",
+        "progress",
+        "quotes",
+        "refusal",
+        "text_kind",
+        "word_roots",
+        "yaml_keys",
+    },
     {"errors", "inspect_private", "parse", "references", "stats", "measure", "safe"},  # nothing else of ours
     {"arguments", "files", "packed", "probability", "minilm"},
     {"weights", "plots", "options", "prices", "output", "cluster"},

@@ -1,7 +1,4 @@
-"""From logs to the tidy tables of a matrix.
-
-Reads headers and sample summaries, not transcripts, and of many logs in several processes.
-"""
+"""The tidy tables of a matrix, from its logs' headers and sample summaries; many are read in several processes."""
 
 import math
 from collections.abc import Iterable, Mapping
