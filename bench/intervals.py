@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 from truths import WORDS, cells, worded
 
 from selfprobe.matrix.advantage import self_advantage, total_of, total_weights
-from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, mode_baseline, skill
+from selfprobe.stats.estimate import Estimate, clustered_mean, mode_baseline, skill
+from selfprobe.stats.spread import FloatArray
 
 MODELS = 5
 MODE = 0.5
@@ -38,6 +40,9 @@ def intervals() -> Iterator[Interval]:
     for p in (0.05, 0.5, 0.95):
         yield Interval(f"score {p:g}, three answers an item", partial(_clustered, p))
     for p in (0.05, 0.5, 0.95):
+        yield Interval(f"score {p:g}, sources of unequal size", partial(_unequal, p))
+    yield Interval("difference of two scores, sources of unequal size", _apart)
+    for p in (0.05, 0.5, 0.95):
         yield Interval(f"score {p:g} minus the commonest answer's", partial(_over, p))
     for p in (0.05, 0.5, 0.95):
         yield Interval(f"skill at a score of {p:g}", partial(_skill, p))
@@ -49,7 +54,7 @@ def intervals() -> Iterator[Interval]:
         yield Interval(name, partial(_item_specific, habit, access), 3)
 
 
-def _right(p: float, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
+def _right(p: float | FloatArray, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
     return (rng.random(shape) < p).astype(float)
 
 
@@ -62,6 +67,21 @@ def _clustered(p: float, rng: np.random.Generator, items: int) -> Told:
     chances = rng.beta(p, 1 - p, items)
     right = (rng.random((items, 3)) < chances[:, None]).astype(float)
     return clustered_mean(right.ravel(), np.repeat(np.arange(items), 3)), p
+
+
+def _sources(p: float, rng: np.random.Generator, items: int) -> tuple[FloatArray, npt.NDArray[np.intp]]:
+    """Answers to items of as many sources, the k-th with 1/k of the items of the first; correlated by .5 in one."""
+    sizes = np.maximum(1, items // np.arange(1, items + 1))
+    return _right(rng.beta(p, 1 - p, items).repeat(sizes), (sizes.sum(),), rng), np.arange(items).repeat(sizes)
+
+
+def _unequal(p: float, rng: np.random.Generator, items: int) -> Told:
+    return clustered_mean(*_sources(p, rng, items)), p
+
+
+def _apart(rng: np.random.Generator, items: int) -> Told:
+    one, sources = _sources(0.5, rng, items)
+    return clustered_mean(one - _sources(0.5, rng, items)[0], sources, interval="t"), 0.0
 
 
 def _with_mode(p: float, rng: np.random.Generator, items: int) -> tuple[FloatArray, FloatArray]:

@@ -20,7 +20,8 @@ from selfprobe.matrix.habit import Specific, item_specific
 from selfprobe.matrix.informed import INFORMED
 from selfprobe.matrix.table import Matrix
 from selfprobe.measure import Measure
-from selfprobe.stats.estimate import FloatArray, mode_baseline
+from selfprobe.stats.estimate import mode_baseline
+from selfprobe.stats.spread import FloatArray
 
 FORMS = ("product", "logistic", "cloglog", "easy share")
 FIRST_WORDS = ("what", "how", "why", "who", "when")

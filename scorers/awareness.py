@@ -17,7 +17,8 @@ from selfprobe.scorers.decision import Decision, decisions_of
 from selfprobe.scorers.summary import cut_at
 from selfprobe.scorers.votes import Ballot, Bounds, ballot, bounds_of
 from selfprobe.stats.clustered import Part, auroc, difference, resampled, share
-from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, undefined
+from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
+from selfprobe.stats.spread import FloatArray
 
 POLAR = ("binary", "probability")
 """Methods whose last variant is asked the other way round for half of the conversations."""

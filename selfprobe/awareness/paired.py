@@ -203,4 +203,4 @@ def _less(of: Callable[..., float], once: AnyArray, again: AnyArray, third: AnyA
 
 def two_sided(estimate: Estimate) -> float:
     """p of no difference, from a mean with its standard error and clusters; NaN where it has none."""
-    return two_sided_p(estimate.value / estimate.se, estimate.n) if estimate.se > 0 else math.nan
+    return two_sided_p(estimate.value / estimate.se, estimate.df) if estimate.se > 0 else math.nan

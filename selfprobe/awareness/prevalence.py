@@ -19,8 +19,9 @@ from selfprobe.awareness.validate import YES_NO
 from selfprobe.data import Row, load
 from selfprobe.errors import InputError
 from selfprobe.page import percent
-from selfprobe.stats.estimate import Estimate, effective
+from selfprobe.stats.estimate import Estimate
 from selfprobe.stats.prevalence import Prevalence, Share, labelled_elsewhere, labelled_within
+from selfprobe.stats.spread import effective
 
 LABEL = "aware"
 VERDICTS = ("flagged", "noticed", "value")
@@ -210,7 +211,7 @@ def _within(judged: Judged, labels: Mapping[str, bool], rows: int) -> Corrected:
     names = [judged.clusters[key] for key in said]
     scores, inverse = np.array(list(said.values()), dtype=float), np.unique(names, return_inverse=True)[1]
     n = int(inverse.max()) + 1
-    independent = effective(scores, inverse, n) if 1 < n < len(said) else None
+    independent = effective(scores, inverse) if 1 < n < len(said) else None
     share = Share(int(scores.sum()), len(scores))
     result = labelled_within(share, flagged, others, independent=independent, unit="row")
     return Corrected(result, rows, flagged.of + others.of, False, judged.unread)

@@ -17,7 +17,8 @@ from selfprobe.prices import Cost
 from selfprobe.sources.conversations import DEFAULT
 from selfprobe.sources.transcripts import asked_at, transcripts
 from selfprobe.stats.change_point import ChangePoint, change_point
-from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean
+from selfprobe.stats.estimate import Estimate, clustered_mean
+from selfprobe.stats.spread import FloatArray
 
 KINDS = ("evaluation", "deployment")
 

@@ -13,7 +13,7 @@ from selfprobe.errors import InputError
 from selfprobe.page import shown
 from selfprobe.solvers.converse import Perspective
 from selfprobe.stats.agreement import cohen_kappa
-from selfprobe.stats.estimate import wilson
+from selfprobe.stats.spread import wilson
 
 YES_NO = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 

@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from selfprobe.check.kept import Kept
 from selfprobe.check.pairs import Pair, told_apart
-from selfprobe.stats.estimate import FloatArray, holm
+from selfprobe.stats.estimate import holm
 from selfprobe.stats.paired import TWO_SIDED, Change, change
+from selfprobe.stats.spread import FloatArray
 
 Cell = tuple[str, str]
 """An item and a key."""

@@ -22,7 +22,7 @@ import pandas as pd
 from selfprobe.matrix.alike import ALL
 from selfprobe.matrix.table import Matrix
 from selfprobe.measure import Measure
-from selfprobe.stats.estimate import FloatArray
+from selfprobe.stats.spread import FloatArray
 
 SHIFTS = 12
 """Mismatched orders of the items, for tasks that score all decisions of an item together."""

@@ -13,7 +13,8 @@ import pandas as pd
 from selfprobe._registry import measures
 from selfprobe.matrix.comparable import odd_cells
 from selfprobe.matrix.table import Matrix, Results, item_scores
-from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean
+from selfprobe.stats.estimate import Estimate, clustered_mean
+from selfprobe.stats.spread import FloatArray
 
 INFORMED = "informed observer"
 """Its name among the baselines of a model's row."""

@@ -28,7 +28,8 @@ from selfprobe.matrix.paper import ModelsTest, wilcoxon_models
 from selfprobe.matrix.rows import Row, baseline_hits, rows_of, without
 from selfprobe.matrix.table import Matrix, Results, counted_rows, matrix_of
 from selfprobe.matrix.verdict import Verdict, verdict
-from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm, undefined
+from selfprobe.stats.estimate import Estimate, clustered_mean, holm, undefined
+from selfprobe.stats.spread import FloatArray
 
 RESAMPLES = 1000
 """Of the capability control's bootstrap; each matches all models anew."""

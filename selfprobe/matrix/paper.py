@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from selfprobe.matrix.advantage import double_centre
-from selfprobe.stats.estimate import FloatArray
+from selfprobe.stats.spread import FloatArray
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ from selfprobe.page import (
     number,
     shown,
 )
-from selfprobe.stats.estimate import Estimate, FloatArray
+from selfprobe.stats.estimate import Estimate
+from selfprobe.stats.spread import FloatArray
 
 
 def paper_sections(made: Reproduction | None) -> list[Section]:

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import special
 
 from selfprobe.matrix.scales import SCALES, contrasts, on_scale, resampled
-from selfprobe.stats.estimate import FloatArray
+from selfprobe.stats.spread import FloatArray
 
 POWER = 0.8
 EFFECT = 0.1

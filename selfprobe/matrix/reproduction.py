@@ -25,8 +25,9 @@ from selfprobe.matrix.paper import (
 from selfprobe.matrix.published import PLACES, SELF, TABLE_2
 from selfprobe.matrix.scales import resampled
 from selfprobe.matrix.table import Matrix, Results, matrix_of
-from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, undefined
+from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 from selfprobe.stats.rank import spearman
+from selfprobe.stats.spread import FloatArray
 
 EPSILON = 0.01
 """ε of the paper's transform. Paper: not given."""

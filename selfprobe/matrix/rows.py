@@ -17,7 +17,8 @@ from selfprobe.matrix.power import Power, powers
 from selfprobe.matrix.scales import Beyond, beyond_skill
 from selfprobe.matrix.table import Matrix, Results
 from selfprobe.measure import Measure
-from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, mode_baseline
+from selfprobe.stats.estimate import Estimate, clustered_mean, mode_baseline
+from selfprobe.stats.spread import FloatArray
 from selfprobe.stats.text_only import SMALLEST_TEXT_SAMPLE, text_only_observer
 
 
@@ -91,7 +92,7 @@ def _above(score: FloatArray, hit: FloatArray, interval: Literal["difference", "
 def above_zero(estimate: Estimate) -> float:
     """One-sided p of a mean with a t interval; where all values are equal the items' signs speak (sign test)."""
     if estimate.se > 0:
-        return float(special.stdtr(estimate.n - 1, -estimate.value / estimate.se))
+        return float(special.stdtr(estimate.df, -estimate.value / estimate.se))
     return 0.5**estimate.n if estimate.value > 0 else 1.0
 
 

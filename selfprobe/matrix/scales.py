@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from selfprobe.stats.estimate import FloatArray
+from selfprobe.stats.spread import FloatArray
 
 RESAMPLES = 4000
 """Of the items. The smallest p is then about 1/4000, so that 55 tests (11 models, 5 tasks) can pass Holm's."""

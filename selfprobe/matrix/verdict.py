@@ -17,7 +17,8 @@ from selfprobe.matrix.informed import INFORMED
 from selfprobe.matrix.power import EFFECT
 from selfprobe.matrix.rows import Row
 from selfprobe.matrix.scales import SCALES
-from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm
+from selfprobe.stats.estimate import Estimate, clustered_mean, holm
+from selfprobe.stats.spread import FloatArray
 
 SMALLEST = 0.05
 """The smallest T of interest."""

@@ -134,7 +134,7 @@ def attention_table(readings: Mapping[str, Reading], numbers: Sequence[int]) -> 
 
 def p_of(mean: Estimate) -> float:
     """Two-sided p of a mean of 0, by its t."""
-    return float(2 * stats.t.sf(abs(mean.value) / mean.se, mean.n - 1)) if mean.se > 0 else math.nan
+    return float(2 * stats.t.sf(abs(mean.value) / mean.se, mean.df)) if mean.se > 0 else math.nan
 
 
 def heads_table(readings: Mapping[str, Reading], numbers: Sequence[int]) -> pd.DataFrame:

@@ -14,7 +14,8 @@ from selfprobe.scorers.realism_choice import Pick, win_rate
 from selfprobe.stats.agreement import cohen_kappa
 from selfprobe.stats.bradley_terry import QUANTILE, order
 from selfprobe.stats.clustered import crossed, resampled
-from selfprobe.stats.estimate import Estimate, FloatArray, undefined
+from selfprobe.stats.estimate import Estimate, undefined
+from selfprobe.stats.spread import FloatArray
 from selfprobe.stats.text_only import log_odds
 
 Kind = Literal[

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from selfprobe.stats.estimate import Estimate, FloatArray, bootstrap, clustered_mean, two_sided_p, undefined
+from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, two_sided_p, undefined
+from selfprobe.stats.spread import FloatArray
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -158,7 +159,7 @@ def equivalence(
     difference = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
     estimate = clustered_mean(difference, clusters, unit=unit, level=0.90, interval="t")
     half = (estimate.high - estimate.low) / 2
-    df = estimate.n - 1
+    df = estimate.df
     if not half > 0:
         p = _equal_throughout(abs(estimate.value), margin) ** estimate.n if estimate.n else float("nan")
         return Equivalence(estimate, margin, p, p < 0.05)
@@ -191,7 +192,7 @@ def turns_trend(turns: Sequence[int], errors: npt.ArrayLike, clusters: npt.Array
         return float(np.polyfit(x[kept], y[kept], 1)[0]) if np.ptp(x[kept]) else float("nan")
 
     se, n = _jackknife(slope, clusters)
-    p = two_sided_p(fit.slope / se, n) if se > 0 else float("nan")
+    p = two_sided_p(fit.slope / se, n - 1) if se > 0 else float("nan")
     return Trend(float(fit.rvalue), p, float(fit.pvalue), float(fit.slope), float(fit.intercept), len(x))
 
 

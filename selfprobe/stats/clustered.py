@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from selfprobe.stats.estimate import Estimate, FloatArray, undefined
+from selfprobe.stats.estimate import Estimate, undefined
+from selfprobe.stats.spread import FloatArray, bell_mccaffrey, by_cluster, cr2
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -59,13 +60,10 @@ def share(values: npt.ArrayLike, clusters: npt.ArrayLike, *, where: npt.ArrayLik
     if not count:
         return Part(undefined("nothing was scored", unit=unit), np.empty(0))
     value = float(scores[rows].mean())
-    errors = np.bincount(inverse[rows], scores[rows] - value, minlength=len(names)) / count
+    errors, held = by_cluster(scores[rows] - value, inverse[rows], len(names))
     if n < 2:
         return Part(undefined(f"no interval from one {unit}", n=n, unit=unit, value=value), errors)
-    held = np.bincount(inverse[rows], minlength=len(names)) / count
-    low, high = _share_interval(
-        value, count, _cr2(errors, held), df=_bell_mccaffrey(held), alike=1 / float(held @ held)
-    )
+    low, high = _share_interval(value, count, cr2(errors, held), df=bell_mccaffrey(held), alike=1 / float(held @ held))
     return Part(Estimate(value, low, high, n, unit), errors)
 
 
@@ -131,37 +129,17 @@ def crossed(
     if fewest < 2:
         return undefined("no interval from one cluster on a side", n=n, unit=unit, value=value)
     (a, b), wide = (inverse for _, inverse in sides), len(sides[1][0])
-    parts, held = zip(*(_by_cluster(scores - mean, inverse) for inverse in (a, b, a * wide + b)), strict=True)
-    variances = [_cr2(errors, of) if len(of) > 1 else 0.0 for errors, of in zip(parts, held, strict=True)]
+    both = np.unique(a * wide + b, return_inverse=True)[1]
+    parts, held = zip(*(by_cluster(scores - mean, inverse) for inverse in (a, b, both)), strict=True)
+    variances = [cr2(errors, of) for errors, of in zip(parts, held, strict=True)]
     low, high = _share_interval(
         mean,
         len(scores),
         max(variances[0] + variances[1] - variances[2], *variances),
-        df=min(map(_bell_mccaffrey, held[:2])),
+        df=min(map(bell_mccaffrey, held[:2])),
         alike=1 / float(held[0] @ held[0] + held[1] @ held[1] - held[2] @ held[2]),
     )
     return Estimate(value, 2 * low - 1, 2 * high - 1, n, unit) if signed else Estimate(value, low, high, n, unit)
-
-
-def _by_cluster(errors: FloatArray, clusters: npt.NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
-    """What each cluster adds to the error of a mean, and its share of the rows, of errors [row]."""
-    _, inverse, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
-    return np.bincount(inverse, errors) / len(errors), sizes / len(errors)
-
-
-def _cr2(errors: FloatArray, held: FloatArray) -> float:
-    """CR2 variance of a mean, of what each cluster adds to its error, and of its share of the rows."""
-    return float((errors**2 / (1 - held)).sum())
-
-
-def _bell_mccaffrey(held: FloatArray) -> float:
-    """Degrees of freedom of a CR2 variance of a mean, of each cluster's share of the rows.
-
-    >>> round(_bell_mccaffrey(np.full(8, 1 / 8)), 9), round(_bell_mccaffrey(np.array([0.9, 0.05, 0.05])), 2)
-    (7.0, 1.11)
-    """
-    spread = held**2 / (1 - held)
-    return 1 / float(held @ held + spread.sum() ** 2 - spread @ spread)
 
 
 def _share_interval(value: float, rows: int, variance: float, *, df: float, alike: float) -> tuple[float, float]:

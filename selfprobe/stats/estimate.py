@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-FloatArray = npt.NDArray[np.float64]
+from selfprobe.stats.spread import FloatArray, bell_mccaffrey, by_cluster, effective, jackknife, wilson
 
 FEWEST = 5
 """Clusters from which a skill over a baseline that varies has an interval; see `skill`."""
@@ -38,6 +38,8 @@ class Estimate:
     """Why the value or its interval is undefined, or what was left out; else empty."""
     se: float = math.nan
     """Cluster-robust standard error, of a mean alone; NaN where the values are all equal."""
+    df: float = math.nan
+    """Degrees of freedom of a mean's interval: clusters - 1 where all hold as many rows, else fewer."""
 
 
 def undefined(reason: str, *, n: int = 0, unit: str = "item", value: float = math.nan) -> Estimate:
@@ -112,14 +114,14 @@ def clustered_mean(
 ) -> Estimate:
     """Mean of the scored `values  # [row]` with an interval robust to correlation within clusters.
 
-    NaN is unscored and left out; `n` counts the clusters that have a score. The standard error is
-    cluster-robust (CR1, as statsmodels' OLS on a constant), df = clusters - 1. "t": mean ± t·SE. "wilson":
-    Wilson's score interval with t for z and for n the effective size mean(1 - mean)/SE² (Korn & Graubard
-    1998; Franco et al. 2019), for 0/1 scores at most their number; its SE counts one further cluster, half right and
-    half wrong, or few wrong ones would pretend to be independent. "auto": Wilson when all values lie in [0, 1];
-    say "t" for divergences, which may lie there by chance. "difference": of two scores in [0, 1], Wilson's on [-1, 1],
-    the further cluster half at either end; a single value may be more than 1, where what is taken off varies too.
-    Simulated on item-specific scores of 10 to 100 items it covers .89 to 1.0, where t covers .21 to 1.0 and passes 1.
+    NaN is unscored and left out; `n` counts the clusters that have a score. The standard error is the jackknife's,
+    with Bell & McCaffrey's degrees of freedom (see `spread`): those of statsmodels' OLS on a constant where clusters
+    are of one size. "t": mean ± t·SE. "wilson": Wilson's score interval with t for z and for n the effective size
+    mean(1 - mean)/SE² (Korn & Graubard 1998; Franco et al. 2019), as `effective` finds it. "auto": Wilson when all
+    values lie in [0, 1]; say "t" for divergences, which may lie there by chance. "difference": of two scores in
+    [0, 1], Wilson's on [-1, 1], the further cluster half at either end; a single value may be more than 1, where what
+    is taken off varies too. Simulated on item-specific scores of 10 to 100 items it covers .89 to 1.0, where t covers
+    .21 to 1.0 and passes 1.
     """
     scores, labels = np.asarray(values, dtype=float), np.asarray(clusters)
     if scores.ndim != 1 or scores.shape != labels.shape:
@@ -139,40 +141,20 @@ def clustered_mean(
         raise ValueError(f"expected differences of scores in [0, 1], got {scores.min():g} to {scores.max():g}")
     if n < 2:
         return undefined(f"no interval from one {unit}", n=n, unit=unit, value=mean)
-    sums = np.bincount(inverse, weights=scores - mean)
-    se = math.sqrt(n / (n - 1) * float(sums @ sums)) / len(scores)
+    errors, held = by_cluster(scores - mean, inverse)
+    se, df = math.sqrt(jackknife(errors, held)), bell_mccaffrey(held)
+    known = se if se > 1e-12 else math.nan
     if interval == "difference":
         half = np.clip((mean + 1) / 2, 0, 1)
-        low, high = wilson(half, effective((scores + 1) / 2, inverse, n), df=n - 1, level=level)
-        return Estimate(mean, 2 * low - 1, 2 * high - 1, n, unit, se=se if se > 1e-12 else math.nan)
+        low, high = wilson(half, effective((scores + 1) / 2, inverse), df=df, level=level)
+        return Estimate(mean, 2 * low - 1, 2 * high - 1, n, unit, se=known, df=df)
     if interval == "wilson" or (interval == "auto" and in_unit):
-        ends = wilson(mean, effective(scores, inverse, n), df=n - 1, level=level)
-        return Estimate(mean, *ends, n, unit, se=se if se > 1e-12 else math.nan)
+        ends = wilson(mean, effective(scores, inverse), df=df, level=level)
+        return Estimate(mean, *ends, n, unit, se=known, df=df)
     if se <= 1e-12 * max(abs(mean), 1):
         return undefined("all values are equal", n=n, unit=unit, value=mean)
-    half = -float(special.stdtrit(n - 1, (1 - level) / 2)) * se
-    return Estimate(mean, mean - half, mean + half, n, unit, se=se)
-
-
-def effective(scores: FloatArray, inverse: Any, n: int) -> float:
-    """Independent scores that would know as much of the mean as these in n clusters; see `clustered_mean`."""
-    rows = len(scores)
-    each = rows / n  # rows of the further cluster, each half right and half wrong
-    mean = (scores.sum() + each / 2) / (rows + each)
-    sums = np.bincount(inverse, weights=scores - mean)
-    squares = float(sums @ sums) + each**2 * (mean**2 + (1 - mean) ** 2) / 2
-    variance = (n + 1) / n * squares / (rows + each) ** 2
-    effect = variance * (rows + each) / (mean * (1 - mean))
-    effective = float(rows / effect)
-    return min(effective, float(rows)) if np.isin(scores, (0, 1)).all() else effective
-
-
-def wilson(share: float, n: float, *, df: float = math.inf, level: float = 0.95) -> tuple[float, float]:
-    """Wilson's score interval for a share of n (possibly an effective n), with t(df) in the place of z."""
-    t2 = float(special.stdtrit(df, (1 - level) / 2)) ** 2
-    centre = (share + t2 / (2 * n)) / (1 + t2 / n)
-    half = math.sqrt(t2) / (1 + t2 / n) * math.sqrt(share * (1 - share) / n + t2 / (4 * n**2))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    half = -float(special.stdtrit(df, (1 - level) / 2)) * se
+    return Estimate(mean, mean - half, mean + half, n, unit, se=se, df=df)
 
 
 def mode_baseline(
@@ -286,6 +268,6 @@ def holm(pvalues: npt.ArrayLike) -> FloatArray:
     return adjusted
 
 
-def two_sided_p(t: float, n: float) -> float:
-    """p of no difference at a t value from n clusters, or one more than the degrees of freedom."""
-    return 2 * float(special.stdtr(n - 1, -abs(t)))
+def two_sided_p(t: float, df: float) -> float:
+    """p of no difference at a t value with so many degrees of freedom."""
+    return 2 * float(special.stdtr(df, -abs(t)))

@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, effective, two_sided_p
+from selfprobe.stats.estimate import Estimate, clustered_mean, two_sided_p
+from selfprobe.stats.spread import effective
 
 POWER = 0.8
 """With which a change is to be found."""
@@ -30,15 +31,14 @@ class Change:
     """Two-sided, of no change; NaN where there is no interval."""
     known: float
     """Independent rows of variance 1 that would know as much of the mean."""
-    df: float = math.nan
-    """Degrees of freedom of the interval: clusters - 1, fewer where few clusters have most of the rows."""
 
     def power(self, smallest: float, *, tests: int = 1) -> float:
         """Chance that a change of this size is found, with Bonferroni's share of 5 % for each of `tests`."""
-        if not self.known or not self.df > 0:
+        df = self.estimate.df
+        if not self.known:
             return math.nan
-        limit = -float(special.stdtrit(self.df, TWO_SIDED / 2 / tests))
-        return float(special.stdtr(self.df, smallest * math.sqrt(self.known) - limit))
+        limit = -float(special.stdtrit(df, TWO_SIDED / 2 / tests))
+        return float(special.stdtr(df, smallest * math.sqrt(self.known) - limit))
 
     def needed(self, smallest: float, *, tests: int = 1) -> int | None:
         """Items, alike these, that a change of this size takes to be found with 80 % power; None where unknown."""
@@ -56,9 +56,8 @@ def change(
     """The change of a mean over `before, after  # [row]`, paired by row, clustered.
 
     A row that either run lacks (NaN) is left out. Where ten clusters or more moved otherwise than most did, the
-    interval is t with the cluster-robust error (`jackknifed`). Of fewer that error says little: there it is that of
-    `clustered_mean` for differences, which never has width 0. p is of the same interval. Rates by simulation:
-    docs/gate.md.
+    interval is t with the jackknife's error. Of fewer that error says little: there it is that of `clustered_mean` for
+    differences, which never has width 0. p is of the same interval. Rates by simulation: docs/gate.md.
 
     Args:
         before, after: Scores of the same rows.
@@ -71,36 +70,15 @@ def change(
     old, new, labels = old[both], new[both], np.asarray(clusters)[both]
     means = (float(old.mean()), float(new.mean())) if len(old) else (math.nan, math.nan)
     differences = new - old
-    _, inverse, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    n, each = len(sizes), np.bincount(inverse, differences) / sizes
+    inverse = np.unique(labels, return_inverse=True)[1]
+    each = np.bincount(inverse, differences) / np.bincount(inverse)
     if len(old) and np.sum(np.abs(each - np.median(each)) > 1e-9) >= MOVED:
-        value = float(differences.mean())
-        se, df = jackknifed(differences, inverse, sizes)
-        half = -float(special.stdtrit(df, TWO_SIDED / 2)) * se
-        found = Estimate(value, value - half, value + half, n, unit, se=se)
-        return Change(*means, found, two_sided_p(value / se, df + 1), se**-2, df)
+        found = clustered_mean(differences, labels, unit=unit, interval="t")
+        return Change(*means, found, two_sided_p(found.value / found.se, found.df), found.se**-2)
     on_one = clustered_mean(differences / scale, labels, unit=unit, interval="difference")
     value, low, high = (float(end * scale) for end in (on_one.value, on_one.low, on_one.high))
-    estimate = Estimate(value, low, high, on_one.n, unit, on_one.reason)
+    estimate = Estimate(value, low, high, on_one.n, unit, on_one.reason, df=on_one.df)
     if math.isnan(low):
         return Change(*means, estimate, math.nan, 0.0)
-    known = effective((differences / scale + 1) / 2, inverse, n)
-    return Change(*means, estimate, two_sided_p(on_one.value * math.sqrt(known), n), known / scale**2, n - 1)
-
-
-def jackknifed(values: FloatArray, inverse: npt.NDArray[np.intp], sizes: npt.NDArray[np.intp]) -> tuple[float, float]:
-    """Standard error of the mean of `values  # [row]` by leaving out a cluster at a time, and its degrees of freedom.
-
-    With clusters of one size these are CR1's error and clusters - 1. Of unequal ones CR1 is too small, and clusters - 1
-    too many: without any change 26 % of simulated pairs were told as changed where one of 40 clusters had half of the
-    rows. The degrees are Kish's number of clusters of one size less 1; 1 to 6 % are told as changed in eleven forms
-    of unequal clusters, whose rows move together or by themselves.
-
-    Args:
-        values: Of the rows.
-        inverse: The cluster of each row, 0 … clusters - 1.
-        sizes: Rows of each cluster; two clusters or more.
-    """
-    n, share = len(sizes), sizes / sizes.sum()
-    without = np.bincount(inverse, values - values.mean()) / sizes.sum() / (1 - share)  # how far the mean moves
-    return math.sqrt((n - 1) / n * float(without @ without)), 1 / float(share @ share) - 1
+    known = effective((differences / scale + 1) / 2, inverse)
+    return Change(*means, estimate, two_sided_p(on_one.value * math.sqrt(known), on_one.df), known / scale**2)

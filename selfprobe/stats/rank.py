@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from selfprobe.stats.estimate import Estimate, FloatArray, undefined
+from selfprobe.stats.estimate import Estimate, undefined
+from selfprobe.stats.spread import FloatArray
 
 BoolArray = npt.NDArray[np.bool_]
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from selfprobe.stats.estimate import FloatArray
+from selfprobe.stats.spread import FloatArray
 
 IntArray = npt.NDArray[np.intp]
 SMALLEST_TEXT_SAMPLE = 20  # fewer questions teach a text classifier nothing

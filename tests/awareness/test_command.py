@@ -15,7 +15,7 @@ from selfprobe.cli import main
 from selfprobe.header import task_of
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.record import Record
-from selfprobe.stats.estimate import wilson
+from selfprobe.stats.spread import wilson
 
 SUBJECT = "planted/a?awareness=.9&reasons=1&leaning=.5"
 ACQUIESCENT = "planted/b?yes=1"

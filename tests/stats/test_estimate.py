@@ -18,9 +18,9 @@ from selfprobe.stats.estimate import (
     mode_baseline,
     skill,
     smoothed,
-    wilson,
     worst_case,
 )
+from selfprobe.stats.spread import wilson
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -133,9 +133,9 @@ def test_clustered_mean_has_the_standard_error_of_statsmodels() -> None:
     import statsmodels.api as sm
 
     generator = rng()
-    clusters = generator.integers(0, 40, 150)
-    values = generator.normal(size=150) + clusters / 20
-    values[::17] = math.nan
+    clusters = generator.permutation(np.repeat(np.arange(40), 4))  # of one size
+    values = generator.normal(size=160) + clusters / 20
+    values[clusters == 7] = math.nan
     kept = ~np.isnan(values)
     fit = sm.OLS(values[kept], np.ones(kept.sum())).fit(
         cov_type="cluster", cov_kwds={"groups": clusters[kept]}, use_t=True

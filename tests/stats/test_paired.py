@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from selfprobe.stats.estimate import clustered_mean
-from selfprobe.stats.paired import change, jackknifed
+from selfprobe.stats.paired import change
 
 
 def test_p_and_the_interval_are_one_statement() -> None:
@@ -83,24 +83,6 @@ def test_clusters_that_all_lose_the_same_part_have_an_interval_and_a_number_of_i
     assert found.p < 0.001 and found.needed(0.05) is not None
     still = change([0, 1] * 20, [1, 0] * 20, np.repeat(np.arange(20), 2))
     assert still.estimate.low < 0 < still.estimate.high and still.p == 1 and still.needed(0.05) is not None
-
-
-UNEQUAL = np.repeat(np.arange(14), [60, 9, *range(1, 13)])
-
-
-def test_the_error_is_that_of_leaving_out_a_cluster_at_a_time() -> None:
-    values = np.random.default_rng(3).normal(size=len(UNEQUAL))
-    _, sizes = np.unique(UNEQUAL, return_counts=True)
-    without = np.array([values[cluster != UNEQUAL].mean() for cluster in range(14)])
-    se, df = jackknifed(values, UNEQUAL, sizes)
-    assert se == pytest.approx(math.sqrt(13 / 14 * np.sum((without - values.mean()) ** 2)))
-    assert df == pytest.approx(147**2 / np.sum(sizes**2) - 1)
-
-
-def test_clusters_of_one_size_have_the_usual_error_and_degrees() -> None:
-    values, clusters = np.random.default_rng(4).normal(size=60), np.arange(60) // 4
-    se, df = jackknifed(values, clusters, np.full(15, 4))
-    assert (se, df) == pytest.approx((clustered_mean(values, clusters, interval="t").se, 14))
 
 
 @pytest.mark.parametrize("sizes", [[150, *[4] * 39], [60, 60, *[3] * 28], [9, 8, 7, *range(1, 13)]])
