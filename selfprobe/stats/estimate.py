@@ -120,8 +120,7 @@ def clustered_mean(
     mean(1 - mean)/SE² (Korn & Graubard 1998; Franco et al. 2019), as `effective` finds it. "auto": Wilson when all
     values lie in [0, 1]; say "t" for divergences, which may lie there by chance. "difference": of two scores in
     [0, 1], Wilson's on [-1, 1], the further cluster half at either end; a single value may be more than 1, where what
-    is taken off varies too. Simulated on item-specific scores of 10 to 100 items it covers .89 to 1.0, where t covers
-    .21 to 1.0 and passes 1.
+    is taken off varies too. On simulated item-specific scores it covers .89 to 1.0, where t covers .21 to 1.0.
     """
     scores, labels = np.asarray(values, dtype=float), np.asarray(clusters)
     if scores.ndim != 1 or scores.shape != labels.shape:
@@ -145,8 +144,7 @@ def clustered_mean(
     se, df = math.sqrt(jackknife(errors, held)), bell_mccaffrey(held)
     known = se if se > 1e-12 else math.nan
     if interval == "difference":
-        half = np.clip((mean + 1) / 2, 0, 1)
-        low, high = wilson(half, effective((scores + 1) / 2, inverse), df=df, level=level)
+        low, high = wilson(np.clip((mean + 1) / 2, 0, 1), effective((scores + 1) / 2, inverse), df=df, level=level)
         return Estimate(mean, 2 * low - 1, 2 * high - 1, n, unit, se=known, df=df)
     if interval == "wilson" or (interval == "auto" and in_unit):
         ends = wilson(mean, effective(scores, inverse), df=df, level=level)
