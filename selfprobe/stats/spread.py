@@ -61,7 +61,7 @@ def effective(scores: FloatArray, inverse: npt.NDArray[np.intp]) -> float:
     errors, held = by_cluster(scores - mean, inverse)
     variance = cr2(errors * rows / total, held * rows / total)
     variance += (each / total) ** 2 * (mean**2 + (1 - mean) ** 2) / 2 / (1 - each / total)
-    found = float(mean * (1 - mean) / variance)
+    found = float(rows * mean * (1 - mean) / (variance * total))
     return min(found, float(rows)) if np.isin(scores, (0, 1)).all() else found
 
 

@@ -52,6 +52,12 @@ def test_clusters_of_one_size_have_the_usual_error_and_degrees() -> None:
     assert (found.se, found.df) == pytest.approx((math.sqrt(usual), 14))
 
 
+@pytest.mark.parametrize("n", [2, 6, 40])
+def test_clusters_that_are_all_wrong_know_as_much_as_their_number(n: int) -> None:
+    """By hand: with a further cluster half right, the mean is 1/(2(n+1)), and n²/(n+1) rows know as much."""
+    assert effective(np.zeros(20 * n), np.repeat(np.arange(n), 20)) == pytest.approx(n**2 / (n + 1))
+
+
 def test_rows_that_know_each_other_know_less() -> None:
     scores = np.arange(60) % 4 < 3
     assert effective(scores.astype(float), np.arange(60)) == pytest.approx(60, rel=0.02)
