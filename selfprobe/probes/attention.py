@@ -16,7 +16,7 @@ FORK = "selfprobe_fork"
 @contextmanager
 def attending(model: Any, name: str, attend: Callable[..., Any], mask: Callable[..., Any]) -> Iterator[None]:
     """Within it `model` calls `attend`, under what `mask` makes of a batch; both as transformers' interfaces say."""
-    before = model.config._attn_implementation
+    before = _each(model.config)
     AttentionInterface.register(name, attend)
     AttentionMaskInterface.register(name, mask)
     try:
@@ -26,9 +26,20 @@ def attending(model: Any, name: str, attend: Callable[..., Any], mask: Callable[
         model.set_attn_implementation(before)
 
 
+def _each(config: Any) -> dict[str, Any]:
+    """The attention of a configuration and, by name, of those within it: a text and a vision model's may differ."""
+    within = {name: _each(part) for name in config.sub_configs if (part := getattr(config, name, None)) is not None}
+    return {"": config._attn_implementation} | within
+
+
+def kernel(model: Any) -> str:
+    """The attention of its text model, as transformers names it: sdpa, eager, flash_attention_2 …"""
+    return str(model.config.get_text_config()._attn_implementation)
+
+
 def forks(model: Any) -> bool:
     """Whether `forked` takes this model: sdpa by transformers' attention interface, not by code of its own."""
-    return model.config._attn_implementation == "sdpa" and bool(model._can_set_attn_implementation())
+    return kernel(model) == "sdpa" and bool(model._can_set_attn_implementation())
 
 
 @contextmanager
@@ -47,10 +58,12 @@ def _fork(
     query: Tensor,  # [row, head, query, d]
     key: Tensor,  # [row, group, key, d]
     value: Tensor,
-    _mask: None,
+    attention_mask: None,
     **given: Any,
 ) -> tuple[Tensor, None]:
-    """As transformers calls an attention function: the output [row, query, head, d]."""
+    """As transformers calls an attention function, some families by name: the output [row, query, head, d]."""
+    if attention_mask is not None:
+        raise ValueError("its attention is given a mask of the model's own, which the causal kernel would leave out")
     out, _ = sdpa_attention_forward(module, query, key, value, None, **given | {"is_causal": True})
     key, value = (torch.cat([one[:, :, :-2], one[:, :, -1:]], dim=2) for one in (key, value))
     out[:, -1:], _ = sdpa_attention_forward(module, query[:, :, -1:], key, value, None, **given | {"is_causal": False})

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from selfprobe.probes.attention import forked, forks
+from selfprobe.probes.attention import forked, forks, kernel
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import Prompt
 
@@ -182,7 +182,7 @@ def _tree(judge: LocalModel, pads: Tensor, width: int) -> Tensor:
     mask = (allowed[None] & (columns[None, None, :] >= pads[:, None, None]))[:, None]
     # A pad must see something, or its softmax is 0/0; nothing sees a pad.
     mask |= torch.eye(width, dtype=torch.bool, device=judge.device)
-    if judge.model.config._attn_implementation == "sdpa":
+    if kernel(judge.model) == "sdpa":
         return mask
     dtype = judge.model.dtype
     return torch.zeros(mask.shape, dtype=dtype, device=judge.device).masked_fill(~mask, torch.finfo(dtype).min)

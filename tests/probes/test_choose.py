@@ -11,6 +11,7 @@ import torch
 
 from selfprobe.probes import forward
 from selfprobe.probes.architecture import length_switches
+from selfprobe.probes.attention import kernel
 from selfprobe.probes.choose import Reading, batches, choose, off
 from selfprobe.probes.forward import WAYS, States, states_of
 from selfprobe.probes.model import LocalModel
@@ -266,3 +267,41 @@ def test_a_last_token_that_sees_the_one_before_is_found_without_pads_too(
     monkeypatch.setattr(forward, "forked", lambda model: nullcontext())
     assert str(choose(llama, prompts_of(9, 20, 25), "auto")) == "shared_cache"
     assert "tree_mask is not used for tiny-llama" in caplog.text
+
+
+def test_a_family_that_names_its_mask_to_the_attention_is_read_by_the_causal_kernel_too() -> None:
+    """AFMoE does; its default window is wider than these prompts."""
+    from transformers import AfmoeConfig
+
+    judge, prompts = tiny_family(AfmoeConfig(**SHAPE, num_attention_heads=4, head_dim=8)), prompts_of(9, 20, 20, 25)
+    reading = choose(judge, prompts, "auto")
+    assert str(reading) == "tree_mask"
+    assert off(read(judge, prompts, reading), alone(judge, prompts)).largest < 1e-5
+
+
+def test_a_mask_of_the_models_own_is_no_row_for_the_causal_kernel(caplog: pytest.LogCaptureFixture) -> None:
+    from transformers import DogeConfig
+
+    judge, prompts = tiny_family(DogeConfig(**SHAPE, num_attention_heads=4)), prompts_of(9, 20, 20, 25)
+    reading = choose(judge, prompts, "auto")
+    assert "its attention is given a mask of the model's own" in caplog.text
+    assert judge.model.config._attn_implementation == "sdpa", "put back after an error"
+    assert off(read(judge, prompts, reading), alone(judge, prompts)).largest < 1e-5
+
+
+def test_the_attention_of_each_part_of_a_model_is_put_back() -> None:
+    """Of a model of texts and pictures: its outer configuration says sdpa, and its text model takes another."""
+    from transformers import AutoModelForCausalLM, Gemma3Config
+
+    text = SHAPE | {"num_attention_heads": 4, "head_dim": 8, "intermediate_size": 48, "pad_token_id": 0}
+    vision = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = Gemma3Config(text_config=text, vision_config=vision | {"image_size": 28, "patch_size": 14})
+    for of_text, of_vision in (("eager", "sdpa"), ("sdpa", "eager")):
+        own = {"": "sdpa", "text_config": of_text, "vision_config": of_vision}
+        model = AutoModelForCausalLM.from_config(config, attn_implementation=own).eval()
+        judge, prompts = LocalModel(model, None, "tiny", "r0"), prompts_of(9, 20, 20, 25)
+        reading = choose(judge, prompts, "auto")
+        assert off(read(judge, prompts, reading), alone(judge, prompts)).largest < 1e-5
+        parts = model.config, model.config.text_config, model.config.vision_config
+        assert [part._attn_implementation for part in parts] == list(own.values())
+        assert reading.way == "tree_mask" and kernel(model) == of_text
