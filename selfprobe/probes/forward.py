@@ -184,7 +184,7 @@ def _tree(judge: LocalModel, pads: Tensor, width: int) -> Tensor:
     mask |= torch.eye(width, dtype=torch.bool, device=judge.device)
     if kernel(judge.model) == "sdpa":
         return mask
-    dtype = judge.model.dtype
+    dtype = torch.float32 if judge.wide else judge.model.dtype  # as transformers' own: gpt-oss sums its scores in it
     return torch.zeros(mask.shape, dtype=dtype, device=judge.device).masked_fill(~mask, torch.finfo(dtype).min)
 
 

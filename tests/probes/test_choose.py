@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +10,6 @@ import torch
 
 from selfprobe.probes import forward
 from selfprobe.probes.architecture import length_switches
-from selfprobe.probes.attention import kernel
 from selfprobe.probes.choose import Reading, batches, choose, off
 from selfprobe.probes.forward import WAYS, States, states_of
 from selfprobe.probes.model import LocalModel
@@ -205,6 +203,15 @@ def test_a_model_that_fails_by_itself_is_refused_in_a_line() -> None:
         choose(judge, prompts_of(9), "auto")
 
 
+def test_a_model_in_training_mode_is_refused_with_what_to_do() -> None:
+    from transformers import LlamaConfig
+
+    judge = tiny_family(LlamaConfig(**SHAPE, num_attention_heads=4, attention_dropout=0.3, initializer_range=0.3))
+    judge.model.train()
+    with pytest.raises(ValueError, match="the same text read twice .*: it is in training mode, so call its eval"):
+        choose(judge, prompts_of(9, 20), "auto")
+
+
 def test_batches_hold_at_most_their_tokens_and_at_least_one_row() -> None:
     prompts = [Prompt(tuple(range(n)), (1, 2)) for n in (3, 3, 3, 8, 50)]
     assert list(batches(prompts, range(5), 10)) == [[0, 1], [2], [3], [4]]
@@ -226,82 +233,3 @@ def test_long_prompts_share_no_batch_with_other_lengths_under_the_tree_mask(llam
         states_of(llama, part, reading.way) for part in cut)), strict=True)))  # fmt: skip
     assert off(found, read(llama, prompts, Reading("two_forwards"))).largest < 1e-5
     assert choose(llama, prompts, "shared_cache").apart_past is None
-
-
-def masks_given(judge: LocalModel, prompts: Sequence[Prompt], monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether the forwards of the tree mask get a mask."""
-    given: list[bool] = []
-    plain = forward.called
-
-    def watched(judge: LocalModel, **inputs: Any) -> Any:
-        given.append("attention_mask" in inputs)
-        return plain(judge, **inputs)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(forward, "called", watched)
-        states_of(judge, prompts, "tree_mask")
-    return given
-
-
-def test_rows_without_pads_are_read_by_the_causal_kernel(llama: LocalModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And give what the mask gives; after it the model has its own attention again."""
-    same, mixed = prompts_of(20, 20, 20), prompts_of(9, 20)
-    assert masks_given(llama, same, monkeypatch) == [False] and masks_given(llama, mixed, monkeypatch) == [True]
-    assert llama.model.config._attn_implementation == "sdpa"
-    fork = states_of(llama, same, "tree_mask")
-    with monkeypatch.context() as patch:
-        patch.setattr(forward, "forks", lambda model: False)
-        assert masks_given(llama, same, monkeypatch) == [True]
-        assert off(fork, states_of(llama, same, "tree_mask")).largest < 1e-5
-    llama.model.set_attn_implementation("eager")
-    try:
-        assert masks_given(llama, same, monkeypatch) == [True], "sums of its own are not replaced"
-    finally:
-        llama.model.set_attn_implementation("sdpa")
-
-
-def test_a_last_token_that_sees_the_one_before_is_found_without_pads_too(
-    llama: LocalModel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """As where a model's own code would pass the replaced attention by."""
-    monkeypatch.setattr(forward, "forked", lambda model: nullcontext())
-    assert str(choose(llama, prompts_of(9, 20, 25), "auto")) == "shared_cache"
-    assert "tree_mask is not used for tiny-llama" in caplog.text
-
-
-def test_a_family_that_names_its_mask_to_the_attention_is_read_by_the_causal_kernel_too() -> None:
-    """AFMoE does; its default window is wider than these prompts."""
-    from transformers import AfmoeConfig
-
-    judge, prompts = tiny_family(AfmoeConfig(**SHAPE, num_attention_heads=4, head_dim=8)), prompts_of(9, 20, 20, 25)
-    reading = choose(judge, prompts, "auto")
-    assert str(reading) == "tree_mask"
-    assert off(read(judge, prompts, reading), alone(judge, prompts)).largest < 1e-5
-
-
-def test_a_mask_of_the_models_own_is_no_row_for_the_causal_kernel(caplog: pytest.LogCaptureFixture) -> None:
-    from transformers import DogeConfig
-
-    judge, prompts = tiny_family(DogeConfig(**SHAPE, num_attention_heads=4)), prompts_of(9, 20, 20, 25)
-    reading = choose(judge, prompts, "auto")
-    assert "its attention is given a mask of the model's own" in caplog.text
-    assert judge.model.config._attn_implementation == "sdpa", "put back after an error"
-    assert off(read(judge, prompts, reading), alone(judge, prompts)).largest < 1e-5
-
-
-def test_the_attention_of_each_part_of_a_model_is_put_back() -> None:
-    """Of a model of texts and pictures: its outer configuration says sdpa, and its text model takes another."""
-    from transformers import AutoModelForCausalLM, Gemma3Config
-
-    text = SHAPE | {"num_attention_heads": 4, "head_dim": 8, "intermediate_size": 48, "pad_token_id": 0}
-    vision = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
-    config = Gemma3Config(text_config=text, vision_config=vision | {"image_size": 28, "patch_size": 14})
-    for of_text, of_vision in (("eager", "sdpa"), ("sdpa", "eager")):
-        own = {"": "sdpa", "text_config": of_text, "vision_config": of_vision}
-        model = AutoModelForCausalLM.from_config(config, attn_implementation=own).eval()
-        judge, prompts = LocalModel(model, None, "tiny", "r0"), prompts_of(9, 20, 20, 25)
-        reading = choose(judge, prompts, "auto")
-        assert off(read(judge, prompts, reading), alone(judge, prompts)).largest < 1e-5
-        parts = model.config, model.config.text_config, model.config.vision_config
-        assert [part._attn_implementation for part in parts] == list(own.values())
-        assert reading.way == "tree_mask" and kernel(model) == of_text
