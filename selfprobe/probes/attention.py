@@ -1,8 +1,10 @@
 """Another attention function for a while, registered with transformers: no model's code is touched."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
+from threading import RLock
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -11,19 +13,26 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface
 
 FORK = "selfprobe_fork"
+_locks: MutableMapping[Any, RLock] = WeakKeyDictionary()
+
+
+def one_thread(model: Any) -> RLock:
+    """Held while `model` is read: another thread would see our attention and our hooks, and put back the wrong one."""
+    return _locks.setdefault(model, RLock())
 
 
 @contextmanager
 def attending(model: Any, name: str, attend: Callable[..., Any], mask: Callable[..., Any]) -> Iterator[None]:
     """Within it `model` calls `attend`, under what `mask` makes of a batch; both as transformers' interfaces say."""
-    before = _each(model.config)
     AttentionInterface.register(name, attend)
     AttentionMaskInterface.register(name, mask)
-    try:
-        model.set_attn_implementation(name)
-        yield
-    finally:
-        model.set_attn_implementation(before)
+    with one_thread(model):
+        before = _each(model.config)
+        try:
+            model.set_attn_implementation(name)
+            yield
+        finally:
+            model.set_attn_implementation(before)
 
 
 def _each(config: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from selfprobe.probes.attention import forked, forks, kernel
+from selfprobe.probes.attention import forked, forks, kernel, one_thread
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import Prompt
 
@@ -189,8 +189,8 @@ def _tree(judge: LocalModel, pads: Tensor, width: int) -> Tensor:
 
 
 def states_of(judge: LocalModel, prompts: Sequence[Prompt], path: Way) -> States:
-    """States of one batch, by one of the three ways, without gradients."""
-    with torch.inference_mode():
+    """States of one batch, by one of the three ways, without gradients; one thread at a time reads a model."""
+    with torch.inference_mode(), one_thread(judge.model):
         return WAYS[path](judge, prompts)
 
 

@@ -1,6 +1,7 @@
 """Attention of ours for a while: rows without pads by the causal kernel, others under a mask of the right type."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -121,3 +122,15 @@ def test_the_attention_of_each_part_of_a_model_is_put_back() -> None:
         parts = model.config, model.config.text_config, model.config.vision_config
         assert [part._attn_implementation for part in parts] == list(own.values())
         assert reading.way == "tree_mask" and kernel(model) == of_text
+
+
+def test_two_threads_that_read_one_model_wait_for_each_other(llama: LocalModel) -> None:
+    prompts = prompts_of(20, 20, 20)
+    right = alone(llama, prompts)
+
+    def reads(_: int) -> float:
+        return max(off(states_of(llama, prompts, way), right).largest for way in ("tree_mask", "two_forwards"))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert max(pool.map(reads, range(40))) < 1e-5
+    assert kernel(llama.model) == "sdpa"
