@@ -109,8 +109,8 @@ def csv_rows(text: str, path: str, *, delimiter: str | None = None) -> Iterator[
             yield reader.line_num + before, dict(row)
     except csv.Error:  # read on, such a cell would lose its quotes, or take in the rows after it
         raise InputError(
-            f"{path}, line {reader.line_num + before + 1}: a cell that begins with a quote must end with one; double the "
-            'quotes within it: "He said ""no"" to us."'
+            f"{path}, line {reader.line_num + before + 1}: a cell that begins with a quote must end with one; double "
+            'the quotes within it: "He said ""no"" to us."'
         ) from None
 
 

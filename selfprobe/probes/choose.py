@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from selfprobe.probes.architecture import blocked, length_switches
-from selfprobe.probes.forward import States, Way, states_of
+from selfprobe.probes.forward import WAYS, States, Way, states_of
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.precision import HALVES, in_float32
 from selfprobe.probes.tokens import Measured, Prompt
@@ -88,6 +88,8 @@ def choose(
     A way is first tried with padding, then with batches of one length. Every fall-back is logged as a warning. A way
     asked for by name that fails is an error, not a fall-back: ValueError, as for a model that cannot be read at all.
     """
+    if wanted not in ("auto", *WAYS):
+        raise ValueError(f"path must be one of auto, {', '.join(WAYS)}, got {wanted!r}")
     ways: tuple[Way, ...] = ("tree_mask", "shared_cache", "two_forwards") if wanted == "auto" else (wanted,)
     if not prompts:
         return Reading(ways[0])

@@ -203,6 +203,11 @@ def test_a_model_that_fails_by_itself_is_refused_in_a_line() -> None:
         choose(judge, prompts_of(9), "auto")
 
 
+def test_a_way_that_there_is_not_is_named(llama: LocalModel) -> None:
+    with pytest.raises(ValueError, match="path must be one of auto, shared_cache, tree_mask, two_forwards, got 'tree'"):
+        choose(llama, prompts_of(9), "tree")  # type: ignore[arg-type]
+
+
 def test_a_model_in_training_mode_is_refused_with_what_to_do() -> None:
     from transformers import LlamaConfig
 
