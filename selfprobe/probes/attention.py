@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
-from transformers import AttentionInterface
+from transformers import AttentionInterface, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface
 
@@ -27,18 +27,21 @@ def attending(model: Any, name: str, attend: Callable[..., Any], mask: Callable[
     AttentionInterface.register(name, attend)
     AttentionMaskInterface.register(name, mask)
     with one_thread(model):
-        before = _each(model.config)
+        before = [(config, config._attn_implementation) for config in _configurations(model)]
         try:
             model.set_attn_implementation(name)
             yield
         finally:
-            model.set_attn_implementation(before)
+            for config, own in before:  # not by transformers' own way back, which knows no None as DBRX's parts have
+                config._attn_implementation = own
 
 
-def _each(config: Any) -> dict[str, Any]:
-    """The attention of a configuration and, by name, of those within it: a text and a vision model's may differ."""
-    within = {name: _each(part) for name in config.sub_configs if (part := getattr(config, name, None)) is not None}
-    return {"": config._attn_implementation} | within
+def _configurations(model: Any) -> list[Any]:
+    """Of the model and of the parts within it, whose attention may differ: outer ones first, some twice."""
+    found = [part.config for part in model.modules() if isinstance(part, PreTrainedModel)]
+    for config in found:  # grows as it goes
+        found += [part for name in config.sub_configs if (part := getattr(config, name, None)) is not None]
+    return found
 
 
 def kernel(model: Any) -> str:

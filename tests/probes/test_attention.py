@@ -134,3 +134,15 @@ def test_two_threads_that_read_one_model_wait_for_each_other(llama: LocalModel) 
     with ThreadPoolExecutor(4) as pool:
         assert max(pool.map(reads, range(40))) < 1e-5
     assert kernel(llama.model) == "sdpa"
+
+
+def test_a_part_without_attention_of_its_own_is_put_back_too() -> None:
+    """DBRX keeps its settings in configurations within its own, of which none has an attention."""
+    from transformers import DbrxConfig
+
+    sizes = {"vocab_size": 257, "d_model": 32, "n_layers": 3, "n_heads": 4, "pad_token_id": 0}
+    judge = tiny_family(DbrxConfig(**sizes, attn_config={"rope_theta": 1e4, "kv_n_heads": 2, "clip_qkv": 8.0}))
+    before = judge.model.config.attn_config._attn_implementation
+    prompts = prompts_of(20, 20, 20)
+    assert off(states_of(judge, prompts, "tree_mask"), alone(judge, prompts)).largest < 1e-5
+    assert (kernel(judge.model), judge.model.config.attn_config._attn_implementation) == ("sdpa", before)
