@@ -91,18 +91,27 @@ def csv_rows(text: str, path: str, *, delimiter: str | None = None) -> Iterator[
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # a cell may hold a whole article
     head = text.lstrip().partition("\n")[0]
     delimiter = delimiter or (";" if ";" in head and "," not in head else ",")
-    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
-    named = [name for name in reader.fieldnames or () if name.strip()]
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        named = [name for name in reader.fieldnames or () if name.strip()]
+    except csv.Error:
+        raise InputError(f"{path}, line 1: a quote is open or stands within a quoted name of a column") from None
     if twice := next((name for name in named if named.count(name) > 1), ""):
         raise InputError(f"{path}: the column {twice!r} is there twice: rename or remove one")
-    for row in reader:
-        if surplus := row.get(None):
-            columns = len(row) - 1
-            raise InputError(
-                f"{path}, line {reader.line_num + before}: {columns + len(surplus)} cells under {columns} columns; "
-                f"quote cells that hold {'commas' if delimiter == ',' else 'the delimiter'}"
-            )
-        yield reader.line_num + before, dict(row)
+    try:
+        for row in reader:
+            if surplus := row.get(None):
+                columns = len(row) - 1
+                raise InputError(
+                    f"{path}, line {reader.line_num + before}: {columns + len(surplus)} cells under {columns} columns; "
+                    f"quote cells that hold {'commas' if delimiter == ',' else 'the delimiter'}"
+                )
+            yield reader.line_num + before, dict(row)
+    except csv.Error:  # read on, such a cell would lose its quotes, or take in the rows after it
+        raise InputError(
+            f"{path}, line {reader.line_num + before + 1}: a cell that begins with a quote must end with one; double "
+            'the quotes within it: "He said ""no"" to us."'
+        ) from None
 
 
 def folded(row: Mapping[str, Any], names: Iterable[str]) -> Row:

@@ -147,6 +147,12 @@ def test_a_bad_file_is_an_error_with_file_and_line(tmp_path: Path, text: str, me
         ('id,question\na,"One\nmore?"\nb,\n', r"x\.csv, line 4: column 'question' is empty"),
         ("id,question\na\n", "line 2: column 'question' is empty"),
         ("id,question\na,One, two?\n", r"x\.csv, line 2: 3 cells under 2 columns; quote cells that hold commas"),
+        (
+            'id,question\na,"No," she said.\n',
+            r"x\.csv, line 2: a cell that begins with a quote must end with one; double",
+        ),
+        ('id,question\na,"One?\nb,Two?\n', r"x\.csv, line 2: a cell that begins with a quote must end with one"),
+        ('"id,question\na,One?\n', r"x\.csv, line 1: a quote is open"),
         ("id;question\na;One; two?\n", r"x\.csv, line 2: 3 cells under 2 columns; quote cells that hold the delim"),
         ("id,question\na,One?\na,Two?\n", "line 3: id 'a' is already on line 2"),
     ],

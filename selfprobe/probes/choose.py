@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from selfprobe.probes.architecture import blocked, length_switches
-from selfprobe.probes.forward import States, Way, states_of
+from selfprobe.probes.forward import WAYS, States, Way, states_of
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.precision import HALVES, in_float32
 from selfprobe.probes.tokens import Measured, Prompt
@@ -88,6 +88,8 @@ def choose(
     A way is first tried with padding, then with batches of one length. Every fall-back is logged as a warning. A way
     asked for by name that fails is an error, not a fall-back: ValueError, as for a model that cannot be read at all.
     """
+    if wanted not in ("auto", *WAYS):
+        raise ValueError(f"path must be one of auto, {', '.join(WAYS)}, got {wanted!r}")
     ways: tuple[Way, ...] = ("tree_mask", "shared_cache", "two_forwards") if wanted == "auto" else (wanted,)
     if not prompts:
         return Reading(ways[0])
@@ -202,7 +204,10 @@ def _reference(judge: LocalModel, prompts: Sequence[Prompt], dtype: torch.dtype 
     repeated = off(States(again.hidden.flip(1), again.log_probs.flip(1)), read[0])
     tolerance = STATE[dtype or judge.dtype]
     if max(repeated.state) > tolerance:
-        raise _unreadable(judge, f"the same text read twice gives states that differ by {max(repeated.state):.2g}")
+        advice = ": it is in training mode, so call its eval()" * bool(judge.model.training)
+        raise _unreadable(
+            judge, f"the same text read twice gives states that differ by {max(repeated.state):.2g}{advice}"
+        )
     if repeated.spoken > tolerance:
         raise _unreadable(judge, "its words depend on the tokens after them: it reads in both directions")
     return _joined(read)
@@ -225,8 +230,9 @@ def _trial(judge: LocalModel, sample: _Sample, reading: Reading, batch_tokens: i
     """How far `reading` is from the reference, or what is wrong with it."""
     if not sample.prompts:
         return Off((), (), 0.0)
-    try:
-        found = off(_read(judge, sample.prompts, reading, batch_tokens), sample.reference)
+    try:  # lengths are mixed even where later batches of such long prompts are not: shorter ones will be
+        mixing = replace(reading, apart_past=None)
+        found = off(_read(judge, sample.prompts, mixing, batch_tokens), sample.reference)
         largest, leak = found.largest, 0.0
         if reading.way == "tree_mask":  # without pads it is read otherwise than with them
             longest = States(sample.reference.hidden[-1:], sample.reference.log_probs[-1:])

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import version
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
@@ -106,8 +107,16 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def preference(self, X: Any) -> Floats:
-        """Scores [pair] of states X: above 0, text 1 (the first class) is preferred; 0 is no preference."""
+        """Scores [pair] of states X: above 0, text 1 (the first class) is preferred; 0 is no preference.
+
+        Raises ValueError for a Harvest of another model than the probe's; an array says nothing of its model.
+        """
         check_is_fitted(self)
+        if hasattr(X, "identity") and (ours := self.card()).revision not in ("", (theirs := X.identity).revision):
+            raise ValueError(
+                f"the probe was fitted to {ours.model} ({ours.revision}), and these are states of {theirs.model} "
+                f"({theirs.revision}), in which its direction means nothing: fit one to them"
+            )
         given = self._layers(X, reset=False)
         if given.width != len(self.probe_.direction):
             raise ValueError(f"X has states of width {given.width}, the probe is of width {len(self.probe_.direction)}")
@@ -164,13 +173,15 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | Path, *, dataset: str = "", test_scores: Mapping[str, float] | None = None) -> None:
         """Write the probe and its card as `path` (.safetensors), which `selfprobe probe score` and `load` read.
 
-        Raises ValueError unless the classes are 1 and 2: a file says which text is better.
+        Raises ValueError unless the classes are 1 and 2 (a file says which text is better), or the direction is all 0.
         """
         from selfprobe.probes.probe_file import save_probe
 
         card = self.card(dataset=dataset, test_scores=test_scores)
         if list(self.classes_) != [1, 2]:
             raise ValueError(f"a probe's file says text 1 or 2, but the classes are {self.classes_.tolist()}")
+        if not self.probe_.direction.any():
+            raise ValueError("the probe's direction is all 0: its states do not differ from pair to pair")
         save_probe(Path(path), self.probe_, card)
 
     @classmethod
@@ -206,15 +217,18 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _check_parameters(self) -> None:
-        parse_orientation(self.orientation)
+        parse_orientation(str(self.orientation))
         for name, known in (("kind", get_args(Kind)), ("orders", get_args(Orders))):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}")
-        whole = isinstance(self.layer, int | np.integer) and not isinstance(self.layer, bool)
-        if self.layer not in ("chosen", "last") and not (whole and int(self.layer) >= 0):
+        if self.layer not in ("chosen", "last") and not _whole(self.layer):
             raise ValueError(f"layer must be chosen, last or a block's number from 0, got {self.layer!r}")
-        if self.folds < 2:
-            raise ValueError(f"folds must be 2 or more, got {self.folds}")
+        if not _whole(self.folds, 2):
+            raise ValueError(f"folds must be 2 or more, got {self.folds!r}")
+        if not _whole(self.random_state):
+            raise ValueError(f"random_state must be a whole number from 0, got {self.random_state!r}")
+        if self.c is not None and not (isinstance(self.c, Real) and 0 < self.c < np.inf):
+            raise ValueError(f"c must be a number above 0, or None to choose it, got {self.c!r}")
 
     def _layers(self, X: Any, *, reset: bool) -> Layers:
         if hasattr(X, "identity"):
@@ -266,6 +280,10 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if len(self.classes_) < 2:
             raise ValueError(f"there is one class alone, {self.classes_.tolist()[0]!r}: nothing to learn from")
         return np.asarray(y == self.classes_[0])
+
+
+def _whole(given: Any, least: int = 0) -> bool:
+    return isinstance(given, Integral) and not isinstance(given, bool) and int(given) >= least
 
 
 def _origin(X: Any, groups: Any) -> dict[str, Any]:

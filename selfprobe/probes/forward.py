@@ -19,7 +19,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from selfprobe.probes.attention import forked, forks
+from selfprobe.probes.attention import forked, forks, kernel, one_thread
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import Prompt
 
@@ -182,15 +182,15 @@ def _tree(judge: LocalModel, pads: Tensor, width: int) -> Tensor:
     mask = (allowed[None] & (columns[None, None, :] >= pads[:, None, None]))[:, None]
     # A pad must see something, or its softmax is 0/0; nothing sees a pad.
     mask |= torch.eye(width, dtype=torch.bool, device=judge.device)
-    if judge.model.config._attn_implementation == "sdpa":
+    if kernel(judge.model) == "sdpa":
         return mask
-    dtype = judge.model.dtype
+    dtype = torch.float32 if judge.wide else judge.model.dtype  # as transformers' own: gpt-oss sums its scores in it
     return torch.zeros(mask.shape, dtype=dtype, device=judge.device).masked_fill(~mask, torch.finfo(dtype).min)
 
 
 def states_of(judge: LocalModel, prompts: Sequence[Prompt], path: Way) -> States:
-    """States of one batch, by one of the three ways, without gradients."""
-    with torch.inference_mode():
+    """States of one batch, by one of the three ways, without gradients; one thread at a time reads a model."""
+    with torch.inference_mode(), one_thread(judge.model):
         return WAYS[path](judge, prompts)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from selfprobe.probes import forward
+from selfprobe.probes.attention import kernel
 from selfprobe.probes.choose import PADDED, batches, choose
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.shards import Identity, Store
@@ -180,7 +181,7 @@ def identity_of(judge: LocalModel, shown: Sequence[Pair], orders: int) -> Identi
         template=template_hash(judge.tokenizer, judge.chat),
         data=digest(*(rendered(judge.tokenizer, pair, judge.chat) for pair in shown)),
         dtype=judge.precision,
-        attention=str(judge.model.config._attn_implementation),
+        attention=kernel(judge.model),
         orders=orders,
         layers=len(judge.blocks),
         d_model=judge.d_model,

@@ -115,7 +115,8 @@ def save_probe(path: Path, probe: Probe, card: Card) -> None:
     if path.suffix != ".safetensors":
         raise ValueError(f"a probe is written as .safetensors, got {path.name}")
     arrays = {name: np.asarray(getattr(probe, name), dtype=np.float32) for name in ARRAYS}
-    plain = {k: v for k, v in asdict(probe).items() if k not in ARRAYS and not (isinstance(v, float) and np.isnan(v))}
+    plain = {k: v for k, v in asdict(probe).items() if k not in ARRAYS}
+    plain = {k: float(v) if isinstance(v, np.floating) else v for k, v in plain.items() if v == v}  # without NaN
     metadata = {"format": FORMAT, "probe": json.dumps(plain), "card": json.dumps(asdict(card))}
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -204,6 +203,20 @@ def test_a_model_that_fails_by_itself_is_refused_in_a_line() -> None:
         choose(judge, prompts_of(9), "auto")
 
 
+def test_a_way_that_there_is_not_is_named(llama: LocalModel) -> None:
+    with pytest.raises(ValueError, match="path must be one of auto, shared_cache, tree_mask, two_forwards, got 'tree'"):
+        choose(llama, prompts_of(9), "tree")  # type: ignore[arg-type]
+
+
+def test_a_model_in_training_mode_is_refused_with_what_to_do() -> None:
+    from transformers import LlamaConfig
+
+    judge = tiny_family(LlamaConfig(**SHAPE, num_attention_heads=4, attention_dropout=0.3, initializer_range=0.3))
+    judge.model.train()
+    with pytest.raises(ValueError, match="the same text read twice .*: it is in training mode, so call its eval"):
+        choose(judge, prompts_of(9, 20), "auto")
+
+
 def test_batches_hold_at_most_their_tokens_and_at_least_one_row() -> None:
     prompts = [Prompt(tuple(range(n)), (1, 2)) for n in (3, 3, 3, 8, 50)]
     assert list(batches(prompts, range(5), 10)) == [[0, 1], [2], [3], [4]]
@@ -225,44 +238,3 @@ def test_long_prompts_share_no_batch_with_other_lengths_under_the_tree_mask(llam
         states_of(llama, part, reading.way) for part in cut)), strict=True)))  # fmt: skip
     assert off(found, read(llama, prompts, Reading("two_forwards"))).largest < 1e-5
     assert choose(llama, prompts, "shared_cache").apart_past is None
-
-
-def masks_given(judge: LocalModel, prompts: Sequence[Prompt], monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether the forwards of the tree mask get a mask."""
-    given: list[bool] = []
-    plain = forward.called
-
-    def watched(judge: LocalModel, **inputs: Any) -> Any:
-        given.append("attention_mask" in inputs)
-        return plain(judge, **inputs)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(forward, "called", watched)
-        states_of(judge, prompts, "tree_mask")
-    return given
-
-
-def test_rows_without_pads_are_read_by_the_causal_kernel(llama: LocalModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And give what the mask gives; after it the model has its own attention again."""
-    same, mixed = prompts_of(20, 20, 20), prompts_of(9, 20)
-    assert masks_given(llama, same, monkeypatch) == [False] and masks_given(llama, mixed, monkeypatch) == [True]
-    assert llama.model.config._attn_implementation == "sdpa"
-    fork = states_of(llama, same, "tree_mask")
-    with monkeypatch.context() as patch:
-        patch.setattr(forward, "forks", lambda model: False)
-        assert masks_given(llama, same, monkeypatch) == [True]
-        assert off(fork, states_of(llama, same, "tree_mask")).largest < 1e-5
-    llama.model.set_attn_implementation("eager")
-    try:
-        assert masks_given(llama, same, monkeypatch) == [True], "sums of its own are not replaced"
-    finally:
-        llama.model.set_attn_implementation("sdpa")
-
-
-def test_a_last_token_that_sees_the_one_before_is_found_without_pads_too(
-    llama: LocalModel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """As where a model's own code would pass the replaced attention by."""
-    monkeypatch.setattr(forward, "forked", lambda model: nullcontext())
-    assert str(choose(llama, prompts_of(9, 20, 25), "auto")) == "shared_cache"
-    assert "tree_mask is not used for tiny-llama" in caplog.text

@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,27 @@ def test_a_saved_probe_comes_back_with_its_card(tmp_path: Path, plant: Callable[
     assert load_probe(tmp_path / "x.safetensors").card.model == ""
 
 
+def test_states_of_another_model_are_refused(tmp_path: Path, plant: Callable[..., Any]) -> None:
+    harvested, _ = plant(size=120)
+    probe = ContrastProbe().fit(harvested)
+    probe.save(tmp_path / "p.safetensors")
+    other = replace(harvested, identity=replace(harvested.identity, model="another", revision="s9"))
+    for one in (probe, ContrastProbe.load(tmp_path / "p.safetensors")):
+        with pytest.raises(ValueError, match=r"fitted to planted \(s0\), and these are states of another \(s9\)"):
+            one.score(other)
+    x = other.layer(probe.probe_.layer)
+    assert probe.preference(x).shape == (120,), "an array says nothing of its model"
+
+
+def test_what_is_saved_can_be_loaded(tmp_path: Path) -> None:
+    x, y, _ = states()
+    ContrastProbe(c=np.float32(0.1)).fit(x, y).save(tmp_path / "p.safetensors")  # type: ignore[arg-type]
+    assert ContrastProbe.load(tmp_path / "p.safetensors").probe_.c > 0
+    with pytest.raises(ValueError, match="the probe's direction is all 0: its states do not differ"):
+        ContrastProbe().fit(np.zeros_like(x), y).save(tmp_path / "zero.safetensors")
+    assert not (tmp_path / "zero.safetensors").exists()
+
+
 def test_without_labels_there_is_a_direction_and_no_probability(plant: Callable[..., Any]) -> None:
     harvested, _ = plant(size=120)
     probe = ContrastProbe("unsupervised", orientation="logit", layer=1).fit(harvested)
@@ -176,6 +198,11 @@ def test_without_labels_there_is_a_direction_and_no_probability(plant: Callable[
         ({"layer": -1}, "layer must be chosen, last or a block's number"),
         ({"orders": "second"}, "orders must be one of first, both, got 'second'"),
         ({"folds": 1}, "folds must be 2 or more, got 1"),
+        ({"folds": None}, "folds must be 2 or more, got None"),
+        ({"random_state": None}, "random_state must be a whole number from 0, got None"),
+        ({"c": 0}, "c must be a number above 0, or None to choose it, got 0"),
+        ({"c": float("inf")}, "c must be a number above 0, or None to choose it, got inf"),
+        ({"orientation": None}, "orientation must be few:K .*, got 'None'"),
         ({"orientation": "oracle", "kind": "ccs"}, "oracle takes the labels of a test half"),
     ],
 )
