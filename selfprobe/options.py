@@ -19,6 +19,16 @@ def names(text: str | None) -> list[str]:
     return [part.strip() for part in (text or "").split(",") if part.strip()]
 
 
+class Group(click.Group):
+    """Commands whose help tells the whole first sentence of each, where click cuts it to a line."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table of commands."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, one.get_short_help_str(limit=1000)) for name, one in found if one])
+
+
 class Names(click.ParamType[list[str]]):
     """Comma-separated names, each once."""
 

@@ -44,6 +44,12 @@ def test_help_names_every_command_with_its_first_sentence() -> None:
     assert told == " ".join(f"{name} {command.help}" for name, command in sorted(COMMANDS.items()))
 
 
+@pytest.mark.parametrize("name", ["awareness", "dilemmas", "mechanism", "probe", "realism"])
+def test_the_summaries_of_a_group_are_whole(name: str) -> None:
+    shown = CliRunner().invoke(main, [name, "--help"]).output
+    assert "..." not in shown.partition("Commands:")[2], shown
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_is_named_as_it_is_called(name: str) -> None:
     command = main.get_command(click.Context(main), name)
