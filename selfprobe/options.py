@@ -145,7 +145,7 @@ limit_together = click.option(
 display = click.option(
     "--display",
     type=Choice(["full", "rich", "plain", "none"]),
-    help="Inspect's display; by default full on a terminal, else none and a line now and then.",
+    help="Inspect's display, with all metrics of each run; by default none, and a line now and then.",
 )
 skip_errors = click.option(
     "--skip-errors", is_flag=True, help="Leave items out whose calls fail for good: they are unscored."
