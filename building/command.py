@@ -5,8 +5,10 @@ from pathlib import Path
 
 import click
 
+from selfprobe import options
 
-@click.group()
+
+@click.group(cls=options.Group)
 def dilemmas() -> None:
     """Make a data set of ethical dilemmas (paper 003, appendix F)."""
 

@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.log import HeadlineMetric
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
@@ -26,6 +25,7 @@ from selfprobe.data import Row, Table, bundled, canary, load, table_of
 from selfprobe.errors import InputError
 from selfprobe.parse import words
 from selfprobe.scorers.row_recall import row_recall
+from selfprobe.scorers.summary import MEMORISED
 from selfprobe.solvers.act import act
 from selfprobe.solvers.ask import Prompts, about
 from selfprobe.solvers.negotiate import chosen
@@ -126,7 +126,7 @@ def memorisation(
         solver=act(act_prompts, config=ACT, needs=chosen(act_tokens, effort), may_be_cut=True),
         scorer=row_recall(),
         continue_on_fail=True,
-        headline_metric=HeadlineMetric(metric="memorised"),
+        headline_metric=MEMORISED,
         version=table.version(VERSION),
         metadata=about(table),
     )

@@ -26,8 +26,12 @@ from selfprobe.stats.estimate import clustered_mean, mode_baseline, skill, worst
 SKILL = HeadlineMetric(metric="skill")
 """What a task's log is summed up by: the share of the way from the best baseline to a perfect score."""
 
-# A skill that is undefined is left out of the log, as after the first sample of every run: that needs no warning.
-logging.getLogger("inspect_ai.log._headline").addFilter(lambda record: "metric 'skill'" not in record.getMessage())
+MEMORISED = HeadlineMetric(metric="memorised")
+"""The same of memorisation."""
+
+# What is undefined is left out of the log, as after the first sample of every run: that needs no warning.
+_ABSENT = tuple(f"Headline metric {one.metric!r} not found" for one in (SKILL, MEMORISED))
+logging.getLogger("inspect_ai.log._headline").addFilter(lambda record: not record.getMessage().startswith(_ABSENT))
 
 CUTTING = ("answer_tokens", "act_tokens", "rollout_tokens", "reply_tokens")
 """Task arguments that limit replies."""

@@ -56,16 +56,19 @@ def locate(path: str) -> str:
     in the folder that the command was called from (`$PWD` keeps it), then in the current one.
 
     Raises:
-        InputError: Nothing is there (with every place looked in), or this is no path.
+        InputError: Nothing is there (with every place looked in), or something else in either place: `$PWD` may
+            also be that of the program which started this one elsewhere. Or this is no path.
     """
     if not isinstance(path, str) or not path.strip():
         raise InputError(f"expected the path of a file or folder, got {path!r}")
     if "://" in path:
         return path
     places = list(dict.fromkeys(Path(folder) / path for folder in (os.environ.get("PWD", "."), Path.cwd())))
-    for place in places:
-        if place.exists():
-            return str(place)
+    there = [place for place in places if place.exists()]
+    if len(there) > 1 and not there[0].samefile(there[1]):
+        raise InputError(f"{path!r} may be {there[0]} or {there[1]}; give the whole path")
+    if there:
+        return str(there[0])
     raise InputError(f"no file or folder {path!r}; looked at {', '.join(map(str, places))}")
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
+from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple, NoReturn
 
@@ -115,7 +116,7 @@ class Selfprobe(click.Group):
 
     def main(self, *args: Any, **extra: Any) -> NoReturn:
         """Run the command and end the process with its status."""
-        with self._terminable():
+        with self._terminable(), _called_from_here():
             self._run(*args, **extra)
 
     def _run(self, *args: Any, **extra: Any) -> NoReturn:
@@ -159,6 +160,25 @@ class Selfprobe(click.Group):
         if not callable(interrupt):  # ignored in the background of a shell
             raise KeyboardInterrupt
         interrupt(signal.SIGINT, frame)
+
+
+@contextmanager
+def _called_from_here() -> Iterator[None]:
+    """`$PWD` as a shell sets it: a program that starts this one in another folder hands its own on."""
+    try:
+        here = str(Path.cwd())
+    except OSError:
+        _end("Error: the current folder is not there any more: change into one that is", WRONG)
+    before = os.environ.get("PWD")
+    if not (before and Path(before).is_dir() and Path(before).samefile(here)):
+        os.environ["PWD"] = here
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop("PWD", None)
+        else:
+            os.environ["PWD"] = before
 
 
 def _mendable() -> tuple[type[Exception], ...]:

@@ -19,6 +19,16 @@ def names(text: str | None) -> list[str]:
     return [part.strip() for part in (text or "").split(",") if part.strip()]
 
 
+class Group(click.Group):
+    """Commands whose help tells the whole first sentence of each, where click cuts it to a line."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table of commands."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, one.get_short_help_str(limit=1000)) for name, one in found if one])
+
+
 class Names(click.ParamType[list[str]]):
     """Comma-separated names, each once."""
 
@@ -135,7 +145,7 @@ limit_together = click.option(
 display = click.option(
     "--display",
     type=Choice(["full", "rich", "plain", "none"]),
-    help="Inspect's display; by default full on a terminal, else none and a line now and then.",
+    help="Inspect's display, with all metrics of each run; by default none, and a line now and then.",
 )
 skip_errors = click.option(
     "--skip-errors", is_flag=True, help="Leave items out whose calls fail for good: they are unscored."

@@ -68,15 +68,16 @@ def cost_table(costs: Sequence[Cost], prices: Prices, *, rounds: int | None = No
         prices: By model.
         rounds: With batches, how many come one after the other; None without batches.
     """
-    lines = [f"{'model':40} {'calls':>9} {'tokens in':>11} {'out':>11} {'cost':>13}   (tokens are a rough guess)"]
+    wide = max(40, *(len(cost.model) for cost in costs))
+    lines = [f"{'model':{wide}} {'calls':>9} {'tokens in':>11} {'out':>11} {'cost':>13}   (tokens are a rough guess)"]
     whole = [cost for cost in costs if rounds is None or cost.model.partition("/")[0] not in BATCHED]
     dollars = [(1 if cost in whole else 1 - BATCH_DISCOUNT) * _dollars(cost, prices) for cost in costs]
     lines += [
-        f"{cost.model:40} {cost.calls:>9,} {cost.tokens_in:>11,} {cost.tokens_out:>11,} {_shown(paid):>13}"
+        f"{cost.model:{wide}} {cost.calls:>9,} {cost.tokens_in:>11,} {cost.tokens_out:>11,} {_shown(paid):>13}"
         for cost, paid in zip(costs, dollars, strict=True)
     ]
     calls = sum(cost.calls for cost in costs)
-    lines.append(f"{'all':40} {calls:>9,} {'':>11} {'':>11} {_shown(sum(dollars)):>13}")
+    lines.append(f"{'all':{wide}} {calls:>9,} {'':>11} {'':>11} {_shown(sum(dollars)):>13}")
     if rounds is None:
         return lines
     turns = f"{rounds} round{'s' * (rounds != 1)} of batches, one after the other; each takes minutes to a day."

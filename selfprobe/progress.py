@@ -51,7 +51,8 @@ class Progress:
             return
         self.announced = True
         samples = f", {sum(self.samples.values())} samples" if self.samples else ""
-        click.echo(f"{self.title}: {self.runs} runs{samples}; what is finished is not asked again", err=True)
+        runs = "run" if self.runs == 1 else "runs"
+        click.echo(f"{self.title}: {self.runs} {runs}{samples}; what is finished is not asked again", err=True)
 
     def note(self, share: int, key: Key) -> None:
         """A sample is done."""

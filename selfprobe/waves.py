@@ -1,12 +1,12 @@
 """One wave of runs by Inspect's `eval_set`, for every study: what is shown of it, and how it ends.
 
-Inspect's own display prints hundreds of lines where there is no terminal. Here it is a line each time another tenth of
-the samples is done, and for runs that failed their first error.
+Inspect's own display prints hundreds of lines: while it runs where there is no terminal, and all metrics of each run at
+its end where there is one. Here it is a line each time another tenth of the samples is done, and for runs that failed
+their first error.
 """
 
 import gc
 import re
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -92,9 +92,7 @@ def _run_wave(
 
 def _here(tasks: Sequence[Task], log_dir: str, given: dict[str, Any], progress: Progress) -> list[EvalLog]:
     """All runs in this process."""
-    if not sys.stdout.isatty():
-        given.setdefault("display", "none")
-    if given.get("display") == "none":
+    if given.setdefault("display", "none") == "none":
         progress.samples[0] = samples_of(tasks, given.get("limit"))
         watch(tasks, partial(progress.note, 0))
         progress.announce()

@@ -1,5 +1,6 @@
 """The `selfprobe` command."""
 
+import os
 import subprocess
 import sys
 from importlib.metadata import version
@@ -20,10 +21,33 @@ def test_the_installed_command_prints_its_version() -> None:
     assert version("selfprobe") in done.stdout
 
 
+def test_a_relative_folder_is_the_one_in_the_folder_of_the_process(tmp_path: Path) -> None:
+    """Not the one in `$PWD`, which a program that starts the command elsewhere hands on."""
+    stale, real = tmp_path / "stale", tmp_path / "real"
+    (stale / "logs").mkdir(parents=True), real.mkdir()
+    command = Path(sys.executable).parent / "selfprobe"
+    done = subprocess.run(
+        [command, "table", "logs"],
+        cwd=real,
+        env=os.environ | {"PWD": str(stale)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stderr == f"Error: no file or folder 'logs'; looked at {real}/logs\n"
+
+
 def test_help_names_every_command_with_its_first_sentence() -> None:
     shown = CliRunner().invoke(main, ["--help"]).output
     told = " ".join(shown.partition("Commands:")[2].split())
     assert told == " ".join(f"{name} {command.help}" for name, command in sorted(COMMANDS.items()))
+
+
+@pytest.mark.parametrize("name", ["awareness", "dilemmas", "mechanism", "probe", "realism"])
+def test_the_summaries_of_a_group_are_whole(name: str) -> None:
+    shown = CliRunner().invoke(main, [name, "--help"]).output
+    assert "..." not in shown.partition("Commands:")[2], shown
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -70,3 +94,11 @@ def test_the_command_itself_loads_nothing_heavy() -> None:
     probe = "import sys, selfprobe.cli; print([m for m in ('inspect_ai', 'numpy', 'torch') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_folder_that_was_deleted_is_said(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    command = f"mkdir {gone}; cd {gone}; rmdir {gone}; {Path(sys.executable).parent / 'selfprobe'} report logs"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "Error: the current folder is not there any more: change into one that is\n"

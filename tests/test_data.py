@@ -253,6 +253,25 @@ def test_a_relative_path_is_looked_for_where_the_command_was_called(
     assert locate("s3://bucket/my.jsonl") == "s3://bucket/my.jsonl"
 
 
+def test_a_relative_path_that_may_be_either_of_two_files_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that starts another one elsewhere hands its own $PWD on."""
+    stale, real = tmp_path / "stale", tmp_path / "real"
+    stale.mkdir(), real.mkdir()
+    write(stale / "my.jsonl", ROWS), write(real / "my.jsonl", ROWS)
+    monkeypatch.chdir(real)
+    monkeypatch.setenv("PWD", str(stale))
+    with pytest.raises(
+        InputError, match=r"'my\.jsonl' may be .*stale/my\.jsonl or .*real/my\.jsonl; give the whole path"
+    ):
+        locate("my.jsonl")
+    assert locate(str(real / "my.jsonl")) == str(real / "my.jsonl")
+    (stale / "my.jsonl").unlink()
+    (stale / "my.jsonl").symlink_to(real / "my.jsonl")
+    assert locate("my.jsonl") == str(stale / "my.jsonl")
+
+
 # ---- Hugging Face
 
 

@@ -19,6 +19,13 @@ def test_dollars_are_tokens_times_prices_and_unknown_where_a_model_has_none(tmp_
     assert other[-2:] == ["price", "unknown"] and together == ["all", "15", "price", "unknown"]
 
 
+def test_the_columns_of_a_plan_stand_under_one_another_whatever_the_names() -> None:
+    names = "openrouter/meta-llama/llama-3.3-70b-instruct", "openai/a", "anthropic/" + "claude" * 10
+    lines = cost_table([Cost(name, 500, 55_000, 20_000) for name in names], {})
+    assert len({line.index("55,000") for line in lines if "55,000" in line}) == 1
+    assert lines[0].index("calls") + len("calls") == lines[1].index(" 500 ") + len(" 500")
+
+
 def test_a_model_without_batches_is_named_and_costs_the_full_price(tmp_path: Path) -> None:
     (tmp_path / "prices.yaml").write_text(PRICES + PRICES.replace("openai", "mistral"))
     prices = read_prices(str(tmp_path / "prices.yaml"))

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,21 @@ def test_a_matrix_says_its_progress_where_the_logs_are_and_the_next_command(ques
     assert any(re.fullmatch(r"  6 of 6 runs done \(\d:\d\d\)", line) for line in lines)
     assert sum("samples (" in line for line in lines) >= 2
     assert f"Logs: {tmp_path / 'm'}   Report: selfprobe report {tmp_path / 'm'}" in done.stdout
+
+
+def test_a_terminal_shows_the_same_lines_and_not_every_metric_of_each_run(tmp_path: Path) -> None:
+    ours, theirs = os.openpty()
+    command = [COMMAND, *MATRIX, "--models", "planted/a,planted/b,planted/c", "--log-dir", str(tmp_path)]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=tmp_path) as process:
+        os.close(theirs)
+        shown = b""
+        with suppress(OSError):  # how Linux says that the terminal's other end is closed
+            while part := os.read(ours, 4096):
+                shown += part
+    os.close(ours)
+    lines = shown.decode().splitlines()
+    assert process.returncode == 0 and len(lines) <= 60, shown.decode()
+    assert "Logs: " in lines[-1] and not any("\x1b" in line for line in lines), lines
 
 
 @pytest.mark.parametrize(("command", "models"), [(MATRIX, "planted/a,planted/b"), (STUDY, "planted/a")])

@@ -12,7 +12,7 @@ from selfprobe.configuration import config
 GRADED = ("user_motivation", "reasoning_trace")
 
 
-@click.group()
+@click.group(cls=options.Group)
 def awareness() -> None:
     """Evaluation awareness: five methods on the same conversations (paper 002)."""
 

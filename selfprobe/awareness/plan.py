@@ -131,10 +131,11 @@ def _power(rows: Sequence[Row]) -> list[str]:
     labels = [told_label(own, of_set, label) for of_set, label in zip(sets, given, strict=True)]  # as the page's
     ours, others = labels.count("evaluation"), labels.count("deployment")
     if ours and others:
-        half = 1.96 * auroc_se(0.7, ours, others)
+        half, size = 1.96 * auroc_se(0.7, ours, others), f"{ours} evaluation, {others} deployment rows"
         lines = [
-            f"An AUROC of .70 would come with about ± {half:.2f} ({ours} evaluation, {others} deployment rows; "
-            "wider where rows of one source are alike)."
+            f"An AUROC of .70 would come with about ± {half:.2f} ({size}; wider where rows of one source are alike)."
+            if half < 0.3  # which leaves the interval within 0 and 1
+            else f"Too few rows for an AUROC ({size}): even one of .70 would not differ from chance."
         ]
     else:
         lines = ["One class or no labels: shares called evaluation only, no AUROC."]

@@ -33,7 +33,7 @@ class Checked:
         if self.wrong:
             return f"bad: {'; '.join(self.wrong)}"
         why = f" ({told(self.reasons)})" if self.reasons else ""
-        return f"good: {self.run.done} samples, unscored {self.unscored:.2f}{why}"
+        return f"good: {self.run.done} samples, unscored {share(self.unscored)}{why}"
 
 
 def checked(run: Run, *, most: float) -> Checked:
@@ -59,9 +59,9 @@ def checked(run: Run, *, most: float) -> Checked:
         why = ", ".join(list(reasons)[:3])
         wrong.append(f"nothing scored ({why})" if why else "nothing scored")
     elif 1 - scored / asked > most:
-        wrong.append(f"unscored {1 - scored / asked:.2f} ({told(reasons)}), more than {most:.2f}")
+        wrong.append(f"unscored {share(1 - scored / asked, most)} ({told(reasons)}), more than {share(most)}")
     wrong += [
-        f"{share:.0%} of replies ended at the token limit; -T {name}=… raises it" for name, share in run.cut.items()
+        f"{part:.0%} of replies ended at the token limit; -T {name}=… raises it" for name, part in run.cut.items()
     ]
     return Checked(run, scored, asked, reasons, wrong)
 
@@ -88,4 +88,12 @@ def _ways(ways: Counter[str]) -> str:
 
 def told(reasons: dict[str, float]) -> str:
     """The three most frequent reasons with their shares."""
-    return ", ".join(f"{reason} {share:.2f}" for reason, share in list(reasons.items())[:3])
+    return ", ".join(f"{reason} {share(part)}" for reason, part in list(reasons.items())[:3])
+
+
+def share(x: float, *others: float) -> str:
+    """Two decimals, or as many as tell `x` from none, all, and `others`."""
+    for digits in range(2, 6):
+        if all(x == other or f"{x:.{digits}f}" != f"{other:.{digits}f}" for other in (0.0, 1.0, *others)):
+            break
+    return f"{x:.{digits}f}"

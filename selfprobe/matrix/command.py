@@ -92,8 +92,8 @@ def describe(planned: "Plan", settings: "RunSettings") -> str:
         power = "Two models name nobody: three are the least that can tell self-knowledge from skill."
     elif least < 1:  # an advantage of 1: only the model itself is ever right
         power = (
-            f"A model is named in 80 % of such matrices from an own advantage of about {least:.2f} on (right/wrong "
-            f"scores around .5, {smallest} items; scores averaged over keys or epochs need less)."
+            f"In 80 % of such matrices a model is named if its own advantage is about {least:.2f} or more (right/wrong "
+            f"scores around .5, {smallest} items; where scores are averaged over keys or epochs, less is enough)."
         )
     else:
         power = (

@@ -178,9 +178,9 @@ METHOD = {
     "model must know more of itself than that one.",
     "informed observer": "An observer that was told the target's name, or shown replies of the target to other items. "
     "Where there is one, a named model must know more of itself than the one that comes closest to it.",
-    "supported": "A named model knows more of itself than every other observer does, beyond skill, on every scale (as "
-    "scored, log, logit), item-specific, and more than each baseline on its own row. The p is corrected by Holm over "
-    "all models and tasks, and the permutation of the observers agrees where it can.",
+    "supported": "A named model knows more of itself than every other observer does, beyond skill, on all three scales "
+    "(as scored, log, logit), item-specific, and more than each baseline on its own row. The p is corrected by Holm "
+    "over all models and tasks, and the permutation of the observers agrees where it can.",
     "on any scale at all": "The model also beats, on itself, a better observer of the others: no scale makes skill of "
     "that (the scores cross).",
     "not told apart": "Something is above 0, but skill could look like this.",

@@ -204,6 +204,8 @@ def _table2(tasks: Sequence[PaperTask]) -> tuple[Line, ...]:
 def _line(model: str, scores: Mapping[str, Estimate]) -> Line:
     if missing := [task for task, score in scores.items() if math.isnan(score.value)]:
         return Line(model, scores, undefined(f"no score in {', '.join(missing)}"), None)
+    if len(scores) == 1:  # the mean of one number is that number, with its interval
+        return Line(model, scores, next(iter(scores.values())), None)
     values, errors = [one.value for one in scores.values()], [one.se for one in scores.values()]
     value, se = float(np.mean(values)), math.sqrt(sum(error**2 for error in errors)) / len(errors)
     if math.isnan(se):

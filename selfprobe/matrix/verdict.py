@@ -131,7 +131,7 @@ def _control(named: Sequence[Row], informed: bool) -> str:
 def _supported(named: Sequence[Row], shuffled: str, control: str, *, agrees: bool, alpha: float) -> Verdict:
     crossing = tuple(row.model for row in named if row.beyond.crossing < alpha)
     names = tuple(row.model for row in named)
-    scale = f"on every scale{f' ({_and(crossing)} on any scale at all)' if crossing else ''}"
+    scale = f"on all three scales{f' ({_and(crossing)} on any scale at all)' if crossing else ''}"
     verb, self_ = ("knows", "itself") if len(named) == 1 else ("know", "themselves")
     head = f"{_and(names)} {verb} more of {self_} than any other model does, {scale}."
     held = "; ".join(_held(row) for row in named)
@@ -182,7 +182,7 @@ def _like_skill(row: Row, rows: Sequence[Row], means: FloatArray, tells: str, al
     missing = [] if row.missing_p < alpha else ["its unscored replies counted as wrong"]
     weak = [*_failed(row, alpha), *missing] or ["the correction for all models and tasks"]
     held = f"{row.model} ({row.score.value:.2f} on itself, {row.rival} {row.rival_score:.2f} on it)"
-    return f"{held} stands out on every scale alone, but does not survive {_and(weak)}. {_needs(rows)}"
+    return f"{held} stands out on all three scales alone, but does not survive {_and(weak)}. {_needs(rows)}"
 
 
 def _habits(rows: Sequence[Row]) -> str:

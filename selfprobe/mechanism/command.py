@@ -59,7 +59,7 @@ def shared(layers: str) -> Callable[[Command], Command]:
 BLOCKS = "Blocks that are read, as 8,16,24 or 0-31:4, from 0; by default all."
 
 
-@click.group()
+@click.group(cls=options.Group)
 def mechanism() -> None:
     """Why models can introspect: lens, attention, patching and induction (paper 003, section 5)."""
 

@@ -53,7 +53,7 @@ fitting_options = gathered(
 """What replaces a preset's own; as `FitSettings` has it."""
 
 
-@click.group()
+@click.group(cls=options.Group)
 def probe() -> None:
     """Preference probes: what a judge model knows before it speaks (paper 004)."""
 

@@ -7,7 +7,7 @@ import click
 from selfprobe import options
 
 
-@click.group()
+@click.group(cls=options.Group)
 def realism() -> None:
     """How far an evaluation can be told from use, and what would make it harder to tell."""
 

@@ -1,6 +1,7 @@
 """`selfprobe awareness`: all five methods on planted subjects, their comparison, and the check of the grader."""
 
 import csv
+import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -287,6 +288,13 @@ def test_a_dry_run_says_what_it_would_cost_and_asks_nothing(tmp_path: Path) -> N
     assert done.exit_code == 0, done.output
     assert _calls(done, SUBJECT) == 20 * (1 + 4 * 25) and "AUROC of .70 would come with about ±" in done.output
     assert not (tmp_path / "x").exists()
+
+
+def test_a_dry_run_of_a_few_rows_states_no_error_that_an_auroc_cannot_have(tmp_path: Path) -> None:
+    rows = [{"input": "Which planet is the largest?", "label": "evaluation"}, {"input": "Hi!", "label": "deployment"}]
+    (tmp_path / "two.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = call("run", "--models", SUBJECT, "--methods", "binary", "--dataset", tmp_path / "two.jsonl", "--dry-run")
+    assert "Too few rows for an AUROC (1 evaluation, 1 deployment rows)" in done.output and "±" not in done.output
 
 
 @pytest.mark.parametrize(

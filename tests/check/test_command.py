@@ -13,6 +13,7 @@ from inspect_ai.log import read_eval_log, write_eval_log
 from inspect_ai.scorer import Score, Scorer, Target, accuracy, scorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
+from selfprobe.check.numbers import share
 from selfprobe.cli import main
 
 
@@ -59,6 +60,23 @@ def foreign(folder: Path, *scorers: Scorer, failing: tuple[str, ...] = (), **opt
     samples = [Sample(id=f"i{number}", input="?") for number in range(1, 5)]
     task = Task(name="theirs", dataset=samples, solver=silent(failing), scorer=list(scorers) or None)
     eval(task, model="planted/a", log_dir=str(folder), display="none", **options)
+
+
+@pytest.mark.parametrize(
+    ("x", "others", "shown"),
+    [
+        (0.0, (), "0.00"),
+        (1 / 624, (), "0.002"),
+        (623 / 624, (), "0.998"),
+        (0.25, (0.1,), "0.25"),
+        (0.1042, (0.1,), "0.104"),
+        (1.0, (0.1,), "1.00"),
+    ],
+)
+def test_a_share_has_the_decimals_that_tell_it_from_none_all_and_the_bound(
+    x: float, others: tuple[float, ...], shown: str
+) -> None:
+    assert share(x, *others) == shown
 
 
 def test_a_whole_run_is_good_with_status_0(run_task: Any, tmp_path: Path) -> None:

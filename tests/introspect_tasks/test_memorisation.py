@@ -120,6 +120,11 @@ def test_planted_memories_are_recovered_and_foresight_is_none(
     assert {f"{name}_memorised" for name in bundled()} - set(found) == {"heads_up_words_memorised"}
 
 
+def test_a_run_without_a_pair_yet_brings_no_warning(run_task: Any, tmp_path: Path, caplog: Any) -> None:
+    log = run_task(memorisation(rows=10), "planted/ada", tmp_path, limit=1)
+    assert "memorised" not in metrics(log) and "Headline metric" not in caplog.text
+
+
 def test_refused_and_empty_replies_are_unscored_not_forgotten(run_task: Any, mine: Path, tmp_path: Path) -> None:
     found = metrics(run_task(memorisation(dataset=str(mine)), "planted/a?act_refused=1", tmp_path / "logs"))
     assert found["n"] == 0 and found["unscored"] == found["unscored_target_refusal"] == 1

@@ -57,7 +57,7 @@ def test_a_size_that_can_see_nothing_is_said() -> None:
     assert "Of 2 items and scores around .5, a model is named in fewer than 80 % of such matrices" in done.output
     assert "where the others score less, one can be named all the same." in done.output
     enough = called("--models", three, "--tasks", "kth_word", "--limit", "100", "--dry-run")
-    assert "A model is named in 80 % of such matrices from an own advantage of about 0." in enough.output
+    assert "In 80 % of such matrices a model is named if its own advantage is about 0." in enough.output
 
 
 def test_without_yes_it_asks_first_and_no_is_respected(server: Any, tmp_path: Path) -> None:

@@ -66,6 +66,11 @@ def test_a_row_is_an_observers_mean_over_the_other_targets_and_the_self_row_the_
     assert lines[SELF].scores["kth_word"].value == pytest.approx(0.6, abs=0.15), "planted: .9, .7, .5, .3"
 
 
+def test_the_average_over_one_task_is_that_task_with_its_interval(matrix_results: Make) -> None:
+    for line in made_of(matrix_results(MODELS, items=20)).table2:
+        assert line.average == line.scores["kth_word"]
+
+
 def test_rows_are_in_the_order_of_their_average_and_only_observers_have_a_rank(two_tasks: Results) -> None:
     lines = made_of(two_tasks).table2
     averages = [line.average.value for line in lines]

@@ -61,7 +61,7 @@ def test_two_models_of_five_with_access_are_named_exactly() -> None:
     p[1, 1] = p[3, 3] = 0.9
     got = judged(hits(p, 100, rng()), list("abcde"))
     assert got.kind == "supported" and got.models == ("b", "d")
-    assert got.sentence.startswith("b, d know more of themselves than any other model does, on every scale")
+    assert got.sentence.startswith("b, d know more of themselves than any other model does, on all three scales")
     assert "held against" in got.sentence and "has too few orders here to tell" in got.sentence
 
 
