@@ -25,13 +25,11 @@ def read(path: str, known: Iterable[str]) -> dict[str, Any]:
     """
     import yaml
 
-    from selfprobe.yaml_keys import refuse_twice
+    from selfprobe.yaml_keys import loaded
 
     fields = sorted(known)
     try:
-        written = Path(path).read_text(encoding="utf-8")
-        refuse_twice(written)
-        content = yaml.safe_load(written)
+        content = loaded(Path(path).read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise click.UsageError(f"{path} is not YAML: {error}") from None
     if not isinstance(content, dict):

@@ -10,7 +10,7 @@ from inspect_ai.model import ModelCost
 from pydantic import TypeAdapter, ValidationError
 
 from selfprobe.errors import InputError, one_line
-from selfprobe.yaml_keys import refuse_twice
+from selfprobe.yaml_keys import loaded
 
 Prices = Mapping[str, ModelCost]
 
@@ -38,9 +38,7 @@ def read_prices(path: str | None) -> dict[str, ModelCost]:
         return {}
     expected = f"{path}: expected a line for each model, such as `openai/a: {{{', '.join(_fields())}}}`"
     try:
-        written = Path(path).read_text(encoding="utf-8")
-        refuse_twice(written)
-        content = yaml.safe_load(written)
+        content = loaded(Path(path).read_text(encoding="utf-8"))
         prices = TypeAdapter(dict[str, ModelCost]).validate_python(content)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(f"{expected}; the file is not YAML: {one_line(error)}") from None

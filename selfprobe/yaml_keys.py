@@ -1,6 +1,18 @@
 """A key that a YAML file gives twice: YAML's readers take the last one and drop the other without a word."""
 
+from typing import Any
+
 import yaml
+
+
+def loaded(text: str, loader: type[Any] = yaml.SafeLoader) -> Any:
+    """What the text says in YAML.
+
+    Raises:
+        yaml.YAMLError: It is none, or gives a key twice.
+    """
+    refuse_twice(text)
+    return yaml.load(text, Loader=loader)
 
 
 def refuse_twice(text: str) -> None:

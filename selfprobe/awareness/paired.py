@@ -4,7 +4,6 @@ Paper 002 holds first against third person by Pearson's r and by the number iden
 runs of one arm: that is the yardstick here too. Equal shares show nothing, since opposite verdicts have them.
 """
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +19,7 @@ from selfprobe.awareness.table import Logged
 from selfprobe.scorers.awareness import Item, auroc_of, clusters_of
 from selfprobe.stats.agreement import cohen_kappa, equivalence, pearson
 from selfprobe.stats.clustered import difference
-from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, two_sided_p, undefined
+from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, two_sided, undefined
 
 Kind = Literal["first and third person", "two runs", "first prompt and full transcript", "our questions and yours"]
 AnyArray = npt.NDArray[Any]
@@ -199,8 +198,3 @@ def _below_runs(first: Arm, third: Arm, arms: Mapping[Arm, pd.DataFrame]) -> dic
 
 def _less(of: Callable[..., float], once: AnyArray, again: AnyArray, third: AnyArray) -> float:
     return of(once, again) - of(once, third)
-
-
-def two_sided(estimate: Estimate) -> float:
-    """p of no difference, from a mean with its standard error and clusters; NaN where it has none."""
-    return two_sided_p(estimate.value / estimate.se, estimate.df) if estimate.se > 0 else math.nan

@@ -208,7 +208,11 @@ def _settings(run: Run) -> dict[str, int]:
 
 def _plan(header: EvalLog) -> str:
     steps = [(step.solver, step.params) for step in header.plan.steps]
-    return hashlib.sha256(json.dumps(steps, sort_keys=True, default=str).encode()).hexdigest()[:12]
+    return _digest(steps)
+
+
+def _digest(told: object) -> str:
+    return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
 def _roles(header: EvalLog) -> dict[str, str]:
@@ -218,15 +222,15 @@ def _roles(header: EvalLog) -> dict[str, str]:
 
 
 def _scorers(header: EvalLog) -> dict[str, str]:
-    """Digests of the arguments, of a model without what a mock is to say, whose ids are new in every run."""
+    """Scorer → digest of its arguments. `model_args` are left out: a mock's replies have new ids in every run."""
     told = {}
     for score in header.results.scores if header.results else []:
         given = {
             name: {k: v for k, v in value.items() if k != "model_args"} if isinstance(value, dict) else value
             for name, value in score.params.items()
         }
-        told[score.scorer] = json.dumps(given, sort_keys=True, default=str)
-    return {name: hashlib.sha256(told[name].encode()).hexdigest()[:12] for name in sorted(told)}
+        told[score.scorer] = _digest(given)
+    return dict(sorted(told.items()))
 
 
 def _metric(run: Run) -> str:

@@ -14,7 +14,7 @@ from scipy import stats
 
 from selfprobe.mechanism.prompts import ARMS
 from selfprobe.mechanism.reading import MEASURES, Reading
-from selfprobe.stats.estimate import Estimate, clustered_mean, holm
+from selfprobe.stats.estimate import clustered_mean, holm, two_sided
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -128,13 +128,9 @@ def attention_table(readings: Mapping[str, Reading], numbers: Sequence[int]) -> 
             paired = by_block[:, arm(a)] - by_block[:, arm(b)]
             for at, block in enumerate(numbers):
                 found = clustered_mean(paired[:, at], names, unit=UNIT, interval="t")
-                rows.append({"block": block, "what": f"{a} − {b}", "scale": scale} | asdict(found) | {"p": p_of(found)})
+                of = {"block": block, "what": f"{a} − {b}", "scale": scale}
+                rows.append(of | asdict(found) | {"p": two_sided(found)})
     return pd.DataFrame(rows)
-
-
-def p_of(mean: Estimate) -> float:
-    """Two-sided p of a mean of 0, by its t."""
-    return float(2 * stats.t.sf(abs(mean.value) / mean.se, mean.df)) if mean.se > 0 else math.nan
 
 
 def heads_table(readings: Mapping[str, Reading], numbers: Sequence[int]) -> pd.DataFrame:

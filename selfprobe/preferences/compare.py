@@ -17,11 +17,11 @@ components    the first two components of the contrast differences (figure 1 lef
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import pandas as pd
 
-from selfprobe.preferences.compare_words import drops, rise, small_above_large
+from selfprobe.preferences.compare_words import drops, mover, rise, small_above_large
 from selfprobe.preferences.runs import Run
 from selfprobe.stats.estimate import Estimate, undefined
 
@@ -69,17 +69,13 @@ def compared(runs: Sequence[Run]) -> Compared:
 def mean_of(parts: Sequence[Estimate]) -> Estimate:
     """The mean of estimates from different data sets, which are independent.
 
-    Its interval is MOVER's (Zou and Donner 2008): each end is as far from the mean as the parts' ends are from theirs,
-    in quadrature, over their number. Undefined where a part is.
+    Its interval is MOVER's. Undefined where a part is.
     """
-    n, size = sum(part.n for part in parts), len(parts)
+    n = sum(part.n for part in parts)
     if missing := [part for part in parts if math.isnan(part.value)]:
         return undefined(missing[0].reason or "a data set has no score", n=n, unit="question")
-    value = sum(part.value for part in parts) / size
-    below = math.sqrt(sum((part.value - part.low) ** 2 for part in parts)) / size
-    above = math.sqrt(sum((part.high - part.value) ** 2 for part in parts)) / size
     reason = next((part.reason for part in parts if math.isnan(part.low) and part.reason), "")
-    return Estimate(value, value - below, value + above, n, "question", reason)
+    return replace(mover(*((1 / len(parts), part) for part in parts)), n=n, reason=reason)
 
 
 def _estimate(row: pd.Series) -> Estimate:

@@ -12,7 +12,9 @@ from typing import Any
 
 import pandas as pd
 
+from selfprobe.page import named
 from selfprobe.sources.public_pairs import LLMBAR_NATURAL
+from selfprobe.stats.estimate import Estimate
 
 CHANCE = 0.5
 NEAR = 0.9
@@ -39,29 +41,36 @@ def small_above_large(scores: pd.DataFrame) -> pd.DataFrame:
             for probe in PROBES:
                 one, other = by.get((small, probe)), by.get((large, "prompting"))
                 if few < many and one is not None and other is not None:
-                    named = {"family": family, column: name, "probe": probe, "small": small, "large": large}
-                    rows.append(named | {"times": many / few} | _less(one, other))
+                    of = {"family": family, column: name, "probe": probe, "small": small, "large": large}
+                    rows.append(of | {"times": many / few} | _ends(mover((1, one), (-1, other))))
     return pd.DataFrame(rows)
 
 
-def _less(one: Any, other: Any) -> dict[str, float]:
-    return _sum((1, one), (-1, other))
+def mover(*parts: tuple[float, Any]) -> Estimate:
+    """The weighted sum of independent scores, with MOVER's interval (Zou and Donner 2008).
+
+    Each end is as far from the sum as the parts' ends are from theirs, in quadrature.
+
+    Args:
+        parts: Each a weight and what has value, low and high: an estimate, or a row of a table.
+    """
+    value = sum(weight * part.value for weight, part in parts)
+    down = [weight * (part.value - (part.low if weight > 0 else part.high)) for weight, part in parts]
+    up = [weight * ((part.high if weight > 0 else part.low) - part.value) for weight, part in parts]
+    return Estimate(value, value - math.hypot(*down), value + math.hypot(*up), 0, "question")
 
 
-def _sum(*parts: tuple[int, Any]) -> dict[str, float]:
-    """The signed sum of independent scores with MOVER's interval."""
-    value = sum(sign * part.value for sign, part in parts)
-    down = [part.value - part.low if sign > 0 else part.high - part.value for sign, part in parts]
-    up = [part.high - part.value if sign > 0 else part.value - part.low for sign, part in parts]
-    return {"value": value, "low": value - math.hypot(*down), "high": value + math.hypot(*up)}
+def _ends(found: Estimate) -> dict[str, float]:
+    return {"value": found.value, "low": found.low, "high": found.high}
 
 
 def drops(adversarial: pd.DataFrame) -> pd.DataFrame:
-    """model, family, subset, natural, probe, probe_drop, prompting_drop, value, low, high; F1, prompting's drop less.
+    """model, family, subset, natural, probe, probe_drop, prompting_drop, value, low, high; F1, each with low and high.
 
-    A drop is the score on the natural pairs less that on an adversarial subset; `value` is above 0 where the probe's
-    is the smaller one. Paper: "for all but one subset". Here: of each model and natural subset. The interval takes all
-    four scores as independent (MOVER); probe and asking are of the same pairs, so it is rather too wide.
+    A drop is the score on the natural pairs less that on an adversarial subset; `value` is asking's less the probe's,
+    above 0 where the probe's is the smaller one. Paper: "for all but one subset". Here: of each model and natural
+    subset. The intervals take the scores as independent (`mover`); probe and asking are of the same pairs, so that
+    they are rather too wide.
 
     Args:
         adversarial: model, family, subset, method, metric, value, low, high; empty where no run has LLMBar.
@@ -77,17 +86,15 @@ def drops(adversarial: pd.DataFrame) -> pd.DataFrame:
             if natural not in LLMBAR_NATURAL or subset in LLMBAR_NATURAL:
                 continue
             for probe in PROBES:
-                cells = [by.get((of, method)) for method in (probe, "prompting") for of in (natural, subset)]
+                cells = [by.get((name, method)) for method in (probe, "prompting") for name in (natural, subset)]
                 if any(cell is None for cell in cells):
                     continue
                 own, own_hard, asked, asked_hard = cells
-                lost = {
-                    "probe_drop": _less(own, own_hard)["value"],
-                    "prompting_drop": _less(asked, asked_hard)["value"],
-                }
-                named = {"model": model, "family": family, "subset": subset, "natural": natural, "probe": probe}
-                found = _sum((1, asked), (-1, asked_hard), (-1, own), (1, own_hard))
-                rows.append(named | lost | found)
+                lost = named("probe_drop", mover((1, own), (-1, own_hard)))
+                lost |= named("prompting_drop", mover((1, asked), (-1, asked_hard)))
+                of = {"model": model, "family": family, "subset": subset, "natural": natural, "probe": probe}
+                found = mover((1, asked), (-1, asked_hard), (-1, own), (1, own_hard))
+                rows.append(of | lost | _ends(found))
     return pd.DataFrame(rows)
 
 

@@ -35,7 +35,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.arguments import locate, meant
 from selfprobe.errors import InputError, one_line
 from selfprobe.sources.conversations import Label
-from selfprobe.yaml_keys import refuse_twice
+from selfprobe.yaml_keys import loaded
 
 VERDICTS: tuple[Label, ...] = ("evaluation", "deployment")
 NEEDS = {"binary": "options", "probability": "of", "user_motivation": "", "reasoning_trace": "", "first_token": "of"}
@@ -94,9 +94,7 @@ def wording(path: str | None, method: str, ours: Questions = _ours) -> tuple[Wor
 def _read(path: str, method: str) -> Wording:
     try:
         # Every scalar is the text that it was written as: a bare yes, no, on or off is that word and no truth value.
-        written = Path(locate(path)).read_text(encoding="utf-8")
-        refuse_twice(written)
-        content = yaml.load(written, Loader=yaml.BaseLoader)
+        content = loaded(Path(locate(path)).read_text(encoding="utf-8"), yaml.BaseLoader)
     except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
         raise InputError(f"questions={path} is no YAML that can be read: {one_line(error)}") from None
     sections = content if isinstance(content, dict) else {}

@@ -266,6 +266,11 @@ def holm(pvalues: npt.ArrayLike) -> FloatArray:
     return adjusted
 
 
+def two_sided(mean: Estimate) -> float:
+    """p of a mean of 0, by its t; NaN where it has no standard error."""
+    return two_sided_p(mean.value / mean.se, mean.df) if mean.se > 0 else math.nan
+
+
 def two_sided_p(t: float, df: float) -> float:
     """p of no difference at a t value with so many degrees of freedom."""
     return 2 * float(special.stdtr(df, -abs(t)))

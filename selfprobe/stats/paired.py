@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from selfprobe.stats.estimate import Estimate, clustered_mean, two_sided_p
+from selfprobe.stats.estimate import Estimate, clustered_mean, two_sided, two_sided_p
 from selfprobe.stats.spread import effective
 
 POWER = 0.8
@@ -74,7 +74,7 @@ def change(
     each = np.bincount(inverse, differences) / np.bincount(inverse)
     if len(old) and np.sum(np.abs(each - np.median(each)) > 1e-9) >= MOVED:
         found = clustered_mean(differences, labels, unit=unit, interval="t")
-        return Change(*means, found, two_sided_p(found.value / found.se, found.df), found.se**-2)
+        return Change(*means, found, two_sided(found), found.se**-2)
     on_one = clustered_mean(differences / scale, labels, unit=unit, interval="difference")
     value, low, high = (float(end * scale) for end in (on_one.value, on_one.low, on_one.high))
     estimate = Estimate(value, low, high, on_one.n, unit, on_one.reason, df=on_one.df)

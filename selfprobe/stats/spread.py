@@ -32,7 +32,7 @@ def cr2(errors: FloatArray, held: FloatArray) -> float:
 
 
 def jackknife(errors: FloatArray, held: FloatArray) -> float:
-    """Variance of a mean by leaving out one cluster at a time (CR3), of the same; CR2's or more."""
+    """Variance of a mean by leaving out one cluster at a time (CR3), of the same two."""
     without = errors / (1 - held)
     n = np.count_nonzero(held)
     return (n - 1) / n * float(without @ without)
