@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inspect_ai import Task, task_with
-from inspect_ai.model import Model, get_model
+from inspect_ai.model import GenerateConfig, Model, ModelConfig, get_model
 
 from selfprobe._registry import tasks
 from selfprobe.arguments import meant
 from selfprobe.errors import InputError, one_line
 from selfprobe.inspect_private import PrerequisiteError, registry_find, registry_info
+from selfprobe.logs import Identity, identified
 
 
 def opened(name: str, **args: Any) -> Model:
@@ -64,6 +65,13 @@ class NamedModel:
             self.open()
 
     @property
+    def described(self) -> ModelConfig:
+        """The model as a log names it."""
+        model = self.open()
+        args = {name: value for name, value in self.args.items() if name not in ("config", "base_url")}
+        return ModelConfig(model=str(model), config=self.args.get("config") or GenerateConfig(), args=args)
+
+    @property
     def provider(self) -> str:
         """What its name begins with."""
         return self.name.partition("/")[0]
@@ -91,6 +99,17 @@ class DescribedRun:
         made = tasks()[self.task](**self.args)
         made = task_with(made, model=self.model.open(), metadata={**(made.metadata or {}), **self.metadata})
         return task_with(made, model_roles={r: one.open() for r, one in self.roles.items()}) if self.roles else made
+
+    @property
+    def identity(self) -> Identity:
+        """What its log is found by, whichever folder that is in. The task is built, and no model is asked."""
+        return identified(
+            self.task,
+            self.model.described,
+            {role: [model.described] for role, model in self.roles.items()},
+            self.args,
+            tasks()[self.task](**self.args).metadata or {},
+        )
 
     @property
     def models(self) -> tuple[NamedModel, ...]:
