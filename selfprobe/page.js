@@ -1,5 +1,22 @@
-// Tables sort at a click on a heading (or Enter), and long ones can be filtered. The page is whole without it.
+// Tables sort at a click on a heading (or Enter), and long ones can be filtered; a link opens what it leads to; paper has
+// all of a page; a picture becomes a PNG when it is asked for. The page is whole without it.
 "use strict";
+const unfold = () => { for (let at = document.getElementById(location.hash.slice(1)); at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true; };
+addEventListener("hashchange", () => { unfold(); document.getElementById(location.hash.slice(1))?.scrollIntoView(); });
+unfold();
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((part) => { part.open = true; }));
+for (const links of document.querySelectorAll("figcaption")) {
+  if ([...links.querySelectorAll("a")].some((link) => link.textContent === "PNG")) continue;
+  const png = Object.assign(document.createElement("a"), { className: "png", textContent: "PNG", href: "#" });
+  png.addEventListener("click", () => {
+    const image = links.parentElement.querySelector("img"), canvas = document.createElement("canvas"), times = 3;
+    if (png.download) return;
+    canvas.width = times * image.naturalWidth; canvas.height = times * image.naturalHeight;
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    png.download = links.querySelector("a").getAttribute("href").replace(/^.*\/|\.svg$/g, "") + ".png"; png.href = canvas.toDataURL("image/png");
+  });
+  links.append(png);
+}
 const number = (text) => { const found = text.replace(/−/g, "-").match(/^[<>≤≥p= ]*([-+]?(\d+\.?\d*|\.\d+))/); return found ? Number(found[1]) : null; };
 for (const table of document.querySelectorAll("table")) {
   const body = table.tBodies[0], rows = [...body.rows], heads = [...table.tHead.rows[0].cells];

@@ -1,44 +1,39 @@
 """One page for every study: what is on it (`Page`), how it looks (page.html, page.css), and the files beside it.
 
-A study says its title, its sections and its tables. `write` renders the page, the tables as CSV and JSON and the
-figures as SVG and PNG, and puts all of them into a folder at once. Whatever a model, a provider or a user wrote is
-escaped; control characters are replaced, and what looks like an API key is masked.
+A study says its question, its answer in one sentence, one picture and one small table; what stands behind them lies
+under closed headings (`headings`). `write` renders the page, the tables as CSV and JSON and the pictures as SVG, and
+puts all of them into a folder at once. Whatever a model, a provider or a user wrote is escaped; control characters are
+replaced, and what looks like an API key is masked.
 """
 
 import base64
 import hashlib
-import io
-import math
-import warnings
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from selfprobe.glossary import explained
+from selfprobe.numerals import number as number
+from selfprobe.numerals import p_digits as p_digits
+from selfprobe.numerals import p_value as p_value
+from selfprobe.numerals import percent as percent
+from selfprobe.numerals import percents as percents
+from selfprobe.numerals import shown as shown
 from selfprobe.output import place, relative
-from selfprobe.plots import Interval
+from selfprobe.plots import Picture as Picture
+from selfprobe.plots import called
 from selfprobe.safe import clean, cleaned, csv
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
-def shown(estimate: Interval, digits: int = 2, *, sign: bool = False) -> str:
-    """`0.61 [0.55, 0.67]`; without an interval or a value the reason, `0.61 (one item)` or `– (no data)`."""
-    form = f"{'+' if sign else ''}.{digits}f"
-    given = getattr(estimate, "reason", "")
-    reason = given if isinstance(given, str) else ""  # a table has NaN for none
-    if math.isnan(estimate.value):
-        return f"– ({reason})" if reason else "–"
-    if math.isnan(estimate.low):
-        return f"{estimate.value:{form}} ({reason or 'no interval'})"
-    return f"{estimate.value:{form}} [{estimate.low:{form}}, {estimate.high:{form}}]"
+WORDS, COLUMNS, LINES = 25, 5, 5
+"""At most: words of an answer, columns of the first table, lines of the terminal after the answer."""
+ANSWERS = ("Yes", "No", "Cannot tell")
+"""How an answer begins."""
 
 
 def columns(estimate: Any) -> dict[str, float]:
@@ -51,19 +46,21 @@ def named(name: str, estimate: Any) -> dict[str, float]:
     return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
 
 
-def number(x: float | None, digits: int = 3) -> str:
-    """A number, or a dash where there is none."""
-    return "–" if x is None or math.isnan(x) else f"{x:.{digits}f}"
+@dataclass(frozen=True)
+class Paper:
+    """A paper, by its title and with a link."""
+
+    title: str
+    address: str
+
+    def __html__(self) -> str:
+        return Markup('<a href="{}">“{}”</a>').format(self.address, self.title)
 
 
-def percent(share: float | None) -> str:
-    """A share in percent."""
-    return "–" if share is None or math.isnan(share) else f"{100 * share:.1f} %"
-
-
-def p_value(p: float) -> str:
-    """`p = 0.0123`; a small one as a bound, never as 0."""
-    return "p < 0.0001" if p < 0.0001 else f"p = {number(p, 4)}"
+BLACK_BOX = Paper("a comparison of black-box methods", "https://github.com/baceolus/eval_awareness")
+PI = Paper("Me, Myself, and π", "https://arxiv.org/abs/2603.20276")
+PROBES = Paper("Improving Preference Extraction In LLMs", "https://arxiv.org/abs/2503.17755")
+"""The papers whose tables and figures are made again. The first has no address of its own: its code."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +68,23 @@ class Log:
     """The address of a log: on a page a link that starts from the page."""
 
     address: str
+
+
+@dataclass(frozen=True)
+class Item:
+    """An item of a data set: on a page its id, with a link to its text in a `Texts` of that page."""
+
+    id: str
+    text: str
+
+    @property
+    def anchor(self) -> str:
+        """Where its text stands."""
+        digest = hashlib.sha256(f"{self.id}\x1f{self.text}".encode(errors="replace")).hexdigest()
+        return f"text-{digest[:12]}"
+
+    def __html__(self) -> str:
+        return Markup('<a href="#{}">{}</a>').format(self.anchor, clean(self.id))
 
 
 @dataclass(frozen=True)
@@ -113,47 +127,6 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A figure in the page and beside it."""
-
-    name: str
-    alt: str
-    caption: str
-    figure: "Figure"
-
-    @property
-    def source(self) -> Markup:
-        """The figure as an SVG data URL."""
-        return Markup("data:image/svg+xml;base64,{}").format(base64.b64encode(self.rendered("svg")).decode())
-
-    @property
-    def wide(self) -> bool:
-        """Whether it has a row of its own: more inches are too small to read in half of the page's width."""
-        return float(self.figure.get_figwidth()) > 9
-
-    def rendered(self, kind: str) -> bytes:
-        """The figure as "svg" or "png"; the same bytes for the same numbers."""
-        if kind not in self._drawn:
-            import matplotlib
-
-            out = io.BytesIO()
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "Glyph .* missing from")  # a model's name in Chinese
-                if (layout := self.figure.get_layout_engine()) is not None:
-                    layout.execute(self.figure)  # the same for every kind
-                    self.figure.set_layout_engine(None)  # with any other, each `savefig` draws once for nothing
-                with matplotlib.rc_context({"svg.hashsalt": "selfprobe", "svg.fonttype": "none"}):
-                    self.figure.savefig(out, format=kind, metadata={"Date": None} if kind == "svg" else None)
-            self._drawn[kind] = out.getvalue()
-        return self._drawn[kind]
-
-    @cached_property
-    def _drawn(self) -> dict[str, bytes]:
-        """By kind: page and file hold the same bytes, and drawing ten models takes a second."""
-        return {}
-
-
-@dataclass(frozen=True)
 class Figures:
     """Pictures side by side."""
 
@@ -189,6 +162,14 @@ class Quoted:
 
 
 @dataclass(frozen=True)
+class Texts:
+    """The texts of items, each folded away under its id."""
+
+    kind: ClassVar = "texts"
+    items: Sequence[Item]
+
+
+@dataclass(frozen=True)
 class Details:
     """What is folded away under a summary."""
 
@@ -214,33 +195,104 @@ class Section:
         return [block for block in self.blocks if isinstance(block, Section) and block.name]
 
 
-Block = str | Table | Figures | Box | Bullets | Quoted | Details | Section
+Block = str | Table | Figures | Box | Bullets | Quoted | Texts | Details | Section
 """A string is a paragraph; `Markup` stays as it is, all else is escaped."""
+
+
+def headings(
+    *,
+    why: Sequence[Block] = (),
+    paper: Sequence[Block] = (),
+    cells: Sequence[Block] = (),
+    method: Sequence[Block] = (),
+    runs: Sequence[Block] = (),
+) -> list[Section]:
+    """The closed headings of a page with an answer; those without a block are left out.
+
+    Args:
+        why: Tests, p-values, and the verdict's reason.
+        paper: What a paper shows of the same.
+        cells: Every number.
+        method: What was computed, and the words of the page.
+        runs: Logs, used and not.
+    """
+    titles = {"why": "Why", "paper": "As in the paper", "cells": "All cells", "method": "Method", "runs": "Runs"}
+    blocks = {"why": why, "paper": paper, "cells": cells, "method": method, "runs": runs}
+    return [Section(titles[name], held, name=name) for name, held in blocks.items() if held]
 
 
 def set_aside(ignored: Mapping[str, str]) -> list[Block]:
     """Logs that are not used, by address, and why: folded away, or nothing where all are used."""
-    told = [f"{log}: {why}" for log, why in ignored.items()]
-    return [Details(f"{len(told)} log{'s' * (len(told) != 1)} not used here", [Bullets(told)])] if told else []
+    lines = [f"{log}: {why}" for log, why in ignored.items()]
+    return [Details(f"{len(lines)} log{'s' * (len(lines) != 1)} not used here", [Bullets(lines)])] if lines else []
 
 
 @dataclass(frozen=True)
 class Page:
-    """What a study shows."""
+    """What a study shows.
+
+    A page with an answer shows the answer, the picture and the table first, and its sections are closed headings. A
+    page of several studies has them as `parts`. A page without either shows all of its sections.
+    """
 
     title: str
-    lead: str
-    sections: Sequence[Section]
+    """The question."""
+    lead: str = ""
+    sections: Sequence[Section] = ()
     top: Sequence[Block] = ()
     """Above all sections."""
+    answer: str = ""
+    """At most 25 words that begin with Yes, No or Cannot tell and say for whom; numbers are no words."""
+    picture: Picture | None = None
+    """The one that shows the answer."""
+    table: Table | None = None
+    """At most five columns."""
+    parts: "Mapping[str, Page]" = field(default_factory=dict)
+    """Study → its page."""
+    models: Sequence[str] = ()
+    """Models by their full names, which the page shows without settings."""
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     """By file stem; they become tables/STEM.csv and .json."""
     files: Mapping[str, bytes] = field(default_factory=dict)
     """What else belongs to it, by path."""
     told: Sequence[str] = ()
-    """What a command says of it in the terminal."""
+    """What a command says of it in the terminal, after the answer: then at most five lines."""
     holes: Sequence[str] = ()
     """What is missing in it, for which a command ends with an error."""
+
+    def __post_init__(self) -> None:
+        if self.answer:
+            assert len(words(self.answer)) <= WORDS, f"{len(words(self.answer))} words: {self.answer}"
+            assert re.match(rf"({'|'.join(ANSWERS)})\b", self.answer), self.answer
+            assert len(self.told) <= LINES, self.told
+        if self.table:
+            assert len(self.table.columns) <= COLUMNS, [column.title for column in self.table.columns]
+
+    @property
+    def verdict(self) -> tuple[str, str]:
+        """The answer in two: up to its first stop, and the rest."""
+        head = re.match(r".*?[.:;,](?= (?!(in|for)\b))|.*", self.answer)
+        assert head is not None
+        return head[0], self.answer[head.end() :]
+
+    @property
+    def lines(self) -> list[str]:
+        """What a command prints: the answer, and what follows it."""
+        return [*filter(None, [self.answer]), *self.told]
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The page as a part of another one: its answer, picture and table, and its headings folded."""
+        head, rest = self.verdict
+        first: list[Block] = [Markup("<strong>{}</strong>{}").format(head, rest)] if self.answer else []
+        first += [Figures([self.picture])] if self.picture else []
+        first += [self.table] if self.table else []
+        return [*first, *self.top, *(Details(section.title, section.blocks) for section in self.sections)]
+
+
+def words(text: str) -> list[str]:
+    """The words of a text; numbers and signs are none, and a name is one."""
+    return [word for word in text.split(" ") if any(sign.isalpha() for sign in word)]
 
 
 def write(page: Page, out: str) -> str:
@@ -259,21 +311,30 @@ def files_of(page: Page, out: str) -> dict[str, bytes]:
     for name, table in page.tables.items():
         files[f"tables/{name}.csv"] = csv(table)
         files[f"tables/{name}.json"] = cleaned(table).to_json(orient="records", indent=1).encode()
-    for picture in _pictures([*page.top, *page.sections]):
+    for picture in _pictures(page):
         assert f"figures/{picture.name}.svg" not in files, f"two figures are called {picture.name}"
-        files |= {f"figures/{picture.name}.{kind}": picture.rendered(kind) for kind in ("svg", "png")}
+        files |= {f"figures/{picture.name}.{kind}": picture.rendered(kind) for kind in picture.kinds}
     return files | {"index.html": render(page, out).encode()}
 
 
 def render(page: Page, out: str) -> str:
     """The page as HTML; links to logs lead from the folder `out`."""
+    full = list(dict.fromkeys(model for one in (page, *page.parts.values()) for model in one.models))
+    names = {model: name for model, name in called(full).items() if name != model}
+    longest = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True)))) if names else None
+
+    def finalized(value: Any) -> Any:
+        if longest and isinstance(value, str) and not isinstance(value, Markup):
+            value = longest.sub(lambda name: names[name[0]], value)
+        return _finalized(value, out)
+
     environment = Environment(
         loader=PackageLoader("selfprobe", "."),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: _finalized(value, out),
+        finalize=finalized,
     )
     environment.filters["explained"] = explained
     style, script = (Path(__file__).with_name(f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
@@ -292,9 +353,18 @@ def _finalized(value: Any, out: str) -> Any:
     return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _pictures(blocks: Iterable[Block]) -> Iterator[Picture]:
+def _pictures(page: Page) -> Iterator[Picture]:
+    """All pictures of a page and its parts, in the order in which it shows them."""
+    if page.picture:
+        yield page.picture
+    yield from _in_blocks([*page.top, *page.sections])
+    for part in page.parts.values():
+        yield from _pictures(part)
+
+
+def _in_blocks(blocks: Iterable[Block]) -> Iterator[Picture]:
     for block in blocks:
         if isinstance(block, Figures):
             yield from block.pictures
         elif isinstance(block, Section | Details):
-            yield from _pictures(block.blocks)
+            yield from _in_blocks(block.blocks)

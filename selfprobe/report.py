@@ -13,7 +13,7 @@ from selfprobe.header import task_of
 from selfprobe.logs import found, none_found
 from selfprobe.matrix.diversity import OPEN
 from selfprobe.matrix.page import page as matrix
-from selfprobe.page import Page, Section, set_aside
+from selfprobe.page import LINES, Page, Section, set_aside
 from selfprobe.preferences.table import TASKS
 from selfprobe.preferences.tasks_page import page as preferences
 from selfprobe.realism.card import page as realism
@@ -58,11 +58,13 @@ def page(paths: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> Page:
     if not pages:
         raise InputError(none_found(paths, ignored))
     whole = next(iter(pages.values())) if len(pages) == 1 else _together(pages)
-    rest = [Section("Logs of no study", set_aside(ignored), name="other", menu="other logs")] if ignored else []
-    count = len(ignored)
-    belong = "log belongs" if count == 1 else "logs belong"
-    left = [f"{count} {belong} to no study or cannot be read; the page says why"] if ignored else []
-    return replace(whole, sections=[*whole.sections, *rest], told=[*whole.told, *left])
+    if not ignored:
+        return whole
+    rest = Section("Logs of no study", set_aside(ignored), name="other")
+    belong = "1 log belongs" if len(ignored) == 1 else f"{len(ignored)} logs belong"
+    left = f"{belong} to no study or cannot be read; the page says why"
+    told = [*(whole.told[: LINES - 1] if whole.answer else whole.told), left]
+    return replace(whole, sections=[*whole.sections, rest], told=told)
 
 
 def _task(header: EvalLog) -> str:
@@ -89,15 +91,12 @@ TITLES = {
 
 
 def _together(pages: dict[str, Page]) -> Page:
+    lines = [f"{TITLES[study]}: {part.answer}" for study, part in pages.items()]
     return Page(
         title="What do these models know about themselves?",
-        lead=f"{len(pages)} studies in one folder: {', '.join(TITLES[study].lower() for study in pages)}.",
-        sections=[
-            Section(part.title, [part.lead, *part.top, *part.sections], name=study, menu=TITLES[study])
-            for study, part in pages.items()
-        ],
+        parts=pages,
         tables={f"{study}/{name}": table for study, part in pages.items() for name, table in part.tables.items()},
         files={name: content for part in pages.values() for name, content in part.files.items()},
-        told=[line for part in pages.values() for line in part.told],
+        told=[*lines, *(line for part in pages.values() for line in part.told)][: len(pages) + LINES - 1],
         holes=[hole for part in pages.values() for hole in part.holes],
     )

@@ -168,14 +168,13 @@ def diversity(
     """How alike the closest two models' replies are, per task (paper 003, Table 1).
 
     LOGS are logs, or folders of logs, of two or more models. Writes diversity.csv, diversity.json, items.csv and
-    diversity.png into the folder --out. With --config its models are asked first; options of calls are of that alone.
+    diversity.svg into the folder --out. With --config its models are asked first; options of calls are of that alone.
     """
     import anyio
 
     from selfprobe.embed import require
     from selfprobe.matrix.diversity import draw, measure, replies_in, table_of
     from selfprobe.output import destination, place
-    from selfprobe.page import Picture
     from selfprobe.safe import cleaned, csv, plain
 
     destination(out)
@@ -194,7 +193,7 @@ def diversity(
         "diversity.csv": csv(table),
         "diversity.json": cleaned(table).to_json(orient="records", indent=2).encode(),
         "items.csv": csv(items),
-        "diversity.png": Picture("diversity", "", "", draw(items, rows)).rendered("png"),
+        "diversity.svg": draw(rows).rendered("svg"),
     }
     place(files, out)
     if as_json:

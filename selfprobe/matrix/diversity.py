@@ -1,4 +1,4 @@
-"""Do models answer alike? The closest two models' replies to each item (paper 003, Table 1).
+"""Do models answer alike? The closest two models' replies to each item ("Me, Myself, and π", Table 1).
 
     selfprobe diversity logs/alpha logs/beta logs/gamma --out diversity
 
@@ -12,15 +12,16 @@ task's own temperature and limit.
 """
 
 import itertools
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
 
 import anyio
 import numpy as np
 import pandas as pd
 from inspect_ai.log import EvalLog, EvalSample
+from markupsafe import Markup
 
 from selfprobe._registry import measures
 from selfprobe.embed import DEFAULT_EMBEDDER, Vectors, embed, require, unfetched
@@ -29,13 +30,10 @@ from selfprobe.header import target_of, task_of
 from selfprobe.inspect_private import PrerequisiteError
 from selfprobe.logs import UNREADABLE, found, lost_replies, samples
 from selfprobe.matrix.published import TABLE_1
-from selfprobe.page import Block, Column, Figures, Picture, Section, Table, estimated, number, set_aside
-from selfprobe.plots import label
+from selfprobe.page import PI, Block, Column, Figures, Picture, Section, Table, estimated, number, set_aside
+from selfprobe.plots import interval_rows
 from selfprobe.solvers.record import record_of
 from selfprobe.stats.estimate import Estimate, clustered_mean
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 OPEN = "open_answers"
 """The task of sampled, whole replies."""
@@ -196,36 +194,43 @@ def _good_replies(logged: Sequence[EvalSample], acts: Sequence[str] | None) -> d
     }
 
 
-def draw(items: pd.DataFrame, rows: Sequence[Diversity]) -> "Figure":
-    """A box a task over its items' closest similarities, with the mean (dot) and the paper's number (diamond)."""
-    from matplotlib.figure import Figure
+def draw(rows: Sequence[Diversity]) -> Picture:
+    """A row a task: the closest two models with an interval, all pairs, two draws of one model, and the paper's."""
 
-    figure = Figure(figsize=(6.4, 1.1 + 0.6 * len(rows)), layout="constrained", dpi=150)
-    axes = figure.subplots()
-    heights = list(range(len(rows), 0, -1))
-    boxes = [items.loc[items.task == row.task, "closest"].to_numpy() for row in rows]
-    axes.boxplot(boxes, orientation="horizontal", positions=heights, widths=0.5, showfliers=False)
-    axes.plot([row.closest for row in rows], heights, "o", color="C0", label="mean")
-    published = [(row.paper, height) for row, height in zip(rows, heights, strict=True) if row.paper is not None]
-    if published:
-        axes.plot(*zip(*published, strict=True), "D", color="C1", fillstyle="none", label="paper 003, Table 1")
-    axes.set_yticks(heights, [f"{row.task} (n={row.items})" for row in rows])
-    models, embedder = len(rows[0].models), label(rows[0].embedder)
-    axes.set_xlabel(f"cosine similarity of the closest two of {models} models\n({embedder})")
-    figure.legend(loc="outside upper right", ncols=2, frameon=False, fontsize=8)
-    return figure
+    def marks(row: Diversity) -> dict[str, Estimate]:
+        alone = {"all pairs": row.pairwise, "two draws of one model": row.repeat}
+        alone |= {} if row.paper is None else {"the paper's closest two": row.paper}
+        points = {name: Estimate(x, math.nan, math.nan, row.items, "item") for name, x in alone.items()}
+        closest = Estimate(row.closest, row.low, row.high, row.items, "item")
+        return {"closest two": closest} | {name: e for name, e in points.items() if not math.isnan(e.value)}
+
+    return interval_rows(
+        "diversity",
+        {row.task: marks(row) for row in rows},
+        caption="Mean similarity of two replies to an item (Table 1).",
+        axis=f"cosine similarity by {rows[0].embedder}",
+    )
 
 
-def diversity_section(logs: Sequence[str], *, embedder: str) -> tuple[list[Section], dict[str, pd.DataFrame]]:
+def diversity_section(
+    logs: Sequence[str], *, embedder: str, most: int | None = None
+) -> tuple[list[Section], dict[str, pd.DataFrame]]:
     """Table 1 as a section and its tables, or why there is none; no section where no task has two models.
 
     Args:
         logs: Files and folders.
         embedder: What makes vectors of the replies; where it cannot be had, or must be fetched, the section says so.
+        most: Samples of all logs from which on nothing is embedded, and the section says so; None: no limit.
     """
     title, tables = "Do the models answer alike?", dict[str, pd.DataFrame]()
     if not logs:
         return [], {}
+    if most is not None and (samples := _samples(logs)) > most:
+        text = (
+            f"Not measured: {samples:,} samples of replies take minutes to embed. selfprobe diversity LOGS measures "
+            "it, as does selfprobe report with --embedder."
+        )
+        return [Section(title, [text], name="diversity")], {}
     try:
         replies, ignored = replies_in(logs)
         if why := unfetched(embedder):
@@ -237,20 +242,22 @@ def diversity_section(logs: Sequence[str], *, embedder: str) -> tuple[list[Secti
         blocks: list[Block] = [f"Not measured: {error}"]
     else:
         tables = {"diversity": table_of(rows), "diversity-items": items}
-        told = "; ".join(f"{row.task}: closest two {row.closest:.2f}" for row in rows)
-        picture = Picture(
-            "diversity", f"Similarity of replies. {told}", "Similarity by item (Table 1).", draw(items, rows)
-        )
-        blocks = [INTRO.format(embedder=embedder), _shown(rows), Figures([picture]), *set_aside(ignored)]
-    return [Section(title, blocks, name="diversity", menu="diversity")], tables
+        intro = INTRO.format(embedder=embedder, paper=PI)
+        blocks = [intro, _shown(rows), Figures([draw(rows)]), *set_aside(ignored)]
+    return [Section(title, blocks, name="diversity")], tables
 
 
-INTRO = (
-    "The closest two models' replies to each item, by {embedder} (paper 003, Table 1). Where replies of different "
-    "models are alike, another model can be predicted by what all of them say, and a high score is no introspection. "
-    "The paper's numbers are of its own models, data and embedder, and of sampled replies: hold rows “sampled at” "
-    "(selfprobe/open_answers) against them. Its variances cannot be variances of these similarities: values in [−1, 1] "
-    "with mean .88 have at most .2256, and .3069 is printed."
+def _samples(logs: Sequence[str]) -> int:
+    """Samples that these logs hold, by their headers."""
+    return sum(log.results.total_samples if log.results else 0 for log in found(logs).headers)
+
+
+INTRO = Markup(
+    "The closest two models' replies to each item, by {embedder} ({paper}, Table 1). Where replies of different models "
+    "are similar, another model can be predicted by what all of them say, and a high score is no introspection. The "
+    "paper's numbers are of its own models, data and embedder, and of sampled replies: compare rows “sampled at” "
+    "(selfprobe/open_answers) with them. Its variances cannot be variances of these similarities: values in [−1, 1] "
+    "with mean 0.88 have at most 0.23, and 0.31 is printed."
 )
 
 
@@ -265,7 +272,7 @@ def _shown(rows: Sequence[Diversity]) -> Table:
             Column("variance", "variance", number),
             Column("all pairs", "pairwise", number),
             Column("two draws of one model", "repeat", number),
-            Column("paper", "paper", lambda x: number(x, 2)),
+            Column("paper", "paper", number),
             Column("items", "items", str),
             Column("draws", "draws", str),
             Column("draws left out", "left_out", str),

@@ -3,73 +3,83 @@
 import numpy as np
 import pandas as pd
 
-from selfprobe import plots
 from selfprobe.matrix.advantage import SelfAdvantage
 from selfprobe.matrix.numbers import TaskAnalysis
-from selfprobe.page import Picture, shown
+from selfprobe.page import Picture
+from selfprobe.plots import heat_map, interval_rows, short_names
 from selfprobe.stats.estimate import Estimate, clustered_mean
 
 
-def task_pictures(task: TaskAnalysis) -> list[Picture]:
-    """The matrix of a task, and with two complete models or more what is left of it, and each model apart."""
+def cells_picture(task: TaskAnalysis) -> Picture:
+    """The matrix of a task, holes included."""
     models = list(task.matrix.models)
+    names = short_names(models)
 
     def grid(column: str) -> pd.DataFrame:
         return task.cells.pivot(index="target", columns="observer", values=column).loc[models, models]
 
-    raw = plots.heat_map(
+    guesses = {row.model: row.without_a_model[1] for row in task.rows}
+    chance = "" if np.isnan(task.chance) else f" A blind guess gets {task.chance:.2f}."
+    holes = f" Hatched: {len(task.matrix.holes)} of {len(models) ** 2} cells have no finished run." * bool(
+        task.matrix.holes
+    )
+    return heat_map(
+        f"{task.task}-matrix",
         grid("value"),
-        models,
+        names,
+        caption="Scores with 95 % intervals by item; framed: models on themselves. “No model”: the best baseline."
+        f"{chance}{holes}",
         title=f"{task.task}: score of each observer on each target",
         low=grid("low"),
         high=grid("high"),
-        holes=task.matrix.holes,
-        marks={"chance": task.chance},
-        baselines={row.model: row.without_a_model[1] for row in task.rows},
+        under={name: guesses[model] for name, model in zip(names, models, strict=True) if model in guesses},
     )
-    told = "; ".join(f"{r.observer} on {r.target} {r.value:.2f}" for r in task.cells.itertuples() if r.n)
-    pictures = [
-        Picture(
-            f"{task.task}-matrix",
-            f"Heat map of scores. {told}",
-            "Scores with 95 % intervals by item; framed: models on themselves. “No model”: the best baseline.",
-            raw,
-        )
-    ]
-    return pictures if task.advantage is None else [*pictures, *_advantage_pictures(task, task.advantage)]
 
 
-def _advantage_pictures(task: TaskAnalysis, advantage: SelfAdvantage) -> list[Picture]:
-    kept = list(task.models)
-    centred = plots.heat_map(advantage.centred, kept, title=f"{task.task}: row and column means removed", centred=True)
-    own, others = _self_and_others(task)
-    pictures = [
-        Picture(
-            f"{task.task}-centred",
-            "Heat map of the double-centred scores; on the diagonal "
-            + "; ".join(f"{m} {v:+.2f}" for m, v in zip(kept, np.diag(advantage.centred), strict=True)),
-            "What is left of a cell without the observer's skill and the target's difficulty. "
-            "Violet on the diagonal speaks for self access.",
-            centred,
-        ),
-        Picture(
-            f"{task.task}-self-others",
-            "; ".join(f"{m}: itself {shown(a)}, others {shown(b)}" for m, a, b in zip(kept, own, others, strict=True)),
-            "How well each model predicts itself, and how well the other observers predict it (the paper's Figure 2).",
-            plots.self_against_others(kept, own, others, title=f"{task.task}: itself against the others"),
-        ),
-    ]
-    if advantage.models:
-        estimates = [model.advantage for model in advantage.models]
-        pictures.append(
-            Picture(
-                f"{task.task}-advantage",
-                "; ".join(f"{m} {shown(e)}" for m, e in zip(kept, estimates, strict=True)),
-                "Self advantage of each model over what skill and difficulty predict.",
-                plots.advantages(kept, estimates, title=f"{task.task}: self advantage by model"),
-            )
-        )
-    return pictures
+def centred_picture(task: TaskAnalysis, advantage: SelfAdvantage) -> Picture:
+    """What is left of the cells without skill and difficulty."""
+    return heat_map(
+        f"{task.task}-centred",
+        advantage.centred,
+        short_names(task.models),
+        caption="What is left of a cell without the observer's skill and the target's difficulty. Violet on the "
+        "diagonal speaks for self access.",
+        title=f"{task.task}: row and column means removed",
+        centred=True,
+    )
+
+
+def advantage_picture(task: TaskAnalysis, advantage: SelfAdvantage) -> Picture:
+    """Each model's own advantage."""
+    names = short_names([model.model for model in advantage.models])
+    return interval_rows(
+        f"{task.task}-advantage",
+        {name: {"advantage": model.advantage} for name, model in zip(names, advantage.models, strict=True)},
+        caption="Self advantage of each model over what skill and difficulty predict.",
+        axis="self advantage, 95 % interval by item",
+        title=f"{task.task}: self advantage by model",
+        scale="signed",
+        line=0,
+    )
+
+
+def others_picture(task: TaskAnalysis) -> Picture:
+    """Each model on itself, and the mean of the others on it."""
+    names, (itself, others) = short_names(task.models), _self_and_others(task)
+    return self_against_others(
+        f"{task.task}-self-others",
+        {name: (a, b) for name, a, b in zip(names, itself, others, strict=True)},
+        caption="How well each model predicts itself, and how well the others predict it on average.",
+        title=f"{task.task}: itself against the others",
+    )
+
+
+def self_against_others(
+    name: str, models: dict[str, tuple[Estimate, Estimate]], *, caption: str, title: str
+) -> Picture:
+    """The paper's Figure 2: name → its score on itself and the mean of the others on it."""
+    rows = {model: {"predicts itself": a, "mean of the others on it": b} for model, (a, b) in models.items()}
+    return interval_rows(name, rows, caption=caption, axis="score, 95 % interval by item", title=title)
 
 
 def _self_and_others(task: TaskAnalysis) -> tuple[list[Estimate], list[Estimate]]:

@@ -23,9 +23,9 @@ def frames_section(results: Results) -> list[Section]:
         (
             Column("task", lambda row: row[0][0]),
             Column("model", lambda row: row[0][1]),
-            estimated("about itself", lambda row: row[1].own, digits=3),
-            estimated("about another assistant", lambda row: row[1].other, digits=3),
-            Column("itself minus another", lambda row: shown(row[1].gain, 3, sign=True), look="e"),
+            estimated("about itself", lambda row: row[1].own),
+            estimated("about another assistant", lambda row: row[1].other),
+            Column("itself minus another", lambda row: shown(row[1].gain, sign=True), look="e"),
             Column("items with both", lambda row: str(row[1].gain.n)),
             Column("unscored, another", lambda row: percent(row[1].unscored)),
         ),
@@ -47,8 +47,8 @@ def frames_table(results: Results) -> pd.DataFrame:
 def frames_told(results: Results, tasks: Collection[str]) -> list[str]:
     """A line a model of these tasks, for the terminal."""
     return [
-        f"{cell[0]}, {cell[1]}: {shown(found.own, 3)} about itself, {shown(found.other, 3)} about another assistant, "
-        f"itself minus another {shown(found.gain, 3, sign=True)}"
+        f"{cell[0]}, {cell[1]}: {shown(found.own)} about itself, {shown(found.other)} about another assistant, "
+        f"itself minus another {shown(found.gain, sign=True)}"
         for cell, found in sorted(results.frames.items())
         if cell[0] in tasks
     ]

@@ -31,8 +31,8 @@ def informed_table(observers: Sequence[InformedObserver]) -> Table:
         (
             *(Column(name, name) for name in ("target", "observer")),
             Column("told", "arm"),
-            estimated("score [95 % interval]", "score", digits=3),
-            Column("target on itself minus this", lambda one: shown(one.over, 3, sign=True), look="e"),
+            estimated("score [95 % interval]", "score"),
+            Column("target on itself minus this", lambda one: shown(one.over, sign=True), look="e"),
             Column("unscored", "unscored", percent),
             Column("hole", "hole", look="hole"),
         ),
@@ -57,8 +57,8 @@ def informed_told(rows: Sequence[Told], analysis: Analysis) -> list[str]:
     """A line each for the terminal, of the tasks without a matrix; a matrix says it in its verdict."""
     known = {task.task for task in analysis.tasks}
     return [
-        f"{task}, {one.observer} ({one.arm}) on {one.target}: {shown(one.score, 3)}; "
-        f"{one.target} on itself minus this {shown(one.over, 3, sign=True)}"
+        f"{task}, {one.observer} ({one.arm}) on {one.target}: {shown(one.score)}; "
+        f"{one.target} on itself minus this {shown(one.over, sign=True)}"
         for task, one in rows
         if task not in known and not one.hole
     ]

@@ -35,12 +35,12 @@ def _told(results: Results, row: Any) -> str:
     matrix, who = matrix_of(results, row.task), f"{row.task}, {row.model}"
     if row.hole:
         return f"{who}: no score, since {row.hole}."
-    name, reached = _best_without_a_model(results, matrix, row)
-    beside = f"best without a model {reached:.3f} ({name})" if name else "nothing without a model to hold it against"
+    name, reached = best_without_a_model(results, matrix, row)
+    beside = f"best without a model {reached:.2f} ({name})" if name else "nothing without a model to compare with"
     frames, measure = results.frames.get((row.task, row.model, row.model)), measures()[row.task]
     alone = "" if frames or not measure.frames else " Of one model alone, -T frame=both says more."
     lost = f" ({percent(row.unscored)} unscored)" if row.unscored else ""
-    said = f"{who}: {shown(row, 3)} on itself{lost}, {beside}{_other(frames)}."
+    said = f"{who}: {shown(row)} on itself{lost}, {beside}{_other(frames)}."
     needs = NEEDS.format(models=shlex.quote(f"{row.model},B,C"), task=row.task)
     return f"{said} {needs}{alone} {data_sets_told(results, matrix)}".rstrip()
 
@@ -48,13 +48,11 @@ def _told(results: Results, row: Any) -> str:
 def _other(frames: Frames | None) -> str:
     if frames is None:
         return ""
-    return (
-        f"; about another assistant {shown(frames.other, 3)}, itself minus another {shown(frames.gain, 3, sign=True)}"
-    )
+    return f"; about another assistant {shown(frames.other)}, itself minus another {shown(frames.gain, sign=True)}"
 
 
-def _best_without_a_model(results: Results, matrix: Matrix, row: Any) -> tuple[str, float]:
-    """Of what the report computes and of what the run's own log holds."""
+def best_without_a_model(results: Results, matrix: Matrix, row: Any) -> tuple[str, float]:
+    """The best of what the report computes and of what the run's own log holds; "" and NaN without any."""
     hits = baseline_hits(results, matrix, [row.model], alike_items(results, matrix))
     found = {name: float(np.nanmean(hit)) for name, hit in hits.items()}
     if not math.isnan(row.baseline):

@@ -181,7 +181,11 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
         test=_paper_test(advantage) if advantage else None,
         p=advantage.p if advantage else float("nan"),
         p_holm=float("nan"),
-        verdict=Verdict("underpowered", f"Three models are the least; fewer than two are complete ({reason})."),
+        verdict=Verdict(
+            "underpowered",
+            f"Three models are the least; fewer than two are complete ({reason}).",
+            "fewer than two have all their cells",
+        ),
     )
 
 

@@ -1,4 +1,4 @@
-"""The page of a matrix: its verdicts, the statistics and figures of each task, and its tables."""
+"""The page of a matrix: its answer, the statistics behind it, the paper's tables and figures, and its tables."""
 
 import io
 import math
@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.header import task_of
+from selfprobe.matrix.answer import first_screen
 from selfprobe.matrix.axes import axes_section, axes_table, axis_rows
 from selfprobe.matrix.comparable import left_out_of
 from selfprobe.matrix.diversity import OPEN, diversity_section
 from selfprobe.matrix.effort import effort_sections
+from selfprobe.matrix.figures import others_picture
 from selfprobe.matrix.frames import frames_section, frames_table, frames_told
 from selfprobe.matrix.informed_section import informed_alone, informed_frame, informed_rows, informed_told
 from selfprobe.matrix.lone import lone_told
@@ -23,25 +25,37 @@ from selfprobe.matrix.numbers import Analysis, TaskAnalysis, analyse
 from selfprobe.matrix.paper_section import paper_sections, paper_tables
 from selfprobe.matrix.power import EFFECT
 from selfprobe.matrix.reproduction import reproduce
-from selfprobe.matrix.self_section import models_on_themselves, self_table
+from selfprobe.matrix.self_section import models_on_themselves, published_section, self_table
 from selfprobe.matrix.table import Results, load
-from selfprobe.matrix.task_section import task_section
+from selfprobe.matrix.task_section import cells_section, why_section
 from selfprobe.page import (
-    Box,
+    LINES,
+    PI,
+    Block,
     Column,
     Details,
+    Figures,
     Log,
     Page,
     Section,
     Table,
     columns,
+    headings,
     set_aside,
 )
 from selfprobe.plots import called
+from selfprobe.safe import clean
+
+MOST = 200
+"""Samples whose replies a report embeds unasked: more take minutes."""
 
 
-def page(logs: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> Page:
-    """The page of the matrices in these logs; with several models also how alike their replies are, by `embedder`.
+def page(logs: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Page:
+    """The page of the matrices in these logs; with several models also how alike their replies are.
+
+    Args:
+        logs: Files and folders.
+        embedder: What makes vectors of the replies; None: the default one, and of at most `MOST` samples.
 
     Raises:
         InputError: A path does not exist.
@@ -50,11 +64,10 @@ def page(logs: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> Page:
     results = load(logs)
     sampled = [header.location for header in results.headers if task_of(header) == OPEN]
     results = replace(results, ignored={log: why for log, why in results.ignored.items() if log not in sampled})
-    made = page_of(results, analyse(results, rng=np.random.default_rng(0)))
-    similar, tables = diversity_section([*_counting(results), *sampled], embedder=embedder)
-    return replace(
-        made, sections=[*made.sections[:-2], *similar, *made.sections[-2:]], tables={**made.tables, **tables}
-    )
+    counting, most = [*_counting(results), *sampled], MOST if embedder is None else None
+    similar, tables = diversity_section(counting, embedder=embedder or DEFAULT_EMBEDDER, most=most)
+    whole = page_of(results, analyse(results, rng=np.random.default_rng(0)), paper=similar)
+    return replace(whole, tables={**whole.tables, **tables})
 
 
 def _counting(results: Results) -> list[str]:
@@ -64,53 +77,84 @@ def _counting(results: Results) -> list[str]:
     return [cell.log for cell in cells.itertuples() if (cell.task, cell.target, cell.observer) not in out]
 
 
-def page_of(results: Results, analysis: Analysis) -> Page:
-    """The page of tables and numbers that are at hand."""
-    told = informed_rows(results, analysis)
-    own = self_table(results, {task.task: task.matrix for task in analysis.tasks})
+def page_of(results: Results, analysis: Analysis, *, paper: Sequence[Block] = ()) -> Page:
+    """The page of tables and numbers that are at hand.
+
+    Args:
+        results: The tables.
+        analysis: Their numbers.
+        paper: More that stands under “As in the paper”.
+    """
+    informed = informed_rows(results, analysis)
+    themselves = self_table(results, {task.task: task.matrix for task in analysis.tasks})
     decisions = io.BytesIO()
     results.decisions.to_parquet(decisions, index=False)
-    overall = [_over_all(analysis.tasks)] if len(analysis.tasks) > 1 else []
-    alone = lone_told(results, analysis, own)
+    alone = lone_told(results, analysis, themselves)
     axes = axis_rows(results) if results.headers else []
-    paper = reproduce(results, rng=np.random.default_rng(0))
+    reproduced = reproduce(results, rng=np.random.default_rng(0))
+    first = first_screen(results, analysis, themselves)
+    names = called(models := sorted({*results.cells.target, *results.cells.observer}))
+    notes = [*first.notes, *alone, *frames_told(results, {task.task for task in analysis.tasks})]
+    notes += informed_told(informed, analysis)
     return Page(
         title="Does a model predict itself better than others predict it?",
-        lead=f"{_counted(results)}. Scores count what could be read; what could not is shown as unscored, never "
-        "guessed.",
-        top=[*overall, *map(_verdict, analysis.tasks), *alone],
-        sections=[
-            *(task_section(task) for task in analysis.tasks),
-            *paper_sections(paper),
-            *informed_alone(told, analysis),
-            *frames_section(results),
-            *effort_sections(results.headers),
-            *axes_section(axes),
-            models_on_themselves(own),
-            _method(),
-            _runs(results),
-        ],
+        answer=first.answer,
+        picture=first.picture,
+        table=first.table,
+        models=models,
+        sections=headings(
+            why=[
+                *(why_section(task) for task in analysis.tasks),
+                *(escape(clean(_renamed(line, names))) for line in alone),
+                *informed_alone(informed, analysis),
+                *frames_section(results),
+            ],
+            paper=[
+                *paper_sections(reproduced),
+                *_others(analysis),
+                *paper,
+                *effort_sections(results.headers),
+                *axes_section(axes),
+                published_section(),
+            ],
+            cells=[*(cells_section(task) for task in analysis.tasks), models_on_themselves(themselves)],
+            method=[f"{_counted(results)}. {COUNTS}", *_method()],
+            runs=_runs(results),
+        ),
         tables={
             "cells": pd.concat([task.cells for task in analysis.tasks]) if analysis.tasks else pd.DataFrame(),
             "runs": results.cells,
             "advantage": _advantage_table(analysis),
-            "self": own,
-            **paper_tables(paper),
+            "self": themselves,
+            **paper_tables(reproduced),
             **({"axes": axes_table(axes)} if axes else {}),
             **({"frames": frames_table(results)} if results.frames else {}),
-            **({"informed": informed_frame(told)} if told else {}),
+            **({"informed": informed_frame(informed)} if informed else {}),
         },
         files={"tables/decisions.parquet": decisions.getvalue()},
-        told=[
-            *overall,
-            *(_line(task, analysis.tasks) for task in analysis.tasks),
-            *alone,
-            *frames_told(results, {task.task for task in analysis.tasks}),
-            *informed_told(told, analysis),
-        ],
+        told=[_renamed(note, names) for note in notes[:LINES]],
         holes=_holes(analysis.tasks)
-        + [f"{task}, {one.observer} ({one.arm}) on {one.target}: {one.hole}" for task, one in told if one.hole],
+        + [f"{task}, {one.observer} ({one.arm}) on {one.target}: {one.hole}" for task, one in informed if one.hole],
     )
+
+
+COUNTS = "Scores count what could be read; what could not is shown as unscored, never guessed."
+
+
+def _others(analysis: Analysis) -> list[Section]:
+    """Figure 2 of each task; of a single one it stands under Figure 2 already."""
+    pictures = [others_picture(task) for task in analysis.tasks if task.advantage]
+    if len(pictures) < 2:
+        return []
+    return [Section("Figure 2, task by task", [Figures(pictures)])]
+
+
+def _renamed(text: str, names: dict[str, str]) -> str:
+    """A line with its models by the names that people call them; a command keeps theirs."""
+    line, command, rest = text.partition("selfprobe matrix ")
+    for model in sorted(names, key=len, reverse=True):
+        line = line.replace(model, names[model])
+    return line + command + rest
 
 
 def _holes(tasks: Sequence[TaskAnalysis]) -> list[str]:
@@ -132,40 +176,8 @@ def _many(count: int, noun: str) -> str:
     return f"{count} {noun}{'s' * (count != 1)}"
 
 
-def _over_all(tasks: Sequence[TaskAnalysis]) -> str:
-    """One line over all tasks."""
-    parts = []
-    for kind in ("supported", "not told apart", "not supported", "underpowered"):
-        if here := [task for task in tasks if task.verdict.kind == kind]:
-            names = [
-                f"{task.task}: {', '.join(task.verdict.models)}" if task.verdict.models else task.task for task in here
-            ]
-            what = "not told apart from skill" if kind == "not told apart" else kind
-            parts.append(f"{what} in {len(here)} of {len(tasks)} tasks ({'; '.join(names)})")
-    return f"Privileged access is {', '.join(parts)}."
-
-
-def _line(task: TaskAnalysis, tasks: Sequence[TaskAnalysis]) -> str:
-    """A verdict as a line of the terminal, in columns."""
-    width = max(len(one.task) for one in tasks)
-    return f"{task.task:{width}}  {task.verdict.kind:14}  {_told(task, task.verdict.sentence)}"
-
-
-def _verdict(task: TaskAnalysis) -> Box:
-    models = f" for {', '.join(task.verdict.models)}" if task.verdict.models else ""
-    head = _told(task, f"{task.task}: {task.verdict.kind}{models}")
-    return Box(head, _told(task, task.verdict.sentence), task.verdict.kind.partition(" ")[0])
-
-
-def _told(task: TaskAnalysis, text: str) -> str:
-    """A sentence with its models by the names that people call them."""
-    for model, name in called(task.matrix.models).items():
-        text = text.replace(model, name)
-    return text
-
-
 METHOD = {
-    "cell": "The observer's answers, held against what the target did when it ran on itself: all observers face one "
+    "cell": "The observer's answers, compared with what the target did when it ran on itself: all observers face one "
     "truth. In a join the other observer's answer is what it said of itself: it was not asked about the target.",
     "T": "The mean of the diagonal above what row and column means predict. It is an estimate and no test: skill times "
     "predictability looks the same.",
@@ -174,33 +186,36 @@ METHOD = {
     "habit": "What a model's answers get against its acts at other items.",
     "item-specific": "The score that is left without the habit.",
     "ceiling": "What the target reaches when it is asked twice: perfect knowledge reaches no more.",
+    "without a model": "The best of the predictions that need no model: the commonest answer, a classifier of the "
+    "item's text, and what a task adds.",
     "closest": "Of the other observers, or of the informed ones, the one with the best score on the named model: the "
     "model must know more of itself than that one.",
     "informed observer": "An observer that was told the target's name, or shown replies of the target to other items. "
     "Where there is one, a named model must know more of itself than the one that comes closest to it.",
-    "supported": "A named model knows more of itself than every other observer does, beyond skill, on all three scales "
-    "(as scored, log, logit), item-specific, and more than each baseline on its own row. The p is corrected by Holm "
-    "over all models and tasks, and the permutation of the observers agrees where it can.",
+    "Yes": "A named model knows more of itself than every other observer does, beyond skill, on all three scales (as "
+    "scored, log, logit), item-specific, and more than each baseline on its own row. The p is corrected by Holm over "
+    "all models and tasks, and the permutation of the observers agrees where it can. In the tables: supported.",
     "on any scale at all": "The model also beats, on itself, a better observer of the others: no scale makes skill of "
     "that (the scores cross).",
-    "not told apart": "Something is above 0, but skill could look like this.",
-    "not supported": "Nothing is above 0, or a baseline explains it; an advantage of interest would have been seen.",
-    "underpowered": f"This size could not see an advantage of {EFFECT:.2f} in one model.",
+    "No": "Nothing is above 0, or a baseline explains it; an advantage of interest would have been seen. In the "
+    "tables: not supported.",
+    "Cannot tell": f"Something is above 0, but skill could look like this (in the tables: not told apart), or this "
+    f"size could not see an advantage of {EFFECT:.2f} in one model (underpowered).",
     "what can still pass": "Habits that hang on something in the question which the baselines do not see.",
 }
 """The words of the page, for people who have not read the paper."""
 
 
-def _method() -> Section:
+def _method() -> list[Block]:
     rows = Table(list(METHOD.items()), (Column("word", lambda row: row[0]), Column("what it says", lambda row: row[1])))
     tests = Markup(
-        "Tests: <code>selfprobe/matrix/scales.py</code>, <code>habit.py</code>, <code>verdict.py</code>; how often "
-        "they are right: <code>docs/verdict_rates.md</code>."
-    )
-    return Section("Method", [rows, tests], name="method", menu="method")
+        "The question is that of {}. Tests: <code>selfprobe/matrix/scales.py</code>, <code>habit.py</code>, "
+        "<code>verdict.py</code>; how often they are right: <code>docs/verdict_rates.md</code>."
+    ).format(PI)
+    return [rows, tests]
 
 
-def _runs(results: Results) -> Section:
+def _runs(results: Results) -> list[Block]:
     rows, arms = [*results.cells.itertuples(), *results.informed.itertuples()], not results.informed.empty
     table = Table(
         rows,
@@ -214,12 +229,7 @@ def _runs(results: Results) -> Section:
             Column("log", lambda run: "no run: joined from both models' own" if run.joined else Log(run.log)),
         ),
     )
-    return Section(
-        "Runs",
-        [Details(f"All {_many(len(rows), 'cell')}", [table]), *set_aside(results.ignored)],
-        name="runs",
-        menu="runs",
-    )
+    return [Details(f"All {_many(len(rows), 'cell')}", [table]), *set_aside(results.ignored)]
 
 
 def _advantage_table(analysis: Analysis) -> pd.DataFrame:

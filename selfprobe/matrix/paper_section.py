@@ -1,4 +1,4 @@
-"""Table 2 and Figures 2 and 8 to 12 of paper 003 as sections, tables and pictures of the page."""
+"""Table 2 and Figures 2 and 8 to 12 of “Me, Myself, and π” as sections, tables and pictures of the page."""
 
 import math
 from collections.abc import Sequence
@@ -6,12 +6,15 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 
 from selfprobe import plots
+from selfprobe.matrix.figures import self_against_others
 from selfprobe.matrix.paper import PaperTransform
 from selfprobe.matrix.published import PLACES, SELF, TABLE_2, WILCOXON_P, paper_name
 from selfprobe.matrix.reproduction import AGGREGATE, Line, Reproduction, SelfAndOthers
 from selfprobe.page import (
+    PI,
     Block,
     Bullets,
     Column,
@@ -23,17 +26,16 @@ from selfprobe.page import (
     estimated,
     named,
     number,
-    shown,
+    p_digits,
 )
 from selfprobe.stats.estimate import Estimate
-from selfprobe.stats.spread import FloatArray
 
 
 def paper_sections(made: Reproduction | None) -> list[Section]:
-    """What the paper shows of a matrix; nothing where no task of it has two models."""
+    """What the paper shows of a matrix, no average over one task; nothing where no task of it has two models."""
     if made is None:
         return []
-    return [_table2_section(made), _figure2_section(made), _matrices_section(made)]
+    return [_table2_section(made), _figure2_section(made), *_matrices_section(made)]
 
 
 def paper_tables(made: Reproduction | None) -> dict[str, pd.DataFrame]:
@@ -59,26 +61,25 @@ def _table2_section(made: Reproduction) -> Section:
         Column("rank", lambda line: line.rank or "", look="n"),
         Column("observer", _name),
         *(estimated(f"{task.task}, {_targets(len(task.models))}", partial(_score, task.task)) for task in made.tasks),
-        estimated("Avg", "average"),
+        *([estimated("Avg", "average")] if len(made.tasks) > 1 else []),
     )
     printed = [{"model": model, **scores, "Avg": sum(scores.values()) / 4} for model, scores in TABLE_2.items()]
     columns_ = (
         Column("observer", "model"),
-        *(Column(task, task, lambda x: number(x, 2)) for task in PLACES),
-        Column("Avg", "Avg", lambda x: number(x, 2)),
+        *(Column(task, task, number) for task in PLACES),
+        Column("Avg", "Avg", number),
     )
     summary = "The paper's Table 2 as printed (percent; 11 models, other items, no intervals)"
-    intro = (
-        "A row is an observer: the mean of its scores on the other models, k = 1 for k-th words. Only “Self "
-        "Introspection” is models on themselves. Hold rows against rows, and that one against that one. Unscored items "
-        "are left out; their shares are in each task's section."
-    )
+    intro = Markup(
+        "Table 2 of {}. A row is an observer: the mean of its scores on the other models, k = 1 for k-th words. Only "
+        "“Self Introspection” is models on themselves. Compare models' rows with each other, and the “Self "
+        "Introspection” row only with the paper's. Unscored items are left out; their shares are under All cells."
+    ).format(PI)
     blocks: list[Block] = [intro, *_told(made), Table(made.table2, columns), Figures([_table2_picture(made)])]
     return Section(
         "The paper's Table 2: observers on the others",
         [*blocks, Details(summary, [Table(printed, columns_)])],
         name="table2",
-        menu="Table 2",
     )
 
 
@@ -99,7 +100,7 @@ def _told(made: Reproduction) -> list[Block]:
     out = [
         f"{task.task}: {model} is left out, since {why}." for task in made.tasks for model, why in task.left_out.items()
     ]
-    if made.missing:
+    if made.missing and len(made.tasks) > 1:
         out.append(f"Avg is over {len(made.tasks)} of the paper's four tasks; not here: {', '.join(made.missing)}.")
     sets = {task.task: task.models for task in made.tasks if task.models}
     if len(set(sets.values())) > 1:
@@ -110,19 +111,24 @@ def _told(made: Reproduction) -> list[Block]:
 
 def _table2_picture(made: Reproduction) -> Picture:
     tasks = [task.task for task in made.tasks]
-    rows = [[line.scores[task] for task in tasks] + [line.average] for line in made.table2]
-    names = [SELF if line.model == SELF else f"{line.rank or '–'}. {plots.short(line.model)}" for line in made.table2]
-    return Picture(
+    several = len(tasks) > 1
+    rows = [[line.scores[task] for task in tasks] + [line.average] * several for line in made.table2]
+    short = dict(zip(models := [line.model for line in made.table2], plots.short_names(models), strict=True))
+    names = [SELF if line.model == SELF else f"{line.rank or '–'}. {short[line.model]}" for line in made.table2]
+    return plots.heat_map(
         "table2",
-        "; ".join(f"{line.model}: {shown(line.average)}" for line in made.table2),
-        "Mean score of each observer on the other models, coloured within a column; framed: the models on themselves.",
-        plots.score_table(
-            rows,
-            names,
-            [*(PLACES[task].column for task in tasks), "Avg"],
-            title="Observers on the other models (paper 003, Table 2)",
-            framed=names.index(SELF),
-        ),
+        [[one.value for one in row] for row in rows],
+        names,
+        [*(PLACES[task].column for task in tasks), *["Avg"] * several],
+        caption="Mean score of each observer on the other models, coloured within a column; framed: the models on "
+        "themselves.",
+        title="Observers on the other models",
+        low=[[one.low for one in row] for row in rows],
+        high=[[one.high for one in row] for row in rows],
+        by_column=True,
+        framed=names.index(SELF),
+        across="",
+        down="",
     )
 
 
@@ -155,14 +161,14 @@ def _count(made: Reproduction, name: str, line: Line) -> int:
 
 def _figure2_section(made: Reproduction) -> Section:
     tests = Table(
-        made.figure2,
+        _figure2(made),
         (
             Column("on", "name"),
             Column("models", lambda one: len(one.models), str),
             Column("better on themselves", lambda one: f"{one.test.wins} of {one.test.n}"),
             Column("rank sum against it", lambda one: number(one.test.rank_sum, 1), look="n"),
-            Column("Wilcoxon p", lambda one: number(one.test.wilcoxon_p, 4), look="n"),
-            Column("sign test p", lambda one: number(one.test.sign_p, 4), look="n"),
+            Column("Wilcoxon p", lambda one: p_digits(one.test.wilcoxon_p), look="n"),
+            Column("sign test p", lambda one: p_digits(one.test.sign_p), look="n"),
         ),
     )
     ranks = Table(
@@ -176,30 +182,32 @@ def _figure2_section(made: Reproduction) -> Section:
     )
     intro = (
         "Each model's score on itself against the mean of the others on it: a signed-rank test over models, one-sided, "
-        f"exact. The paper's p = {WILCOXON_P:.4f} is this test on the aggregate of its four tasks, the mean of the "
-        "min-max normalised matrices. It takes off no skill and no predictability: the verdicts above do."
+        f"exact. The paper's p = {p_digits(WILCOXON_P)} is this test on the aggregate of its four tasks, the mean of "
+        "the min-max normalised matrices. It takes off no skill and no predictability: the answer above does."
     )
     told = "How alike two tasks rank the models (Spearman); the paper: strong performance on one does not transfer."
-    blocks: list[Block] = [intro, tests, Figures([_figure2_picture(one) for one in made.figure2[-1:]])]
+    blocks: list[Block] = [intro, tests, Figures([_figure2_picture(one) for one in _figure2(made)[-1:]])]
     blocks += [told, ranks] if ranks.rows else []
     return Section(
         "The paper's Figure 2: each model on itself against the others",
         blocks,
         name="figure2",
-        menu="Figure 2",
     )
+
+
+def _figure2(made: Reproduction) -> list[SelfAndOthers]:
+    """Each task, and the aggregate where it is of several."""
+    return [one for one in made.figure2 if one.name != AGGREGATE or len(made.by_task) > 1]
 
 
 def _figure2_picture(one: SelfAndOthers) -> Picture:
-    told = (
-        f"{m}: itself {shown(a)}, others {shown(b)}" for m, a, b in zip(one.models, one.own, one.others, strict=True)
-    )
     what = "mean of the normalised tasks" if one.name == AGGREGATE else one.name
-    return Picture(
+    names = plots.short_names(one.models)
+    return self_against_others(
         "figure2",
-        "; ".join(told),
-        f"The paper's Figure 2, {what}: each model on itself, and the mean of the others on it.",
-        plots.self_against_others(one.models, one.own, one.others, title=f"{what}: itself against the others"),
+        {name: (a, b) for name, a, b in zip(names, one.own, one.others, strict=True)},
+        caption=f"The paper's Figure 2, {what}: each model on itself, and the mean of the others on it.",
+        title=f"{what}: itself against the others",
     )
 
 
@@ -246,53 +254,53 @@ def _grids(figure: str, transform: PaperTransform, models: Sequence[str]) -> dic
     }
 
 
-def _matrices_section(made: Reproduction) -> Section:
-    blocks: list[Block] = []
-    if made.transform is not None:
-        epsilons = Table(
-            made.epsilons,
-            (
-                Column("ε", "eps", str),
-                Column("T on the log scale", "advantage", number),
-                Column("models with a positive own cell", "positive", lambda count: f"{count} of {len(made.models)}"),
-            ),
-        )
-        reasons = [f"{task} is left out of A: {why}." for task, why in made.transform.reasons.items()]
-        intro = (
-            "Min-max per task, mean A, C: ln(A + ε), double-centred (G.3). ε is not given in the paper and moves the "
-            "result:"
-        )
-        blocks = [intro, epsilons, *reasons, Figures(_pictures("figure8", "all tasks", made.transform, made.models))]
+def _matrices_section(made: Reproduction) -> list[Section]:
+    """The transform over all tasks, where there are several, and of each."""
     apart = [
         picture
         for task in made.tasks
         if task.task in made.by_task
         for picture in _pictures(f"figure{PLACES[task.task].figure}", task.task, made.by_task[task.task], task.models)
     ]
-    folded = [Details("The same of each task (Figures 9 to 12)", [Figures(apart)])] if apart else []
-    return Section("The paper's transform over all tasks", [*blocks, *folded], name="paper", menu="all tasks")
+    if made.transform is None or len(made.by_task) < 2:
+        return [Section("The paper's transform", [TRANSFORM, Figures(apart)], name="transform")] if apart else []
+    epsilons = Table(
+        made.epsilons,
+        (
+            Column("ε", "eps", str),
+            Column("T on the log scale", "advantage", lambda x: number(x, 3)),
+            Column("models with a positive own cell", "positive", lambda count: f"{count} of {len(made.models)}"),
+        ),
+    )
+    reasons = [f"{task} is left out of A: {why}." for task, why in made.transform.reasons.items()]
+    blocks: list[Block] = [TRANSFORM, "ε is not given in the paper and moves the result:", epsilons, *reasons]
+    blocks += [Figures(_pictures("figure8", "all tasks", made.transform, made.models))]
+    blocks += [Details("The same of each task (Figures 9 to 12)", [Figures(apart)])] if apart else []
+    return [Section("The paper's transform over all tasks", blocks, name="transform")]
+
+
+TRANSFORM = "Min-max per task, mean A, C: ln(A + ε), double-centred (G.3)."
 
 
 def _pictures(figure: str, of: str, transform: PaperTransform, models: Sequence[str]) -> list[Picture]:
     """A and C as heat maps; a task whose scores are all equal has neither."""
     if np.isnan(transform.aggregate).all():
         return []
+    names = plots.short_names(models)
     return [
-        Picture(
+        plots.heat_map(
             f"{figure}-A",
-            f"Heat map of the min-max normalised scores, {of}; {_diagonal(transform.aggregate, models)}",
-            f"Min-max normalised scores, A (G.3): {of}.",
-            plots.heat_map(transform.aggregate, models, title=f"A: normalised scores, {of}"),
+            transform.aggregate,
+            names,
+            caption=f"Min-max normalised scores, A (G.3): {of}.",
+            title=f"A: normalised scores, {of}",
         ),
-        Picture(
+        plots.heat_map(
             f"{figure}-C",
-            f"Heat map of the double-centred log matrix, {of}; {_diagonal(transform.centred, models)}",
-            f"C, double-centred ln(A + ε), ε = {transform.eps:g}: {of}.",
-            plots.heat_map(transform.centred, models, title=f"C: double-centred ln(A + ε), {of}", centred=True),
+            transform.centred,
+            names,
+            caption=f"C, double-centred ln(A + ε), ε = {transform.eps:g}: {of}.",
+            title=f"C: double-centred ln(A + ε), {of}",
+            centred=True,
         ),
     ]
-
-
-def _diagonal(grid: FloatArray, models: Sequence[str]) -> str:
-    told = (f"{model} {value:+.2f}" for model, value in zip(models, np.diag(grid), strict=True))
-    return f"on the diagonal {'; '.join(told)}"

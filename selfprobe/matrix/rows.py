@@ -41,6 +41,8 @@ class Row:
     """That observer's score."""
     over: Mapping[str, Estimate]
     """Baseline → score on itself minus the baseline's, on the same items."""
+    guess: Estimate
+    """The score of the best baseline that needs no model, with its interval; undefined without any."""
     beyond: Beyond
     """Its contrasts."""
     unscored: Beyond | None
@@ -129,17 +131,20 @@ def rows_of(
     interval: Literal["difference", "t"] = "difference" if graded else "t"
     for i, model in enumerate(models):
         j = int(np.argmax(np.where(np.arange(len(models)) == i, -math.inf, means[i])))
-        over = {name: _above(scores[i, i], hit[i], interval) for name, hit in hits.items()}
+        score, over = scores[i, i], {name: _above(scores[i, i], hit[i], interval) for name, hit in hits.items()}
+        least = {name: e.value for name, e in over.items() if name != INFORMED and e.n}
+        best = hits[min(least, key=lambda name: least[name])][i] if least else np.full(len(items), math.nan)
         out.append(
             Row(
                 model=model,
-                score=clustered_mean(scores[i, i], items),
+                score=clustered_mean(score, items),
                 specific=clustered_mean(specific.scores[i, i], items, interval=interval),
                 habit=float(specific.habit[i, i]),
                 habits=specific.by[i] if specific.by else {},
                 rival=models[j],
                 rival_score=float(means[i, j]),
                 over={name: estimate for name, estimate in over.items() if estimate.n},
+                guess=clustered_mean(np.where(np.isnan(score), math.nan, best), items),
                 beyond=found[i],
                 unscored=unscored[i] if unscored else None,
                 power=could[i],

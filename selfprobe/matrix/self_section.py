@@ -1,4 +1,4 @@
-"""The section of the models on themselves: Table 2 of paper 003, with baselines, ceilings and what is missing."""
+"""The models on themselves: the last row of the paper's Table 2, with baselines, ceilings and what is missing."""
 
 import math
 from collections.abc import Mapping
@@ -6,13 +6,14 @@ from functools import partial
 from typing import Any
 
 import pandas as pd
+from markupsafe import Markup
 
 from selfprobe.logs import metrics_in
 from selfprobe.matrix.numbers import clusters_of, unit_of
 from selfprobe.matrix.published import SELF, TABLE_2
 from selfprobe.matrix.table import Matrix, Results, matrix_of
 from selfprobe.matrix.task_section import SCORED
-from selfprobe.page import Block, Column, Details, Section, Table, columns, number, percent
+from selfprobe.page import PI, Column, Section, Table, columns, number, percent
 from selfprobe.stats.estimate import clustered_mean
 
 BESIDE = {
@@ -33,15 +34,6 @@ ENDS = ("_low", "_high")
 
 
 def models_on_themselves(own: pd.DataFrame) -> Section:
-    mean = {"model": "mean of 11 models on themselves", **TABLE_2[SELF]}
-    known = tuple(Column(task, task, lambda x: number(x, 2)) for task in TABLE_2[SELF])
-    published = Table([mean], (Column("model", "model"), *known))
-    hint = (
-        "Another data set, other models, no intervals and no unscored rates: for orientation only. The table's other "
-        "rows are observers of other models; they stand beside such means under “Table 2”. Its k-th words are first "
-        "words (k1 in a run's log)."
-    )
-    summary = "The published mean of models on themselves (paper 003, Table 2, last row; percent)"
     beside = [name for name in BESIDE if not own[name].isna().all()] if len(own) else []
     columns_ = (
         *(Column("task", "task"), Column("model", "model"), *SCORED),
@@ -49,8 +41,20 @@ def models_on_themselves(own: pd.DataFrame) -> Section:
         Column("why unscored", "why_unscored"),
         Column("hole", "hole", look="hole"),
     )
-    blocks: list[Block] = [Table(list(own.itertuples()), columns_), Details(summary, [published, hint])]
-    return Section("Models on themselves", blocks, name="self", menu="models on themselves")
+    return Section("Models on themselves", [Table(list(own.itertuples()), columns_)], name="self")
+
+
+def published_section() -> Section:
+    """What the paper prints of models on themselves."""
+    mean = {"model": "mean of 11 models on themselves", **TABLE_2[SELF]}
+    known = tuple(Column(task, task, number) for task in TABLE_2[SELF])
+    hint = Markup(
+        "The last row of Table 2 of {}, in percent: another data set, other models, no intervals and no unscored "
+        "rates, for orientation only. Its k-th words are first words (k1 in a run's log)."
+    ).format(PI)
+    return Section(
+        "The published mean of models on themselves", [hint, Table([mean], (Column("model", "model"), *known))]
+    )
 
 
 def self_table(results: Results, matrices: Mapping[str, Matrix]) -> pd.DataFrame:

@@ -1,35 +1,65 @@
-"""The section of one task of a matrix: each model's own row, the tests, the figures and all cells."""
+"""What stands under the closed headings of a matrix for one task: why, and all cells."""
 
 import math
 
-from selfprobe.matrix.figures import task_pictures
+from markupsafe import Markup
+
+from selfprobe.matrix.figures import advantage_picture, cells_picture, centred_picture
 from selfprobe.matrix.informed import closest
 from selfprobe.matrix.informed_section import informed_table
 from selfprobe.matrix.numbers import TaskAnalysis, unit_of
 from selfprobe.matrix.power import EFFECT
 from selfprobe.matrix.rows import Row
 from selfprobe.matrix.scales import SCALES
-from selfprobe.page import Block, Column, Details, Figures, Section, Table, estimated, number, p_value, percent, shown
+from selfprobe.page import (
+    PI,
+    Block,
+    Box,
+    Column,
+    Details,
+    Figures,
+    Section,
+    Table,
+    estimated,
+    number,
+    p_digits,
+    p_value,
+    percent,
+    shown,
+)
 from selfprobe.stats.estimate import Estimate
 
 
-def task_section(task: TaskAnalysis) -> Section:
-    left_out = ", ".join(task.left_out)
-    said = f"Left out of the statistics, because cells of theirs are holes: {left_out}."
-    cells = Table(
-        list(task.cells.itertuples()),
-        (Column("target", "target"), Column("observer", "observer"), *SCORED, Column("hole", "hole", look="hole")),
-    )
-    blocks: list[Block] = [said] if left_out else []
+def why_section(task: TaskAnalysis) -> Section:
+    """The verdict of a task, each model's own row, the tests, and what skill and difficulty leave."""
+    verdict = task.verdict
+    whom = f", for {', '.join(verdict.models)}" if verdict.models else f": {verdict.reason}"
+    blocks: list[Block] = [Box(f"{verdict.answer}{whom}.", verdict.sentence, verdict.kind.partition(" ")[0])]
+    if task.left_out:
+        left_out = ", ".join(task.left_out)
+        blocks.append(f"Left out of the statistics, because cells of theirs are holes: {left_out}.")
     blocks += _reasoned(task)
     blocks += [_model_rows(task)] if task.rows else []
-    blocks += [_statistics(task)] if task.advantage else []
+    if task.advantage:
+        pictures = [centred_picture(task, task.advantage)]
+        pictures += [advantage_picture(task, task.advantage)] if task.advantage.models else []
+        blocks += [_statistics(task), Figures(pictures)]
     blocks += [Details(f"All baselines and habits of {task.task}", [_baselines(task)])] if task.rows else []
-    blocks += [Figures(task_pictures(task)), Details(f"All cells of {task.task}", [cells])]
     if task.informed:
         title = f"Observers of {task.task} that were told of their target ({len(task.informed)})"
         blocks += [Details(title, [informed_table(task.informed)])]
     return Section(task.task, blocks, name=task.task)
+
+
+def cells_section(task: TaskAnalysis) -> Section:
+    """Every cell of a task, as a picture and as a table."""
+    if task.cells.n.sum() == 0:
+        return Section(task.task, [f"Nothing was scored: {task.holes}."], name=task.task)
+    cells = Table(
+        list(task.cells.itertuples()),
+        (Column("target", "target"), Column("observer", "observer"), *SCORED, Column("hole", "hole", look="hole")),
+    )
+    return Section(task.task, [Figures([cells_picture(task)]), Details("The same as a table", [cells])], name=task.task)
 
 
 def _reasoned(task: TaskAnalysis) -> list[Block]:
@@ -42,7 +72,7 @@ def _reasoned(task: TaskAnalysis) -> list[Block]:
     return [
         f"Reasoned before predicting, although asked not to: {named}. What such a model says of itself was reasoned "
         "out, and is no immediate introspection"
-        + (f": hold its row against the other {rest} with that in mind." if rest else ".")
+        + (f": compare its row with the other {rest} with that in mind." if rest else ".")
     ]
 
 
@@ -50,7 +80,7 @@ REASONED = 0.05
 """Share of a model's predictions that came with reasoning, above which its row is named."""
 
 SCORED = (
-    estimated("score [95 % interval]", digits=3),
+    estimated("score [95 % interval]"),
     Column("items or clusters", "n", str),
     Column("unscored", "unscored", percent),
     Column("reasoned", "reasoned", percent),
@@ -72,22 +102,22 @@ def _model_rows(task: TaskAnalysis) -> Table:
         return f"{best.observer} ({best.arm}) {number(best.score.value)}" if best else "–"
 
     def on(scale: str) -> Column:
-        return Column(f"beyond skill, {scale}", lambda row: p_value(row.beyond.scales[scale]))
+        return Column(f"beyond skill, {scale}: p", lambda row: p_digits(row.beyond.scales[scale]))
 
     return Table(
         list(task.rows),
         (
             Column("model", "model"),
-            Column("on itself", lambda row: shown(row.score, 3), look="e"),
+            Column("on itself", lambda row: shown(row.score), look="e"),
             Column("unscored", lambda row: percent(own[row.model])),
             Column("its habit", lambda row: number(row.habit)),
-            Column("item-specific", lambda row: shown(row.specific, 3), look="e"),
+            Column("item-specific", lambda row: shown(row.specific), look="e"),
             Column("best other observer", lambda row: f"{row.rival} {number(row.rival_score)}"),
             Column("best without a model", best_baseline),
             *([Column("closest informed observer", informed)] if task.informed else []),
             *map(on, SCALES),
-            Column("crosses", lambda row: p_value(row.beyond.crossing)),
-            Column("all, Holm", lambda row: p_value(corrected[row.model])),
+            Column("crosses: p", lambda row: p_digits(row.beyond.crossing), look="n"),
+            Column("all, Holm: p", lambda row: p_digits(corrected[row.model]), look="n"),
             Column("would be named from", lambda row: number(row.power.detects)),
             Column(f"items for {EFFECT:.2f}", lambda row: number(row.power.items, 0)),
         ),
@@ -97,7 +127,7 @@ def _model_rows(task: TaskAnalysis) -> Table:
 def _baselines(task: TaskAnalysis) -> Table:
     """What needs no model, of each model's row: a baseline a row, what it gets and how far the model is above it."""
     rows = [
-        {"model": row.model, "baseline": name, "gets": number(row.baselines[name]), "above it": shown(over, 3)}
+        {"model": row.model, "baseline": name, "gets": number(row.baselines[name]), "above it": shown(over)}
         for row in task.rows
         for name, over in row.over.items()
     ]
@@ -146,8 +176,9 @@ def _statistics(task: TaskAnalysis) -> Table:
         (
             "Wilcoxon over models",
             p_value(test.wilcoxon_p),
-            f"the paper's test (p = .0210 there): {test.wins} of {test.n} models score higher on themselves; skill not "
-            "removed",
+            Markup(
+                "the test of {} (p = 0.021 there): {} of {} models score higher on themselves; skill not removed"
+            ).format(PI, test.wins, test.n),
         ),
     ]
     heads = ("quantity", "value [95 % interval]", "what it says")

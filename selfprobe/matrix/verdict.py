@@ -24,6 +24,10 @@ SMALLEST = 0.05
 """The smallest T of interest."""
 
 
+NOBODY = "none knows more of itself than skill and habit explain"
+"""A verdict's reason where nothing is above 0."""
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What the matrix says about privileged access."""
@@ -32,10 +36,19 @@ class Verdict:
     """The finding."""
     sentence: str
     """Why, with the numbers."""
+    reason: str
+    """Why, in a clause of at most eighteen words; "" where models are named."""
     models: tuple[str, ...] = ()
     """The models that have access, when supported."""
     crossing: tuple[str, ...] = ()
     """Those of them of which no scale whatever could make skill an explanation."""
+    control: str = ""
+    """Which control could still overturn the result, when supported."""
+
+    @property
+    def answer(self) -> Literal["Yes", "No", "Cannot tell"]:
+        """The finding as the page says it."""
+        return "Yes" if self.kind == "supported" else "No" if self.kind == "not supported" else "Cannot tell"
 
 
 def verdict(
@@ -71,12 +84,19 @@ def verdict(
     """
     if len(means) < 3:
         return Verdict(
-            "underpowered", "Too few models: three models are the least that can tell self-knowledge from skill."
+            "underpowered",
+            "Too few models: three models are the least that can tell self-knowledge from skill.",
+            "separating self-knowledge from skill takes at least three models",
         )
     if total.n > 1 and not total.se > 0 and abs(total.value) < 1e-9:
-        return Verdict("not supported", "Itself or another, every item has the same difference: exactly 0.")
+        return Verdict(
+            "not supported",
+            "Itself or another, every item has the same difference: exactly 0.",
+            "each model scores the same on itself as the others do",
+        )
     if not rows or math.isnan(total.low):
-        return Verdict("underpowered", f"Nothing can be said: T is undefined or has no interval ({total.reason}).")
+        text = f"Nothing can be said: T is undefined or has no interval ({total.reason})."
+        return Verdict("underpowered", text, "too little could be scored to compare them")
     tells = f"An observer of like skill would tell{', or -T frame=both' if frames else ''}."
     named = [row for row, p in zip(rows, p_holm, strict=True) if p < alpha]
     reach = math.perm(len(rows), len(named))
@@ -86,7 +106,8 @@ def verdict(
         return _supported(named, shuffled, control, agrees=permutation.p < alpha, alpha=alpha / len(rows))
     if named:
         who = ", ".join(row.model for row in named)
-        return Verdict("not told apart", f"{who} would be named, but {shuffled}, disagrees. {tells}")
+        text = f"{who} would be named, but {shuffled}, disagrees. {tells}"
+        return Verdict("not told apart", text, f"{named[0].model} stands out, but shuffled observers reach as much")
     return _nobody(rows, total, means, tells=tells, smallest=smallest, alpha=alpha)
 
 
@@ -100,29 +121,36 @@ def _nobody(
     some = [row for i, row in enumerate(rows) if any(scales[scale][i] for scale in SCALES)]
     some = [row for row in some if not any(row is other for other, _ in explained)]
     if explained and not some:
-        return Verdict("not supported", " ".join(_explained(row, name) for row, name in explained))
+        row, name = explained[0]
+        reason = f"{row.model} scores {row.score.value:.2f} on itself, and {_called(name)} {row.baselines[name]:.2f}"
+        return Verdict("not supported", " ".join(_explained(row, name) for row, name in explained), reason)
     habit = _habits(rows)
     if some:
         first = min(some, key=lambda row: min(row.beyond.scales.values()))
-        return Verdict("not told apart", _like_skill(first, rows, means, tells, alpha) + habit)
+        text, why = _like_skill(first, rows, means, tells, alpha)
+        return Verdict("not told apart", text + habit, f"{first.model} stands out, but {why}")
     if total.low > 0:
         head = f"Item-specific T = {_shown(total)} is above 0, but no single model is named (best: {_best(rows)})."
-        return Verdict("not told apart", f"{head} {_needs(rows)}{habit}")
+        reason = "together they predict themselves better, but no single one is shown to"
+        return Verdict("not told apart", f"{head} {_needs(rows)}{habit}", reason)
     text = f"No model is shown to know more of itself than skill and habit explain: item-specific T = {_shown(total)}."
     text += habit
     seen = _typical([row.power.detects for row in rows])
     if seen <= EFFECT:
-        return Verdict("not supported", f"{text} An advantage of {EFFECT:.2f} of one model would have been seen.")
+        saw = f"An advantage of {EFFECT:.2f} of one model would have been seen."
+        return Verdict("not supported", f"{text} {saw}", f"{NOBODY}; an advantage of {EFFECT:.2f} would have been seen")
     if total.high <= smallest:
         alone = f"one of {seen:.2f}" if math.isfinite(seen) else "none, however large,"
         ruled = f"An advantage of {smallest:g} for all is ruled out; of a single model {alone} would have been seen."
-        return Verdict("not supported", f"{text} {ruled}")
+        return Verdict("not supported", f"{text} {ruled}", f"{NOBODY}; {smallest:g} for all is ruled out")
     least = f"An advantage of {seen:.2f} or more" if math.isfinite(seen) else "No advantage, however large,"
-    return Verdict("underpowered", f"{text} {least} of one model would have been seen. {_needs(rows)}")
+    missed = f"one below {seen:.2f} may be missed" if math.isfinite(seen) else "any may be missed"
+    text = f"{text} {least} of one model would have been seen. {_needs(rows)}"
+    return Verdict("underpowered", text, f"no advantage is shown, and {missed} with so few items")
 
 
 def _control(named: Sequence[Row], informed: bool) -> str:
-    """What would take the names away."""
+    """Which control could still overturn the result."""
     if informed and any(INFORMED not in row.baselines for row in named):
         return "An observer told of its target may reach as much: selfprobe matrix --observers shown:5 would tell."
     return "A baseline that reaches as much, or a habit that none of these sees, would change this."
@@ -136,7 +164,7 @@ def _supported(named: Sequence[Row], shuffled: str, control: str, *, agrees: boo
     head = f"{_and(names)} {verb} more of {self_} than any other model does, {scale}."
     held = "; ".join(_held(row) for row in named)
     order = f"{shuffled[0].upper()}{shuffled[1:]}, {'agrees' if agrees else 'has too few orders here to tell'}."
-    return Verdict("supported", f"{head} {held}. {order} {control}", names, crossing)
+    return Verdict("supported", f"{head} {held}. {order} {control}", "", names, crossing, control)
 
 
 def _held(row: Row) -> str:
@@ -158,12 +186,15 @@ def _failed(row: Row, alpha: float) -> list[str]:
 def _explained(row: Row, name: str) -> str:
     reached = row.baselines[name]
     got = f"{row.score.value:.2f} on itself"
-    what = f"the closest {INFORMED}" if name == INFORMED else f"the baseline {name!r}"
-    return f"{row.model} ({got}) is explained by {what}, which gets {reached:.2f}."
+    return f"{row.model} ({got}) is explained by {_called(name)}, which gets {reached:.2f}."
 
 
-def _like_skill(row: Row, rows: Sequence[Row], means: FloatArray, tells: str, alpha: float) -> str:
-    """Why a model whose advantage hangs on the scale is not named."""
+def _called(baseline: str) -> str:
+    return f"the closest {INFORMED}" if baseline == INFORMED else f"the baseline {baseline!r}"
+
+
+def _like_skill(row: Row, rows: Sequence[Row], means: FloatArray, tells: str, alpha: float) -> tuple[str, str]:
+    """Why a model whose advantage hangs on the scale is not named: in full, and in a clause."""
     i = [one.model for one in rows].index(row.model)
     off = ~np.eye(len(means), dtype=bool)
     others = np.delete(np.arange(len(means)), i)
@@ -175,14 +206,17 @@ def _like_skill(row: Row, rows: Sequence[Row], means: FloatArray, tells: str, al
         if own > 1.1 and elsewhere > 1.1 and elsewhere**2 >= own:  # skill accounts for half of it, in logarithms
             return (
                 f"{row.model} predicts itself {own:.1f} times as well as the others do, and the others {elsewhere:.1f} "
-                f"times as well as they do one another: skill alone could look like this. {tells}"
+                f"times as well as they do one another: skill alone could look like this. {tells}",
+                "skill alone could look like this",
             )
     if lost:
-        return f"{row.model} stands out on some scales, not on: {', '.join(lost)}. {tells} {_needs(rows)}"
+        text = f"{row.model} stands out on some scales, not on: {', '.join(lost)}. {tells} {_needs(rows)}"
+        return text, "only on some scales"
     missing = [] if row.missing_p < alpha else ["its unscored replies counted as wrong"]
     weak = [*_failed(row, alpha), *missing] or ["the correction for all models and tasks"]
     held = f"{row.model} ({row.score.value:.2f} on itself, {row.rival} {row.rival_score:.2f} on it)"
-    return f"{held} stands out on all three scales alone, but does not survive {_and(weak)}. {_needs(rows)}"
+    text = f"{held} stands out on all three scales alone, but does not survive {_and(weak)}. {_needs(rows)}"
+    return text, f"not beyond {_called(weak[0]) if weak[0] in row.over else weak[0]}"
 
 
 def _habits(rows: Sequence[Row]) -> str:
