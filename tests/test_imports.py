@@ -64,7 +64,8 @@ FLOORS: tuple[set[str], ...] = (
     {"run_settings", "processes", "on_ray"},
     {"waves"},
     WINGS,
-    {"realism"},  # of awareness
+    {"study"},
+    {"realism", "studies"},  # of awareness
     {"catalogue", "report", "decision_table"},  # of all wings
     {"cli"},
 )
