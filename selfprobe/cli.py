@@ -222,9 +222,9 @@ def fetch_model(name: str) -> None:
 @click.command()
 @click.argument("logs", nargs=-1, required=True)
 @options.out("report")
-@options.embedder
+@options.embedder_of_all
 @options.as_json
-def report(logs: tuple[str, ...], out: str, embedder: str, as_json: bool) -> None:
+def report(logs: tuple[str, ...], out: str, embedder: str | None, as_json: bool) -> None:
     """Write one page of all that LOGS hold, with tables/ and figures/."""
     from selfprobe.errors import RunError
     from selfprobe.output import destination
@@ -238,8 +238,7 @@ def report(logs: tuple[str, ...], out: str, embedder: str, as_json: bool) -> Non
     if as_json:
         options.echo_json({name: table.to_dict("records") for name, table in made.tables.items()})
     else:
-        for line in [*made.told, f"Report: {address}"]:
-            click.echo(clean(line))
+        options.echo_lines([*made.lines, f"Report: {address}"])
     for line in made.holes:
         click.echo(clean(f"  hole: {line}"), err=True)
     if made.holes:

@@ -50,6 +50,19 @@ def percents(estimate: Interval) -> str:
     return percent(estimate.value) + ends
 
 
+def points(estimate: Interval) -> str:
+    """`+12 points [+3, +21]`: a difference of shares in points of 100; without an interval the reason."""
+    if math.isnan(estimate.value):
+        return "an unknown difference"
+    reason = getattr(estimate, "reason", "") or "no interval"
+    ends = f"({reason})" if math.isnan(estimate.low) else f"[{_points(estimate.low)}, {_points(estimate.high)}]"
+    return f"{_points(estimate.value)} points {ends}"
+
+
+def _points(x: float) -> str:
+    return f"{100 * x:+.0f}" if abs(x) >= 0.0995 else f"{100 * x:+.1f}"
+
+
 def p_digits(p: float) -> str:
     """A p with two digits; a small one as a bound, never as 0.
 

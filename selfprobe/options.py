@@ -113,6 +113,11 @@ embedder = click.option(
     show_default=True,
     help="Sentence embeddings: the default (local, no key), openai/<name>, or a sentence-transformers model.",
 )
+embedder_of_all = click.option(
+    "--embedder",
+    help="Embed all replies, by all-MiniLM-L6-v2, openai/<name> or a sentence-transformers model. Default: "
+    "all-MiniLM-L6-v2, where the logs hold at most 200 samples; more take minutes.",
+)
 
 
 def log_dir(default: str) -> Callable[[F], F]:
@@ -228,6 +233,20 @@ def echo_json(value: Any) -> None:
     import json
 
     click.echo(json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def echo_lines(lines: Iterable[str]) -> None:
+    """Print lines, without control characters and keys; on a terminal wrapped at words."""
+    import shutil
+    import sys
+    import textwrap
+
+    from selfprobe.safe import clean
+
+    width = shutil.get_terminal_size((100, 30)).columns if sys.stdout.isatty() else 0
+    how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False, "subsequent_indent": "  "}
+    for line in map(clean, lines):
+        click.echo(textwrap.fill(line, width, **how) if 0 < width < len(line) else line)
 
 
 def _plain(value: Any) -> Any:

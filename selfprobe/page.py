@@ -61,6 +61,7 @@ BLACK_BOX = Paper("a comparison of black-box methods", "https://github.com/baceo
 PI = Paper("Me, Myself, and π", "https://arxiv.org/abs/2603.20276")
 PROBES = Paper("Improving Preference Extraction In LLMs", "https://arxiv.org/abs/2503.17755")
 """The papers whose tables and figures are made again. The first has no address of its own: its code."""
+KNOW = Paper("Large Language Models Often Know When They Are Being Evaluated", "https://arxiv.org/abs/2505.23836")
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,15 @@ class Quoted:
 
 
 @dataclass(frozen=True)
+class Items:
+    """A paragraph that ends in items, each a link to its text."""
+
+    kind: ClassVar = "items"
+    head: str
+    items: Sequence[Item]
+
+
+@dataclass(frozen=True)
 class Texts:
     """The texts of items, each folded away under its id."""
 
@@ -195,7 +205,7 @@ class Section:
         return [block for block in self.blocks if isinstance(block, Section) and block.name]
 
 
-Block = str | Table | Figures | Box | Bullets | Quoted | Texts | Details | Section
+Block = str | Table | Figures | Box | Bullets | Quoted | Items | Texts | Details | Section
 """A string is a paragraph; `Markup` stays as it is, all else is escaped."""
 
 

@@ -62,7 +62,7 @@ DIVERGING = (
 )
 """ColorBrewer's PuOr: orange below 0, violet above."""
 
-WIDTH, TEXT, SMALL = 540.0, 14.0, 12.0
+WIDTH, TEXT, SMALL = 450.0, 14.0, 12.0
 """Pixels of a picture that fills half a page or a telephone, and of its letters."""
 
 Scale = Literal["score", "percent", "signed"]
@@ -70,6 +70,9 @@ Scale = Literal["score", "percent", "signed"]
 Rows = Mapping[str, Mapping[str, Interval]]
 """Row → series → estimate, in the order in which they are drawn."""
 
+COLOURS = ("#1b7837", "#2166ac", "#b35806", "#762a83", "#4d4d4d", "#01665e")
+STYLES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)))
+"""Lines of matplotlib differ in style as well as in colour."""
 LEGEND_MARK, LEGEND_LETTER, LEGEND_LINE = 0.55, 0.063, 0.16
 """Inches of a legend at font size 8: beside a name, of a letter, of a line."""
 
@@ -176,7 +179,7 @@ def interval_rows(
 
     Args:
         name: Stem of its file.
-        rows: Undefined values are written as “no score”; an undefined interval has no line.
+        rows: Names may have two lines. Undefined values are written as “no score”; an undefined interval has no line.
         caption: What a reader sees under it.
         axis: What the numbers are.
         title: Above it, where it stands alone.
@@ -212,8 +215,8 @@ def _rows(
     bars: bool,
 ) -> Picture:
     series = list(dict.fromkeys(key for row in rows.values() for key in row))
-    names = {row: _cut(row) for row in rows}
-    left = 10 + max((_width(text) for text in names.values()), default=0)
+    names = {row: [_cut(line) for line in row.split("\n")] for row in rows}
+    left = 10 + max((_width(line) for lines in names.values() for line in lines), default=0)
     right = WIDTH - 14 - max(_width(_written(e.value, scale), SMALL) for row in rows.values() for e in row.values())
     ends = [x for row in rows.values() for e in row.values() for x in (e.value, e.low, e.high) if math.isfinite(x)]
     low, high, ticks = _axis([*ends, *([] if line is None else [line]), *([0.0] if bars else [])], scale)
@@ -233,7 +236,9 @@ def _rows(
         sheet.line(at(line), top, at(line), top + height, MUTED, dashes="4 3")
     y = top
     for row, estimates in rows.items():
-        sheet.text(left, y + (step * max(len(estimates), 1) + 9) / 2 + 5, names[row], anchor="end")
+        middle = y + (step * max(len(estimates), 1) + 9) / 2 + 5 - 8 * (len(names[row]) - 1)
+        for place, line_of_name in enumerate(names[row]):
+            sheet.text(left, middle + 16 * place, line_of_name, anchor="end")
         for key, e in estimates.items():
             y += step
             colour, mark, _ = styles[key]
@@ -251,7 +256,8 @@ def _rows(
     sheet.y = top + height + 22
     sheet.footing((left + right) / 2, axis)
     words = "; ".join(
-        f"{row}: {', '.join(_in_words(key, e, scale) for key, e in es.items())}" for row, es in rows.items()
+        f"{', '.join(names[row])}: {', '.join(_in_words(key, e, scale) for key, e in es.items())}"
+        for row, es in rows.items()
     )
     return Picture(name, f"{caption} {words}", caption, sheet.drawing())
 
@@ -421,7 +427,7 @@ class _Sheet:
     """SVG that grows downwards: `y` is where the next thing goes."""
 
     def __init__(self, width: float, title: str) -> None:
-        self.width, self.y, self.marks = width, 8.0, list[str]()
+        self.width, self.y, self.marks = max(width, _width(title) + 16), 8.0, list[str]()
         if title:
             self.y = 24
             self.text(8, 18, title)

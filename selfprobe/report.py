@@ -24,12 +24,12 @@ from selfprobe.studies import cues, scan, turns  # noqa: F401  (each adds itself
 from selfprobe.study import STUDIES
 
 
-def page(paths: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> Page:
+def page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Page:
     """The page of the studies whose logs lie under these paths; of a single study its own page.
 
     Args:
         paths: Logs, or folders of logs.
-        embedder: What tells how alike the models' replies are.
+        embedder: What tells how similar the models' replies are; None: the default one, where they are few.
 
     Raises:
         InputError: A path does not exist, or no study has a finished log there.
@@ -89,7 +89,7 @@ TITLES = {
 
 
 def _together(pages: dict[str, Page]) -> Page:
-    lines = [f"{TITLES[study]}: {part.answer}" for study, part in pages.items()]
+    lines = [f"{TITLES[study]}: {part.answer}" for study, part in pages.items() if part.answer]
     return Page(
         title="What do these models know about themselves?",
         parts=pages,

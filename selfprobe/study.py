@@ -249,7 +249,7 @@ def command(study: type[Study], name: str | None = None) -> click.Command:
         if as_json:
             options.echo_json({stem: table.to_dict("records") for stem, table in page.tables.items()})
         else:
-            click.echo("\n".join(clean(line) for line in ["", *page.told, f"Page: {address}"]))
+            options.echo_lines(["", *page.lines, f"Page: {address}"])
         if not complete:
             raise RunError("runs failed, or nothing could be scored; see above")
 

@@ -131,10 +131,8 @@ def run(models: list[str], methods: list[str], yes: bool, dry_run: bool, **given
 def compare(logs: Sequence[str], out: str, as_json: bool) -> None:
     """Compare the methods in LOGS: tables, figures and one page."""
     from selfprobe.awareness.page import write
-    from selfprobe.awareness.terminal import lines_of
-    from selfprobe.safe import plain
 
-    made = write(logs, out)
+    made, page = write(logs, out)
     text = made.comparison.baselines
     if as_json:
         alone = {"length": text.length, "words": text.words, "words_other_source": text.words_other_source}
@@ -142,9 +140,7 @@ def compare(logs: Sequence[str], out: str, as_json: bool) -> None:
         found = {"methods": made.comparison.methods, "pairs": made.comparison.pairs, "paired": made.comparison.paired}
         options.echo_json({"text_alone": alone, "statements": told, "not_used": made.logged.ignored} | found)
         return
-    for line in lines_of(made):
-        click.echo(plain(line))
-    click.echo(f"Page: {out}/index.html")
+    options.echo_lines([*page.lines, f"Page: {out}/index.html"])
 
 
 @awareness.command("sample-labels")

@@ -1,132 +1,155 @@
 """Figures of the awareness comparison (paper 002, Figures 7, 9, 10 and footnotes 3 and 4)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
+from selfprobe.awareness.methods_section import arm_name
 from selfprobe.awareness.numbers import ArmNumbers, Baselines, Pair
 from selfprobe.awareness.runs import ARM, marks
 from selfprobe.awareness.table import Logged
-from selfprobe.plots import MUTED, OTHERS, SELF, bars, label, legend_below, name_rows, new_axes, short
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-COLOURS = ("#1b7837", "#2166ac", "#b35806", "#762a83", "#4d4d4d", "#01665e")
-STYLES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)))
-"""Lines differ in style as well as in colour."""
+from selfprobe.numerals import Interval
+from selfprobe.page import Picture, p_value
+from selfprobe.plots import bar_rows, called, curves, short
+from selfprobe.plots import calibration as calibrated
+from selfprobe.stats.estimate import Estimate
 
 
-def called(methods: Sequence[ArmNumbers]) -> "Figure":
-    """Share of evaluation rows and of deployment rows that each method calls evaluation, with intervals.
+def pictures(
+    logged: Logged, methods: Sequence[ArmNumbers], baselines: Baselines, pairs: Sequence[Pair]
+) -> list[Picture]:
+    """All that there is something to draw of; a method without a verdict is in none."""
+    rated = [m for m in methods if m.n]
+    names = {model: short(name) for model, name in called(list(dict.fromkeys(m.model for m in rated))).items()}
+    models = list(names) if logged.texts.label.nunique() == 2 else []
+    drawn = [
+        shares(rated, names) if any(m.labelled for m in rated) else None,
+        *(roc(logged, baselines, model, names[model], place) for place, model in enumerate(models, start=1)),
+        calibration(logged, names),
+        kappa_by_decisions(pairs, names),
+        error_by_turns(logged, rated, names),
+    ]
+    return [picture for picture in drawn if picture is not None]
+
+
+def shares(methods: Sequence[ArmNumbers], names: dict[str, str]) -> Picture:
+    """Share of evaluation rows and of deployment rows that each method calls evaluation.
 
     A method that works has its bars far apart; both high is a subject that calls everything an evaluation.
     """
-    figure, ax = new_axes(width=7.2, height=1.4 + 0.55 * len(methods))
-    ours = [m.tpr for m in methods]
-    others = [replace(m.tnr, value=1 - m.tnr.value, low=1 - m.tnr.high, high=1 - m.tnr.low) for m in methods]
-    at = np.arange(len(methods))
-    bars(ax, at - 0.18, ours, colours=SELF, width=0.32, name="evaluation rows")
-    bars(ax, at + 0.18, others, colours=OTHERS, width=0.32, name="deployment rows")
-    name_rows(ax, [_name(m) for m in methods], grid=False)
-    ax.set_xlim(0, 1)
-    ax.set_xlabel("share called evaluation, 95 % interval")
-    ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
-    return figure
+    rows = {}
+    for m in methods:
+        others = replace(m.tnr, value=1 - m.tnr.value, low=1 - m.tnr.high, high=1 - m.tnr.low)
+        rows[_label(m, names, several=len(names) > 1)] = {"evaluation rows": m.tpr, "deployment rows": others}
+    return bar_rows(
+        "called",
+        rows,
+        caption="Share of evaluation rows and of deployment rows called evaluation (Figures 7, 9, 10).",
+        axis="called evaluation, 95 % interval",
+        scale="percent",
+    )
 
 
-def roc(logged: Logged, baselines: Baselines, model: str) -> "Figure":
-    """ROC of a model's methods, and of the text-only baselines in grey."""
+def roc(logged: Logged, baselines: Baselines, model: str, name: str, place: int) -> Picture:
+    """ROC of a model's methods, and of the baselines that see the text alone."""
     from sklearn.metrics import roc_curve
 
-    figure, ax = new_axes(width=5.2, height=5.0)
-    ax.plot([0, 1], [0, 1], color="#d9dde3", linewidth=1)
-    for column, grey in (("length", ":"), ("words", "--"), ("words_other_source", "-")):
-        known = baselines.shown[baselines.shown[column].notna()]
-        if known.label.nunique() == 2:
-            false, true, _ = roc_curve(known.label == "evaluation", known[column])
-            ax.plot(false, true, color=MUTED, linestyle=grey, label=f"text only: {column.replace('_', ' ')}")
+    lines = dict[str, tuple[list[float], list[Interval]]]()
     mine = logged.verdicts[(logged.verdicts.model == model) & logged.verdicts.truth.notna()]
-    for (key, rows), colour, style in zip(mine.groupby(ARM, sort=False), COLOURS * 3, STYLES * 3, strict=False):
+    for key, rows in mine.groupby(ARM, sort=False):
         ranked = rows[rows.score.notna() & rows.said.notna()]
         if ranked.truth.nunique() == 2 and ranked.score.nunique() > 1:
             false, true, _ = roc_curve(ranked.truth == "evaluation", ranked.score)
-            ax.plot(false, true, color=colour, linestyle=style, label=_arm_name(key), linewidth=1.8)
-    ax.set_xlabel("share of deployment rows called evaluation")
-    ax.set_ylabel("share of evaluation rows called evaluation")
-    figure.suptitle(label(short(model, 40)), x=0.01, ha="left", fontsize=11)
-    legend_below(figure, ax)
-    return figure
+            lines[f"{key[0]}{marks(key)}"] = (list(false), _points(true))
+    for column in ("length", "words", "words_other_source"):
+        known = baselines.shown[baselines.shown[column].notna()]
+        if known.label.nunique() == 2:
+            false, true, _ = roc_curve(known.label == "evaluation", known[column])
+            lines[f"text only: {column.replace('_', ' ')}"] = (list(false), _points(true))
+    return curves(
+        f"roc-{place}",
+        lines,
+        caption=f"ROC of {name}, and of the text alone.",
+        across="share of deployment rows called evaluation",
+        up="share of evaluation rows called evaluation",
+        title=name,
+        diagonal=True,
+        marks=False,
+        alt=f"ROC curves of {name}: {', '.join(lines)}; their areas are the AUROC of the table of methods.",
+    )
 
 
-def calibration(logged: Logged) -> "Figure | None":
+def calibration(logged: Logged, names: dict[str, str]) -> Picture | None:
     """Stated P(evaluation) against the share of evaluations, in ten equal-mass bins; None where none is stated."""
     stated = logged.verdicts[logged.verdicts.probability.notna() & logged.verdicts.truth.notna()]
     if stated.empty:
         return None
-    figure, ax = new_axes(width=5.2, height=4.6)
-    ax.plot([0, 1], [0, 1], color="#d9dde3", linewidth=1)
-    for (key, rows), colour, style in zip(stated.groupby(ARM, sort=False), COLOURS * 3, STYLES * 3, strict=False):
+    lines = dict[str, tuple[list[float], list[Interval]]]()
+    for key, rows in stated.groupby(ARM, sort=False):
         ordered = rows.sort_values("probability")
         bins = [part for part in np.array_split(np.arange(len(ordered)), min(10, len(ordered))) if len(part)]
-        x = [ordered.probability.iloc[part].mean() for part in bins]
+        x = [float(ordered.probability.iloc[part].mean()) for part in bins]
         y = [(ordered.truth.iloc[part] == "evaluation").mean() for part in bins]
-        ax.plot(
-            x,
-            y,
-            color=colour,
-            linestyle=style,
-            marker="o",
-            markersize=4,
-            label=label(f"{_arm_name(key)}, {short(key[1])}"),
-        )
-    ax.set_xlabel("stated P(evaluation)")
-    ax.set_ylabel("share that are evaluations")
-    legend_below(figure, ax)
-    return figure
+        lines[f"{key[0]}{marks(key)}, {names.get(key[1], key[1])}"] = (x, _points(y))
+    return calibrated(
+        "calibration",
+        lines,
+        caption="Calibration, ten equal-mass bins.",
+        across="stated P(evaluation)",
+        up="share that are evaluations",
+    )
 
 
-def kappa_by_decisions(pairs: Sequence[Pair]) -> "Figure | None":
+def kappa_by_decisions(pairs: Sequence[Pair], names: dict[str, str]) -> Picture | None:
     """Kappa of binary against probability by number of decisions (footnote 3); None without a 25-decision run."""
-    curves = [(pair.model, pair.curve) for pair in pairs if pair.curve]
-    if not curves:
+    lines = {}
+    for pair in pairs:
+        if curve := pair.curve:
+            ends = zip(curve.mean, curve.low, curve.high, strict=True)
+            estimates = [Estimate(mean, low, high, 0, "draw") for mean, low, high in ends]
+            lines[names.get(pair.model, pair.model)] = (list(curve.decisions), estimates)
+    if not lines:
         return None
-    figure, ax = new_axes(width=5.6, height=3.6)
-    for (model, curve), colour in zip(curves, COLOURS * 3, strict=False):
-        ax.plot(curve.decisions, curve.mean, color=colour, marker="o", markersize=4, label=label(short(model)))
-        ax.fill_between(curve.decisions, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
-    ax.set_xlabel("decisions drawn of 25")
-    ax.set_ylabel("Cohen's kappa, binary and probability")
-    legend_below(figure, ax)
-    return figure
+    return curves(
+        "kappa",
+        lines,
+        caption="Agreement by number of decisions, with 95 % range over 100 draws (footnote 3).",
+        across="decisions drawn of 25",
+        up="Cohen's kappa, binary and probability",
+    )
 
 
-def error_by_turns(logged: Logged, methods: Sequence[ArmNumbers]) -> "Figure | None":
-    """Absolute error against turns with the trend line (footnote 4); None where turns do not vary."""
-    shown = [m for m in methods if not np.isnan(m.trend.slope)]
-    if not shown:
-        return None
-    figure, ax = new_axes(width=5.6, height=3.8)
-    for m, colour in zip(shown, COLOURS * 3, strict=False):
-        key = [getattr(m, name) for name in ARM]
-        rows = logged.verdicts[(logged.verdicts[ARM] == key).all(axis=1)]
+def error_by_turns(logged: Logged, methods: Sequence[ArmNumbers], names: dict[str, str]) -> Picture | None:
+    """Mean absolute error by number of turns, and the trend (footnote 4); None where turns do not vary."""
+    lines = dict[str, tuple[list[float], list[Interval]]]()
+    for m in methods:
+        if np.isnan(m.trend.slope):
+            continue
+        rows = logged.verdicts[(logged.verdicts[ARM] == [getattr(m, name) for name in ARM]).all(axis=1)]
         rows = rows[rows.probability.notna() & rows.truth.notna()]
-        error = (rows.probability - (rows.truth == "evaluation")).abs()
-        ax.scatter(rows.turns.astype(float), error, s=8, color=colour, alpha=0.4, linewidths=0)
-        ends = np.array([rows.turns.min(), rows.turns.max()], dtype=float)
-        told = label(f"{m.method}, {short(m.model)}: r = {m.trend.r:.2f}, p = {m.trend.p:.3f} by source")
-        ax.plot(ends, m.trend.intercept + m.trend.slope * ends, color=colour, label=told)
-    ax.set_xlabel("turns of the conversation")
-    ax.set_ylabel("|P(evaluation) − label|")
-    legend_below(figure, ax)
-    return figure
+        error = (rows.probability - (rows.truth == "evaluation")).abs().astype(float)
+        means = error.groupby(rows.turns.astype(float)).mean()
+        who = f"{m.method}, {names.get(m.model, m.model)}"
+        lines[who] = (list(means.index), _points(means))
+        ends = [float(rows.turns.min()), float(rows.turns.max())]
+        trend = f"its trend: r = {m.trend.r:.2f}, {p_value(m.trend.p)} by source"
+        lines[f"{who}, {trend}"] = (ends, _points(m.trend.intercept + m.trend.slope * np.array(ends)))
+    if not lines:
+        return None
+    return curves(
+        "turns",
+        lines,
+        caption="Mean absolute error by turns, where the subject saw them (footnote 4); p clustered by source.",
+        across="turns of the conversation",
+        up="|P(evaluation) − label|",
+    )
 
 
-def _name(m: ArmNumbers) -> str:
-    return _arm_name([getattr(m, name) for name in ARM]) + "\n" + short(m.model)
+def _points(values: "Iterable[float] | pd.Series[float]") -> list[Interval]:
+    return [Estimate(float(y), np.nan, np.nan, 0, "point") for y in values]
 
 
-def _arm_name(key: Sequence[object]) -> str:
-    return f"{key[0]}{marks(key)}"
+def _label(m: ArmNumbers, names: dict[str, str], *, several: bool) -> str:
+    return f"{arm_name(m)}, {names[m.model]}" if several else arm_name(m)

@@ -23,7 +23,8 @@ WORTH_A_WARNING = 0.05
 
 
 def methods_section(logged: Logged, methods: Sequence[ArmNumbers]) -> Section:
-    """The numbers of every method, what lost votes leave open of them, and who graded itself."""
+    """The numbers of methods with a verdict, a line for each other one; what lost votes leave open; self-graders."""
+    rated = [m for m in methods if m.n]
     estimates = {
         "evaluation rows right": "tpr",
         "deployment rows right": "tnr",
@@ -32,7 +33,7 @@ def methods_section(logged: Logged, methods: Sequence[ArmNumbers]) -> Section:
         "AUROC": "auroc",
     }
     table = Table(
-        methods,
+        rated,
         (
             Column("method", arm_name),
             Column("model", "model"),
@@ -50,13 +51,21 @@ def methods_section(logged: Logged, methods: Sequence[ArmNumbers]) -> Section:
         for run in logged.runs.itertuples()
         if run.grader == run.model
     ]
+    silent = [f"{arm_name(m)}, {m.model}: no verdict; {_reasons(m)}." for m in methods if not m.n]
     halves = [
         f"{arm_name(m)}, {m.model}: {m.at_half} of {m.n} verdicts rest on a stated probability of exactly .5, which "
-        "counts as evaluation (as in paper 002)."
+        "counts as evaluation, as in the paper."
         for m in methods
         if m.at_half
     ]
-    return Section("Methods", [table, *_lost(methods), *halves, *graded], name="methods", menu="methods")
+    first: list[Block] = [table] if rated else []
+    first += [Bullets(silent)] if silent else []
+    return Section("Methods", [*first, *_lost(rated), *halves, *graded], name="methods")
+
+
+def _reasons(m: ArmNumbers) -> str:
+    """Why a method has no verdict."""
+    return "; ".join(f"{UNMET.get(why, why)} ({percent(share)})" for why, share in m.unscored.items()) or "none asked"
 
 
 def votes_read(m: ArmNumbers) -> str:

@@ -1,14 +1,15 @@
 """The page of the awareness comparison, its tables and its figures."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
 
 import pandas as pd
+from markupsafe import Markup
 
-from selfprobe.awareness import figures as plots
+from selfprobe.awareness.answer import first_screen
 from selfprobe.awareness.features_page import evidence_section
-from selfprobe.awareness.methods_section import arm_name, methods_section
+from selfprobe.awareness.figures import pictures
+from selfprobe.awareness.methods_section import methods_section, unmet
 from selfprobe.awareness.numbers import Comparison, Pair, compare
 from selfprobe.awareness.paired_section import kappa_table, observers_table, paired_section, paired_table
 from selfprobe.awareness.paper_rule import as_in_paper
@@ -20,30 +21,36 @@ from selfprobe.awareness.verdict import Statement, statements
 from selfprobe.awareness.verdict_section import boxes, splits_section, words_section
 from selfprobe.logs import Identity
 from selfprobe.page import (
+    BLACK_BOX,
+    KNOW,
+    LINES,
     Block,
     Bullets,
     Column,
     Figures,
     Log,
     Page,
-    Picture,
     Section,
     Table,
     estimated,
+    headings,
     number,
-    p_value,
+    p_digits,
     percent,
     set_aside,
 )
 from selfprobe.page import write as write_page
+from selfprobe.plots import called
 from selfprobe.sources.reference import described
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-PUBLISHED = (
-    "Published kappas, binary against probability (paper 002): GPT-5 Mini .59, Gemini 2.5 Pro .75, gpt-oss-120b .16, "
-    "Qwen3 32B .39, DeepSeek R1 .36."
+PUBLISHED = Markup(
+    "Kappas of binary against probability in {}: GPT-5 Mini 0.59, Gemini 2.5 Pro 0.75, gpt-oss-120b 0.16, Qwen3 32B "
+    "0.39, DeepSeek R1 0.36."
+).format(BLACK_BOX)
+QUESTION = (
+    "Elicited awareness: how well a method's verdicts decode the evaluation context. All methods of a model read one "
+    "reply to the same conversations. Yes: a model is shown to see more than the words. No: it is shown not to. The "
+    "sentence is of one method a model, the first of the paper's order that could be read."
 )
 METHOD = (
     "Intervals are clustered by source, since conversations of one source are alike; a source that stands alone for a "
@@ -51,10 +58,10 @@ METHOD = (
     "source. AUROC intervals are made on the logit scale. In simulation the intervals hold the truth in 91 to 100 % of "
     "draws, least often with few sources whose conversations are much alike. A verdict that could not be read, was a "
     "tie of votes, or rests on quotes that are not in the text is unscored, never counted as “not aware”. A "
-    "stated probability of exactly .5 counts as evaluation, as in paper 002; the methods' section "
+    "stated probability of exactly .5 counts as evaluation, as in the paper; the table of methods "
     "says how many there are. AUROC ranks by "
     "share of votes, stated probability, or token mass; a subject that answers the same to everything has none. Mean "
-    "|error| is what paper 002 calls the Brier score. ECE is debiased. Precision is what the rates give where "
+    "|error| is what the paper calls the Brier score. ECE is debiased. Precision is what the rates give where "
     "evaluations are 1, 5 or 10 % of traffic."
 )
 
@@ -69,16 +76,17 @@ class Written:
     placebos: tuple[AgainstPlacebo, ...]
 
 
-def write(logs: Sequence[str], out: str) -> Written:
+def write(logs: Sequence[str], out: str) -> tuple[Written, Page]:
     """Read awareness logs, compare them, and write `index.html`, `tables/` and `figures/` into `out`.
 
     Raises:
         NoLogs: There is no finished awareness log among them.
         InputError: `out` cannot be written.
     """
-    made = _compared(logs)
-    write_page(page_of(made), out)
-    return made
+    written = _compared(logs)
+    page = page_of(written)
+    write_page(page, out)
+    return written, page
 
 
 def page(logs: Sequence[str], identities: Collection[Identity] | None = None) -> Page:
@@ -88,8 +96,7 @@ def page(logs: Sequence[str], identities: Collection[Identity] | None = None) ->
         logs: Logs, or folders of logs.
         identities: The runs that are wanted; None is all.
     """
-    made = page_of(_compared(logs, identities))
-    return replace(made, sections=[*made.sections[:-2], *evidence_section(logs), *made.sections[-2:]])
+    return page_of(_compared(logs, identities), evidence=evidence_section(logs))
 
 
 def _compared(logs: Sequence[str], identities: Collection[Identity] | None = None) -> Written:
@@ -98,29 +105,52 @@ def _compared(logs: Sequence[str], identities: Collection[Identity] | None = Non
     return Written(logged, comparison, statements(logged, comparison), against_placebo(logged.verdicts))
 
 
-def page_of(made: Written) -> Page:
-    """The page of tables and numbers that are at hand."""
-    logged, comparison, found = made.logged, made.comparison, made.statements
+def page_of(written: Written, *, evidence: Sequence[Block] = ()) -> Page:
+    """The page of tables and numbers that are at hand.
+
+    Args:
+        written: What it is made of.
+        evidence: What gives the evaluation away, where subjects name it.
+    """
+    logged, comparison, statements = written.logged, written.comparison, written.statements
+    methods = comparison.methods
+    names = called(models := list(dict.fromkeys(m.model for m in methods)))
+    first = first_screen(statements, names)
+    drawn = pictures(logged, methods, comparison.baselines, comparison.pairs)
     return Page(
-        title="Can these models tell an evaluation from real use?",
-        lead="Elicited awareness: how well a method's verdicts decode the evaluation context. All methods of a model "
-        f"read one reply to the same conversations. {sets_of(logged)}",
-        top=boxes(found, made.placebos, logged.contrast),
-        sections=[
-            _text_alone(comparison),
-            words_section(comparison.methods),
-            splits_section(found),
-            methods_section(logged, comparison.methods),
-            *placebo_section(made.placebos),
-            _agreement(comparison),
-            *paired_section(comparison.paired, comparison.methods),
-            Section("Figures", [Figures(_pictures(logged, comparison))], name="figures", menu="figures"),
-            Section("Method", [METHOD], name="method", menu="method"),
-            _runs(logged),
-        ],
-        tables=_tables(made),
-        told=[f"{f.model}, {arm_name(f.arm)}: {f.kind}. {' '.join(f.sentences)}" for f in found],
+        title="Do these models recognise an evaluation by more than its words?",
+        answer=first.answer,
+        picture=first.picture,
+        table=first.table,
+        models=models,
+        sections=headings(
+            why=[
+                *boxes(statements, written.placebos, logged.texts, logged.contrast),
+                _text_alone(comparison),
+                words_section(methods),
+                *([splits_section(statements)] if statements else []),
+                *placebo_section(written.placebos),
+                *evidence,
+            ],
+            paper=[*([Figures(drawn)] if drawn else []), *_agreement(comparison)],
+            cells=[methods_section(logged, methods), *paired_section(comparison.paired, methods)],
+            method=[QUESTION, sets_of(logged), METHOD, Markup("The methods are those of {}.").format(BLACK_BOX)],
+            runs=_runs(logged),
+        ),
+        tables=_tables(written),
+        told=_notes(written, first.notes, names)[:LINES],
     )
+
+
+def _notes(written: Written, by_model: Sequence[str], names: dict[str, str]) -> list[str]:
+    """Lines of the terminal: a model each, needs that are not met, and what is not whole or not used."""
+    lines = [*by_model[:3], *written.logged.contrast.split("\n")]
+    for m in written.comparison.methods:
+        lines += [f"{m.method}, {names[m.model]}: {why}." for why in unmet(m).values()]
+    lines = [line for line in lines if line][: LINES - 2]
+    lines += [f"Not whole: {line}" for line in written.logged.missing][:1]
+    count = len(written.logged.ignored)
+    return lines + ([f"Not used: {count} log{'s' * (count != 1)}; the page says why."] if count else [])
 
 
 def sets_of(logged: Logged) -> str:
@@ -145,36 +175,36 @@ def _text_alone(comparison: Comparison) -> Section:
         list(named.items()),
         (
             Column("baseline", lambda row: row[0]),
-            estimated("AUROC [95 % interval]", lambda row: row[1], digits=3),
+            estimated("AUROC [95 % interval]", lambda row: row[1]),
         ),
     )
     blocks: list[Block] = [
         "A classifier that knows no model reaches this on the same conversations. A method that is not above it shows "
         "nothing about a model's inside.",
-        "For orientation, AUROC published elsewhere, on other conversations: Gemini 2.5 Pro .83 (agentic .95), human "
-        "readers .92 (Needham et al. 2025).",
+        Markup(
+            "For orientation, AUROC published elsewhere, on other conversations: Gemini 2.5 Pro 0.83 (agentic 0.95), "
+            "human readers 0.92 ({})."
+        ).format(KNOW),
         table,
     ]
     if comparison.baselines.context:
         blocks.append(
-            "These numbers are of the first prompts. A method that read whole transcripts is held against the words of "
-            "transcripts."
+            "These numbers are of the first prompts. A method that read whole transcripts is compared with the words "
+            "of transcripts."
         )
-    return Section("What the text alone gives away", blocks, name="text", menu="text alone")
+    return Section("What the text alone gives away", blocks, name="text")
 
 
-def _agreement(comparison: Comparison) -> Section:
-    shared = [pair for pair in comparison.pairs if pair.agreement.n]
-    apart = [pair for pair in comparison.pairs if not pair.agreement.n]
-    blocks: list[Block] = []
-    if shared:
-        blocks += [_pairs(shared), PUBLISHED]
-    elif not apart:
-        blocks.append("One method a model: nothing to compare.")
+def _agreement(comparison: Comparison) -> list[Section]:
+    silent = {(m.model, m.method) for m in comparison.methods if not m.n}
+    pairs = [p for p in comparison.pairs if not {(p.model, p.first), (p.model, p.second)} & silent]
+    shared = [pair for pair in pairs if pair.agreement.n]
+    apart = [pair for pair in pairs if not pair.agreement.n]
+    blocks: list[Block] = [_pairs(shared), PUBLISHED] if shared else []
     if apart:
         named = ", ".join(f"{pair.first} and {pair.second} ({pair.model})" for pair in apart)
         blocks.append(f"Without a conversation on which both have a verdict: {named}.")
-    return Section("Agreement of the methods", blocks, name="agreement", menu="agreement")
+    return [Section("Agreement of the methods", blocks, name="agreement")] if blocks else []
 
 
 def _pairs(pairs: Sequence[Pair]) -> Table:
@@ -186,15 +216,15 @@ def _pairs(pairs: Sequence[Pair]) -> Table:
             Column("n", lambda pair: pair.agreement.n, str),
             Column("equal", lambda pair: pair.agreement.observed, percent),
             estimated("kappa", lambda pair: pair.agreement.kappa),
-            Column("PABAK", lambda pair: number(pair.agreement.pabak, 2), look="n"),
-            Column("AC1", lambda pair: number(pair.agreement.ac1, 2), look="n"),
-            Column("McNemar", lambda pair: pair.agreement.mcnemar_p, p_value),
-            Column("Pearson r", lambda pair: number(pair.pearson, 2), look="n"),
+            Column("PABAK", lambda pair: number(pair.agreement.pabak), look="n"),
+            Column("AC1", lambda pair: number(pair.agreement.ac1), look="n"),
+            Column("McNemar: p", lambda pair: pair.agreement.mcnemar_p, p_digits),
+            Column("Pearson r", lambda pair: number(pair.pearson), look="n"),
         ),
     )
 
 
-def _runs(logged: Logged) -> Section:
+def _runs(logged: Logged) -> list[Block]:
     table = Table(
         list(logged.runs.itertuples()),
         (
@@ -213,7 +243,7 @@ def _runs(logged: Logged) -> Section:
         for told in dict.fromkeys(run for run in logged.runs.get(name, ()) if isinstance(run, str))
     ]
     missing = [Bullets([f"{told}." for told in logged.missing])] if logged.missing else []
-    return Section("Runs", [table, *missing, *aside, *set_aside(logged.ignored)], name="runs", menu="runs")
+    return [table, *missing, *aside, *set_aside(logged.ignored)]
 
 
 def _tables(made: Written) -> dict[str, pd.DataFrame]:
@@ -251,44 +281,3 @@ def _tables(made: Written) -> dict[str, pd.DataFrame]:
         "verdicts": logged.verdicts,
         "runs": logged.runs,
     } | {name: table for name, table in also.items() if not table.empty}
-
-
-def _pictures(logged: Logged, comparison: Comparison) -> list[Picture]:
-    told = "; ".join(
-        f"{m.method} {m.model}: evaluation rows {m.tpr.value:.2f}, deployment rows {1 - m.tnr.value:.2f}"
-        for m in comparison.methods
-    )
-    found: list[tuple[str, str, str, Figure | None]] = [
-        (
-            "called",
-            f"Bars of the share called evaluation. {told}",
-            "Share of evaluation rows and of deployment rows called evaluation (Figures 7, 9, 10).",
-            plots.called(comparison.methods) if any(m.labelled for m in comparison.methods) else None,
-        )
-    ]
-    for place, model in enumerate(dict.fromkeys(m.model for m in comparison.methods), start=1):
-        aurocs = "; ".join(f"{m.method} {m.auroc.value:.2f}" for m in comparison.methods if m.model == model)
-        caption = f"ROC of {model} with the text-only baselines in grey."
-        roc = plots.roc(logged, comparison.baselines, model) if logged.texts.label.nunique() == 2 else None
-        found.append((f"roc-{place}", f"ROC curves of {model}; AUROC {aurocs}", caption, roc))
-    found += [
-        (
-            "calibration",
-            "Stated probability of an evaluation against the share of evaluations",
-            "Calibration, ten equal-mass bins.",
-            plots.calibration(logged),
-        ),
-        (
-            "kappa",
-            "Kappa of binary and probability by number of decisions",
-            "Agreement by number of decisions, with 95 % range over 100 draws (footnote 3).",
-            plots.kappa_by_decisions(comparison.pairs),
-        ),
-        (
-            "turns",
-            "Absolute error by number of turns with trend lines",
-            "Absolute error by turns, where the subject saw them (footnote 4); p clustered by source.",
-            plots.error_by_turns(logged, comparison.methods),
-        ),
-    ]
-    return [Picture(name, alt, caption, figure) for name, alt, caption, figure in found if figure is not None]

@@ -8,14 +8,14 @@ import pandas as pd
 from selfprobe.awareness.numbers import ArmNumbers, Pair
 from selfprobe.awareness.paired import LOW_KAPPA, MARGIN, Paired
 from selfprobe.awareness.runs import ARM, marks
-from selfprobe.page import Block, Bullets, Column, Section, Table, estimated, named, number, p_value, shown
+from selfprobe.page import Block, Bullets, Column, Section, Table, estimated, named, p_digits, p_value, shown
 from selfprobe.stats.estimate import Estimate, undefined
 
 NOTE = (
-    "The same method on the same conversations, twice. Two runs of one arm are the yardstick (paper 002): what differs "
-    "no more than they do is noise. A difference in errors is the second's share of wrong verdicts less the first's, "
-    f"paired and clustered by source. “Equivalent” is said where it is within ± {MARGIN} (TOST at 5 %) and kappa is "
-    f"{LOW_KAPPA} or more: arms that contradict each other can be wrong equally often."
+    "The same method on the same conversations, twice. Two runs of one arm are the yardstick, as in the paper: what "
+    "differs no more than they do is noise. A difference in errors is the second's share of wrong verdicts less the "
+    f"first's, paired and clustered by source. “Equivalent” is said where it is within ± {MARGIN} (TOST at 5 %) and "
+    f"kappa is {LOW_KAPPA} or more: arms that contradict each other can be wrong equally often."
 )
 READERS = (
     "A model in the third person on another model's conversations (rows read, columns wrote them). A row that is "
@@ -40,7 +40,7 @@ def paired_section(found: Sequence[Paired], methods: Sequence[ArmNumbers]) -> li
                 estimated("kappa", "kappa"),
                 Column("identified correctly", right, look="n"),
                 Column("difference in errors", "wrong", _signed, look="e"),
-                Column("p", "p", p_value),
+                Column("p", "p", p_digits),
                 Column("difference in mean |error|", "error", _signed, look="e"),
                 Column("difference in AUROC", "auroc", _signed, look="e"),
             ),
@@ -79,10 +79,10 @@ def _beyond_noise(h: Paired) -> str:
 
 def _verdict(h: Paired) -> str:
     if h.equivalent:
-        return f"equivalent within ± {MARGIN} (TOST p = {number(h.tost_p, 4)})"
+        return f"equivalent within ± {MARGIN} (TOST {p_value(h.tost_p)})"
     if not h.kappa.value >= LOW_KAPPA:
         return "not called equivalent, since the verdicts agree too little"
-    return f"not shown to be equivalent within ± {MARGIN} (TOST p = {number(h.tost_p, 4)})"
+    return f"not shown to be equivalent within ± {MARGIN} (TOST {p_value(h.tost_p)})"
 
 
 def right(h: Paired) -> str:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from selfprobe.awareness.items import items_of
+from selfprobe.numerals import points
 from selfprobe.page import Block, Bullets, Column, Section, Table, estimated, percent, shown
 from selfprobe.scorers.awareness import clusters_of
 from selfprobe.stats.estimate import Estimate, clustered_mean
@@ -111,11 +112,8 @@ def _of(label: str) -> Column:
 
 
 def _sentence(h: AgainstPlacebo) -> str:
-    points = f"{100 * h.difference.value:+.1f} points"
-    ends = [100 * end for end in (h.difference.low, h.difference.high)]
-    within = f" [{ends[0]:+.1f}, {ends[1]:+.1f}]" if not any(map(math.isnan, ends)) else f" ({h.difference.reason})"
-    shares = f"{percent(h.real)} called evaluation, {percent(h.placebo)} {WHAT[h.kind]}: {points}{within}"
-    return f"{shares}. {_verdict(h)}"
+    shares = f"{percent(h.real)} called evaluation, {percent(h.placebo)} {WHAT[h.kind]}"
+    return f"{shares}: {points(h.difference)}. {_verdict(h)}"
 
 
 def told_of(model: str, found: Sequence[AgainstPlacebo]) -> Iterator[str]:
@@ -132,7 +130,7 @@ def _verdict(h: AgainstPlacebo) -> str:
         return "The result and its placebo cannot be told apart: without an interval nothing is shown."
     if h.kind == "judge":
         if high < 0:
-            return f"So the instruction takes out {100 * (h.placebo - h.real):.1f} points."
+            return f"So the instruction takes out {points(h.difference).partition(' points')[0][1:]} points."
         return "The instruction is not shown to take anything out."
     over = "what the judge finds where there is nothing to find" if h.kind == "form" else "what asking alone brings up"
     if low > 0:

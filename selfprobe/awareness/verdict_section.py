@@ -1,28 +1,35 @@
-"""The top of the page: a box a model that says what may be claimed, and the tables behind it."""
+"""Why: a box a model that says what may be claimed, and the tables behind it."""
 
 from collections.abc import Sequence
+
+import pandas as pd
 
 from selfprobe.awareness.methods_section import arm_name
 from selfprobe.awareness.numbers import ArmNumbers
 from selfprobe.awareness.placebo_section import AgainstPlacebo, told_of
-from selfprobe.awareness.verdict import Kind, Statement, in_percent
-from selfprobe.page import Block, Box, Column, Details, Section, Table, estimated
+from selfprobe.awareness.verdict import CLEAREST, Statement, in_percent
+from selfprobe.page import Block, Box, Column, Details, Item, Items, Section, Table, Texts, estimated
 
-COLOURS: dict[Kind, str] = {"sees more than the words": "supported", "follows the format": "not"}
+COLOURS = {"Yes": "supported", "No": "not", "Cannot tell": ""}
 TITLES = {"format": "Format", "domain": "Domain", "agentic": "Agentic", "language": "Language"}
 
 
-def boxes(statements: Sequence[Statement], placebos: Sequence[AgainstPlacebo], contrast: str) -> list[Block]:
-    """A box a model, its user_motivation against the placebos, and what your set and a reference stand for."""
-    made: list[Block] = [
-        Box(
-            f"{f.model}, {arm_name(f.arm)}: {f.title}",
-            " ".join([*f.sentences, *told_of(f.model, placebos)]),
-            COLOURS.get(f.kind, "not" if f.kind.startswith(("not", "tells")) else ""),
-        )
-        for f in statements
-    ]
-    return [*made, *([contrast] if contrast else [])]
+def boxes(
+    statements: Sequence[Statement], placebos: Sequence[AgainstPlacebo], texts: pd.DataFrame, contrast: str
+) -> list[Block]:
+    """A box a model with its user_motivation against the placebos; its clearest prompts, with their texts."""
+    blocks: list[Block] = [contrast] if contrast else []
+    items = dict[str, Item]()
+    for f in statements:
+        text = [sentence for sentence in f.sentences if not sentence.startswith(CLEAREST)]
+        head = f"{f.answer}: {f.model}, {arm_name(f.arm)}, {f.title}"
+        blocks.append(Box(head, " ".join([*text, *told_of(f.model, placebos)]), COLOURS[f.answer]))
+        if f.clearest:
+            known = texts[texts["item"].isin(f.clearest)].drop_duplicates("item").set_index("item").text
+            mine = [Item(item, str(known[item])) for item in f.clearest if item in known]
+            items |= {item.anchor: item for item in mine}
+            blocks.append(Items(f"{CLEAREST} by {f.model}", mine))
+    return [*blocks, *([Details("Their texts", [Texts(list(items.values()))])] if items else [])]
 
 
 def words_section(methods: Sequence[ArmNumbers]) -> Section:

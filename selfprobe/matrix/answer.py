@@ -194,13 +194,13 @@ def _picture(
     drawn = {}
     for one in rows:
         marks = {"itself": one.itself, "best other model": one.other, "without a model": one.guess}
-        label = f"{one.task}: {short(names[one.model], 14)}" if several else short(names[one.model])
+        label = f"{one.task}\n{short(names[one.model])}" if several else short(names[one.model])
         drawn[label] = {key: e for key, e in marks.items() if key == "itself" or not math.isnan(e.value)}
     if not any(not math.isnan(one.itself.value) for one in rows):
         return None
     more = f" {left} more are under All cells." if left else ""
     axis = "cases in which the model is predicted" if scale == "percent" else "score on the model"
-    return interval_rows("answer", drawn, caption=f"95 % intervals.{more}", axis=axis, scale=scale)
+    return interval_rows("predicted", drawn, caption=f"95 % intervals.{more}", axis=axis, scale=scale)
 
 
 def _table(rows: Sequence[Standing], names: dict[str, str], scale: Scale, *, several: bool) -> Table:
@@ -212,7 +212,8 @@ def _table(rows: Sequence[Standing], names: dict[str, str], scale: Scale, *, sev
 
     model = Column("model", lambda one: names[one.model])
     if several:
-        return Table(rows, (Column("task", "task"), Column("answer", "answer"), model, score("itself"), score("other")))
+        ahead = Column("model ahead", lambda one: names[one.model])
+        return Table(rows, (Column("task", "task"), Column("answer", "answer"), ahead, score("itself"), score("other")))
     return Table(rows, (model, Column("answer", "answer"), score("itself"), score("other"), score("guess")))
 
 

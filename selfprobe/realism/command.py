@@ -93,8 +93,7 @@ def card(out: str, as_json: bool, yes: bool, dry_run: bool, **given: Any) -> Non
     if as_json:
         options.echo_json({name: table.to_dict("records") for name, table in made.tables.items()})
     else:
-        for line in [*made.told, f"Page: {address}"]:
-            click.echo(clean(line))
+        options.echo_lines([*made.lines, f"Page: {address}"])
     if not complete:
         raise RunError("runs failed, or nothing could be scored; see above")
 
@@ -144,7 +143,6 @@ def rewrite(out: str, as_json: bool, yes: bool, dry_run: bool, **given: Any) -> 
     if as_json:
         options.echo_json({name: table.to_dict("records") for name, table in page.tables.items()})
     else:
-        for line in [*page.told, f"Page: {address}   Prompts: {out}/rewritten.jsonl"]:
-            click.echo(clean(line))
+        options.echo_lines([*page.lines, f"Page: {address}   Prompts: {out}/rewritten.jsonl"])
     if not complete:
         raise RunError("runs failed, or nothing could be scored; see above")

@@ -3,40 +3,42 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from selfprobe.numerals import Interval, percents
+from selfprobe.numerals import points as points
 from selfprobe.page import (
+    LINES,
     Block,
     Box,
     Bullets,
     Column,
     Details,
-    Figures,
+    Item,
     Log,
     Page,
-    Picture,
-    Quoted,
     Section,
     Table,
+    Texts,
     columns,
     estimated,
+    headings,
     number,
     p_value,
     percent,
     set_aside,
 )
-from selfprobe.plots import MUTED, OTHERS, SELF, dots, name_rows, new_axes, short
+from selfprobe.plots import interval_rows, short
 from selfprobe.realism.numbers import Judged, Numbers, Prompt
 from selfprobe.realism.table import Logged
 from selfprobe.sources.reference import described
+from selfprobe.stats.estimate import Estimate
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-SHOWN, QUOTED = 100, 10
-"""Prompts in the page's table, and those whose text is on it; all are in tables/prompts.csv."""
+SHOWN = 100
+"""Prompts in the page's table, each with its text; all are in tables/prompts.csv."""
+ROWS = 6
+"""Rows of picture and first table, at most."""
 FEW = 10
 """Real conversations below which one is told that there are few."""
 VAGUE = 0.5
@@ -65,22 +67,53 @@ def page_of(logged: Logged, found: Numbers, *, name: str, left_out: Sequence[str
         left_out: What was not compared, as sentences.
         subject: The page of the subject's logs, where it was asked.
     """
-    sections = [_rates(found), _judges(logged, found), _prompts(found)]
-    if subject is not None:
-        parts = [s for s in subject.sections if s.name in ("words", "text")]
-        sections.append(
-            Section("Does the subject notice?", [subject.lead, *subject.top, *parts], name="subject", menu="subject")
-        )
-    sections += [Section("Method", [METHOD], name="method", menu="method"), _runs(logged, left_out)]
-    lines = [f"{found.kind}.", *sentences(found), *_doubts(found)]
+    noticed = [Section("Does the subject notice?", subject.blocks, name="subject")] if subject is not None else []
+    rates = _rates(found)
     return Page(
         title="Can this evaluation be told from real use?",
-        lead=f"{described(name)}.",
-        top=[_verdict(found), Bullets(_doubts(found))],
-        sections=sections,
+        answer=_answer(found),
+        picture=interval_rows(
+            "win_rates",
+            {short(name, 40): {"": rate} for name, rate in rates[:ROWS]},
+            caption="95 % intervals; the line: no difference.",
+            axis="pairs in which it is taken for real use",
+            scale="percent",
+            line=0.5,
+        ),
+        table=Table(
+            rates[:ROWS],
+            (Column("who", lambda row: row[0]), Column("takes it for real use", lambda row: row[1].value, percent)),
+        ),
+        models=[judge.judge for judge in found.judges] + (list(subject.models) if subject is not None else []),
+        sections=[
+            *headings(
+                why=[_verdict(found), Bullets(_doubts(found))],
+                cells=[*_judges(logged, found), _prompts(found)],
+                method=[f"{described(name)}.", METHOD],
+                runs=_runs(logged, left_out),
+            ),
+            *noticed,
+        ],
         tables=tables_of(logged, found) | ({f"subject/{k}": v for k, v in subject.tables.items()} if subject else {}),
-        told=[*lines, *(subject.told if subject else ())],
+        told=[*_doubts(found)[: LINES - 1], *([f"The subject: {subject.answer}"] if subject is not None else [])],
     )
+
+
+def _answer(found: Numbers) -> str:
+    """The answer of the first screen."""
+    panel, words, one = found.panel.win_rate, found.words.win_rate, len(found.judges) == 1
+    judges, they = ("1 judge", "it takes") if one else (f"{len(found.judges)} judges", "they take")
+    if found.kind == "no verdicts":
+        return f"Cannot tell for {judges}: no pair has a verdict."
+    taken = f"{they} its prompts for real use in {percent(panel.value)} of pairs with a real one"
+    alone = "" if math.isnan(words.value) else f" (a classifier of words: {percent(words.value)})"
+    if found.kind.startswith("told"):
+        return f"Yes, for {judges}: {taken}{alone}."
+    if found.kind.startswith("taken"):
+        return f"No, not for {judges}: {taken}, more often than by chance."
+    if found.kind.endswith("words tell it"):
+        return f"Cannot tell for {judges}: {taken}; its words tell it{alone}."
+    return f"Cannot tell for {judges}: {taken}{alone}; chance is 50 %."
 
 
 def sentences(found: Numbers) -> list[str]:
@@ -111,20 +144,9 @@ def _order(found: Numbers) -> str:
     return f"Prompts differ ({p_value(found.p)}); {some if worst else none}"
 
 
-def rate(estimate: object) -> str:
+def rate(estimate: Interval) -> str:
     """An estimated share in percent, with its interval."""
-    value, low, high = (getattr(estimate, name) for name in ("value", "low", "high"))
-    if math.isnan(value):
-        return "an unknown share"
-    return percent(value) + ("" if math.isnan(low) else f" [{100 * low:.1f}, {100 * high:.1f}]")
-
-
-def points(estimate: object) -> str:
-    """An estimated difference in points, with its interval."""
-    value, low, high = (100 * getattr(estimate, name) for name in ("value", "low", "high"))
-    if math.isnan(value):
-        return "an unknown difference"
-    return f"{value:+.1f} points" + ("" if math.isnan(low) else f" [{low:+.1f}, {high:+.1f}]")
+    return "an unknown share" if math.isnan(estimate.value) else percents(estimate)
 
 
 def _verdict(found: Numbers) -> Block:
@@ -140,7 +162,7 @@ def _checked(found: Numbers) -> list[str]:
         return [f"Real against real: {rate(real)}, which should hold 50 %: the check fails."]
     if real.high - real.low > VAGUE:
         return [f"Real against real: {rate(real)}; too few pairs to check that it is 50 %."]
-    return [f"Real against real: {rate(real)}, as it must be."]
+    return [f"Control: real against real gives {rate(real)}, as expected."]
 
 
 def _few(found: Numbers) -> list[str]:
@@ -168,33 +190,14 @@ def _doubts(found: Numbers) -> list[str]:
     return told
 
 
-def _rates(found: Numbers) -> Section:
-    rows = [("panel", found.panel.win_rate)] if len(found.judges) > 1 else []
-    rows += [(judge.judge, judge.win_rate) for judge in found.judges]
-    rows += [("words alone, no model", found.words.win_rate), ("real against real", found.panel.real)]
-    table = Table(rows, (Column("who", lambda row: row[0]), estimated("win rate [95 % interval]", lambda row: row[1])))
-    alt = "Win rate of the panel, of each judge and of the words alone, with intervals; one half is marked."
-    picture = Picture(
-        "win_rates", alt, "Share of pairs in which the set's prompt is taken for real use.", _figure(rows)
-    )
-    return Section("Win rate against real conversations", [Figures([picture]), table], name="rates", menu="win rate")
+def _rates(found: Numbers) -> list[tuple[str, Estimate]]:
+    """Who takes the set for real use in how many pairs: the panel, the words, real conversations, each judge."""
+    judges = [(judge.judge, judge.win_rate) for judge in found.judges]
+    panel = [("all judges", found.panel.win_rate)] if len(judges) > 1 else []
+    return [*panel, ("words alone", found.words.win_rate), ("real against real", found.panel.real), *judges]
 
 
-def _figure(rows: Sequence[tuple[str, object]]) -> "Figure":
-    figure, ax = new_axes(width=7.2, height=1.3 + 0.4 * len(rows))
-    ax.axvline(0.5, color=MUTED, linewidth=1, linestyle="--")
-    for at, (name, rate) in enumerate(rows):
-        colour = (
-            MUTED if name in ("words alone, no model", "real against real") else SELF if name == "panel" else OTHERS
-        )
-        dots(ax, [at], [rate], colour=colour)  # type: ignore[list-item]
-    name_rows(ax, [short(name, 40) for name, _ in rows])
-    ax.set_xlim(0, 1)
-    ax.set_xlabel("win rate, 95 % interval (dashed: cannot be told apart)")
-    return figure
-
-
-def _judges(logged: Logged, found: Numbers) -> Section:
+def _judges(logged: Logged, found: Numbers) -> list[Block]:
     table = Table(
         found.judges,
         (
@@ -221,12 +224,13 @@ def _judges(logged: Logged, found: Numbers) -> Section:
                     Column("judge", lambda k: k[0]),
                     Column("and", lambda k: k[1]),
                     Column("pairs both decided", lambda k: k[2], str),
-                    Column("kappa", lambda k: number(k[3], 2), look="n"),
+                    Column("kappa", lambda k: number(k[3]), look="n"),
                 ),
             )
         )
     failed = [f"{judge}: {n} pairs ended in an error." for judge, n in logged.errors.items() if n]
-    return Section("Judges", [*blocks, *([Bullets(failed)] if failed else [])], name="judges", menu="judges")
+    rates = Table(_rates(found), (Column("who", lambda row: row[0]), estimated("win rate", lambda row: row[1])))
+    return [Section("Judges", [rates, *blocks, *([Bullets(failed)] if failed else [])], name="judges")]
 
 
 def _unscored(judge: Judged) -> str:
@@ -235,11 +239,12 @@ def _unscored(judge: Judged) -> str:
 
 def _prompts(found: Numbers) -> Section:
     rows = found.prompts[:SHOWN]
+    items = {p.item: Item(p.item, p.text) for p in rows}
     table = Table(
         rows,
         (
             Column("prompt", lambda p: _start(p.text)),
-            Column("id", "item"),
+            Column("id", lambda p: items[p.item]),
             Column("source", "source"),
             estimated("chance to be taken for real", "chance"),
             Column("won, lost, undecided", lambda p: f"{p.won}, {p.lost}, {p.undecided}", look="n"),
@@ -251,11 +256,9 @@ def _prompts(found: Numbers) -> Section:
         if len(found.prompts) > SHOWN
         else []
     )
-    texts = [Details(f"{p.item} ({p.source})", [Quoted(p.text)]) for p in rows[:QUOTED]]
+    texts = Details("Their texts", [Texts(list(items.values()))])
     note = "The chance is of pairs that are decided, beside the average real conversation, with a 95 % interval."
-    return Section(
-        "Prompts, the worst first", [_order(found), note, *more, table, *texts], name="prompts", menu="prompts"
-    )
+    return Section("Prompts, the worst first", [_order(found), note, *more, table, texts], name="prompts")
 
 
 def _start(text: str) -> str:
@@ -263,13 +266,13 @@ def _start(text: str) -> str:
     return said if len(said) <= CUT else f"{said[:CUT]}…"
 
 
-def _runs(logged: Logged, left_out: Sequence[str]) -> Section:
+def _runs(logged: Logged, left_out: Sequence[str]) -> list[Block]:
     table = Table(
         list(logged.logs.items()),
         (Column("judge", lambda row: row[0]), Column("log", lambda row: Log(row[1].location))),
     )
     aside = [Bullets(list(left_out))] if left_out else []
-    return Section("Runs", [table, *aside, *set_aside(logged.ignored)], name="runs", menu="runs")
+    return [table, *aside, *set_aside(logged.ignored)]
 
 
 def tables_of(logged: Logged, found: Numbers) -> dict[str, pd.DataFrame]:

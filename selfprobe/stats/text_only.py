@@ -4,6 +4,7 @@ The text-only observer of a matrix (`text_only_observer`), the words of evaluati
 of the probes (`pair_differences`, whose regression is the probes' own).
 """
 
+import functools
 import math
 import operator
 import warnings
@@ -114,14 +115,21 @@ def _fitted(
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
-    from threadpoolctl import threadpool_limits
 
     words = TfidfVectorizer(token_pattern=pattern, ngram_range=(1, longest), sublinear_tf=True)
     model = make_pipeline(words, LogisticRegression(C=c, max_iter=2000, solver=solver))
     # Several threads wait for one another here. That most truths are rare is the nature of k-th words.
-    with threadpool_limits(1), warnings.catch_warnings():
+    with _pools().limit(limits=1), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The number of unique classes", category=UserWarning)
         return model.fit(texts, labels)
+
+
+@functools.cache  # looking for them takes as long as a fit
+def _pools() -> Any:
+    """The thread pools of the loaded libraries."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def pair_differences(first: Sequence[str], second: Sequence[str], train: IntArray) -> FloatArray | None:

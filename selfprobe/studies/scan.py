@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 from pydantic import Field
 
-from selfprobe.awareness.figures import COLOURS, STYLES
 from selfprobe.decision import last_decisions
 from selfprobe.described import DescribedRun, NamedModel
 from selfprobe.errors import InputError, NoLogs, one_line
@@ -32,7 +31,7 @@ from selfprobe.page import (
     shown,
 )
 from selfprobe.page import Table as PageTable
-from selfprobe.plots import label, new_axes, short
+from selfprobe.plots import COLOURS, STYLES, label, new_axes, short
 from selfprobe.prices import Cost
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.logged_turns import logged_turns, pieces, turns_of
