@@ -8,8 +8,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from importlib import import_module
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
 
 import click
@@ -171,7 +170,8 @@ class Study(BaseModel):
         Raises:
             NoLogs: No run ended well, or nothing in it could be read.
         """
-        return self.page(self.numbers(self.collected()))
+        logs = self.collected()
+        return with_runs(self.page(self.numbers(logs)), logs.runs)
 
     @classmethod
     def reported(cls, paths: Sequence[str]) -> "Page":
@@ -186,7 +186,8 @@ class Study(BaseModel):
         there = runs(paths, cls.reads)
         if not there.finished:
             raise NoLogs(f"no finished log of {', '.join(sorted(cls.reads))}{first_of(there.aside)}", there.aside)
-        return cls.page(cls.numbers(Logs(there, None, titles(run.identity for run in reversed(there.finished)))))
+        logs = Logs(there, None, titles(run.identity for run in reversed(there.finished)))
+        return with_runs(cls.page(cls.numbers(logs)), there)
 
     @classmethod
     def taken(cls, values: dict[str, Any]) -> Self:
@@ -203,6 +204,24 @@ class Study(BaseModel):
             first = error.errors()[0]
             place = "".join(f"--{str(part).replace('_', '-')}: " for part in first["loc"][:1])
             raise InputError(f"{place}{first['msg'].removeprefix('Value error, ')}, got {first['input']!r}") from None
+
+
+def with_runs(page: "Page", there: "Runs") -> "Page":
+    """The page with its last section, "Runs", and the table `runs`: the logs that it is made of, and their settings."""
+    import pandas as pd
+
+    from selfprobe.page import Column, Log, Section, Table, set_aside
+
+    rows = [
+        {"task": run.identity.task, "model": run.identity.model, "items": len(run.items()), "log": Log(run.log)}
+        | {"settings": "; ".join(f"{name} {value}" for name, value in run.identity.settings.items())}
+        for run in there.finished
+    ]
+    names = ("task", "model", "items", "settings", "log")
+    table = pd.DataFrame([row | {"log": row["log"].address} for row in rows], columns=names)
+    blocks = [Table(rows, [Column(name, name) for name in names]), *set_aside(there.aside)]
+    sections = [*page.sections, Section("Runs", blocks, name="runs", menu="runs")]
+    return replace(page, sections=sections, tables={**page.tables, "runs": table})
 
 
 class StudyCommand(click.Command):
@@ -294,33 +313,3 @@ def _option(name: str, info: FieldInfo) -> Callable[..., Any]:
 
 def _listed(kind: Any) -> bool:
     return get_origin(kind) is tuple
-
-
-class Group(click.Group):
-    """Commands and studies; a study is imported when it is called, since Inspect alone takes seconds.
-
-    Help shows the whole first sentence of each, where click cuts it to a line.
-    """
-
-    def __init__(self, *args: Any, studies: Mapping[str, tuple[str, str]] | None = None, **further: Any) -> None:
-        super().__init__(*args, **further)
-        self.studies = studies or {}
-        """Name → module and class, and the first sentence of the class's docstring (a test compares them)."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names, in order."""
-        return sorted([*super().list_commands(ctx), *self.studies])
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name, or None."""
-        if cmd_name not in self.studies:
-            return super().get_command(ctx, cmd_name)
-        module, _, name = self.studies[cmd_name][0].partition(":")
-        return command(getattr(import_module(module), name), cmd_name)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The table of commands."""
-        rows = {name: one.get_short_help_str(limit=1000) for name, one in self.commands.items() if not one.hidden}
-        rows |= {name: sentence for name, (_, sentence) in self.studies.items()}
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(rows.items()))

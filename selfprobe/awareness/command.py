@@ -8,20 +8,19 @@ import click
 from selfprobe import options
 from selfprobe.awareness.turns_command import prevalence
 from selfprobe.configuration import config
-from selfprobe.study import Group
 
 GRADED = ("user_motivation", "reasoning_trace")
 
 
 @click.group(
-    cls=Group,
+    cls=options.Group,
     studies={
-        "cues": ("selfprobe.studies.cues:Cues", "Which sentence of the prompts in SET gives the evaluation away?"),
+        "cues": ("selfprobe.studies.cues:cues", "Which sentence of the prompts in SET gives the evaluation away?"),
         "scan": (
-            "selfprobe.studies.scan:Scan",
+            "selfprobe.studies.scan:scan",
             "At which turn do models bring up an evaluation in LOGS of any Inspect task?",
         ),
-        "turns": ("selfprobe.studies.turns:Turns", "At which turn does a model notice?"),
+        "turns": ("selfprobe.studies.turns:turns", "At which turn does a model notice?"),
     },
 )
 def awareness() -> None:

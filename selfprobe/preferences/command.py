@@ -21,7 +21,6 @@ from selfprobe.probes.options import (
     reading_options,
     said_plainly,
 )
-from selfprobe.study import Group
 
 if TYPE_CHECKING:
     from selfprobe.probes.score import Judgement
@@ -54,7 +53,7 @@ fitting_options = gathered(
 """What replaces a preset's own; as `FitSettings` has it."""
 
 
-@click.group(cls=Group)
+@click.group(cls=options.Group)
 def probe() -> None:
     """Preference probes: what a judge model knows before it speaks (paper 004)."""
 

@@ -30,7 +30,6 @@ from selfprobe.page import (
     estimated,
     number,
     percent,
-    set_aside,
     shown,
 )
 from selfprobe.page import Table as PageTable
@@ -40,7 +39,7 @@ from selfprobe.quotes import fold
 from selfprobe.solvers.edited import ALL, ORIGINAL, PARAPHRASE
 from selfprobe.sources.conversations import DEFAULT, conversations
 from selfprobe.stats.edits import FEWEST, Control, Effect, Noise, effects, noise
-from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave
+from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave, command
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -185,7 +184,6 @@ class Cues(Study):
         if logs.aside:
             rows = [f"{name}: {why}" for name, why in logs.aside.items()]
             sections.append(Section("Prompts set aside", [Bullets(rows)], "aside"))
-        sections += [Section("Logs", set_aside(logs.runs.aside), "logs")] if logs.runs.aside else []
         tables = {
             "forms": pd.concat([one.rows for one in founds]),
             "effects": _table([(one.model, one.sentences) for one in founds]),
@@ -420,3 +418,6 @@ def _table(of: Sequence[tuple[str, Sequence[Effect]]]) -> pd.DataFrame:
         for e in effects
     ]
     return pd.DataFrame(rows)
+
+
+cues = command(Cues)

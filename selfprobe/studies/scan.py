@@ -37,7 +37,7 @@ from selfprobe.prices import Cost
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.logged_turns import logged_turns, pieces, turns_of
 from selfprobe.stats.survival import FirstTime, first_time
-from selfprobe.study import Logs, Plan, Study, Wave
+from selfprobe.study import Logs, Plan, Study, Wave, command
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -162,7 +162,7 @@ class Scan(Study):
     def page(cls, found: "Found") -> Page:
         """The page, with tables transcripts, quotes and first_turn."""
         tasks = tasks_of(found.rows, found.quotes)
-        left = set_aside(found.logs.aside | found.logs.runs.aside)
+        left = set_aside(found.logs.aside)
         sections = [
             Section("When it is noticed", [MEANS, _first(tasks), Figures([_picture(tasks)]), SILENT], "first"),
             Section("Task × turn", [_PER_TURN, _turns(tasks)], "turns"),
@@ -426,3 +426,6 @@ def _rows_of_curves(made: Sequence[ByTask]) -> pd.DataFrame:
         pd.DataFrame({named[c]: getattr(e.curve, c) for c in columns}).assign(task=e.task, model=e.model) for e in made
     ]
     return pd.concat(parts)[["task", "model", *named.values()]] if parts else pd.DataFrame()
+
+
+scan = command(Scan)

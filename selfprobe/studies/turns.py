@@ -28,7 +28,6 @@ from selfprobe.page import (
     Section,
     columns,
     estimated,
-    set_aside,
 )
 from selfprobe.page import Table as PageTable
 from selfprobe.plots import MUTED, OTHERS, SELF, label, new_axes, short
@@ -38,7 +37,7 @@ from selfprobe.sources.transcripts import asked_at, transcripts
 from selfprobe.stats.change_point import ChangePoint, change_point
 from selfprobe.stats.estimate import Estimate, clustered_mean
 from selfprobe.stats.spread import FloatArray
-from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave
+from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave, command
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -158,7 +157,7 @@ class Turns(Study):
         sections = [Section(one.model, list(_blocks(one, items)), f"m{n}") for n, one in enumerate(curves, start=1)]
         left = [f"{name}: {why}" for name, why in found.logs.aside.items()]
         out: list[Block] = [Details(f"{len(left)} transcripts set aside", [Bullets(left)])] if left else []
-        sections.append(Section("What was asked", [_asked(items), *out, *set_aside(found.logs.runs.aside)], "asked"))
+        sections.append(Section("What was asked", [_asked(items), *out], "asked"))
         tables = {"curves": found.rows, "transcripts": items, "means": _rows_of(curves)}
         lines = [
             line
@@ -414,3 +413,6 @@ def _rows_of(curves: Sequence[Curve]) -> pd.DataFrame:
                 for turn, mean in zip(curve.turns, means, strict=True)
             ]
     return pd.DataFrame(rows)
+
+
+turns = command(Turns)
