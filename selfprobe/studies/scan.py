@@ -241,7 +241,10 @@ def _settings(identity: Identity) -> dict[str, str]:
 
 
 def _subject(run: Run) -> tuple[str, str]:
-    """Task and model of the log that a scan read; of a log that is gone, "" and the log's name."""
+    """Task and model of the log that a scan read; of an older scan of a log that is gone, "" and the log's name."""
+    about = run.header.eval.metadata or {}
+    if "read_model" in about:
+        return str(about["read_task"]), str(about["read_model"])
     log, role = str(run.header.eval.task_args.get("log")), run.header.eval.task_args.get("role")
     try:
         header = found([log]).headers[0]
