@@ -6,7 +6,6 @@ Imports nothing of Inspect, so that every `-h` is quick.
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from importlib import import_module
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
@@ -21,35 +20,26 @@ def names(text: str | None) -> list[str]:
 
 
 class Group(click.Group):
-    """Commands and studies; a study is imported when it is called, since Inspect alone takes seconds.
+    """Commands and studies. Help shows the whole first sentence of each, where click cuts it to a line."""
 
-    Help shows the whole first sentence of each, where click cuts it to a line.
-    """
-
-    def __init__(self, *args: Any, studies: Mapping[str, tuple[str, str]] | None = None, **further: Any) -> None:
+    def __init__(self, *args: Any, studies: Callable[[], Mapping[str, click.Command]] = dict, **further: Any) -> None:
         super().__init__(*args, **further)
-        self.studies = studies or {}
-        """Name → module and command, and the first sentence of its help (a test compares them)."""
+        self.studies = studies
+        """The studies of the group, by name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Their names, in order."""
-        return sorted([*super().list_commands(ctx), *self.studies])
+        return sorted([*super().list_commands(ctx), *self.studies()])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name, or None."""
-        if cmd_name not in self.studies:
-            return super().get_command(ctx, cmd_name)
-        module, _, name = self.studies[cmd_name][0].partition(":")
-        found = getattr(import_module(module), name)
-        assert isinstance(found, click.Command), cmd_name
-        return found
+        return self.studies().get(cmd_name) or super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table of commands."""
-        rows = {name: one.get_short_help_str(limit=1000) for name, one in self.commands.items() if not one.hidden}
-        rows |= {name: sentence for name, (_, sentence) in self.studies.items()}
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
-            formatter.write_dl(sorted(rows.items()))
+            formatter.write_dl([(name, one.get_short_help_str(limit=1000)) for name, one in found if one])
 
 
 class Names(click.ParamType[list[str]]):

@@ -63,8 +63,8 @@ FLOORS: tuple[set[str], ...] = (
     {"shares"},
     {"run_settings", "processes", "on_ray"},
     {"waves"},
-    WINGS,
     {"study"},
+    WINGS,
     {"realism", "studies"},  # of awareness
     {"catalogue", "report", "decision_table"},  # of all wings
     {"cli"},

@@ -8,21 +8,12 @@ import click
 from selfprobe import options
 from selfprobe.awareness.turns_command import prevalence
 from selfprobe.configuration import config
+from selfprobe.study import commands
 
 GRADED = ("user_motivation", "reasoning_trace")
 
 
-@click.group(
-    cls=options.Group,
-    studies={
-        "cues": ("selfprobe.studies.cues:cues", "Which sentence of the prompts in SET gives the evaluation away?"),
-        "scan": (
-            "selfprobe.studies.scan:scan",
-            "At which turn do models bring up an evaluation in LOGS of any Inspect task?",
-        ),
-        "turns": ("selfprobe.studies.turns:turns", "At which turn does a model notice?"),
-    },
-)
+@click.group(cls=options.Group, studies=lambda: commands("cues", "scan", "turns"))
 def awareness() -> None:
     """Evaluation awareness: five methods on the same conversations (paper 002)."""
 

@@ -39,7 +39,7 @@ from selfprobe.quotes import fold
 from selfprobe.solvers.edited import ALL, ORIGINAL, PARAPHRASE
 from selfprobe.sources.conversations import DEFAULT, conversations
 from selfprobe.stats.edits import FEWEST, Control, Effect, Noise, effects, noise
-from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave, command
+from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -418,6 +418,3 @@ def _table(of: Sequence[tuple[str, Sequence[Effect]]]) -> pd.DataFrame:
         for e in effects
     ]
     return pd.DataFrame(rows)
-
-
-cues = command(Cues)

@@ -37,7 +37,7 @@ from selfprobe.prices import Cost
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.logged_turns import logged_turns, pieces, turns_of
 from selfprobe.stats.survival import FirstTime, first_time
-from selfprobe.study import Logs, Plan, Study, Wave, command
+from selfprobe.study import Logs, Plan, Study, Wave
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -429,6 +429,3 @@ def _rows_of_curves(made: Sequence[ByTask]) -> pd.DataFrame:
         pd.DataFrame({named[c]: getattr(e.curve, c) for c in columns}).assign(task=e.task, model=e.model) for e in made
     ]
     return pd.concat(parts)[["task", "model", *named.values()]] if parts else pd.DataFrame()
-
-
-scan = command(Scan)

@@ -37,7 +37,7 @@ from selfprobe.sources.transcripts import asked_at, transcripts
 from selfprobe.stats.change_point import ChangePoint, change_point
 from selfprobe.stats.estimate import Estimate, clustered_mean
 from selfprobe.stats.spread import FloatArray
-from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave, command
+from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -413,6 +413,3 @@ def _rows_of(curves: Sequence[Curve]) -> pd.DataFrame:
                 for turn, mean in zip(curve.turns, means, strict=True)
             ]
     return pd.DataFrame(rows)
-
-
-turns = command(Turns)
