@@ -191,8 +191,8 @@ def ethical_dilemma(
     check_prompts(gut, wording, alone=frame == "self" and observer == REPLAYED)
     whole(epochs=epochs, rollout_tokens=rollout_tokens)
     table, short = grouped(load(dataset, ("dilemma",)), match, cluster), chosen(answer_tokens)
-    acts = same(replay_log(target_log, "ethical_dilemma", table, "acts"), effort=effort, gut=gut)
-    answers = same(replay_log(observer_log, "ethical_dilemma", table, "answers"), wording=wording)
+    acts = same(replay_log(target_log, "ethical_dilemma", table, "acts", effort=effort), effort=effort, gut=gut)
+    answers = same(replay_log(observer_log, "ethical_dilemma", table, "answers", effort=effort), wording=wording)
     others, own = Examples(acts, table, example), framed(frame, asks("predicted", WORDING[wording]), other_prompts)
     prompts = informed(observer, own, told_prompts, examples=others, observer_log=observer_log)
     return Task(

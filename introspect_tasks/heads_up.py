@@ -105,7 +105,7 @@ def heads_up(
     one_of("wording", wording, ("ours", "E3"))
     whole(act_tokens=act_tokens, optional=True)
     table = grouped(load(dataset, ("word",)), match, cluster)
-    replay = replay_log(target_log, "heads_up", table, "acts")
+    replay = replay_log(target_log, "heads_up", table, "acts", act_tokens=act_tokens, effort=effort)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=dataset),
         solver=[
