@@ -199,12 +199,12 @@ _WHOLE = frozenset(
     holistic holy honest hospital hospitality hostage imply kitchen ladder lateral lather lavish lawyer letter
     lever levy limber linen listen literature liver logic logistic lumber manage manner many marry massage
     master material matter mention message metal mineral minister modest moment monster moral mother need news
-    number offer oyster pacific panther paradize party passion passive pastor pasture pattern pellet penny pepper pigment
-    policy polish politic poppy portion possible poster posture power proper property prosper puppet quarter
-    quest random rather raven regression reply rival rubber rustic salvage sandal section seed seldom sentence
-    sentient session several sewer shoulder shower siren sister slender soldier speed station statistic statue
-    story study summer supper supply table tailor temper temperate temple tender token tower tradition transient
-    treaty universe university utter version visage wafer wander warrant weed winter witness
+    number offer oyster pacific panther paradize party passion passive pastor pasture pattern pellet penny
+    pepper pigment policy polish politic poppy portion possible poster posture power proper property prosper
+    puppet quarter quest random rather raven regression reply rival rubber rustic salvage sandal section seed
+    seldom sentence sentient session several sewer shoulder shower siren sister slender soldier speed station
+    statistic statue story study summer supper supply table tailor temper temperate temple tender token tower
+    tradition transient treaty universe university utter version visage wafer wander warrant weed winter witness
     """.split()
 )
 """Words that only look as if they were built from a shorter one, or have little to do with it."""
