@@ -47,7 +47,7 @@ from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.record import Reply
 from selfprobe.solvers.replay import Replay, of_same, replay_log
 
-VERSION = 4
+VERSION = 5
 
 _TWO_LINES = """\
 P(A): [number between 0 and 1]

@@ -37,7 +37,7 @@ from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import of_same, replay_log
 
-VERSION = 3
+VERSION = 4
 
 CLUES_PROMPT = """\
 Target: '{word}'

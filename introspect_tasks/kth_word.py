@@ -38,7 +38,7 @@ from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.record import Reply
 from selfprobe.solvers.replay import replay_log
 
-VERSION = 2
+VERSION = 3
 
 PREDICT_PROMPT = """\
 Question: {question}
