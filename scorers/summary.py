@@ -39,7 +39,8 @@ CUTTING = ("answer_tokens", "act_tokens", "rollout_tokens", "reply_tokens")
 FIRST = ("stderr", "skill", "ceiling", "unscored", "n", *(f"{CUT}{name}" for name in CUTTING))
 """What a reader of the log looks for, after the score itself."""
 
-_FAULTS = [UNPARSED, *(reason for reason in REASONS.values() if reason not in ("error_text", "lost", "no_logprobs"))]
+_RARE = ("half_character", "error_text", "lost", "no_logprobs")
+_FAULTS = [UNPARSED, *(reason for reason in REASONS.values() if reason not in _RARE)]
 USUAL = (*_FAULTS, *(f"target_{reason}" for reason in _FAULTS))
 """Reasons that every task can have; one that did not happen is 0."""
 
