@@ -41,7 +41,7 @@ RUN_BY: dict[str, tuple[str, ...]] = {
     "selfprobe awareness turns": ("awareness/test_turns",),
     "selfprobe awareness validate": ("awareness/test_label_sheet",),
     "selfprobe check": ("check/test_gate", "check/test_workflow"),
-    "selfprobe matrix": ("matrix/test_command", "test_shares", "test_on_ray"),
+    "selfprobe matrix": ("matrix/test_command", "test_on_ray"),
     "selfprobe mechanism attention": MECHANISM,
     "selfprobe mechanism induce": ("mechanism/test_induce",),
     "selfprobe mechanism lens": MECHANISM,

@@ -86,7 +86,7 @@ def awareness() -> None:
 @options.limit_together
 @options.log_dir("logs/awareness")
 @options.skip_errors
-@options.spreading
+@options.engine
 @options.asking
 def run(models: list[str], methods: list[str], yes: bool, dry_run: bool, **given: Any) -> None:
     """Run methods on subjects: one reply a conversation, which every method reads. Resumes with the same command."""
