@@ -1,6 +1,6 @@
 """Runs and models in words: what a process needs to make them itself, since no open model goes from one to another."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -100,18 +100,28 @@ class DescribedRun:
         made = task_with(made, model=self.model.open(), metadata={**(made.metadata or {}), **self.metadata})
         return task_with(made, model_roles={r: one.open() for r, one in self.roles.items()}) if self.roles else made
 
-    @property
-    def identity(self) -> Identity:
-        """What its log is found by, whichever folder that is in. The task is built, and no model is asked."""
-        return identified(
-            self.task,
-            self.model.described,
-            {role: [model.described] for role, model in self.roles.items()},
-            self.args,
-            tasks()[self.task](**self.args).metadata or {},
-        )
+    def identified(self, metadata: Mapping[str, Any]) -> Identity:
+        """What its log is found by, whichever folder that is in.
+
+        Args:
+            metadata: Of its task.
+        """
+        roles = {role: [model.described] for role, model in self.roles.items()}
+        return identified(self.task, self.model.described, roles, self.args, metadata)
 
     @property
     def models(self) -> tuple[NamedModel, ...]:
         """The evaluated model and those in roles."""
         return self.model, *self.roles.values()
+
+
+def identities_of(runs: Iterable[DescribedRun]) -> list[Identity]:
+    """What the logs of these runs are found by; a task is built once, whichever models it asks."""
+    metadata: dict[str, Mapping[str, Any]] = {}
+    out = []
+    for run in runs:
+        task = repr((run.task, sorted(run.args.items())))
+        if task not in metadata:
+            metadata[task] = tasks()[run.task](**run.args).metadata or {}
+        out.append(run.identified(metadata[task]))
+    return list(dict.fromkeys(out))

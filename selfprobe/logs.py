@@ -380,7 +380,7 @@ def titles(identities: Iterable[Identity]) -> dict[Identity, str]:
     return out
 
 
-def decisions(paths: Iterable[str], tasks: Collection[str] | None = None) -> "pd.DataFrame":
+def decisions(paths: Iterable[str], tasks: Collection[str] | None = None, *, repeats: bool = False) -> "pd.DataFrame":
     """One row a decision of the logs that count: the only place where a log becomes rows.
 
     Columns: task, model, target, settings (of the identity, as text), run (see `Run.number`), log, status, item,
@@ -390,13 +390,14 @@ def decisions(paths: Iterable[str], tasks: Collection[str] | None = None) -> "pd
     Args:
         paths: Logs, or folders of logs.
         tasks: Names of the tasks that are wanted; None is any.
+        repeats: See `runs`.
 
     Raises:
         InputError: A path does not exist.
     """
     import pandas as pd
 
-    there = runs(paths, tasks)
+    there = runs(paths, tasks, repeats=repeats)
     rows, aside = list[dict[str, Any]](), dict(there.aside)
     for run in reversed(there.counted):
         try:

@@ -63,8 +63,9 @@ FLOORS: tuple[set[str], ...] = (
     {"shares"},
     {"run_settings", "processes", "on_ray"},
     {"waves"},
+    {"study"},
     WINGS,
-    {"realism"},  # of awareness
+    {"realism", "studies"},  # of awareness
     {"catalogue", "report", "decision_table"},  # of all wings
     {"cli"},
 )

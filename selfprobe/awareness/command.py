@@ -6,13 +6,14 @@ from typing import Any, Literal
 import click
 
 from selfprobe import options
-from selfprobe.awareness import cues_command, turns_command
+from selfprobe.awareness.turns_command import prevalence
 from selfprobe.configuration import config
+from selfprobe.study import commands
 
 GRADED = ("user_motivation", "reasoning_trace")
 
 
-@click.group(cls=options.Group)
+@click.group(cls=options.Group, studies=lambda: commands("cues", "scan", "turns"))
 def awareness() -> None:
     """Evaluation awareness: five methods on the same conversations (paper 002)."""
 
@@ -269,5 +270,4 @@ def _diff(folders: Sequence[str], out: str) -> None:
     click.echo(f"Page: {write(page(found, folders), out)}")
 
 
-for _command in (turns_command.scan, turns_command.prevalence, turns_command.turns, cues_command.cues):
-    awareness.add_command(_command)
+awareness.add_command(prevalence)
