@@ -15,12 +15,12 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from inspect_ai import Task, task
+from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe.arguments import whole
+from selfprobe.arguments import task, whole
 from selfprobe.data import Row, Table, bundled, canary, load, table_of
 from selfprobe.errors import InputError
 from selfprobe.parse import words
