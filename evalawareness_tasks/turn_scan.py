@@ -9,11 +9,11 @@ paper: one trace a conversation. Here: all turns, replies too, and a summary of 
     selfprobe awareness scan logs/ --grader openai/gpt-5-mini
 """
 
-import inspect_ai
 from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.solver import TaskState
 
+from selfprobe import arguments
 from selfprobe.arguments import whole
 from selfprobe.data import Row
 from selfprobe.header import target_of, task_of
@@ -52,7 +52,7 @@ each turn that shows it the passage that shows it most clearly, copied character
 heading; when it is false, "quotes" is empty."""
 
 
-@inspect_ai.task
+@arguments.task
 def turn_scan(log: str, role: str | None = None, piece: int = PIECE) -> Task:
     """The role `grader` reads what the model of a log said; a folder with logs is for `selfprobe awareness scan`.
 

@@ -24,12 +24,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from inspect_ai import Epochs, Task, task
+from inspect_ai import Epochs, Task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe.arguments import one_of, whole
+from selfprobe.arguments import one_of, task, whole
 from selfprobe.data import Row, load
 from selfprobe.errors import InputError
 from selfprobe.groups import grouped, groups_of

@@ -13,12 +13,12 @@ Here: any of 1..10, by default 1, 2, 3; one sample is one question, scored per k
 
 from collections.abc import Mapping, Sequence
 
-from inspect_ai import Task, task
+from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe.arguments import one_of, whole
+from selfprobe.arguments import one_of, task, whole
 from selfprobe.data import Row, load
 from selfprobe.errors import InputError
 from selfprobe.groups import grouped, groups_of

@@ -17,12 +17,12 @@ There is no `frame` as in kth_word: the prompt says "I generated", the words of 
 import random
 from typing import Literal
 
-from inspect_ai import Task, task
+from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe.arguments import is_number, one_of, whole
+from selfprobe.arguments import is_number, one_of, task, whole
 from selfprobe.data import Row, load
 from selfprobe.embed import DEFAULT_EMBEDDER, require
 from selfprobe.errors import InputError

@@ -334,7 +334,6 @@ class TestHuggingFace:
             ),
         ]
 
-
     def test_a_folder_of_the_same_name_is_never_read_in_the_place_of_the_hub(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
