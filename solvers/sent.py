@@ -17,7 +17,8 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.finished import take
 from selfprobe.solvers.hugging_face import is_hugging_face, reporting
-from selfprobe.solvers.record import Applied, Reply
+from selfprobe.solvers.received import Receiving
+from selfprobe.solvers.record import ENDING, Applied, Reply, whole_characters
 
 _requests: ContextVar[list[Mapping[str, Any]] | None] = ContextVar("_requests", default=None)
 """Where the call that is under way notes its requests, the last one last."""
@@ -78,11 +79,21 @@ def _listen(model: Model) -> None:
         if noted is not None and (before := take(str(model), given["input"], given["config"])):
             noted += [before.metadata[SETTINGS]] if before.metadata and SETTINGS in before.metadata else []
             return before
-        result = await plain(*args, **given)
+        with Receiving(api) as receiving:
+            result = await plain(*args, **given)
+            output = result[0] if isinstance(result, tuple) else result
+            receiving.mark(output)  # an error that is handed back
+            if isinstance(output, ModelOutput) and not output.choices:
+                raise LookupError("a reply without choices")
+        if isinstance(result, ModelOutput):
+            result = whole_characters(result)
+        elif isinstance(result, tuple) and isinstance(result[0], ModelOutput):
+            result = (whole_characters(result[0]), *result[1:])
         if noted is not None and isinstance(result, tuple) and isinstance(result[1], ModelCall):
             noted.append(result[1].request)
             if isinstance(result[0], ModelOutput):
-                result[0].metadata = {**(result[0].metadata or {}), SETTINGS: _read(result[1].request)}
+                told = {SETTINGS: _read(result[1].request), ENDING: _ending(result[1].response or {})}
+                result[0].metadata = {**(result[0].metadata or {}), **told}
         return result
 
     setattr(api, "generate", generate)  # noqa: B010  (mypy lets nobody assign to a method)
@@ -117,6 +128,20 @@ def _heed_errors(api: Any) -> None:
             raise found
 
     api.on_response = on_response
+
+
+def _ending(response: Mapping[str, Any]) -> str:
+    """The vendor's word for how a reply ended, in lower case; "" where it says nothing."""
+    listed = response.get("choices") or response.get("candidates")
+    first = listed[0] if isinstance(listed, list) and listed and isinstance(listed[0], Mapping) else {}
+    errors = (response.get("error"), first.get("error"))
+    if any(any(error.values()) if isinstance(error, Mapping) else error for error in errors):
+        return "error"
+    words = (
+        *(first.get(name) for name in ("finish_reason", "finishReason")),
+        *(response.get(name) for name in ("stop_reason", "status")),
+    )
+    return next((word.lower() for word in words if isinstance(word, str)), "")
 
 
 def applied(request: Mapping[str, Any] | None, *, thinks: bool) -> Applied:

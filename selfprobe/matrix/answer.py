@@ -8,11 +8,9 @@ from typing import Any, Literal
 import pandas as pd
 
 from selfprobe._registry import measures
-from selfprobe.matrix.lone import best_without_a_model
 from selfprobe.matrix.numbers import Analysis, TaskAnalysis
 from selfprobe.matrix.power import EFFECT
 from selfprobe.matrix.rows import Row
-from selfprobe.matrix.table import Results, matrix_of
 from selfprobe.numerals import Interval, number, percent
 from selfprobe.page import Column, Picture, Table
 from selfprobe.plots import Scale, called, interval_rows, short
@@ -54,17 +52,16 @@ class FirstScreen:
     """A line a task for the terminal, where there are several; and which control could still overturn the result."""
 
 
-def first_screen(results: Results, analysis: Analysis, themselves: pd.DataFrame) -> FirstScreen:
+def first_screen(analysis: Analysis, themselves: pd.DataFrame) -> FirstScreen:
     """The answer over all tasks of a matrix.
 
     Args:
-        results: The tables.
         analysis: The tasks of several models.
         themselves: From `self_section.self_table`: tasks of a single model are in no analysis.
     """
     known = {task.task for task in analysis.tasks}
     lone = [row for row in themselves.itertuples() if row.task not in known]
-    standings = [one for task in analysis.tasks for one in _standings(task)] + [_alone(results, row) for row in lone]
+    standings = [one for task in analysis.tasks for one in _standings(task)] + [_alone(row) for row in lone]
     standings.sort(key=lambda one: (ORDER.index(one.answer), -one.lead))
     tasks = list(dict.fromkeys([task.task for task in analysis.tasks] + [row.task for row in lone]))
     scale: Scale = "percent" if all(measures()[task].graded for task in tasks) else "score"
@@ -115,9 +112,9 @@ def _answer(task: TaskAnalysis, row: Row) -> Literal["Yes", "No", "Cannot tell"]
     return "No" if row.power.detects <= EFFECT else "Cannot tell"
 
 
-def _alone(results: Results, row: Any) -> Standing:
-    _, reached = ("", math.nan) if row.hole else best_without_a_model(results, matrix_of(results, row.task), row)
-    guess = Estimate(reached, math.nan, math.nan, 0, "item", reason="no interval")
+def _alone(row: Any) -> Standing:
+    """A model that no other one was compared with; a row of `self_section.self_table`."""
+    guess = Estimate(row.baseline, math.nan, math.nan, 0, "item", reason="no interval")
     return Standing(row.task, row.model, "Cannot tell", row, undefined("no other model"), guess)
 
 

@@ -2,6 +2,7 @@
 
 import io
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,7 +21,6 @@ from selfprobe.matrix.effort import effort_sections
 from selfprobe.matrix.figures import others_picture
 from selfprobe.matrix.frames import frames_section, frames_table, frames_told
 from selfprobe.matrix.informed_section import informed_alone, informed_frame, informed_rows, informed_told
-from selfprobe.matrix.lone import lone_told
 from selfprobe.matrix.numbers import Analysis, TaskAnalysis, analyse
 from selfprobe.matrix.paper_section import paper_sections, paper_tables
 from selfprobe.matrix.power import EFFECT
@@ -89,10 +89,10 @@ def page_of(results: Results, analysis: Analysis, *, paper: Sequence[Block] = ()
     themselves = self_table(results, {task.task: task.matrix for task in analysis.tasks})
     decisions = io.BytesIO()
     results.decisions.to_parquet(decisions, index=False)
-    alone = lone_told(results, analysis, themselves)
+    alone = _alone(analysis, themselves)
     axes = axis_rows(results) if results.headers else []
     reproduced = reproduce(results, rng=np.random.default_rng(0))
-    first = first_screen(results, analysis, themselves)
+    first = first_screen(analysis, themselves)
     names = called(models := sorted({*results.cells.target, *results.cells.observer}))
     notes = [*first.notes, *alone, *frames_told(results, {task.task for task in analysis.tasks})]
     notes += informed_told(informed, analysis)
@@ -155,6 +155,21 @@ def _renamed(text: str, names: dict[str, str]) -> str:
     for model in sorted(names, key=len, reverse=True):
         line = line.replace(model, names[model])
     return line + command + rest
+
+
+def _alone(analysis: Analysis, themselves: pd.DataFrame) -> list[str]:
+    """Why tasks that a single model ran on itself have no verdict; the other tasks have one."""
+    lone = themselves[~themselves.task.isin([task.task for task in analysis.tasks])] if len(themselves) else themselves
+    if not len(lone):
+        return []
+    holes = [f"{row.task}, {row.model}: no score, since {row.hole}." for row in lone.itertuples() if row.hole]
+    names, tasks = list(dict.fromkeys(lone.model)), ",".join(dict.fromkeys(lone.task))
+    models = shlex.quote(",".join([*names, "B", "C"][: max(3, len(names))]))
+    return [
+        *holes,
+        f"One model alone has no verdict, which compares it with at least two others: selfprobe matrix --models "
+        f"{models} --tasks {tasks}.",
+    ]
 
 
 def _holes(tasks: Sequence[TaskAnalysis]) -> list[str]:
