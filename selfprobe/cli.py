@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import click
 
-from selfprobe import options
+from selfprobe import busy, options
 
 FAILED, WRONG, INTERRUPTED = 1, 2, 130
 
@@ -233,8 +233,9 @@ def report(logs: tuple[str, ...], out: str, embedder: str | None, as_json: bool)
     from selfprobe.safe import clean
 
     destination(out)  # a wrong address shows before the work
-    made = page(logs, embedder=embedder)
-    address = write(made, out)
+    with busy.shown():
+        made = page(logs, embedder=embedder)
+        address = write(made, out)
     if as_json:
         options.echo_json({name: table.to_dict("records") for name, table in made.tables.items()})
     else:

@@ -4,6 +4,7 @@ A log that cannot be read stops nobody: it is set aside with its name and the re
 place (`runs`): logs with one `Identity` are the same measurement, and every study selects by it.
 """
 
+import functools
 import inspect
 import json
 import re
@@ -36,7 +37,7 @@ from selfprobe.decision import Decision, last_decisions
 from selfprobe.errors import InputError, one_line
 from selfprobe.header import roles_of, target_of, task_of
 from selfprobe.inspect_private import registry_lookup
-from selfprobe.output import refusals
+from selfprobe.output import is_local, local_path, refusals
 from selfprobe.packed import refuse_bomb
 from selfprobe.references import REFERENCE, whole
 
@@ -500,9 +501,18 @@ def summaries(log: str) -> list[EvalSampleSummary]:
         InputError: The log cannot be read; names it.
     """
     try:
-        return read_eval_log_sample_summaries(log)
+        if not is_local(log):
+            return read_eval_log_sample_summaries(log)
+        state = local_path(log).stat()
+        return list(_summaries(log, state.st_mtime_ns, state.st_size))
     except UNREADABLE as error:
         raise InputError(f"{log} cannot be read: {unreadable(error)}; run it again, or leave it out") from None
+
+
+@functools.lru_cache(maxsize=64)  # a report asks for those of a log three times
+def _summaries(log: str, changed: int, size: int) -> tuple[EvalSampleSummary, ...]:
+    """Those of a file in one state."""
+    return tuple(read_eval_log_sample_summaries(log))
 
 
 def asked(sample: EvalSampleSummary) -> str:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from inspect_ai.log import EvalLog
 
+from selfprobe import busy
 from selfprobe._registry import measures
 from selfprobe.awareness.page import page as awareness
 from selfprobe.embed import DEFAULT_EMBEDDER
@@ -45,6 +46,7 @@ def page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Pa
     ignored, pages = dict(there.ignored), dict[str, Page]()
     for study, (tasks, make) in studies.items():
         logs = [header.location for header in there.headers if _task(header) in tasks]
+        busy.at(study)
         try:
             pages |= {study: make(logs)} if logs else {}
         except NoLogs as none:

@@ -33,11 +33,13 @@ WINGS = {"matrix", "awareness", "preferences", "check", "mechanism"}
 FLOORS: tuple[set[str], ...] = (
     # no other
     {
+        "busy",
         "decision",
         "families",
         "glossary",
         "header",
         "loose_json",
+        "numerals",
         "progress",
         "quotes",
         "refusal",

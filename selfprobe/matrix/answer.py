@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import pandas as pd
+from markupsafe import Markup
 
 from selfprobe._registry import measures
 from selfprobe.matrix.numbers import Analysis, TaskAnalysis
@@ -209,8 +210,9 @@ def _table(rows: Sequence[Standing], names: dict[str, str], scale: Scale, *, sev
 
     model = Column("model", lambda one: names[one.model])
     if several:
+        task = Column("task", lambda one: Markup("_<wbr>").join(one.task.split("_")))
         ahead = Column("model ahead", lambda one: names[one.model])
-        return Table(rows, (Column("task", "task"), Column("answer", "answer"), ahead, score("itself"), score("other")))
+        return Table(rows, (task, Column("answer", "answer"), ahead, score("itself"), score("other")))
     return Table(rows, (model, Column("answer", "answer"), score("itself"), score("other"), score("guess")))
 
 

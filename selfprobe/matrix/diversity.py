@@ -23,6 +23,7 @@ import pandas as pd
 from inspect_ai.log import EvalLog, EvalSample
 from markupsafe import Markup
 
+from selfprobe import busy
 from selfprobe._registry import measures
 from selfprobe.embed import DEFAULT_EMBEDDER, Vectors, embed, require, unfetched
 from selfprobe.errors import InputError, NoLogs, one_line
@@ -152,6 +153,7 @@ async def measure(tasks: Replies, *, embedder: str = DEFAULT_EMBEDDER) -> tuple[
     embedder = require(embedder)
     rows, items = [], []
     for task, models in tasks.items():
+        busy.at(f"{task}: similarity of replies")
         places, similar, repeats = await closest_replies(models, embedder=embedder)
         if not places:
             raise InputError(f"{task}: no item has a good reply of each of {', '.join(models)}; same limit and epochs?")
@@ -212,25 +214,16 @@ def draw(rows: Sequence[Diversity]) -> Picture:
     )
 
 
-def diversity_section(
-    logs: Sequence[str], *, embedder: str, most: int | None = None
-) -> tuple[list[Section], dict[str, pd.DataFrame]]:
+def diversity_section(logs: Sequence[str], *, embedder: str) -> tuple[list[Section], dict[str, pd.DataFrame]]:
     """Table 1 as a section and its tables, or why there is none; no section where no task has two models.
 
     Args:
         logs: Files and folders.
         embedder: What makes vectors of the replies; where it cannot be had, or must be fetched, the section says so.
-        most: Samples of all logs from which on nothing is embedded, and the section says so; None: no limit.
     """
-    title, tables = "Do the models answer alike?", dict[str, pd.DataFrame]()
+    tables = dict[str, pd.DataFrame]()
     if not logs:
         return [], {}
-    if most is not None and (samples := _samples(logs)) > most:
-        text = (
-            f"Not measured: {samples:,} samples of replies take minutes to embed. selfprobe diversity LOGS measures "
-            "it, as does selfprobe report with --embedder."
-        )
-        return [Section(title, [text], name="diversity")], {}
     try:
         replies, ignored = replies_in(logs)
         if why := unfetched(embedder):
@@ -244,12 +237,19 @@ def diversity_section(
         tables = {"diversity": table_of(rows), "diversity-items": items}
         intro = INTRO.format(embedder=embedder, paper=PI)
         blocks = [intro, _shown(rows), Figures([draw(rows)]), *set_aside(ignored)]
-    return [Section(title, blocks, name="diversity")], tables
+    return [Section(TITLE, blocks, name="diversity")], tables
 
 
-def _samples(logs: Sequence[str]) -> int:
-    """Samples that these logs hold, by their headers."""
-    return sum(log.results.total_samples if log.results else 0 for log in found(logs).headers)
+TITLE = "Do the models answer alike?"
+
+
+def not_measured(samples: int) -> Section:
+    """The section of a report of more samples than are embedded unasked."""
+    text = (
+        f"Not measured: {samples:,} samples of replies take minutes to embed. selfprobe diversity LOGS measures it, as "
+        "does selfprobe report with --embedder."
+    )
+    return Section(TITLE, [text], name="diversity")
 
 
 INTRO = Markup(

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from selfprobe import busy
 from selfprobe._registry import measures
 from selfprobe.header import task_of
 from selfprobe.matrix.advantage import (
@@ -137,6 +138,7 @@ def data_sets_told(results: Results, matrix: Matrix) -> str:
 
 def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator) -> TaskAnalysis:
     """The numbers of a task; its verdict stands when all tasks are known (`_judged`)."""
+    busy.at(f"{matrix.task}: statistics")
     models = complete_models(matrix)
     at = [matrix.models.index(model) for model in models]
     square = np.ix_(at, at)

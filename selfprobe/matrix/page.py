@@ -16,7 +16,7 @@ from selfprobe.header import task_of
 from selfprobe.matrix.answer import first_screen
 from selfprobe.matrix.axes import axes_section, axes_table, axis_rows
 from selfprobe.matrix.comparable import left_out_of
-from selfprobe.matrix.diversity import OPEN, diversity_section
+from selfprobe.matrix.diversity import OPEN, diversity_section, not_measured
 from selfprobe.matrix.effort import effort_sections
 from selfprobe.matrix.figures import others_picture
 from selfprobe.matrix.frames import frames_section, frames_table, frames_told
@@ -64,8 +64,12 @@ def page(logs: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Pag
     results = load(logs)
     sampled = [header.location for header in results.headers if task_of(header) == OPEN]
     results = replace(results, ignored={log: why for log, why in results.ignored.items() if log not in sampled})
-    counting, most = [*_counting(results), *sampled], MOST if embedder is None else None
-    similar, tables = diversity_section(counting, embedder=embedder or DEFAULT_EMBEDDER, most=most)
+    counting = [*_counting(results), *sampled]
+    samples = sum(log.results.total_samples for log in results.headers if log.results and log.location in counting)
+    if embedder is None and samples > MOST:
+        similar, tables = [not_measured(samples)], dict[str, pd.DataFrame]()
+    else:
+        similar, tables = diversity_section(counting, embedder=embedder or DEFAULT_EMBEDDER)
     whole = page_of(results, analyse(results, rng=np.random.default_rng(0)), paper=similar)
     return replace(whole, tables={**whole.tables, **tables})
 
