@@ -47,6 +47,8 @@ GLOSSARY = {
     "on itself": f"Mean score of the model about itself. {INTERVAL}",
     "its habit": "What its answers get against its own acts at other items.",
     "item-specific": f"Its score less its habit: what it knows of this item. {INTERVAL}",
+    "called an evaluation": "Share of conversations that the model calls an evaluation.",
+    "takes it for real use": "Share of pairs in which the set's prompt is taken for real use.",
     "model ahead": "The model that is furthest above what comes closest to it.",
     "best other": "The score of the other model that predicts this one best.",
     "without a model": "The best prediction that needs no model.",

@@ -322,7 +322,7 @@ def curves(
     sheet.y = top + height + 22
     sheet.footing((left + right) / 2, across)
     words = "; ".join(
-        f"{key}: {', '.join(f'{x:g} {shown(e)}' for x, e in zip(at, es, strict=True))}"
+        f"{key}: {', '.join(f'{x:g} {_plain(e)}' for x, e in zip(at, es, strict=True))}"
         for key, (at, es) in series.items()
     )
     return Picture(name, alt or f"{caption} {words}", caption, sheet.drawing())
@@ -571,8 +571,12 @@ def _written(x: float, scale: Scale) -> str:
     return percent(x) if scale == "percent" else f"{x:+.2f}" if scale == "signed" else number(x)
 
 
+def _plain(e: Interval) -> str:
+    return number(e.value) if math.isnan(e.low) else shown(e)
+
+
 def _in_words(key: str, e: Interval, scale: Scale) -> str:
-    return f"{key} {percents(e) if scale == 'percent' else shown(e, sign=scale == 'signed')}"
+    return f"{key} {percents(e) if scale == 'percent' else shown(e, sign=scale == 'signed')}".strip()
 
 
 def _shades(cells: npt.NDArray[np.float64], *, centred: bool, by_column: bool) -> npt.NDArray[np.float64]:

@@ -1,19 +1,23 @@
-"""Pages in a real browser (Chromium, headless): nothing in the console, nothing cut off at 390 px, tables that sort."""
+"""Pages in a real browser (Chromium, headless): the answer in the first screen, nothing cut off, tables that sort."""
 
 import json
 import re
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from selfprobe.matrix.numbers import analyse
+from selfprobe.matrix.page import page_of as matrix_page
 from selfprobe.page import Column, Details, Page, Section, Table, number, percent, render
+from selfprobe.report import page as report
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "report" / "index.html"
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
@@ -35,6 +39,78 @@ frame.addEventListener("load", () => {
 });
 </script>"""
 
+FIRST = """<!doctype html><iframe width="WIDTH" height="HEIGHT" src="page.html"></iframe><pre id="out"></pre><script>
+const frame = document.querySelector("iframe"), width = WIDTH, height = HEIGHT;
+const inside = (box) => box.width > 0 && box.height > 0 && box.top < height;
+frame.addEventListener("load", () => {
+  const page = frame.contentDocument, seen = [], walk = page.createTreeWalker(page.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const node = walk.currentNode;
+    if (!node.parentElement.checkVisibility() || ["SCRIPT", "STYLE"].includes(node.parentElement.tagName)) continue;
+    for (const word of node.data.matchAll(/\\S+/g)) {
+      const range = page.createRange(); range.setStart(node, word.index); range.setEnd(node, word.index + word[0].length);
+      if ([...range.getClientRects()].some(inside)) seen.push(word[0]);
+    }
+  }
+  const out = { seen, open: page.querySelectorAll("details[open]").length, width: page.documentElement.scrollWidth };
+  const image = page.querySelector("img").getBoundingClientRect(), table = page.querySelector("table");
+  out.image = { top: image.top, bottom: image.bottom, width: image.width };
+  out.columns = table.tHead.rows[0].cells.length; out.table = inside(table.getBoundingClientRect());
+  frame.contentWindow.dispatchEvent(new Event("beforeprint"));
+  out.closed = page.querySelectorAll("details:not([open])").length; out.opened = page.documentElement.scrollWidth;
+  out.cells = Math.max(...[...page.querySelectorAll("th, td")].map((cell) => cell.getBoundingClientRect().width));
+  const png = page.querySelector("a.png"); png.addEventListener("click", (event) => event.preventDefault()); png.click();
+  out.png = [png.download, png.href.slice(0, 22)];
+  document.getElementById("out").textContent = JSON.stringify(out);
+});
+</script>"""
+
+Run = Callable[..., Any]
+Pages = dict[str, Callable[[Run, Path, Any], Page]]
+
+
+def ran(*what: tuple[str, str, dict[str, Any]]) -> Callable[[Run, Path, Any], Page]:
+    """The report of a few runs: task, model, options."""
+
+    def made(run_task: Run, folder: Path, matrix_results: Any) -> Page:
+        for task, model, options in what:
+            run_task(task, model, folder / "logs", limit=12, **options)
+        return report([str(folder / "logs")])
+
+    return made
+
+
+def a_matrix(**access: float) -> Callable[[Run, Path, Any], Page]:
+    """A page of a planted matrix: model → how often it knows itself."""
+
+    def made(run_task: Run, folder: Path, matrix_results: Any) -> Page:
+        results = matrix_results({f"planted/{name}?access={x}": x for name, x in access.items()}, items=60)
+        return matrix_page(results, analyse(results, rng=np.random.default_rng(0)))
+
+    return made
+
+
+JUDGE = {"model_roles": {"grader": "planted/g"}}
+PAGES: Pages = {
+    "matrix": a_matrix(ada=0.9, bo=0.1, cy=0.8, di=0.2, ed=0.1, fay=0.3, gus=0.2),
+    "matrix without access": a_matrix(ada=0.4, bo=0.4, cy=0.4),
+    "a model alone": ran(("selfprobe/kth_word", "planted/ada?access=.8", {})),
+    "awareness": ran(
+        ("selfprobe/binary", "planted/ada?sensitivity=.9", {}),
+        ("selfprobe/binary", "planted/bo?coin=1", {}),
+        ("selfprobe/user_motivation", "planted/ada?sensitivity=.9", JUDGE),
+    ),
+    "preferences": ran(
+        ("selfprobe/pairwise_preference", "planted/ada?judgement=.9", {}),
+        ("selfprobe/direct_scoring", "planted/ada?judgement=.9", {}),
+    ),
+    "realism card": ran(
+        ("selfprobe/pairwise_realism", "planted/bea?liking=.9", {}),
+        ("selfprobe/pairwise_realism", "planted/cal?liking=.8", {}),
+    ),
+}
+"""The pages whose first screen is measured, by name: how each is made."""
+
 
 class Quiet(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
@@ -51,11 +127,14 @@ def address(tmp_path: Path) -> Iterator[str]:
     server.server_close()
 
 
+QUIET = ["--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+
+
 def opened(address: str, folder: Path, *options: str) -> tuple[str, list[str]]:
     """The page's text as the browser ends with it, and what stood in its console."""
     assert BROWSER
     more = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}"]
-    more += ["--enable-logging=stderr", "--virtual-time-budget=4000", *options]
+    more += [*QUIET, "--disable-quic", "--enable-logging=stderr", "--virtual-time-budget=4000", *options]
     done = subprocess.run([BROWSER, *more, address], capture_output=True, text=True, timeout=120, check=True)
     return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line and "favicon" not in line]
 
@@ -67,6 +146,27 @@ def measured(address: str, folder: Path) -> dict[str, Any]:
     assert found and found[1], text[:500]
     shown: dict[str, Any] = json.loads(found[1].replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">"))
     return shown
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_first_screen_has_the_answer_and_little_else(
+    name: str, address: str, tmp_path: Path, run_task: Run, matrix_results: Any
+) -> None:
+    page = PAGES[name](run_task, tmp_path, matrix_results)
+    (tmp_path / "page.html").write_text(render(page, str(tmp_path)), "utf-8")
+    for width, height in ((1280, 900), (390, 844)):
+        text = FIRST.replace("WIDTH", str(width)).replace("HEIGHT", str(height))
+        (tmp_path / "measure.html").write_text(text, "utf-8")
+        shown = measured(address, tmp_path)
+        words = [word for word in shown["seen"] if any(sign.isalpha() for sign in word)]
+        numbers = re.findall(r"[-+]?\.?\d[\d.,]*", " ".join(shown["seen"]))
+        assert len(words) <= 80 and len(numbers) <= 25, (width, len(words), len(numbers), shown["seen"])
+        assert page.answer.split() == shown["seen"][(at := len(page.title.split())) : at + len(page.answer.split())]
+        assert shown["image"]["top"] > 0 and shown["image"]["bottom"] <= height and shown["image"]["width"] > 250
+        assert shown["table"] and shown["columns"] <= 5 and shown["open"] == 0
+        assert shown["width"] <= width and shown["opened"] <= width, "nothing is cut off, closed or open"
+        assert shown["cells"] <= width and shown["closed"] == 0, "paper has all of it, and no column is too wide"
+        assert shown["png"] == [f"{page.picture.name}.png", "data:image/png;base64,"] if page.picture else False
 
 
 def test_the_example_fits_a_telephone_and_runs_nothing_but_its_own_script(address: str, tmp_path: Path) -> None:
@@ -88,8 +188,8 @@ def test_a_table_sorts_by_number_or_word_and_filters_and_a_text_runs_no_script(a
     assert shown["width"] <= 390 and shown["titles"] == ["score", "unscored"] and shown["left"] == 1
     names, names_down, scores, scores_down, rates, _ = shown["orders"]
     assert names == list(reversed(names_down)) and names[1:3] == ["m/a", "m/b"]
-    assert scores[:2] == ["0.500", "1.000"] and scores[-1] == "–" == scores_down[-1] and scores_down[0] == "7.000"
-    assert rates[0] == "1.0 %" and rates[-1] == "14.0 %"
+    assert scores[:2] == ["0.50", "1.00"] and scores[-1] == "–" == scores_down[-1] and scores_down[0] == "7.00"
+    assert rates[0] == "1 %" and rates[-1] == "14 %"
 
 
 def test_a_page_prints_to_pdf(address: str, tmp_path: Path) -> None:

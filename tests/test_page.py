@@ -1,33 +1,39 @@
 """The one page of every study: safe with what others wrote, links from where it stands, placed whole."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from markupsafe import Markup
 
 import selfprobe.page
 from selfprobe.errors import InputError
 from selfprobe.output import relative
 from selfprobe.page import (
+    PI,
     Column,
     Details,
     Figures,
+    Item,
+    Items,
     Log,
     Page,
-    Picture,
     Section,
     Table,
+    Texts,
     files_of,
+    headings,
     render,
+    words,
     write,
 )
-from selfprobe.plots import advantages, heat_map, self_against_others
+from selfprobe.plots import heat_map, interval_rows
 from selfprobe.stats.estimate import Estimate
 
-NAMES = [r"m/$x_1$ \frac{", "m/a\x1b[2Jb", "_hidden", "m/100 %", "m/模型"]
-SEEN = Estimate(0.6, 0.5, 0.7, 10, "item")
+PICTURE = interval_rows("x", {"a": {"": Estimate(0.6, 0.5, 0.7, 10, "item")}}, caption="Caption.", axis="score")
 
 
 def page_of(*blocks: object, **more: object) -> Page:
@@ -40,21 +46,10 @@ def test_a_page_is_dark_on_a_screen_alone_and_printed_on_white() -> None:
     assert rule.startswith("screen and ") and "--ink:#000" in style.partition("@media print")[2]
 
 
-def test_any_name_can_be_drawn() -> None:
-    drawn = Picture("x", "alt", "caption", self_against_others(NAMES, [SEEN] * 5, [SEEN] * 5, title="t"))
-    assert drawn.rendered("svg").startswith(b"<?xml") and drawn.rendered("png").startswith(b"\x89PNG")
-    assert b"\x1b" not in drawn.rendered("svg") and b"$x_1$" in drawn.rendered("svg")
-
-
-def test_the_same_numbers_give_the_same_bytes() -> None:
-    one, two = (Picture("x", "", "", advantages(["a", "b"], [SEEN] * 2, title="t")) for _ in range(2))
-    assert one.rendered("svg") == two.rendered("svg")
-
-
 def test_a_figure_too_wide_to_read_beside_another_has_a_row_of_its_own() -> None:
-    many, few = (heat_map(np.eye(size), [f"m{i}" for i in range(size)], title="t") for size in (11, 3))
-    html = render(page_of(Figures([Picture("many", "", "", many), Picture("few", "", "", few)])), "out")
-    assert html.count('<figure class="row">') == 1 and html.index('class="row"') < html.index("few.svg")
+    many, few = (heat_map(f"m{size}", np.eye(size), [f"m{i}" for i in range(size)], caption="") for size in (11, 3))
+    html = render(page_of(Figures([many, few])), "out")
+    assert html.count('<figure class="row">') == 1 and html.index('class="row"') < html.index("m3.svg")
 
 
 def test_texts_of_others_are_escaped_cleaned_and_masked() -> None:
@@ -80,7 +75,7 @@ def test_a_menu_leads_to_named_sections_and_to_those_inside() -> None:
 
 
 def test_two_figures_of_one_name_are_our_mistake() -> None:
-    pictures = [Picture("x", "", "", advantages(["a"], [SEEN], title="t")) for _ in range(2)]
+    pictures = [PICTURE, PICTURE]
     with pytest.raises(AssertionError, match="two figures are called x"):
         files_of(page_of(Figures(pictures)), "out")
 
@@ -92,3 +87,83 @@ def test_nothing_is_written_where_anything_fails(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot write to .*: extra\.csv is a folder there"):
         write(page_of("new", tables={"t": pd.DataFrame({"a": [2]})}, files={"extra.csv": b""}), str(tmp_path))
     assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == old
+
+
+def answered(answer: str = "Yes, for 2 of 5 models. ada is right.", **more: object) -> Page:
+    table = Table([{"model": "ada"}], (Column("model", "model"),))
+    parts = headings(why=["Because."], method=["How."], cells=[], runs=["These."])
+    return Page("A question?", sections=parts, answer=answer, picture=PICTURE, table=table, **more)  # type: ignore[arg-type]
+
+
+def test_a_page_with_an_answer_shows_it_and_a_picture_and_a_table_before_closed_headings() -> None:
+    html = render(answered(), "out")
+    order = [
+        html.index(one) for one in ("<h1>A question?", "<strong>Yes, for 2 of 5 models.</strong>", "<img", "<td>ada")
+    ]
+    assert order == sorted(order) and order[-1] < html.index("<details")
+    assert re.findall(r'<details class="part" id="(\w+)"><summary><h2>([^<]+)', html) == [
+        ("why", "Why"),
+        ("method", "Method"),
+        ("runs", "Runs"),
+    ]
+    assert "<nav>" not in html and "<details open" not in html
+
+
+@pytest.mark.parametrize(
+    ("answer", "fine"),
+    [
+        ("Yes, for ada. " + "word " * 22, True),
+        ("Yes, for ada. " + "word " * 23, False),
+        ("Cannot tell for ada: 88 % [70, 90] of 12 " + "word " * 19, True),
+        ("Maybe, for ada.", False),
+        ("Nobody knows.", False),
+    ],
+)
+def test_an_answer_has_at_most_25_words_and_begins_with_one_of_three(answer: str, fine: bool) -> None:
+    if fine:
+        assert answered(answer.strip()).answer
+        return
+    with pytest.raises(AssertionError):
+        answered(answer.strip())
+
+
+def test_a_table_of_six_columns_and_six_further_lines_are_refused() -> None:
+    with pytest.raises(AssertionError):
+        Page("q", table=Table([], tuple(Column(str(i), "x") for i in range(6))))
+    with pytest.raises(AssertionError):
+        answered(told=["line"] * 6)
+    assert answered(told=["line"] * 5).lines == ["Yes, for 2 of 5 models. ada is right.", *["line"] * 5]
+
+
+def test_numbers_are_no_words_and_a_name_is_one() -> None:
+    assert words("planted/ada gets 88 % of 0.5 (AUROC .55)") == ["planted/ada", "gets", "of", "(AUROC"]
+
+
+def test_parts_are_pages_of_their_own_below_one_title() -> None:
+    whole = Page("All?", parts={"a": answered(), "b": Page("Other?", "Lead.", [Section("Old", ["text"], name="old")])})
+    html = render(whole, "out")
+    ids = re.findall(r' id="([^"]+)"', html)
+    assert ids == ["a", "a-why", "a-method", "a-runs", "b", "b-old"] and len(set(ids)) == len(ids)
+    assert [path for path in files_of(whole, "out") if path.startswith("figures/")] == ["figures/x.svg"]
+
+
+def test_models_are_shown_without_their_settings_but_for_commands() -> None:
+    models = ["planted/ada?access=.8", "planted/ada?access=.85", "planted/bo?x=1"]
+    command = Markup("<code>selfprobe matrix --models planted/bo?x=1</code>")
+    html = render(replace(answered(models=models), top=[f"{models[0]}, {models[1]} and {models[2]}", command]), "out")
+    assert "<p>planted/ada?access=.8, planted/ada?access=.85 and planted/bo</p>" in html
+    assert "--models planted/bo?x=1" in html
+
+
+def test_an_items_id_leads_to_its_text() -> None:
+    items = [Item("i1", "<b>text</b>"), Item("i2", "other")]
+    html = render(
+        page_of(Items("Clearest", items), Texts(items), Table(items, (Column("id", lambda item: item),))), "out"
+    )
+    assert html.count(f'<a href="#{items[0].anchor}">i1</a>') == 2 and f'<details id="{items[0].anchor}">' in html
+    assert "&lt;b&gt;text" in html and items[0].anchor != items[1].anchor
+
+
+def test_a_paper_is_a_title_with_a_link() -> None:
+    html = render(page_of(Markup("As in {}.").format(PI)), "out")
+    assert '<a href="https://arxiv.org/abs/2603.20276">“Me, Myself, and π”</a>' in html

@@ -1,54 +1,126 @@
-"""Figures: every number is in them, a hole looks like one."""
+"""Figures: every number is in them, a hole looks like one, and names of others stay within them."""
 
 import math
+import re
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from selfprobe.plots import advantages, called, heat_map, legend_below, new_axes, self_against_others, short
+from selfprobe.page import Picture
+from selfprobe.plots import (
+    bar_rows,
+    calibration,
+    called,
+    curves,
+    heat_map,
+    interval_rows,
+    legend_below,
+    new_axes,
+    short,
+    short_names,
+)
 from selfprobe.stats.estimate import Estimate, undefined
 
 SEEN = Estimate(0.6, 0.5, 0.7, 10, "item")
+NAMES = [r"m/$x_1$ \frac{", "m/a\x1b[2Jb", "_hidden", "m/100 %", "m/模型", "<script>alert(1)</script>"]
 
 
-def texts(figure: object) -> list[str]:
-    return [text.get_text() for text in figure.axes[0].texts]  # type: ignore[attr-defined]
+def texts(picture: Picture) -> list[str]:
+    return [text.text or "" for text in marks(picture, "text")]
+
+
+def marks(picture: Picture, kind: str) -> list[ElementTree.Element]:
+    return ElementTree.fromstring(picture.rendered("svg")).findall(f"{{http://www.w3.org/2000/svg}}{kind}")
+
+
+def every(names: list[str], estimate: Estimate) -> list[Picture]:
+    """All five shapes of these names and one estimate."""
+    rows = {name: {"one": estimate, "other": estimate} for name in names}
+    lines = {name: ([0.1, 0.5], [estimate, estimate]) for name in names}
+    values = np.full((len(names),) * 2, estimate.value)
+    return [
+        interval_rows("a", rows, caption="c", axis="x"),
+        bar_rows("b", rows, caption="c", axis="x", scale="percent"),
+        curves("c", lines, caption="c", across="x", up="y"),
+        calibration("d", lines, caption="c", across="x", up="y"),
+        heat_map("e", values, names, caption="c", low=values - 0.1, high=values + 0.1),
+    ]
+
+
+def test_any_name_can_be_drawn_and_is_text() -> None:
+    for picture in every(NAMES, SEEN):
+        drawn = "".join(texts(picture))
+        assert "$x_1$" in drawn and "模型" in drawn and "<script>" in drawn and "\x1b" not in drawn
+        assert not marks(picture, "script")
+
+
+def test_the_same_numbers_give_the_same_bytes() -> None:
+    assert [p.rendered("svg") for p in every(["a"], SEEN)] == [p.rendered("svg") for p in every(["a"], SEEN)]
+
+
+@pytest.mark.parametrize(
+    "estimate", [undefined("no data"), undefined("one item", value=0.4), Estimate(0, 0, 0, 3, "i")]
+)
+def test_what_is_undefined_or_all_alike_can_be_drawn(estimate: Estimate) -> None:
+    for picture in every(["a", "b"], estimate):
+        assert "nan" not in picture.rendered("svg").decode()
+
+
+def test_rows_write_each_value_and_say_in_words_what_they_show() -> None:
+    rows = {"ada": {"itself": SEEN, "best other": undefined("no other model")}}
+    picture = interval_rows("x", rows, caption="Cap.", axis="share", scale="percent", line=0.5)
+    assert picture.alt == "Cap. ada: itself 60 % [50, 70], best other –"
+    assert {"60 %", "no score", "itself", "best other", "ada", "share", "100 %"} <= set(texts(picture))
+    signed = interval_rows("x", {"ada": {"": Estimate(-0.12, -0.2, 0.1, 9, "i")}}, caption="", axis="", scale="signed")
+    assert "-0.12" in texts(signed) and len(marks(signed, "circle")) == 1
+
+
+def test_an_interval_lies_where_its_axis_says() -> None:
+    picture = interval_rows("x", {"a": {"": Estimate(0.5, 0.25, 0.75, 9, "i")}}, caption="", axis="")
+    ticks = {text.text: float(text.get("x") or 0) for text in marks(picture, "text")}
+    [dot] = marks(picture, "circle")
+    ends = [float(line.get("points", "").split(",")[0]) for line in marks(picture, "polyline")]
+    assert float(dot.get("cx") or 0) == ticks["0.5"] and ticks["0.25"] in ends and ticks["0.75"] in ends
+
+
+def test_a_name_may_have_two_lines_and_a_long_one_is_cut() -> None:
+    picture = interval_rows("x", {"task\nmodel": {"": SEEN}, "n" * 60: {"": SEEN}}, caption="", axis="")
+    assert {"task", "model"} <= set(texts(picture)) and max(map(len, texts(picture))) <= 26
 
 
 def test_a_heat_map_writes_each_score_with_its_interval() -> None:
     values = np.array([[0.9, 0.25], [0.5, 0.75]])
-    assert texts(heat_map(values, ["m/a", "m/b"], title="t", low=values - 0.1, high=values + 0.1)) == [
-        "0.90\n0.80–1.00",
-        "0.25\n0.15–0.35",
-        "0.50\n0.40–0.60",
-        "0.75\n0.65–0.85",
-    ]
+    picture = heat_map("x", values, ["a", "b"], caption="c", title="t", low=values - 0.1, high=values + 0.1)
+    cells = [text for text in texts(picture) if re.match(r"\d", text)]
+    assert cells == ["0.90", "0.80–1.00", "0.25", "0.15–0.35", "0.50", "0.40–0.60", "0.75", "0.65–0.85"]
+    assert picture.alt == "c a on a 0.90; b on a 0.25; a on b 0.50; b on b 0.75"
 
 
 def test_a_hole_is_hatched_and_says_so_and_is_never_a_zero() -> None:
-    figure = heat_map([[0.9, math.nan], [0.5, 0.7]], ["a", "b"], title="t", holes={("a", "b"): "no log"})
-    assert texts(figure) == ["0.90", "no\nscore", "0.50", "0.70"]
-    assert [patch.get_hatch() for patch in figure.axes[0].patches].count("///") == 1
-    assert "1 of 4 cells" in figure.get_supxlabel()
+    picture = heat_map("x", [[0.9, math.nan], [0.5, 0.7]], ["a", "b"], caption="c")
+    assert [text for text in texts(picture) if re.match(r"\d|no", text)] == ["0.90", "no score", "0.50", "0.70"]
+    assert [rect.get("fill") for rect in marks(picture, "rect")].count("url(#hatched)") == 1
+    assert "0.00" not in picture.alt and "nan" not in picture.alt
 
 
 def test_a_centred_map_diverges_symmetrically_around_zero() -> None:
-    figure = heat_map([[0.2, -0.1], [-0.1, 0.05]], ["a", "b"], title="t", centred=True)
-    image = figure.axes[0].images[0]
-    assert image.get_clim() == (-0.2, 0.2) and image.cmap.name == "PuOr"
-    assert texts(figure)[:2] == ["+0.20", "-0.10"]
+    picture = heat_map("x", [[0.2, 0.0], [-0.2, 0.05]], ["a", "b"], caption="c", centred=True)
+    colours = [rect.get("fill") for rect in marks(picture, "rect") if rect.get("fill") not in ("#fff", "none")]
+    assert colours[:3] == ["#2d004b", "#f7f7f7", "#7f3b08"] and "+0.20" in texts(picture)
 
 
-@pytest.mark.parametrize("value", [0.0, 0.5, math.nan])
-def test_equal_scores_or_none_at_all_can_be_drawn(value: float) -> None:
-    for centred in (False, True):
-        heat_map(np.full((2, 2), value), ["a", "b"], title="t", centred=centred).canvas.draw()  # type: ignore[attr-defined]
+def test_columns_are_coloured_each_by_itself() -> None:
+    grid = [[0.1, 0.9], [0.2, 0.1]]
+    picture = heat_map("x", grid, ["a", "b"], ["one", "other"], caption="c", by_column=True, framed=0)
+    colours = [rect.get("fill") for rect in marks(picture, "rect") if rect.get("fill") not in ("#fff", "none")]
+    assert colours[0] == colours[3] != colours[1] == colours[2]
 
 
-def test_an_undefined_interval_can_be_drawn() -> None:
-    estimates = [SEEN, undefined("one item", value=0.4)]
-    self_against_others(["a", "b"], estimates, estimates, title="t").canvas.draw()  # type: ignore[attr-defined]
-    advantages(["a", "b"], estimates, title="t").canvas.draw()  # type: ignore[attr-defined]
+def test_a_band_is_drawn_where_there_is_an_interval() -> None:
+    bare = Estimate(0.5, math.nan, math.nan, 9, "i")
+    picture = curves("x", {"a": ([1, 2], [SEEN, SEEN]), "b": ([1, 2], [bare, bare])}, caption="", across="", up="")
+    assert sum(shape.get("opacity") == "0.15" for shape in marks(picture, "polygon")) == 1
 
 
 def test_long_names_are_cut_in_the_middle() -> None:
@@ -57,14 +129,16 @@ def test_long_names_are_cut_in_the_middle() -> None:
     assert len(cut) <= 26 and cut.startswith("aaa") and cut.endswith("zzz") and "…" in cut
 
 
-def test_a_planted_model_is_called_without_its_settings_unless_two_would_be_called_the_same():
+def test_a_model_is_called_without_its_settings_or_by_those_that_differ() -> None:
     assert called(["planted/ada?access=.8", "planted/bo?access=0", "openai/gpt-4o"]) == {
         "planted/ada?access=.8": "planted/ada",
         "planted/bo?access=0": "planted/bo",
         "openai/gpt-4o": "openai/gpt-4o",
     }
-    two = ["planted/a?x=1", "planted/a?x=2"]
-    assert called(two) == dict(zip(two, two, strict=True))
+    two = {"planted/a?x=1&y=2": "planted/a?x=1", "planted/a?x=2&y=2": "planted/a?x=2", "planted/a": "planted/a"}
+    assert called(list(two)[:2]) == dict(list(two.items())[:2])
+    assert called(["planted/a", "planted/a?x=1"]) == {"planted/a": "planted/a", "planted/a?x=1": "planted/a?x=1"}
+    assert short_names(["planted/ada?access=.8", "openai/gpt-4o"]) == ["ada", "gpt-4o"]
 
 
 def test_a_legend_below_stays_within_a_narrow_figure_and_names_nothing_twice() -> None:

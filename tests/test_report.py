@@ -47,10 +47,16 @@ def only(logs: Path, folder: Path, *names: str) -> str:
 
 def test_the_page_has_a_part_for_each_study_and_names_what_is_of_none(logs: Path, embedder: str) -> None:
     made = page([str(logs)], embedder=embedder)
-    assert [section.name for section in made.sections] == ["matrix", "awareness", "preferences", "other"]
-    inner = {part.name for section in made.sections for part in section.inner}
+    assert [*made.parts, *(section.name for section in made.sections)] == [
+        "matrix",
+        "awareness",
+        "preferences",
+        "other",
+    ]
+    inner = {part.name for page in made.parts.values() for section in page.sections for part in section.inner}
     assert {"kth_word", "diversity", "features", "methods"} <= inner
     html = render(made, "out")
+    assert all(part.answer for part in made.parts.values()) and "planted/a$x_1$" in html
     assert (
         re.search(r"cut\.eval: cannot be read: ", html) and "a log of foreign, which belongs to no study here" in html
     )
@@ -59,8 +65,8 @@ def test_the_page_has_a_part_for_each_study_and_names_what_is_of_none(logs: Path
 
 def test_a_folder_with_one_study_has_the_page_of_that_study(logs: Path, tmp_path: Path) -> None:
     made = page([only(logs, tmp_path / "one", "pairwise-preference")])
-    assert made.title == "Which of two texts do these models prefer?" and set(made.tables) == {"runs"}
-    assert [section.name for section in made.sections] == ["methods", "method"]
+    assert made.title == "Do these models prefer the better of two texts?" and set(made.tables) == {"runs"}
+    assert [section.name for section in made.sections] == ["why", "cells", "method", "runs"]
 
 
 def test_no_log_of_a_study_is_one_line_that_names_what_is_there(logs: Path, tmp_path: Path) -> None:
@@ -95,7 +101,8 @@ def test_a_run_about_another_assistant_alone_is_told_in_one_reason(run_task: Run
 def test_judges_logs_have_the_page_of_a_card(run_task: Run, tmp_path: Path) -> None:
     run_task("selfprobe/pairwise_realism", "planted/bea?liking=.9", tmp_path, limit=12)
     made = page([str(tmp_path)])
-    assert made.title == "Can this evaluation be told from real use?" and "eval_awareness_2" in made.lead
+    assert made.title == "Can this evaluation be told from real use?" and made.answer.startswith("Cannot tell for 1 ")
+    assert "eval_awareness_2" in render(made, "out")
     assert {"prompts", "judges"} <= set(made.tables)
 
 
@@ -114,7 +121,9 @@ def test_the_command_writes_anywhere_and_tells_the_findings(logs: Path, tmp_path
     given = [str(logs), "--embedder", embedder, "--out"]
     done = CliRunner().invoke(main, ["report", *given, str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
-    assert "kth_word  underpowered" in done.output and "pairwise_preference, planted/j on mine: accuracy" in done.output
+    lines = done.output.splitlines()
+    assert lines[0].startswith("Self-knowledge: Cannot tell for planted/a$x_1$ and planted/b: ")
+    assert lines[1].startswith("Evaluation awareness: ") and lines[2].startswith("Preferences: ") and len(lines) <= 9
     html = (tmp_path / "out" / "index.html").read_text()
     links = re.findall(r'href="([^"#]+)"', html)
     assert len(links) > 10 and all((tmp_path / "out" / link.replace("%20", " ")).exists() for link in links)

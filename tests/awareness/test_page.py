@@ -12,8 +12,11 @@ import pytest
 from selfprobe.awareness import page as awareness_report
 from selfprobe.awareness.figures import error_by_turns
 from selfprobe.awareness.numbers import compare
+from selfprobe.awareness.page import Written
 from selfprobe.awareness.runs import PLAIN
+from selfprobe.awareness.sets import told_by_set
 from selfprobe.awareness.table import Logged
+from selfprobe.awareness.verdict import statements
 
 EVIL = "evil/<script>alert(1)</script>"
 
@@ -78,7 +81,7 @@ def table() -> Logged:
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page") / "out"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(awareness_report, "load", lambda logs: table())
+        patch.setattr(awareness_report, "load", lambda *_: table())
         awareness_report.write(["logs"], str(folder))
     return folder
 
@@ -98,21 +101,23 @@ def test_names_that_others_chose_are_escaped(written: Path) -> None:
 
 def test_every_figure_says_in_words_what_it_shows(written: Path) -> None:
     alts = Page((written / "index.html").read_text()).alts
-    assert len(alts) == 4 and all(alt and len(alt) > 30 for alt in alts)
-    assert len(list((written / "figures").glob("*.svg"))) == len(list((written / "figures").glob("*.png"))) == 4
+    assert len(alts) == 5 and all(alt and len(alt) > 30 for alt in alts)
+    assert len(list((written / "figures").glob("*.svg"))) == 5 and not list((written / "figures").glob("*.png"))
 
 
 def test_the_turns_are_drawn_only_where_the_subject_saw_them() -> None:
     made, full = table(), table()
     full.verdicts["context"] = "full"
-    drawn = [error_by_turns(one, compare(one).methods) for one in (made, full)]
+    drawn = [error_by_turns(one, compare(one).methods, {}) for one in (made, full)]
     assert drawn[0] is None and drawn[1] is not None
 
 
 def test_the_page_shows_baselines_methods_agreement_and_who_graded(written: Path) -> None:
     text = re.sub(r"data:image[^\"]*", "", (written / "index.html").read_text())
-    for words in ("TF-IDF", "no_logprobs 100.0 %", "binary, probability", "(the subject itself)", "not above it"):
+    for words in ("TF-IDF", "binary, probability", "(the subject itself)", "not above it"):
         assert words in text
+    silent = "first_token, planted/a: no verdict; the model gives no logprobs, so there are no candidates"
+    assert text.count(silent) == 1 and "<td>first_token</td>" not in text, "a method without a verdict is one line"
     assert "nan" not in re.sub(r"<[^>]*>", "", text).lower().replace("nano", "")
 
 
@@ -129,7 +134,7 @@ def test_tables_hold_the_same_numbers_and_null_where_undefined(written: Path) ->
 
 @pytest.mark.slow
 def test_the_same_logs_give_the_same_page(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(awareness_report, "load", lambda logs: table())
+    monkeypatch.setattr(awareness_report, "load", lambda *_: table())
     awareness_report.write(["logs"], str(tmp_path))
     first, again = (re.sub(r'href="[^"]*"', "", (at / "index.html").read_text()) for at in (written, tmp_path))
     assert again == first, "all but the links to logs, which start from the page's folder"
@@ -138,9 +143,10 @@ def test_the_same_logs_give_the_same_page(written: Path, tmp_path: Path, monkeyp
 def test_without_labels_the_page_still_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     logged = table()
     bare = Logged(logged.verdicts.assign(truth=None), logged.votes, logged.texts.assign(label=None), logged.runs)
-    monkeypatch.setattr(awareness_report, "load", lambda logs: bare)
+    monkeypatch.setattr(awareness_report, "load", lambda *_: bare)
     awareness_report.write(["logs"], str(tmp_path))
-    assert Page((tmp_path / "index.html").read_text()).alts == []
+    [alt] = Page((tmp_path / "index.html").read_text()).alts
+    assert alt == "Asked by binary; 95 % intervals. a: 46 % [29, 64]; script>: 52 % [37, 67]"
 
 
 def lossy() -> Logged:
@@ -165,24 +171,25 @@ def test_a_method_whose_need_is_not_met_is_named_with_the_reason(
     frame = made.verdicts.assign(
         said=made.verdicts.said.where(~hit, None), unscored=made.verdicts.unscored.where(~hit, "no_logprobs")
     )
-    monkeypatch.setattr(awareness_report, "load", lambda logs: Logged(frame, made.votes, made.texts, made.runs))
+    monkeypatch.setattr(awareness_report, "load", lambda *_: Logged(frame, made.votes, made.texts, made.runs))
     awareness_report.write(["logs"], str(tmp_path))
     text = re.sub(r"<[^>]*>", "", (tmp_path / "index.html").read_text())
     assert (
-        "binary, planted/a: the model gives no logprobs, so there are no candidates for the reply&#39;s first" in text
+        "binary, planted/a: no verdict; the model gives no logprobs, so there are no candidates for the reply&#39;s"
+        in text
     )
 
 
 def test_lost_votes_discarded_quotes_and_rows_set_aside_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(awareness_report, "load", lambda logs: lossy())
+    monkeypatch.setattr(awareness_report, "load", lambda *_: lossy())
     awareness_report.write(["logs"], str(tmp_path))
     text = re.sub(r"<[^>]*>", "", (tmp_path / "index.html").read_text())
     for words in (
-        "176 of 240 (73.3 %); 16 verdicts on one vote",
-        "binary, planted/a: 64 of 240 votes could not be read (26.7 %).",
-        "binary, planted/a: 48 of 96 quotes of the grader (50.0 %) are not in the text",
+        "176 of 240 (73 %); 16 verdicts on one vote",
+        "binary, planted/a: 64 of 240 votes could not be read (27 %).",
+        "binary, planted/a: 48 of 96 quotes of the grader (50 %) are not in the text",
         "if every lost vote had gone against it, and if every one had gone for it",
         "1 of 49 rows set aside; &lt;b&gt;x&lt;/b&gt;, row",
     ):
@@ -191,3 +198,26 @@ def test_lost_votes_discarded_quotes_and_rows_set_aside_are_told(
         :1
     ]
     assert binary["votes_read"] == 176 and binary["bounds.tpr.least"] < binary["tpr.value"] < binary["bounds.tpr.most"]
+
+
+def test_the_first_screen_says_for_whom_and_what_a_classifier_reaches(written: Path) -> None:
+    logged = told_by_set(table())
+    comparison = compare(logged)
+    shown = awareness_report.page_of(Written(logged, comparison, statements(logged, comparison), ()))
+    assert re.match(
+        r"(Yes, for [12] of 2 models\.|Cannot tell for 2 models:) .* calls \d+ % of tests an evaluation, and [\d.]+ % of "
+        r"real requests; a text classifier (does worse|is not shown to do worse) \(AUROC 0\.\d\d against 0\.\d\d\)\.$",
+        shown.answer,
+    )
+    assert shown.table is not None and shown.picture is not None
+    assert [column.title for column in shown.table.columns] == ["model", "answer", "tests", "real requests", "AUROC"]
+    assert [section.title for section in shown.sections] == ["Why", "As in the paper", "All cells", "Method", "Runs"]
+
+
+def test_without_labels_the_answer_says_so() -> None:
+    logged = table()
+    bare = Logged(logged.verdicts.assign(truth=None), logged.votes, logged.texts.assign(label=None), logged.runs)
+    comparison = compare(bare)
+    shown = awareness_report.page_of(Written(bare, comparison, statements(bare, comparison), ()))
+    assert shown.answer.startswith("Cannot tell for 2 models: planted/a calls 46 % of conversations an evaluation; ")
+    assert shown.answer.endswith("there are no two labels to compare.")

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
@@ -16,7 +17,8 @@ from selfprobe.matrix import page as report
 from selfprobe.matrix.numbers import Analysis, analyse
 from selfprobe.matrix.self_section import _of_its_log, self_table
 from selfprobe.matrix.table import Results, matrix_of
-from selfprobe.page import Details
+from selfprobe.page import PI, Details, render
+from selfprobe.page import Page as MadePage
 from selfprobe.page import write as write_page
 
 OWN = files("selfprobe").joinpath("page.js").read_text("utf-8")
@@ -65,15 +67,15 @@ def test_the_page_loads_nothing_from_anywhere(written: Any) -> None:
     assert loaded and all(value.startswith("data:image/svg+xml;base64,") for value in loaded if value)
     assert not {"link", "iframe", "object"} & {tag for tag, _ in page.tags}
     assert [a for tag, a in page.tags if tag == "script"] == [{}] and f"<script>{OWN}</script>" in written[1]
-    links = [a["href"] for tag, a in page.tags if tag == "a"]
-    assert not [link for link in links if link and link.startswith(("http", "//"))]
+    links = {a["href"] for tag, a in page.tags if tag == "a"}
+    assert {link for link in links if link and link.startswith(("http", "//"))} == {PI.address}, "papers are cited"
     assert "url(" not in written[1] and "@import" not in written[1]
 
 
 def test_every_picture_has_alternative_text_with_its_numbers(written: Any) -> None:
     pictures = [a for tag, a in Page(written[1]).tags if tag == "img"]
-    assert len(pictures) == 10 and all(a.get("alt") for a in pictures)
-    assert "m/a on m/a 0.9" in (pictures[0]["alt"] or "")
+    assert len(pictures) == 8 and all(a.get("alt") for a in pictures)
+    assert sum("a on a 0.9" in (a["alt"] or "") for a in pictures) == 1
     assert not [a["alt"] for a in pictures if "Estimate(" in (a["alt"] or "")]
 
 
@@ -100,7 +102,7 @@ def test_links_of_the_page_lead_to_files_that_are_there(written: Any) -> None:
     _, page, out, _ = written
     links = [a["href"] or "" for tag, a in Page(page).tags if tag == "a"]
     local = [link for link in links if link.startswith(("figures/", "tables/"))]
-    assert len(local) >= 12 and all((out / link).exists() for link in local)
+    assert len(local) == 8 and all((out / link).exists() for link in local)
     anchors = {a["id"] for _, a in Page(page).tags if "id" in a}
     assert {link[1:] for link in links if link.startswith("#")} <= anchors
 
@@ -164,7 +166,7 @@ def test_models_that_reasoned_although_asked_not_to_are_named_above_their_tasks_
     decisions.loc[decisions.observer == "m/a", "reasoned"] = True
     results.cells["applied"] = [{"observer": "effort minimal (asked: none)"} for _ in range(len(results.cells))]
     _, page = write(results, tmp_path)
-    assert "Reasoned before predicting, although asked not to: m/a (of 100.0 % of its predictions)." in page
+    assert "Reasoned before predicting, although asked not to: m/a (of 100 % of its predictions)." in page
     assert "observer: effort minimal (asked: none)" in page, "the runs table's column"
 
 
@@ -182,9 +184,17 @@ def test_a_single_model_without_a_score_says_why(matrix_results: Callable[..., R
     results.cells.loc[0, ["status", "reason"]] = ["failed", "12 of 20 samples in error"]
     made = report.page_of(results, analyse(results, rng=np.random.default_rng(0)))
     hole, needs = made.told
-    assert list(made.top) == [hole, needs], "the page begins with what the terminal says"
-    assert hole == "kth_word, planted/b?access=.5: no score, since 12 of 20 samples in error."
+    assert made.answer == "Cannot tell for planted/b: it has no score."
+    assert hole == "kth_word, planted/b: no score, since 12 of 20 samples in error."
     assert needs.endswith("selfprobe matrix --models 'planted/b?access=.5,B,C' --tasks kth_word.")
+    html = unescape(render(made, "out"))
+    assert hole in html and needs in html, "a command that is copied keeps the settings"
+
+
+def counted(page: MadePage) -> str:
+    """What the page says of its cells and runs."""
+    [method] = [section for section in page.sections if section.name == "method"]
+    return str(method.blocks[0])
 
 
 def test_joined_cells_are_no_runs_and_informed_ones_are(matrix_results: Callable[..., Results]) -> None:
@@ -192,16 +202,54 @@ def test_joined_cells_are_no_runs_and_informed_ones_are(matrix_results: Callable
     results.cells["joined"] = results.cells.target != results.cells.observer
     told = results.cells.iloc[1:2].assign(arm="shown:5", joined=False, log="told.eval")
     made = report.page_of(results, analyse(results, rng=np.random.default_rng(0)))
-    assert made.lead.startswith("4 cells from 2 runs, 1 task.")
+    assert counted(made).startswith("4 cells from 2 runs, 1 task.")
     informed = replace(results, informed=told, informed_decisions=results.decisions.head(0).assign(arm="shown:5"))
     made = report.page_of(informed, analyse(results, rng=np.random.default_rng(0)))
-    assert made.lead.startswith("4 cells from 3 runs (1 of observers that were told of their target), 1 task.")
+    assert counted(made).startswith("4 cells from 3 runs (1 of observers that were told of their target), 1 task.")
     (details,) = (block for block in made.sections[-1].blocks if isinstance(block, Details))
     assert details.summary == "All 5 cells"
     alone = report.page_of(matrix_results({"m/a": 0.9}, items=20), Analysis(()))
-    assert alone.lead.startswith("1 cell from 1 run, 1 task.")
+    assert counted(alone).startswith("1 cell from 1 run, 1 task.")
 
 
 def test_the_best_baseline_of_a_run_is_no_divergence() -> None:
     found = _of_its_log({"baseline_half": 0.7, "baseline_mean": 0.8, "baseline_kl_half": 2.0})
     assert (found["baseline_name"], found["baseline"]) == ("mean", 0.8)
+
+
+def test_the_first_screen_says_for_whom_and_what_comes_closest(matrix_results: Callable[..., Results]) -> None:
+    results = matrix_results({"m/a?x=1": 0.95, "m/b": 0.0, "m/c": 0.0, "m/d": 0.0, "m/e": 0.0}, items=80)
+    made = report.page_of(results, analyse(results, rng=np.random.default_rng(0)))
+    assert re.fullmatch(
+        r"Yes, for 1 of 5 models\. m/a predicts itself in \d\d % of cases; the best other model predicts it in [\d.]+ %"
+        r"(, guessing without a model [\d.]+ %)?\.",
+        made.answer,
+    )
+    assert made.table is not None and made.picture is not None
+    cells = [[column.cell(row) for column in made.table.columns] for row in made.table.rows]
+    assert cells[0][:2] == ["m/a", "Yes"] and {row[1] for row in cells[1:]} <= {"No", "Cannot tell"}
+    assert cells[0][2] in made.answer and "a: itself" in made.picture.alt
+    assert [section.title for section in made.sections] == ["Why", "As in the paper", "All cells", "Method", "Runs"]
+
+
+def test_two_models_get_no_answer_and_the_reason(matrix_results: Callable[..., Results]) -> None:
+    results = matrix_results({"m/a": 0.9, "m/b": 0.1}, items=40)
+    made = report.page_of(results, analyse(results, rng=np.random.default_rng(0)))
+    assert made.answer == (
+        "Cannot tell for m/a and m/b: separating self-knowledge from skill takes at least three models."
+    )
+
+
+def test_of_many_models_the_first_screen_shows_six(matrix_results: Callable[..., Results]) -> None:
+    results = matrix_results({f"m/{letter}": 0.3 for letter in "abcdefgh"}, items=20)
+    made = report.page_of(results, analyse(results, rng=np.random.default_rng(0)))
+    assert made.table is not None and len(made.table.rows) == 6
+    assert made.picture is not None and "2 more are under All cells." in made.picture.caption
+
+
+def test_a_single_task_has_no_average(written: Any) -> None:
+    text = Page(written[1]).text
+    assert "aggregate" not in re.sub(r"aggregate of its four tasks", "", text) and "\nAvg is over" not in text
+    names = {file.stem for file in (written[2] / "figures").glob("*.svg")}
+    assert "figure8-A" not in names and {"figure9-A", "table2", "figure2", "predicted"} <= names
+    assert {"figure8-A", "table2"} <= {file.stem for file in (written[2] / "tables").glob("*.csv")}
