@@ -13,7 +13,7 @@ from selfprobe.matrix.numbers import Analysis, TaskAnalysis
 from selfprobe.matrix.power import EFFECT
 from selfprobe.matrix.rows import Row
 from selfprobe.numerals import Interval, number, percent
-from selfprobe.page import Column, Picture, Table
+from selfprobe.page import LINES, Column, Picture, Table
 from selfprobe.plots import Scale, called, interval_rows, short
 from selfprobe.stats.estimate import Estimate, undefined
 
@@ -223,5 +223,5 @@ def _notes(analysis: Analysis, names: dict[str, str], *, several: bool) -> tuple
         lines.append(_renamed(f"{task.task}: {task.verdict.answer}, {why}.", names))
     if len(lines) > 4:
         lines[3:] = [f"{len(lines) - 3} more tasks are on the page."]
-    controls = dict.fromkeys(task.verdict.control for task in analysis.tasks if task.verdict.control)
-    return (*lines, *controls)[:5]
+    cautions = dict.fromkeys(_renamed(task.verdict.caution, names) for task in analysis.tasks if task.verdict.caution)
+    return (*lines, *cautions)[:LINES]

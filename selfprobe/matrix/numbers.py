@@ -123,7 +123,7 @@ def _judged(tasks: Sequence[TaskAnalysis], results: Results) -> list[TaskAnalysi
             fell = f" Left out: {', '.join(task.left_out)} ({task.holes})."
             said = replace(said, sentence=said.sentence + fell * (fell not in said.sentence))
         if several := data_sets_told(results, task.matrix):
-            said = replace(said, sentence=f"{said.sentence} {several}")
+            said = replace(said, sentence=f"{said.sentence} {several}", caution=f"{said.caution} {several}".strip())
         out.append(replace(task, p_holm=float(p_total), rows_p_holm=p_rows, verdict=said))
     return out
 

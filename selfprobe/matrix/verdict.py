@@ -42,8 +42,8 @@ class Verdict:
     """The models that have access, when supported."""
     crossing: tuple[str, ...] = ()
     """Those of them of which no scale whatever could make skill an explanation."""
-    control: str = ""
-    """Which control could still overturn the result, when supported."""
+    caution: str = ""
+    """What a reader should know beside it: which control could still overturn it, and logs of other data sets."""
 
     @property
     def answer(self) -> Literal["Yes", "No", "Cannot tell"]:
