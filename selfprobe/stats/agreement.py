@@ -13,6 +13,8 @@ from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, two_si
 from selfprobe.stats.spread import FloatArray
 
 BoolArray = npt.NDArray[np.bool_]
+BINS = 10
+"""Number of bins of stated probabilities, in the expected calibration error and its figure."""
 
 
 @dataclass(frozen=True)
@@ -209,14 +211,14 @@ def _jackknife(statistic: Callable[[BoolArray], float], clusters: npt.ArrayLike)
     return float(np.sqrt((n - 1) / n * np.square(without - without.mean()).sum())), n
 
 
-def debiased_ece(p: npt.ArrayLike, positive: npt.ArrayLike, *, bins: int = 10) -> float:
+def debiased_ece(p: npt.ArrayLike, positive: npt.ArrayLike, *, bins: int = BINS) -> float:
     """Expected calibration error in equal-mass bins, L2, less its own sampling noise (Kumar et al. 2019, §4.2)."""
     stated, truth = np.asarray(p, dtype=float), np.asarray(positive, dtype=float)
-    return float(np.sqrt(np.maximum(0.0, _squared_ece(stated, truth, _equal_mass(stated, bins)))))
+    return float(np.sqrt(np.maximum(0.0, _squared_ece(stated, truth, equal_mass(stated, bins)))))
 
 
 def ece(
-    p: npt.ArrayLike, positive: npt.ArrayLike, clusters: npt.ArrayLike, *, unit: str = "source", bins: int = 10
+    p: npt.ArrayLike, positive: npt.ArrayLike, clusters: npt.ArrayLike, *, unit: str = "source", bins: int = BINS
 ) -> Estimate:
     """`debiased_ece` with a 95 % interval: t on its square, the standard error a jackknife over clusters, same bins.
 
@@ -225,7 +227,7 @@ def ece(
     stated, truth = np.asarray(p, dtype=float), np.asarray(positive, dtype=float)
     if not len(stated):
         return undefined("no probability is stated", unit=unit)
-    of = _equal_mass(stated, bins)
+    of = equal_mass(stated, bins)
     squared = _squared_ece(stated, truth, of)
     value = float(np.sqrt(np.maximum(0.0, squared)))  # NaN stays NaN
     se, n = _jackknife(lambda kept: _squared_ece(stated[kept], truth[kept], of[kept], few="skip"), clusters)
@@ -236,12 +238,22 @@ def ece(
     return Estimate(value, low, min(1.0, high), n, unit)
 
 
-def _equal_mass(stated: FloatArray, bins: int) -> npt.NDArray[np.intp]:
-    """The bin of each row."""
-    order = np.argsort(stated, kind="stable")
-    of = np.empty(len(stated), dtype=np.intp)
-    for number, rows in enumerate(np.array_split(order, min(bins, max(1, len(stated) // 2)))):
-        of[rows] = number
+def equal_mass(stated: npt.ArrayLike, bins: int) -> npt.NDArray[np.intp]:
+    """The bin of each of `stated  # [row]`: 0, 1, …, of equal mass as far as ties stay together.
+
+    A cut that would part a tie moves to the nearer end of it, and is left out where a bin would have less than two
+    rows.
+    """
+    values = np.asarray(stated, dtype=float)
+    order, n = np.argsort(values, kind="stable"), len(values)
+    untied = np.flatnonzero(np.diff(values[order], prepend=-math.inf) > 1e-12)  # places that a cut may stand before
+    cuts = [0]
+    for part in np.array_split(np.arange(n), min(bins, max(1, n // 2)))[1:]:
+        cut = int(untied[np.argmin(np.abs(untied - part[0]))])
+        if cut - cuts[-1] >= 2 and n - cut >= 2:
+            cuts.append(cut)
+    of = np.empty(n, dtype=np.intp)
+    of[order] = np.searchsorted(cuts, np.arange(n), side="right") - 1
     return of
 
 
