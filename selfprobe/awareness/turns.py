@@ -13,6 +13,7 @@ from inspect_ai.log import EvalLog
 from selfprobe.awareness.per_model import ANSWER, PerModel
 from selfprobe.data import Table
 from selfprobe.evalawareness_tasks.turn_curve import CALLS, MOST, QUESTIONS
+from selfprobe.page import shown
 from selfprobe.prices import Cost
 from selfprobe.sources.conversations import DEFAULT
 from selfprobe.sources.transcripts import asked_at, transcripts
@@ -201,7 +202,7 @@ def told(curve: Curve) -> Iterator[str]:
     else:
         yield (
             f"It changes at turn {found.at.value:.0f} [{found.at.low:.0f}, {found.at.high:.0f}], by "
-            f"{found.step.value:+.2f} [{found.step.low:+.2f}, {found.step.high:+.2f}] (p = {found.p:.4f})."
+            f"{shown(found.step, sign=True)} (p = {found.p:.4f})."
         )
         if curve.placebo_change.shown:
             at = curve.placebo_change
