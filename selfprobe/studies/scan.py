@@ -373,7 +373,7 @@ def _read(made: Sequence[ByTask]) -> PageTable:
 
 
 def _reasons(rows: pd.DataFrame) -> str:
-    counts = rows.unscored.dropna().value_counts()
+    counts = rows.unscored.dropna().value_counts().sort_index().sort_values(ascending=False, kind="stable")
     return ", ".join(f"{count} {reason}" for reason, count in counts.items()) or "0"
 
 
