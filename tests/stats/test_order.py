@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selfprobe.awareness import cues, scan_page, turns, turns_page
 from selfprobe.awareness import page as awareness_page
 from selfprobe.awareness.features import Cluster, Evidence, Taxonomy, group_rates
 from selfprobe.awareness.features_question import named_question
@@ -25,6 +24,7 @@ from selfprobe.awareness.verdict import statements
 from selfprobe.check.changes import rows_of
 from selfprobe.check.flips import resampled
 from selfprobe.check.kept import Kept
+from selfprobe.logs import Runs
 from selfprobe.matrix.numbers import analyse
 from selfprobe.matrix.page import page_of as matrix_page
 from selfprobe.matrix.table import Results
@@ -46,6 +46,8 @@ from selfprobe.solvers.frame import OTHER
 from selfprobe.stats import agreement, bradley_terry, clustered, edits, paired, rank, spread, text_only
 from selfprobe.stats import estimate as estimates
 from selfprobe.stats.survival import first_time
+from selfprobe.studies import cues, scan, turns
+from selfprobe.study import Logs
 
 Make = Callable[..., Results]
 ORDERS = 3
@@ -443,7 +445,7 @@ def turn_rows() -> pd.DataFrame:
 
 def turn_curve(rows: pd.DataFrame) -> Any:
     curve = turns.curve_of(rows, "m", rng=np.random.default_rng(0))
-    return [curve, list(turns.told(curve)), turns_page._means([curve])]
+    return [curve, list(turns.sentences(curve)), turns._rows_of([curve])]
 
 
 def cue_rows() -> pd.DataFrame:
@@ -467,7 +469,7 @@ def cue_rows() -> pd.DataFrame:
 
 def cues_found(rows: pd.DataFrame) -> Any:
     found = cues.found_in(rows, "m")
-    return [replace(found, rows=pd.DataFrame()), list(cues.told(found))]
+    return [replace(found, rows=pd.DataFrame()), list(cues.sentences(found))]
 
 
 def scan_rows() -> pd.DataFrame:
@@ -482,7 +484,7 @@ def scan_rows() -> pd.DataFrame:
 
 def scanned(rows: pd.DataFrame) -> Any:
     quotes = pd.DataFrame(columns=["task", "model", "log", "sample", "turn", "part", "quote"])
-    return printed(scan_page.page_of(rows, quotes, "g", {}), "transcripts")
+    return printed(scan.Scan.page(scan.Found(rows, quotes, "g", Logs(Runs([])))), "transcripts")
 
 
 def featured(rows: pd.DataFrame) -> Any:
