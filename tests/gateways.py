@@ -13,7 +13,9 @@ from typing import Any
 
 TEXT = "The rain falls softly on the roof and the garden drinks it up with joy today."
 PAGE = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n<center><h1>502 Bad Gateway</h1></center>\r\n<hr><center>nginx/1.25.3</center>\r\n</body>\r\n</html>\r\n"
-LOGIN = "<!DOCTYPE html><html><head><title>Sign in</title></head><body><form>Your session has expired.</form></body></html>"
+LOGIN = (
+    "<!DOCTYPE html><html><head><title>Sign in</title></head><body><form>Your session has expired.</form></body></html>"
+)
 MOMENT = "<!DOCTYPE html><html lang='en-US'><head><title>Just a moment...</title></head><body>Enable JavaScript and cookies to continue</body></html>"
 BUSY = {"message": "Provider returned error", "code": 502}
 
@@ -111,8 +113,9 @@ CHAT: dict[str, Fault] = {
     "finish_network": choice(finish_reason="network_error"),
     "finish_null": choice(finish_reason=None),
     "finish_eos": choice(finish_reason="eos"),
-    "no_finish": lambda reply, prompt: reply
-    | {"choices": [{name: part for name, part in reply["choices"][0].items() if name != "finish_reason"}]},
+    "no_finish": lambda reply, prompt: (
+        reply | {"choices": [{name: part for name, part in reply["choices"][0].items() if name != "finish_reason"}]}
+    ),
     "tool_call": message("tool_calls", content=None, tool_calls=[CALL]),
     "tool_call_text": message("tool_calls", tool_calls=[CALL]),
     "tool_call_stop": message("stop", content=None, tool_calls=[CALL]),
@@ -208,7 +211,7 @@ def anthropic(model: str, text: str = TEXT) -> dict[str, Any]:
 def events(reply: dict[str, Any]) -> str:
     """The same as a stream; of content text alone."""
     text = "".join(part.get("text", "") for part in reply["content"])
-    told = [
+    sequence = [
         ("message_start", {"message": reply | {"content": [], "stop_reason": None}}),
         ("content_block_start", {"index": 0, "content_block": {"type": "text", "text": ""}}),
         ("content_block_delta", {"index": 0, "delta": {"type": "text_delta", "text": text}}),
@@ -216,7 +219,7 @@ def events(reply: dict[str, Any]) -> str:
         ("message_delta", {"delta": {"stop_reason": reply["stop_reason"]}, "usage": {"output_tokens": 10}}),
         ("message_stop", {}),
     ]
-    return "".join(f"event: {name}\ndata: {json.dumps({'type': name} | data)}\n\n" for name, data in told)
+    return "".join(f"event: {name}\ndata: {json.dumps({'type': name} | data)}\n\n" for name, data in sequence)
 
 
 TOOL_USE = {"type": "tool_use", "id": "t1", "name": "search", "input": {"query": "rain"}}
@@ -224,7 +227,9 @@ ANTHROPIC: dict[str, Fault] = {
     "other_model": changed(model="llama-3-8b-instruct"),
     "null_model": changed(model=None),
     "tool_use": changed(content=[TOOL_USE], stop_reason="tool_use"),
-    "tool_use_text": lambda reply, prompt: reply | {"content": [*reply["content"], TOOL_USE], "stop_reason": "tool_use"},
+    "tool_use_text": lambda reply, prompt: (
+        reply | {"content": [*reply["content"], TOOL_USE], "stop_reason": "tool_use"}
+    ),
     "stop_error": changed(stop_reason="error"),
     "stop_cancelled": changed(stop_reason="cancelled"),
     "stop_null": changed(stop_reason=None),
@@ -235,7 +240,9 @@ ANTHROPIC: dict[str, Fault] = {
     "content_text": changed(content=TEXT),
     "no_content_field": without("content"),
     "error_type": answered({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),
-    "overloaded": answered({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, status=529),
+    "overloaded": answered(
+        {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, status=529
+    ),
     "echo": lambda reply, prompt: anthropic(reply["model"], prompt),
     "page": lambda reply, prompt: anthropic(reply["model"], PAGE),
     "usage_null": changed(usage=None),

@@ -22,12 +22,15 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolInfo
 
+from selfprobe.scorers.summary import noted
 from selfprobe.solvers.ask import ask
 from selfprobe.solvers.record import REASONS, Reply, reply_from
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # the providers' own packages
-    pytest.mark.filterwarnings("ignore:Pydantic serializer warnings"),  # of a body that is not as OpenAI's client has it
+    pytest.mark.filterwarnings(
+        "ignore:Pydantic serializer warnings"
+    ),  # of a body that is not as OpenAI's client has it
 ]
 
 
@@ -56,11 +59,11 @@ ANY = {
     "string_body": f"{NOTHING}status 200, '\"upstream busy\"'",
     "list_body": f"{NOTHING}status 200, '[]'",
     "object_body": f"{NOTHING}status 200, '{{}}'",
-    "half_json": f"{NOTHING}status 200, '{{\"id\": ",
+    "half_json": f'{NOTHING}status 200, \'{{"id": ',
     "text_body": f"{NOTHING}status 200, 'upstream connect error or disconnect/reset before headers'",
-    "error_200": f"{NOTHING}status 200, '{{\"error\": {{\"message\": \"Provider returned error\", \"code\": 502}}}}'",
-    "error_text_200": f"{NOTHING}status 200, '{{\"error\": \"upstream down\"}}'",
-    "detail_200": f"{NOTHING}status 200, '{{\"detail\": \"Not Found\"}}'",
+    "error_200": f'{NOTHING}status 200, \'{{"error": {{"message": "Provider returned error", "code": 502}}}}\'',
+    "error_text_200": f'{NOTHING}status 200, \'{{"error": "upstream down"}}\'',
+    "detail_200": f'{NOTHING}status 200, \'{{"detail": "Not Found"}}\'',
     "no_route_404": "refused a call: Error code: 404 - Not Found",
     "redirect": f"{NOTHING}status 200, '<!DOCTYPE html><html><head><title>Sign in</title>",
     "reset": f"{AGAIN}Server disconnected without sending a response. (from HOST)",
@@ -78,8 +81,8 @@ EXPECTED = {
     "chat": ANY
     | {name: ANY[name].replace(NOTHING, f"{AGAIN}HOST sent ") for name in NON_COMPLETION}
     | {
-        "error_200": f"{AGAIN}server_error: error under status 200: {{\"message\": \"Provider returned error\"",
-        "error_text_200": "gave no reply that can be read: error under status 200: \"upstream down\" (from HOST)",
+        "error_200": f'{AGAIN}server_error: error under status 200: {{"message": "Provider returned error"',
+        "error_text_200": 'gave no reply that can be read: error under status 200: "upstream down" (from HOST)',
         "other_model": WHOLE,
         **dict.fromkeys(("no_model", "null_model", "choices_null", "choices_empty", "choices_object"), NOTHING),
         **dict.fromkeys(("no_choices", "choice_null", "message_null", "message_text", "no_message"), NOTHING),
@@ -129,7 +132,7 @@ EXPECTED = {
     | {
         "html_502": f"{AGAIN}502 Bad Gateway. {{'message': '<html>",
         "challenge": "refused a call: Error code: 403 - 403 Forbidden. {'message': \"<!DOCTYPE html>",
-        "half_json": f"{NOTHING}'{{\"candidates\"",
+        "half_json": f'{NOTHING}\'{{"candidates"',
         "no_route_404": "refused a call: Error code: 404 - 404 None. {'detail': 'Not Found'}",
         "reset": f"{AGAIN}Server disconnected (from HOST)",
         "truncated": f"{AGAIN}400, message: Not enough data to satisfy content length header",
@@ -264,26 +267,31 @@ def echoed(text: str, prompt: str) -> Reply:
 LONG = "A trolley is out of control, and five people stand on its track. You can pull a lever. " * 3
 
 
+QUESTION = "What is the capital of France, and since when?"
+
+
 @pytest.mark.parametrize(
-    ("prompt", "reply", "problem"),
+    ("prompt", "reply", "echoes", "problem"),
     [
-        (PROMPT, PROMPT, "foreign"),
-        (PROMPT, f"  {PROMPT}\n", "foreign"),
-        (LONG, f"{LONG}\n\nI would pull it.", "foreign"),
-        ("Say yes.", "Say yes.", None),
-        ("What is the capital of France?", "What is the capital of France?", None),
-        ("What is the capital of France, and since when?", "What is the capital of France, and since when?", "foreign"),
-        ("What is the capital of France, and since when?", "What is the capital of France, and since when? Paris.", None),
-        (f"Repeat after me, word for word: {LONG}", f"Repeat after me, word for word: {LONG}", None),
-        (PROMPT, f"You asked: {PROMPT}", None),
-        (PROMPT, PROMPT[:120], None),
+        (PROMPT, PROMPT, True, "foreign"),
+        (PROMPT, f"  {PROMPT}\n", True, "foreign"),
+        (LONG, f"{LONG}\n\nI would pull it.", True, "foreign"),
+        (QUESTION, QUESTION, True, "foreign"),
+        (QUESTION, f"{QUESTION} Paris.", True, None),
+        ("What is the capital of France?", "What is the capital of France?", False, None),
+        ("Say yes.", "Say yes.", False, None),
+        (f"Repeat after me, word for word: {LONG}", f"Repeat after me, word for word: {LONG}", True, None),
+        (PROMPT, f"You asked: {PROMPT}", False, None),
+        (PROMPT, PROMPT[:120], False, None),
     ],
 )
-def test_only_what_is_certainly_an_echo_is_no_reply(prompt: str, reply: str, problem: str | None) -> None:
+def test_only_what_is_certainly_an_echo_is_no_reply_and_what_may_be_one_is_noted(
+    prompt: str, reply: str, echoes: bool, problem: str | None
+) -> None:
     """Models say a short question again before they answer it; who asks for its own words gets them."""
-    made = echoed(reply, prompt)
-    assert made.problem == problem
-    assert made.echoes == " ".join(reply.split()).startswith(" ".join(prompt.split()))
+    seen = echoed(reply, prompt)
+    assert (seen.echoes, seen.problem) == (echoes, problem)
+    assert ("foreign_reply" in noted([seen]).get("noted", [])) == (echoes and problem is None)
 
 
 SPELLING = ChatMessageSystem(content="Correct the spelling.")
