@@ -26,11 +26,8 @@ from selfprobe.stats.estimate import clustered_mean, mode_baseline, skill, worst
 SKILL = HeadlineMetric(metric="skill")
 """What a task's log is summed up by: the share of the way from the best baseline to a perfect score."""
 
-MEMORISED = HeadlineMetric(metric="memorised")
-"""The same of memorisation."""
-
 # What is undefined is left out of the log, as after the first sample of every run: that needs no warning.
-_ABSENT = tuple(f"Headline metric {one.metric!r} not found" for one in (SKILL, MEMORISED))
+_ABSENT = f"Headline metric {SKILL.metric!r} not found"
 logging.getLogger("inspect_ai.log._headline").addFilter(lambda record: not record.getMessage().startswith(_ABSENT))
 
 CUTTING = ("answer_tokens", "act_tokens", "rollout_tokens", "reply_tokens")

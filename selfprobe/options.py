@@ -224,29 +224,32 @@ def asking(command: F) -> F:
     return command
 
 
-_SPREADING = (
-    click.option(
-        "--processes",
-        type=COUNT,
-        default=1,
-        show_default=True,
-        metavar="N",
-        help="Spread the models over this many processes; from about a thousand calls on it pays.",
-    ),
+def _refuse_processes(ctx: click.Context, param: click.Parameter, value: int | None) -> None:
+    if value is not None:
+        raise click.UsageError(
+            "--processes is gone (two processes gave 1.12 times the calls of one): leave it out, or give --engine ray, "
+            "after `ray start --head` on this machine"
+        )
+
+
+_ENGINE = (
     click.option(
         "--engine",
-        type=Choice(["processes", "ray"]),
-        default="processes",
+        type=Choice(["process", "ray"]),
+        default="process",
         show_default=True,
         help="ray: each model's runs are a task on a Ray cluster. The log folder must be one that all its nodes share.",
     ),
-    click.option("--ray-address", metavar="HOST:PORT", help="Of the cluster.  [default: RAY_ADDRESS, or one here]"),
+    click.option(
+        "--ray-address", metavar="HOST:PORT", help="Address of the cluster.  [default: RAY_ADDRESS, or one here]"
+    ),
+    click.option("--processes", type=int, hidden=True, expose_value=False, callback=_refuse_processes),
 )
 
 
-def spreading(command: F) -> F:
+def engine(command: F) -> F:
     """The options of where runs are made."""
-    for option in reversed(_SPREADING):
+    for option in reversed(_ENGINE):
         command = option(command)
     return command
 

@@ -5,12 +5,14 @@ Scorers read nothing else, so a log can be scored again, or replayed, without a 
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from inspect_ai.log import EvalSample
 from inspect_ai.model import ContentReasoning, ContentText, Model, ModelOutput, StopReason
 from inspect_ai.util import StoreModel, store_from_events_as
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticSerializationError
 
 from selfprobe.families import same_model
 from selfprobe.parse import is_garbled, think_block
@@ -19,8 +21,21 @@ from selfprobe.refusal import is_error_text, is_refusal
 from selfprobe.sources.messages import call_text
 
 Problem = Literal[
-    *("empty", "refused", "filtered", "truncated", "garbled", "error_text", "lost", "no_logprobs"),
-    *("failed", "cancelled", "unfinished", "unoffered_call", "foreign", "other_model"),
+    "empty",
+    "refused",
+    "filtered",
+    "truncated",
+    "garbled",
+    "half_character",
+    "error_text",
+    "lost",
+    "no_logprobs",
+    "failed",
+    "cancelled",
+    "unfinished",
+    "unoffered_call",
+    "foreign",
+    "other_model",
 ]
 """Why a reply is not what was asked for. A reply with a problem is never taken as somebody's behaviour."""
 
@@ -30,6 +45,7 @@ REASONS: dict[Problem, str] = {
     "filtered": "filtered",
     "truncated": "truncated",
     "garbled": "garbled",
+    "half_character": "half_character",
     "error_text": "error_text",
     "lost": "lost",
     "no_logprobs": "no_logprobs",
@@ -41,6 +57,11 @@ REASONS: dict[Problem, str] = {
     "other_model": "other_model",
 }
 """Inspect's standard words for why a reply is unscored, where it has one."""
+
+HALF_CHARACTER = "half_character"
+"""Key in a `ModelOutput.metadata` that `whole_characters` has mended."""
+
+_HALF = re.compile("[\ud800-\udfff]")
 
 ENDING = "ending"
 """Where an output's metadata has the vendor's own word for how the reply ended."""
@@ -192,6 +213,36 @@ def act_fault(reply: Reply) -> str | None:
     return None if reply.problem in (None, "refused") else f"target_{REASONS[reply.problem]}"
 
 
+def whole_characters(output: ModelOutput) -> ModelOutput:
+    """An output that can be logged: half a character (a lone surrogate) becomes U+FFFD, and the output says so.
+
+    Inspect cannot write a lone surrogate as UTF-8: one in a sample's messages ended the whole run.
+
+    Args:
+        output: What a provider returned; text, reasoning, calls of tools and tokens are looked at.
+
+    Returns:
+        The output itself where all its characters are whole, else a copy with `HALF_CHARACTER` in its metadata.
+    """
+    try:
+        output.model_dump_json()
+    except PydanticSerializationError as error:
+        if "surrogates not allowed" not in str(error):
+            raise
+        mended: ModelOutput = ModelOutput.model_validate(_mended(output.model_dump()))
+        mended.metadata = {**(mended.metadata or {}), HALF_CHARACTER: True}
+        return mended
+    return output
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, str):
+        return _HALF.sub("\N{REPLACEMENT CHARACTER}", value)
+    if isinstance(value, Mapping):
+        return {_mended(key): _mended(inner) for key, inner in value.items()}
+    return [_mended(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
 def reply_from(
     output: ModelOutput, model: Model | str, *, may_be_cut: bool, prompt: str = "", tools: bool = True
 ) -> Reply:
@@ -204,6 +255,7 @@ def reply_from(
         prompt: The text of the only message; "" where there were several, or where it is not known.
         tools: Whether tools were offered, or it is not known.
     """
+    output = whole_characters(output)
     completion = output.completion if output.choices else ""
     shown, text = think_block(completion)
     text = "\n".join([*([text] if text else []), *_calls(output)])
@@ -244,6 +296,8 @@ def _problem(text: str, output: ModelOutput, *, may_be_cut: bool, foreign: bool,
             return "truncated"
     elif ending:
         return ending
+    if HALF_CHARACTER in (output.metadata or {}):
+        return "half_character"
     if not tools and _called(text, output):
         return "unoffered_call"
     if text.strip() in ("", NO_REPLY):

@@ -19,7 +19,7 @@ from selfprobe.arguments import SAME_MODEL
 from selfprobe.finished import take
 from selfprobe.solvers.hugging_face import is_hugging_face, reporting
 from selfprobe.solvers.received import Receiving
-from selfprobe.solvers.record import ENDING, Applied, Reply, is_another
+from selfprobe.solvers.record import ENDING, Applied, Reply, is_another, whole_characters
 
 _requests: ContextVar[list[Mapping[str, Any]] | None] = ContextVar("_requests", default=None)
 """Where the call that is under way notes its requests, the last one last."""
@@ -90,8 +90,11 @@ def _listen(model: Model) -> None:
             result = await plain(*args, **given)
             output = result[0] if isinstance(result, tuple) else result
             receiving.mark(output)  # an error that is handed back
-            if isinstance(output, ModelOutput) and not output.choices:
-                raise LookupError("a reply without choices")
+            if isinstance(output, ModelOutput):
+                if not output.choices:
+                    raise LookupError("a reply without choices")
+                output = whole_characters(output)
+                result = (output, *result[1:]) if isinstance(result, tuple) else output
         if noted is not None and isinstance(result, tuple) and isinstance(result[1], ModelCall):
             noted.append(result[1].request)
             if isinstance(result[0], ModelOutput):
