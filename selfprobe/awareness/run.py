@@ -193,4 +193,4 @@ def _described(
         given["questions"] = study.questions
     graded = NamedModel(study.grader) if study.grader and method in GRADES else None
     roles = {role: model for role, model in (("target", target), ("grader", graded)) if model}
-    return DescribedRun(method, given, subject, roles)
+    return DescribedRun(method, given | study.settings.shared, subject, roles)

@@ -87,6 +87,7 @@ class Rewriting:
     def versions_run(self) -> DescribedRun:
         """The writer's part."""
         wanted = {"dataset": self.dataset, "remove": ";".join(self.remove), "embedder": self.embedder}
+        wanted |= self.settings.shared
         writer = NamedModel(self.writer, self.settings.model_args)
         return DescribedRun("rewriting", wanted, writer, {"grader": NamedModel(self.grader)})
 
@@ -96,7 +97,8 @@ class Rewriting:
         Args:
             pairs: File of the pairs.
         """
-        return [DescribedRun(TASK, {"pairs": pairs}, NamedModel(judge)) for judge in (self.grader, *self.judges)]
+        asked = {"pairs": pairs} | self.settings.shared
+        return [DescribedRun(TASK, asked, NamedModel(judge)) for judge in (self.grader, *self.judges)]
 
     @property
     def study(self) -> Study | None:

@@ -125,7 +125,7 @@ class Cues(Study):
     def waves(self) -> Iterator[Wave]:
         """One run a model."""
         own = self.model_dump(include={"most", "answer_tokens", "effort"}, exclude_none=True)
-        own |= {"controls": self.controls_each}
+        own |= {"controls": self.controls_each} | self.how.shared
         roles = {"grader": NamedModel(self.grader)} if self.grader else {}
         models = [NamedModel(model, self.how.model_args) for model in self.models]
         runs = [DescribedRun("cue_removal", self.source | own, model, roles) for model in models]

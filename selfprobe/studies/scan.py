@@ -122,7 +122,7 @@ class Scan(Study):
 
     def waves(self) -> Iterator[Wave]:
         """One run a log."""
-        own = self.model_dump(include={"piece", "role"}, exclude_none=True)
+        own = self.model_dump(include={"piece", "role"}, exclude_none=True) | self.how.shared
         roles, nobody = {"grader": NamedModel(self.grader)}, NamedModel(NOBODY)
         runs = [DescribedRun("turn_scan", {"log": log} | own, nobody, roles) for log in self.readable.calls]
         yield Wave(runs, "The grader reads the logs")

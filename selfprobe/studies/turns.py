@@ -111,6 +111,7 @@ class Turns(Study):
     def waves(self) -> Iterator[Wave]:
         """One run a model."""
         own = self.model_dump(include={"most", "answer_tokens", "effort", "placebo"}, exclude_none=True)
+        own |= self.how.shared
         models = [NamedModel(model, self.how.model_args) for model in self.models]
         yield Wave([DescribedRun("turn_curve", self.source | own, model) for model in models], "Turn by turn")
 
