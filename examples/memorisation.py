@@ -31,11 +31,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-<<<<<<< HEAD
-from inspect_ai import Task
-=======
 from inspect_ai import Task, task
->>>>>>> wt-c
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer

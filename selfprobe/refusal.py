@@ -129,11 +129,7 @@ _ERROR = re.compile(
 
 _PAGE = re.compile(
     r"(<!doctype html[^>]*>)?\s*<html\b(?=.*<(title|h1)>"
-<<<<<<< HEAD
-    r"([^<]*\b(403|407|408|413|429|5[0-3]\d)\b[\s:.|-]*(forbidden|proxy auth|request time-?out|payload"
-=======
     r"([^<]*\b(403|407|408|413|429|5[0-3]\d)\b[\s:.|-]*(forbidden|proxy auth|request time-?out|payload too large"
->>>>>>> wt-c
     r"|content too large|too many requests|internal server error|bad gateway|gateway time-?out"
     r"|service (temporarily )?unavailable"
     r"|web server is|connection timed out|origin|ssl handshake)"

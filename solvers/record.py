@@ -21,10 +21,6 @@ from selfprobe.refusal import is_error_text, is_refusal
 from selfprobe.sources.messages import call_text
 
 Problem = Literal[
-<<<<<<< HEAD
-    *("empty", "refused", "filtered", "truncated", "garbled", "half_character", "error_text", "lost", "no_logprobs"),
-    *("failed", "cancelled", "unfinished", "unoffered_call", "foreign", "other_model"),
-=======
     "empty",
     "refused",
     "filtered",
@@ -40,7 +36,6 @@ Problem = Literal[
     "unoffered_call",
     "foreign",
     "other_model",
->>>>>>> wt-c
 ]
 """Why a reply is not what was asked for. A reply with a problem is never taken as somebody's behaviour."""
 
@@ -305,11 +300,6 @@ def _problem(text: str, output: ModelOutput, *, may_be_cut: bool, foreign: bool,
         return "half_character"
     if not tools and _called(text, output):
         return "unoffered_call"
-<<<<<<< HEAD
-    if HALF_CHARACTER in (output.metadata or {}):
-        return "half_character"
-=======
->>>>>>> wt-c
     if text.strip() in ("", NO_REPLY):
         return "empty"
     if foreign:

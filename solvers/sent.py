@@ -19,11 +19,7 @@ from selfprobe.arguments import SAME_MODEL
 from selfprobe.finished import take
 from selfprobe.solvers.hugging_face import is_hugging_face, reporting
 from selfprobe.solvers.received import Receiving
-<<<<<<< HEAD
-from selfprobe.solvers.record import ENDING, Applied, Reply, whole_characters
-=======
 from selfprobe.solvers.record import ENDING, Applied, Reply, is_another, whole_characters
->>>>>>> wt-c
 
 _requests: ContextVar[list[Mapping[str, Any]] | None] = ContextVar("_requests", default=None)
 """Where the call that is under way notes its requests, the last one last."""
@@ -94,20 +90,11 @@ def _listen(model: Model) -> None:
             result = await plain(*args, **given)
             output = result[0] if isinstance(result, tuple) else result
             receiving.mark(output)  # an error that is handed back
-<<<<<<< HEAD
-            if isinstance(output, ModelOutput) and not output.choices:
-                raise LookupError("a reply without choices")
-        if isinstance(result, ModelOutput):
-            result = whole_characters(result)
-        elif isinstance(result, tuple) and isinstance(result[0], ModelOutput):
-            result = (whole_characters(result[0]), *result[1:])
-=======
             if isinstance(output, ModelOutput):
                 if not output.choices:
                     raise LookupError("a reply without choices")
                 output = whole_characters(output)
                 result = (output, *result[1:]) if isinstance(result, tuple) else output
->>>>>>> wt-c
         if noted is not None and isinstance(result, tuple) and isinstance(result[1], ModelCall):
             noted.append(result[1].request)
             if isinstance(result[0], ModelOutput):
