@@ -15,13 +15,12 @@ from typing import Literal, Protocol
 
 import click
 from fsspec.core import url_to_fs
-from inspect_ai.log import EvalLog, list_eval_logs
+from inspect_ai.log import EvalLog
 
 from selfprobe.described import DescribedRun
 from selfprobe.errors import OURS, InputError, one_line
-from selfprobe.finished import restore
 from selfprobe.inspect_private import PrerequisiteError
-from selfprobe.logs import found
+from selfprobe.logs import found, listed, restore
 from selfprobe.progress import Key
 
 HELD = ("embedded", "hf", "nnterp", "sglang", "transformer_lens", "vllm")
@@ -170,7 +169,7 @@ def place_logs(shares: Iterable[Share], log_dir: str, *, dirty: bool) -> None:
     Raises:
         InputError: Logs of models that are not in the wave lie there.
     """
-    if not list_eval_logs(log_dir):
+    if not listed(log_dir):
         return
     restore(log_dir)  # Inspect's buffer of a killed run goes by its log's address
     folders = {run.model.name: share.folder(log_dir) for share in shares for run in share.runs}

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from selfprobe._registry import measures
-from selfprobe.matrix.numbers import Analysis, alike_items, data_sets_told
+from selfprobe.matrix.numbers import Analysis, alike_items
 from selfprobe.matrix.rows import baseline_hits
 from selfprobe.matrix.table import Matrix, Results, matrix_of
 from selfprobe.page import percent, shown
@@ -42,7 +42,7 @@ def _told(results: Results, row: Any) -> str:
     lost = f" ({percent(row.unscored)} unscored)" if row.unscored else ""
     said = f"{who}: {shown(row, 3)} on itself{lost}, {beside}{_other(frames)}."
     needs = NEEDS.format(models=shlex.quote(f"{row.model},B,C"), task=row.task)
-    return f"{said} {needs}{alone} {data_sets_told(results, matrix)}".rstrip()
+    return f"{said} {needs}{alone} {results.settings.get(row.task, '')}".rstrip()
 
 
 def _other(frames: Frames | None) -> str:
