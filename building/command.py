@@ -5,10 +5,10 @@ from pathlib import Path
 
 import click
 
-from selfprobe import options
+from selfprobe.study import Group
 
 
-@click.group(cls=options.Group)
+@click.group(cls=Group)
 def dilemmas() -> None:
     """Make a data set of ethical dilemmas (paper 003, appendix F)."""
 

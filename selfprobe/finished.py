@@ -18,13 +18,10 @@ from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput
 from selfprobe.errors import one_line
 from selfprobe.header import task_of
 from selfprobe.inspect_private import RecoveryNotAvailable, sample_active
-from selfprobe.logs import UNREADABLE, found, summaries, transcripts
+from selfprobe.logs import HOW_CALLED, UNREADABLE, found, summaries, transcripts
 
 CUT = "CancelledError"
 """The error of a sample that was under way when its run ended."""
-
-_HOW = {"max_retries", "timeout", "attempt_timeout", "max_connections", "adaptive_connections", "batch", "cache"}
-"""Settings of how a call is made, not of what is asked."""
 
 Call = tuple[str, ...]
 """Task, model, sample, epoch, and a hash of what was asked with which settings."""
@@ -107,5 +104,5 @@ def take(model: str, messages: Sequence[ChatMessage], config: GenerateConfig) ->
 
 def _hash(messages: Sequence[ChatMessage], config: GenerateConfig) -> str:
     asked = [message.model_dump(mode="json", exclude={"id"}, exclude_none=True) for message in messages]
-    settings = config.model_dump(mode="json", exclude=_HOW, exclude_none=True)
+    settings = config.model_dump(mode="json", exclude=HOW_CALLED, exclude_none=True)
     return hashlib.sha256(json.dumps([asked, settings], sort_keys=True).encode()).hexdigest()

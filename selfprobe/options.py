@@ -19,16 +19,6 @@ def names(text: str | None) -> list[str]:
     return [part.strip() for part in (text or "").split(",") if part.strip()]
 
 
-class Group(click.Group):
-    """Commands whose help tells the whole first sentence of each, where click cuts it to a line."""
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The table of commands."""
-        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, one.get_short_help_str(limit=1000)) for name, one in found if one])
-
-
 class Names(click.ParamType[list[str]]):
     """Comma-separated names, each once."""
 
@@ -108,9 +98,13 @@ def models(*, required: bool) -> Callable[[F], F]:
     return click.option("--models", type=Names("model"), required=required, help=MODELS_HELP)
 
 
+OUT_HELP = "Folder to write: a local path or any fsspec URL."
+LOG_DIR_HELP = "Folder for the logs of this study only: a local path or any fsspec URL."
+
+
 def out(default: str) -> Callable[[F], F]:
     """--out, a folder here or elsewhere (click's Path would take `s3://a` for a folder of that name)"""
-    return click.option("--out", default=default, show_default=True, help="Folder to write, or any fsspec address.")
+    return click.option("--out", default=default, show_default=True, help=OUT_HELP)
 
 
 embedder = click.option(
@@ -127,14 +121,13 @@ def log_dir(default: str) -> Callable[[F], F]:
         "--log-dir",
         default=default,
         show_default=True,
-        help="Folder of the logs, for nothing else; here or any fsspec one.",
+        help=LOG_DIR_HELP,
     )
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON, and nothing else.")
-limit = click.option(
-    "--limit", type=COUNT, metavar="N", help="Take this many items of each data set, the first ones; by default all."
-)
+LIMIT_HELP = "Take this many items of each data set, the first ones; by default all."
+limit = click.option("--limit", type=COUNT, metavar="N", help=LIMIT_HELP)
 limit_together = click.option(
     "--limit",
     type=COUNT,
@@ -187,6 +180,13 @@ _ASKING = (
     click.option("--dry-run", is_flag=True, help="Say what would be done, and ask no model."),
     click.option("--yes", is_flag=True, help="Do not ask for confirmation."),
 )
+
+
+HOW = {
+    *("model_args", "batch", "max_connections", "max_retries", "attempt_timeout", "prices", "display", "skip_errors"),
+    *("dry_run", "yes", "config", "as_json", "engine", "ray_address", "log_dir", "out"),
+}
+"""Parameters of how calls are made and where results go, which every study has."""
 
 
 def asking(command: F) -> F:

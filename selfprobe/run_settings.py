@@ -8,9 +8,6 @@ from selfprobe.described import NamedModel
 from selfprobe.prices import Cost, Prices, cost_table, read_prices
 from selfprobe.shares import ALONE, Spread
 
-HOW_IT_RUNS = {"max_connections", "max_retries", "timeout", "attempt_timeout", "adaptive_connections", "batch", "cache"}
-"""Generation settings that say how calls are sent, not what is asked."""
-
 
 @dataclass(frozen=True)
 class RunSettings:

@@ -6,13 +6,24 @@ from typing import Any, Literal
 import click
 
 from selfprobe import options
-from selfprobe.awareness import cues_command, turns_command
+from selfprobe.awareness.turns_command import prevalence
 from selfprobe.configuration import config
+from selfprobe.study import Group
 
 GRADED = ("user_motivation", "reasoning_trace")
 
 
-@click.group(cls=options.Group)
+@click.group(
+    cls=Group,
+    studies={
+        "cues": ("selfprobe.studies.cues:Cues", "Which sentence of the prompts in SET gives the evaluation away?"),
+        "scan": (
+            "selfprobe.studies.scan:Scan",
+            "At which turn do models bring up an evaluation in LOGS of any Inspect task?",
+        ),
+        "turns": ("selfprobe.studies.turns:Turns", "At which turn does a model notice?"),
+    },
+)
 def awareness() -> None:
     """Evaluation awareness: five methods on the same conversations (paper 002)."""
 
@@ -269,5 +280,4 @@ def _diff(folders: Sequence[str], out: str) -> None:
     click.echo(f"Page: {write(page(found, folders), out)}")
 
 
-for _command in (turns_command.scan, turns_command.prevalence, turns_command.turns, cues_command.cues):
-    awareness.add_command(_command)
+awareness.add_command(prevalence)

@@ -1,6 +1,6 @@
 """The page of the awareness comparison, its tables and its figures."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from selfprobe.awareness.sets import told_by_set
 from selfprobe.awareness.table import Logged, load
 from selfprobe.awareness.verdict import Statement, statements
 from selfprobe.awareness.verdict_section import boxes, splits_section, words_section
+from selfprobe.logs import Identity
 from selfprobe.page import (
     Block,
     Bullets,
@@ -80,14 +81,19 @@ def write(logs: Sequence[str], out: str) -> Written:
     return made
 
 
-def page(logs: Sequence[str]) -> Page:
-    """The page of the awareness logs among these, with the evidence that subjects name; raises as `write`."""
-    made = page_of(_compared(logs))
+def page(logs: Sequence[str], identities: Collection[Identity] | None = None) -> Page:
+    """The page of the awareness logs among these, with the evidence that subjects name; raises as `write`.
+
+    Args:
+        logs: Logs, or folders of logs.
+        identities: The runs that are wanted; None is all.
+    """
+    made = page_of(_compared(logs, identities))
     return replace(made, sections=[*made.sections[:-2], *evidence_section(logs), *made.sections[-2:]])
 
 
-def _compared(logs: Sequence[str]) -> Written:
-    logged = told_by_set(load(logs))
+def _compared(logs: Sequence[str], identities: Collection[Identity] | None = None) -> Written:
+    logged = told_by_set(load(logs, identities))
     comparison = compare(logged)
     return Written(logged, comparison, statements(logged, comparison), against_placebo(logged.verdicts))
 

@@ -8,9 +8,8 @@ from inspect_ai.log import EvalLog
 
 from selfprobe.errors import InputError, one_line
 from selfprobe.header import roles_of
-from selfprobe.logs import CANNOT, UNREADABLE, asked, cause, lost_replies, summaries
+from selfprobe.logs import CANNOT, HOW_CALLED, UNREADABLE, asked, cause, lost_replies, summaries
 from selfprobe.measure import Measure
-from selfprobe.run_settings import HOW_IT_RUNS
 from selfprobe.scorers.decision import Decision, crossed, last_decisions
 from selfprobe.solvers.frame import OTHER
 from selfprobe.solvers.sent import applied_in
@@ -116,7 +115,7 @@ def _settings(log: EvalLog) -> dict[str, str]:
         f"{name}{role}": str(value)
         for role, config in given.items()
         for name, value in config.model_dump(exclude_none=True).items()
-        if name not in HOW_IT_RUNS
+        if name not in HOW_CALLED
     }
 
 

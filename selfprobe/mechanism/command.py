@@ -10,6 +10,7 @@ from selfprobe import options
 from selfprobe.mechanism.induce_command import induce
 from selfprobe.probes.engine import cluster, copies, engine_options
 from selfprobe.probes.options import SYSTEM, TEMPLATE_ARGUMENT, Command, gathered, loading, said_plainly
+from selfprobe.study import Group
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +60,7 @@ def shared(layers: str) -> Callable[[Command], Command]:
 BLOCKS = "Blocks that are read, as 8,16,24 or 0-31:4, from 0; by default all."
 
 
-@click.group(cls=options.Group)
+@click.group(cls=Group)
 def mechanism() -> None:
     """Why models can introspect: lens, attention, patching and induction (paper 003, section 5)."""
 

@@ -21,6 +21,7 @@ from selfprobe.probes.options import (
     reading_options,
     said_plainly,
 )
+from selfprobe.study import Group
 
 if TYPE_CHECKING:
     from selfprobe.probes.score import Judgement
@@ -53,7 +54,7 @@ fitting_options = gathered(
 """What replaces a preset's own; as `FitSettings` has it."""
 
 
-@click.group(cls=options.Group)
+@click.group(cls=Group)
 def probe() -> None:
     """Preference probes: what a judge model knows before it speaks (paper 004)."""
 

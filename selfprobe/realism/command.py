@@ -5,9 +5,10 @@ from typing import Any
 import click
 
 from selfprobe import options
+from selfprobe.study import Group
 
 
-@click.group(cls=options.Group)
+@click.group(cls=Group)
 def realism() -> None:
     """How far an evaluation can be told from use, and what would make it harder to tell."""
 
