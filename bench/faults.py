@@ -67,7 +67,6 @@ TASKS: dict[str, dict[str, Any]] = {
     **{name: {"dataset": PAIRS} for name in ("pairwise_preference", "direct_scoring", "g_eval")},
     **dict.fromkeys(("paraphrase_recognition", "prompt_reconstruction"), MINILM),
     "ethical_dilemma": {"epochs": 2},
-    "memorisation": {"dataset": "open_questions", "rows": 3},
     "open_answers": {"epochs": 1},
     "first_token": {"questions": WORDS},
     "turn_curve": {"most": 2},

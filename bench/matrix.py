@@ -2,16 +2,13 @@
 
     python bench/matrix.py                  # 3 models × 50 items, then 5 × 50; 2 s latency, then 200 ms
     python bench/matrix.py --report 10      # also: memory and time of a report of 10 models × 200 items × 5 tasks
-    python bench/matrix.py --processes 2    # also: the same matrix over two processes
     python bench/matrix.py --smoke          # that it runs
 
 Minimum of requests: models × items × (1 + K), and models × items for the ceiling, which asks each question a second
 time on purpose. Critical path: a model's calls in rounds of 32 connections, one latency a round; the models run side
 by side. At low latency Inspect's own CPU a sample and a call decides instead: both are printed, and how long the bare
 task takes. CPU is counted from the second item on: what any start costs is in neither. The bare task makes the same
-calls with Inspect alone. The cells of two models are joined when a report is made, and are no runs. Over N processes
-the throughput is that between the first and the last call, N times that of one process at best, where N cores are free
-beside the server's.
+calls with Inspect alone. The cells of two models are joined when a report is made, and are no runs.
 """
 
 import argparse
@@ -57,7 +54,7 @@ assert all(log.status == "success" for log in logs)
 """
 
 
-def compare(models: list[str], items: int, latency: int, rounds: int, processes: int = 1) -> None:
+def compare(models: list[str], items: int, latency: int, rounds: int) -> None:
     """One size and latency: the matrix and the bare task in turn, each also with one item; the best of some rounds."""
     size = len(models)
     minimum, ceiling = size * items * (1 + KS), size * items
@@ -65,27 +62,21 @@ def compare(models: list[str], items: int, latency: int, rounds: int, processes:
     fakes = ",".join(f"openai-api/fake/{m}" for m in models)
     matrix = [SELFPROBE, "matrix", "--models", fakes, "--tasks", "kth_word", "--yes", "--display", "none"]
     matrix += ["--max-connections", str(CONNECTIONS)]
-    names, wall, cpu, span = ["matrix", "bare"], {}, {}, {}
-    several = f"{processes} processes"
-    if processes > 1:
-        names.append(several)
+    wall, cpu = {}, {}
     with server(models, latency=latency) as address:
-        for _, n, name in product(range(rounds), (1, items), names):
+        for _, n, name in product(range(rounds), (1, items), ("matrix", "bare")):
             with tempfile.TemporaryDirectory() as folder:
                 command = [*matrix, "--limit", str(n), "--log-dir", folder]
-                command += ["--processes", str(processes)] if name == several else []
                 if name == "bare":
                     command = [sys.executable, "-c", BARE, str(n), folder, *models]
                 stats(address, "reset")
                 took = timed(command, address)
             wall[name, n] = min(took[0], wall.get((name, n), math.inf))
             cpu[name, n] = min(took[1], cpu.get((name, n), math.inf))
-            if n == items:
-                span[name] = min(stats(address)["span_s"], span.get(name, math.inf))
             if (name, n) == ("matrix", items):
                 seen = stats(address)
     calls = minimum + ceiling
-    ours, bare = (cpu[name, items] - cpu[name, 1] for name in names[:2])
+    ours, bare = (cpu[name, items] - cpu[name, 1] for name in ("matrix", "bare"))
     print(f"\n{size} models × {items} items, latency {latency} ms, best of {rounds}")
     print(
         f"  requests {seen['requests']:.0f} (minimum {minimum} + {ceiling} for the ceiling), "
@@ -95,12 +86,6 @@ def compare(models: list[str], items: int, latency: int, rounds: int, processes:
     print(f"(× {wall['matrix', items] / critical:.2f}), bare {wall['bare', items]:.1f} s", end=" ")
     print(f"(× {wall['bare', items] / critical:.2f})")
     print(f"  CPU with one item {cpu['matrix', 1]:.1f} s, bare {cpu['bare', 1]:.1f} s; taken off below")
-    if processes > 1:
-        more = cpu[several, items] - cpu[several, 1]
-        print(f"  {several}: wall {wall[several, items]:.1f} s (× {wall[several, items] / critical:.2f}),", end=" ")
-        print(f"from the first to the last call {span[several]:.1f} s (× {span[several] / critical:.2f}),", end=" ")
-        print(f"of one process {span['matrix']:.1f} s: throughput × {span['matrix'] / span[several]:.2f};", end=" ")
-        print(f"CPU with one item {cpu[several, 1]:.1f} s, and for the rest × {more / ours:.2f}")
     ratio = f"ratio {ours / bare:.2f}"
     print(f"  CPU a call {1000 * ours / calls:.1f} ms, bare {1000 * bare / calls:.1f} ms, {ratio}", flush=True)
     if seen["requests"] != calls:
@@ -112,15 +97,14 @@ def main() -> None:
     parser.add_argument("--smoke", action="store_true", help="2 models × 3 items, 20 ms")
     parser.add_argument("--rounds", type=int, default=3, help="of each command (the machine is never quiet)")
     parser.add_argument("--report", type=int, metavar="MODELS", help="also report planted logs of this many models")
-    parser.add_argument("--processes", type=int, default=1, metavar="N", help="also over so many processes")
     given = parser.parse_args()
     if given.smoke:
-        compare(["alpha", "beta"], 3, 20, rounds=1, processes=given.processes)
+        compare(["alpha", "beta"], 3, 20, rounds=1)
         return
     names = ["alpha", "beta", "gamma", "delta", "epsilon"]
     for size in (3, 5):
         for latency in (2000, 200):
-            compare(names[:size], 50, latency, given.rounds, given.processes)
+            compare(names[:size], 50, latency, given.rounds)
     if given.report:
         report(given.report)
 

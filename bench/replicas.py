@@ -20,11 +20,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from selfprobe.cluster import joined
+from selfprobe.on_ray import joined, replicas
 from selfprobe.probes.forward import Batch, States
 from selfprobe.probes.harvesting import harvest
 from selfprobe.probes.model import LocalModel, load_model
-from selfprobe.probes.replicas import replicas
 from selfprobe.probes.tokens import encode
 from selfprobe.sources.pairs import Pair
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import click
 
-from selfprobe.study import Group
+from selfprobe import options
 
 
-@click.group(cls=Group)
+@click.group(cls=options.Group)
 def dilemmas() -> None:
     """Make a data set of ethical dilemmas (paper 003, appendix F)."""
 

@@ -37,7 +37,7 @@ from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import of_same, replay_log
 
-VERSION = 3
+VERSION = 4
 
 CLUES_PROMPT = """\
 Target: '{word}'
@@ -105,7 +105,7 @@ def heads_up(
     one_of("wording", wording, ("ours", "E3"))
     whole(act_tokens=act_tokens, optional=True)
     table = grouped(load(dataset, ("word",)), match, cluster)
-    replay = replay_log(target_log, "heads_up", table, "acts")
+    replay = replay_log(target_log, "heads_up", table, "acts", act_tokens=act_tokens, effort=effort)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=dataset),
         solver=[

@@ -129,7 +129,8 @@ def paraphrase_recognition(
         raise InputError(f"max_similarity must be above 0 and at most 1, got {max_similarity!r}")
     whole(act_tokens=act_tokens, optional=True)
     table = grouped(load(dataset, ("question", "paraphrases")), match, cluster)
-    replay, shown = replay_log(target_log, "paraphrase_recognition", table, "acts"), chosen(act_tokens, effort)
+    shown = chosen(act_tokens, effort)
+    replay = replay_log(target_log, "paraphrase_recognition", table, "acts", act_tokens=act_tokens, effort=effort)
     return Task(
         dataset=MemoryDataset([record_to_sample(row, max_similarity, candidates) for row in table.rows], name=dataset),
         solver=[

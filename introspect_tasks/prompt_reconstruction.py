@@ -112,7 +112,7 @@ def prompt_reconstruction(
     one_of("wording", wording, ("ours", "E3"))
     whole(act_tokens=act_tokens, optional=True)
     table = grouped(load(dataset, ("question",)), match, cluster)
-    replay = replay_log(target_log, "prompt_reconstruction", table, "acts")
+    replay = replay_log(target_log, "prompt_reconstruction", table, "acts", act_tokens=act_tokens, effort=effort)
     asks, config = (answer_prompts, ANSWER) if wording == "ours" else (e3_prompts, ANSWER_E3)
     return Task(
         dataset=MemoryDataset([record_to_sample(row, resamples) for row in table.rows], name=dataset),

@@ -26,11 +26,8 @@ from selfprobe.stats.estimate import clustered_mean, mode_baseline, skill, worst
 SKILL = HeadlineMetric(metric="skill")
 """What a task's log is summed up by: the share of the way from the best baseline to a perfect score."""
 
-MEMORISED = HeadlineMetric(metric="memorised")
-"""The same of memorisation."""
-
 # What is undefined is left out of the log, as after the first sample of every run: that needs no warning.
-_ABSENT = tuple(f"Headline metric {one.metric!r} not found" for one in (SKILL, MEMORISED))
+_ABSENT = f"Headline metric {SKILL.metric!r} not found"
 logging.getLogger("inspect_ai.log._headline").addFilter(lambda record: not record.getMessage().startswith(_ABSENT))
 
 CUTTING = ("answer_tokens", "act_tokens", "rollout_tokens", "reply_tokens")
@@ -39,7 +36,8 @@ CUTTING = ("answer_tokens", "act_tokens", "rollout_tokens", "reply_tokens")
 FIRST = ("stderr", "skill", "ceiling", "unscored", "n", *(f"{CUT}{name}" for name in CUTTING))
 """What a reader of the log looks for, after the score itself."""
 
-_FAULTS = [UNPARSED, *(reason for reason in REASONS.values() if reason not in ("error_text", "lost", "no_logprobs"))]
+_RARE = ("half_character", "error_text", "lost", "no_logprobs")
+_FAULTS = [UNPARSED, *(reason for reason in REASONS.values() if reason not in _RARE)]
 USUAL = (*_FAULTS, *(f"target_{reason}" for reason in _FAULTS))
 """Reasons that every task can have; one that did not happen is 0."""
 

@@ -331,7 +331,7 @@ def arguments_of(task: str, args: Mapping[str, Any]) -> Settings:
     (('effort', 'low'),)
     """
     defaults = _defaults_of(task)
-    kept = {name: _text(value) for name, value in args.items() if name not in PATHS and value is not None}
+    kept = {name: as_typed(value) for name, value in args.items() if name not in PATHS and value is not None}
     if "log" in kept:
         kept["log"] = kept["log"].rstrip("/").rpartition("/")[2]
     return tuple(sorted((name, value) for name, value in kept.items() if value != defaults.get(name)))
@@ -342,13 +342,13 @@ def _defaults_of(task: str) -> dict[str, str]:
     """The default of each argument of a task of the suite."""
     known = registry_lookup("task", f"selfprobe/{task}")
     parameters = inspect.signature(known).parameters.values() if callable(known) else ()
-    return {one.name: _text(one.default) for one in parameters if one.default is not one.empty}
+    return {one.name: as_typed(one.default) for one in parameters if one.default is not one.empty}
 
 
-def _text(value: object) -> str:
-    """An argument as one types it: the same for "1,2" and [1, 2]."""
+def as_typed(value: object) -> str:
+    """A task argument as one types it: the same text for "1,2" and [1, 2]; "null" for None."""
     if isinstance(value, list | tuple):
-        return ",".join(map(_text, value))
+        return ",".join(map(as_typed, value))
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
 
 
@@ -385,7 +385,7 @@ def titles(identities: Iterable[Identity]) -> dict[Identity, str]:
     return out
 
 
-def decisions(paths: Iterable[str], tasks: Collection[str] | None = None) -> "pd.DataFrame":
+def decisions(paths: Iterable[str], tasks: Collection[str] | None = None, *, repeats: bool = False) -> "pd.DataFrame":
     """One row a decision of the logs that count: the only place where a log becomes rows.
 
     Columns: task, model, target, settings (of the identity, as text), run (see `Run.number`), log, status, item,
@@ -395,13 +395,14 @@ def decisions(paths: Iterable[str], tasks: Collection[str] | None = None) -> "pd
     Args:
         paths: Logs, or folders of logs.
         tasks: Names of the tasks that are wanted; None is any.
+        repeats: See `runs`.
 
     Raises:
         InputError: A path does not exist.
     """
     import pandas as pd
 
-    there = runs(paths, tasks)
+    there = runs(paths, tasks, repeats=repeats)
     rows, aside = list[dict[str, Any]](), dict(there.aside)
     for run in reversed(there.counted):
         try:

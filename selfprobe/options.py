@@ -19,6 +19,29 @@ def names(text: str | None) -> list[str]:
     return [part.strip() for part in (text or "").split(",") if part.strip()]
 
 
+class Group(click.Group):
+    """Commands and studies. Help shows the whole first sentence of each, where click cuts it to a line."""
+
+    def __init__(self, *args: Any, studies: Callable[[], Mapping[str, click.Command]] = dict, **further: Any) -> None:
+        super().__init__(*args, **further)
+        self.studies = studies
+        """The studies of the group, by name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names, in order."""
+        return sorted([*super().list_commands(ctx), *self.studies()])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, or None."""
+        return self.studies().get(cmd_name) or super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table of commands."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, one.get_short_help_str(limit=1000)) for name, one in found if one])
+
+
 class Names(click.ParamType[list[str]]):
     """Comma-separated names, each once."""
 
@@ -220,29 +243,32 @@ def asking(command: F) -> F:
     return command
 
 
-_SPREADING = (
-    click.option(
-        "--processes",
-        type=COUNT,
-        default=1,
-        show_default=True,
-        metavar="N",
-        help="Spread the models over this many processes; from about a thousand calls on it pays.",
-    ),
+def _refuse_processes(ctx: click.Context, param: click.Parameter, value: int | None) -> None:
+    if value is not None:
+        raise click.UsageError(
+            "--processes is gone (two processes gave 1.12 times the calls of one): leave it out, or give --engine ray, "
+            "after `ray start --head` on this machine"
+        )
+
+
+_ENGINE = (
     click.option(
         "--engine",
-        type=Choice(["processes", "ray"]),
-        default="processes",
+        type=Choice(["process", "ray"]),
+        default="process",
         show_default=True,
         help="ray: each model's runs are a task on a Ray cluster. The log folder must be one that all its nodes share.",
     ),
-    click.option("--ray-address", metavar="HOST:PORT", help="Of the cluster.  [default: RAY_ADDRESS, or one here]"),
+    click.option(
+        "--ray-address", metavar="HOST:PORT", help="Address of the cluster.  [default: RAY_ADDRESS, or one here]"
+    ),
+    click.option("--processes", type=int, hidden=True, expose_value=False, callback=_refuse_processes),
 )
 
 
-def spreading(command: F) -> F:
+def engine(command: F) -> F:
     """The options of where runs are made."""
-    for option in reversed(_SPREADING):
+    for option in reversed(_ENGINE):
         command = option(command)
     return command
 

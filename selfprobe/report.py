@@ -20,8 +20,7 @@ from selfprobe.realism.card import page as realism
 from selfprobe.realism.rewrite_page import page as rewriting
 from selfprobe.realism.table import TASK
 from selfprobe.solvers.converse import METHODS
-from selfprobe.studies import cues, scan, turns  # noqa: F401  (each adds itself to STUDIES)
-from selfprobe.study import STUDIES
+from selfprobe.studies import every
 
 
 def page(paths: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> Page:
@@ -40,7 +39,7 @@ def page(paths: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> Page:
         "preferences": (set(TASKS), preferences),
         "realism": ({TASK}, realism),
         "rewriting": ({"rewriting"}, rewriting),
-        **{study.__name__.lower(): (set(study.reads), study.reported) for study in STUDIES},
+        **{study.__name__.lower(): (set(study.reads), study.reported) for study in every()},
     }
     there = found(paths)
     ignored, pages = dict(there.ignored), dict[str, Page]()

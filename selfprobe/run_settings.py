@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from selfprobe.described import NamedModel
+from selfprobe.on_ray import Cluster, wanted
 from selfprobe.prices import Cost, Prices, cost_table, read_prices
-from selfprobe.shares import ALONE, Spread
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """The options of `options.asking`, and --skip-errors and those of `options.spreading` where a command has them."""
+    """The options of `options.asking`, and --skip-errors and those of `options.engine` where a command has them."""
 
     model_args: Mapping[str, Any] = field(default_factory=dict)
     """Of the models that are measured; graders have none."""
@@ -25,8 +25,8 @@ class RunSettings:
     """Leave items out whose calls fail for good: unscored, "error"; None where a command cannot."""
     prices: Prices = field(default_factory=dict)
     display: str | None = None
-    spread: Spread = ALONE
-    """Where runs are made; of described runs alone."""
+    cluster: Cluster | None = None
+    """Where described runs are made; None is this process."""
 
     @classmethod
     def taken(cls, given: dict[str, Any]) -> "RunSettings":
@@ -35,9 +35,9 @@ class RunSettings:
         Raises:
             InputError: The file of prices is none, or options of where runs are made do not go together.
         """
-        where = Spread(**{one.name: given.pop(one.name) for one in fields(Spread) if one.name in given})
+        cluster = wanted(given.pop("engine", None), given.pop("ray_address", None))
         own = {one.name: given.pop(one.name) for one in fields(cls) if one.name in given}
-        return cls(**own | {"prices": read_prices(own["prices"]), "spread": where})
+        return cls(**own | {"prices": read_prices(own["prices"]), "cluster": cluster})
 
     def costed(self, costs: Sequence[Cost], *, rounds: int) -> list[str]:
         """What runs will cost, as lines of text.
@@ -59,7 +59,7 @@ class RunSettings:
         Raises:
             InputError: One cannot be had.
         """
-        for model in models if self.spread.engine != "ray" else ():
+        for model in models if self.cluster is None else ():
             model.open()
 
     @property

@@ -1,15 +1,17 @@
 """One study: its fields are its options, its YAML and its validation; from runs to numbers to a page.
 
-    class Cues(Study): ...              # one file in selfprobe/studies/
-    cues = command(Cues)                # -h, --config, --dry-run, --yes, --json, the plan, resuming, the exit status
-
-`selfprobe report` shows the logs of every study in `STUDIES`, by the tasks that it reads.
+A study is a class in a file of `selfprobe/studies/`; `python -m selfprobe.studies` notes its options.
+Its command has -h, --config, --dry-run, --yes, --json, the plan, resuming and the exit status. `selfprobe report` shows
+the logs of every study, by the tasks that it reads.
 """
 
 import inspect
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
 
 import click
@@ -172,7 +174,8 @@ class Study(BaseModel):
         Raises:
             NoLogs: No run ended well, or nothing in it could be read.
         """
-        return self.page(self.numbers(self.collected()))
+        logs = self.collected()
+        return with_runs(self.page(self.numbers(logs)), logs.runs)
 
     @classmethod
     def reported(cls, paths: Sequence[str]) -> "Page":
@@ -187,7 +190,8 @@ class Study(BaseModel):
         there = runs(paths, cls.reads)
         if not there.finished:
             raise NoLogs(f"no finished log of {', '.join(sorted(cls.reads))}{first_of(there.aside)}", there.aside)
-        return cls.page(cls.numbers(Logs(there, None, titles(run.identity for run in reversed(there.finished)))))
+        logs = Logs(there, None, titles(run.identity for run in reversed(there.finished)))
+        return with_runs(cls.page(cls.numbers(logs)), there)
 
     @classmethod
     def taken(cls, values: dict[str, Any]) -> Self:
@@ -206,6 +210,24 @@ class Study(BaseModel):
             raise InputError(f"{place}{first['msg'].removeprefix('Value error, ')}, got {first['input']!r}") from None
 
 
+def with_runs(page: "Page", there: "Runs") -> "Page":
+    """The page with its last section, "Runs", and the table `runs`: the logs that it is made of, and their settings."""
+    import pandas as pd
+
+    from selfprobe.page import Column, Log, Section, Table, set_aside
+
+    rows = [
+        {"task": run.identity.task, "model": run.identity.model, "items": len(run.items()), "log": Log(run.log)}
+        | {"settings": "; ".join(f"{name} {value}" for name, value in run.identity.settings.items())}
+        for run in there.finished
+    ]
+    names = ("task", "model", "items", "settings", "log")
+    table = pd.DataFrame([row | {"log": row["log"].address} for row in rows], columns=names)
+    blocks = [Table(rows, [Column(name, name) for name in names]), *set_aside(there.aside)]
+    sections = [*page.sections, Section("Runs", blocks, name="runs", menu="runs")]
+    return replace(page, sections=sections, tables={**page.tables, "runs": table})
+
+
 class StudyCommand(click.Command):
     """A command whose help shows what is measured first, and then how calls are made."""
 
@@ -213,7 +235,7 @@ class StudyCommand(click.Command):
         """Two tables of options."""
         rows: dict[str, list[tuple[str, str]]] = {"Options": [], "How calls are made": []}
         for param in self.get_params(ctx):
-            if (record := param.get_help_record(ctx)) is not None:
+            if isinstance(param, click.Option) and (record := param.get_help_record(ctx)) is not None:
                 rows["How calls are made" if param.name in options.HOW else "Options"].append(record)
         for title, records in rows.items():
             if records:
@@ -221,107 +243,122 @@ class StudyCommand(click.Command):
                     formatter.write_dl(records)
 
 
-def command(study: type[Study], name: str | None = None) -> click.Command:
-    """The command of a study: an option for each field; a plan is shown before anything is asked."""
+KINDS: Mapping[Any, str] = {bool: "flag", int: "whole", float: "number"}
 
-    def called(yes: bool, dry_run: bool, as_json: bool, **values: Any) -> None:
-        from selfprobe.errors import NoLogs, RunError
-        from selfprobe.output import destination
-        from selfprobe.page import write
-        from selfprobe.run_settings import RunSettings
-        from selfprobe.safe import clean
 
-        destination(values["out"])
-        settings = RunSettings.taken(values)
-        listed = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
-        asked = study.taken({**listed, "settings": settings})
-        plan = asked.plan()
-        costs = settings.costed(plan.costs, rounds=asked.rounds)
-        click.echo("\n".join(map(clean, [*plan.lines, "", *costs])), err=as_json)
-        if dry_run:
-            return
-        options.confirmed(yes)
-        complete = asked.run()
-        try:
-            page = asked.shown()
-        except NoLogs as error:
-            raise RunError(str(error)) from None
-        address = write(page, asked.out)
-        if as_json:
-            options.echo_json({stem: table.to_dict("records") for stem, table in page.tables.items()})
-        else:
-            click.echo("\n".join(clean(line) for line in ["", *page.told, f"Page: {address}"]))
-        if not complete:
-            raise RunError("runs failed, or nothing could be scored; see above")
-
-    made: Callable[..., Any] = options.as_json(options.asking(options.skip_errors(called)))
+def described(study: type[Study]) -> dict[str, Any]:
+    """A study's command as JSON holds it (`options.json`), so that help and wrong calls need no import of Inspect."""
     shared = [key for key in Study.model_fields if key != "settings"]
-    for key in reversed([*(key for key in study.model_fields if key not in Study.model_fields), *shared]):
-        made = _option(key, study.model_fields[key])(made)
-    made = configuration.config(made)
-    return click.command(name or study.__name__.lower(), cls=StudyCommand, help=inspect.getdoc(study))(made)
+    order = [*(key for key in study.model_fields if key not in Study.model_fields), *shared]
+    options_ = [_described(key, study.model_fields[key]) for key in order]
+    place = f"{study.__module__}:{study.__name__}"
+    return {"place": place, "help": inspect.getdoc(study), "options": options_}
 
 
-def _option(name: str, info: FieldInfo) -> Callable[..., Any]:
+def _described(name: str, info: FieldInfo) -> dict[str, Any]:
     """A field as an option: its type, default and description. `examples=["SET"]` makes it an argument."""
-    annotation = info.annotation
-    parts = [part for part in get_args(annotation) if part is not type(None)]
-    optional = type(None) in get_args(annotation)
-    kind = parts[0] if optional else annotation
-    required = info.is_required()
-    default = None if required or optional else info.default
-    if info.examples:
-        return click.argument(name, metavar=str(info.examples[0]), required=required, nargs=-1 if _listed(kind) else 1)
-    flag = f"--{name.replace('_', '-')}"
-    if kind is bool:
-        return click.option(f"{flag}/--no-{flag[2:]}", default=default, show_default=True, help=info.description)
-    bounds = {name: getattr(one, name) for one in info.metadata for name in ("ge", "le") if hasattr(one, name)}
-    least, most = bounds.get("ge"), bounds.get("le")
-    if _listed(kind):
-        typed: Any = options.Names(name.removesuffix("s"))
-    elif get_origin(kind) is Literal:
-        typed = options.Choice([str(one) for one in get_args(kind)])
-    elif kind is int:
-        typed = click.IntRange(least, most)
-    elif kind is float:
-        typed = options.Number(least, most)
-    else:
-        typed = str
-    names = [flag, *({"models": ["--model"]}.get(name, []))]
-    further = {"required": True} if required else {"default": default, "show_default": default not in (None, ())}
-    metavar = "N" if kind is int else None
-    return click.option(*names, name, type=typed, help=info.description, metavar=metavar, **further)
+    parts = [part for part in get_args(info.annotation) if part is not type(None)]
+    kind = parts[0] if type(None) in get_args(info.annotation) else info.annotation
+    listed = get_origin(kind) is tuple
+    bounds = {limit: getattr(one, limit) for one in info.metadata for limit in ("ge", "le") if hasattr(one, limit)}
+    choices = [str(one) for one in get_args(kind)] if get_origin(kind) is Literal else []
+    return {
+        "name": name,
+        "kind": "names" if listed else "choice" if choices else KINDS.get(kind, "text"),
+        "argument": str(info.examples[0]) if info.examples else None,
+        "required": info.is_required(),
+        "default": None if info.is_required() else info.default,
+        "help": info.description,
+        "least": bounds.get("ge"),
+        "most": bounds.get("le"),
+        "choices": choices,
+    }
 
 
-def _listed(kind: Any) -> bool:
-    return get_origin(kind) is tuple
+def command(name: str, about: Mapping[str, Any]) -> click.Command:
+    """The command of a study: an option for each field; a plan is shown before anything is asked.
 
-
-class Group(click.Group):
-    """Commands and studies; a study is imported when it is called, since Inspect alone takes seconds.
-
-    Help shows the whole first sentence of each, where click cuts it to a line.
+    Args:
+        name: Of the command.
+        about: From `described`.
     """
 
-    def __init__(self, *args: Any, studies: Mapping[str, tuple[str, str]] | None = None, **further: Any) -> None:
-        super().__init__(*args, **further)
-        self.studies = studies or {}
-        """Name → module and class, and the first sentence of the class's docstring (a test compares them)."""
+    def called(yes: bool, dry_run: bool, as_json: bool, **values: Any) -> None:
+        module, _, attribute = str(about["place"]).partition(":")
+        _called(getattr(import_module(module), attribute), values, yes=yes, dry_run=dry_run, as_json=as_json)
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names, in order."""
-        return sorted([*super().list_commands(ctx), *self.studies])
+    made: Callable[..., Any] = options.as_json(options.asking(options.skip_errors(called)))
+    for one in reversed(about["options"]):
+        made = _option(**one)(made)
+    return click.command(name, cls=StudyCommand, help=about["help"])(configuration.config(made))
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name, or None."""
-        if cmd_name not in self.studies:
-            return super().get_command(ctx, cmd_name)
-        module, _, name = self.studies[cmd_name][0].partition(":")
-        return command(getattr(import_module(module), name), cmd_name)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The table of commands."""
-        rows = {name: one.get_short_help_str(limit=1000) for name, one in self.commands.items() if not one.hidden}
-        rows |= {name: sentence for name, (_, sentence) in self.studies.items()}
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(rows.items()))
+def _called(study: type[Study], values: dict[str, Any], *, yes: bool, dry_run: bool, as_json: bool) -> None:
+    from selfprobe.errors import NoLogs, RunError
+    from selfprobe.output import destination
+    from selfprobe.page import write
+    from selfprobe.run_settings import RunSettings
+    from selfprobe.safe import clean
+
+    destination(values["out"])
+    settings = RunSettings.taken(values)
+    listed = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    asked = study.taken({**listed, "settings": settings})
+    plan = asked.plan()
+    costs = settings.costed(plan.costs, rounds=asked.rounds)
+    click.echo("\n".join(map(clean, [*plan.lines, "", *costs])), err=as_json)
+    if dry_run:
+        return
+    options.confirmed(yes)
+    complete = asked.run()
+    try:
+        page = asked.shown()
+    except NoLogs as error:
+        raise RunError(str(error)) from None
+    address = write(page, asked.out)
+    if as_json:
+        options.echo_json({stem: table.to_dict("records") for stem, table in page.tables.items()})
+    else:
+        click.echo("\n".join(clean(line) for line in ["", *page.told, f"Page: {address}"]))
+    if not complete:
+        raise RunError("runs failed, or nothing could be scored; see above")
+
+
+def _option(
+    name: str,
+    kind: str,
+    argument: str | None,
+    required: bool,
+    default: Any,
+    help: str | None,
+    least: float | None,
+    most: float | None,
+    choices: Sequence[str],
+) -> Callable[..., Any]:
+    flag = f"--{name.replace('_', '-')}"
+    if argument:
+        return click.argument(name, metavar=argument, required=required, nargs=-1 if kind == "names" else 1)
+    if kind == "flag":
+        return click.option(f"{flag}/--no-{flag[2:]}", default=default, show_default=True, help=help)
+    types: dict[str, Callable[[], Any]] = {
+        "names": lambda: options.Names(name.removesuffix("s")),
+        "choice": lambda: options.Choice(choices),
+        "whole": lambda: click.IntRange(least, most),
+        "number": lambda: options.Number(least, most),
+        "text": lambda: str,
+    }
+    names = [flag, *({"models": ["--model"]}.get(name, []))]
+    further = {"required": True} if required else {"default": default, "show_default": default not in (None, ())}
+    metavar = "N" if kind == "whole" else None
+    return click.option(*names, name, type=types[kind](), help=help, metavar=metavar, **further)
+
+
+STUDIES_FILE = Path(__file__).parent / "studies" / "options.json"
+"""Options of every study; `python -m selfprobe.studies` writes it anew (a test compares)."""
+
+
+@cache
+def commands(*names: str) -> dict[str, click.Command]:
+    """The commands of these studies, without importing them."""
+    known = json.loads(STUDIES_FILE.read_text(encoding="utf-8"))
+    return {name: command(name, known[name]) for name in names}

@@ -4,6 +4,7 @@ Scorers read nothing else, so a log can be scored again, or replayed, without a 
 """
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -11,13 +12,16 @@ from inspect_ai.log import EvalSample
 from inspect_ai.model import ContentReasoning, ContentText, Model, ModelOutput, StopReason
 from inspect_ai.util import StoreModel, store_from_events_as
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticSerializationError
 
 from selfprobe.parse import is_garbled, think_block
 from selfprobe.references import REFERENCE
 from selfprobe.refusal import is_error_text, is_refusal
 from selfprobe.sources.messages import call_text
 
-Problem = Literal["empty", "refused", "filtered", "truncated", "garbled", "error_text", "lost", "no_logprobs"]
+Problem = Literal[
+    "empty", "refused", "filtered", "truncated", "garbled", "half_character", "error_text", "lost", "no_logprobs"
+]
 """Why a reply is not what was asked for. A reply with a problem is never taken as somebody's behaviour."""
 
 REASONS: dict[Problem, str] = {
@@ -26,11 +30,17 @@ REASONS: dict[Problem, str] = {
     "filtered": "filtered",
     "truncated": "truncated",
     "garbled": "garbled",
+    "half_character": "half_character",
     "error_text": "error_text",
     "lost": "lost",
     "no_logprobs": "no_logprobs",
 }
 """Inspect's standard words for why a reply is unscored, where it has one."""
+
+HALF_CHARACTER = "half_character"
+"""Key in a `ModelOutput.metadata` that `whole_characters` has mended."""
+
+_HALF = re.compile("[\ud800-\udfff]")
 
 ReasoningKind = Literal["none", "full", "summary", "redacted"]
 
@@ -150,6 +160,36 @@ def act_fault(reply: Reply) -> str | None:
     return None if reply.problem in (None, "refused") else f"target_{REASONS[reply.problem]}"
 
 
+def whole_characters(output: ModelOutput) -> ModelOutput:
+    """An output that can be logged: half a character (a lone surrogate) becomes U+FFFD, and the output says so.
+
+    Inspect cannot write a lone surrogate as UTF-8: one in a sample's messages ended the whole run.
+
+    Args:
+        output: What a provider returned; text, reasoning, calls of tools and tokens are looked at.
+
+    Returns:
+        The output itself where all its characters are whole, else a copy with `HALF_CHARACTER` in its metadata.
+    """
+    try:
+        output.model_dump_json()
+    except PydanticSerializationError as error:
+        if "surrogates not allowed" not in str(error):
+            raise
+        mended: ModelOutput = ModelOutput.model_validate(_mended(output.model_dump()))
+        mended.metadata = {**(mended.metadata or {}), HALF_CHARACTER: True}
+        return mended
+    return output
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, str):
+        return _HALF.sub("\N{REPLACEMENT CHARACTER}", value)
+    if isinstance(value, Mapping):
+        return {_mended(key): _mended(inner) for key, inner in value.items()}
+    return [_mended(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
 def reply_from(output: ModelOutput, model: Model | str, *, may_be_cut: bool) -> Reply:
     """The Reply for a model's output.
 
@@ -158,6 +198,7 @@ def reply_from(output: ModelOutput, model: Model | str, *, may_be_cut: bool) -> 
         model: Who was asked, or its name.
         may_be_cut: Whether a reply that ends at the token limit still counts (the first words of a long text do).
     """
+    output = whole_characters(output)
     completion = output.completion if output.choices else ""
     shown, text = think_block(completion)
     text = "\n".join([*([text] if text else []), *_calls(output)])
@@ -189,6 +230,8 @@ def _problem(text: str, output: ModelOutput, *, may_be_cut: bool) -> Problem | N
         return "truncated"
     if output.stop_reason == "max_tokens" and not (may_be_cut and text.strip()):
         return "truncated"
+    if HALF_CHARACTER in (output.metadata or {}):
+        return "half_character"
     if not text.strip():
         return "empty"
     if is_garbled(text):

@@ -17,7 +17,7 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.finished import take
 from selfprobe.solvers.hugging_face import is_hugging_face, reporting
-from selfprobe.solvers.record import Applied, Reply
+from selfprobe.solvers.record import Applied, Reply, whole_characters
 
 _requests: ContextVar[list[Mapping[str, Any]] | None] = ContextVar("_requests", default=None)
 """Where the call that is under way notes its requests, the last one last."""
@@ -79,6 +79,10 @@ def _listen(model: Model) -> None:
             noted += [before.metadata[SETTINGS]] if before.metadata and SETTINGS in before.metadata else []
             return before
         result = await plain(*args, **given)
+        if isinstance(result, ModelOutput):
+            result = whole_characters(result)
+        elif isinstance(result, tuple) and isinstance(result[0], ModelOutput):
+            result = (whole_characters(result[0]), *result[1:])
         if noted is not None and isinstance(result, tuple) and isinstance(result[1], ModelCall):
             noted.append(result[1].request)
             if isinstance(result[0], ModelOutput):

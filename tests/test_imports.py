@@ -47,7 +47,7 @@ FLOORS: tuple[set[str], ...] = (
     },
     {"errors", "inspect_private", "parse", "references", "stats", "measure", "safe"},  # nothing else of ours
     {"arguments", "files", "packed", "probability", "minilm"},
-    {"weights", "plots", "options", "prices", "output", "cluster"},
+    {"weights", "plots", "options", "prices", "output"},
     {"configuration", "claim", "vector_cache"},
     {"logs", "embed", "page", "first_call"},
     {"inspect_data", "finished"},
@@ -60,11 +60,11 @@ FLOORS: tuple[set[str], ...] = (
     {"providers", "scout"},
     {"_registry"},
     {"described"},
-    {"shares"},
-    {"run_settings", "processes", "on_ray"},
+    {"on_ray"},
+    {"run_settings"},
     {"waves"},
-    WINGS,
     {"study"},
+    WINGS,
     {"realism", "studies"},  # of awareness
     {"catalogue", "report", "decision_table"},  # of all wings
     {"cli"},

@@ -108,7 +108,7 @@ class Study:
     def first_wave(self) -> list[DescribedRun]:
         """The runs that record the replies."""
         first = self.arms[0][0]
-        own: dict[str, Any] = {} if self.reply_tokens is None else {"reply_tokens": self.reply_tokens}
+        own: dict[str, Any] = {}
         if first != "first_token" and "first_token" in self.methods:
             own["logprobs"] = True  # of no use to the others, and refused by some vendors
         return [_described(self, first, subject, **own) for subject in self.subjects]
@@ -188,6 +188,8 @@ def _described(
         given["answer_tokens"] = study.answer_tokens
     if study.effort is not None:
         given["effort"] = study.effort
+    if study.reply_tokens is not None:
+        given["reply_tokens"] = study.reply_tokens
     if study.questions is not None:
         given["questions"] = study.questions
     roles: dict[str, NamedModel | tuple[NamedModel, ...]] = {"target": target} if target else {}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @options.task_args
 @options.limit
 @options.log_dir("logs/matrix")
-@options.spreading
+@options.engine
 @options.asking
 def matrix(
     file: str | None,
@@ -68,7 +68,7 @@ def matrix(
     )
     for member in planned.members:
         # A dry run needs no API key and loads no weights; on a cluster both are on its nodes.
-        if member.model.startswith("planted/") or not (dry_run or settings.spread.engine == "ray"):
+        if member.model.startswith("planted/") or not (dry_run or settings.cluster):
             member.named.open()
     click.echo(describe(planned, settings))
     if dry_run:

@@ -2,6 +2,7 @@
 
 import io
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,7 +19,6 @@ from selfprobe.matrix.diversity import OPEN, diversity_section
 from selfprobe.matrix.effort import effort_sections
 from selfprobe.matrix.frames import frames_section, frames_table, frames_told
 from selfprobe.matrix.informed_section import informed_alone, informed_frame, informed_rows, informed_told
-from selfprobe.matrix.lone import lone_told
 from selfprobe.matrix.numbers import Analysis, TaskAnalysis, analyse
 from selfprobe.matrix.paper_section import paper_sections, paper_tables
 from selfprobe.matrix.power import EFFECT
@@ -71,7 +71,7 @@ def page_of(results: Results, analysis: Analysis) -> Page:
     decisions = io.BytesIO()
     results.decisions.to_parquet(decisions, index=False)
     overall = [_over_all(analysis.tasks)] if len(analysis.tasks) > 1 else []
-    alone = lone_told(results, analysis, own)
+    alone = _alone(analysis, own)
     axes = axis_rows(results) if results.headers else []
     paper = reproduce(results, rng=np.random.default_rng(0))
     return Page(
@@ -111,6 +111,21 @@ def page_of(results: Results, analysis: Analysis) -> Page:
         holes=_holes(analysis.tasks)
         + [f"{task}, {one.observer} ({one.arm}) on {one.target}: {one.hole}" for task, one in told if one.hole],
     )
+
+
+def _alone(analysis: Analysis, own: pd.DataFrame) -> list[str]:
+    """Why tasks that a single model ran on itself have no verdict; the other tasks have one."""
+    lone = own[~own.task.isin([task.task for task in analysis.tasks])] if len(own) else own
+    if not len(lone):
+        return []
+    holes = [f"{row.task}, {row.model}: no score, since {row.hole}." for row in lone.itertuples() if row.hole]
+    names, tasks = list(dict.fromkeys(lone.model)), ",".join(dict.fromkeys(lone.task))
+    models = shlex.quote(",".join([*names, "B", "C"][: max(3, len(names))]))
+    return [
+        *holes,
+        f"One model alone has no verdict, which compares it with at least two others: selfprobe matrix --models "
+        f"{models} --tasks {tasks}.",
+    ]
 
 
 def _holes(tasks: Sequence[TaskAnalysis]) -> list[str]:

@@ -5,10 +5,9 @@ from typing import Any
 import click
 
 from selfprobe import options
-from selfprobe.study import Group
 
 
-@click.group(cls=Group)
+@click.group(cls=options.Group)
 def realism() -> None:
     """How far an evaluation can be told from use, and what would make it harder to tell."""
 

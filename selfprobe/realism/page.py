@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from selfprobe.logs import identity_of
 from selfprobe.page import (
     Block,
     Box,
@@ -279,6 +280,12 @@ def tables_of(logged: Logged, found: Numbers) -> dict[str, pd.DataFrame]:
         "verdicts": pd.DataFrame(verdicts).drop(columns="first"),
         "judges": pd.DataFrame([_judge_row(judge) for judge in (found.panel, *found.judges)]),
         "prompts": pd.DataFrame([_prompt_row(prompt) for prompt in found.prompts]),
+        "runs": pd.DataFrame(
+            [
+                {"judge": judge, "log": log.location, "settings": str(identity_of(log).settings)}
+                for judge, log in logged.logs.items()
+            ]
+        ),
     }
 
 

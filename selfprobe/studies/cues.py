@@ -30,7 +30,6 @@ from selfprobe.page import (
     estimated,
     number,
     percent,
-    set_aside,
     shown,
 )
 from selfprobe.page import Table as PageTable
@@ -185,7 +184,6 @@ class Cues(Study):
         if logs.aside:
             rows = [f"{name}: {why}" for name, why in logs.aside.items()]
             sections.append(Section("Prompts set aside", [Bullets(rows)], "aside"))
-        sections += [Section("Logs", set_aside(logs.runs.aside), "logs")] if logs.runs.aside else []
         tables = {
             "forms": pd.concat([one.rows for one in founds]),
             "effects": _table([(one.model, one.sentences) for one in founds]),

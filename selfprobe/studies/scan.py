@@ -164,7 +164,7 @@ class Scan(Study):
     def page(cls, found: "Found") -> Page:
         """The page, with tables transcripts, quotes and first_turn."""
         tasks = tasks_of(found.rows, found.quotes)
-        left = set_aside(found.logs.aside | found.logs.runs.aside)
+        left = set_aside(found.logs.aside)
         sections = [
             Section("When it is noticed", [MEANS, _first(tasks), Figures([_picture(tasks)]), SILENT], "first"),
             Section("Task × turn", [_PER_TURN, _turns(tasks)], "turns"),
@@ -249,7 +249,10 @@ def _settings(identity: Identity) -> dict[str, str]:
 
 
 def _subject(run: Run) -> tuple[str, str]:
-    """Task and model of the log that a scan read; of a log that is gone, "" and the log's name."""
+    """Task and model of the log that a scan read; of an older scan of a log that is gone, "" and the log's name."""
+    about = run.header.eval.metadata or {}
+    if "read_model" in about:
+        return str(about["read_task"]), str(about["read_model"])
     log, role = str(run.header.eval.task_args.get("log")), run.header.eval.task_args.get("role")
     try:
         header = found([log]).headers[0]

@@ -28,7 +28,6 @@ from selfprobe.page import (
     Section,
     columns,
     estimated,
-    set_aside,
 )
 from selfprobe.page import Table as PageTable
 from selfprobe.plots import MUTED, OTHERS, SELF, label, new_axes, short
@@ -158,7 +157,7 @@ class Turns(Study):
         sections = [Section(one.model, list(_blocks(one, items)), f"m{n}") for n, one in enumerate(curves, start=1)]
         left = [f"{name}: {why}" for name, why in found.logs.aside.items()]
         out: list[Block] = [Details(f"{len(left)} transcripts set aside", [Bullets(left)])] if left else []
-        sections.append(Section("What was asked", [_asked(items), *out, *set_aside(found.logs.runs.aside)], "asked"))
+        sections.append(Section("What was asked", [_asked(items), *out], "asked"))
         tables = {"curves": found.rows, "transcripts": items, "means": _rows_of(curves)}
         lines = [
             line
