@@ -501,13 +501,20 @@ def transcripts(log: str, *, epochs: int | None = None) -> Iterator[EvalSample]:
 def summaries(log: str) -> list[EvalSampleSummary]:
     """The sample summaries of a log: scores and metadata without transcripts; a tenth of the time of `samples`.
 
+    A log holds them in the order in which samples finished; here they are in the order of `samples`: by epoch and id.
+
     Raises:
         InputError: The log cannot be read; names it.
     """
     try:
-        return read_eval_log_sample_summaries(log)
+        return sorted(read_eval_log_sample_summaries(log), key=_place)
     except UNREADABLE as error:
         raise InputError(f"{log} cannot be read: {unreadable(error)}; run it again, or leave it out") from None
+
+
+def _place(sample: EvalSampleSummary) -> tuple[int, str]:
+    """Epoch and id, a number with leading zeros as Inspect sorts samples."""
+    return sample.epoch, sample.id if isinstance(sample.id, str) else str(sample.id).zfill(20)
 
 
 def asked(sample: EvalSampleSummary) -> str:

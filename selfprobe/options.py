@@ -223,6 +223,11 @@ _ASKING = (
     click.option(
         "--prices", **_existing("Inspect's model cost file (YAML or JSON), for an estimate and for the logs.")
     ),
+    click.option(
+        "--same-model",
+        is_flag=True,
+        help="Leave replies unscored that another model wrote than the one that was asked, by the vendor's own words.",
+    ),
     display,
     click.option("--dry-run", is_flag=True, help="Say what would be done, and ask no model."),
     click.option("--yes", is_flag=True, help="Do not ask for confirmation."),
@@ -231,7 +236,7 @@ _ASKING = (
 
 HOW = {
     *("model_args", "batch", "max_connections", "max_retries", "attempt_timeout", "prices", "display", "skip_errors"),
-    *("dry_run", "yes", "config", "as_json", "engine", "ray_address", "log_dir", "out"),
+    *("same_model", "dry_run", "yes", "config", "as_json", "engine", "ray_address", "log_dir", "out"),
 }
 """Parameters of how calls are made and where results go, which every study has."""
 

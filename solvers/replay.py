@@ -13,7 +13,7 @@ from selfprobe.data import Table
 from selfprobe.errors import InputError
 from selfprobe.header import informed_of, target_of, task_of
 from selfprobe.logs import Run, apart, as_typed, lost_replies, runs, samples
-from selfprobe.solvers.ask import in_a_run, sole
+from selfprobe.solvers.ask import in_a_run, of_asked, sole
 from selfprobe.solvers.record import Reply, record_of
 
 Arm = Literal["acts", "answers"]
@@ -107,11 +107,12 @@ class Replay:
             )
         if lost := [name for name in names if replies[name].problem == "lost"]:
             raise LookupError(f"{here}: the text of {', '.join(lost)} is not in the log; run it again")
-        return {name: replies[name] for name in names}
+        return {name: of_asked(replies[name]) for name in names}
 
     def of_item(self, item: str) -> list[dict[str, Reply]]:
         """The replies to an item, one dict an epoch; empty where the log lacks it."""
-        return _by_item(self.file, self.arm).get(item, [])
+        epochs = _by_item(self.file, self.arm).get(item, [])
+        return [{name: of_asked(reply) for name, reply in replies.items()} for replies in epochs]
 
     def _mismatch(self, log: EvalLog, model: str) -> str | None:
         if task_of(log) not in ((self.task,) if isinstance(self.task, str) else self.task):

@@ -122,7 +122,10 @@ def page_of(made: Written) -> Page:
             _runs(logged),
         ],
         tables=_tables(made),
-        told=[f"{f.model}, {arm_name(f.arm)}: {f.kind}. {' '.join(f.sentences)}" for f in found],
+        told=[
+            *(f"{f.model}, {arm_name(f.arm)}: {f.kind}. {' '.join(f.sentences)}" for f in found),
+            *_substitutes(logged),
+        ],
     )
 
 
@@ -216,7 +219,13 @@ def _runs(logged: Logged) -> Section:
         for told in dict.fromkeys(run for run in logged.runs.get(name, ()) if isinstance(run, str))
     ]
     missing = [Bullets([f"{told}." for told in logged.missing])] if logged.missing else []
-    return Section("Runs", [table, *missing, *aside, *set_aside(logged.ignored)], name="runs", menu="runs")
+    blocks = [*_substitutes(logged), table, *missing, *aside, *set_aside(logged.ignored)]
+    return Section("Runs", blocks, name="runs", menu="runs")
+
+
+def _substitutes(logged: Logged) -> list[str]:
+    """Models in whose place another one answered, by method."""
+    return [f"{run.method}, {run.substitutes}" for run in logged.runs.itertuples() if getattr(run, "substitutes", "")]
 
 
 def _tables(made: Written) -> dict[str, pd.DataFrame]:

@@ -195,4 +195,4 @@ def _described(
     roles: dict[str, NamedModel | tuple[NamedModel, ...]] = {"target": target} if target else {}
     if study.grader and method in GRADES:
         roles["grader"] = graders(study.grader)
-    return DescribedRun(method, given, subject, roles)
+    return DescribedRun(method, given | study.settings.shared, subject, roles)

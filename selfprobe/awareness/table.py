@@ -18,7 +18,7 @@ from selfprobe.scorers.decision import Decision, last_decisions, last_score
 from selfprobe.scorers.panel import PANEL, Panel
 from selfprobe.scorers.votes import SAMPLE_ERROR, ballot
 from selfprobe.solvers.converse import METHODS
-from selfprobe.solvers.sent import applied_in
+from selfprobe.solvers.sent import applied_in, substitutes_in
 from selfprobe.sources.messages import tools_text
 
 ABOUT = ("source", "domain", "format", "agentic", "language", "turns", "pair", "flip", "set")
@@ -94,6 +94,7 @@ def load(paths: Iterable[str], identities: Collection[Identity] | None = None) -
             | {"set_aside": about.get("set_aside"), "unread": about.get("unread")}
             | {"grader": ", ".join(one.model for one in graders)}
             | {"applied": "; ".join(f"{role}: {told}" for role, told in applied_in(run.samples).items())}
+            | {"substitutes": " ".join(substitutes_in(run.samples))}
         )
     rows = [{"data": data} | text for (data, _), text in texts.items()]
     made, asked, told = pd.DataFrame(verdicts), pd.DataFrame(rows), tuple(missing(headers_in(there), logs))

@@ -12,7 +12,7 @@ from selfprobe.logs import CANNOT, HOW_CALLED, UNREADABLE, asked, cause, lost_re
 from selfprobe.measure import Measure
 from selfprobe.scorers.decision import Decision, crossed, last_decisions
 from selfprobe.solvers.frame import OTHER
-from selfprobe.solvers.sent import applied_in
+from selfprobe.solvers.sent import applied_in, substitutes_in
 
 CELL = ["task", "target", "observer"]
 Cell = tuple[str, ...]
@@ -40,6 +40,8 @@ class Samples:
     """Item → what it comes from, where the run was told."""
     applied: dict[str, str]
     """See `sent.applied_in`."""
+    substitutes: list[str]
+    """See `sent.substitutes_in`."""
 
 
 def lost_in(log: EvalLog) -> str:
@@ -70,6 +72,7 @@ def samples_of(log: str, lost: str) -> Samples | str:
             },
             clusters={str(s.id): str(of) for s in seen if (of := s.metadata.get("cluster"))},
             applied=applied_in(seen),
+            substitutes=substitutes_in(seen),
         )
     except UNREADABLE as error:
         return f"cannot be read: {one_line(error)}"
@@ -103,6 +106,7 @@ def cell_of(cell: Sequence[str], log: EvalLog, samples: Samples) -> dict[str, An
         "items": sorted(str(item) for item in log.eval.dataset.sample_ids or []),
         "joined": False,
         "applied": samples.applied,
+        "substitutes": samples.substitutes,
         "tokens": sum(usage.total_tokens for usage in log.stats.model_usage.values()),
     }
 
@@ -157,6 +161,7 @@ def joined_cell(cell: Cell, target: dict[str, Any], observer: dict[str, Any]) ->
             "reason": why,
             "log": f"{target['log']} × {observer['log']}",
             "joined": True,
+            "substitutes": [],
             "applied": {
                 role: run["applied"][role]
                 for role, run in (("target", target), ("observer", observer))

@@ -63,7 +63,7 @@ def matrix(
         [_member(entry, settings.model_args) for entry in (given.get("models", []) if models is None else models)],
         given.get("tasks", by_default) if tasks is None else tasks,
         limit=limit or given.get("limit"),
-        args=given.get("args", {}) | task_args,
+        args=given.get("args", {}) | task_args | settings.shared,
         observers=given.get("observers", []) if observers is None else observers,
     )
     for member in planned.members:

@@ -105,8 +105,9 @@ def _point(log: EvalLog) -> EffortPoint:
     decisions, _ = split(
         [(str(sample.id), d) for sample in summaries(log.location) for d in last_decisions(sample.scores)]
     )
-    dilemmas = list(dilemmas_of(decisions).values()) if decisions else []
-    means = estimates(dilemmas)
+    by_item = dilemmas_of(decisions) if decisions else {}
+    dilemmas = list(by_item.values())
+    means = estimates(dilemmas, list(by_item))
     if means and "kl_gain" not in means:
         raise InputError(f"{log.location}: KL is infinite at every dilemma, so there is nothing to draw")
     if not means:

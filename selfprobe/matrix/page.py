@@ -107,6 +107,7 @@ def page_of(results: Results, analysis: Analysis) -> Page:
             *alone,
             *frames_told(results, {task.task for task in analysis.tasks}),
             *informed_told(told, analysis),
+            *_substitutes(results),
         ],
         holes=_holes(analysis.tasks)
         + [f"{task}, {one.observer} ({one.arm}) on {one.target}: {one.hole}" for task, one in told if one.hole],
@@ -231,10 +232,16 @@ def _runs(results: Results) -> Section:
     )
     return Section(
         "Runs",
-        [Details(f"All {_many(len(rows), 'cell')}", [table]), *set_aside(results.ignored)],
+        [*_substitutes(results), Details(f"All {_many(len(rows), 'cell')}", [table]), *set_aside(results.ignored)],
         name="runs",
         menu="runs",
     )
+
+
+def _substitutes(results: Results) -> list[str]:
+    """Models in whose place another one answered, by task."""
+    cells = (cell for table in (results.cells, results.informed) for cell in table.itertuples())
+    return [f"{cell.task}, {line}" for cell in cells for line in getattr(cell, "substitutes", ())]
 
 
 def _advantage_table(analysis: Analysis) -> pd.DataFrame:

@@ -110,5 +110,5 @@ def _with_ends(name: str, row: Any) -> str:
 
 def _reasons(unscored: pd.Series) -> str:
     """The reasons with their shares, the commonest first."""
-    counts = unscored.dropna().value_counts()
+    counts = unscored.dropna().value_counts().sort_index().sort_values(ascending=False, kind="stable")
     return ", ".join(f"{reason} {percent(count / len(unscored))}" for reason, count in counts.items())

@@ -80,7 +80,7 @@ def page_of(logged: Logged, found: Numbers, *, name: str, left_out: Sequence[str
         top=[_verdict(found), Bullets(_doubts(found))],
         sections=sections,
         tables=tables_of(logged, found) | ({f"subject/{k}": v for k, v in subject.tables.items()} if subject else {}),
-        told=[*lines, *(subject.told if subject else ())],
+        told=[*lines, *logged.substitutes, *(subject.told if subject else ())],
     )
 
 
@@ -270,7 +270,8 @@ def _runs(logged: Logged, left_out: Sequence[str]) -> Section:
         (Column("judge", lambda row: row[0]), Column("log", lambda row: Log(row[1].location))),
     )
     aside = [Bullets(list(left_out))] if left_out else []
-    return Section("Runs", [table, *aside, *set_aside(logged.ignored)], name="runs", menu="runs")
+    blocks = [*logged.substitutes, table, *aside, *set_aside(logged.ignored)]
+    return Section("Runs", blocks, name="runs", menu="runs")
 
 
 def tables_of(logged: Logged, found: Numbers) -> dict[str, pd.DataFrame]:

@@ -91,6 +91,7 @@ class Rewriting:
     def versions_run(self) -> DescribedRun:
         """The writer's part."""
         wanted = {"dataset": self.dataset, "remove": ";".join(self.remove), "embedder": self.embedder}
+        wanted |= self.settings.shared
         writer = NamedModel(self.writer, self.settings.model_args)
         return DescribedRun("rewriting", wanted, writer, {"grader": graders(self.grader)})
 
@@ -100,8 +101,9 @@ class Rewriting:
         Args:
             pairs: File of the pairs.
         """
+        asked = {"pairs": pairs} | self.settings.shared
         readers = (*graders(self.grader), *map(NamedModel, self.judges))
-        return [DescribedRun(TASK, {"pairs": pairs}, reader) for reader in readers]
+        return [DescribedRun(TASK, asked, reader) for reader in readers]
 
     @property
     def study(self) -> Study | None:

@@ -124,7 +124,7 @@ class Scan(Study):
 
     def waves(self) -> Iterator[Wave]:
         """One run a log."""
-        own = self.model_dump(include={"piece", "role"}, exclude_none=True)
+        own = self.model_dump(include={"piece", "role"}, exclude_none=True) | self.how.shared
         roles, nobody = {"grader": graders(self.grader)}, NamedModel(NOBODY)
         runs = [DescribedRun("turn_scan", {"log": log} | own, nobody, roles) for log in self.readable.calls]
         yield Wave(runs, "The grader reads the logs")
@@ -387,7 +387,7 @@ def _read(made: Sequence[ByTask]) -> PageTable:
 
 
 def _reasons(rows: pd.DataFrame) -> str:
-    counts = rows.unscored.dropna().value_counts()
+    counts = rows.unscored.dropna().value_counts().sort_index().sort_values(ascending=False, kind="stable")
     return ", ".join(f"{count} {reason}" for reason, count in counts.items()) or "0"
 
 
