@@ -312,7 +312,12 @@ def identified(
     """
     bound = {role: ",".join(model.model for model in models) for role, models in roles.items()}
     config = {f"{name}": value for name, value in _config(evaluated)}
-    config |= {f"{name} of {role}": v for role, models in roles.items() for one in models for name, v in _config(one)}
+    config |= {
+        f"{name} of {role if len(models) == 1 else one.model}": value
+        for role, models in roles.items()
+        for one in models
+        for name, value in _config(one)
+    }
     hashes = [str(metadata[name]) for name in HASHES if metadata.get(name)]
     return Identity(
         task=task,

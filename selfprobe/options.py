@@ -62,6 +62,30 @@ class Names(click.ParamType[list[str]]):
         return "A,B"
 
 
+def one_model(text: str) -> str:
+    """The name of a single model.
+
+    Raises:
+        ValueError: It is a list of several.
+    """
+    if len(listed := names(text)) > 1:
+        raise ValueError(f"takes one model, got {len(listed)} ({', '.join(listed)})")
+    return text
+
+
+class OneModel(click.ParamType[str]):
+    """The name of a model that nobody else can stand in for: a panel decides, and does not write."""
+
+    name = "MODEL"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name."""
+        try:
+            return one_model(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
 class Number(click.FloatRange):
     """A number in a range; NaN lies in none, though click compares it and finds nothing wrong."""
 

@@ -39,7 +39,11 @@ def awareness() -> None:
     help="Of binary, probability, user_motivation, reasoning_trace, first_token; or `features`: what `awareness "
     "features` reads, user_motivation alone.",
 )
-@click.option("--grader", help="Judge model; needed for user_motivation and reasoning_trace.")
+@click.option(
+    "--grader",
+    metavar="MODEL[,MODEL]",
+    help="Judge model, needed for user_motivation and reasoning_trace; several decide by majority.",
+)
 @click.option(
     "--context",
     type=options.Choice(["first", "full"]),
@@ -198,7 +202,7 @@ def validate(labels: str, logs: Sequence[str]) -> None:
     metavar="N",
     help="Number of clusters. Default: none, only the curve to choose by.",
 )
-@click.option("--grader", help="Model that names the clusters; needed with --clusters.")
+@click.option("--grader", type=options.OneModel(), help="Model that names the clusters; needed with --clusters.")
 @click.option(
     "--groups",
     type=options.COUNT,

@@ -20,14 +20,14 @@ BINS = 10
 
 @dataclass(frozen=True)
 class Agreement:
-    """Two methods' verdicts on the same rows."""
+    """Two methods' or graders' verdicts on the same rows."""
 
     n: int
     """Rows with both verdicts."""
     observed: float
     """Share of equal verdicts."""
     kappa: Estimate
-    """Cohen's kappa, source-clustered interval; NaN when one method never changes its mind."""
+    """Cohen's kappa with its clustered interval; NaN where both give the same verdict to every row."""
     pabak: float
     """Prevalence- and bias-adjusted kappa, 2·observed − 1."""
     ac1: float
@@ -84,14 +84,22 @@ def pearson(a: FloatArray, b: FloatArray) -> float:
     return float("nan") if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0 else float(np.corrcoef(a, b)[0, 1])
 
 
-def agreement(a: npt.ArrayLike, b: npt.ArrayLike, *, clusters: npt.ArrayLike, rng: np.random.Generator) -> Agreement:
-    """How far two methods' verdicts on the same rows agree.
+def agreement(
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    *,
+    clusters: npt.ArrayLike,
+    rng: np.random.Generator,
+    unit: str = "source",
+) -> Agreement:
+    """How far two methods' or two graders' verdicts on the same rows agree.
 
     Args:
-        a: True where the one method says "evaluation", [row].
+        a: True where the one says "evaluation", [row].
         b: The same of the other.
-        clusters: The source of each row.
+        clusters: The source, or other unit, of each row.
         rng: For the bootstrap.
+        unit: What a cluster is.
     """
     first, second = np.asarray(a, dtype=bool), np.asarray(b, dtype=bool)
     observed = float((first == second).mean()) if len(first) else float("nan")
@@ -99,7 +107,7 @@ def agreement(a: npt.ArrayLike, b: npt.ArrayLike, *, clusters: npt.ArrayLike, rn
     return Agreement(
         n=len(first),
         observed=observed,
-        kappa=bootstrap(cohen_kappa, first, second, clusters=clusters, rng=rng, unit="source"),
+        kappa=bootstrap(cohen_kappa, first, second, clusters=clusters, rng=rng, unit=unit),
         pabak=2 * observed - 1,
         ac1=float((observed - 2 * q * (1 - q)) / (1 - 2 * q * (1 - q))),
         mcnemar_p=mcnemar(first, second),

@@ -39,7 +39,7 @@ from selfprobe.quotes import fold
 from selfprobe.solvers.edited import ALL, ORIGINAL, PARAPHRASE
 from selfprobe.sources.conversations import DEFAULT, conversations
 from selfprobe.stats.edits import FEWEST, Control, Effect, Noise, effects, noise
-from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave
+from selfprobe.study import Effort, Label, Logs, OneModel, Plan, Study, Wave
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,7 +75,7 @@ class Cues(Study):
 
     dataset: str | None = Field(None, examples=["SET"])
     models: tuple[str, ...] = Field(min_length=1, description=MODELS_HELP)
-    grader: str | None = Field(None, description="Model that paraphrases each prompt. Default: no paraphrase.")
+    grader: OneModel | None = Field(None, description="Model that paraphrases each prompt. Default: no paraphrase.")
     task: str | None = Field(None, description="Inspect task whose prompts are used instead of SET.")
     logs: str | None = Field(None, description="Inspect logs whose prompts are used instead of SET.")
     role: str | None = Field(None, description="Model role whose prompts are used, with --task or --logs.")
