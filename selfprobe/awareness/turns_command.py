@@ -1,4 +1,4 @@
-"""`selfprobe awareness scan`, `prevalence` and `turns`: thin command lines."""
+"""`selfprobe awareness scan` and `turns`: thin command lines."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -98,27 +98,6 @@ def scan(
     if rows.empty:
         raise RunError("no log could be read to its end; see above. The same command goes on")
     publish(page_of(rows, quotes, grader, there.ignored), out, as_json=as_json, complete=complete)
-
-
-@click.command()
-@click.argument("paths", nargs=-1, required=True)
-@options.as_json
-def prevalence(paths: Sequence[str], as_json: bool) -> None:
-    """How common it is, corrected for the judge's errors by rows that people labelled.
-
-    PATHS are a file with labels (a column `aware`: yes, no or empty) and what the judge said of them: the logs that a
-    sheet of `sample-labels` was drawn from, a folder of Scout scans, or a table such as tables/transcripts.csv of
-    `scan`; one table may hold both. Rows that are labelled in another set say how the judge errs there.
-    """
-    from selfprobe.awareness.prevalence import corrected
-    from selfprobe.safe import plain
-
-    found = corrected(paths)
-    if as_json:
-        options.echo_json(found)
-        return
-    for line in found.told():
-        click.echo(plain(line))
 
 
 @click.command()
