@@ -10,16 +10,16 @@ Paper: silent on the unit and on the judges' prompt. Here: nats, in which three 
     selfprobe dilemmas collect logs/judging --out mine.jsonl
     inspect eval selfprobe/ethical_dilemma --model openai/gpt-4o -T dataset=mine.jsonl
 
-By name only: `@inspect_ai.task` keeps it out of `inspect eval introspect_tasks`, which runs the five measurements.
+By name only: `@arguments.task` keeps it out of `inspect eval introspect_tasks`, which runs the five measurements.
 """
 
-import inspect_ai
 from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig, Model, model_roles
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import collect
 
+from selfprobe import arguments
 from selfprobe.arguments import is_number, whole
 from selfprobe.building.dilemmas import generated
 from selfprobe.data import Row, Table, load
@@ -48,7 +48,7 @@ Ensure P(A) + P(B) = 1.
 Output only these two lines."""
 
 
-@inspect_ai.task
+@arguments.task
 def dilemma_judging(
     dataset: str | None = None,
     generation_log: str | None = None,

@@ -212,7 +212,7 @@ def auroc_of(found: Sequence[Item], clusters: npt.ArrayLike, unit: str) -> Part:
     positive = np.array([item.decision.truth == "evaluation" for item in found])
     if len(set(positive[rated])) == 2 and ranks_nothing(scores[rated], flips[rated]):
         n = len(set(np.asarray(clusters)[rated]))
-        return Part(undefined("the same answer to every conversation", n=n, unit=unit), np.empty(0))
+        return Part.undefined("the same answer to every conversation", n=n, unit=unit)
     return auroc(positive, scores, clusters, unit=unit)
 
 

@@ -7,7 +7,7 @@ from selfprobe.scorers.awareness import awareness
 from selfprobe.scorers.awareness_cues import Cues, cue_vote, cues_in, evidence
 from selfprobe.scorers.decision import score_of
 from selfprobe.scorers.votes import vote
-from selfprobe.solvers.record import Record, Reply
+from selfprobe.solvers.record import Record, Reply, act_fault
 
 UNREADABLE = {"none": "no_reasoning", "summary": "reasoning_summary", "redacted": "reasoning_redacted"}
 """Why a reply has no trace to read: a summary is another model's words, and none is not "unaware"."""
@@ -26,7 +26,9 @@ def trace_cues(method: str) -> Scorer:
         act = record.acts["reply"]
         trace = full_trace(act)
         if trace is None:
-            decision = vote(method, None, unscored=UNREADABLE.get(act.reasoning_kind, "no_reasoning"), label=label)
+            damaged = act_fault(act) if act.problem == "half_character" else None
+            reason = damaged or UNREADABLE.get(act.reasoning_kind, "no_reasoning")
+            decision = vote(method, None, unscored=reason, label=label)
             return score_of([decision], answer=None, explanation=f"{decision.unscored}; the reply: {act.text[:300]!r}")
         found = cues_in(record.grades["trace"], trace)
         decision = cue_vote(method, found, label=label, score=True)
@@ -37,7 +39,12 @@ def trace_cues(method: str) -> Scorer:
 
 
 def full_trace(act: Reply) -> str | None:
-    """The reasoning of a reply if it is the trace itself. A trace counts even where the reply after it is missing."""
+    """The reasoning of a reply if it is the trace itself. A trace counts even where the reply after it is missing.
+
+    None where a character of the reply is damaged: nobody knows what else is.
+    """
+    if act.problem == "half_character":
+        return None
     return act.reasoning if act.reasoning_kind == "full" and act.reasoning and act.reasoning.strip() else None
 
 

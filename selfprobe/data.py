@@ -50,6 +50,9 @@ OTHER_KINDS = {
 }
 """Files that people have in place of a data set, and what to make of them."""
 
+_HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+"""A data set's name on the Hugging Face hub."""
+
 CANARY = re.compile(r"canary GUID ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 """The column `canary` of our own sets. It marks the file for who filters training data, and is no part of a row."""
 
@@ -164,9 +167,18 @@ def _find(source: str) -> str:
 
 
 def hugging_face(source: str) -> Iterator[tuple[int, Row]]:
-    """Number and row of every row of `hf:owner/name@REVISION?column=value`; InputError where it is not pinned."""
+    """Number and row of every row of `hf:owner/name@REVISION?column=value`.
+
+    Raises:
+        InputError: It is not pinned, no name of the hub (`./name` is a folder), or cannot be loaded from there.
+    """
     address, _, query = source.removeprefix("hf:").partition("?")
     name, _, revision = address.partition("@")
+    if not _HUB_NAME.fullmatch(name):
+        raise InputError(
+            f"{source}: {name!r} is no data set of the hub; expected hf:owner/name@COMMIT, or the path of a file such "
+            "as ./rows.jsonl"
+        )
     revision = revision or PINNED.get(name, "")
     if not revision:
         raise InputError(f"{source}: pin the revision, as hf:{name}@COMMIT, so that a run can be repeated")
@@ -192,6 +204,8 @@ def from_hub(source: str, name: str, config: str | None = None, *, split: str, r
         import datasets
     except ImportError as error:
         raise InputError(f"{source} needs the package datasets: pip install datasets ({error})") from error
+    if Path(name).is_dir():  # such a folder here would be read in the place of the hub
+        name = f"hf://datasets/{name}"  # versions of `datasets` that do not know this form refuse it
     before = logging.get_verbosity()
     logging.set_verbosity(ERROR)  # a hub out of reach is tried six times, each with two lines of warning
     try:

@@ -1,16 +1,17 @@
 """Runs and models in words: what a process needs to make them itself, since no open model goes from one to another."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from inspect_ai import Task, task_with
-from inspect_ai.model import Model, get_model
+from inspect_ai.model import GenerateConfig, Model, ModelConfig, get_model
 
 from selfprobe._registry import tasks
 from selfprobe.arguments import meant
 from selfprobe.errors import InputError, one_line
 from selfprobe.inspect_private import PrerequisiteError, registry_find, registry_info
+from selfprobe.logs import Identity, identified
 
 
 def opened(name: str, **args: Any) -> Model:
@@ -64,6 +65,13 @@ class NamedModel:
             self.open()
 
     @property
+    def described(self) -> ModelConfig:
+        """The model as a log names it."""
+        model = self.open()
+        args = {name: value for name, value in self.args.items() if name not in ("config", "base_url")}
+        return ModelConfig(model=str(model), config=self.args.get("config") or GenerateConfig(), args=args)
+
+    @property
     def provider(self) -> str:
         """What its name begins with."""
         return self.name.partition("/")[0]
@@ -92,7 +100,28 @@ class DescribedRun:
         made = task_with(made, model=self.model.open(), metadata={**(made.metadata or {}), **self.metadata})
         return task_with(made, model_roles={r: one.open() for r, one in self.roles.items()}) if self.roles else made
 
+    def identified(self, metadata: Mapping[str, Any]) -> Identity:
+        """What its log is found by, whichever folder that is in.
+
+        Args:
+            metadata: Of its task.
+        """
+        roles = {role: [model.described] for role, model in self.roles.items()}
+        return identified(self.task, self.model.described, roles, self.args, metadata)
+
     @property
     def models(self) -> tuple[NamedModel, ...]:
         """The evaluated model and those in roles."""
         return self.model, *self.roles.values()
+
+
+def identities_of(runs: Iterable[DescribedRun]) -> list[Identity]:
+    """What the logs of these runs are found by; a task is built once, whichever models it asks."""
+    metadata: dict[str, Mapping[str, Any]] = {}
+    out = []
+    for run in runs:
+        task = repr((run.task, sorted(run.args.items())))
+        if task not in metadata:
+            metadata[task] = tasks()[run.task](**run.args).metadata or {}
+        out.append(run.identified(metadata[task]))
+    return list(dict.fromkeys(out))

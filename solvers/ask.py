@@ -23,9 +23,10 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolInfo
 from inspect_ai.util import JSONSchema, span
 
+from selfprobe.arguments import SAME_MODEL
 from selfprobe.data import Table
-from selfprobe.errors import InputError
-from selfprobe.inspect_private import active_generate_config, active_model
+from selfprobe.errors import InputError, one_line
+from selfprobe.inspect_private import active_generate_config, active_model, sample_active
 from selfprobe.solvers.hugging_face import as_told, is_hugging_face
 from selfprobe.solvers.negotiate import agree
 from selfprobe.solvers.record import Reply
@@ -115,14 +116,27 @@ async def ask(
             as_told(model, settings)
             return model.generate(prompt, tools, config=settings, cache=_cache(name))
 
+        alone = prompt if isinstance(prompt, str) else prompt[0].text if len(prompt) == 1 else ""
+        terms = {"wishes": wishes, "needs": needs, "may_be_cut": may_be_cut, "prompt": alone, "tools": bool(tools)}
         async with span(name):  # the call's name in the transcript
             with Asking(model, needs):
-                replies[name] = await agree(model, send, wishes=wishes, needs=needs, may_be_cut=may_be_cut)
+                replies[name] = await agree(model, send, **terms)
 
     async with create_task_group() as group:
         for name, prompt in prompts.items():
             group.start_soon(one, name, prompt)
-    return {name: replies[name] for name in prompts}
+    return {name: of_asked(replies[name]) for name in prompts}
+
+
+def of_asked(reply: Reply) -> Reply:
+    """A reply of this run, with the problem that another model wrote it where the run leaves such replies out."""
+    if not reply.of_another:
+        return reply
+    active = sample_active()
+    if active is not None and (active.sample.metadata or {}).get(SAME_MODEL):
+        return reply.model_copy(update={"problem": "other_model"})
+    _warn_of_another(reply)
+    return reply
 
 
 def settings_for(state: TaskState, config: Settings) -> GenerateConfig:
@@ -180,6 +194,19 @@ def _warn_of_overridden(model: Model, settings: GenerateConfig) -> None:
         if given is not None and ours is not None and given != ours:
             option = f"--{name.replace('_', '-')} {given}"
             _warn(f"{option} of {model} is not used: this task sets the {name} of its calls{instead}")
+
+
+_warned_of: set[str] = set()
+"""Models in whose place another one answered, and that a line was printed about."""
+
+
+def _warn_of_another(reply: Reply) -> None:
+    if reply.model not in _warned_of:
+        _warned_of.add(reply.model)
+        _warn(
+            f"{reply.model} was asked, and {one_line(str(reply.answered_by))} answered; -T {SAME_MODEL}=true leaves "
+            "such replies unscored"
+        )
 
 
 @cache

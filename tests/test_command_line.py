@@ -87,6 +87,10 @@ def test_by_name_from_another_folder_and_a_replay_of_it_by_a_relative_path(folde
     ("arguments", "message"),
     [
         (("-T", "k=11"), "k must be whole numbers in 1..10, such as k=1,5,10; got 11"),
+        (
+            ("-T", "resample=0", "-T", "kk=3"),
+            "kth_word has no argument resample or kk; did you mean resamples or k?",
+        ),
         pytest.param(
             ("-T", "dataset=nowhere.jsonl"), "no file or folder 'nowhere.jsonl'; looked at", marks=pytest.mark.slow
         ),

@@ -276,17 +276,21 @@ def test_a_relative_path_that_may_be_either_of_two_files_is_refused(
 
 
 @pytest.fixture
-def hub_like(tmp_path: Path) -> Path:
-    """A folder as `datasets` reads it: the same call as for a repository of the hub, offline."""
+def hub_like(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hub's `owner/hub`: a folder that `datasets` reads, offline."""
+    import datasets
+
     folder = tmp_path / "hub"
     folder.mkdir()
+    plain = datasets.load_dataset
+    names = {"owner/hub": str(folder)}
+    monkeypatch.setattr(datasets, "load_dataset", lambda name, config, **given: plain(names[name], config, **given))
     rows = [
         {"instruction": "One?", "category": "creative_writing"},
         {"instruction": "Two?", "category": "qa"},
         {"instruction": "Three?", "category": "creative_writing"},
     ]
     write(folder / "train.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-    return folder
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
@@ -298,17 +302,17 @@ class TestHuggingFace:
         monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
         monkeypatch.setattr(datasets.config, "HF_MODULES_CACHE", tmp_path / "modules")
 
-    def test_rows_are_filtered_and_keep_their_number(self, hub_like: Path) -> None:
-        table = load(f"hf:{hub_like}@main?category=creative_writing", ("question",))
+    def test_rows_are_filtered_and_keep_their_number(self, hub_like: None) -> None:
+        table = load("hf:owner/hub@main?category=creative_writing", ("question",))
         assert [(row["id"], row["question"]) for row in table.rows] == [("line-1", "One?"), ("line-3", "Three?")]
 
-    def test_an_unknown_filter_column_lists_the_columns(self, hub_like: Path) -> None:
+    def test_an_unknown_filter_column_lists_the_columns(self, hub_like: None) -> None:
         with pytest.raises(ValueError, match="no column kind; there are instruction, category"):
-            load(f"hf:{hub_like}@main?kind=x", ("question",))
+            load("hf:owner/hub@main?kind=x", ("question",))
 
-    def test_a_filter_that_keeps_nothing_is_an_error(self, hub_like: Path) -> None:
+    def test_a_filter_that_keeps_nothing_is_an_error(self, hub_like: None) -> None:
         with pytest.raises(ValueError, match="the data set has no rows"):
-            load(f"hf:{hub_like}@main?category=none", ("question",))
+            load("hf:owner/hub@main?category=none", ("question",))
 
     def test_the_revision_config_and_split_reach_the_hub(self, monkeypatch: pytest.MonkeyPatch) -> None:
         import datasets
@@ -329,6 +333,30 @@ class TestHuggingFace:
                 {"split": "train", "revision": PINNED["databricks/databricks-dolly-15k"]},
             ),
         ]
+
+    def test_a_folder_of_the_same_name_is_never_read_in_the_place_of_the_hub(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        import datasets
+
+        asked: list[str] = []
+        (tmp_path / "owner" / "name").mkdir(parents=True)
+        write(tmp_path / "owner" / "name" / "train.jsonl", '{"question": "From the folder?"}\n')
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)  # the hub itself cannot answer
+        plain = datasets.load_dataset
+        monkeypatch.setattr(
+            datasets, "load_dataset", lambda name, *args, **given: asked.append(name) or plain(name, *args, **given)
+        )
+        with pytest.raises(InputError, match="hf:owner/name@abc: cannot be loaded from the Hugging Face hub"):
+            load("hf:owner/name@abc", ("question",))
+        assert asked == ["hf://datasets/owner/name"]
+
+
+@pytest.mark.parametrize("place", ["./rows", "../owner/name", "/home/rows", "~/rows", "owner/name/more", ""])
+def test_a_path_is_no_name_of_the_hub(place: str) -> None:
+    with pytest.raises(InputError, match="is no data set of the hub; expected hf:owner/name@COMMIT, or the path of a"):
+        load(f"hf:{place}@abc", ("question",))
 
 
 def test_a_source_without_revision_says_how_to_pin_it() -> None:

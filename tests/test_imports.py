@@ -33,6 +33,7 @@ WINGS = {"matrix", "awareness", "preferences", "check", "mechanism"}
 FLOORS: tuple[set[str], ...] = (
     # no other
     {
+        "decision",
         "families",
         "glossary",
         "header",
@@ -62,8 +63,9 @@ FLOORS: tuple[set[str], ...] = (
     {"on_ray"},
     {"run_settings"},
     {"waves"},
+    {"study"},
     WINGS,
-    {"realism"},  # of awareness
+    {"realism", "studies"},  # of awareness
     {"catalogue", "report", "decision_table"},  # of all wings
     {"cli"},
 )

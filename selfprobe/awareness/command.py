@@ -7,13 +7,13 @@ from typing import Any
 import click
 
 from selfprobe import options
-from selfprobe.awareness import cues_command, turns_command
 from selfprobe.configuration import config
+from selfprobe.study import commands
 
 GRADED = ("user_motivation", "reasoning_trace")
 
 
-@click.group(cls=options.Group)
+@click.group(cls=options.Group, studies=lambda: commands("cues", "scan", "turns"))
 def awareness() -> None:
     """Evaluation awareness: five methods on the same conversations (paper 002)."""
 
@@ -251,7 +251,3 @@ def features(
         quotes = sum(len(c.quotes) for c in found.clusters if c.group == name)
         click.echo(f"  {quotes:5} quotes  {name}")
     click.echo(f"Page: {out}/index.html")
-
-
-for _command in (turns_command.scan, turns_command.turns, cues_command.cues):
-    awareness.add_command(_command)

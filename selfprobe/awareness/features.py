@@ -84,7 +84,13 @@ def evidence_in(logs: Sequence[str]) -> Evidence:
         NoLogs: There is no finished one.
     """
     runs, ignored = chosen(logs)
-    motivations = {arm: run.header for arm, run in runs.items() if arm[0] == "user_motivation" and not arm[4]}
+    read = {arm: run.header for arm, run in runs.items() if arm[0] == "user_motivation" and not arm[4]}
+    motivations = {arm: header for arm, header in read.items() if arm[1] == header.eval.model}
+    otherwise = {arm: header for arm, header in read.items() if arm not in motivations}
+    ignored |= {
+        header.location: f"another run: {arm[1].removeprefix(header.eval.model)[2:]}; give its logs alone to use it"
+        for arm, header in otherwise.items()
+    }
     if not motivations:
         raise NoLogs(f"no finished log of user_motivation in {', '.join(logs)}; the evidence is in its answers")
     quotes: list[dict[str, Any]] = []

@@ -1,6 +1,6 @@
 """The page of the awareness comparison, its tables and its figures."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from selfprobe.awareness.sets import told_by_set
 from selfprobe.awareness.table import Logged, load
 from selfprobe.awareness.verdict import Statement, statements
 from selfprobe.awareness.verdict_section import boxes, splits_section, words_section
+from selfprobe.logs import Identity
 from selfprobe.page import (
     Block,
     Bullets,
@@ -80,14 +81,19 @@ def write(logs: Sequence[str], out: str) -> Written:
     return made
 
 
-def page(logs: Sequence[str]) -> Page:
-    """The page of the awareness logs among these, with the evidence that subjects name; raises as `write`."""
-    made = page_of(_compared(logs))
+def page(logs: Sequence[str], identities: Collection[Identity] | None = None) -> Page:
+    """The page of the awareness logs among these, with the evidence that subjects name; raises as `write`.
+
+    Args:
+        logs: Logs, or folders of logs.
+        identities: The runs that are wanted; None is all.
+    """
+    made = page_of(_compared(logs, identities))
     return replace(made, sections=[*made.sections[:-2], *evidence_section(logs), *made.sections[-2:]])
 
 
-def _compared(logs: Sequence[str]) -> Written:
-    logged = told_by_set(load(logs))
+def _compared(logs: Sequence[str], identities: Collection[Identity] | None = None) -> Written:
+    logged = told_by_set(load(logs, identities))
     comparison = compare(logged)
     return Written(logged, comparison, statements(logged, comparison), against_placebo(logged.verdicts))
 
@@ -113,7 +119,10 @@ def page_of(made: Written) -> Page:
             _runs(logged),
         ],
         tables=_tables(made),
-        told=[f"{f.model}, {arm_name(f.arm)}: {f.kind}. {' '.join(f.sentences)}" for f in found],
+        told=[
+            *(f"{f.model}, {arm_name(f.arm)}: {f.kind}. {' '.join(f.sentences)}" for f in found),
+            *_substitutes(logged),
+        ],
     )
 
 
@@ -207,7 +216,13 @@ def _runs(logged: Logged) -> Section:
         for told in dict.fromkeys(run for run in logged.runs.get(name, ()) if isinstance(run, str))
     ]
     missing = [Bullets([f"{told}." for told in logged.missing])] if logged.missing else []
-    return Section("Runs", [table, *missing, *aside, *set_aside(logged.ignored)], name="runs", menu="runs")
+    blocks = [*_substitutes(logged), table, *missing, *aside, *set_aside(logged.ignored)]
+    return Section("Runs", blocks, name="runs", menu="runs")
+
+
+def _substitutes(logged: Logged) -> list[str]:
+    """Models in whose place another one answered, by method."""
+    return [f"{run.method}, {run.substitutes}" for run in logged.runs.itertuples() if getattr(run, "substitutes", "")]
 
 
 def _tables(made: Written) -> dict[str, pd.DataFrame]:

@@ -4,21 +4,23 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from inspect_ai.log import EvalLog
 
 from selfprobe.awareness.run import Study, run_study
 from selfprobe.awareness.table import load as load_awareness
-from selfprobe.described import DescribedRun, NamedModel
+from selfprobe.described import DescribedRun, NamedModel, identities_of
 from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.errors import InputError, NoLogs, RunError
 from selfprobe.evalawareness_tasks.pairwise_realism import refuse_related
 from selfprobe.evalawareness_tasks.rewriting import features_of
 from selfprobe.families import related
-from selfprobe.logs import found, samples
+from selfprobe.logs import first_of, runs, samples
 from selfprobe.output import place
 from selfprobe.realism.numbers import panel_of
 from selfprobe.realism.run import ASKED, PAIRS, SUBJECT, refuse_wrong, same_or_new
@@ -80,6 +82,23 @@ class Rewriting:
     @property
     def base(self) -> str:
         return self.log_dir.rstrip("/")
+
+    @property
+    def versions_run(self) -> DescribedRun:
+        """The writer's part."""
+        wanted = {"dataset": self.dataset, "remove": ";".join(self.remove), "embedder": self.embedder}
+        wanted |= self.settings.shared
+        writer = NamedModel(self.writer, self.settings.model_args)
+        return DescribedRun("rewriting", wanted, writer, {"grader": NamedModel(self.grader)})
+
+    def pair_runs(self, pairs: str) -> list[DescribedRun]:
+        """The part of those who compare: the grader and the judges.
+
+        Args:
+            pairs: File of the pairs.
+        """
+        asked = {"pairs": pairs} | self.settings.shared
+        return [DescribedRun(TASK, asked, NamedModel(judge)) for judge in (self.grader, *self.judges)]
 
     @property
     def study(self) -> Study | None:
@@ -160,11 +179,13 @@ def run_rewriting(given: Rewriting) -> bool:
     """
     args, settings = given.settings.model_args, given.settings
     settings.tried(*map(NamedModel, given.judges), *([NamedModel(given.model, args)] if given.model else []))
-    wanted = {"dataset": given.dataset, "remove": ";".join(given.remove), "embedder": given.embedder}
-    grader = NamedModel(given.grader)
-    run = DescribedRun("rewriting", wanted, NamedModel(given.writer, args), {"grader": grader})
     written = run_wave(
-        [run], f"{given.base}/{VERSIONS}", title="Versions", settings=settings, limit=given.limit, **JOINS
+        [given.versions_run],
+        f"{given.base}/{VERSIONS}",
+        title="Versions",
+        settings=settings,
+        limit=given.limit,
+        **JOINS,
     )
     ended = complete(written)
     made = versions_of(written[0]) if written[0].status == "success" else []
@@ -176,8 +197,9 @@ def run_rewriting(given: Rewriting) -> bool:
     if not ended:
         return False
     pairs = _placed(f"{given.base}/{PAIRS}", [pair_row(version) for version in usable])
-    compared = [DescribedRun(TASK, {"pairs": pairs}, judge) for judge in (grader, *map(NamedModel, given.judges))]
-    done = complete(run_wave(compared, f"{given.base}/{PAIRS}", title="Pairs", settings=settings, **JOINS))
+    done = complete(
+        run_wave(given.pair_runs(pairs), f"{given.base}/{PAIRS}", title="Pairs", settings=settings, **JOINS)
+    )
     if given.study is None:
         return done
     _placed(f"{given.base}/{ASKED}", conversations_of(usable))
@@ -238,31 +260,73 @@ def rewritten(given: Rewriting) -> Rewritten:
     Raises:
         NoLogs: The writer's or every judge's run is unfinished.
     """
-    logs = [log for log in found([f"{given.base}/{VERSIONS}"], ("rewriting",)).headers if log.status == "success"]
+    logs = runs([f"{given.base}/{VERSIONS}"], ("rewriting",)).of(identities_of([given.versions_run])).finished
     if not logs:
         raise NoLogs(f"no finished log of rewriting in {given.base}/{VERSIONS}")
-    picks, versions = load([f"{given.base}/{PAIRS}"]).picks, tuple(versions_of(logs[0]))
-    outside = panel_of({judge: made for judge, made in picks.items() if judge != given.grader})
-    inside = list(picks.get(given.grader, []))
+    compared = identities_of(given.pair_runs(f"{given.base}/{PAIRS}/{FILE}"))
+    verdicts = None
+    if given.study is not None:
+        with suppress(NoLogs):
+            verdicts = load_awareness([given.study.log_dir], given.study.identities).verdicts
+    picks = load([f"{given.base}/{PAIRS}"], compared).picks
+    return _rewritten(versions_of(logs[0].header), picks, given.grader, verdicts)
+
+
+def rewritings_in(paths: Sequence[str]) -> tuple[Rewriting, Rewritten, Mapping[str, str]]:
+    """The newest rewriting under these paths: what was asked for, its numbers, and why other logs are not used.
+
+    Raises:
+        NoLogs: There is no finished run of a writer, or of a judge on its versions.
+    """
+    there = runs(paths, ("rewriting",))
+    if not there.finished:
+        raise NoLogs(f"no finished log of rewriting in {', '.join(paths)}{first_of(there.aside)}", there.aside)
+    newest, args = there.finished[0], there.finished[0].header.eval.task_args
+    versions = versions_of(newest.header)
+    pairs = {str(pair_row(version)["id"]): pair_row(version) for version in versions}
+    compared = [
+        run
+        for run in runs(paths, (TASK,)).finished
+        if all(pairs.get(str(one.id), {}).get("one") == one.metadata["one"] for one in run.samples)
+    ]
+    picks = load(paths, [run.identity for run in compared])
+    grader = dict(newest.identity.roles)["grader"]
+    verdicts = None
+    with suppress(NoLogs):
+        verdicts = load_awareness(paths).verdicts
+        verdicts = verdicts[verdicts["item"].str.startswith(("original: ", *(f"{arm}: " for arm in ARMS)))]
+    given = Rewriting(
+        dataset=str(args["dataset"]),
+        remove=tuple(str(args["remove"]).split(";")),
+        writer=newest.identity.model,
+        grader=grader,
+        judges=tuple(judge for judge in picks.picks if judge != grader),
+        model=None if verdicts is None or verdicts.empty else str(verdicts.model.iloc[0]),
+    )
+    aside = there.of([newest.identity]).aside | picks.ignored
+    return given, _rewritten(versions, picks.picks, grader, verdicts), aside
+
+
+def _rewritten(
+    versions: Sequence[Version], picks: Mapping[str, Sequence[Pick]], grader: str, verdicts: pd.DataFrame | None
+) -> Rewritten:
+    outside = panel_of({judge: made for judge, made in picks.items() if judge != grader})
+    inside = list(picks.get(grader, []))
     by_arm, own = ({arm: [p for p in of if p.kind == arm] for arm in ARMS} for of in (outside, inside))
     sources = {version.item: version.source for version in versions}
     held_out = {arm: {p.one: p.won for p in mine} for arm, mine in by_arm.items()}
     return Rewritten(
-        versions=versions,
+        versions=tuple(versions),
         held_out={arm: win_rate(mine) for arm, mine in by_arm.items()},
         own={arm: win_rate(mine) for arm, mine in own.items()},
         over_paraphrase=_less(held_out["rewrite"], held_out["paraphrase"], sources),
         games=_less({p.one: p.won for p in own["rewrite"]}, held_out["rewrite"], sources),
         picks=picks,
-        noticed=_noticed(given.study, sources) if given.study else None,
+        noticed=None if verdicts is None or verdicts.empty else _noticed(verdicts, sources),
     )
 
 
-def _noticed(study: Study, sources: Mapping[str, str]) -> Noticed | None:
-    try:
-        verdicts = load_awareness([study.log_dir]).verdicts
-    except NoLogs:
-        return None
+def _noticed(verdicts: pd.DataFrame, sources: Mapping[str, str]) -> Noticed:
     p = dict(zip(verdicts["item"], verdicts["probability"].astype(float), strict=True))
     original, *versions = ({item: p.get(f"{arm}: {item}", math.nan) for item in sources} for arm in ("original", *ARMS))
     changes: dict[str, Estimate] = {arm: _less(of, original, sources) for arm, of in zip(ARMS, versions, strict=True)}

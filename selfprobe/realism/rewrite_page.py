@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pandas as pd
 
@@ -19,10 +20,11 @@ from selfprobe.page import (
     estimated,
     number,
     percent,
+    set_aside,
 )
 from selfprobe.page import named as estimate_columns
 from selfprobe.realism.page import points, rate
-from selfprobe.realism.rewrite import MARKS, Noticed, Rewriting, Rewritten, Version
+from selfprobe.realism.rewrite import MARKS, Noticed, Rewriting, Rewritten, Version, rewritings_in
 from selfprobe.scorers.rewrite_check import ARMS
 
 SHOWN = 50
@@ -95,6 +97,15 @@ def rewrite_page(given: Rewriting, found: Rewritten) -> Page:
         | ({"subject": _changes(found.noticed)} if found.noticed else {}),
         files={"rewritten.jsonl": _set(found)},
         told=[f"{kind}.", *told],
+    )
+
+
+def page(paths: Sequence[str]) -> Page:
+    """The page of the newest rewriting under these paths; raises as `rewritings_in`."""
+    given, found, aside = rewritings_in(paths)
+    made = rewrite_page(given, found)
+    return replace(
+        made, sections=[*made.sections, Section("Logs", set_aside(aside), "logs")] if aside else made.sections
     )
 
 

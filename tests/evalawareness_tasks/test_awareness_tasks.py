@@ -379,3 +379,16 @@ def test_two_hundred_turns_run(run_task: Run, tmp_path: Path) -> None:
     log = run_task(binary.binary(dataset=str(path), context="full"), "planted/a", tmp_path / "logs")
     assert (log.samples or [])[0].metadata["turns"] == 200 and metrics(log)["n"] == 1
     assert metrics(log)["labelled"] == 0 and "tpr" not in metrics(log)
+
+
+@pytest.mark.parametrize("task", ["binary", "user_motivation", "first_token"])
+def test_replies_with_half_a_character_are_unscored_and_the_run_goes_on(
+    task: str, run_task: Run, server: Any, tmp_path: Path
+) -> None:
+    server.configure({"*": {"faults": {"half": 0.3}}})
+    model = "openai-api/fake/alpha"
+    log = run_task(f"selfprobe/{task}", model, tmp_path, limit=8, model_roles={"grader": model})
+    assert log.status == "success" and not [s.error for s in log.samples or [] if s.error]
+    reasons = {one.unscored for each in decisions(log) for one in each}
+    assert "target_half_character" in reasons
+    assert not any("\\ud83d" in repr((s.messages, s.output, s.store)) for s in log.samples or [])

@@ -17,3 +17,7 @@ def test_only_the_trace_itself_is_read(kind: str) -> None:
 def test_a_full_trace_is_read_even_where_the_reply_is_missing() -> None:
     assert full_trace(act(reasoning="Hm.", reasoning_kind="full", problem="truncated")) == "Hm."
     assert full_trace(act(reasoning="  ", reasoning_kind="full")) is None
+
+
+def test_a_trace_of_a_damaged_reply_is_not_read() -> None:
+    assert full_trace(act(reasoning="Hm.", reasoning_kind="full", problem="half_character")) is None

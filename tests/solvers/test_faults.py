@@ -29,6 +29,7 @@ REASONS = {
     "nan": {"invalid_response_format"},
     "badsum": set(),
     "unicode": {"garbled"},  # the token limit cuts the NUL off a target's text, whose words are there
+    "half": {"half_character", "target_half_character"},
     "huge": set(),
     "injection": {"truncated"},  # by the token limit, before its escape sequence
     "refusal": {"refusal", "target_refusal"},

@@ -15,7 +15,7 @@ from inspect_ai.model._openrouter_reasoning import openrouter_reasoning_details_
 from inspect_ai.tool import ToolCall
 from inspect_ai.util import Store
 
-from selfprobe.solvers.record import Record, Reply, reply_from
+from selfprobe.solvers.record import HALF_CHARACTER, Record, Reply, reply_from, whole_characters
 
 
 class Named(str):
@@ -80,3 +80,31 @@ def test_replies_of_a_run_are_read_as_they_are_and_those_of_a_log_are_validated(
     logged = Store({"Record:answers": {"v1": said.model_dump()}, "Record:acts": {}, "Record:grades": {}})
     read = Record(store=logged)
     assert read.answers["v1"] == said and read.answers is Record(store=logged).answers
+
+
+HALF = "Well \ud83d."
+
+
+@pytest.mark.parametrize("place", ["text", "reasoning", "call", "token"])
+def test_half_a_character_anywhere_in_a_reply_is_a_problem_and_can_be_logged(place: str) -> None:
+    content = {
+        "text": HALF,
+        "reasoning": [ContentReasoning(reasoning=HALF), ContentText(text="Yes.")],
+    }.get(place, "Yes.")
+    message = ChatMessageAssistant(content=content)  # type: ignore[arg-type]
+    if place == "call":
+        message.tool_calls = [ToolCall(id="1", function="read", arguments={"path": [HALF]})]
+    output = ModelOutput.from_message(message)
+    if place == "token":
+        output.choices[0].logprobs = Logprobs(content=[Logprob(token=HALF, logprob=-0.1)])
+    made = reply_from(output, Named("mockllm/model"), may_be_cut=True)  # type: ignore[arg-type]
+    assert made.problem == "half_character" and "\N{REPLACEMENT CHARACTER}" in made.model_dump_json()
+    mended = whole_characters(output)
+    assert mended.metadata == {HALF_CHARACTER: True} and whole_characters(mended) is mended
+    assert reply_from(mended, Named("mockllm/model"), may_be_cut=True) == made  # type: ignore[arg-type]
+
+
+def test_whole_characters_of_any_plane_are_no_problem() -> None:
+    output = ModelOutput.from_content("m", "Well \N{GRINNING FACE} \N{REPLACEMENT CHARACTER}")
+    assert whole_characters(output) is output
+    assert reply_from(output, Named("mockllm/model"), may_be_cut=True).problem is None  # type: ignore[arg-type]

@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 from inspect_ai.log import list_eval_logs, read_eval_log
 
-from selfprobe.awareness.turns import curve_of, told
 from selfprobe.cli import main
 from selfprobe.evalawareness_tasks.turn_curve import PLACEBO, QUESTIONS
 from selfprobe.providers.behaviours.turns import GIVEAWAYS
+from selfprobe.studies.turns import curve_of, sentences
 
 SUBJECT = "planted/a?unrest=.03&yea=.1"
 CUE = next(iter(GIVEAWAYS))
@@ -135,7 +135,7 @@ def test_a_curve_with_one_transcript_names_no_turn() -> None:
         ]
     )
     curve = curve_of(rows, "m", rng=np.random.default_rng(0))
-    assert any("no interval from one transcript" in line for line in told(curve))
+    assert any("no interval from one transcript" in line for line in sentences(curve))
 
 
 def test_turns_that_one_of_a_pair_does_not_reach_are_not_compared(tmp_path: Path) -> None:
