@@ -31,12 +31,12 @@ KTH_WORD = "introspect_tasks/test_kth_word"
 PROBES, BASELINES = "probes/test_probe_command", "preference_tasks/test_preference_tasks"
 RUN_BY: dict[str, tuple[str, ...]] = {
     "selfprobe awareness compare": ("awareness/test_command",),
-    "selfprobe awareness cues": ("awareness/test_cues",),
+    "selfprobe awareness cues": ("studies/test_cues",),
     "selfprobe awareness features": ("awareness/test_features",),
     "selfprobe awareness run": ("awareness/test_command", "awareness/test_observers", "sources/test_questions"),
     "selfprobe awareness sample-labels": ("awareness/test_label_sheet",),
-    "selfprobe awareness scan": ("awareness/test_scan",),
-    "selfprobe awareness turns": ("awareness/test_turns",),
+    "selfprobe awareness scan": ("studies/test_scan",),
+    "selfprobe awareness turns": ("studies/test_turns",),
     "selfprobe awareness validate": ("awareness/test_label_sheet", "awareness/test_validate"),
     "selfprobe check": ("check/test_gate", "check/test_workflow"),
     "selfprobe matrix": ("matrix/test_command", "test_on_ray"),
