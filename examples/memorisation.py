@@ -31,13 +31,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from inspect_ai import Task
+from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.arguments import task, whole
+from selfprobe.arguments import whole
 from selfprobe.data import Row, Table, bundled, canary, load, table_of
 from selfprobe.errors import InputError
 from selfprobe.parse import normalise, words

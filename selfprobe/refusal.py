@@ -129,8 +129,9 @@ _ERROR = re.compile(
 
 _PAGE = re.compile(
     r"(<!doctype html[^>]*>)?\s*<html\b(?=.*<(title|h1)>"
-    r"([^<]*\b(403|407|408|413|429|5[0-3]\d)\b[\s:.|-]*(forbidden|proxy auth|request time-?out|payload"
-    r"|content too large|too many requests|internal server error|bad gateway|gateway time-?out|service (temporarily )?unavailable"
+    r"([^<]*\b(403|407|408|413|429|5[0-3]\d)\b[\s:.|-]*(forbidden|proxy auth|request time-?out|payload too large"
+    r"|content too large|too many requests|internal server error|bad gateway|gateway time-?out"
+    r"|service (temporarily )?unavailable"
     r"|web server is|connection timed out|origin|ssl handshake)"
     r"|just a moment\.\.\.|attention required! \| cloudflare))",
     re.IGNORECASE | re.DOTALL,

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from selfprobe.arguments import SAME_MODEL
 from selfprobe.described import NamedModel
 from selfprobe.on_ray import Cluster, wanted
 from selfprobe.prices import Cost, Prices, cost_table, read_prices
@@ -23,6 +24,8 @@ class RunSettings:
     """Send calls in batches."""
     skip_errors: bool | None = None
     """Leave items out whose calls fail for good: unscored, "error"; None where a command cannot."""
+    same_model: bool = False
+    """Leave replies of another model than the one that was asked unscored."""
     prices: Prices = field(default_factory=dict)
     display: str | None = None
     cluster: Cluster | None = None
@@ -38,6 +41,11 @@ class RunSettings:
         cluster = wanted(given.pop("engine", None), given.pop("ray_address", None))
         own = {one.name: given.pop(one.name) for one in fields(cls) if one.name in given}
         return cls(**own | {"prices": read_prices(own["prices"]), "cluster": cluster})
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """Arguments that every task of the command is run with."""
+        return {SAME_MODEL: True} if self.same_model else {}
 
     def costed(self, costs: Sequence[Cost], *, rounds: int) -> list[str]:
         """What runs will cost, as lines of text.

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
 
 import click
-from pydantic import BaseModel, ConfigDict, Field, SkipValidation, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SkipValidation, ValidationError
 from pydantic.fields import FieldInfo
 
 from selfprobe import configuration, options
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 Label = Literal["evaluation", "deployment"]
+OneModel = Annotated[str, AfterValidator(options.one_model)]
 
 STUDIES: "list[type[Study]]" = []
 """All studies that were imported."""
@@ -214,17 +215,19 @@ def with_runs(page: "Page", there: "Runs") -> "Page":
     import pandas as pd
 
     from selfprobe.page import Column, Log, Section, Table, set_aside
+    from selfprobe.solvers.sent import substitutes_in
 
     rows = [
         {"task": run.identity.task, "model": run.identity.model, "items": len(run.items()), "log": Log(run.log)}
         | {"settings": "; ".join(f"{name} {value}" for name, value in run.identity.settings.items())}
         for run in there.finished
     ]
+    substitutes = [f"{run.identity.task}, {line}" for run in there.finished for line in substitutes_in(run.summaries)]
     names = ("task", "model", "items", "settings", "log")
     table = pd.DataFrame([row | {"log": row["log"].address} for row in rows], columns=names)
-    blocks = [Table(rows, [Column(name, name) for name in names]), *set_aside(there.aside)]
+    blocks = [*substitutes, Table(rows, [Column(name, name) for name in names]), *set_aside(there.aside)]
     sections = [*page.sections, Section("Runs", blocks, name="runs", menu="runs")]
-    return replace(page, sections=sections, tables={**page.tables, "runs": table})
+    return replace(page, sections=sections, tables={**page.tables, "runs": table}, told=[*page.told, *substitutes])
 
 
 class StudyCommand(click.Command):

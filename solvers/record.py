@@ -21,8 +21,21 @@ from selfprobe.refusal import is_error_text, is_refusal
 from selfprobe.sources.messages import call_text
 
 Problem = Literal[
-    *("empty", "refused", "filtered", "truncated", "garbled", "half_character", "error_text", "lost", "no_logprobs"),
-    *("failed", "cancelled", "unfinished", "unoffered_call", "foreign", "other_model"),
+    "empty",
+    "refused",
+    "filtered",
+    "truncated",
+    "garbled",
+    "half_character",
+    "error_text",
+    "lost",
+    "no_logprobs",
+    "failed",
+    "cancelled",
+    "unfinished",
+    "unoffered_call",
+    "foreign",
+    "other_model",
 ]
 """Why a reply is not what was asked for. A reply with a problem is never taken as somebody's behaviour."""
 
@@ -73,8 +86,9 @@ NAME = 80
 """Characters of a model's name that are kept, which a gateway writes."""
 
 SHORT_ECHO, LONG_ECHO = 40, 200
-"""Characters of a prompt from which a reply that is the prompt, or begins with it, is certainly no model's. People ask
-for "yes" and get it, and models say a question again before they answer it."""
+"""Characters of a prompt from which a reply that is the prompt, or begins with it, is certainly no model's; from the
+first on a reply that begins with it is noted. People ask for "yes" and get it, and models say a question again before
+they answer it."""
 
 _REPEAT = re.compile(r"\b(repeat|echo|copy|verbatim|word for word|say exactly)\b", re.IGNORECASE)
 """Words of a prompt that may ask for itself."""
@@ -128,7 +142,7 @@ class Reply(BaseModel):
     stop_reason: StopReason
     problem: Problem | None = None
     echoes: bool = False
-    """Whether it begins with the prompt's text."""
+    """Whether it begins with the text of its prompt, one of some length."""
     reasoning: str | None = None
     """The reasoning as far as the provider shows it."""
     reasoning_kind: ReasoningKind = "none"
@@ -151,9 +165,7 @@ class Reply(BaseModel):
     @property
     def of_another(self) -> bool:
         """Whether another model wrote it than the one that was asked, by the vendor's own words."""
-        if not self.answered_by or self.model.startswith(IN_PROCESS):
-            return False
-        return not same_model(self.model, self.answered_by)
+        return is_another(self.model, self.answered_by or "")
 
     @property
     def reasoned(self) -> bool:
@@ -168,7 +180,7 @@ class Record(StoreModel):
     acts: dict[str, Reply] = Field(default_factory=dict)
     answers: dict[str, Reply] = Field(default_factory=dict)
     grades: dict[str, Reply] = Field(default_factory=dict)
-    """What a grader said about an act or an answer, where a method has one."""
+    """What a grader said about an act or an answer, where a method has one; see `by_grader`."""
 
     def _coerce_value(self, field_name: str, value: Any) -> Any:
         """Replies as they are: Inspect builds a validator for each field at each look into the store.
@@ -188,6 +200,25 @@ def record_of(sample: EvalSample) -> Record:
     its events alone, with an empty store.
     """
     return sample.store_as(Record) if sample.store else store_from_events_as(sample.events, Record)
+
+
+def graded_name(grader: str, name: str) -> str:
+    """The name of a reply in `Record.grades` where several graders read the same."""
+    return f"{grader} {name}"
+
+
+def by_grader(grades: Mapping[str, Reply]) -> dict[str, dict[str, Reply]]:
+    """Grader → its replies by the prompt's name, of one grader as of a panel."""
+    graders: dict[str, dict[str, Reply]] = {}
+    for name, reply in grades.items():
+        graders.setdefault(reply.model, {})[name.removeprefix(graded_name(reply.model, ""))] = reply
+    return graders
+
+
+def is_another(asked: str, answered: str) -> bool:
+    """Whether a vendor's name for the model that answered is certainly of another model than the one that was asked."""
+    named = answered and answered[0] != "(" and not asked.startswith(IN_PROCESS)
+    return bool(named) and not same_model(asked, answered)
 
 
 def act_fault(reply: Reply) -> str | None:
@@ -278,10 +309,10 @@ def _problem(text: str, output: ModelOutput, *, may_be_cut: bool, foreign: bool,
             return "truncated"
     elif ending:
         return ending
-    if not tools and _called(text, output):
-        return "unoffered_call"
     if HALF_CHARACTER in (output.metadata or {}):
         return "half_character"
+    if not tools and _called(text, output):
+        return "unoffered_call"
     if text.strip() in ("", NO_REPLY):
         return "empty"
     if foreign:
@@ -303,10 +334,11 @@ def _called(text: str, output: ModelOutput) -> bool:
 
 def _echo(text: str, prompt: str) -> tuple[bool, bool]:
     """Whether a reply begins with the prompt, and whether that is certainly no model's reply."""
-    said, asked = (" ".join(one.split()) for one in (text, prompt))
-    if not asked or not said.startswith(asked):
+    reply, question = (" ".join(one.split()) for one in (text, prompt))
+    if len(question) < SHORT_ECHO or not reply.startswith(question):
         return False, False
-    return True, len(asked) >= (SHORT_ECHO if said == asked else LONG_ECHO) and not _REPEAT.search(asked)
+    long = reply == question or len(question) >= LONG_ECHO
+    return True, long and not _REPEAT.search(question)
 
 
 def _declined(output: ModelOutput) -> bool:

@@ -6,7 +6,6 @@ from functools import lru_cache
 from typing import Literal
 
 from inspect_ai.log import EvalLog
-from inspect_ai.model import get_model
 from inspect_ai.solver import TaskState
 
 from selfprobe.arguments import locate
@@ -14,7 +13,7 @@ from selfprobe.data import Table
 from selfprobe.errors import InputError
 from selfprobe.header import informed_of, target_of, task_of
 from selfprobe.logs import Run, apart, as_typed, lost_replies, runs, samples
-from selfprobe.solvers.ask import in_a_run
+from selfprobe.solvers.ask import in_a_run, of_asked, sole
 from selfprobe.solvers.record import Reply, record_of
 
 Arm = Literal["acts", "answers"]
@@ -56,7 +55,7 @@ class Replay:
     @property
     def header(self) -> EvalLog:
         """The log, found and checked against the models of the run that is under way; see `replay_log`."""
-        model = str(get_model(role="target") if self.arm == "acts" else get_model())
+        model = str(sole("target" if self.arm == "acts" else None))
         if model not in self.chosen:
             self.chosen[model] = self._find(model)
         return self.chosen[model]
@@ -108,11 +107,12 @@ class Replay:
             )
         if lost := [name for name in names if replies[name].problem == "lost"]:
             raise LookupError(f"{here}: the text of {', '.join(lost)} is not in the log; run it again")
-        return {name: replies[name] for name in names}
+        return {name: of_asked(replies[name]) for name in names}
 
     def of_item(self, item: str) -> list[dict[str, Reply]]:
         """The replies to an item, one dict an epoch; empty where the log lacks it."""
-        return _by_item(self.file, self.arm).get(item, [])
+        epochs = _by_item(self.file, self.arm).get(item, [])
+        return [{name: of_asked(reply) for name, reply in replies.items()} for replies in epochs]
 
     def _mismatch(self, log: EvalLog, model: str) -> str | None:
         if task_of(log) not in ((self.task,) if isinstance(self.task, str) else self.task):

@@ -211,7 +211,7 @@ def anthropic(model: str, text: str = TEXT) -> dict[str, Any]:
 def events(reply: dict[str, Any]) -> str:
     """The same as a stream; of content text alone."""
     text = "".join(part.get("text", "") for part in reply["content"])
-    told = [
+    sequence = [
         ("message_start", {"message": reply | {"content": [], "stop_reason": None}}),
         ("content_block_start", {"index": 0, "content_block": {"type": "text", "text": ""}}),
         ("content_block_delta", {"index": 0, "delta": {"type": "text_delta", "text": text}}),
@@ -219,7 +219,7 @@ def events(reply: dict[str, Any]) -> str:
         ("message_delta", {"delta": {"stop_reason": reply["stop_reason"]}, "usage": {"output_tokens": 10}}),
         ("message_stop", {}),
     ]
-    return "".join(f"event: {name}\ndata: {json.dumps({'type': name} | data)}\n\n" for name, data in told)
+    return "".join(f"event: {name}\ndata: {json.dumps({'type': name} | data)}\n\n" for name, data in sequence)
 
 
 TOOL_USE = {"type": "tool_use", "id": "t1", "name": "search", "input": {"query": "rain"}}

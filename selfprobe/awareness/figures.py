@@ -14,6 +14,7 @@ from selfprobe.numerals import Interval
 from selfprobe.page import Picture, p_value
 from selfprobe.plots import bar_rows, called, curves, short
 from selfprobe.plots import calibration as calibrated
+from selfprobe.stats.agreement import BINS, equal_mass
 from selfprobe.stats.estimate import Estimate
 
 
@@ -82,17 +83,15 @@ def roc(logged: Logged, baselines: Baselines, model: str, name: str, place: int)
 
 
 def calibration(logged: Logged, names: dict[str, str]) -> Picture | None:
-    """Stated P(evaluation) against the share of evaluations, in ten equal-mass bins; None where none is stated."""
+    """Stated P(evaluation) against the share of evaluations, in the bins of the ECE; None where none is stated."""
     stated = logged.verdicts[logged.verdicts.probability.notna() & logged.verdicts.truth.notna()]
     if stated.empty:
         return None
     lines = dict[str, tuple[list[float], list[Interval]]]()
     for key, rows in stated.groupby(ARM, sort=False):
-        ordered = rows.sort_values("probability")
-        bins = [part for part in np.array_split(np.arange(len(ordered)), min(10, len(ordered))) if len(part)]
-        x = [float(ordered.probability.iloc[part].mean()) for part in bins]
-        y = [(ordered.truth.iloc[part] == "evaluation").mean() for part in bins]
-        lines[f"{key[0]}{marks(key)}, {names.get(key[1], key[1])}"] = (x, _points(y))
+        bins = rows.assign(positive=rows.truth == "evaluation").groupby(equal_mass(rows.probability, BINS))
+        at = list(bins.probability.mean().astype(float))
+        lines[f"{key[0]}{marks(key)}, {names.get(key[1], key[1])}"] = (at, _points(bins.positive.mean()))
     return calibrated(
         "calibration",
         lines,

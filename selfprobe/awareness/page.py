@@ -12,6 +12,7 @@ from selfprobe.awareness.figures import pictures
 from selfprobe.awareness.methods_section import methods_section, unmet
 from selfprobe.awareness.numbers import Comparison, Pair, compare
 from selfprobe.awareness.paired_section import kappa_table, observers_table, paired_section, paired_table
+from selfprobe.awareness.panel_section import panel_section, panel_table
 from selfprobe.awareness.paper_rule import as_in_paper
 from selfprobe.awareness.placebo_section import AgainstPlacebo, against_placebo, placebo_section
 from selfprobe.awareness.runs import ARM
@@ -20,6 +21,7 @@ from selfprobe.awareness.table import Logged, load
 from selfprobe.awareness.verdict import Statement, statements
 from selfprobe.awareness.verdict_section import boxes, splits_section, words_section
 from selfprobe.logs import Identity
+from selfprobe.options import names
 from selfprobe.page import (
     BLACK_BOX,
     KNOW,
@@ -133,7 +135,11 @@ def page_of(written: Written, *, evidence: Sequence[Block] = ()) -> Page:
                 *evidence,
             ],
             paper=[*([Figures(drawn)] if drawn else []), *_agreement(comparison)],
-            cells=[methods_section(logged, methods), *paired_section(comparison.paired, methods)],
+            cells=[
+                methods_section(logged, methods),
+                *panel_section(logged.graders),
+                *paired_section(comparison.paired, methods),
+            ],
             method=[QUESTION, sets_of(logged), METHOD, Markup("The methods are those of {}.").format(BLACK_BOX)],
             runs=_runs(logged),
         ),
@@ -144,7 +150,7 @@ def page_of(written: Written, *, evidence: Sequence[Block] = ()) -> Page:
 
 def _notes(written: Written, by_model: Sequence[str], names: dict[str, str]) -> list[str]:
     """Lines of the terminal: a model each, needs that are not met, and what is not whole or not used."""
-    lines = [*by_model[:3], *written.logged.contrast.split("\n")]
+    lines = [*_substitutes(written.logged), *by_model[:3], *written.logged.contrast.split("\n")]
     for m in written.comparison.methods:
         lines += [f"{m.method}, {names[m.model]}: {why}." for why in unmet(m).values()]
     lines = [line for line in lines if line][: LINES - 2]
@@ -231,7 +237,7 @@ def _runs(logged: Logged) -> list[Block]:
             Column("method", "method"),
             Column("model", lambda run: run.model + (f" reading {run.target}" if run.target else "")),
             Column("run", "run", str),
-            Column("grader", lambda r: f"{r.grader or '–'}{' (the subject itself)' if r.grader == r.model else ''}"),
+            Column("grader", lambda r: (r.grader or "–") + " (the subject itself)" * (r.model in names(r.grader))),
             Column("samples", "samples", str),
             Column("applied", "applied"),
             Column("log", lambda run: Log(run.log)),
@@ -243,7 +249,12 @@ def _runs(logged: Logged) -> list[Block]:
         for told in dict.fromkeys(run for run in logged.runs.get(name, ()) if isinstance(run, str))
     ]
     missing = [Bullets([f"{told}." for told in logged.missing])] if logged.missing else []
-    return [table, *missing, *aside, *set_aside(logged.ignored)]
+    return [*_substitutes(logged), table, *missing, *aside, *set_aside(logged.ignored)]
+
+
+def _substitutes(logged: Logged) -> list[str]:
+    """Models in whose place another one answered, by method."""
+    return [f"{run.method}, {run.substitutes}" for run in logged.runs.itertuples() if getattr(run, "substitutes", "")]
 
 
 def _tables(made: Written) -> dict[str, pd.DataFrame]:
@@ -254,6 +265,7 @@ def _tables(made: Written) -> dict[str, pd.DataFrame]:
         "paired": paired_table(comparison.paired),
         "observers": observers_table(comparison.methods),
         "as_in_paper": as_in_paper(logged),
+        **panel_table(logged.graders),
     }
     baselines = {
         name: asdict(getattr(comparison.baselines, name)) for name in ("length", "words", "words_other_source")

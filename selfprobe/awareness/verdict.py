@@ -237,8 +237,8 @@ def _clearest(logged: Logged, arm: ArmNumbers) -> tuple[str, ...]:
         rows = rows[rows.set != REFERENCE]
     if (rows.truth == "evaluation").any():
         rows = rows[rows.truth == "evaluation"]
-    called = rows.assign(called=(rows.said == "evaluation").astype(float)).groupby("item", sort=False).called.mean()
-    ranked = rows[rows.method == arm.method].groupby("item", sort=False).score.mean()
+    called = rows.assign(called=(rows.said == "evaluation").astype(float)).groupby("item").called.mean()
+    ranked = rows[rows.method == arm.method].groupby("item").score.mean()
     order = pd.DataFrame({"called": called, "score": ranked}).query("called > 0.5")
     named = order.sort_values(["called", "score"], ascending=False, kind="stable").index[:WORST]
     return tuple(str(item) for item in named)

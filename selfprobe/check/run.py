@@ -109,6 +109,6 @@ def run(plan: Plan, log_dir: str | None, settings: RunSettings) -> str:
     """
     model = NamedModel(plan.model, settings.model_args)
     folder = log_dir or f"logs/check/{datetime.now(UTC):%Y-%m-%dT%H-%M-%S}"
-    runs = [DescribedRun(task, plan.args[task], model) for task in plan.tasks]
+    runs = [DescribedRun(task, plan.args[task] | settings.shared, model) for task in plan.tasks]
     complete(run_wave(runs, folder, title="Runs", settings=settings, limit=plan.limit))
     return folder

@@ -12,7 +12,6 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from selfprobe.embed import DEFAULT_EMBEDDER
-from selfprobe.header import task_of
 from selfprobe.matrix.answer import first_screen
 from selfprobe.matrix.axes import axes_section, axes_table, axis_rows
 from selfprobe.matrix.comparable import left_out_of
@@ -62,10 +61,11 @@ def page(logs: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Pag
         NoLogs: There is no log of a matrix task among them.
     """
     results = load(logs)
-    sampled = [header.location for header in results.headers if task_of(header) == OPEN]
+    sampled = [run.log for run in results.runs if run.identity.task == OPEN]
     results = replace(results, ignored={log: why for log, why in results.ignored.items() if log not in sampled})
     counting = [*_counting(results), *sampled]
-    samples = sum(log.results.total_samples for log in results.headers if log.results and log.location in counting)
+    logs_here = {run.log: run.header for run in results.runs}
+    samples = sum(log.results.total_samples for name, log in logs_here.items() if log.results and name in counting)
     if embedder is None and samples > MOST:
         similar, tables = [not_measured(samples)], dict[str, pd.DataFrame]()
     else:
@@ -94,11 +94,16 @@ def page_of(results: Results, analysis: Analysis, *, paper: Sequence[Block] = ()
     decisions = io.BytesIO()
     results.decisions.to_parquet(decisions, index=False)
     alone = _alone(analysis, themselves)
-    axes = axis_rows(results) if results.headers else []
+    axes = axis_rows(results) if results.runs else []
     reproduced = reproduce(results, rng=np.random.default_rng(0))
     first = first_screen(analysis, themselves)
     names = called(models := sorted({*results.cells.target, *results.cells.observer}))
-    notes = [*first.notes, *alone, *frames_told(results, {task.task for task in analysis.tasks})]
+    notes = [
+        *_substitutes(results),
+        *first.notes,
+        *alone,
+        *frames_told(results, {task.task for task in analysis.tasks}),
+    ]
     notes += informed_told(informed, analysis)
     return Page(
         title="Does a model predict itself better than others predict it?",
@@ -117,7 +122,7 @@ def page_of(results: Results, analysis: Analysis, *, paper: Sequence[Block] = ()
                 *paper_sections(reproduced),
                 *_others(analysis),
                 *paper,
-                *effort_sections(results.headers),
+                *effort_sections(results.runs),
                 *axes_section(axes),
                 published_section(),
             ],
@@ -248,7 +253,13 @@ def _runs(results: Results) -> list[Block]:
             Column("log", lambda run: "no run: joined from both models' own" if run.joined else Log(run.log)),
         ),
     )
-    return [Details(f"All {_many(len(rows), 'cell')}", [table]), *set_aside(results.ignored)]
+    return [*_substitutes(results), Details(f"All {_many(len(rows), 'cell')}", [table]), *set_aside(results.ignored)]
+
+
+def _substitutes(results: Results) -> list[str]:
+    """Models in whose place another one answered, by task."""
+    cells = (cell for table in (results.cells, results.informed) for cell in table.itertuples())
+    return [f"{cell.task}, {line}" for cell in cells for line in getattr(cell, "substitutes", ())]
 
 
 def _advantage_table(analysis: Analysis) -> pd.DataFrame:

@@ -7,6 +7,7 @@ from typing import Literal
 import pandas as pd
 from markupsafe import Markup
 
+from selfprobe.logs import summaries
 from selfprobe.page import (
     LINES,
     PROBES,
@@ -24,6 +25,7 @@ from selfprobe.page import (
 )
 from selfprobe.plots import called, interval_rows, short
 from selfprobe.preferences.table import Judged, judged
+from selfprobe.solvers.sent import substitutes_in
 from selfprobe.stats.estimate import Estimate
 
 ROWS = 6
@@ -48,8 +50,13 @@ def page(logs: Sequence[str]) -> Page:
     """
     runs, ignored = judged(logs)
     names = called(models := sorted({run.model for run in runs}))
+    substitutes = [f"{run.method}, {line}" for run in runs for line in substitutes_in(summaries(run.log))]
     ordered = sorted(runs, key=lambda run: (ORDER.index(_answer(run)), -run.estimate("accuracy").value))
     first = ordered[:ROWS]
+    lines = [
+        f"{run.method}, {names[run.model]} on {run.dataset}: accuracy {percents(run.estimate('accuracy'))}"
+        for run in ordered
+    ]
     return Page(
         title="Do these models prefer the better of two texts?",
         answer=_sentence(ordered, names),
@@ -60,13 +67,10 @@ def page(logs: Sequence[str]) -> Page:
             why=[WHY],
             cells=[_cells(runs)],
             method=[METHOD, Markup("The data sets and ways of asking are those of {}.").format(PROBES)],
-            runs=[_runs(runs), *set_aside(ignored)],
+            runs=[*substitutes, _runs(runs), *set_aside(ignored)],
         ),
         tables={"runs": pd.DataFrame([_row(run) for run in runs])},
-        told=[
-            f"{run.method}, {names[run.model]} on {run.dataset}: accuracy {percents(run.estimate('accuracy'))}"
-            for run in (ordered[:LINES] if len(ordered) > 1 else ())
-        ],
+        told=[*substitutes, *(lines if len(lines) > 1 else [])][:LINES],
     )
 
 

@@ -96,7 +96,10 @@ def page_of(logged: Logged, found: Numbers, *, name: str, left_out: Sequence[str
             *noticed,
         ],
         tables=tables_of(logged, found) | ({f"subject/{k}": v for k, v in subject.tables.items()} if subject else {}),
-        told=[*_doubts(found)[: LINES - 1], *([f"The subject: {subject.answer}"] if subject is not None else [])],
+        told=[
+            *[*logged.substitutes, *_doubts(found)][: LINES - 1],
+            *([f"The subject: {subject.answer}"] if subject is not None else []),
+        ],
     )
 
 
@@ -273,7 +276,7 @@ def _runs(logged: Logged, left_out: Sequence[str]) -> list[Block]:
         (Column("judge", lambda row: row[0]), Column("log", lambda row: Log(row[1].location))),
     )
     aside = [Bullets(list(left_out))] if left_out else []
-    return [table, *aside, *set_aside(logged.ignored)]
+    return [*logged.substitutes, table, *aside, *set_aside(logged.ignored)]
 
 
 def tables_of(logged: Logged, found: Numbers) -> dict[str, pd.DataFrame]:

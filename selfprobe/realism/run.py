@@ -89,6 +89,7 @@ class Card:
         own = {"subject": self.model, "effort": self.effort}
         asked: dict[str, Any] = {"dataset": ours, "against": real, "context": self.asked_context, "prompts": None}
         asked |= {"opponents": self.opponents} | {name: value for name, value in own.items() if value is not None}
+        asked |= self.settings.shared
         return [DescribedRun(TASK, asked, NamedModel(judge, self.settings.model_args)) for judge in self.judges]
 
     @property

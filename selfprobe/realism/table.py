@@ -9,6 +9,7 @@ from selfprobe.errors import NoLogs
 from selfprobe.logs import Identity, differing, first_of, runs, samples, titles
 from selfprobe.scorers.decision import last_score
 from selfprobe.scorers.realism_choice import Pick, pick
+from selfprobe.solvers.sent import substitutes_in
 
 TASK = "pairwise_realism"
 
@@ -27,6 +28,8 @@ class Logged:
     """By judge, the samples that ended in an error."""
     ignored: Mapping[str, str]
     """Log → why it is not used."""
+    substitutes: Sequence[str] = ()
+    """Judges in whose place another model answered; see `sent.substitutes_in`."""
 
 
 def load(paths: Sequence[str], identities: Collection[Identity] | None = None) -> Logged:
@@ -52,9 +55,12 @@ def load(paths: Sequence[str], identities: Collection[Identity] | None = None) -
     names = titles(run.identity for run in alike)
     logs = {names[run.identity]: run.header for run in alike}
     picks, texts, errors = dict[str, list[Pick]](), dict[str, str](), dict[str, int]()
+    substitutes = list[str]()
     for judge, header in sorted(logs.items()):
         picks[judge], errors[judge] = [], 0
-        for sample in samples(header.location):
+        read = samples(header.location)
+        substitutes += substitutes_in(read)
+        for sample in read:
             score = last_score(sample.scores)
             if sample.error or score is None:
                 errors[judge] += 1
@@ -64,4 +70,4 @@ def load(paths: Sequence[str], identities: Collection[Identity] | None = None) -
             if mine.kind == "set":
                 texts |= {f"set: {mine.one}": sample.metadata["one"]["text"]}
                 texts |= {f"real: {mine.two}": sample.metadata["two"]["text"]}
-    return Logged(picks, texts, logs, errors, aside)
+    return Logged(picks, texts, logs, errors, aside, substitutes)

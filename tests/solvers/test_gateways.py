@@ -22,6 +22,7 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolInfo
 
+from selfprobe.scorers.summary import noted
 from selfprobe.solvers.ask import ask
 from selfprobe.solvers.record import REASONS, Reply, reply_from
 
@@ -266,30 +267,31 @@ def echoed(text: str, prompt: str) -> Reply:
 LONG = "A trolley is out of control, and five people stand on its track. You can pull a lever. " * 3
 
 
+QUESTION = "What is the capital of France, and since when?"
+
+
 @pytest.mark.parametrize(
-    ("prompt", "reply", "problem"),
+    ("prompt", "reply", "echoes", "problem"),
     [
-        (PROMPT, PROMPT, "foreign"),
-        (PROMPT, f"  {PROMPT}\n", "foreign"),
-        (LONG, f"{LONG}\n\nI would pull it.", "foreign"),
-        ("Say yes.", "Say yes.", None),
-        ("What is the capital of France?", "What is the capital of France?", None),
-        ("What is the capital of France, and since when?", "What is the capital of France, and since when?", "foreign"),
-        (
-            "What is the capital of France, and since when?",
-            "What is the capital of France, and since when? Paris.",
-            None,
-        ),
-        (f"Repeat after me, word for word: {LONG}", f"Repeat after me, word for word: {LONG}", None),
-        (PROMPT, f"You asked: {PROMPT}", None),
-        (PROMPT, PROMPT[:120], None),
+        (PROMPT, PROMPT, True, "foreign"),
+        (PROMPT, f"  {PROMPT}\n", True, "foreign"),
+        (LONG, f"{LONG}\n\nI would pull it.", True, "foreign"),
+        (QUESTION, QUESTION, True, "foreign"),
+        (QUESTION, f"{QUESTION} Paris.", True, None),
+        ("What is the capital of France?", "What is the capital of France?", False, None),
+        ("Say yes.", "Say yes.", False, None),
+        (f"Repeat after me, word for word: {LONG}", f"Repeat after me, word for word: {LONG}", True, None),
+        (PROMPT, f"You asked: {PROMPT}", False, None),
+        (PROMPT, PROMPT[:120], False, None),
     ],
 )
-def test_only_what_is_certainly_an_echo_is_no_reply(prompt: str, reply: str, problem: str | None) -> None:
+def test_only_what_is_certainly_an_echo_is_no_reply_and_what_may_be_one_is_noted(
+    prompt: str, reply: str, echoes: bool, problem: str | None
+) -> None:
     """Models say a short question again before they answer it; who asks for its own words gets them."""
-    made = echoed(reply, prompt)
-    assert made.problem == problem
-    assert made.echoes == " ".join(reply.split()).startswith(" ".join(prompt.split()))
+    seen = echoed(reply, prompt)
+    assert (seen.echoes, seen.problem) == (echoes, problem)
+    assert ("foreign_reply" in noted([seen]).get("noted", [])) == (echoes and problem is None)
 
 
 SPELLING = ChatMessageSystem(content="Correct the spelling.")
