@@ -128,7 +128,8 @@ def _repeat(rollouts: FloatArray) -> float:
     if half < 2:
         return math.nan
     ordered = np.sort(rollouts)  # the halves must not depend on which epoch finished first
-    drawn = np.random.default_rng(0).permuted(np.tile(ordered, (SPLITS, 1)), axis=1)[:, : 2 * half]
+    rng = np.random.default_rng(ordered.view(np.uint64).tolist())  # nor err the same way in every dilemma
+    drawn = rng.permuted(np.tile(ordered, (SPLITS, 1)), axis=1)[:, : 2 * half]
     means = drawn.reshape(SPLITS, 2, half).mean(axis=2)
     return float(np.abs(means[:, 0] - means[:, 1]).mean()) * math.sqrt(half / n)
 

@@ -99,7 +99,10 @@ def auroc(positive: npt.ArrayLike, scores: npt.ArrayLike, clusters: npt.ArrayLik
     value = float(above[0].mean())
     off, added = [place - value for place in above], np.zeros(len(values))
     added[ours], added[others] = (each / len(each) for each in off)
-    sums = [np.bincount(inverse[rows], added[rows], minlength=len(names)) for rows in (ours, others)]
+    sums = [
+        np.asarray(np.bincount(inverse[rows], added[rows], minlength=len(names)), dtype=float)
+        for rows in (ours, others)
+    ]
     if min(map(len, held)) < 2:
         return Part(undefined(f"a class with one {unit}", n=n, unit=unit, value=value), sums[0] + sums[1], added)
     a, b = (len(clusters) / (len(clusters) - 1) * float(each @ each) for clusters, each in zip(held, sums, strict=True))
