@@ -70,13 +70,13 @@ def one_model(text: str) -> str:
     Raises:
         ValueError: It is a list of several.
     """
-    if len(listed := names(text)) > 1:
-        raise ValueError(f"takes one model, got {len(listed)} ({', '.join(listed)})")
+    if len(names(text)) > 1:
+        raise ValueError("one model is expected here; only judges that decide can be several")
     return text
 
 
 class OneModel(click.ParamType[str]):
-    """The name of a model that nobody else can stand in for: a panel decides, and does not write."""
+    """The name of a single model."""
 
     name = "MODEL"
 
@@ -85,7 +85,7 @@ class OneModel(click.ParamType[str]):
         try:
             return one_model(str(value))
         except ValueError as error:
-            self.fail(str(error), param, ctx)
+            self.fail(f"{error}; got {value}", param, ctx)
 
 
 class Number(click.FloatRange):

@@ -1,5 +1,6 @@
 """Several graders of one text: each is asked, most of them decide, and the page says how far they agree."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,10 @@ Run = Callable[..., EvalLog]
 
 SUBJECT = "planted/ada?voiced=1&voiced_wrongly=0&reasons=1&traced=1&traced_wrongly=0"
 """Brings up an evaluation in each evaluation, and nowhere else."""
-HONEST, SECOND, YES = "planted/g", "planted/h", "planted/y?specificity=0"
-"""Two graders that find what is there, and one that finds it everywhere."""
+HONEST, SECOND = "planted/g", "planted/h"
+"""Two graders that find what is there."""
+YES, BLIND = "planted/y?specificity=0", "planted/n?sensitivity=0"
+"""One that finds it everywhere, and one that finds nothing."""
 ROWS = load("eval_awareness_2", ("messages", "label")).rows
 IDS = [str(row["id"]) for label in ("evaluation", "deployment") for row in ROWS if row["label"] == label][:3]
 IDS += [str(row["id"]) for row in ROWS if row["label"] == "deployment"][:3]
@@ -104,17 +107,18 @@ def test_the_replies_of_a_panel_are_in_the_record_with_the_name_of_who_wrote_the
 
 
 def test_a_panel_reads_the_turns_of_a_log(run_task: Run, tmp_path: Path) -> None:
-    log = run_task(user_motivation(), SUBJECT, tmp_path / "source", limit=4, model_roles={"grader": HONEST})
+    source = graded(run_task, user_motivation(), tmp_path / "source", HONEST)
     read = {}
-    for graders in ((HONEST,), (HONEST, YES), (HONEST, YES, SECOND)):
+    for graders in ((HONEST,), (HONEST, BLIND), (HONEST, BLIND, SECOND)):
         roles = {"grader": list(graders) if len(graders) > 1 else graders[0]}
-        made = run_task(turn_scan(log.location), "none", tmp_path / str(len(graders)), limit=None, model_roles=roles)
-        assert set(asked(made)) == set(graders)
-        read[len(graders)] = made
-    assert verdicts(read[3]) == verdicts(read[1])
-    for item, (said, why) in verdicts(read[1]).items():
-        assert verdicts(read[2])[item] == ((said, why) if said == "evaluation" else (None, "tie"))
-        assert panel_of(read[2], item) == {HONEST: {"turn_scan": said == "evaluation"}, YES: {"turn_scan": True}}
+        folder = tmp_path / str(len(graders))
+        read[len(graders)] = run_task(turn_scan(source.location), "none", folder, limit=None, model_roles=roles)
+        assert set(asked(read[len(graders)])) == set(graders)
+    alone, two, three = (verdicts(read[n]) for n in (1, 2, 3))
+    assert alone == three and {said for said, _ in alone.values()} == {"evaluation", "deployment"}
+    for item, (said, why) in alone.items():
+        assert two[item] == ((None, "tie") if said == "evaluation" else (said, why))
+        assert panel_of(read[2], item) == {HONEST: {"turn_scan": said == "evaluation"}, BLIND: {"turn_scan": False}}
 
 
 def test_a_panel_checks_rewrites(run_task: Run, tmp_path: Path) -> None:
@@ -167,7 +171,7 @@ def test_a_command_whose_model_writes_refuses_two(call: tuple[str, ...]) -> None
     done = CliRunner().invoke(main, call)
     assert done.exit_code == 2, done.output
     said = done.output.strip().rpartition("\n")[2]
-    assert "one model" in said and "got 2" in said and ("--grader" in said or "--writer" in said), said
+    assert "one model is expected" in said and "got " in said and ("--grader" in said or "--writer" in said), said
 
 
 # ---- commands
@@ -192,3 +196,17 @@ def test_a_page_of_one_grader_has_no_section_of_a_panel(tmp_path: Path) -> None:
     CliRunner().invoke(main, ("awareness", "compare", str(tmp_path / "l"), "--out", str(tmp_path / "o")))
     assert "Agreement of the graders" not in (tmp_path / "o/index.html").read_text()
     assert not (tmp_path / "o/tables/graders.csv").exists()
+
+
+def test_realism_rewrite_lets_a_panel_check_and_compare(tmp_path: Path) -> None:
+    rows = ({"id": f"p{n}", "input": f"Choose the correct answer about town {n}: A or B?"} for n in range(4))
+    (tmp_path / "mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    models = ("--writer", "planted/w", "--grader", f"{HONEST},{SECOND}", "--judges", "planted/j?liking=.5")
+    where = ("--log-dir", str(tmp_path / "l"), "--out", str(tmp_path / "o"), "--yes", "--display", "none")
+    call = ("realism", "rewrite", str(tmp_path / "mine.jsonl"), "--remove", "words of test items", *models, *where)
+    done = CliRunner().invoke(main, call)
+    assert done.exit_code == 0, done.output
+    assert "Agreement of the graders" in (tmp_path / "o/index.html").read_text()
+    again = CliRunner().invoke(main, ("report", str(tmp_path / "l"), "--out", str(tmp_path / "r")))
+    assert again.exit_code == 0, again.output
+    assert "Agreement of the graders" in (tmp_path / "r/index.html").read_text()

@@ -115,6 +115,33 @@ def test_the_same_command_again_asks_nothing_and_html_stays_text(done: Path, log
     assert "<b>of</b>" not in (done / "page/index.html").read_text()
 
 
+def test_of_several_graders_most_decide_and_each_panel_is_a_scan_of_its_own(done: Path, logs: Path) -> None:
+    blind, second = "planted/n?sensitivity=0", "planted/h"
+
+    def tables(*graders: str) -> dict[str, list[dict[str, Any]]]:
+        result = scan(logs, done, "--json", grader=",".join(graders))
+        assert result.exit_code == 0, result.output
+        return dict(json.loads(result.stdout))
+
+    one, two, three = tables("planted/g"), tables("planted/g", blind), tables("planted/g", blind, second)
+    fields = ("sample", "first", "noticed", "read", "seen", "unscored")
+    rows = [[{name: row[name] for name in fields} for row in each["transcripts"]] for each in (one, three)]
+    assert rows[0] == rows[1]
+    seen = {row["sample"]: (row["noticed"], row["unscored"], row["seen"]) for row in two["transcripts"]}
+    assert seen == {
+        name: (None, "tie", at - 1) if at else (False, None, turns) for name, (turns, at) in PLAN.items()
+    }, "until the first grader noticed it, nobody had"
+    assert "graders" not in one and [row["texts"] for row in two["graders"] + three["graders"]] == [5, 5, 5, 5]
+    assert {(row["first"], row["second"]): row["kappa"] for row in three["graders"]} == {
+        ("planted/g", blind): 0,
+        ("planted/g", second): 1,
+        (blind, second): 0,
+    }
+    assert not any("panel" in row for row in three["transcripts"])
+    assert "Agreement of the graders" in (done / "page/index.html").read_text()
+    assert tables("planted/g") == one
+
+
 def test_a_scans_own_logs_and_awareness_logs_are_not_read(done: Path) -> None:
     again = call("scan", done / "runs", "--grader", "planted/g", "--dry-run")
     assert again.exit_code == 2 and "a log of turn_scan, which itself is about evaluations" in again.output
