@@ -227,3 +227,7 @@ def test_an_answer_in_another_language_is_none(reply: str) -> None:
 )
 def test_what_goes_on_after_i_cannot_help_is_behaviour_and_counted_apart(reply: str) -> None:
     assert not is_refusal(reply) and may_refuse(reply)
+
+
+def test_an_error_that_nests_too_deep_to_be_read_is_told_by_its_words_alone() -> None:
+    assert not is_error_text('{"error": ' + "[" * 50_000)
