@@ -119,7 +119,7 @@ def _bare_list(text: str) -> list[object] | None:
     """A reply that is a JSON list and nothing else."""
     try:
         found = json.loads(text[:LONGEST_REPLY])
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, list) else None
 

@@ -53,6 +53,10 @@ OTHER_KINDS = {
 _HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 """A data set's name on the Hugging Face hub."""
 
+LONGEST_ID = 1000
+"""Characters of a row's id, at most; a zip file takes 65,535 bytes of a name."""
+_UNNAMEABLE = re.compile("[\0\ud800-\udfff]")
+
 CANARY = re.compile(r"canary GUID ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 """The column `canary` of our own sets. It marks the file for who filters training data, and is no part of a row."""
 
@@ -134,7 +138,18 @@ def _asked(row: Row) -> Row:
 
 
 def table_of(name: str, rows: list[Row], aside: Mapping[str, str] | None = None, unread: str = "") -> Table:
-    """Rows that come from elsewhere than a file (a log, a product of axes) as a table; each with its `id`."""
+    """Rows that come from elsewhere than a file (a log, a product of axes) as a table; each with its `id`.
+
+    Raises:
+        InputError: An id cannot name a part of a log: a second run would not find what the first one wrote.
+    """
+    for row in rows:
+        key = str(row["id"])
+        if _UNNAMEABLE.search(key) or len(key) > LONGEST_ID:
+            raise InputError(
+                f"{name}, id {key[:40]!r}: it names a part of the log, so it takes at most {LONGEST_ID:,} characters, "
+                "no NUL and no half of a character; give another id, or none"
+            )
     content = json.dumps(rows, sort_keys=True, ensure_ascii=False)
     return Table(name, rows, hashlib.sha256(content.encode(errors="surrogatepass")).hexdigest(), aside or {}, unread)
 

@@ -11,6 +11,7 @@ from typing import Any
 import fsspec
 
 from selfprobe.errors import InputError, one_line
+from selfprobe.yaml_keys import TOO_DEEP
 
 Row = dict[str, Any]
 
@@ -74,6 +75,8 @@ def jsonl_rows(text: str, path: str) -> Iterator[tuple[int, Row]]:
             row = json.loads(line)
         except json.JSONDecodeError as error:
             raise InputError(f"{path}, line {number}: not JSON ({error.msg}, column {error.colno})") from None
+        except RecursionError:
+            raise InputError(f"{path}, line {number}: it {TOO_DEEP}") from None
         if not isinstance(row, dict):
             raise InputError(f"{path}, line {number}: expected a JSON object, got {type(row).__name__}")
         yield number, row

@@ -112,7 +112,12 @@ def _rows_of_logs(path: str, full: bool, role: str | None) -> list[Row]:
     logs = there.headers
     rows: dict[str, Row] = {log: {"id": log, "aside": why, "source": "logs"} for log, why in there.ignored.items()}
     for log in reversed(logs):
-        read = _rows_of_unchanged(log.location, _stamp(log.location), role, full)
+        try:
+            read = _rows_of_unchanged(log.location, _stamp(log.location), role, full)
+        except InputError as error:  # a damaged sample: the other logs are read
+            why = one_line(error).removeprefix(f"{log.location} ")
+            rows[log.location] = {"id": log.location, "aside": why, "source": "logs"}
+            continue
         if log.status != "success" and (planned := len(log.eval.dataset.sample_ids or [])) > len(read):
             cut = f"the run ended as {log.status}: {len(read)} of {planned} samples are in the log"
             rows[log.location] = {"id": log.location, "aside": cut, "source": "logs"}

@@ -118,15 +118,18 @@ class Assignment(click.ParamType[tuple[str, Any]]):
         """Split at the first sign of equality."""
         import yaml
 
+        from selfprobe.yaml_keys import loaded
+
         if isinstance(value, tuple):
             return value
         name, sign, text = str(value).partition("=")
         if not sign or not name:
             self.fail(f"{param.opts[0] if param else 'it'} takes NAME=VALUE, got {value!r}", param, ctx)
         try:
-            return name, yaml.safe_load(text)
+            return name, loaded(text)
         except yaml.YAMLError:
-            self.fail(f"the value of {name} is not YAML: {text!r}", param, ctx)
+            shown = text if len(text) <= 100 else f"{text[:99]}…"
+            self.fail(f"the value of {name} is not YAML: {shown!r}", param, ctx)
 
 
 def _as_dict(ctx: click.Context, param: click.Parameter, value: Sequence[tuple[str, Any]]) -> dict[str, Any]:

@@ -158,5 +158,5 @@ def is_error_text(text: str) -> bool:
 def _parsed(text: str) -> object:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

@@ -1,18 +1,27 @@
-"""A key that a YAML file gives twice: YAML's readers take the last one and drop the other without a word."""
+"""YAML as it is read everywhere: a key that is there twice is an error, and so is what nests too deep.
+
+YAML's own readers take the last of two equal keys without a word, and end in a RecursionError.
+"""
 
 from typing import Any
 
 import yaml
+
+TOO_DEEP = "nests lists and objects too deep to be read"
+"""What is wrong with YAML or JSON that Python's readers give up on."""
 
 
 def loaded(text: str, loader: type[Any] = yaml.SafeLoader) -> Any:
     """What the text says in YAML.
 
     Raises:
-        yaml.YAMLError: It is none, or gives a key twice.
+        yaml.YAMLError: It is none, gives a key twice, or nests too deep.
     """
-    refuse_twice(text)
-    return yaml.load(text, Loader=loader)
+    try:
+        refuse_twice(text)
+        return yaml.load(text, Loader=loader)
+    except RecursionError:
+        raise yaml.YAMLError(f"it {TOO_DEEP}") from None
 
 
 def refuse_twice(text: str) -> None:

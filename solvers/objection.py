@@ -175,7 +175,7 @@ def _body(error: BaseException) -> Mapping[str, Any]:
 def _parsed(text: str) -> object:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

@@ -67,6 +67,7 @@ def test_the_command_line_wins(tmp_path: Path) -> None:
         ("models: [a]\nmodel-args: [b]\n", "c.yaml: model-args must be a mapping, got ['b']"),
         ("- a\n", "c.yaml: expected a mapping with limit, log-dir"),
         ("a: [\n", "c.yaml is not YAML"),
+        ("a: " + "[" * 20_000, "c.yaml is not YAML: it nests lists and objects too deep to be read"),
         ("models: [a]\nlimit: 5\nmodels: [b]\n", "models is there twice, in lines 1 and 3: give it once"),
         ("limit: 1\n", "Missing option '--models'"),
     ],

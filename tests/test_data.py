@@ -10,6 +10,7 @@ from selfprobe.arguments import locate
 from selfprobe.data import PINNED, bundled, load
 from selfprobe.errors import InputError
 from selfprobe.introspect_tasks.kth_word import kth_word
+from selfprobe.sources.conversations import conversations
 
 
 def write(path: Path, text: str | bytes) -> str:
@@ -395,3 +396,21 @@ def test_an_eval_set_runs_again_when_the_data_changed_under_the_same_ids(tmp_pat
     assert run() == first  # nothing to do
     write(data, ROWS.replace("Two", "2"))
     assert not set(run()) & set(first)
+
+
+@pytest.mark.parametrize("key", ["a\0b", "a\ud83d", "a" * 1001], ids=["NUL", "half a character", "long"])
+def test_an_id_that_cannot_name_a_part_of_a_log_is_refused_with_its_file(key: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "my.jsonl", json.dumps({"id": key, "question": "Why?"}) + "\n")
+    with pytest.raises(InputError, match=r"my\.jsonl, id 'a.*at most 1,000 characters, no NUL and no half of a char"):
+        load(str(path), ("question",))
+
+
+def test_rows_that_nest_too_deep_are_one_line_that_names_the_file(tmp_path: Path) -> None:
+    path = write(tmp_path / "my.jsonl", '{"question": "Why?"}\n{"question": ' + "[" * 100_000)
+    with pytest.raises(InputError, match=r"my\.jsonl, line 2: it nests lists and objects too deep to be read"):
+        load(str(path), ("question",))
+    with pytest.raises(InputError, match=r"my\.json: it nests lists and objects too deep to be read"):
+        conversations(str(write(tmp_path / "my.json", "[" * 100_000)))
+    row = json.dumps({"messages": "[" * 100_000})
+    with pytest.raises(InputError, match=r"row 'line-1': `messages` nests lists and objects too deep to be read"):
+        conversations(str(write(tmp_path / "text.jsonl", row)))

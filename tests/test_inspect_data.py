@@ -2,6 +2,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
+from zipfile import ZipFile
 
 import pytest
 from inspect_ai import Task, eval
@@ -19,6 +20,7 @@ from selfprobe.evalawareness_tasks.binary import binary
 from selfprobe.first_call import build, named_for
 from selfprobe.inspect_data import rows_of_logs, rows_of_task
 from selfprobe.logs import transcripts
+from selfprobe.solvers.logged_turns import logged_turns
 from selfprobe.sources.conversations import conversations
 
 Sent = list[tuple[list[tuple[str, str]], list[str]]]
@@ -431,6 +433,29 @@ def test_a_log_of_a_folder_that_cannot_be_read_is_set_aside_and_told(
     (tmp_path / "2026-01-01T00-00-00-00-00_x_y.eval").write_bytes(b"PK cut off")
     table = conversations(logs=str(tmp_path))
     assert len(table.rows) == 2 and "1 of 3 rows set aside" in table.told() and "cannot be read" in table.told()
+
+
+def test_one_damaged_sample_sets_its_log_aside_and_the_others_are_read(
+    run_task: Callable[..., EvalLog], tmp_path: Path
+) -> None:
+    made = Task(dataset=MemoryDataset([Sample(id=i, input=f"Hello {i}?") for i in "ab"]), solver=generate())
+    for number in range(2):
+        place = run_task(made, "planted/a", tmp_path / str(number), score=False).location
+    with ZipFile(place) as file:
+        content = {name: file.read(name) for name in file.namelist()}
+    damaged = tmp_path / "1" / "2026-01-01T00-00-00-00-00_x_y.eval"
+    Path(place).unlink()
+    for cut in (b"", b'{"id": "a", "epo', b"\xff"):
+        with ZipFile(damaged, "w") as file:
+            for name, text in content.items():
+                file.writestr(name, cut if name.startswith("samples/a") else text)
+        table = conversations(logs=str(tmp_path))
+        assert len(table.rows) == 2 and "1 of 3 rows set aside" in table.told()
+        assert "_x_y.eval" in table.told() and "cannot be read: " in table.told() and "\n" not in table.told()
+        with pytest.raises(InputError, match=r"_x_y\.eval: 1 of 1 samples cannot be used: cannot be read: "):
+            rows_of_logs(str(damaged))
+        with pytest.raises(InputError, match=r"_x_y\.eval cannot be read: "):
+            logged_turns(str(damaged))
 
 
 def test_a_run_that_ended_early_says_how_much_of_it_is_there(tmp_path: Path, run_task: Callable[..., EvalLog]) -> None:

@@ -78,3 +78,11 @@ def test_a_learning_rate_of_nan_is_refused_as_any_other_number_is() -> None:
     for command in (("mechanism", "induce"), ("probe", "finetune")):
         done = CliRunner().invoke(main, [*command, "--model", "smollm2", "--rate", "nan"])
         assert done.exit_code == 2 and "nan is no number that counts; expected 0<x<1" in done.output
+
+
+@pytest.mark.parametrize(("text", "shown"), [("[" * 20_000, "[" * 98 + "…"), ("{a: 1, a: 2}", "{a: 1, a: 2}")])
+def test_an_argument_that_is_no_yaml_is_one_short_line(text: str, shown: str) -> None:
+    done = CliRunner().invoke(main, ["matrix", "--models", "planted/a", "--tasks", "kth_word", "-T", f"k={text}"])
+    told = " ".join(done.output.split())
+    assert done.exit_code == 2 and "the value of k is not YAML: " in told and len(told) < 400
+    assert shown[:40] in told

@@ -59,6 +59,7 @@ def test_no_file_is_no_prices() -> None:
         (b"a: [", "the file is not YAML"),
         (b"a: {input: 1}\nb: {input: 1}\na: {input: 2}\n", "a is there twice, in lines 1 and 3: give it once"),
         (b"\xff\xfe\x00", "the file is not YAML"),
+        (b"a: " + b"{b: " * 20_000, "the file is not YAML: it nests lists and objects too deep to be read"),
     ],
 )
 def test_a_file_that_holds_no_prices_is_told_with_what_was_expected(tmp_path: Path, content: bytes, said: str) -> None:

@@ -266,3 +266,7 @@ def test_the_page_of_a_proxy_is_an_error(reply: str) -> None:
 def test_a_page_that_a_model_wrote_is_no_error(reply: str) -> None:
     """Who is asked for a page about a missing page writes one: nothing shows that no model did."""
     assert not is_error_text(reply)
+
+
+def test_an_error_that_nests_too_deep_to_be_read_is_told_by_its_words_alone() -> None:
+    assert not is_error_text('{"error": ' + "[" * 50_000)

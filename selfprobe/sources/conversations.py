@@ -32,6 +32,7 @@ from selfprobe.files import folded, read_text
 from selfprobe.inspect_data import SCHEMES, rows_of
 from selfprobe.sources.messages import LISTS, TEXT_COLUMNS, Message, Unaskable, messages_of, tools_of, unread
 from selfprobe.sources.reference import BUNDLED, joined
+from selfprobe.yaml_keys import TOO_DEEP
 
 Label = Literal["evaluation", "deployment"]
 Context = Literal["first", "full"]
@@ -251,6 +252,8 @@ def _rows_of_json(name: str) -> list[Row]:
         rows = json.loads(read_text(path))
     except json.JSONDecodeError as error:
         raise InputError(f"{path}, line {error.lineno}: not JSON ({error.msg}); is it still encrypted?") from None
+    except RecursionError:
+        raise InputError(f"{path}: it {TOO_DEEP}") from None
     if isinstance(rows, dict):
         rows = [{"id": key, **row} if isinstance(row, dict) else row for key, row in rows.items()]
     if not isinstance(rows, list) or not rows or any(not isinstance(row, dict) for row in rows):

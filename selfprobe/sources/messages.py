@@ -10,6 +10,7 @@ from inspect_ai.tool import ToolInfo, ToolParams
 from pydantic import ValidationError
 
 from selfprobe.errors import InputError
+from selfprobe.yaml_keys import TOO_DEEP
 
 Row = Mapping[str, Any]
 
@@ -65,6 +66,8 @@ def messages_of(given: Row, where: str) -> list[Message]:
             found = json.loads(found)
         except json.JSONDecodeError as error:
             raise InputError(f"{where}: `messages` is not JSON ({error.msg})") from None
+        except RecursionError:
+            raise InputError(f"{where}: `messages` {TOO_DEEP}") from None
     if found is None:
         found = _of_column(row)
     if not isinstance(found, list):
@@ -107,7 +110,7 @@ def tools_of(given: Row, where: str) -> list[dict[str, Any]]:
         if isinstance(tools, str):
             tools = json.loads(tools)
         return [_tool(tool).model_dump(exclude_none=True) for tool in tools]
-    except (ValueError, TypeError, AttributeError, KeyError) as error:  # pydantic's and JSON's are ValueErrors
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:  # most are ValueErrors
         told = "one has no name or parameters" if isinstance(error, ValidationError | KeyError) else str(error)
         raise InputError(
             f"{where}: expected `tools` to be a list of name, description and parameters (JSON schema), got "
@@ -149,7 +152,7 @@ def _sharegpt(row: Row) -> object:
     if isinstance(given, str):
         try:
             given = json.loads(given)
-        except json.JSONDecodeError:
+        except (json.JSONDecodeError, RecursionError):
             return None
     if not isinstance(given, list):
         return None

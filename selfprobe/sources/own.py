@@ -19,6 +19,7 @@ from selfprobe.data import ALIASES, hugging_face
 from selfprobe.files import csv_rows, folded, jsonl_rows, read_bytes, read_text
 from selfprobe.sources.answers import shuffled
 from selfprobe.sources.pairs import Label, Pair, check_criterion
+from selfprobe.yaml_keys import TOO_DEEP
 
 Row = dict[str, Any]
 FORMATS = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
@@ -90,6 +91,8 @@ def text_rows(text: str, file: str) -> list[Row]:
         rows = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"{file}: not JSON ({error})") from None
+    except RecursionError:
+        raise ValueError(f"{file}: it {TOO_DEEP}") from None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ValueError(f"{file}: expected rows as JSON objects, one a line (.jsonl) or in one list (.json)")
     return rows

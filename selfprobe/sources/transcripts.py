@@ -107,7 +107,7 @@ def _no_result(call: ToolCall) -> ChatMessage:
 def _arguments(given: str) -> dict[str, Any]:
     try:
         found = json.loads(given or "{}")
-    except json.JSONDecodeError:
+    except (json.JSONDecodeError, RecursionError):
         return {"input": given}
     return found if isinstance(found, dict) else {"input": found}
 

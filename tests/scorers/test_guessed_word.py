@@ -74,6 +74,10 @@ def test_what_holds_no_clues_is_none(text: str) -> None:
     assert clues_in(text) is None
 
 
+def test_a_list_that_nests_too_deep_holds_no_clues() -> None:
+    assert clues_in("[" * 50_000 + "]" * 50_000) is None
+
+
 @given(st.text())
 def test_any_text_gives_clues_or_none(text: str) -> None:
     for found in (clues_in(text), clues_in(json.dumps({"clues": text}))):

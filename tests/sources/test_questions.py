@@ -123,6 +123,8 @@ def test_a_method_that_is_not_in_the_file_an_unknown_one_and_no_yaml_are_refused
         wording(written(tmp_path, one), "probability")
     with pytest.raises(InputError, match="unknown method binery; .* did you mean binary"):
         wording(written(tmp_path, {"binery": one["binary"]}), "binary")
+    with pytest.raises(InputError, match="is no YAML that can be read: it nests lists and objects too deep to be read"):
+        wording(written(tmp_path, "binary: " + "[" * 20_000), "binary")
     with pytest.raises(InputError, match="is no YAML that can be read"):
         wording(written(tmp_path, "binary: [}"), "binary")
     with pytest.raises(InputError, match="no file or folder 'nowhere.yaml'"):
