@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from inspect_ai.event import Event, ModelEvent, SpanBeginEvent
-from inspect_ai.log import EvalLog, EvalSample, read_eval_log
+from inspect_ai.log import EvalLog, EvalSample
 
 from selfprobe.data import Table, table_of
 from selfprobe.errors import InputError, one_line
 from selfprobe.header import task_of
 from selfprobe.inspect_data import calls_in, calls_of, first_text, missing_call
-from selfprobe.logs import transcripts
+from selfprobe.logs import header_of, transcripts
 from selfprobe.solvers.record import reply_from
 
 LABELS = ("evaluation", "deployment")
@@ -53,7 +53,7 @@ def logged_turns(log: str, role: str | None = None) -> Table:
     Raises:
         InputError: The log cannot be read, or no sample is left.
     """
-    header = read_eval_log(log, header_only=True)
+    header = header_of(log)
     rows, aside = [], dict[str, str]()
     for sample in transcripts(log, epochs=1):
         turns = list(_turns(header, sample, role))

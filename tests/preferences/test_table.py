@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from selfprobe.preference_tasks.pairwise_preference import pairwise_preference
-from selfprobe.preferences.table import margins
+from selfprobe.preferences.table import judged, margins
 from selfprobe.sources.public_pairs import load
 
 
@@ -20,10 +20,27 @@ def test_methods_that_differ_in_provider_or_argument_stand_apart(run_task: Any, 
     for model, given in (("planted/x/judge", {}), ("planted/y/judge", {}), ("planted/x/judge", {"prefill": True})):
         assert run_task(pairwise_preference(dataset=file, **given), model, logs).status == "success"
     run_task(pairwise_preference(dataset=file), "planted/x/judge", logs)  # again: the newest counts
+    run_task(pairwise_preference(dataset=file), "planted/y/judge", logs, temperature=0.5)
     task = "pairwise_preference"
     assert set(margins([str(logs)], {"mine": load(file)})["mine"]) == {
-        *(f"{task}, planted/y/judge", f"{task}, planted/x/judge", f"{task}, planted/x/judge, prefill=True"),
+        *(f"{task}, planted/{rest}" for rest in ("x/judge", "x/judge, prefill=true")),
+        *(f"{task}, planted/{rest}" for rest in ("y/judge", "y/judge, temperature=0.5")),
     }
+
+
+def test_each_setting_has_a_row_of_its_own_on_the_page(run_task: Any, tmp_path: Path) -> None:
+    file = written(tmp_path / "mine.jsonl")
+    for given in ({}, {"prefill": True}, {}):
+        run_task(pairwise_preference(dataset=file, **given), "planted/judge", tmp_path / "logs")
+    rows, ignored = judged([str(tmp_path / "logs")])
+    assert [row.method for row in rows] == ["pairwise_preference", "pairwise_preference, prefill=true"]
+    assert [why.startswith("superseded by ") for why in ignored.values()] == [True]
+    run_task(
+        pairwise_preference(dataset=written(tmp_path / "mine.jsonl", text_2="d")), "planted/judge", tmp_path / "logs"
+    )
+    rows, _ = judged([str(tmp_path / "logs")])
+    assert [row.dataset == "mine" for row in rows] == [False, False, True]
+    assert all(row.dataset.startswith("mine ") for row in rows[:2])
 
 
 def test_a_log_about_other_texts_is_refused(run_task: Any, tmp_path: Path) -> None:
