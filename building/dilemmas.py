@@ -4,13 +4,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from inspect_ai.log import EvalLog, EvalSample
+from inspect_ai.log import EvalSample
 from inspect_ai.scorer import Score
 
 from selfprobe.data import Row, Table, table_of
 from selfprobe.errors import InputError
-from selfprobe.header import task_of
-from selfprobe.logs import found, samples
+from selfprobe.logs import Run, differing, runs, samples
 from selfprobe.scorers.decision import decisions_of
 from selfprobe.scorers.dilemma_controversy import Judge
 from selfprobe.scorers.dilemma_validity import dilemma_text, judge
@@ -21,21 +20,26 @@ def generated(path: str) -> Table:
     """The valid dilemmas of a finished log of dilemma_generation, in schema F.5 without judges.
 
     Args:
-        path: A log, or a folder, from which the last finished log is taken.
+        path: A log, or a folder, of which the finished log with most dilemmas is taken, then the newest.
 
     Raises:
-        ValueError: There is no finished log of dilemma_generation, or no valid dilemma in it.
+        ValueError: There is no finished log of dilemma_generation, there are some of several settings, or no dilemma is
+            valid.
         InputError: There is no such file or folder.
     """
-    log = _finished([path], "dilemma_generation")[0]
-    made = samples(log.location)
-    rows = [row for sample in made if (row := _generated_row(sample, log)) is not None]
+    run, *others = [run for run in _finished([path], "dilemma_generation") if run.number == 1]
+    if others:
+        why = differing(others[0].identity, [run.identity])
+        raise InputError(f"{path} holds dilemmas of {len(others) + 1} settings; give one log. {others[0].log}: {why}")
+    made = samples(run.log)
+    rows = [row for sample in made if (row := _generated_row(sample, run)) is not None]
     if not rows:
-        raise InputError(f"{log.location}: none of its {len(made)} dilemmas is valid, so there is nothing to judge")
+        raise InputError(f"{run.log}: none of its {len(made)} dilemmas is valid, so there is nothing to judge")
     return table_of(path, rows)
 
 
-def _generated_row(sample: EvalSample, log: EvalLog) -> Row | None:
+def _generated_row(sample: EvalSample, run: Run) -> Row | None:
+    log = run.header
     reply = None if sample.error else record_of(sample).acts["dilemma"]
     if reply is None or judge(reply).value != 1:
         return None
@@ -64,8 +68,8 @@ def judged_rows(paths: Sequence[str]) -> tuple[list[Row], Counter[str]]:
     """
     rows: dict[str, tuple[str, Row]] = {}
     lost: Counter[str] = Counter()
-    for log in _finished(paths, "dilemma_judging"):
-        place = log.location
+    for run in _finished(paths, "dilemma_judging"):
+        place = run.log
         for sample in samples(place):
             if str(sample.id) in rows:
                 raise InputError(
@@ -111,16 +115,18 @@ def _as_row(one: Judge) -> dict[str, Any]:
     return {"model": one.model, "samples": one.samples, "faults": one.faults, "mean": one.mean}
 
 
-def _finished(paths: Sequence[str], task: str) -> list[EvalLog]:
-    """The finished logs of a task, newest first; of a folder all, a file must be one."""
-    there = found(paths)
-    wanted = [log for log in there.headers if task_of(log) == task and log.status == "success"]
-    faults = dict(there.ignored)
-    for log in there.headers:
-        if log not in wanted:
-            faults[log.location] = f"a log of {task_of(log)}" if task_of(log) != task else f"status {log.status}"
+def _finished(paths: Sequence[str], task: str) -> list[Run]:
+    """The finished runs of a task, newest first; of a folder all, a file must be one."""
+    there = runs(paths, repeats=True)
+    wanted = [run for run in there.finished if run.identity.task == task]
+    faults = dict(there.aside)
+    for run in there.counted:
+        if run not in wanted:
+            its = run.identity.task
+            faults[run.log] = f"a log of {its}" if its != task else f"status {run.header.status}"
+    superseded = {header.location for run in wanted for header in run.others}
     for file, fault in faults.items():
-        if any(file.endswith(path) for path in paths):
+        if file not in superseded and any(file.endswith(path) for path in paths):
             raise InputError(
                 f"{file}: expected a finished log of {task}, got {fault}; `inspect eval-retry` finishes a run"
             )

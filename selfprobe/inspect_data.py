@@ -12,14 +12,14 @@ from typing import Any
 
 from fsspec.core import url_to_fs
 from inspect_ai.event import Event, ModelEvent
-from inspect_ai.log import EvalLog, EvalSample, read_eval_log
+from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.model import ChatMessage, ContentText
 
 from selfprobe.arguments import locate
 from selfprobe.errors import InputError, one_line
 from selfprobe.first_call import ELSEWHERE, SUBJECT, first_calls
 from selfprobe.header import task_of
-from selfprobe.logs import apart, found, transcripts
+from selfprobe.logs import apart, found, header_of, transcripts
 
 Row = dict[str, Any]
 """`id`, `messages`, `called` (it is what a model was sent), `source` and, where there are any, `tools` and `label`; or
@@ -135,7 +135,7 @@ def _rows_of_logs(path: str, full: bool, role: str | None) -> list[Row]:
 
 @lru_cache(maxsize=256)  # a study asks for the same logs once for each of its runs
 def _rows_of_unchanged(log: str, stamp: str, role: str | None, full: bool) -> tuple[Row, ...]:
-    return tuple(_rows_of_log(read_eval_log(log, header_only=True), role, full=full))
+    return tuple(_rows_of_log(header_of(log), role, full=full))
 
 
 def _stamp(log: str) -> str:

@@ -65,8 +65,9 @@ def check(logs: tuple[str, ...], tasks: list[str] | None, save: str | None, base
 
     With --baseline or --against also whether a model got worse. 0 is good: complete, and not worse; 1 worse; 2 a wrong
     command; 3 incomplete: a run failed or lacks samples, nothing in it was scored, more is unscored than --unscored, a
-    log cannot be read, or it is not of the baseline's task, data or items; 4 cannot tell (--strict). A run does not
-    count where a later one of the same task, model and arguments was to have all its samples.
+    log cannot be read, or it is not of the baseline's task, data or items; 4 cannot tell (--strict). Of runs with
+    the same task, models, arguments, settings and data the finished one with most samples counts, then the newest; one
+    that failed since counts too.
     """
     from selfprobe.check.baseline import read
     from selfprobe.check.table import load

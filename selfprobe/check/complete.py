@@ -31,7 +31,7 @@ class Complete:
         if broken := len(self.logged.broken):
             last += f", {broken} log{'s' * (broken != 1)} cannot be read"
         if earlier := len(self.logged.earlier):
-            runs = "1 earlier run of the same is" if earlier == 1 else f"{earlier} earlier runs of the same are"
+            runs = "1 other run of the same is" if earlier == 1 else f"{earlier} other runs of the same are"
             last += f"; {runs} not counted"
         return last
 

@@ -4,11 +4,10 @@ import hashlib
 import re
 
 from inspect_ai.event import ModelEvent
-from inspect_ai.log import EvalLog, EvalSampleSummary, read_eval_log_sample
+from inspect_ai.log import EvalLog, EvalSampleSummary
 
-from selfprobe.errors import InputError
 from selfprobe.header import target_of
-from selfprobe.logs import UNREADABLE, unreadable
+from selfprobe.logs import sample_of
 
 SHOWN = 8
 """Prompts of a sample that are kept."""
@@ -25,10 +24,7 @@ def prompts_of(header: EvalLog, sample: EvalSampleSummary) -> list[str]:
     Raises:
         InputError: The log cannot be read.
     """
-    try:
-        whole = read_eval_log_sample(header.location, sample.id, sample.epoch, resolve_attachments="full")
-    except UNREADABLE as error:
-        raise InputError(f"{header.location} cannot be read: {unreadable(error)}") from None
+    whole = sample_of(header.location, sample.id, sample.epoch)
     calls = [e for e in whole.events if isinstance(e, ModelEvent) and e.role != "grader"]
     replies = {call.output.completion.strip() for call in calls if call.output.choices} - {""}
     told = header.eval.task_args.get("observer") == "asked"  # by name

@@ -12,7 +12,8 @@ from inspect_ai.log import EvalLog, EvalSampleSummary
 
 from selfprobe.errors import NoLogs, one_line
 from selfprobe.header import target_of, task_of
-from selfprobe.logs import UNREADABLE, cause, counted, cut_in, found, item_count, summaries, values_of
+from selfprobe.logs import UNREADABLE, cause, counted, cut_in, item_count, summaries, values_of
+from selfprobe.logs import runs as runs_in
 from selfprobe.scorers.decision import Decision, last_decisions
 
 NO_REASON = "no_reason"
@@ -83,17 +84,17 @@ class Logged:
     """What a set of logs holds."""
 
     runs: list[Run]
-    """Those of which no later run of the same holds all samples, the oldest first."""
+    """Those that count (`logs.runs`), and failed ones that none of these makes good; the oldest first."""
     earlier: dict[str, str]
-    """Log of another, which does not count → log of the run that counts in its place."""
+    """Log that does not count → log of the same that counts in its place."""
     broken: dict[str, str]
     """Logs that cannot be read, and why: nobody knows which run they were."""
 
     def left_out(self) -> list[str]:
-        """Of each run that has earlier ones of the same: which log counts, and how many do not."""
+        """For each run with others of the same: which log counts, and how many do not."""
         count, run = Counter(self.earlier.values()), {one.log: one for one in self.runs}
         return [
-            f"{run[log].task} of {run[log].model}: {log.rpartition('/')[2]} counts, the newest; {number} earlier "
+            f"{run[log].task} of {run[log].model}: {log.rpartition('/')[2]} counts; {number} other "
             f"run{'s' * (number > 1)} of the same {'are' if number > 1 else 'is'} left out"
             for log, number in count.items()
         ]
@@ -110,33 +111,33 @@ def load(paths: Iterable[str]) -> Logged:
         InputError: A path does not exist.
     """
     named = list(paths)
-    there = found(named)
-    earlier, broken, runs = dict[str, str](), dict(there.ignored), list[Run]()
-    later = dict[tuple[str, ...], list[EvalLog]]()
-    for header in there.headers:  # the newest first
-        args = (repr(sorted(given.items())) for given in (header.eval.task_args, header.eval.model_args))
-        same = later.setdefault((task_of(header), header.eval.model, target_of(header), *args), [])
-        if counts := next((one for one in same if _holds(one, header)), None):
-            earlier[header.location] = counts.location
-            continue
-        try:
-            runs.append(_run(header))
-        except UNREADABLE as error:  # InputError is one
-            broken[header.location] = one_line(error)
-            continue
-        same.append(header)
+    there = runs_in(named)
+    earlier, broken, runs = dict[str, str](), dict(there.aside), list[Run]()
+    for one in there.counted:
+        failed = [log for log in one.others if log.status != "success" and not _makes_good(one.header, log)]
+        earlier |= {log.location: one.log for log in one.others if log not in failed}
+        for header in (one.header, *failed):
+            try:
+                runs.append(_run(header))
+            except UNREADABLE as error:  # InputError is one
+                broken[header.location] = one_line(error)
+            else:
+                broken.pop(header.location, None)
+    broken = {log: why for log, why in broken.items() if log not in earlier}
     if not runs and not broken:
         raise NoLogs(f"no log in {', '.join(named)}")
-    return Logged(list(reversed(runs)), earlier, broken)
+    return Logged(sorted(runs, key=lambda run: str(run.header.eval.created)), earlier, broken)
 
 
-def _holds(later: EvalLog, earlier: EvalLog) -> bool:
-    """Whether a run was to have all samples of an earlier one, epochs counted."""
-    if (later.eval.config.epochs or 1) < (earlier.eval.config.epochs or 1):
+def _makes_good(later: EvalLog, failed: EvalLog) -> bool:
+    """Whether a run began later than a failed one of the same and was to have all its samples, epochs counted."""
+    if str(later.eval.created) < str(failed.eval.created):
         return False
-    had, has = earlier.eval.dataset.sample_ids, later.eval.dataset.sample_ids
+    if (later.eval.config.epochs or 1) < (failed.eval.config.epochs or 1):
+        return False
+    had, has = failed.eval.dataset.sample_ids, later.eval.dataset.sample_ids
     if had is None or has is None:
-        return item_count(later) >= item_count(earlier)
+        return item_count(later) >= item_count(failed)
     return set(had) <= set(has)
 
 

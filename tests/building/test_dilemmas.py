@@ -77,9 +77,29 @@ def test_unscored_dilemmas_are_counted_by_reason(run_task: Any, tmp_path: Path) 
 
 def test_a_dilemma_in_two_logs_is_an_error_that_names_both(logs: Path, tmp_path: Path) -> None:
     (log,) = (logs / "judged").glob("*.eval")
-    (tmp_path / "again.eval").write_bytes(log.read_bytes())
+    again = read_eval_log(str(log))
+    for number, sample in enumerate(again.samples or []):
+        sample.uuid = f"again {number}"
+    write_eval_log(again, str(tmp_path / "again.eval"))
     code, told = collect(log, tmp_path / "again.eval", "--out", tmp_path / "mine.jsonl")
     assert code == 2 and "is in " in told and "again.eval" in told and log.name in told
+
+
+def test_a_copy_of_a_log_holds_no_dilemma_of_its_own(logs: Path, tmp_path: Path) -> None:
+    (log,) = (logs / "judged").glob("*.eval")
+    (tmp_path / "copy.eval").write_bytes(log.read_bytes())
+    assert judged_rows([str(log), str(tmp_path / "copy.eval")]) == judged_rows([str(log)])
+
+
+def test_generated_dilemmas_of_two_settings_are_refused_and_the_setting_is_named(logs: Path, tmp_path: Path) -> None:
+    """Which of them is to be judged cannot be known; it was the newer one without a word."""
+    (log,) = (logs / "gen").glob("*.eval")
+    warm = read_eval_log(str(log))
+    warm.eval.model_generate_config.top_p = 0.5
+    write_eval_log(warm, str(tmp_path / "warm.eval"))
+    (tmp_path / "gen.eval").write_bytes(log.read_bytes())
+    with pytest.raises(ValueError, match=r"2 settings; give one log\. .*another run: top_p is (0\.5|not set), there "):
+        generated(str(tmp_path))
 
 
 def test_a_log_of_another_task_or_unfinished_is_told(logs: Path, tmp_path: Path) -> None:

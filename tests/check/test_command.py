@@ -133,9 +133,9 @@ def test_of_two_runs_of_the_same_the_last_counts(tmp_path: Path) -> None:
     done = check(tmp_path)
     assert done.exit_code == 0
     *_, which, last = done.output.splitlines()
-    assert last == "1 of 1 runs good; 1 earlier run of the same is not counted"
+    assert last == "1 of 1 runs good; 1 other run of the same is not counted"
     assert which.startswith("theirs of planted/a: ") and which.endswith(
-        ".eval counts, the newest; 1 earlier run of the same is left out"
+        ".eval counts; 1 other run of the same is left out"
     )
 
 
@@ -149,7 +149,21 @@ def test_a_later_run_of_fewer_samples_or_another_model_argument_hides_no_earlier
     foreign(tmp_path, letters(), epochs=2)
     done = check(tmp_path)
     assert done.exit_code == 0
-    assert done.output.splitlines()[-1] == "2 of 2 runs good; 2 earlier runs of the same are not counted"
+    assert done.output.splitlines()[-1] == "2 of 2 runs good; 2 other runs of the same are not counted"
+
+
+def test_a_later_run_that_failed_is_3_though_an_earlier_one_of_the_same_is_whole(tmp_path: Path) -> None:
+    foreign(tmp_path, letters())
+    foreign(tmp_path, letters(), failing=("i3",))
+    done = check(tmp_path)
+    assert done.exit_code == 3 and done.output.splitlines()[-1] == "1 of 2 runs good"
+
+
+def test_runs_with_other_generation_settings_or_roles_are_no_later_runs_of_the_same(tmp_path: Path) -> None:
+    foreign(tmp_path, letters())
+    foreign(tmp_path, letters(), temperature=0.5)
+    foreign(tmp_path, letters(), model_roles={"grader": "planted/g"})
+    assert check(tmp_path).output.splitlines()[-1] == "3 of 3 runs good"
 
 
 def test_a_later_run_of_fewer_epochs_hides_no_earlier_one(tmp_path: Path) -> None:

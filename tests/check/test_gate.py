@@ -302,13 +302,13 @@ def test_json_junit_and_annotations_say_the_same(
     assert told["rows"][0]["change"]["estimate"]["n"] == 60
 
 
-def test_the_newest_of_several_runs_counts_and_the_line_names_its_log(write: Write, baseline: str) -> None:
+def test_the_newest_of_several_equal_runs_counts_and_the_line_names_its_log(write: Write, baseline: str) -> None:
     late = "2099-01-01T00:00:00+00:00"
     done = check(write("old", fallen), write("older", fallen), write("now", created=late), "--baseline", baseline)
-    said = "quiz of planted/a: now.eval counts, the newest; 2 earlier runs of the same are left out"
+    said = "quiz of planted/a: now.eval counts; 2 other runs of the same are left out"
     assert done.exit_code == 0 and said in done.output.splitlines()
     done = check(write("now", created=late), "--against", write("old").rpartition("/")[0])
-    assert f"before: {said}" in done.output.replace("3 earlier", "2 earlier")
+    assert f"before: {said}" in done.output.replace("3 other", "2 other")
 
 
 def test_text_keys_are_named_and_the_numbers_beside_them_compared(write: Write, tmp_path: Path) -> None:
