@@ -39,7 +39,9 @@ class Group(click.Group):
         """The table of commands."""
         found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
-            formatter.write_dl([(name, one.get_short_help_str(limit=1000)) for name, one in found if one])
+            formatter.write_dl(
+                [(name, one.get_short_help_str(limit=1000)) for name, one in found if one and not one.hidden]
+            )
 
 
 class Names(click.ParamType[list[str]]):

@@ -2,7 +2,7 @@
 
     pip install 'selfprobe[scout]'
     scout scan selfprobe/eval_awareness -T logs --model openai/gpt-5-mini
-    selfprobe awareness prevalence scans labels.csv
+    selfprobe awareness validate scans labels.csv
 
 The same prompt and the same check of quotes as `selfprobe awareness scan`. The value is whether a quote that really
 stands in a turn shows it, None where the judge's finding cannot be used. Imported by `_registry` where Scout runs.

@@ -1,12 +1,12 @@
 """`selfprobe awareness run`, `compare`, `sample-labels`, `validate` and `features`: thin command lines."""
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import click
 
 from selfprobe import options
-from selfprobe.awareness.turns_command import prevalence
 from selfprobe.configuration import config
 from selfprobe.study import commands
 
@@ -181,17 +181,31 @@ def sample_labels(n: int, logs: Sequence[str], out: str, seed: int, methods: lis
 
 
 @awareness.command()
-@click.argument("labels", type=click.Path(exists=True, dir_okay=False))
-@click.argument("logs", nargs=-1, required=True)
-def validate(labels: str, logs: Sequence[str]) -> None:
-    """How often the grader agrees with people.
+@click.argument("paths", nargs=-1, required=True)
+@options.as_json
+def validate(paths: Sequence[str], as_json: bool) -> None:
+    """How often the grader agrees with people, and what rate that makes of the logs.
 
-    LABELS is a sheet of `sample-labels`, or a CSV of item, key (m1, m2, m3 or trace), aware (yes, no) and, where LOGS
-    hold several, model, perspective (first where there is no such column) and epoch.
+    PATHS are a file with labels (a column `aware`: yes, no or empty) and what the grader said. The labels are a sheet
+    of `sample-labels`, or a CSV of item, key (m1, m2, m3 or trace), aware and, where the logs hold several, model,
+    perspective (first where there is no such column) and epoch. What the grader said is logs, a folder of Scout scans,
+    or a table such as tables/transcripts.csv of `scan`; one table may hold both. Rows that are labelled in another set
+    say how the grader errs there.
     """
-    from selfprobe.awareness.validate import validate_grader
+    from selfprobe.awareness.validate import validated
+    from selfprobe.safe import plain
 
-    click.echo(validate_grader(labels, logs))
+    found = validated(paths)
+    if as_json:
+        options.echo_json(found)
+        return
+    for line in found.lines():
+        click.echo(plain(line))
+
+
+prevalence = copy(validate)
+prevalence.hidden = True
+awareness.add_command(prevalence, "prevalence")  # its earlier name
 
 
 @awareness.command()
@@ -241,6 +255,3 @@ def features(
         quotes = sum(len(c.quotes) for c in found.clusters if c.group == name)
         click.echo(f"  {quotes:5} quotes  {name}")
     click.echo(f"Page: {out}/index.html")
-
-
-awareness.add_command(prevalence)
