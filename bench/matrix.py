@@ -12,16 +12,22 @@ calls with Inspect alone. The cells of two models are joined when a report is ma
 """
 
 import argparse
+import json
 import math
+import os
 import resource
+import subprocess
 import sys
 import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 
-from local_server import server, stats, timed
-
 SELFPROBE = str(Path(sys.executable).with_name("selfprobe"))
+SERVER = Path(__file__).parent.parent / "tests" / "fakeserver.py"
 CONNECTIONS, KS = 32, 3
 
 BARE = """
@@ -52,6 +58,46 @@ given = dict(model=None, log_dir=sys.argv[2], display="none", max_connections=32
 logs = eval(tasks, max_tasks=len(tasks), **given)
 assert all(log.status == "success" for log in logs)
 """
+
+
+@contextmanager
+def server(models: Sequence[str], *, latency: int = 0) -> Iterator[str]:
+    """The server's address; `latency` in milliseconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        told = Path(folder) / "port"
+        command = [sys.executable, str(SERVER), "--port", "0", "--port-file", str(told), "--latency", str(latency)]
+        process = subprocess.Popen([*command, "--models", ",".join(models)], stdout=subprocess.DEVNULL)
+        try:
+            while not told.exists():
+                if process.poll() is not None:
+                    raise RuntimeError(f"{SERVER.name} ended with code {process.returncode} before it listened")
+                time.sleep(0.02)
+            yield f"http://127.0.0.1:{told.read_text()}"
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def stats(address: str, path: str = "stats") -> dict[str, float]:
+    """The server's counters; path "reset" sets them to zero."""
+    request = urllib.request.Request(f"{address}/{path}", method="POST" if path == "reset" else "GET")
+    with urllib.request.urlopen(request) as reply:
+        content: dict[str, float] = json.load(reply)
+    return content
+
+
+def timed(command: list[str], address: str = "") -> tuple[float, float]:
+    """Wall and CPU seconds of a command (its children's included), to which openai-api/fake/NAME is the server."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    surroundings = os.environ | {"FAKE_API_KEY": "none", "FAKE_BASE_URL": f"{address}/v1"}
+    done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        raise RuntimeError(
+            f"{' '.join(command[:4])} … ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+        )
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return time.perf_counter() - start, cpu
 
 
 def compare(models: list[str], items: int, latency: int, rounds: int) -> None:
@@ -113,13 +159,10 @@ def report(size: int) -> None:
     """Memory and time of a planted matrix of this many models over all tasks, and of its report."""
     with tempfile.TemporaryDirectory() as folder:
         models = ",".join(f"planted/m{i}?access={0.3 + 0.05 * i:.2f}" for i in range(size))
-        base = [SELFPROBE]
-        wall, _ = timed(
-            [*base, "matrix", "--models", models, "--limit", "200", "--log-dir", folder, "--yes", "--display", "none"],
-            "",
-        )
+        size_of = ["--models", models, "--limit", "200", "--log-dir", folder]
+        wall, _ = timed([SELFPROBE, "matrix", *size_of, "--yes", "--display", "none"])
         print(f"\nmatrix of {size} models × 200 items × 5 tasks: {wall:.0f} s, peak of any process {peak():.0f} MB")
-        wall, _ = timed([*base, "report", folder, "--out", f"{folder}/report"], "")
+        wall, _ = timed([SELFPROBE, "report", folder, "--out", f"{folder}/report"])
         print(f"its report: {wall:.1f} s")
 
 

@@ -15,7 +15,7 @@ By name only: `@arguments.task` keeps it out of `inspect eval introspect_tasks`,
 
 from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import GenerateConfig, Model, model_roles
+from inspect_ai.model import GenerateConfig, Model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import collect
 
@@ -26,7 +26,7 @@ from selfprobe.data import Row, Table, load
 from selfprobe.errors import InputError
 from selfprobe.logs import apart
 from selfprobe.scorers.dilemma_controversy import JUDGES, LARGEST_JSD, dilemma_controversy, sample_name
-from selfprobe.solvers.ask import NOTHING, ask, in_a_run
+from selfprobe.solvers.ask import NOTHING, ask, in_a_run, panel
 from selfprobe.solvers.negotiate import chosen
 from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.record import Record
@@ -74,7 +74,7 @@ def dilemma_judging(
             f"got {threshold!r}"
         )
     if in_a_run():  # the run's models are known: a wrong panel need not wait for the first sample
-        panel()
+        three_judges()
     table = _table(dataset, generation_log)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
@@ -100,7 +100,7 @@ def judge_panel(samples: int, tokens: int, needs: GenerateConfig = NOTHING) -> S
                 needs=needs,
                 may_be_cut=False,
             )
-            for judge, model in enumerate(panel(), start=1)
+            for judge, model in enumerate(three_judges(), start=1)
             for sample in range(1, samples + 1)
         ]
         for reply in await collect(*asked):
@@ -114,14 +114,13 @@ def sampled(sample: int, tokens: int) -> GenerateConfig:
     return GenerateConfig(temperature=1, seed=sample, max_tokens=tokens)
 
 
-def panel() -> list[Model]:
-    """The three judges.
+def three_judges() -> list[Model]:
+    """The panel.
 
     Raises:
-        InputError: The role `judge` is not bound to exactly three models.
+        InputError: The role `judge` is not bound to exactly three models, each once.
     """
-    bound = model_roles().get("judge", [])
-    judges = bound if isinstance(bound, list) else [bound]
+    judges = panel("judge")
     if len(judges) != JUDGES:
         names = ", ".join(map(str, judges)) or "none"
         raise InputError(

@@ -6,12 +6,13 @@ place (`runs`): logs with one `Identity` are the same measurement, and every stu
 
 import inspect
 import json
+import logging
 import re
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,6 +27,8 @@ from inspect_ai.log import (
     read_eval_log_sample,
     read_eval_log_sample_summaries,
     read_eval_log_samples_by_id,
+    recover_eval_log,
+    recoverable_eval_logs,
     resolve_sample_attachments,
 )
 from inspect_ai.model import ModelConfig
@@ -35,7 +38,7 @@ from selfprobe.arguments import locate
 from selfprobe.decision import Decision, last_decisions
 from selfprobe.errors import InputError, one_line
 from selfprobe.header import roles_of, target_of, task_of
-from selfprobe.inspect_private import registry_lookup
+from selfprobe.inspect_private import RecoveryNotAvailable, registry_lookup
 from selfprobe.output import refusals
 from selfprobe.packed import refuse_bomb
 from selfprobe.references import REFERENCE, whole
@@ -168,6 +171,18 @@ class Run:
     identity: Identity
     number: int = 1
     """1, or 2, 3 … where the same was asked again, each of which has samples of its own."""
+    others: tuple[EvalLog, ...] = ()
+    """Logs of the same identity that do not count, the best first."""
+
+    @property
+    def next(self) -> "Run | None":
+        """The run that counts where this log turns out to be useless; None where there is no other."""
+        return replace(self, header=self.others[0], others=self.others[1:]) if self.others else None
+
+    @property
+    def weight(self) -> tuple[bool, int, str, str]:
+        """What the best of several runs has most of: whether it is finished, samples, when it began and ended."""
+        return _weight(self.header)
 
     @property
     def log(self) -> str:
@@ -233,13 +248,15 @@ def runs(paths: Iterable[str], tasks: Collection[str] | None = None, *, repeats:
     counted, aside = list[Run](), dict(there.ignored)
     for identity, headers in same.items():
         best, *others = sorted(headers, key=_weight, reverse=True)
-        chosen = [best]
+        again, rest = [best], list[EvalLog]()
         for header in others:
-            if repeats and header.status == "success" and not any(_share_samples(header, one) for one in chosen):
-                chosen.append(header)
+            if repeats and header.status == "success" and not any(_share_samples(header, one) for one in again):
+                again.append(header)
             else:
-                aside[header.location] = _superseded(header, best)
-        counted += [Run(header, identity, number) for number, header in enumerate(chosen, start=1)]
+                rest.append(header)
+        aside |= {header.location: _superseded(header, best) for header in rest}
+        counted.append(Run(best, identity, others=tuple(rest)))
+        counted += [Run(header, identity, number) for number, header in enumerate(again[1:], start=2)]
     counted.sort(key=lambda run: (str(run.header.eval.created), run.header.stats.completed_at), reverse=True)
     return Runs(counted, aside)
 
@@ -295,7 +312,12 @@ def identified(
     """
     bound = {role: ",".join(model.model for model in models) for role, models in roles.items()}
     config = {f"{name}": value for name, value in _config(evaluated)}
-    config |= {f"{name} of {role}": v for role, models in roles.items() for one in models for name, v in _config(one)}
+    config |= {
+        f"{name} of {role if len(models) == 1 else one.model}": value
+        for role, models in roles.items()
+        for one in models
+        for name, value in _config(one)
+    }
     hashes = [str(metadata[name]) for name in HASHES if metadata.get(name)]
     return Identity(
         task=task,
@@ -398,20 +420,40 @@ def decisions(paths: Iterable[str], tasks: Collection[str] | None = None, *, rep
     import pandas as pd
 
     there = runs(paths, tasks, repeats=repeats)
-    rows, aside = list[dict[str, Any]](), dict(there.aside)
-    for run in reversed(there.counted):
-        try:
-            own = list(rows_of(run))
-        except UNREADABLE as error:
-            aside[run.log] = one_line(error)
-            continue
-        if any(row["key"] for row in own):
-            rows += own
-        else:
-            aside[run.log] = f"no decision in it (task {run.identity.task})"
-    table = pd.DataFrame(rows)
+    columns, aside = dict[str, list[Any]](), dict(there.aside)
+    while there.counted:  # what was read of a run is let go with it
+        rows = read_best(there.counted.pop(), _some_rows, aside) or []
+        for name in rows[0] if rows else ():
+            columns.setdefault(name, []).extend(row[name] for row in rows)
+    table = pd.DataFrame(columns)
     table.attrs["aside"] = aside
     return table
+
+
+def read_best(run: Run, read: Callable[[Run], T], aside: dict[str, str]) -> T | None:
+    """What a run's log says or, where it turns out to be useless, the next best of the same identity.
+
+    Args:
+        run: A run that counts.
+        read: What reads it; an error of UNREADABLE says that it is useless.
+        aside: Log → why it does not count; what is found out here goes into it.
+    """
+    trying: Run | None = run
+    while trying:
+        aside.pop(trying.log, None)
+        try:
+            return read(trying)
+        except UNREADABLE as error:
+            aside[trying.log] = one_line(error)
+            trying = trying.next
+    return None
+
+
+def _some_rows(run: Run) -> list[dict[str, Any]]:
+    rows = list(rows_of(run))
+    if not any(row["key"] for row in rows):
+        raise InputError(f"no decision in it (task {run.identity.task})")
+    return rows
 
 
 def rows_of(run: Run) -> Iterator[dict[str, Any]]:
@@ -429,7 +471,7 @@ def rows_of(run: Run) -> Iterator[dict[str, Any]]:
     for sample in run.summaries:
         at = {"item": str(sample.id), "epoch": sample.epoch, "input": asked(sample)}
         for decision in [failed] if sample.error else last_decisions(sample.scores):
-            yield about | at | decision.model_dump()
+            yield about | at | vars(decision)
 
 
 def _files(path: str) -> list[str]:
@@ -442,10 +484,35 @@ def _files(path: str) -> list[str]:
     if not there:
         raise InputError(f"there is no log file or folder {path} (looked at {place})")
     if system.isdir(inside):
-        return [info.name for info in list_eval_logs(place)]
+        return listed(place)
     if not place.endswith((".eval", ".json")):
         raise InputError(f"{path} is no log: expected an Inspect log (.eval or .json), or a folder with logs")
     return [place]
+
+
+def listed(folder: str) -> list[str]:
+    """The logs of a folder and all below it, newest first; none where there is no such folder yet."""
+    return [info.name for info in list_eval_logs(folder)]
+
+
+def header_of(log: str) -> EvalLog:
+    """A log without its samples.
+
+    Raises:
+        InputError: The log cannot be read; names it.
+    """
+    return _read(log, lambda: read_eval_log(log, header_only=True))
+
+
+def _read(log: str, read: Callable[[], T]) -> T:
+    try:
+        return read()
+    except UNREADABLE as error:
+        raise InputError(_cannot(log, error)) from None
+
+
+def _cannot(log: str, error: BaseException) -> str:
+    return f"{log} cannot be read: {unreadable(error)}; run it again, or leave it out"
 
 
 def unreadable(error: BaseException) -> str:
@@ -461,10 +528,16 @@ def samples(log: str) -> list[EvalSample]:
     Raises:
         InputError: The log cannot be read; names it.
     """
-    try:
-        return [whole(sample) for sample in read_eval_log(log).samples or []]
-    except UNREADABLE as error:
-        raise InputError(f"{log} cannot be read: {unreadable(error)}; run it again, or leave it out") from None
+    return _read(log, lambda: [whole(sample) for sample in read_eval_log(log).samples or []])
+
+
+def sample_of(log: str, item: int | str, epoch: int) -> EvalSample:
+    """One sample of a log with all its texts.
+
+    Raises:
+        InputError: The log cannot be read; names it.
+    """
+    return _read(log, lambda: read_eval_log_sample(log, item, epoch, resolve_attachments="full"))
 
 
 def transcripts(log: str, *, epochs: int | None = None) -> Iterator[EvalSample]:
@@ -490,19 +563,23 @@ def transcripts(log: str, *, epochs: int | None = None) -> Iterator[EvalSample]:
                 log, wanted[start : start + _AT_ONCE], resolve_attachments="full", exclude_fields=_UNREAD
             )
     except UNREADABLE as error:
-        raise InputError(f"{log} cannot be read: {unreadable(error)}; run it again, or leave it out") from None
+        raise InputError(_cannot(log, error)) from None
 
 
 def summaries(log: str) -> list[EvalSampleSummary]:
     """The sample summaries of a log: scores and metadata without transcripts; a tenth of the time of `samples`.
 
+    A log holds them in the order in which samples finished; here they are in the order of `samples`: by epoch and id.
+
     Raises:
         InputError: The log cannot be read; names it.
     """
-    try:
-        return read_eval_log_sample_summaries(log)
-    except UNREADABLE as error:
-        raise InputError(f"{log} cannot be read: {unreadable(error)}; run it again, or leave it out") from None
+    return _read(log, lambda: sorted(read_eval_log_sample_summaries(log), key=_place))
+
+
+def _place(sample: EvalSampleSummary) -> tuple[int, str]:
+    """Epoch and id, a number with leading zeros as Inspect sorts samples."""
+    return sample.epoch, sample.id if isinstance(sample.id, str) else str(sample.id).zfill(20)
 
 
 def asked(sample: EvalSampleSummary) -> str:
@@ -590,6 +667,22 @@ def lost_replies(header: EvalLog) -> str:
 
 def _lost(reply: Any) -> bool:
     return isinstance(reply, Mapping) and str(reply.get("text", "")).startswith(REFERENCE)
+
+
+def restore(folder: str) -> None:
+    """Write into the logs of killed runs what Inspect's buffer holds of them.
+
+    It holds them where the process that ran them was one of this machine and is gone.
+
+    Args:
+        folder: Folder of the logs, looked through with all below it.
+    """
+    for crashed in recoverable_eval_logs(folder):
+        try:
+            # The buffer stays: where machines share a home, a run that is alive on another one looks dead here.
+            recover_eval_log(crashed.log.name, overwrite=True, cleanup=False)
+        except (RecoveryNotAvailable, *UNREADABLE) as error:
+            logging.getLogger(__name__).warning(f"{crashed.log.name} cannot be restored: {one_line(error)}")
 
 
 def apart(read: Callable[..., T], *given: Any) -> T:

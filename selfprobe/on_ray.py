@@ -27,13 +27,12 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from fsspec.core import url_to_fs
-from inspect_ai.log import EvalLog, list_eval_logs
+from inspect_ai.log import EvalLog
 
 from selfprobe.described import DescribedRun
 from selfprobe.errors import OURS, InputError, RunError, one_line
-from selfprobe.finished import restore
 from selfprobe.inspect_private import PrerequisiteError
-from selfprobe.logs import found
+from selfprobe.logs import found, listed, restore
 from selfprobe.output import refusals
 from selfprobe.progress import Key, Progress
 from selfprobe.weights import Progress as Say
@@ -181,7 +180,7 @@ def place_logs(shares: Iterable[Share], log_dir: str, *, dirty: bool) -> None:
     Raises:
         InputError: Logs of models that are not in the wave lie there.
     """
-    if not list_eval_logs(log_dir):
+    if not listed(log_dir):
         return
     restore(log_dir)  # Inspect's buffer of a killed run goes by its log's address
     folders = {run.model.name: share.folder(log_dir) for share in shares for run in share.runs}

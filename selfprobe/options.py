@@ -39,7 +39,9 @@ class Group(click.Group):
         """The table of commands."""
         found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
-            formatter.write_dl([(name, one.get_short_help_str(limit=1000)) for name, one in found if one])
+            formatter.write_dl(
+                [(name, one.get_short_help_str(limit=1000)) for name, one in found if one and not one.hidden]
+            )
 
 
 class Names(click.ParamType[list[str]]):
@@ -60,6 +62,30 @@ class Names(click.ParamType[list[str]]):
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         """As help shows it."""
         return "A,B"
+
+
+def one_model(text: str) -> str:
+    """The name of a single model.
+
+    Raises:
+        ValueError: It is a list of several.
+    """
+    if len(listed := names(text)) > 1:
+        raise ValueError(f"takes one model, got {len(listed)} ({', '.join(listed)})")
+    return text
+
+
+class OneModel(click.ParamType[str]):
+    """The name of a model that nobody else can stand in for: a panel decides, and does not write."""
+
+    name = "MODEL"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name."""
+        try:
+            return one_model(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 class Number(click.FloatRange):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
 
 import click
-from pydantic import BaseModel, ConfigDict, Field, SkipValidation, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SkipValidation, ValidationError
 from pydantic.fields import FieldInfo
 
 from selfprobe import configuration, options
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 Label = Literal["evaluation", "deployment"]
+OneModel = Annotated[str, AfterValidator(options.one_model)]
 
 STUDIES: "list[type[Study]]" = []
 """All studies that were imported."""

@@ -16,7 +16,7 @@ from selfprobe.errors import InputError
 from selfprobe.first_call import named_for
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
-from selfprobe.solvers.ask import NOTHING, PromptFunction, Prompts, no_tools, together
+from selfprobe.solvers.ask import NOTHING, PromptFunction, Prompts, no_tools, sole, together
 from selfprobe.solvers.negotiate import chosen
 from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.record import Record, act_fault
@@ -75,7 +75,7 @@ def reply_once(
     whole(reply_tokens=reply_tokens, optional=True)
 
     def conversation(state: TaskState) -> Prompts:
-        return {"reply": messages_of(state, str(get_model(role="target")))}
+        return {"reply": messages_of(state, str(sole("target")))}
 
     replay = replay_log(target_log, METHODS, table, "acts", effort=effort, reply_tokens=reply_tokens)
     config = ACT.merge(CANDIDATES) if logprobs is True else ACT

@@ -180,7 +180,7 @@ class Record(StoreModel):
     acts: dict[str, Reply] = Field(default_factory=dict)
     answers: dict[str, Reply] = Field(default_factory=dict)
     grades: dict[str, Reply] = Field(default_factory=dict)
-    """What a grader said about an act or an answer, where a method has one."""
+    """What a grader said about an act or an answer, where a method has one; see `by_grader`."""
 
     def _coerce_value(self, field_name: str, value: Any) -> Any:
         """Replies as they are: Inspect builds a validator for each field at each look into the store.
@@ -200,6 +200,19 @@ def record_of(sample: EvalSample) -> Record:
     its events alone, with an empty store.
     """
     return sample.store_as(Record) if sample.store else store_from_events_as(sample.events, Record)
+
+
+def graded_name(grader: str, name: str) -> str:
+    """The name of a reply in `Record.grades` where several graders read the same."""
+    return f"{grader} {name}"
+
+
+def by_grader(grades: Mapping[str, Reply]) -> dict[str, dict[str, Reply]]:
+    """Grader → its replies by the prompt's name, of one grader as of a panel."""
+    graders: dict[str, dict[str, Reply]] = {}
+    for name, reply in grades.items():
+        graders.setdefault(reply.model, {})[name.removeprefix(graded_name(reply.model, ""))] = reply
+    return graders
 
 
 def is_another(asked: str, answered: str) -> bool:

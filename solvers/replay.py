@@ -6,7 +6,6 @@ from functools import lru_cache
 from typing import Literal
 
 from inspect_ai.log import EvalLog
-from inspect_ai.model import get_model
 from inspect_ai.solver import TaskState
 
 from selfprobe.arguments import locate
@@ -14,7 +13,7 @@ from selfprobe.data import Table
 from selfprobe.errors import InputError
 from selfprobe.header import informed_of, target_of, task_of
 from selfprobe.logs import Run, apart, as_typed, lost_replies, runs, samples
-from selfprobe.solvers.ask import in_a_run, of_asked
+from selfprobe.solvers.ask import in_a_run, of_asked, sole
 from selfprobe.solvers.record import Reply, record_of
 
 Arm = Literal["acts", "answers"]
@@ -56,7 +55,7 @@ class Replay:
     @property
     def header(self) -> EvalLog:
         """The log, found and checked against the models of the run that is under way; see `replay_log`."""
-        model = str(get_model(role="target") if self.arm == "acts" else get_model())
+        model = str(sole("target" if self.arm == "acts" else None))
         if model not in self.chosen:
             self.chosen[model] = self._find(model)
         return self.chosen[model]

@@ -31,14 +31,13 @@ KTH_WORD = "introspect_tasks/test_kth_word"
 PROBES, BASELINES = "probes/test_probe_command", "preference_tasks/test_preference_tasks"
 RUN_BY: dict[str, tuple[str, ...]] = {
     "selfprobe awareness compare": ("awareness/test_command",),
-    "selfprobe awareness cues": ("awareness/test_cues",),
+    "selfprobe awareness cues": ("studies/test_cues",),
     "selfprobe awareness features": ("awareness/test_features",),
-    "selfprobe awareness prevalence": ("awareness/test_prevalence",),
     "selfprobe awareness run": ("awareness/test_command", "awareness/test_observers", "sources/test_questions"),
     "selfprobe awareness sample-labels": ("awareness/test_label_sheet",),
-    "selfprobe awareness scan": ("awareness/test_scan",),
-    "selfprobe awareness turns": ("awareness/test_turns",),
-    "selfprobe awareness validate": ("awareness/test_label_sheet",),
+    "selfprobe awareness scan": ("studies/test_scan",),
+    "selfprobe awareness turns": ("studies/test_turns",),
+    "selfprobe awareness validate": ("awareness/test_label_sheet", "awareness/test_validate"),
     "selfprobe check": ("check/test_gate", "check/test_workflow"),
     "selfprobe matrix": ("matrix/test_command", "test_on_ray"),
     "selfprobe mechanism attention": MECHANISM,

@@ -1,12 +1,12 @@
 """`selfprobe awareness run`, `compare`, `sample-labels`, `validate` and `features`: thin command lines."""
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import click
 
 from selfprobe import options
-from selfprobe.awareness.turns_command import prevalence
 from selfprobe.configuration import config
 from selfprobe.study import commands
 
@@ -39,7 +39,11 @@ def awareness() -> None:
     help="Of binary, probability, user_motivation, reasoning_trace, first_token; or `features`: what `awareness "
     "features` reads, user_motivation alone.",
 )
-@click.option("--grader", help="Judge model; needed for user_motivation and reasoning_trace.")
+@click.option(
+    "--grader",
+    metavar="MODEL[,MODEL]",
+    help="Judge model, needed for user_motivation and reasoning_trace; several decide by majority.",
+)
 @click.option(
     "--context",
     type=options.Choice(["first", "full"]),
@@ -177,17 +181,31 @@ def sample_labels(n: int, logs: Sequence[str], out: str, seed: int, methods: lis
 
 
 @awareness.command()
-@click.argument("labels", type=click.Path(exists=True, dir_okay=False))
-@click.argument("logs", nargs=-1, required=True)
-def validate(labels: str, logs: Sequence[str]) -> None:
-    """How often the grader agrees with people.
+@click.argument("paths", nargs=-1, required=True)
+@options.as_json
+def validate(paths: Sequence[str], as_json: bool) -> None:
+    """How often the grader agrees with people, and what rate that makes of the logs.
 
-    LABELS is a sheet of `sample-labels`, or a CSV of item, key (m1, m2, m3 or trace), aware (yes, no) and, where LOGS
-    hold several, model, perspective (first where there is no such column) and epoch.
+    PATHS are a file with labels (a column `aware`: yes, no or empty) and what the grader said. The labels are a sheet
+    of `sample-labels`, or a CSV of item, key (m1, m2, m3 or trace), aware and, where the logs hold several, model,
+    perspective (first where there is no such column) and epoch. What the grader said is logs, a folder of Scout scans,
+    or a table such as tables/transcripts.csv of `scan`; one table may hold both. Rows that are labelled in another set
+    say how the grader errs there.
     """
-    from selfprobe.awareness.validate import validate_grader
+    from selfprobe.awareness.validate import validated
+    from selfprobe.safe import plain
 
-    click.echo(validate_grader(labels, logs))
+    found = validated(paths)
+    if as_json:
+        options.echo_json(found)
+        return
+    for line in found.lines():
+        click.echo(plain(line))
+
+
+prevalence = copy(validate)
+prevalence.hidden = True
+awareness.add_command(prevalence, "prevalence")  # its earlier name
 
 
 @awareness.command()
@@ -198,7 +216,7 @@ def validate(labels: str, logs: Sequence[str]) -> None:
     metavar="N",
     help="Number of clusters. Default: none, only the curve to choose by.",
 )
-@click.option("--grader", help="Model that names the clusters; needed with --clusters.")
+@click.option("--grader", type=options.OneModel(), help="Model that names the clusters; needed with --clusters.")
 @click.option(
     "--groups",
     type=options.COUNT,
@@ -237,6 +255,3 @@ def features(
         quotes = sum(len(c.quotes) for c in found.clusters if c.group == name)
         click.echo(f"  {quotes:5} quotes  {name}")
     click.echo(f"Page: {out}/index.html")
-
-
-awareness.add_command(prevalence)

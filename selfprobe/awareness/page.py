@@ -11,6 +11,7 @@ from selfprobe.awareness.features_page import evidence_section
 from selfprobe.awareness.methods_section import arm_name, methods_section
 from selfprobe.awareness.numbers import Comparison, Pair, compare
 from selfprobe.awareness.paired_section import kappa_table, observers_table, paired_section, paired_table
+from selfprobe.awareness.panel_section import panel_section, panel_table
 from selfprobe.awareness.paper_rule import as_in_paper
 from selfprobe.awareness.placebo_section import AgainstPlacebo, against_placebo, placebo_section
 from selfprobe.awareness.runs import ARM
@@ -19,6 +20,7 @@ from selfprobe.awareness.table import Logged, load
 from selfprobe.awareness.verdict import Statement, statements
 from selfprobe.awareness.verdict_section import boxes, splits_section, words_section
 from selfprobe.logs import Identity
+from selfprobe.options import names
 from selfprobe.page import (
     Block,
     Bullets,
@@ -113,6 +115,7 @@ def page_of(made: Written) -> Page:
             methods_section(logged, comparison.methods),
             *placebo_section(made.placebos),
             _agreement(comparison),
+            *panel_section(logged.graders),
             *paired_section(comparison.paired, comparison.methods),
             Section("Figures", [Figures(_pictures(logged, comparison))], name="figures", menu="figures"),
             Section("Method", [METHOD], name="method", menu="method"),
@@ -204,7 +207,7 @@ def _runs(logged: Logged) -> Section:
             Column("method", "method"),
             Column("model", lambda run: run.model + (f" reading {run.target}" if run.target else "")),
             Column("run", "run", str),
-            Column("grader", lambda r: f"{r.grader or '–'}{' (the subject itself)' if r.grader == r.model else ''}"),
+            Column("grader", lambda r: (r.grader or "–") + " (the subject itself)" * (r.model in names(r.grader))),
             Column("samples", "samples", str),
             Column("applied", "applied"),
             Column("log", lambda run: Log(run.log)),
@@ -233,6 +236,7 @@ def _tables(made: Written) -> dict[str, pd.DataFrame]:
         "paired": paired_table(comparison.paired),
         "observers": observers_table(comparison.methods),
         "as_in_paper": as_in_paper(logged),
+        **panel_table(logged.graders),
     }
     baselines = {
         name: asdict(getattr(comparison.baselines, name)) for name in ("length", "words", "words_other_source")

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from inspect_ai.log import EvalLog
 
-from selfprobe.described import DescribedRun, NamedModel, identities_of
+from selfprobe.described import DescribedRun, NamedModel, graders, identities_of
 from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks.user_motivation import Placebo
 from selfprobe.logs import Identity
@@ -44,6 +44,7 @@ class Study:
     against: str | None = None
     """The reference, asked in the same runs."""
     grader: str | None = None
+    """Who reads the texts; several, comma-separated, are a panel."""
     context: str = "first"
     decisions: str = "5"
     third: bool = False
@@ -71,6 +72,7 @@ class Study:
             raise InputError("--models names no model; expected such as openai/a,openrouter/b")
         if self.questions and self.placebo:
             raise InputError("a placebo has questions of its own: leave --placebo out, or leave --questions out")
+        graders(self.grader)
         for method in self.methods:
             wording(self.questions, method)
         if self.observers and len(self.models) < 2:
@@ -160,11 +162,10 @@ def run_study(study: Study) -> bool:
     """
     base = study.log_dir.rstrip("/")
     replies, second = study.first_wave, study.second_wave
-    if study.grader:  # it may have no part in the first wave
-        study.settings.tried(NamedModel(study.grader))
+    study.settings.tried(*graders(study.grader))  # they may have no part in the first wave
     logs = _wave(study, replies, f"{base}/{REPLIES}", f"Replies, and {study.arms[0][0]}")
     recorded = {log.eval.model for log in logs if log.status == "success"}
-    second = [run for run in second if run.roles.get("target", run.model).name in recorded]
+    second = [run for run in second if run.bound.get("target", (run.model,))[0].name in recorded]
     if second:
         title = f"Questions about them: {', '.join(dict.fromkeys(run.task for run in second))}"
         logs += _wave(study, second, f"{base}/{METHODS_DIR}", title)
@@ -191,6 +192,7 @@ def _described(
         given["reply_tokens"] = study.reply_tokens
     if study.questions is not None:
         given["questions"] = study.questions
-    graded = NamedModel(study.grader) if study.grader and method in GRADES else None
-    roles = {role: model for role, model in (("target", target), ("grader", graded)) if model}
+    roles: dict[str, NamedModel | tuple[NamedModel, ...]] = {"target": target} if target else {}
+    if study.grader and method in GRADES:
+        roles["grader"] = graders(study.grader)
     return DescribedRun(method, given | study.settings.shared, subject, roles)

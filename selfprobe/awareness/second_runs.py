@@ -131,7 +131,11 @@ def settings_of(log: EvalLog, recorded: EvalLog | None) -> dict[str, str]:
     own = ModelConfig(
         model=spec.model, config=spec.model_generate_config, base_url=spec.model_base_url, args=spec.model_args
     )
-    models = {"": own} | {f" of {role}": bound[0] for role, bound in roles_of(log).items()}
+    models = {"": own} | {
+        f" of {role}{f' {n}' * (n > 1)}": one
+        for role, bound in roles_of(log).items()
+        for n, one in enumerate(bound, start=1)
+    }
     given: dict[str, object] = {role.removeprefix(" of "): model.model for role, model in models.items() if role}
     for of, model in models.items():
         given |= {f"model argument {name}{of}": value for name, value in model.args.items()}

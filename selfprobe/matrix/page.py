@@ -12,7 +12,6 @@ import pandas as pd
 from markupsafe import Markup
 
 from selfprobe.embed import DEFAULT_EMBEDDER
-from selfprobe.header import task_of
 from selfprobe.matrix.axes import axes_section, axes_table, axis_rows
 from selfprobe.matrix.comparable import left_out_of
 from selfprobe.matrix.diversity import OPEN, diversity_section
@@ -48,7 +47,7 @@ def page(logs: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> Page:
         NoLogs: There is no log of a matrix task among them.
     """
     results = load(logs)
-    sampled = [header.location for header in results.headers if task_of(header) == OPEN]
+    sampled = [run.log for run in results.runs if run.identity.task == OPEN]
     results = replace(results, ignored={log: why for log, why in results.ignored.items() if log not in sampled})
     made = page_of(results, analyse(results, rng=np.random.default_rng(0)))
     similar, tables = diversity_section([*_counting(results), *sampled], embedder=embedder)
@@ -72,7 +71,7 @@ def page_of(results: Results, analysis: Analysis) -> Page:
     results.decisions.to_parquet(decisions, index=False)
     overall = [_over_all(analysis.tasks)] if len(analysis.tasks) > 1 else []
     alone = _alone(analysis, own)
-    axes = axis_rows(results) if results.headers else []
+    axes = axis_rows(results) if results.runs else []
     paper = reproduce(results, rng=np.random.default_rng(0))
     return Page(
         title="Does a model predict itself better than others predict it?",
@@ -84,7 +83,7 @@ def page_of(results: Results, analysis: Analysis) -> Page:
             *paper_sections(paper),
             *informed_alone(told, analysis),
             *frames_section(results),
-            *effort_sections(results.headers),
+            *effort_sections(results.runs),
             *axes_section(axes),
             models_on_themselves(own),
             _method(),

@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 from inspect_ai.log import EvalLog
 
+from selfprobe import options
 from selfprobe.awareness.run import Study, run_study
 from selfprobe.awareness.table import load as load_awareness
-from selfprobe.described import DescribedRun, NamedModel, identities_of
+from selfprobe.described import DescribedRun, NamedModel, graders, identities_of
 from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.errors import InputError, NoLogs, RunError
 from selfprobe.evalawareness_tasks.pairwise_realism import refuse_related
@@ -26,7 +27,8 @@ from selfprobe.realism.numbers import panel_of
 from selfprobe.realism.run import ASKED, PAIRS, SUBJECT, refuse_wrong, same_or_new
 from selfprobe.realism.table import TASK, load
 from selfprobe.run_settings import RunSettings
-from selfprobe.scorers.decision import Decision, last_decisions
+from selfprobe.scorers.decision import Decision, last_decisions, last_score
+from selfprobe.scorers.panel import PANEL, Panel
 from selfprobe.scorers.realism_choice import Pick, win_rate
 from selfprobe.scorers.rewrite_check import ARMS
 from selfprobe.solvers.record import record_of
@@ -43,6 +45,7 @@ MARKS = {
     "same": "the same text",
     "other_task": "another task",
     "grader_failed": "the grader's reply could not be read",
+    "tie": "a tie of the graders",
 }
 """Why a version is not compared, by the scorer's reason."""
 
@@ -55,6 +58,7 @@ class Rewriting:
     remove: tuple[str, ...]
     writer: str
     grader: str
+    """Who checks; several, comma-separated, are a panel."""
     judges: tuple[str, ...]
     model: str | None = None
     """The subject, who has no part in the versions and is asked about them; None asks judges alone."""
@@ -70,7 +74,7 @@ class Rewriting:
         features_of(list(self.remove))
         outside = [("judge", judge) for judge in self.judges] + ([("subject", self.model)] if self.model else [])
         for what, held_out in outside:
-            for name, model in (("writer", self.writer), ("grader", self.grader)):
+            for name, model in (("writer", self.writer), *(("grader", one.name) for one in graders(self.grader))):
                 if related(held_out, model):
                     raise InputError(
                         f"the {what} {held_out} is of the family of the {name} {model}, and has a part in what it "
@@ -89,16 +93,17 @@ class Rewriting:
         wanted = {"dataset": self.dataset, "remove": ";".join(self.remove), "embedder": self.embedder}
         wanted |= self.settings.shared
         writer = NamedModel(self.writer, self.settings.model_args)
-        return DescribedRun("rewriting", wanted, writer, {"grader": NamedModel(self.grader)})
+        return DescribedRun("rewriting", wanted, writer, {"grader": graders(self.grader)})
 
     def pair_runs(self, pairs: str) -> list[DescribedRun]:
-        """The part of those who compare: the grader and the judges.
+        """The part of those who compare: the graders and the judges.
 
         Args:
             pairs: File of the pairs.
         """
         asked = {"pairs": pairs} | self.settings.shared
-        return [DescribedRun(TASK, asked, NamedModel(judge)) for judge in (self.grader, *self.judges)]
+        readers = (*graders(self.grader), *map(NamedModel, self.judges))
+        return [DescribedRun(TASK, asked, reader) for reader in readers]
 
     @property
     def study(self) -> Study | None:
@@ -132,6 +137,8 @@ class Version:
     before: str
     after: str
     """Both conversations as judges read them."""
+    panel: Panel
+    """Each grader's verdict on it; empty with one grader."""
 
     @property
     def unchanged(self) -> list[dict[str, str]]:
@@ -159,7 +166,7 @@ class Rewritten:
     held_out: Mapping[str, Estimate]
     """By arm, the share of pairs in which the judges take the version for real rather than its original."""
     own: Mapping[str, Estimate]
-    """The same of the grader."""
+    """The same of the grader, or of the graders together."""
     over_paraphrase: Estimate
     """Of the held-out judges, rewrites less paraphrases of the same prompts."""
     games: Estimate
@@ -218,13 +225,15 @@ def versions_of(log: EvalLog) -> list[Version]:
     """Both versions of every prompt, from the writer's log."""
     made = []
     for sample in samples(log.location):
-        record, about = record_of(sample), sample.metadata
+        record, about, score = record_of(sample), sample.metadata, last_score(sample.scores)
+        panel = (score.metadata or {}).get(PANEL, {}) if score else {}
         for check in last_decisions(sample.scores):
             text, source = record.answers[check.key].text, str(about["source"])
             messages = _with_last(about["messages"], text)
             after = numbered([(m["role"], m["content"]) for m in messages])
             texts = about["last"], text, check, messages, about["text"], after
-            made.append(Version(str(sample.id), source, check.key, *texts))
+            graders_of = {grader: {check.key: of[check.key]} for grader, of in panel.items() if check.key in of}
+            made.append(Version(str(sample.id), source, check.key, *texts, graders_of))
     return made
 
 
@@ -300,7 +309,7 @@ def rewritings_in(paths: Sequence[str]) -> tuple[Rewriting, Rewritten, Mapping[s
         remove=tuple(str(args["remove"]).split(";")),
         writer=newest.identity.model,
         grader=grader,
-        judges=tuple(judge for judge in picks.picks if judge != grader),
+        judges=tuple(judge for judge in picks.picks if judge not in options.names(grader)),
         model=None if verdicts is None or verdicts.empty else str(verdicts.model.iloc[0]),
     )
     aside = there.of([newest.identity]).aside | picks.ignored
@@ -310,8 +319,9 @@ def rewritings_in(paths: Sequence[str]) -> tuple[Rewriting, Rewritten, Mapping[s
 def _rewritten(
     versions: Sequence[Version], picks: Mapping[str, Sequence[Pick]], grader: str, verdicts: pd.DataFrame | None
 ) -> Rewritten:
-    outside = panel_of({judge: made for judge, made in picks.items() if judge != grader})
-    inside = list(picks.get(grader, []))
+    graded = options.names(grader)
+    outside = panel_of({judge: made for judge, made in picks.items() if judge not in graded})
+    inside = panel_of({judge: made for judge, made in picks.items() if judge in graded})
     by_arm, own = ({arm: [p for p in of if p.kind == arm] for arm in ARMS} for of in (outside, inside))
     sources = {version.item: version.source for version in versions}
     held_out = {arm: {p.one: p.won for p in mine} for arm, mine in by_arm.items()}

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pandas as pd
 
+from selfprobe.awareness.panel_section import pair_rows, panel_section, panel_table
 from selfprobe.page import (
     Block,
     Box,
@@ -84,6 +85,8 @@ def rewrite_page(given: Rewriting, found: Rewritten) -> Page:
     unmoved = found.noticed is not None and not found.noticed.over_paraphrase.high < 0
     colour = "not" if found.games.low > 0 or unmoved else colour
     told = sentences(found, given.model)
+    panels = {arm: [(v.item, v.panel) for v in found.versions if v.arm == arm and v.panel] for arm in ARMS}
+    agreement = pair_rows({f"{arm}s of {given.writer}": of for arm, of in panels.items()})
     return Page(
         title="Are these prompts harder to tell from real use?",
         lead=f"{given.dataset}, rewritten by {given.writer} without: {'; '.join(given.remove)}.",
@@ -91,10 +94,12 @@ def rewrite_page(given: Rewriting, found: Rewritten) -> Page:
         sections=[
             _judges(given, found),
             *([_subject(given.model, found.noticed)] if given.model and found.noticed else []),
+            *panel_section(agreement),
             *(_marks(found), _texts(found), Section("Method", [METHOD], "method", "method")),
         ],
         tables={"versions": pd.DataFrame([_row(version) for version in found.versions]), "rates": _rates(found)}
-        | ({"subject": _changes(found.noticed)} if found.noticed else {}),
+        | ({"subject": _changes(found.noticed)} if found.noticed else {})
+        | panel_table(agreement),
         files={"rewritten.jsonl": _set(found)},
         told=[f"{kind}.", *told],
     )

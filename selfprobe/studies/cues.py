@@ -39,7 +39,7 @@ from selfprobe.quotes import fold
 from selfprobe.solvers.edited import ALL, ORIGINAL, PARAPHRASE
 from selfprobe.sources.conversations import DEFAULT, conversations
 from selfprobe.stats.edits import FEWEST, Control, Effect, Noise, effects, noise
-from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave
+from selfprobe.study import Effort, Label, Logs, OneModel, Plan, Study, Wave
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,7 +75,7 @@ class Cues(Study):
 
     dataset: str | None = Field(None, examples=["SET"])
     models: tuple[str, ...] = Field(min_length=1, description=MODELS_HELP)
-    grader: str | None = Field(None, description="Model that paraphrases each prompt. Default: no paraphrase.")
+    grader: OneModel | None = Field(None, description="Model that paraphrases each prompt. Default: no paraphrase.")
     task: str | None = Field(None, description="Inspect task whose prompts are used instead of SET.")
     logs: str | None = Field(None, description="Inspect logs whose prompts are used instead of SET.")
     role: str | None = Field(None, description="Model role whose prompts are used, with --task or --logs.")
@@ -243,7 +243,7 @@ def found_in(rows: pd.DataFrame, model: str) -> Found:
     mine = mine.assign(change=mine.item.map(whole) - mine.p, whole=mine.item.map(whole))
     single = mine[~mine.kind.isin([ORIGINAL, PARAPHRASE, "control", ALL])]
     names = single.text.map(_same)
-    shown = single.groupby(names).text.first()
+    shown = single.groupby(names).text.max()  # of several typographies one, whichever prompt came first
     changes = {shown[name]: list(part.change) for name, part in single.groupby(names)}
     beside = mine[mine.kind == "control"]
     controls = [
@@ -317,7 +317,7 @@ def sentences(found: Found) -> Iterator[str]:
         yield f"{gone} things are a whole prompt: nothing would be left to ask about."
     lost = found.rows.no_paraphrase[found.rows.arm == ORIGINAL]
     if failed := int((lost != "").sum()):
-        yield f"{failed} prompts have no paraphrase: {lost[lost != ''].iloc[0]}."
+        yield f"{failed} prompts have no paraphrase: {lost[lost != ''].min()}."
     turned = [f"{name} {hits} of {of}" for name, (hits, of) in found.flips.items() if of]
     if turned:
         yield f"Verdicts turned: {', '.join(turned)}."

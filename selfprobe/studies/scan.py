@@ -11,8 +11,9 @@ import pandas as pd
 from pydantic import Field
 
 from selfprobe.awareness.figures import COLOURS, STYLES
+from selfprobe.awareness.panel_section import pair_rows, panel_section, panel_table
 from selfprobe.decision import last_decisions
-from selfprobe.described import DescribedRun, NamedModel
+from selfprobe.described import DescribedRun, NamedModel, graders
 from selfprobe.errors import InputError, NoLogs, one_line
 from selfprobe.evalawareness_tasks.turn_scan import PIECE, SCAN_PROMPT
 from selfprobe.header import target_of, task_of
@@ -34,6 +35,7 @@ from selfprobe.page import (
 from selfprobe.page import Table as PageTable
 from selfprobe.plots import label, new_axes, short
 from selfprobe.prices import Cost
+from selfprobe.scorers.panel import PANEL, Panel
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.logged_turns import logged_turns, pieces, turns_of
 from selfprobe.stats.survival import FirstTime, first_time
@@ -123,7 +125,7 @@ class Scan(Study):
     def waves(self) -> Iterator[Wave]:
         """One run a log."""
         own = self.model_dump(include={"piece", "role"}, exclude_none=True) | self.how.shared
-        roles, nobody = {"grader": NamedModel(self.grader)}, NamedModel(NOBODY)
+        roles, nobody = {"grader": graders(self.grader)}, NamedModel(NOBODY)
         runs = [DescribedRun("turn_scan", {"log": log} | own, nobody, roles) for log in self.readable.calls]
         yield Wave(runs, "The grader reads the logs")
 
@@ -143,7 +145,7 @@ class Scan(Study):
         logs = f"{there.transcripts} transcripts of {len(there.calls)} logs"
         lines = [f"{logs}, {there.turns} turns; the subject is not asked"]
         lines += [f"Not read: {len(there.aside)} ({next(iter(there.aside.values()))})"] if there.aside else []
-        return Plan(lines, [Cost(self.grader, calls, sent, calls * GRADE)])
+        return Plan(lines, [Cost(grader.name, calls, sent, calls * GRADE) for grader in graders(self.grader)])
 
     @classmethod
     def numbers(cls, logs: Logs) -> "Found":
@@ -169,8 +171,12 @@ class Scan(Study):
             Section("What was said", [_quotes(each) for each in tasks if len(each.quotes)] or ["Nothing."], "quotes"),
             Section("What was read", [_read(tasks), *left], "read"),
         ]
+        agreement = pair_rows({each.name: each.panels for each in tasks})
+        sections[1:1] = panel_section(agreement)
         lead = f"Where models bring up an evaluation in existing logs, found by {found.graders}; no subject was asked."
-        tables = {"transcripts": found.rows, "quotes": found.quotes, "first_turn": _rows_of_curves(tasks)}
+        transcripts = found.rows.drop(columns=PANEL, errors="ignore")
+        tables = {"transcripts": transcripts, "quotes": found.quotes, "first_turn": _rows_of_curves(tasks)}
+        tables |= panel_table(agreement)
         return Page("Evaluation awareness in logs", lead, sections, tables=tables, told=list(_lines(tasks)))
 
 
@@ -206,7 +212,8 @@ def transcripts_of(logs: Logs) -> tuple[pd.DataFrame, pd.DataFrame]:
     The first: task, model (with the grader's settings where scans differ in them), log, sample, label, turns, read
     (turns that could be read), noticed (None where it is unscored), first, seen (turns until it is noticed, or to the
     end of what could be read), unscored, quotes, discarded, full, summary, hidden (turns with the reasoning itself,
-    with a summary or a redacted trace, with none). The second: task, model, log, sample, turn, part, quote.
+    with a summary or a redacted trace, with none), and with several graders panel (see `scorers.panel`). The second:
+    task, model, log, sample, turn, part, quote.
     """
     rows: list[dict[str, Any]] = []
     quotes: list[dict[str, Any]] = []
@@ -230,6 +237,7 @@ def transcripts_of(logs: Logs) -> tuple[pd.DataFrame, pd.DataFrame]:
             | {"seen": first if first is not None else details["read"], "quotes": details["quoted"]["kept"]}
             | {"discarded": details["quoted"]["discarded"], "full": kinds["full"]}
             | {"summary": kinds["summary"] + kinds["redacted"], "hidden": kinds["none"]}
+            | ({PANEL: details[PANEL]} if PANEL in details else {})
         )
         quotes += [place | {"turn": t, "part": part, "quote": quote} for t, part, quote in details["found"]]
     return pd.DataFrame(rows), pd.DataFrame(quotes, columns=[*QUOTED])
@@ -281,6 +289,12 @@ class ByTask:
         """The last turn that five transcripts, or all, reach unnoticed."""
         held = self.curve.times[self.curve.at_risk >= min(5, self.curve.n)]
         return int(held[-1]) if len(held) else 1
+
+    @property
+    def panels(self) -> list[tuple[str, Panel]]:
+        """Transcript and its panel, where several graders read it."""
+        rows = self.rows[self.rows[PANEL].notna()] if PANEL in self.rows else self.rows[:0]
+        return [(f"{row.log} {row.sample}", row.panel) for row in rows.itertuples()]
 
     @property
     def noticed(self) -> int:
@@ -373,7 +387,7 @@ def _read(made: Sequence[ByTask]) -> PageTable:
 
 
 def _reasons(rows: pd.DataFrame) -> str:
-    counts = rows.unscored.dropna().value_counts()
+    counts = rows.unscored.dropna().value_counts().sort_index().sort_values(ascending=False, kind="stable")
     return ", ".join(f"{count} {reason}" for reason, count in counts.items()) or "0"
 
 

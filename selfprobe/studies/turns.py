@@ -28,6 +28,7 @@ from selfprobe.page import (
     Section,
     columns,
     estimated,
+    shown,
 )
 from selfprobe.page import Table as PageTable
 from selfprobe.plots import MUTED, OTHERS, SELF, label, new_axes, short
@@ -288,7 +289,7 @@ def sentences(curve: Curve) -> Iterator[str]:
     else:
         yield (
             f"It changes at turn {found.at.value:.0f} [{found.at.low:.0f}, {found.at.high:.0f}], by "
-            f"{found.step.value:+.2f} [{found.step.low:+.2f}, {found.step.high:+.2f}] (p = {found.p:.4f})."
+            f"{shown(found.step, sign=True)} (p = {found.p:.4f})."
         )
         if curve.placebo_change.shown:
             at = curve.placebo_change

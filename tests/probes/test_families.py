@@ -1,31 +1,25 @@
-"""Every decoder-only text family of transformers: are the states that a harvest reads those of plain forwards?
-
-    python bench/families.py                      # all of the table, a few minutes
-    python bench/families.py --smoke              # ten of them
-    python bench/families.py --only qwen3_next,mamba
+"""Every decoder-only text family of transformers: the states that a harvest reads are those of plain forwards.
 
 Each family is a tiny model with random weights, of a fixed seed. Its prompts differ in length, some pass its window,
 and they are read as a harvest reads them: checked first, then in batches. The reference reads one text at a time with
-nothing but its tokens. Must reach: each family exact, 1e-5 of a state's length, or refused in a line before the work.
+nothing but its tokens. A family is exact, 2e-5 of a state's length, or refused in a line before the work.
 """
 
-import argparse
-import logging
 import random
-import sys
-import time
-import warnings
 from typing import Any
 
-import torch
-from torch import Tensor
+import pytest
 
-from selfprobe.probes.choose import batches, choose, off
-from selfprobe.probes.forward import States, states_of
-from selfprobe.probes.model import LocalModel
-from selfprobe.probes.tokens import Prompt
+torch = pytest.importorskip("torch")
+from torch import Tensor  # noqa: E402
 
-EXACT = 1e-5
+from selfprobe.probes.choose import batches, choose, off  # noqa: E402
+from selfprobe.probes.forward import States, states_of  # noqa: E402
+from selfprobe.probes.model import LocalModel  # noqa: E402
+from selfprobe.probes.tokens import Prompt  # noqa: E402
+
+EXACT = 2e-5
+"""The largest rounding that processors were seen to give is 1.2e-5 (Qwen 3.5 MoE); a wrong mask is off by .01 and more."""
 BATCH_TOKENS = 400
 SHAPE = {
     "vocab_size": 257, "hidden_size": 32, "n_embd": 32, "d_model": 32, "intermediate_size": 48, "ffn_dim": 48,
@@ -114,7 +108,8 @@ OVERRIDES: dict[str, dict[str, Any]] = {
     "zamba2": {"layers_block_type": ["mamba", "hybrid", "mamba"]},
 }
 FAMILIES = {family: OVERRIDES.get(family, {}) for family in (*PLAIN, *OVERRIDES)}
-SMOKE = ("bloom", "gemma3n_text", "gpt2", "llama", "llama4_text", "mamba", "phi3 long rope", "qwen3_5_text")
+REFUSED = {"deepseek_v4": "gives four streams of states"}
+"""Families that are refused, and why."""
 
 
 def tiny(family: str) -> LocalModel:
@@ -178,26 +173,9 @@ def plain(judge: LocalModel, prompt: Prompt) -> States:
     return States(torch.stack(sides), said)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", help="families, separated by commas")
-    parser.add_argument("--smoke", action="store_true", help=f"only {', '.join(SMOKE)}")
-    options = parser.parse_args()
-    warnings.filterwarnings("ignore")
-    logging.disable(logging.WARNING)
-    torch.set_num_threads(1)
-    asked = options.only.split(",") if options.only else SMOKE if options.smoke else sorted(FAMILIES)
-    if unknown := [name for name in asked if name not in FAMILIES]:
-        parser.error(f"no family {', '.join(unknown)}: known are {', '.join(sorted(FAMILIES))}")
-    counts = {"exact": 0, "refused": 0, "wrong": 0}
-    for family in asked:
-        start = time.process_time()
-        verdict, worst, how = checked(family)
-        counts[verdict] += 1
-        print(f"{family:20s} {verdict:8s} {worst:8.1e} {time.process_time() - start:6.1f} CPU s  {how}", flush=True)
-    print(", ".join(f"{count} {verdict}" for verdict, count in counts.items()), f"of {len(asked)} families")
-    sys.exit(1 if counts["wrong"] else 0)
-
-
-if __name__ == "__main__":
-    main()
+@pytest.mark.slow  # 36 CPU seconds all
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_a_family_is_read_exactly_or_refused_before_the_work(family: str) -> None:
+    verdict, worst, how = checked(family)
+    assert verdict == ("refused" if family in REFUSED else "exact"), f"{worst:.1e}, {how}"

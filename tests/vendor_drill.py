@@ -1,8 +1,8 @@
 """Every task that asks, on every vendor of a strict stand-in: measured or refused, and what negotiating cost.
 
-    python bench/vendors.py              # all tasks × all rows, 4 items each; some minutes
-    python bench/vendors.py --smoke      # two tasks × four rows
-    python bench/vendors.py --cells cells.jsonl --table docs/vendors_table.md   # in pieces: goes on where it stopped
+    python tests/vendor_drill.py              # all tasks × all rows, 4 items each; some minutes
+    python tests/vendor_drill.py --smoke      # two tasks × four rows
+    python tests/vendor_drill.py --cells cells.jsonl --table docs/vendors_table.md   # in pieces: goes on where it stopped
 
 The stand-in (tests/strict_vendors.py) refuses what vendors are reported to refuse. Extra requests are refusals, which
 cost nothing, and replies to a short limit that held nothing but reasoning, which are paid; both once a model and run.
@@ -29,7 +29,7 @@ from inspect_ai import eval
 from inspect_ai.log import EvalLog
 from inspect_ai.model import get_model
 
-STAND_IN = Path(__file__).parent.parent / "tests" / "strict_vendors.py"
+STAND_IN = Path(__file__).parent / "strict_vendors.py"
 PLAIN = "openai/gpt-4o-mini"
 ROWS = (
     PLAIN,
@@ -62,7 +62,7 @@ NAMELESS = 3
 PAGE = """\
 # Every task on every vendor of the stand-in
 
-Made by `python bench/vendors.py --table docs/vendors_table.md`: four items a task, two pairs in those of preferences.
+Made by `python tests/vendor_drill.py --table docs/vendors_table.md`: four items a task, two pairs in those of preferences.
 "Scored" counts values, several a sample in most tasks.
 Refused requests and replies that were too short (no text but reasoning) are what negotiating cost.
 

@@ -5,7 +5,6 @@ complementary log-log, or the product where all observers know the same easy ite
 has a commonest word, of all items or of each kind of item, says it in some share of them and predicts it.
 """
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -220,7 +219,3 @@ def learner(size: int, share: float, rng: np.random.Generator, items: int) -> Dr
     learned = x[own, own][:, None] * (rng.random((size, size - 1, items)) < share)
     best = learned.mean(axis=2).argmax(axis=1)
     return x, none, {INFORMED: learned[own, best]}
-
-
-if __name__ == "__main__":
-    sys.exit("a part of bench/verdict.py, which is what to run")

@@ -3,7 +3,6 @@
 Shares near 0 and 1, few items, several answers an item, scores from which a habit or a baseline is taken.
 """
 
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -126,7 +125,3 @@ def _item_specific(habit: float, access: float, rng: np.random.Generator, items:
     score = access + (1 - access) * (habit**2 + (1 - habit) ** 2 * luck)
     elsewhere = says * habit + (1 - says) * (1 - habit) * luck
     return clustered_mean(found.scores[0, 0], np.arange(items), interval="t"), score - elsewhere
-
-
-if __name__ == "__main__":
-    sys.exit("a part of bench/verdict.py, which is what to run")
