@@ -33,10 +33,12 @@ _TEXTS = re.compile(r"(^|\.)(messages|input|contents|prompt|system|systeminstruc
 SIMULATED = ("planted/", "mockllm/")
 """Providers that send nothing to anybody."""
 
-ANSWERED = "answered"
-"""Where a sample's metadata counts the models that answered; see `answered_in`."""
+ANSWERED = "answered_"
+"""What the entries of a sample's metadata begin with that count the models which answered, before the role: one a role,
+since a summary holds no entry above 1 kB."""
+ROLES = ("target", "observer", "grader")
 NAMES = 8
-"""Models that are counted by name in the place of one model; a summary holds 1 kB. The others are `FURTHER`."""
+"""Models that are counted by name in the place of one model; the others are `FURTHER`."""
 UNNAMED, FURTHER = "(no name)", "(further models)"
 
 _PLACES = {
@@ -224,7 +226,7 @@ def note(state: TaskState, role: str, replies: Mapping[str, Reply], asked: Gener
         lines[role] = "; ".join(dict.fromkeys(told))
     for reply in replies.values():
         if reply.problem != "no_logprobs":  # nobody was asked
-            names = state.metadata.setdefault(ANSWERED, {}).setdefault(role, {}).setdefault(reply.model, {})
+            names = state.metadata.setdefault(f"{ANSWERED}{role}", {}).setdefault(reply.model, {})
             known = not reply.of_another or reply.answered_by in names or len(names) < NAMES
             name = (reply.answered_by or UNNAMED) if known else FURTHER
             names[name] = names.get(name, 0) + 1
@@ -290,9 +292,9 @@ def answered_in(seen: Iterable[EvalSampleSummary | EvalSample]) -> dict[str, dic
     """
     found: dict[str, dict[str, Counter[str]]] = {}
     for sample in seen:
-        counts = sample.metadata.get(ANSWERED)
-        for role, models in counts.items() if isinstance(counts, dict) else ():
-            for asked, names in models.items():
+        for key, models in sample.metadata.items():
+            role = key.removeprefix(ANSWERED)
+            for asked, names in models.items() if role in ROLES and role != key and isinstance(models, dict) else ():
                 found.setdefault(role, {}).setdefault(asked, Counter()).update(names)
     return found
 
@@ -302,7 +304,7 @@ def substitutes_in(seen: Iterable[EvalSampleSummary | EvalSample]) -> list[str]:
     samples = list(seen)
     left_out = any(sample.metadata.get(SAME_MODEL) for sample in samples)
     lines = []
-    for role, models in answered_in(samples).items():
+    for role, models in sorted(answered_in(samples).items()):
         for asked, names in models.items():
             others = Counter({name: n for name, n in names.items() if name == FURTHER or is_another(asked, name)})
             if others:

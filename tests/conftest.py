@@ -71,6 +71,12 @@ def strict_vendors() -> Any:
 
 
 @pytest.fixture(scope="session")
+def gateways() -> Any:
+    """tests/gateways.py: a gateway that spoils replies."""
+    return _server_module("gateways")
+
+
+@pytest.fixture(scope="session")
 def one_server() -> Iterator[Any]:
     with _SERVER.running(_SERVER.Config.of("alpha", "beta", retry_after=0.05)) as handle:
         yield handle

@@ -97,9 +97,18 @@ def without(*names: str) -> Fault:
     return lambda reply, prompt: {name: part for name, part in reply.items() if name not in names}
 
 
+def endless_names() -> Fault:
+    """Another name in every reply, longer than a log's summary holds."""
+    count = iter(range(10**6))
+    return lambda reply, prompt: reply | {"model": f"spare-{next(count)}-" + "x" * 5000}
+
+
 CALL = {"id": "t1", "type": "function", "function": {"name": "search", "arguments": '{"query": "rain"}'}}
 CHAT: dict[str, Fault] = {
     "other_model": changed(model="llama-3-8b-instruct"),
+    "snapshot": changed(model="gate/m-2026-01-31"),
+    "unsafe_name": changed(model="llama\x1b[2J\n<b>3</b>"),
+    "endless_names": endless_names(),
     "no_model": without("model"),
     "null_model": changed(model=None),
     "finish_error": choice(finish_reason="error"),
