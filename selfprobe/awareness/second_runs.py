@@ -15,6 +15,7 @@ from selfprobe.header import roles_of
 from selfprobe.logs import UNREADABLE, item_count, samples
 from selfprobe.references import whole
 from selfprobe.run_settings import HOW_IT_RUNS
+from selfprobe.safe import concealed, masked
 from selfprobe.solvers.record import record_of
 
 LOOKED = 16
@@ -135,8 +136,8 @@ def settings_of(log: EvalLog, recorded: EvalLog | None) -> dict[str, str]:
     models = {"": own} | {f" of {role}": bound[0] for role, bound in roles_of(log).items()}
     given: dict[str, object] = {role.removeprefix(" of "): model.model for role, model in models.items() if role}
     for of, model in models.items():
-        given |= {f"model argument {name}{of}": value for name, value in model.args.items()}
-        given |= {f"base_url{of}": model.base_url}
+        given |= {f"model argument {name}{of}": value for name, value in concealed(model.args).items()}
+        given |= {f"base_url{of}": model.base_url and masked(model.base_url)}
         given |= {f"{name}{of}": value for name, value in model.config.model_dump().items() if name not in HOW_IT_RUNS}
     given |= {name: spec.task_args.get(name) for name in ("effort", "answer_tokens")}
     given |= {"decisions": about.get("decisions"), "version": str(spec.task_version).partition("+")[0]}

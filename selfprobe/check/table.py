@@ -13,6 +13,7 @@ from inspect_ai.log import EvalLog, EvalSampleSummary
 from selfprobe.errors import NoLogs, one_line
 from selfprobe.header import target_of, task_of
 from selfprobe.logs import UNREADABLE, cause, counted, cut_in, found, item_count, summaries, values_of
+from selfprobe.safe import concealed
 from selfprobe.scorers.decision import Decision, last_decisions
 
 NO_REASON = "no_reason"
@@ -114,7 +115,7 @@ def load(paths: Iterable[str]) -> Logged:
     earlier, broken, runs = dict[str, str](), dict(there.ignored), list[Run]()
     later = dict[tuple[str, ...], list[EvalLog]]()
     for header in there.headers:  # the newest first
-        args = (repr(sorted(given.items())) for given in (header.eval.task_args, header.eval.model_args))
+        args = (repr(sorted(given.items())) for given in (header.eval.task_args, concealed(header.eval.model_args)))
         same = later.setdefault((task_of(header), header.eval.model, target_of(header), *args), [])
         if counts := next((one for one in same if _holds(one, header)), None):
             earlier[header.location] = counts.location
