@@ -5,6 +5,7 @@ when that feature is used, so that a version of Inspect which moved it takes not
 """
 
 import inspect
+import logging
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
@@ -22,10 +23,15 @@ from inspect_ai.log._recover import RecoveryNotAvailable
 # Ends a sample from inside of a model's call, past what its solver may catch.
 from inspect_ai.log._samples import sample_active
 
+# Writes the models of a run's roles into its log.
+from inspect_ai.model import Model, ModelConfig, _model_config
+
 # What the command line set (retries, timeouts, cache), and whether a task runs: no public name tells a solver either.
 # A solver that binds roles in its sample: `eval` takes only roles whose names are known.
 from inspect_ai.model._generate_config import active_generate_config
 from inspect_ai.model._model import active_model, init_model_roles
+
+from selfprobe.safe import concealed, masked
 
 if TYPE_CHECKING:
     from inspect_ai._eval.loader import load_tasks
@@ -115,3 +121,41 @@ def _changed(what: str, feature: str) -> PrerequisiteError:
         f"Inspect {version('inspect_ai')} is not one that this version of selfprobe knows: {what}. {feature} need it; "
         f"all else works. Install a newer selfprobe, or the tested Inspect: pip install inspect-ai=={TESTED}"
     )
+
+
+def _conceal() -> None:
+    """Have Inspect write models' arguments and addresses without secrets, as it does without `api_key`.
+
+    A provider keeps the real ones, which it was made with. `Model` has its own copies for logs alone: for their header,
+    for the index of an eval set, and for the hash by which the same command finds its runs again. Clients of HTTP say
+    each request's address, which Inspect may write into its sample.
+    """
+    written = _model_config.model_to_model_config
+
+    def of_role(model: Model) -> ModelConfig:
+        config = written(model)
+        return config.model_copy(update={"base_url": masked(config.base_url)}) if config.base_url else config
+
+    def address(model: Model) -> str | None:
+        given: str | None = vars(model).get("_explicit_base_url")
+        return masked(given) if given else given
+
+    def arguments(model: Model) -> dict[str, Any]:
+        shown: dict[str, Any] = concealed(vars(model)["model_args"])
+        return shown
+
+    def take(model: Model, given: dict[str, Any]) -> None:
+        vars(model)["model_args"] = given
+
+    def request(record: logging.LogRecord) -> bool:
+        record.msg, record.args = masked(record.getMessage()), ()
+        return True
+
+    for client in ("httpx", "httpx2", "inspect_ai.model._providers.util.hooks"):
+        logging.getLogger(client).addFilter(request)
+    _model_config.model_to_model_config = of_role
+    Model.model_args = property(arguments, take)  # type: ignore[assignment]
+    Model.explicit_base_url = property(address)  # type: ignore[assignment,method-assign]
+
+
+_conceal()

@@ -43,6 +43,7 @@ from selfprobe.inspect_private import RecoveryNotAvailable, registry_lookup
 from selfprobe.output import refusals
 from selfprobe.packed import refuse_bomb
 from selfprobe.references import REFERENCE, whole
+from selfprobe.safe import concealed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -335,7 +336,7 @@ def _config(model: ModelConfig) -> Iterator[tuple[str, str]]:
     for name, value in model.config.model_dump(exclude_none=True).items():
         if name not in HOW_CALLED:
             yield name, str(value)
-    for name, value in model.args.items():
+    for name, value in concealed(model.args).items():
         if not ADDRESS.search(name):
             yield f"-M {name}", str(value)
 

@@ -69,15 +69,11 @@ def _is_mark(character: str) -> bool:
 
 _STYLED = re.compile(
     r"\${0,2}\\{1,2}(?:text\w*|emph|underline|math(?:bf|it|rm|sf|tt)|boxed|(?:sub)*section|chapter|title)\*?\s?"
-    r"\{([^{}]*)\}\${0,2}"
-    r"|\[(?P<tag>[bius])\]([^\[\]]*)\[/(?P=tag)\]"
+    r"\{([^{}]*)\}\${0,2}|\[(?P<tag>[bius])\]([^\[\]]*)\[/(?P=tag)\]"
 )
 _COMMAND = re.compile(
-    r"\\{1,2}(?:begin|end)\s?\{[^{}\n]{1,40}\}"
-    r"|\\{1,2}(?:item|bf|it|em|tt|large|Large|huge|centering|noindent|par)(?![a-zA-Z])"
+    r"\\{1,2}(?:begin|end)\s?\{[^{}\n]{1,40}\}|\\{1,2}(?:item|bf|it|em|tt|large|huge|centering|par)(?![a-zA-Z])"
 )
-NESTED = 5
-"""Styles in each other."""
 
 
 def unstyled(text: str) -> str:
@@ -86,10 +82,8 @@ def unstyled(text: str) -> str:
     >>> unstyled(r"The answer is $\boxed{\text{The}}$."), unstyled(r"\begin{quote}\emph{T}he [b]end[/b]")
     ('The answer is The.', ' The end')
     """
-    for _ in range(NESTED):
-        text, count = _STYLED.subn(lambda found: found[1] or found[3] or "", text)
-        if not count:
-            break
+    for _ in range(5):  # styles in each other
+        text = _STYLED.sub(lambda found: found[1] or found[3] or "", text)
     return _COMMAND.sub(" ", text)
 
 
@@ -222,11 +216,9 @@ def json_texts(text: str, keys: Collection[str]) -> dict[str, str] | None:
     >>> json_texts('Here: {"a": " x ", "b": "y"}', ("a", "b"))
     {'a': 'x', 'b': 'y'}
     """
-    found = list(objects(text))
-    if not found or any(value != found[0] for value in found) or set(found[0]) != set(keys):
-        return None
-    texts = {key: value.strip() for key in keys if isinstance(value := found[0][key], str) and value.strip()}
-    return texts if len(texts) == len(keys) else None
+    said = json_object(text) or {}
+    texts = {key: value.strip() for key in keys if isinstance(value := said.get(key), str) and value.strip()}
+    return texts if len(texts) == len(keys) == len(said) else None
 
 
 def choice(text: str, options: Collection[str]) -> str | None:
@@ -300,11 +292,9 @@ def cues(text: str) -> tuple[bool, list[str]] | None:
     >>> cues('{"aware": true, "quotes": ["this may be a test"]}')
     (True, ['this may be a test'])
     """
-    found = list(objects(text))
-    if not found or any(value != found[0] for value in found) or set(found[0]) != {"aware", "quotes"}:
-        return None
-    aware, quotes = found[0]["aware"], found[0]["quotes"]
-    if not isinstance(aware, bool) or not isinstance(quotes, list):
+    said = json_object(text) or {}
+    aware, quotes = said.get("aware"), said.get("quotes")
+    if len(said) != 2 or not isinstance(aware, bool) or not isinstance(quotes, list):
         return None
     texts = [quote for quote in quotes if isinstance(quote, str)]
     return (aware, texts) if len(texts) == len(quotes) else None

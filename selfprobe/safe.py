@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,6 +24,22 @@ _KEYS = re.compile(
     """
 )
 
+_USER = re.compile(r"(?<=://)(?:([^/\s:@]{0,200}:)[^/\s]{1,500}|[^/\s:@]{8,500})@")
+_QUERY = re.compile(
+    r"(?i)([?&](?:[\w-]{0,40}(?:token|secret|password|passwd|signature|key)|sig|auth|code)=)[^\s&\"'#]+"
+)
+"""In an address: user:password@ or token@, and ?token=…; the name stays."""
+
+_SECRET = re.compile(
+    r"(?i)(?:.*[-_ ])?(?:auth|authorization|cookie|passw(?:or)?d|passphrase|secret|credentials?|bearer|signature|sig"
+    r"|(?:api)?key|(?<!stop_)(?<!pad_)(?<!eos_)(?<!bos_)(?<!end_)token)"
+)
+_HEADERS = re.compile(r"(?i).*headers?")
+_PUBLIC = {"accept", "content-type", "user-agent", "anthropic-version", "anthropic-beta", "http-referer", "x-title"}
+"""Headers that hold no secret; any other one may."""
+
+HIDDEN = "…"
+
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -35,8 +51,32 @@ def plain(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def masked(text: str) -> str:
-    """The text with what looks like an API key cut off: `"wrong key sk-abc123def456"` is `"wrong key sk-…"`."""
-    return _KEYS.sub(r"\1…", text)
+    """The text with what looks like an API key, or a password in an address, cut off.
+
+    `"wrong key sk-abc123def456"` is `"wrong key sk-…"`, `"https://me:pass@host"` is `"https://me:…@host"`.
+    """
+    return _QUERY.sub(r"\1…", _USER.sub(lambda user: f"{user[1] or ''}{HIDDEN}@", _KEYS.sub(r"\1…", text)))
+
+
+def concealed(value: Any, name: str = "") -> Any:
+    """Arguments of a model as they may be written down: secrets are `"…"`, all else is unchanged.
+
+    >>> concealed({"default_headers": {"Authorization": "Bearer abc"}, "token": "abc", "timeout": 3})
+    {'default_headers': {'Authorization': '…'}, 'token': '…', 'timeout': 3}
+
+    Args:
+        value: A mapping of arguments, or what is in one; objects other than mappings, lists and texts are left alone.
+        name: What the value is called. What lies below a secret name is secret, and every header but a few is.
+    """
+    if isinstance(value, dict):
+        headers, secret = _HEADERS.fullmatch(name), _SECRET.fullmatch(name)
+        hidden = {key for key in value if secret or (headers and str(key).lower() not in _PUBLIC)}
+        return {key: concealed(each, "secret" if key in hidden else str(key)) for key, each in value.items()}
+    if isinstance(value, list):
+        return [concealed(each, "secret" if _HEADERS.fullmatch(name) else name) for each in value]
+    if not isinstance(value, str):
+        return value
+    return HIDDEN if value and _SECRET.fullmatch(name) else masked(value)
 
 
 def harmless(cell: str) -> str:

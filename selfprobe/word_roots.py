@@ -9,182 +9,45 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 _IRREGULAR = {
-    form: word
-    for word, forms in {
-        "able": "enable disable",
-        "accurate": "accuracy",
-        "act": "action active actor actress",
-        "agree": "agreed",
-        "analysis": "analyze analyst",
-        "anger": "angry",
-        "anxious": "anxiety",
-        "apply": "applicable applicant application",
-        "arrogant": "arrogance",
-        "art": "artist artistic artwork",
-        "be": "is are was were been am",
-        "bear": "borne",
-        "begin": "began begun",
-        "believe": "belief disbelief",
-        "bite": "bit bitten",
-        "blow": "blew blown",
-        "break": "broke broken",
-        "breath": "breathe",
-        "brief": "brevity",
-        "bring": "brought",
-        "build": "built",
-        "buy": "bought",
-        "catch": "caught",
-        "child": "children childish",
-        "choose": "chose chosen choice",
-        "clear": "clarity clarify",
-        "cloth": "clothe",
-        "come": "came",
-        "coward": "cowardice",
-        "curious": "curiosity",
-        "danger": "endanger",
-        "day": "daily",
-        "decide": "decision decisive",
-        "deep": "depth",
-        "defense": "defence defensive",
-        "democracy": "democratic",
-        "dentist": "dentistry",
-        "die": "dead death dying",
-        "dive": "dove",
-        "do": "did done does doing",
-        "dog": "doggie",
-        "draw": "drew drawn",
-        "drink": "drank drunk",
-        "drive": "drove driven",
-        "eat": "ate eaten",
-        "edit": "editor edition",
-        "enter": "entrance entry",
-        "essence": "essential",
-        "evolve": "evolution",
-        "fail": "failure",
-        "fall": "fell fallen",
-        "feed": "fed",
-        "feel": "felt",
-        "fight": "fought",
-        "find": "found",
-        "fire": "fiery",
-        "fly": "flew flown flight flies",
-        "foot": "feet",
-        "forest": "forestry",
-        "forget": "forgot forgotten",
-        "free": "freed",
-        "freeze": "froze frozen",
-        "friend": "befriend",
-        "generous": "generosity",
-        "give": "gave given gift",
-        "go": "went gone goes going",
-        "goose": "geese",
-        "grateful": "gratitude",
-        "gray": "grey",
-        "grow": "grew grown growth",
-        "hang": "hung",
-        "head": "behead",
-        "heal": "health",
-        "heart": "hearty",
-        "heresy": "heretic",
-        "hero": "heroine",
-        "hide": "hid hidden",
-        "high": "height",
-        "history": "historic",
-        "hold": "held",
-        "hoof": "hooves",
-        "hot": "heat",
-        "humble": "humility",
-        "hunger": "hungry",
-        "hypocrite": "hypocrisy hypocritical",
-        "intimate": "intimacy",
-        "jewel": "jewelry",
-        "joy": "enjoy",
-        "just": "justice",
-        "keep": "kept",
-        "knife": "knives",
-        "know": "knew known knowledge",
-        "leaf": "leaves",
-        "leave": "left",
-        "life": "lives live living alive",
-        "little": "belittle",
-        "loaf": "loaves",
-        "long": "length",
-        "lose": "lost loss",
-        "louse": "lice",
-        "love": "beloved",
-        "man": "men",
-        "marry": "marriage",
-        "miracle": "miraculous",
-        "mischief": "mischievous",
-        "mouse": "mice",
-        "nostalgia": "nostalgic",
-        "office": "officer official",
-        "ox": "oxen",
-        "part": "partial",
-        "person": "people",
-        "pilgrim": "pilgrimage",
-        "plow": "plough",
-        "poet": "poem poetry",
-        "prophet": "prophecy prophesy",
-        "rich": "enrich",
-        "ride": "rode ridden",
-        "ring": "rang rung",
-        "rise": "rose risen",
-        "rival": "rivalry",
-        "run": "ran",
-        "sail": "sailor",
-        "science": "scientist scientific",
-        "see": "saw seen",
-        "seize": "seizure",
-        "sell": "sold",
-        "send": "sent",
-        "serve": "service",
-        "shake": "shook shaken",
-        "shoot": "shot",
-        "simple": "simplicity",
-        "sing": "sang sung song",
-        "sink": "sank sunk",
-        "sit": "sat",
-        "slave": "enslave",
-        "sleep": "slept",
-        "speak": "spoke spoken speech",
-        "spin": "spun",
-        "stand": "stood",
-        "steal": "stole stolen",
-        "strong": "strength",
-        "study": "student",
-        "style": "stylish",
-        "swear": "swore sworn",
-        "sweep": "swept",
-        "swim": "swam swum",
-        "swing": "swung",
-        "take": "took taken",
-        "teach": "taught",
-        "tell": "told",
-        "thief": "thieves theft",
-        "think": "thought",
-        "throw": "threw thrown",
-        "tooth": "teeth",
-        "true": "truth truly",
-        "try": "trial",
-        "vain": "vanity",
-        "vary": "variant variance variation",
-        "waiter": "waitress",
-        "wake": "woke woken",
-        "warm": "warmth",
-        "warrant": "warranty",
-        "wear": "wore worn",
-        "weave": "wove woven",
-        "weigh": "weight",
-        "wide": "width",
-        "wife": "wives",
-        "win": "won",
-        "wolf": "wolves",
-        "woman": "women",
-        "write": "wrote written",
-    }.items()
+    form: word.strip()
+    for word, _, forms in (
+        family.partition(":")
+        for family in """
+    able: enable disable; accurate: accuracy; act: action active actor actress; agree: agreed; analysis: analyze
+    analyst; anger: angry; anxious: anxiety; apply: applicable applicant application; arrogant: arrogance; art:
+    artist artistic artwork; be: is are was were been am; bear: borne; begin: began begun; believe: belief
+    disbelief; bite: bit bitten; blow: blew blown; break: broke broken; breath: breathe; brief: brevity; bring:
+    brought; build: built; buy: bought; catch: caught; child: children childish; choose: chose chosen choice;
+    clear: clarity clarify; cloth: clothe; come: came; coward: cowardice; curious: curiosity; danger: endanger;
+    day: daily; decide: decision decisive; deep: depth; defense: defence defensive; democracy: democratic;
+    dentist: dentistry; die: dead death dying; dive: dove; do: did done does doing; dog: doggie; draw: drew
+    drawn; drink: drank drunk; drive: drove driven; eat: ate eaten; edit: editor edition; enter: entrance entry;
+    essence: essential; evolve: evolution; fail: failure; fall: fell fallen; feed: fed; feel: felt; fight:
+    fought; find: found; fire: fiery; fly: flew flown flight flies; foot: feet; forest: forestry; forget: forgot
+    forgotten; free: freed; freeze: froze frozen; friend: befriend; generous: generosity; give: gave given gift;
+    go: went gone goes going; goose: geese; grateful: gratitude; gray: grey; grow: grew grown growth; hang:
+    hung; head: behead; heal: health; heart: hearty; heresy: heretic; hero: heroine; hide: hid hidden; high:
+    height; history: historic; hold: held; hoof: hooves; hot: heat; humble: humility; hunger: hungry; hypocrite:
+    hypocrisy hypocritical; intimate: intimacy; jewel: jewelry; joy: enjoy; just: justice; keep: kept; knife:
+    knives; know: knew known knowledge; leaf: leaves; leave: left; life: lives live living alive; little:
+    belittle; loaf: loaves; long: length; lose: lost loss; louse: lice; love: beloved; man: men; marry:
+    marriage; miracle: miraculous; mischief: mischievous; mouse: mice; nostalgia: nostalgic; office: officer
+    official; ox: oxen; part: partial; person: people; pilgrim: pilgrimage; plow: plough; poet: poem poetry;
+    prophet: prophecy prophesy; rich: enrich; ride: rode ridden; ring: rang rung; rise: rose risen; rival:
+    rivalry; run: ran; sail: sailor; science: scientist scientific; see: saw seen; seize: seizure; sell: sold;
+    send: sent; serve: service; shake: shook shaken; shoot: shot; simple: simplicity; sing: sang sung song;
+    sink: sank sunk; sit: sat; slave: enslave; sleep: slept; speak: spoke spoken speech; spin: spun; stand:
+    stood; steal: stole stolen; strong: strength; study: student; style: stylish; swear: swore sworn; sweep:
+    swept; swim: swam swum; swing: swung; take: took taken; teach: taught; tell: told; thief: thieves theft;
+    think: thought; throw: threw thrown; tooth: teeth; true: truth truly; try: trial; vain: vanity; vary:
+    variant variance variation; waiter: waitress; wake: woke woken; warm: warmth; warrant: warranty; wear: wore
+    worn; weave: wove woven; weigh: weight; wide: width; wife: wives; win: won; wolf: wolves; woman: women;
+    write: wrote written
+    """.split(";")
+    )
     for form in forms.split()
 }
+"""Form: the word that it is of, which the list has first."""
 
 LONGEST_WORD = 40
 

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from selfprobe.safe import clean, cleaned, csv, harmless, masked, plain
+from selfprobe.safe import clean, cleaned, concealed, csv, harmless, masked, plain
 
 
 def test_characters_that_a_terminal_obeys_are_replaced_and_lines_stay() -> None:
@@ -17,6 +17,16 @@ def test_characters_that_a_terminal_obeys_are_replaced_and_lines_stay() -> None:
         ("token hf_abcdefghij is wrong", "token hf_… is wrong"),
         ("Authorization: Bearer abc.def-123", "Authorization: Bearer …"),
         ("GET /v1?key=abcdef123456&x=1", "GET /v1?key=…&x=1"),
+        ("https://me:pa@ss:word@host.example/v1", "https://me:…@host.example/v1"),
+        ("https://tok3n-abcdef@host.example", "https://…@host.example"),
+        (
+            "https://host.example/v1?api-version=2&access_token=abc&sig=x%2F",
+            "https://host.example/v1?api-version=2&access_token=…&sig=…",
+        ),
+        (
+            "git+ssh://git@github.com/x and https://a.example/@me",
+            "git+ssh://git@github.com/x and https://a.example/@me",
+        ),
         ("a task-list and a bearer of news", "a task-list and a bearer of news"),
     ],
 )
@@ -43,3 +53,32 @@ def test_a_cell_of_several_values_is_json_in_a_csv() -> None:
         "{},",
     ]
     assert table.applied[1] == {}
+
+
+def test_what_is_secret_of_a_models_arguments_is_concealed_and_the_rest_is_unchanged() -> None:
+    marker = object()
+    given = {
+        "default_headers": {"Authorization": "Basic abc", "X-Team": "blue", "Content-Type": "text/plain"},
+        "default_query": {"token": "abc", "api-version": "2"},
+        "credentials": {"user": "me", "parts": ["x", 1]},
+        "headers": [["Cookie", "x"]],
+        "api_key": "abc",
+        "hf_token": "abc",
+        "base_url": "https://me:pass@host",
+        "stop_token": "</s>",
+        "tokenizer": "x",
+        "max_tokens": 5,
+        "monkey": "y",
+        "client": marker,
+        "timeout": None,
+    }
+    assert concealed(given) == given | {
+        "default_headers": {"Authorization": "…", "X-Team": "…", "Content-Type": "text/plain"},
+        "default_query": {"token": "…", "api-version": "2"},
+        "credentials": {"user": "…", "parts": ["…", 1]},
+        "headers": [["…", "…"]],
+        "api_key": "…",
+        "hf_token": "…",
+        "base_url": "https://me:…@host",
+    }
+    assert concealed(concealed(given)) == concealed(given)

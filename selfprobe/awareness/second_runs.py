@@ -14,6 +14,7 @@ from inspect_ai.model import ModelConfig
 from selfprobe.header import roles_of
 from selfprobe.logs import HOW_CALLED, UNREADABLE, item_count, samples
 from selfprobe.references import whole
+from selfprobe.safe import concealed, masked
 from selfprobe.solvers.record import record_of
 
 LOOKED = 16
@@ -137,8 +138,8 @@ def settings_of(log: EvalLog, recorded: EvalLog | None) -> dict[str, str]:
     }
     given: dict[str, object] = {role: ",".join(one.model for one in bound) for role, bound in roles.items()}
     for of, model in models.items():
-        given |= {f"model argument {name}{of}": value for name, value in model.args.items()}
-        given |= {f"base_url{of}": model.base_url}
+        given |= {f"model argument {name}{of}": value for name, value in concealed(model.args).items()}
+        given |= {f"base_url{of}": model.base_url and masked(model.base_url)}
         given |= {f"{name}{of}": value for name, value in model.config.model_dump().items() if name not in HOW_CALLED}
     given |= {name: spec.task_args.get(name) for name in ("effort", "answer_tokens")}
     given |= {"decisions": about.get("decisions"), "version": str(spec.task_version).partition("+")[0]}

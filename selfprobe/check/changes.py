@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from selfprobe.check.kept import Kept
 from selfprobe.check.pairs import Pair, told_apart
+from selfprobe.safe import concealed
 from selfprobe.stats.estimate import holm
 from selfprobe.stats.paired import TWO_SIDED, Change, change
 from selfprobe.stats.spread import FloatArray
@@ -120,7 +121,7 @@ def _rows(old: Kept, new: Kept, lower: Collection[str]) -> Iterator[Row]:
             why = max(sorted(more), key=lambda reason: more[reason], default="")
             yield Row(new.task, new.model, name, change(was, now, clusters, unit=_unit(new)), down=True, why=why)
     if told := _asked(old, new):
-        same = old.model == new.model and old.model_args == new.model_args
+        same = old.model == new.model and concealed(old.model_args) == concealed(new.model_args)
         yield Row(new.task, new.model, "asked", None, why=told, verdict="worse" if same else "cannot tell")
 
 

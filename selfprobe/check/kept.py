@@ -15,6 +15,7 @@ from selfprobe.check.table import Run, Value, about
 from selfprobe.errors import InputError
 from selfprobe.header import roles_of, task_of
 from selfprobe.logs import summaries
+from selfprobe.safe import concealed
 from selfprobe.scorers.decision import Judged
 from selfprobe.scorers.dilemma import dilemmas_of
 from selfprobe.scorers.frames import split
@@ -119,7 +120,7 @@ def kept(run: Run) -> Kept:
         version=str(header.eval.task_version).partition("+")[0],
         selfprobe=str(metadata.get("selfprobe", "")),
         args=_arguments(header) if ours else _plain(header.eval.task_args),
-        model_args=_plain(header.eval.model_args),
+        model_args=_plain(concealed(header.eval.model_args)),
         data=str(metadata.get("dataset_sha256", "")) if ours else "",
         plan="" if ours else _plan(header),
         prompts=_prompts(run),

@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from selfprobe.check.kept import UNBOUND, Kept
+from selfprobe.safe import concealed
 
 Pair = tuple[Kept, Kept]
 
@@ -55,7 +56,7 @@ def paired(before: Sequence[Kept], after: Sequence[Kept]) -> Paired:
 
 
 _SAME: tuple[Callable[[Kept], Hashable], ...] = (
-    lambda run: (run.task, repr(run.args), run.model, run.target, repr(run.model_args)),
+    lambda run: (run.task, repr(run.args), run.model, run.target, repr(concealed(run.model_args))),
     lambda run: (run.task, repr(run.args), run.model, run.target),
     lambda run: (run.task, repr(run.args), run.model),
     lambda run: (run.task, repr(run.args), run.model == run.target),

@@ -20,6 +20,7 @@ from selfprobe.described import DescribedRun, NamedModel
 from selfprobe.errors import InputError, one_line
 from selfprobe.prices import Cost
 from selfprobe.run_settings import RunSettings
+from selfprobe.safe import concealed
 from selfprobe.solvers.informed import examples_of
 from selfprobe.waves import complete, run_wave
 
@@ -61,6 +62,9 @@ class Member:
             config = GenerateConfig(**self.config)
         except ValueError as error:
             raise InputError(f"model {self.model}: wrong config: {one_line(error)}") from None
+        if self.config.get("extra_headers") != concealed(self.config.get("extra_headers"), "headers"):
+            told = "every log would hold it; give it under args, as default_headers, or by the environment"
+            raise InputError(f"model {self.model}: config.extra_headers has a header that may be secret: {told}")
         return NamedModel(self.model, {"config": config, "base_url": self.base_url, **self.args})
 
 
