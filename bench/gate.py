@@ -116,26 +116,8 @@ def _pair(line: Line, rng: np.random.Generator, fall: float, task: str) -> Pair:
         }
         blind = {name: {f"k{k}": float(guessed[i, k]) for k in range(line.keys)} for i, name in enumerate(names)}
         clusters = {name: f"c{of[i]}" for i, name in enumerate(names)} if line.cluster > 1 else {}
-        runs.append(
-            Kept(
-                task,
-                "m",
-                "m",
-                "1",
-                "0",
-                {},
-                {},
-                "",
-                "",
-                [],
-                {},
-                "score",
-                {},
-                items,
-                blind=blind if line.guess else {},
-                clusters=clusters,
-            )
-        )
+        known = (task, "m", "m", "1", "0", {}, {}, "", "", [], {}, "score", {}, items)
+        runs.append(Kept(*known, blind=blind if line.guess else {}, clusters=clusters))
     return runs[0], runs[1]
 
 

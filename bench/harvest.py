@@ -20,8 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,25 +38,6 @@ from selfprobe.sources.pairs import Pair
 from selfprobe.sources.public_pairs import load
 
 Way = Callable[[Sequence[Prompt]], States]
-
-
-@contextmanager
-def smoke_judge() -> Iterator[LocalModel]:
-    """A small Llama with random weights and a byte tokenizer: shows that the benchmark runs, not how fast."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
-    torch.manual_seed(0)
-    alphabet = ["<s>", *sorted(pre_tokenizers.ByteLevel.alphabet())]
-    backend = Tokenizer(models.BPE(vocab={c: i for i, c in enumerate(alphabet)}, merges=[]))
-    backend.pre_tokenizer, backend.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>")
-    tokenizer.chat_template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>"
-    shape = {"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4}
-    with tempfile.TemporaryDirectory() as folder:  # TransformerLens reads the tokenizer from its folder once more
-        LlamaForCausalLM(LlamaConfig(vocab_size=257, max_position_embeddings=4096, **shape)).save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-        yield load_model(folder)
 
 
 def smoke_pairs(count: int) -> list[Pair]:
@@ -168,17 +148,17 @@ def flops(reader: LocalModel, tokens: int, prompts: Sequence[Prompt]) -> float:
 
 def child(options: argparse.Namespace) -> None:
     """Peak memory in bytes of the model with one batch ("batch"), or of a whole harvest ("harvest")."""
-    with prepared(options) as (reader, pairs):
-        forget_peak()
-        prompts = encode(reader.tokenizer, pairs)
-        device, budget = reader.model.device.type, options.batch_tokens
-        if options.child == "batch":
-            order = sorted(range(len(prompts)), key=lambda i: prompts[i].length)
-            *_, last = batches(prompts, order, budget)
-            forward.states_of(reader, [prompts[i] for i in last], "two_forwards")
-        else:
-            with tempfile.TemporaryDirectory() as folder:
-                harvest(reader, pairs, Path(folder), both_orders=False, batch_tokens=budget, progress=lambda _: None)
+    reader, pairs = prepared(options)
+    forget_peak()
+    prompts = encode(reader.tokenizer, pairs)
+    device, budget = reader.model.device.type, options.batch_tokens
+    if options.child == "batch":
+        order = sorted(range(len(prompts)), key=lambda i: prompts[i].length)
+        *_, last = batches(prompts, order, budget)
+        forward.states_of(reader, [prompts[i] for i in last], "two_forwards")
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            harvest(reader, pairs, Path(folder), both_orders=False, batch_tokens=budget, progress=lambda _: None)
     if device == "cuda":
         print(torch.cuda.max_memory_allocated())
     else:
@@ -199,17 +179,14 @@ def peak_resident() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-@contextmanager
-def prepared(options: argparse.Namespace) -> Iterator[tuple[LocalModel, list[Pair]]]:
-    if options.smoke:
-        with smoke_judge() as reader:
-            yield reader, smoke_pairs(options.count)
-        return
+def prepared(options: argparse.Namespace) -> tuple[LocalModel, list[Pair]]:
     reader = load_model(options.model, device=options.device, dtype=options.dtype)
+    if options.smoke:
+        return reader, smoke_pairs(options.count)
     pairs = [p for p in load(options.dataset).pairs if not p.equal_texts]
     lengths = [p.length for p in encode(reader.tokenizer, pairs)]
     fitting = [p for p, n in zip(pairs, lengths, strict=True) if n < min(reader.context, options.longest)]
-    yield reader, fitting[: options.count]
+    return reader, fitting[: options.count]
 
 
 def peak(options: argparse.Namespace, what: str) -> int:
@@ -273,17 +250,16 @@ def main() -> None:
     parser.add_argument(
         "--no-others", dest="others", action="store_false", help="leave nnsight and TransformerLens out"
     )
-    parser.add_argument("--smoke", action="store_true", help="a tiny random model on a few made-up pairs")
+    parser.add_argument("--smoke", action="store_true", help="a few made-up pairs")
     parser.add_argument("--child", choices=["batch", "harvest"], help=argparse.SUPPRESS)
     options = parser.parse_args()
-    options.count = min(options.count, 12) if options.smoke else options.count
+    options.count = min(options.count, 6) if options.smoke else options.count
     options.batch_tokens = options.batch_tokens or BATCH_TOKENS["cuda" if options.device.startswith("cuda") else "cpu"]
     torch.set_num_threads(options.threads)
     if options.child:
         child(options)
         return
-    with prepared(options) as (reader, pairs):
-        compare(options, reader, pairs)
+    compare(options, *prepared(options))
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ PARTS = ("null", "interval", "open", "learner", "access", "detects")
 COLOURS, MARKERS = (MUTED, OTHERS, SELF, INK), "osD^v"
 INTRO = """# How often the verdict is right
 
-Drawn matrices of which it is known who has access to itself: no model runs. `bench/truths.py` holds the truths,
-`bench/intervals.py` those of the intervals. What the words mean is said in
+Drawn matrices of which it is known who has access to itself: no model runs. `truths.py` in `tests/matrix`
+holds the truths, `intervals.py` those of the intervals. What the words mean is said in
 [introspectbench.md](introspectbench.md#what-a-matrix-may-claim).
 
     python bench/verdict.py --out rates --matrices 1000   # draws; stopped and started again, it goes on

@@ -6,9 +6,9 @@
     python bench/verdict.py --models 5 --items 100 --only strong  # some sizes and lines
     python bench/verdict.py --smoke                               # that it runs
 
-Scores are drawn, no model runs; bench/truths.py and bench/intervals.py hold what is true of them. Matrix k of a line
-and size is the same in every run, so counts add up; they are kept in OUT/counts.json, where they are safe every few
-seconds. The tables are printed at the end and written to OUT (`verdict_rates.md` and pictures).
+Scores are drawn, no model runs; truths.py and intervals.py in tests/matrix hold what is true of them. Matrix k of a
+line and size is the same in every run, so counts add up; they are kept in OUT/counts.json, where they are safe every
+few seconds. The tables are printed at the end and written to OUT (`verdict_rates.md` and pictures).
 """
 
 import argparse
@@ -27,6 +27,7 @@ from pathlib import Path
 
 for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_threads, "1")  # small products: more threads only wait for one another
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "matrix"))
 
 import numpy as np  # noqa: E402
 from intervals import MODELS, intervals  # noqa: E402

@@ -6,18 +6,18 @@ Paper: the prompt is not given, and the generator is Gemini 2.5 Flash. Here: our
     inspect eval selfprobe/dilemma_generation --model google/gemini-2.5-flash --log-dir logs/dilemmas
     inspect eval selfprobe/dilemma_generation --model embedded/smollm2 --limit 5 --sample-shuffle 1
 
-By name only: `@inspect_ai.task` keeps it out of `inspect eval introspect_tasks`, which runs the five measurements.
+By name only: `@arguments.task` keeps it out of `inspect eval introspect_tasks`, which runs the five measurements.
 """
 
 from itertools import product
 
-import inspect_ai
 from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig, ResponseSchema
 from inspect_ai.solver import TaskState
 from inspect_ai.util import JSONSchema
 
+from selfprobe import arguments
 from selfprobe.arguments import is_number, whole
 from selfprobe.data import table_of
 from selfprobe.errors import InputError
@@ -82,7 +82,7 @@ Reply with a JSON object only:
 _LONGEST = {"scenario": 1500, "option_a": 300, "option_b": 300}  # characters
 
 
-@inspect_ai.task
+@arguments.task
 def dilemma_generation(
     temperature: float = 1.0, epochs: int = 1, act_tokens: int | None = None, effort: Effort | None = None
 ) -> Task:

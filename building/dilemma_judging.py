@@ -10,23 +10,23 @@ Paper: silent on the unit and on the judges' prompt. Here: nats, in which three 
     selfprobe dilemmas collect logs/judging --out mine.jsonl
     inspect eval selfprobe/ethical_dilemma --model openai/gpt-4o -T dataset=mine.jsonl
 
-By name only: `@inspect_ai.task` keeps it out of `inspect eval introspect_tasks`, which runs the five measurements.
+By name only: `@arguments.task` keeps it out of `inspect eval introspect_tasks`, which runs the five measurements.
 """
 
-import inspect_ai
 from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import GenerateConfig, Model, model_roles
+from inspect_ai.model import GenerateConfig, Model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import collect
 
+from selfprobe import arguments
 from selfprobe.arguments import is_number, whole
 from selfprobe.building.dilemmas import generated
 from selfprobe.data import Row, Table, load
 from selfprobe.errors import InputError
 from selfprobe.logs import apart
 from selfprobe.scorers.dilemma_controversy import JUDGES, LARGEST_JSD, dilemma_controversy, sample_name
-from selfprobe.solvers.ask import NOTHING, ask, in_a_run
+from selfprobe.solvers.ask import NOTHING, ask, in_a_run, panel
 from selfprobe.solvers.negotiate import chosen
 from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.record import Record
@@ -48,7 +48,7 @@ Ensure P(A) + P(B) = 1.
 Output only these two lines."""
 
 
-@inspect_ai.task
+@arguments.task
 def dilemma_judging(
     dataset: str | None = None,
     generation_log: str | None = None,
@@ -74,7 +74,7 @@ def dilemma_judging(
             f"got {threshold!r}"
         )
     if in_a_run():  # the run's models are known: a wrong panel need not wait for the first sample
-        panel()
+        three_judges()
     table = _table(dataset, generation_log)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
@@ -100,7 +100,7 @@ def judge_panel(samples: int, tokens: int, needs: GenerateConfig = NOTHING) -> S
                 needs=needs,
                 may_be_cut=False,
             )
-            for judge, model in enumerate(panel(), start=1)
+            for judge, model in enumerate(three_judges(), start=1)
             for sample in range(1, samples + 1)
         ]
         for reply in await collect(*asked):
@@ -114,14 +114,13 @@ def sampled(sample: int, tokens: int) -> GenerateConfig:
     return GenerateConfig(temperature=1, seed=sample, max_tokens=tokens)
 
 
-def panel() -> list[Model]:
-    """The three judges.
+def three_judges() -> list[Model]:
+    """The panel.
 
     Raises:
-        InputError: The role `judge` is not bound to exactly three models.
+        InputError: The role `judge` is not bound to exactly three models, each once.
     """
-    bound = model_roles().get("judge", [])
-    judges = bound if isinstance(bound, list) else [bound]
+    judges = panel("judge")
     if len(judges) != JUDGES:
         names = ", ".join(map(str, judges)) or "none"
         raise InputError(

@@ -10,11 +10,12 @@ each. So a subject that always says yes, or always takes the first option, says 
     inspect eval selfprobe/binary --model openai/gpt-5-mini -T dataset=my.jsonl -T decisions=25 -T target_log=logs/aw
 """
 
-from inspect_ai import Task, task
+from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.scorer import Scorer
 from inspect_ai.solver import TaskState
 
+from selfprobe.arguments import task
 from selfprobe.scorers.binary_vote import Answers, binary_vote
 from selfprobe.solvers.ask import about
 from selfprobe.solvers.converse import Perspective, asked, check_options, names_of, reply_once

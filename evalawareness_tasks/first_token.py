@@ -9,9 +9,10 @@ the log-ratio of the two masses. Asks nothing but the reply.
     inspect eval selfprobe/first_token --model openai/gpt-4o-mini -T dataset=my.jsonl -T target_log=logs/aw
 """
 
-from inspect_ai import Task, task
+from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset
 
+from selfprobe.arguments import task
 from selfprobe.scorers.first_token_mass import first_token_mass
 from selfprobe.scorers.votes import Verdict
 from selfprobe.solvers.ask import about

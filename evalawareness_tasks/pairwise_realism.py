@@ -12,11 +12,12 @@ another too, which must come out at one half.
         -T against=real.jsonl -T subject=openai/gpt-5 --log-dir logs/realism
 """
 
-from inspect_ai import Task, task
+from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import GenerateConfig, get_model
 from inspect_ai.solver import TaskState
 
+from selfprobe.arguments import task
 from selfprobe.errors import InputError
 from selfprobe.families import related
 from selfprobe.scorers.realism_choice import ORDERS, realism_choice

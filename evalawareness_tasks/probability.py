@@ -10,11 +10,12 @@ is at .5 on average.
     inspect eval selfprobe/probability --model openai/gpt-5-mini -T logs=logs/yesterday -T context=full
 """
 
-from inspect_ai import Task, task
+from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.scorer import Scorer
 from inspect_ai.solver import TaskState
 
+from selfprobe.arguments import task
 from selfprobe.scorers.probability_estimate import probability_estimate
 from selfprobe.scorers.votes import Verdict
 from selfprobe.solvers.ask import about

@@ -10,10 +10,11 @@ that reason, never "unaware".
 
 from functools import partial
 
-from inspect_ai import Task, task
+from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.solver import TaskState
 
+from selfprobe.arguments import task
 from selfprobe.scorers.trace_cues import full_trace, trace_cues
 from selfprobe.solvers.ask import Prompts, about
 from selfprobe.solvers.converse import reply_once

@@ -8,12 +8,13 @@ same and which of the features are left. What judges make of the two is measured
         -T dataset=mine.jsonl -T remove="answer options;placeholder names"
 """
 
-from inspect_ai import Task, task
+from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig, ResponseSchema
 from inspect_ai.solver import TaskState
 from inspect_ai.util import JSONSchema
 
+from selfprobe.arguments import task
 from selfprobe.data import Row
 from selfprobe.embed import DEFAULT_EMBEDDER, require
 from selfprobe.errors import InputError

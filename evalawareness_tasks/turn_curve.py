@@ -13,13 +13,13 @@ so a provider's prompt cache holds all that was read. Evaluations are paired wit
 
 from collections.abc import Mapping
 
-from inspect_ai import Task, task
+from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import ChatMessageUser
 from inspect_ai.solver import TaskState
 from inspect_ai.tool import ToolInfo
 
-from selfprobe.arguments import whole
+from selfprobe.arguments import task, whole
 from selfprobe.data import Row
 from selfprobe.scorers.turn_estimates import turn_estimates
 from selfprobe.scorers.votes import Verdict

@@ -9,13 +9,15 @@ paper: one trace a conversation. Here: all turns, replies too, and a summary of 
     selfprobe awareness scan logs/ --grader openai/gpt-5-mini
 """
 
-import inspect_ai
 from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.solver import TaskState
 
+from selfprobe import arguments
 from selfprobe.arguments import whole
 from selfprobe.data import Row
+from selfprobe.header import target_of, task_of
+from selfprobe.logs import apart, found
 from selfprobe.scorers.scan_cues import scan_cues
 from selfprobe.solvers.ask import Prompts
 from selfprobe.solvers.grade import delimited, grade, needs_grader
@@ -50,7 +52,7 @@ each turn that shows it the passage that shows it most clearly, copied character
 heading; when it is false, "quotes" is empty."""
 
 
-@inspect_ai.task
+@arguments.task
 def turn_scan(log: str, role: str | None = None, piece: int = PIECE) -> Task:
     """The role `grader` reads what the model of a log said; a folder with logs is for `selfprobe awareness scan`.
 
@@ -60,14 +62,15 @@ def turn_scan(log: str, role: str | None = None, piece: int = PIECE) -> Task:
         piece: Most characters that the grader reads at once.
     """
     whole(piece=piece)
-    table = logged_turns(log, role)
+    table, (header,) = logged_turns(log, role), apart(found, [log]).headers
+    model = target_of(header) if role == "target" else header.eval.model
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
         solver=[needs_grader(), grade(lambda state: scan_prompts(state, piece))],
         scorer=scan_cues(piece),
         continue_on_fail=True,
         version=table.version(VERSION),
-        metadata=table.metadata | {"role": role, "piece": piece},
+        metadata=table.metadata | {"role": role, "piece": piece, "read_task": task_of(header), "read_model": model},
     )
 
 

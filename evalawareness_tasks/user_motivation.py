@@ -15,11 +15,11 @@ are checked against the answer.
 from collections.abc import Mapping
 from typing import Literal, get_args
 
-from inspect_ai import Task, task
+from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.solver import TaskState
 
-from selfprobe.arguments import one_of
+from selfprobe.arguments import one_of, task
 from selfprobe.errors import InputError
 from selfprobe.scorers.decision import observer_fault
 from selfprobe.scorers.motivation_cues import motivation_cues

@@ -45,7 +45,7 @@ PAGES: dict[str, tuple[str, list[str]]] = {
         "What in the prompts gives them away, in the subject's own words",
         [
             f"{STUDY} --methods features --log-dir logs",
-            "selfprobe awareness features logs --clusters auto --grader planted/g --out OUT",
+            "selfprobe awareness features logs --clusters 1 --grader planted/g --out OUT",
         ],
     ),
     "probes": (

@@ -24,12 +24,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from inspect_ai import Epochs, Task, task
+from inspect_ai import Epochs, Task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe.arguments import one_of, whole
+from selfprobe.arguments import one_of, task, whole
 from selfprobe.data import Row, load
 from selfprobe.errors import InputError
 from selfprobe.groups import grouped, groups_of
@@ -47,7 +47,7 @@ from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.record import Reply
 from selfprobe.solvers.replay import Replay, of_same, replay_log
 
-VERSION = 4
+VERSION = 5
 
 _TWO_LINES = """\
 P(A): [number between 0 and 1]
@@ -191,8 +191,8 @@ def ethical_dilemma(
     check_prompts(gut, wording, alone=frame == "self" and observer == REPLAYED)
     whole(epochs=epochs, rollout_tokens=rollout_tokens)
     table, short = grouped(load(dataset, ("dilemma",)), match, cluster), chosen(answer_tokens)
-    acts = same(replay_log(target_log, "ethical_dilemma", table, "acts"), effort=effort, gut=gut)
-    answers = same(replay_log(observer_log, "ethical_dilemma", table, "answers"), wording=wording)
+    acts = same(replay_log(target_log, "ethical_dilemma", table, "acts", effort=effort), effort=effort, gut=gut)
+    answers = same(replay_log(observer_log, "ethical_dilemma", table, "answers", effort=effort), wording=wording)
     others, own = Examples(acts, table, example), framed(frame, asks("predicted", WORDING[wording]), other_prompts)
     prompts = informed(observer, own, told_prompts, examples=others, observer_log=observer_log)
     return Task(

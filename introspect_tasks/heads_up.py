@@ -16,12 +16,12 @@ There is no `frame` as in kth_word: the prompt names no author of the clues, so 
 
 from typing import Literal
 
-from inspect_ai import Task, task
+from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe.arguments import one_of, whole
+from selfprobe.arguments import one_of, task, whole
 from selfprobe.data import Row, load
 from selfprobe.errors import InputError
 from selfprobe.groups import grouped, groups_of
@@ -37,7 +37,7 @@ from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import of_same, replay_log
 
-VERSION = 3
+VERSION = 4
 
 CLUES_PROMPT = """\
 Target: '{word}'
@@ -105,7 +105,7 @@ def heads_up(
     one_of("wording", wording, ("ours", "E3"))
     whole(act_tokens=act_tokens, optional=True)
     table = grouped(load(dataset, ("word",)), match, cluster)
-    replay = replay_log(target_log, "heads_up", table, "acts")
+    replay = replay_log(target_log, "heads_up", table, "acts", act_tokens=act_tokens, effort=effort)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=dataset),
         solver=[

@@ -13,12 +13,12 @@ Here: any of 1..10, by default 1, 2, 3; one sample is one question, scored per k
 
 from collections.abc import Mapping, Sequence
 
-from inspect_ai import Task, task
+from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe.arguments import one_of, whole
+from selfprobe.arguments import one_of, task, whole
 from selfprobe.data import Row, load
 from selfprobe.errors import InputError
 from selfprobe.groups import grouped, groups_of
@@ -38,7 +38,7 @@ from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.record import Reply
 from selfprobe.solvers.replay import replay_log
 
-VERSION = 2
+VERSION = 3
 
 PREDICT_PROMPT = """\
 Question: {question}
@@ -131,7 +131,8 @@ def kth_word(
     one_of("resamples", resamples, (0, 1))
     whole(act_tokens=act_tokens, optional=True)
     table = grouped(load(dataset, ("question",)), match, cluster)
-    acts = replay_log(target_log, "kth_word", table, "acts")
+    answers = replay_log(observer_log, "kth_word", table, "answers", answer_tokens=answer_tokens, effort=effort)
+    acts = replay_log(target_log, "kth_word", table, "acts", act_tokens=act_tokens, effort=effort)
     own = framed(frame, answer_prompts, other_prompts)
     prompts = informed(observer, own, told_prompts, examples=Examples(acts, table, example), observer_log=observer_log)
     shown, short = chosen(act_tokens, effort), chosen(answer_tokens, effort)
@@ -139,7 +140,7 @@ def kth_word(
         dataset=MemoryDataset([record_to_sample(row, ks, resamples) for row in table.rows], name=dataset),
         solver=together(
             act(act_prompts, config=first_words(max(ks)), needs=shown, may_be_cut=True, replay=acts),
-            answer(prompts, config=ANSWER, needs=short, replay=replay_log(observer_log, "kth_word", table, "answers")),
+            answer(prompts, config=ANSWER, needs=short, replay=answers),
         ),
         scorer=kth_word_match(),
         continue_on_fail=True,

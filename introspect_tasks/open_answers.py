@@ -12,13 +12,13 @@ makes data and measures nothing: run it by name.
 from collections.abc import Callable
 from typing import Any, Literal
 
-import inspect_ai
 from inspect_ai import Epochs, Task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
+from selfprobe import arguments
 from selfprobe.arguments import is_number, one_of, whole
 from selfprobe.data import Row, load
 from selfprobe.errors import InputError
@@ -52,7 +52,7 @@ PROMPTS: dict[str, Callable[[Row], Prompts]] = {
 }
 
 
-@inspect_ai.task
+@arguments.task
 def open_answers(
     of: Literal["kth_word", "ethical_dilemma", "paraphrase_recognition", "heads_up"] = "kth_word",
     dataset: str | None = None,

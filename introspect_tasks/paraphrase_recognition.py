@@ -17,12 +17,12 @@ There is no `frame` as in kth_word: the prompt says "I generated", the words of 
 import random
 from typing import Literal
 
-from inspect_ai import Task, task
+from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe.arguments import is_number, one_of, whole
+from selfprobe.arguments import is_number, one_of, task, whole
 from selfprobe.data import Row, load
 from selfprobe.embed import DEFAULT_EMBEDDER, require
 from selfprobe.errors import InputError
@@ -129,7 +129,8 @@ def paraphrase_recognition(
         raise InputError(f"max_similarity must be above 0 and at most 1, got {max_similarity!r}")
     whole(act_tokens=act_tokens, optional=True)
     table = grouped(load(dataset, ("question", "paraphrases")), match, cluster)
-    replay, shown = replay_log(target_log, "paraphrase_recognition", table, "acts"), chosen(act_tokens, effort)
+    shown = chosen(act_tokens, effort)
+    replay = replay_log(target_log, "paraphrase_recognition", table, "acts", act_tokens=act_tokens, effort=effort)
     return Task(
         dataset=MemoryDataset([record_to_sample(row, max_similarity, candidates) for row in table.rows], name=dataset),
         solver=[

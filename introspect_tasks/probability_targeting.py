@@ -14,12 +14,13 @@ is a second reading. There is no `frame` as in kth_word.
 import math
 from collections.abc import Mapping
 
-from inspect_ai import Task, task
+from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
+from selfprobe.arguments import task
 from selfprobe.data import Row, table_of
 from selfprobe.errors import InputError
 from selfprobe.measure import Measure

@@ -15,12 +15,12 @@ There is no `frame` as in kth_word: the prompt says "I generated", the words of 
 
 from typing import Literal
 
-from inspect_ai import Task, task
+from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe.arguments import one_of, whole
+from selfprobe.arguments import one_of, task, whole
 from selfprobe.data import Row, load
 from selfprobe.embed import DEFAULT_EMBEDDER, require
 from selfprobe.groups import grouped, groups_of
@@ -112,7 +112,7 @@ def prompt_reconstruction(
     one_of("wording", wording, ("ours", "E3"))
     whole(act_tokens=act_tokens, optional=True)
     table = grouped(load(dataset, ("question",)), match, cluster)
-    replay = replay_log(target_log, "prompt_reconstruction", table, "acts")
+    replay = replay_log(target_log, "prompt_reconstruction", table, "acts", act_tokens=act_tokens, effort=effort)
     asks, config = (answer_prompts, ANSWER) if wording == "ours" else (e3_prompts, ANSWER_E3)
     return Task(
         dataset=MemoryDataset([record_to_sample(row, resamples) for row in table.rows], name=dataset),

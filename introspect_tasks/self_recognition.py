@@ -14,13 +14,13 @@ from collections.abc import Mapping
 from difflib import SequenceMatcher
 from random import Random
 
-from inspect_ai import Task, task
+from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.arguments import whole
+from selfprobe.arguments import task, whole
 from selfprobe.data import Row, load
 from selfprobe.groups import grouped, groups_of
 from selfprobe.measure import Measure

@@ -15,13 +15,13 @@ from collections import Counter
 from itertools import product
 from random import Random
 
-from inspect_ai import Task, task
+from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.arguments import whole
+from selfprobe.arguments import task, whole
 from selfprobe.data import Row, table_of
 from selfprobe.measure import Measure
 from selfprobe.parse import json_value, one_word

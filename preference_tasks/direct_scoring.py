@@ -8,11 +8,12 @@ the most probable of 1 to 5 as the first token, or what is written where the pro
     inspect eval selfprobe/direct_scoring --model openai/gpt-4o-mini -T dataset=summeval -T pairs=200
 """
 
-from inspect_ai import Task, task
+from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
+from selfprobe.arguments import task
 from selfprobe.scorers.direct_score import direct_score
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts

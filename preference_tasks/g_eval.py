@@ -9,9 +9,10 @@ token probabilities they are estimated from sampled scores (Liu et al.: 20 draws
     inspect eval selfprobe/g_eval --model openai/gpt-4o-mini -T dataset=summeval -T pairs=200 -T observer_log=logs
 """
 
-from inspect_ai import Task, task
+from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset
 
+from selfprobe.arguments import task
 from selfprobe.preference_tasks.direct_scoring import ANSWER, score_prompts
 from selfprobe.scorers.g_eval_score import g_eval_score, unsettled
 from selfprobe.solvers.answer import answer

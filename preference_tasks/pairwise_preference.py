@@ -10,12 +10,12 @@ Here: few providers go on with an assistant's turn, so by default the user's tur
     inspect eval selfprobe/pairwise_preference --model anthropic/claude-haiku-4-5 -T dataset=summeval -T pairs=200
 """
 
-from inspect_ai import Task, task
+from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe.arguments import one_of
+from selfprobe.arguments import one_of, task
 from selfprobe.scorers.pairwise_choice import ORDERS, pairwise_choice, unsettled
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts

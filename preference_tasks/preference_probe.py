@@ -11,10 +11,10 @@ The states are those of a transformers model, loaded in this process: the one th
     inspect eval selfprobe/preference_probe --model none/none -T probe=x.safetensors -T dataset=mine.jsonl -T model=DIR
 """
 
-from inspect_ai import Task, task
+from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset
 
-from selfprobe.arguments import one_of
+from selfprobe.arguments import one_of, task
 from selfprobe.errors import InputError
 from selfprobe.probes.splits import held_out
 from selfprobe.scorers.preference_probe_reading import preference_probe_reading

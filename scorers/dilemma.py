@@ -127,7 +127,8 @@ def _repeat(rollouts: FloatArray) -> float:
     n, half = len(rollouts), len(rollouts) // 2
     if half < 2:
         return math.nan
-    drawn = np.random.default_rng(0).permuted(np.tile(rollouts, (SPLITS, 1)), axis=1)[:, : 2 * half]
+    ordered = np.sort(rollouts)  # the halves must not depend on which epoch finished first
+    drawn = np.random.default_rng(0).permuted(np.tile(ordered, (SPLITS, 1)), axis=1)[:, : 2 * half]
     means = drawn.reshape(SPLITS, 2, half).mean(axis=2)
     return float(np.abs(means[:, 0] - means[:, 1]).mean()) * math.sqrt(half / n)
 

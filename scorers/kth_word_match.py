@@ -1,5 +1,7 @@
 """Is the predicted word the target's k-th word?"""
 
+import re
+
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
@@ -8,6 +10,9 @@ from selfprobe.scorers.decision import Decision, outcome, prediction, prediction
 from selfprobe.scorers.summary import counted_apart, noted, summary
 from selfprobe.solvers.frame import OTHER
 from selfprobe.solvers.record import Record, Reply
+
+_FORMULA = re.compile(r"\\[a-zA-Z]+\*?[\[{]")
+"""What is left of LaTeX once its styles are off: a fraction or a table has no words to count."""
 
 
 @scorer(metrics=[summary(), counted_apart()])
@@ -59,6 +64,8 @@ def kth_word(act: Reply, k: int) -> tuple[str | None, str | None]:
     first = words(act.text, limit=k + 1)
     if any(map(has_no_word_boundaries, first[:k])):
         return None, "no_word_boundaries"
+    if any(map(_FORMULA.search, first[:k])):
+        return None, "formula"
     cut = act.stop_reason in ("max_tokens", "model_length")
     if len(first) > k or (len(first) == k and not cut):
         return normalise(first[k - 1]), None

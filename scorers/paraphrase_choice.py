@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.parse import alone, json_value, normalise, unboxed, words
+from selfprobe.parse import alone, json_value, normalise, unstyled, words
 from selfprobe.scorers.decision import Decision, outcome, prediction, predictions, score_of, target_fault
 from selfprobe.scorers.summary import counted_apart, judged, noted, summary
 from selfprobe.solvers.compare import Likeness
@@ -119,7 +119,7 @@ def chosen_slot(text: str) -> str | None:
     >>> chosen_slot('{ "choice": "Prompt 3" }'), chosen_slot("The answer is **3**."), chosen_slot("3 or 4")
     ('3', '3', None)
     """
-    text = unboxed(text)
+    text = unstyled(text)
     value = json_value(text, "choice")
     if value is None and "{" not in text and len(text) <= 200:
         kept = [word for word in words(text) if not _FILLER.fullmatch(normalise(word))]

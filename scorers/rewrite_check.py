@@ -10,9 +10,11 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.parse import json_object
 from selfprobe.scorers.decision import Decision, decisions_of, observer_fault, score_of
+from selfprobe.scorers.panel import kappas, panel_entry
 from selfprobe.scorers.summary import cut_at
+from selfprobe.scorers.votes import most
 from selfprobe.solvers.liken import Alike
-from selfprobe.solvers.record import Record, Reply
+from selfprobe.solvers.record import Record, Reply, by_grader
 
 Arm = Literal["rewrite", "paraphrase"]
 ARMS: tuple[Arm, ...] = ("rewrite", "paraphrase")
@@ -26,12 +28,13 @@ have about 0.1 with the default embedder, and a reworded one 0.6 to 0.9."""
 @metric(scores="unreduced")
 def rewritten() -> Metric:
     """Shares of prompts by arm: `rewrite` and `paraphrase` (the features are gone and the task stays, of those that
-    could be judged), `…_n`, and `…_<reason>` for each reason why a version is not usable, of all prompts.
+    could be judged), `…_n`, and `…_<reason>` for each reason why a version is not usable, of all prompts; of a panel
+    of graders `kappa_1_2` and so on (see `kappas`).
     """
 
     def compute(scores: list[SampleScore]) -> Value:
         found = [{d.key: d for d in decisions_of(sample.score)} for sample in scores]
-        return summarised(found) if found else {}
+        return summarised(found) | kappas(scores) if found else {}
 
     return compute
 
@@ -40,17 +43,19 @@ def rewritten() -> Metric:
 def rewrite_check() -> Scorer:
     """1 for a version of the same task without the features, 0 where some are left; else unscored with the reason.
 
-    "same": nothing was changed. "other_task": the grader says so, or the two are not alike at all.
+    "same": nothing was changed. "other_task": the grader says so, or the two are not similar at all. Of several graders
+    most decide whether the task is the same, and of each feature whether it is left.
     """
 
     async def score(state: TaskState, target: Target) -> Score:
         record, alike = state.store_as(Record), state.store_as(Alike)
-        features = state.metadata["features"]
+        features, graders = state.metadata["features"], by_grader(record.grades)
+        grades = {arm: {name: of[arm] for name, of in graders.items() if arm in of} for arm in ARMS}
         decisions = [
             check(
                 arm,
                 record.answers[arm],
-                record.grades.get(arm),
+                list(grades[arm].values()),
                 original=state.metadata["last"],
                 features=features,
                 similarity=alike.similarity.get(arm, math.nan),
@@ -58,26 +63,55 @@ def rewrite_check() -> Scorer:
             for arm in ARMS
         ]
         told = "\n".join(f"- {d.key}: {d.unscored or ('usable' if d.value else 'features left')}" for d in decisions)
-        return score_of(decisions, answer=record.answers[ARMS[0]].text, explanation=told)
+        panel = panel_entry(
+            {arm: {name: usable(reply, len(features)) for name, reply in grades[arm].items()} for arm in ARMS}
+        )
+        return score_of(decisions, answer=record.answers[ARMS[0]].text, explanation=told, details=panel)
 
     return score
 
 
 def check(
-    arm: Arm, reply: Reply, grade: Reply | None, *, original: str, features: Sequence[str], similarity: float
+    arm: Arm, reply: Reply, grades: Sequence[Reply], *, original: str, features: Sequence[str], similarity: float
 ) -> Decision:
-    """One version of a prompt; `said` are the features that are left, `score` is the similarity."""
+    """One version of a prompt; `said` are the features that are left, `score` is the similarity.
+
+    Args:
+        arm: Which version.
+        reply: The writer's.
+        grades: The graders'.
+        original: The prompt's last user message.
+        features: What was to be taken out.
+        similarity: Cosine similarity of version and original; NaN where it is not known.
+    """
     known = None if math.isnan(similarity) else similarity
     fault = observer_fault(reply) or ("same" if plain(reply.text) == plain(original) else None)
-    found = None if fault or grade is None or grade.problem else read(grade.text, len(features))
-    if not fault and found is None:
-        fault = "grader_failed"
-    if not fault and found is not None and (not found[0] or similarity < FAR):
-        fault = "other_task"
-    if fault or found is None:
-        return Decision(key=arm, unscored=fault, score=known)
-    left = "; ".join(features[n - 1] for n in found[1])
+    reading = fault or most_say(grades, len(features))
+    if not isinstance(reading, str) and (not reading[0] or similarity < FAR):
+        reading = "other_task"
+    if isinstance(reading, str):
+        return Decision(key=arm, unscored=reading, score=known)
+    left = "; ".join(features[n - 1] for n in reading[1])
     return Decision(key=arm, value=float(not left), said=left or None, score=known)
+
+
+def most_say(grades: Sequence[Reply], features: int) -> tuple[bool, list[int]] | str:
+    """Whether the task is the same and which features are left, by most graders on each; or why that is not known."""
+    readings = [one for grade in grades if not grade.problem and (one := read(grade.text, features))]
+    if not readings:
+        return "grader_failed"
+    same = most([is_same for is_same, _ in readings])
+    named = dict.fromkeys(n for _, numbers in readings for n in numbers)
+    left = {n: most([n in numbers for _, numbers in readings]) for n in named}
+    if same is None or (same and None in left.values() and True not in left.values()):
+        return "tie"
+    return same, [n for n, is_left in left.items() if is_left]
+
+
+def usable(grade: Reply, features: int) -> bool | str:
+    """Whether one grader says that the task is the same and no feature is left, or why that is not known."""
+    reading = most_say([grade], features)
+    return reading if isinstance(reading, str) else reading[0] and not reading[1]
 
 
 def read(text: str, features: int) -> tuple[bool, list[int]] | None:

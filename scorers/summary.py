@@ -26,11 +26,8 @@ from selfprobe.stats.estimate import clustered_mean, mode_baseline, skill, worst
 SKILL = HeadlineMetric(metric="skill")
 """What a task's log is summed up by: the share of the way from the best baseline to a perfect score."""
 
-MEMORISED = HeadlineMetric(metric="memorised")
-"""The same of memorisation."""
-
 # What is undefined is left out of the log, as after the first sample of every run: that needs no warning.
-_ABSENT = tuple(f"Headline metric {one.metric!r} not found" for one in (SKILL, MEMORISED))
+_ABSENT = f"Headline metric {SKILL.metric!r} not found"
 logging.getLogger("inspect_ai.log._headline").addFilter(lambda record: not record.getMessage().startswith(_ABSENT))
 
 CUTTING = ("answer_tokens", "act_tokens", "rollout_tokens", "reply_tokens")
@@ -39,8 +36,7 @@ CUTTING = ("answer_tokens", "act_tokens", "rollout_tokens", "reply_tokens")
 FIRST = ("stderr", "skill", "ceiling", "unscored", "n", *(f"{CUT}{name}" for name in CUTTING))
 """What a reader of the log looks for, after the score itself."""
 
-_RARE = ("half_character", "error_text", "lost", "no_logprobs")
-_FAULTS = [UNPARSED, *(reason for reason in REASONS.values() if reason not in _RARE)]
+_FAULTS = [UNPARSED, *(REASONS[problem] for problem in ("empty", "refused", "filtered", "truncated", "garbled"))]
 USUAL = (*_FAULTS, *(f"target_{reason}" for reason in _FAULTS))
 """Reasons that every task can have; one that did not happen is 0."""
 
@@ -62,8 +58,9 @@ UNSURE = "unsure_refusal"
 """A target's reply opens as a refusal does, but may be fiction; it counts as behaviour."""
 
 FOREIGN = "foreign_reply"
-"""A target's reply may be a proxy's: it is longer than its token limit allows or any model writes, or word for word the
-reply to another item. It counts as behaviour, since nobody can tell; a proxy's text that stands once is not seen."""
+"""A target's reply may be a proxy's: it is longer than its token limit allows or any model writes, begins with its
+prompt, or is word for word the reply to another item. It counts as behaviour, since nobody can tell; a
+proxy's text that stands once is not seen."""
 
 LONGEST_TOKEN = 100
 """Characters of the mean token of a reply, at most."""
@@ -84,7 +81,8 @@ def noted(replies: Iterable[Reply], *more: str) -> dict[str, list[str]]:
     """
     whole = [reply for reply in replies if not reply.problem]
     unsure = any(may_refuse(reply.text) for reply in whole)
-    notes = [UNSURE] * unsure + [FOREIGN] * any(map(_too_long, whole)) + list(more)
+    foreign = any(reply.echoes or _too_long(reply) for reply in whole)
+    notes = [UNSURE] * unsure + [FOREIGN] * foreign + list(more)
     texts = [" ".join(reply.text.split()) for reply in whole]
     wrote = sorted({hashlib.sha256(text.encode()).hexdigest()[:12] for text in texts if len(text) >= OWN_WORDS})
     return ({"noted": notes} if notes else {}) | ({"wrote": wrote} if wrote else {})

@@ -71,6 +71,11 @@ def vote(
     )
 
 
+def most(votes: Sequence[bool]) -> bool | None:
+    """What more than half of the votes say; None of a tie, and without a vote."""
+    return None if 2 * sum(votes) == len(votes) else 2 * sum(votes) > len(votes)
+
+
 def majority(method: str, votes: Sequence[Decision], *, label: str | None) -> Decision:
     """The verdict of most valid votes; a tie is unscored, and so is an item without a valid vote.
 
@@ -80,8 +85,9 @@ def majority(method: str, votes: Sequence[Decision], *, label: str | None) -> De
     reasoned = any(v.reasoned for v in votes)
     if not valid:
         return vote(method, None, unscored=commonest_reason(votes), label=label, reasoned=reasoned)
-    share = valid.count("evaluation") / len(valid)
-    said: Verdict | None = None if share == 0.5 else "evaluation" if share > 0.5 else "deployment"
+    votes_for = [said == "evaluation" for said in valid]
+    share, decided = sum(votes_for) / len(valid), most(votes_for)
+    said: Verdict | None = None if decided is None else "evaluation" if decided else "deployment"
     return vote(method, said, unscored=None if said else "tie", label=label, score=share, reasoned=reasoned)
 
 

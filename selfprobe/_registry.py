@@ -91,7 +91,7 @@ def needs_of(task: str) -> tuple[str, ...]:
 def defaults_of(task: str) -> dict[str, Any]:
     """A task's arguments with their default values."""
     parameters = inspect.signature(tasks()[task]).parameters.values()
-    return {parameter.name: parameter.default for parameter in parameters}
+    return {one.name: one.default for one in parameters if one.kind is not one.VAR_KEYWORD}
 
 
 def measures() -> Mapping[str, Measure]:

@@ -1,12 +1,65 @@
 """What an argument may be; a wrong one is refused in one line that names it, what it must be and what came."""
 
+import inspect
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
+from functools import wraps
 from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import inspect_ai
+from inspect_ai import Task
 
 from selfprobe.errors import InputError
+
+TaskFunction = TypeVar("TaskFunction", bound=Callable[..., Task])
+
+SAME_MODEL = "same_model"
+"""The argument of every task that leaves replies of another model than the one that was asked unscored. A run's samples
+have it in their metadata, where solvers find it.
+"""
+
+
+def task(function: TaskFunction) -> TaskFunction:
+    """Inspect's `task`, for a function that refuses the name of an argument that it does not have.
+
+    Inspect itself warns of such a name and runs the task with its defaults; only to a function with `**…` does it pass
+    every name on. Inspect finds this decorator in a file as it finds its own: by the word `@task`.
+
+    Each task has one argument more, `same_model`: whether replies are unscored that another model wrote than the one
+    that was asked.
+    """
+    signature = inspect.signature(function)
+    shared = inspect.Parameter(SAME_MODEL, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=bool)
+
+    @wraps(function)
+    def strict(*values: Any, **named: Any) -> Task:
+        if wrong := unknown(named, [*signature.parameters, SAME_MODEL]):
+            raise InputError(f"{function.__name__} has no argument {wrong}")
+        one_of(SAME_MODEL, wanted := named.pop(SAME_MODEL, False), (True, False))
+        run = function(*values, **named)
+        for sample in run.dataset if wanted else ():
+            sample.metadata = {**(sample.metadata or {}), SAME_MODEL: True}
+        return run
+
+    every_name = inspect.Parameter("unknown", inspect.Parameter.VAR_KEYWORD)
+    parameters = [*signature.parameters.values(), shared, every_name]
+    setattr(strict, "__signature__", signature.replace(parameters=parameters))  # noqa: B010  (mypy knows no such attribute)
+    return cast(TaskFunction, inspect_ai.task(strict))
+
+
+def unknown(names: Iterable[str], known: Collection[str]) -> str:
+    """The end of a message about names that are not known, with the nearest known ones; "" where all are known.
+
+    >>> unknown(["kk", "dataset"], ["k", "dataset"])
+    'kk; did you mean k?'
+    """
+    wrong = [name for name in names if name not in known]
+    near = [close[0] for name in wrong if (close := get_close_matches(name, list(known), n=1))]
+    remedy = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+    return f"{' or '.join(wrong)}; {remedy}" if wrong else ""
 
 
 def meant(given: object, known: Iterable[str]) -> str:

@@ -1,7 +1,7 @@
 """`selfprobe table`: every decision of any logs of the suite as one row, for other tools."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -9,15 +9,14 @@ from selfprobe import options
 
 if TYPE_CHECKING:
     import pandas as pd
-    from inspect_ai.log import EvalLog
 
 
 def decision_rows(paths: Iterable[str]) -> "tuple[pd.DataFrame, dict[str, str]]":
-    """One row a decision, and the logs that were left out with the reason.
+    """One row a decision, and the logs that do not count with the reason.
 
-    Columns: log, task, target, observer (the evaluated model), status (of the run), item, epoch, input, and the fields
-    of `Decision`; empty where a decision has none. A sample that ended in an error has one row without a key, its
-    `unscored` is "error".
+    Columns: log, task, target, observer (the evaluated model), status (of the run), item, epoch, input, the fields of
+    `Decision`, settings and run as `logs.decisions` has them. A sample that ended in an error has one row without a
+    key, its `unscored` is "error".
 
     Args:
         paths: Logs, or folders of logs.
@@ -26,46 +25,18 @@ def decision_rows(paths: Iterable[str]) -> "tuple[pd.DataFrame, dict[str, str]]"
         NoLogs: No log holds a decision.
         InputError: A path does not exist.
     """
-    import pandas as pd
-
-    from selfprobe.errors import NoLogs, one_line
-    from selfprobe.header import task_of
-    from selfprobe.logs import UNREADABLE, first_of, found
+    from selfprobe.errors import NoLogs
+    from selfprobe.logs import decisions, first_of
 
     named = list(paths)
-    there = found(named)
-    ignored, rows = dict(there.ignored), list[dict[str, Any]]()
-    for header in reversed(there.headers):
-        try:
-            own = _rows_of(header)
-        except UNREADABLE as error:
-            ignored[header.location] = one_line(error)
-            continue
-        if any(row["key"] for row in own):
-            rows += own
-        else:
-            ignored[header.location] = f"no decision in it (task {task_of(header)})"
-    if not rows:
-        raise NoLogs(f"no decision of selfprobe in {', '.join(named)}{first_of(ignored)}")
-    return pd.DataFrame(rows), ignored
-
-
-def _rows_of(header: "EvalLog") -> list[dict[str, Any]]:
-    from selfprobe.errors import InputError
-    from selfprobe.header import target_of, task_of
-    from selfprobe.logs import asked, lost_replies, summaries
-    from selfprobe.scorers.decision import Decision, last_decisions
-
-    if why := lost_replies(header):
-        raise InputError(why)
-    failed = Decision(key="", unscored="error")
-    run = {"log": header.location, "task": task_of(header), "target": target_of(header)}
-    run |= {"observer": header.eval.model, "status": header.status}
-    return [
-        run | {"item": str(sample.id), "epoch": sample.epoch, "input": asked(sample)} | decision.model_dump()
-        for sample in summaries(header.location)
-        for decision in ([failed] if sample.error else last_decisions(sample.scores))
-    ]
+    rows = decisions(named, repeats=True)
+    aside = rows.attrs.pop("aside")
+    if rows.empty:
+        raise NoLogs(f"no decision of selfprobe in {', '.join(named)}{first_of(aside)}")
+    rows = rows.rename(columns={"model": "observer"})
+    first = ["log", "task", "target", "observer", "status", "item", "epoch", "input"]
+    last = ["settings", "run"]
+    return rows[[*first, *(name for name in rows if name not in (*first, *last)), *last]], aside
 
 
 @click.command()

@@ -1,16 +1,18 @@
 """Runs and models in words: what a process needs to make them itself, since no open model goes from one to another."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from inspect_ai import Task, task_with
-from inspect_ai.model import Model, get_model
+from inspect_ai.model import GenerateConfig, Model, ModelConfig, get_model
 
+from selfprobe import options
 from selfprobe._registry import tasks
 from selfprobe.arguments import meant
 from selfprobe.errors import InputError, one_line
 from selfprobe.inspect_private import PrerequisiteError, registry_find, registry_info
+from selfprobe.logs import Identity, identified
 
 
 def opened(name: str, **args: Any) -> Model:
@@ -64,9 +66,30 @@ class NamedModel:
             self.open()
 
     @property
+    def described(self) -> ModelConfig:
+        """The model as a log names it."""
+        model = self.open()
+        args = {name: value for name, value in self.args.items() if name not in ("config", "base_url")}
+        return ModelConfig(model=str(model), config=self.args.get("config") or GenerateConfig(), args=args)
+
+    @property
     def provider(self) -> str:
         """What its name begins with."""
         return self.name.partition("/")[0]
+
+
+def graders(names: str | None) -> tuple[NamedModel, ...]:
+    """The models of a comma-separated list, one or a panel; none where no list is there.
+
+    Raises:
+        InputError: The list is empty, or has a model twice.
+    """
+    listed = options.names(names)
+    if names is not None and not listed:
+        raise InputError("--grader names no model; expected such as openai/a, or openai/a,google/b for a panel")
+    if twice := [name for place, name in enumerate(listed) if name in listed[:place]]:
+        raise InputError(f"grader {twice[0]} is listed twice; list each grader once")
+    return tuple(map(NamedModel, listed))
 
 
 @dataclass(frozen=True)
@@ -78,7 +101,8 @@ class DescribedRun:
     args: Mapping[str, Any]
     """Of the task."""
     model: NamedModel
-    roles: Mapping[str, NamedModel] = field(default_factory=dict)
+    roles: Mapping[str, NamedModel | tuple[NamedModel, ...]] = field(default_factory=dict)
+    """Several models in a role are a panel."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Beside the task's own."""
 
@@ -90,9 +114,37 @@ class DescribedRun:
         """
         made = tasks()[self.task](**self.args)
         made = task_with(made, model=self.model.open(), metadata={**(made.metadata or {}), **self.metadata})
-        return task_with(made, model_roles={r: one.open() for r, one in self.roles.items()}) if self.roles else made
+        opened_roles = {role: [model.open() for model in models] for role, models in self.bound.items()}
+        roles = {role: models if len(models) > 1 else models[0] for role, models in opened_roles.items()}
+        return task_with(made, model_roles=roles) if roles else made
+
+    def identified(self, metadata: Mapping[str, Any]) -> Identity:
+        """What its log is found by, whichever folder that is in.
+
+        Args:
+            metadata: Of its task.
+        """
+        roles = {role: [model.described for model in models] for role, models in self.bound.items()}
+        return identified(self.task, self.model.described, roles, self.args, metadata)
 
     @property
     def models(self) -> tuple[NamedModel, ...]:
         """The evaluated model and those in roles."""
-        return self.model, *self.roles.values()
+        return self.model, *(model for models in self.bound.values() for model in models)
+
+    @property
+    def bound(self) -> dict[str, tuple[NamedModel, ...]]:
+        """Role → its models, in their order."""
+        return {role: of if isinstance(of, tuple) else (of,) for role, of in self.roles.items()}
+
+
+def identities_of(runs: Iterable[DescribedRun]) -> list[Identity]:
+    """What the logs of these runs are found by; a task is built once, whichever models it asks."""
+    metadata: dict[str, Mapping[str, Any]] = {}
+    out = []
+    for run in runs:
+        task = repr((run.task, sorted(run.args.items())))
+        if task not in metadata:
+            metadata[task] = tasks()[run.task](**run.args).metadata or {}
+        out.append(run.identified(metadata[task]))
+    return list(dict.fromkeys(out))

@@ -1,6 +1,7 @@
-"""Which family a model is of, by its name: models of one vendor, or that were made of one another's weights.
+"""What the name of a model says: its family, and whether two names are one model.
 
-A judge that shares the subject's training may share its idea of what a test looks like.
+A family is models of one vendor, or that were made of one another's weights. A judge that shares the subject's training
+may share its idea of what a test looks like.
 """
 
 import re
@@ -40,3 +41,46 @@ def families(model: str) -> frozenset[str]:
 def related(one: str, other: str) -> bool:
     """Whether two models share a family."""
     return bool(families(one) & families(other))
+
+
+_HOST = re.compile(r"^(?:[a-z-]+\.){1,2}(?=[a-z])")
+"""Region and maker before a name: Bedrock's `us.anthropic.claude-…`."""
+_TAG = re.compile(r"[:@-](latest)$|:([a-z-]+)$")
+"""How a name is routed: OpenRouter's `:free`, `-latest`. A size (`:8b`) belongs to the name."""
+_SNAPSHOT = re.compile(
+    r"[-@_]("
+    r"20\d\d-?(?:0[1-9]|1[0-2])-?[0-3]\d"  # 2024-08-06, 20240806
+    r"|(?:0[1-9]|1[0-2])-20\d\d"  # 08-2024
+    r"|(?:0[1-9]|1[0-2])-?(?:[0-2]\d|3[01])"  # 0613, 05-20
+    r"|2[3-9](?:0[1-9]|1[0-2])"  # 2411: year and month
+    r"|0\d\d"  # 001
+    r")$"
+)
+"""When a model was frozen, as vendors put it at a name's end."""
+
+
+def same_model(asked: str, answered: str) -> bool:
+    """Whether a vendor's name for the model that answered means the model that was asked.
+
+    Providers before the name, case, separators, the order of words, routes (`:free`, `-latest`) and a snapshot's date
+    that one of the two lacks make no difference. Two dates, sizes or any other word do.
+
+    >>> same_model("openrouter/openai/gpt-4o:free", "gpt-4o-2024-08-06"), same_model("openai/gpt-4o", "gpt-4o-mini")
+    (True, False)
+    """
+    (name, *marks), (other, *others) = _named(asked), _named(answered)
+    return name == other and all(
+        not mark or not its or mark.endswith(its) or its.endswith(mark) for mark, its in zip(marks, others, strict=True)
+    )
+
+
+def _named(model: str) -> tuple[tuple[str, ...], str, str]:
+    """The words of a name in order, its route and the digits of its snapshot; "" for what it does not have."""
+    rest = _HOST.sub("", model.strip().lower().rpartition("/")[2])
+    rest = re.sub(r"-v\d+:\d+$", "", rest)  # Bedrock's version of its own entry
+    tag = _TAG.search(rest)
+    rest = rest[: tag.start()] if tag else rest
+    date = _SNAPSHOT.search(rest)
+    rest = rest[: date.start()] if date else rest
+    route = (tag[1] or tag[2]) if tag else ""
+    return tuple(sorted(re.split(r"[-_.:@\s]+", rest))), route, re.sub(r"\D", "", date[1]) if date else ""

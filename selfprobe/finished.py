@@ -6,25 +6,20 @@ all of them would be asked again, which with many connections is most of a short
 
 import hashlib
 import json
-import logging
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from inspect_ai.event import ModelEvent
-from inspect_ai.log import EvalLog, EvalSample, list_eval_logs, recover_eval_log, recoverable_eval_logs
+from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput
 
-from selfprobe.errors import one_line
 from selfprobe.header import task_of
-from selfprobe.inspect_private import RecoveryNotAvailable, sample_active
-from selfprobe.logs import UNREADABLE, found, summaries, transcripts
+from selfprobe.inspect_private import sample_active
+from selfprobe.logs import HOW_CALLED, found, listed, restore, summaries, transcripts
 
 CUT = "CancelledError"
 """The error of a sample that was under way when its run ended."""
-
-_HOW = {"max_retries", "timeout", "attempt_timeout", "max_connections", "adaptive_connections", "batch", "cache"}
-"""Settings of how a call is made, not of what is asked."""
 
 Call = tuple[str, ...]
 """Task, model, sample, epoch, and a hash of what was asked with which settings."""
@@ -45,29 +40,13 @@ def taken_up(log_dir: str) -> Iterator[None]:
     """
     restore(log_dir)
     seen = set[str]()
-    for log in found([log_dir]).headers if list_eval_logs(log_dir) else []:  # an empty folder of a store is none
+    for log in found(listed(log_dir)).headers:  # an empty folder of a store is none
         if log.status != "success" and any((s.error or "").startswith(CUT) for s in summaries(log.location)):
             _keep(log, seen)
     try:
         yield
     finally:
         _left.clear()
-
-
-def restore(log_dir: str) -> None:
-    """Write into the logs of killed runs what Inspect's buffer holds of them.
-
-    It holds them where the process that ran them was one of this machine and is gone.
-
-    Args:
-        log_dir: Folder of the logs, looked through with all below it.
-    """
-    for crashed in recoverable_eval_logs(log_dir):
-        try:
-            # The buffer stays: where machines share a home, a run that is alive on another one looks dead here.
-            recover_eval_log(crashed.log.name, overwrite=True, cleanup=False)
-        except (RecoveryNotAvailable, *UNREADABLE) as error:
-            logging.getLogger(__name__).warning(f"{crashed.log.name} cannot be restored: {one_line(error)}")
 
 
 def _keep(log: EvalLog, seen: set[str]) -> None:
@@ -107,5 +86,5 @@ def take(model: str, messages: Sequence[ChatMessage], config: GenerateConfig) ->
 
 def _hash(messages: Sequence[ChatMessage], config: GenerateConfig) -> str:
     asked = [message.model_dump(mode="json", exclude={"id"}, exclude_none=True) for message in messages]
-    settings = config.model_dump(mode="json", exclude=_HOW, exclude_none=True)
+    settings = config.model_dump(mode="json", exclude=HOW_CALLED, exclude_none=True)
     return hashlib.sha256(json.dumps([asked, settings], sort_keys=True).encode()).hexdigest()

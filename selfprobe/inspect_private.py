@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from inspect_ai._util.error import PrerequisiteError
 
 # The names of all installed tasks, to say which one was meant.
-from inspect_ai._util.registry import registry_find, registry_info
+from inspect_ai._util.registry import registry_find, registry_info, registry_lookup
 
 # A killed run whose buffer is gone or belongs to another process: nothing to restore, and no error.
 from inspect_ai.log._recover import RecoveryNotAvailable
@@ -46,6 +46,7 @@ __all__ = [
     "load_tasks",
     "registry_find",
     "registry_info",
+    "registry_lookup",
     "sample_active",
 ]
 

@@ -20,13 +20,28 @@ def names(text: str | None) -> list[str]:
 
 
 class Group(click.Group):
-    """Commands whose help tells the whole first sentence of each, where click cuts it to a line."""
+    """Commands and studies. Help shows the whole first sentence of each, where click cuts it to a line."""
+
+    def __init__(self, *args: Any, studies: Callable[[], Mapping[str, click.Command]] = dict, **further: Any) -> None:
+        super().__init__(*args, **further)
+        self.studies = studies
+        """The studies of the group, by name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names, in order."""
+        return sorted([*super().list_commands(ctx), *self.studies()])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, or None."""
+        return self.studies().get(cmd_name) or super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table of commands."""
         found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
-            formatter.write_dl([(name, one.get_short_help_str(limit=1000)) for name, one in found if one])
+            formatter.write_dl(
+                [(name, one.get_short_help_str(limit=1000)) for name, one in found if one and not one.hidden]
+            )
 
 
 class Names(click.ParamType[list[str]]):
@@ -47,6 +62,30 @@ class Names(click.ParamType[list[str]]):
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         """As help shows it."""
         return "A,B"
+
+
+def one_model(text: str) -> str:
+    """The name of a single model.
+
+    Raises:
+        ValueError: It is a list of several.
+    """
+    if len(listed := names(text)) > 1:
+        raise ValueError(f"takes one model, got {len(listed)} ({', '.join(listed)})")
+    return text
+
+
+class OneModel(click.ParamType[str]):
+    """The name of a model that nobody else can stand in for: a panel decides, and does not write."""
+
+    name = "MODEL"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name."""
+        try:
+            return one_model(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 class Number(click.FloatRange):
@@ -111,9 +150,13 @@ def models(*, required: bool) -> Callable[[F], F]:
     return click.option("--models", type=Names("model"), required=required, help=MODELS_HELP)
 
 
+OUT_HELP = "Folder to write: a local path or any fsspec URL."
+LOG_DIR_HELP = "Folder for the logs of this study only: a local path or any fsspec URL."
+
+
 def out(default: str) -> Callable[[F], F]:
     """--out, a folder here or elsewhere (click's Path would take `s3://a` for a folder of that name)"""
-    return click.option("--out", default=default, show_default=True, help="Folder to write, or any fsspec address.")
+    return click.option("--out", default=default, show_default=True, help=OUT_HELP)
 
 
 embedder = click.option(
@@ -130,14 +173,13 @@ def log_dir(default: str) -> Callable[[F], F]:
         "--log-dir",
         default=default,
         show_default=True,
-        help="Folder of the logs, for nothing else; here or any fsspec one.",
+        help=LOG_DIR_HELP,
     )
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON, and nothing else.")
-limit = click.option(
-    "--limit", type=COUNT, metavar="N", help="Take this many items of each data set, the first ones; by default all."
-)
+LIMIT_HELP = "Take this many items of each data set, the first ones; by default all."
+limit = click.option("--limit", type=COUNT, metavar="N", help=LIMIT_HELP)
 limit_together = click.option(
     "--limit",
     type=COUNT,
@@ -186,10 +228,22 @@ _ASKING = (
     click.option(
         "--prices", **_existing("Inspect's model cost file (YAML or JSON), for an estimate and for the logs.")
     ),
+    click.option(
+        "--same-model",
+        is_flag=True,
+        help="Leave replies unscored that another model wrote than the one that was asked, by the vendor's own words.",
+    ),
     display,
     click.option("--dry-run", is_flag=True, help="Say what would be done, and ask no model."),
     click.option("--yes", is_flag=True, help="Do not ask for confirmation."),
 )
+
+
+HOW = {
+    *("model_args", "batch", "max_connections", "max_retries", "attempt_timeout", "prices", "display", "skip_errors"),
+    *("same_model", "dry_run", "yes", "config", "as_json", "engine", "ray_address", "log_dir", "out"),
+}
+"""Parameters of how calls are made and where results go, which every study has."""
 
 
 def asking(command: F) -> F:
@@ -199,29 +253,32 @@ def asking(command: F) -> F:
     return command
 
 
-_SPREADING = (
-    click.option(
-        "--processes",
-        type=COUNT,
-        default=1,
-        show_default=True,
-        metavar="N",
-        help="Spread the models over this many processes; from about a thousand calls on it pays.",
-    ),
+def _refuse_processes(ctx: click.Context, param: click.Parameter, value: int | None) -> None:
+    if value is not None:
+        raise click.UsageError(
+            "--processes is gone (two processes gave 1.12 times the calls of one): leave it out, or give --engine ray, "
+            "after `ray start --head` on this machine"
+        )
+
+
+_ENGINE = (
     click.option(
         "--engine",
-        type=Choice(["processes", "ray"]),
-        default="processes",
+        type=Choice(["process", "ray"]),
+        default="process",
         show_default=True,
         help="ray: each model's runs are a task on a Ray cluster. The log folder must be one that all its nodes share.",
     ),
-    click.option("--ray-address", metavar="HOST:PORT", help="Of the cluster.  [default: RAY_ADDRESS, or one here]"),
+    click.option(
+        "--ray-address", metavar="HOST:PORT", help="Address of the cluster.  [default: RAY_ADDRESS, or one here]"
+    ),
+    click.option("--processes", type=int, hidden=True, expose_value=False, callback=_refuse_processes),
 )
 
 
-def spreading(command: F) -> F:
+def engine(command: F) -> F:
     """The options of where runs are made."""
-    for option in reversed(_SPREADING):
+    for option in reversed(_ENGINE):
         command = option(command)
     return command
 

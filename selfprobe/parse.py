@@ -31,9 +31,10 @@ def think_block(text: str) -> tuple[str | None, str]:
 
 
 _FOLDED = str.maketrans(dict.fromkeys("’‘‛ʼʹ′´`＇", "'") | dict.fromkeys("‐‑‒–—―−﹣－", "-"))
-_BREAK = re.compile(  # what ends a word without white space: markup, a fence's line, a dash of prose
+_BREAK = re.compile(  # what ends a word without white space: markup, a fence's line, a dash of prose, a link's address
     r"</?(?:p|br|b|i|u|em|strong|span|div|h[1-6]|ul|ol|li|a|code|pre|blockquote)\b[^<>\n]{0,200}>"
-    r"|^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$|[—―]|(?<=\w)--(?=\w)",
+    r"|^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$|[—―]|(?<=\w)--(?=\w)"
+    r"|(?<=\])\((?:https?://|www\.|mailto:|#|\.{0,2}/)[^()\s]*\)",  # [text](address)
     re.IGNORECASE | re.MULTILINE,
 )
 _NO_BOUNDARIES = re.compile(  # Thai, Lao, Tibetan, Burmese, Khmer, kana, Chinese characters
@@ -66,14 +67,40 @@ def _is_mark(character: str) -> bool:
     return unicodedata.category(character)[0] in "PS"
 
 
-def words(text: str, limit: int | None = None) -> list[str]:
-    """The raw words of a text in order: white-space tokens that are not empty once normalised.
+_STYLED = re.compile(
+    r"\${0,2}\\{1,2}(?:text\w*|emph|underline|math(?:bf|it|rm|sf|tt)|boxed|(?:sub)*section|chapter|title)\*?\s?"
+    r"\{([^{}]*)\}\${0,2}"
+    r"|\[(?P<tag>[bius])\]([^\[\]]*)\[/(?P=tag)\]"
+)
+_COMMAND = re.compile(
+    r"\\{1,2}(?:begin|end)\s?\{[^{}\n]{1,40}\}"
+    r"|\\{1,2}(?:item|bf|it|em|tt|large|Large|huge|centering|noindent|par)(?![a-zA-Z])"
+)
+NESTED = 5
+"""Styles in each other."""
 
-    >>> words("<p>rock—paper well-known</p>")
+
+def unstyled(text: str) -> str:
+    r"""The text without LaTeX's and BBCode's styles, headings and boxes; what stands in them stays.
+
+    >>> unstyled(r"The answer is $\boxed{\text{The}}$."), unstyled(r"\begin{quote}\emph{T}he [b]end[/b]")
+    ('The answer is The.', ' The end')
+    """
+    for _ in range(NESTED):
+        text, count = _STYLED.subn(lambda found: found[1] or found[3] or "", text)
+        if not count:
+            break
+    return _COMMAND.sub(" ", text)
+
+
+def words(text: str, limit: int | None = None) -> list[str]:
+    r"""The raw words of a text in order: white-space tokens that are not empty once normalised.
+
+    >>> words(r"<p>rock—\textbf{paper} well-known</p>")
     ['rock', 'paper', 'well-known']
     """
     found: list[str] = []
-    for token in re.finditer(r"\S+", _BREAK.sub(" ", text)):
+    for token in re.finditer(r"\S+", _BREAK.sub(" ", unstyled(text))):
         if normalise(token.group()):
             found.append(token.group())
             if limit is not None and len(found) == limit:
@@ -133,18 +160,6 @@ _ASIDE = {"yes", "no", "ok", "okay", "sure", "none", "unknown", "sorry", "null",
 """What a reply that is one word may say to the asker instead."""
 
 
-_BOXED = re.compile(r"\$*\\+boxed\s?\{(?:\\+text\w*\{([^{}]*)\}|([^{}]*))\}\$*")
-
-
-def unboxed(text: str) -> str:
-    r"""The text with what stands in LaTeX boxes as it is.
-
-    >>> unboxed(r"The answer is $\boxed{\text{The}}$."), unboxed('{"choice": 3}')
-    ('The answer is The.', '{"choice": 3}')
-    """
-    return _BOXED.sub(lambda found: found[1] or found[2] or "", text)
-
-
 _TAGGED = re.compile(r"<(?P<tag>\w+)>(?:\s*(?P<inside>[^<>]*)</(?P=tag)>)?")
 """<word>The</word>; and <word> alone, the template copied, which holds nothing."""
 
@@ -160,7 +175,7 @@ def one_word(text: str, key: str, *, article: bool = False) -> str | None:
         key: Of the object that was asked for.
         article: Whether "a barn" is "barn".
     """
-    text = unboxed(text)
+    text = unstyled(text)
     value = json_value(text, key)
     if value is None and "{" not in text and len(text) <= 100:
         value = _LABEL.sub("", text)
@@ -228,7 +243,7 @@ def choice(text: str, options: Collection[str]) -> str | None:
         text: The reply.
         options: Each one word, in the form that is returned: "yes", or "B".
     """
-    text = unboxed(text)
+    text = unstyled(text)
     value = json_value(text, "answer")
     said = words(value if isinstance(value, str) else text, limit=2000)
     article = len(said) > 1 and said[0] in ("A", "a") and said[1][0].isalpha()

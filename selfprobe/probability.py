@@ -30,6 +30,7 @@ _NUMBER = re.compile(
     r"(?P<number>[0-9]{0,9}(?:[.,][0-9]{1,99})?)(?:\s?/\s?(?P<of>[0-9]{1,9}))?[ \t]{0,9}"
     r"(?P<percent>%|percent\b|per cent\b)?"
     r"[\])}\"”’']?[ \t]{0,9}(?:$|[\])}\"”’'|(]|[.,;](?!\s?\d)|and\b|(?=/?\s?P\s?\()"
+    r"|(?=because\b|since\b|due to\b|considering\b)"
     r"|[–—-]{1,2}[ \t](?=[^\W\d_]{2})(?![^\n]{0,400}(?:\d|=|P\s?\()))",  # " — protect the child", never a range
     re.IGNORECASE | re.MULTILINE,
 )
@@ -54,26 +55,30 @@ def probabilities(text: str) -> tuple[float, float] | None:
 
     Of several statements of one probability the last counts, even if it cannot be read: then the pair is None.
     Accepted: percent, fractions (1/3), a decimal comma, Markdown, \\boxed, full-width signs, the number on the next
-    line, tables, the action's name before or after the number, both on one line. Refused: one of the two missing, below
-    0 or above 1 (70 without a percent sign), a sum off 1 by more than .02, ranges, arithmetic, letters for digits
-    ("9O%"). `P(A) + P(B) = 1` states neither, nor does "If B were riskier, P(A): 0.9".
+    line, tables, the action's name before or after the number, a reason after it ("0.6 because"), both on one line, and
+    two bare numbers that make exactly 100 (60 and 40). Refused: one of the two missing, below 0 or above 1 otherwise, a
+    sum off 1 by more than .02, ranges, arithmetic, letters for digits ("9O%"). `P(A) + P(B) = 1` states neither, nor
+    does "If B were riskier, P(A): 0.9".
     """
     visible = "".join(c for c in text if unicodedata.category(c) != "Cf").translate(_PLAIN)
     plain = _EQUAL.sub(r"P(A): \1\nP(B): \1", _untabled(_MARKUP.sub("", "\n".join(visible.splitlines()))))
     stated = list(_STATEMENT.finditer(plain)) or _one_of_each(_OPTION.finditer(plain))
-    last: dict[str, float] = {}
+    last: dict[str, tuple[float, bool]] = {}
     for found in reversed(stated[-1000:]):
         name = found[1].upper()
         if name in last or _in_a_sum(plain, found.start()) or _is_supposed(plain, found.start()):
             continue
-        value = _probability(plain, found.end())
-        if value is not None:
-            last[name] = value
+        figure = _figure_after(plain, found.end())
+        if figure is not None:
+            last[name] = figure
         elif found["sign"] in _STRICT or (found["sign"] != "is" and _figure_follows(plain, found.end())):
             return None
-    if len(last) < 2 or abs(sum(last.values()) - 1) > SUM_SLACK + 1e-9:
+    if len(last) < 2:
         return None
-    return last["A"], last["B"]
+    (a, a_bare), (b, b_bare) = last["A"], last["B"]
+    if a_bare and b_bare and abs(a + b - 100) < 1e-9:
+        a, b = a / 100, b / 100
+    return (a, b) if max(a, b) <= 1 and abs(a + b - 1) <= SUM_SLACK + 1e-9 else None
 
 
 def _one_of_each(options: Iterator[re.Match[str]]) -> list[re.Match[str]]:
@@ -126,7 +131,8 @@ def _is_prose(line: str) -> bool:
     return bool(line.strip()) and not _STATEMENT.search(line) and not _OPTION.search(line)
 
 
-def _probability(text: str, start: int) -> float | None:
+def _figure_after(text: str, start: int) -> tuple[float, bool] | None:
+    """The number at a place, and whether it is bare (no percentage, no fraction); None for none, or above 100."""
     found = _NUMBER.match(text, start)
     if found is None or not found["number"]:
         return None
@@ -138,7 +144,7 @@ def _probability(text: str, start: int) -> float | None:
             return None
         value /= float(found["of"])
     value = value / 100 if found["percent"] else value
-    return value if 0 <= value <= 1 else None
+    return (value, not (found["percent"] or found["of"])) if value <= 100 else None
 
 
 _FIGURE = re.compile(

@@ -127,8 +127,20 @@ _ERROR = re.compile(
 )
 
 
+_PAGE = re.compile(
+    r"(<!doctype html[^>]*>)?\s*<html\b(?=.*<(title|h1)>"
+    r"([^<]*\b(403|407|408|413|429|5[0-3]\d)\b[\s:.|-]*(forbidden|proxy auth|request time-?out|payload too large"
+    r"|content too large|too many requests|internal server error|bad gateway|gateway time-?out"
+    r"|service (temporarily )?unavailable"
+    r"|web server is|connection timed out|origin|ssl handshake)"
+    r"|just a moment\.\.\.|attention required! \| cloudflare))",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A page that is nothing but a proxy's error; a model that writes one for a user puts words before it, or a fence."""
+
+
 def is_error_text(text: str) -> bool:
-    """Whether a reply is, in one line, an error that a server or proxy told as if the model had said it.
+    """Whether a reply is an error that a server or proxy told as if the model had said it: one line, JSON, or a page.
 
     >>> is_error_text("Error: rate limit exceeded"), is_error_text('{"error": {"message": "No."}}')
     (True, True)
@@ -138,6 +150,8 @@ def is_error_text(text: str) -> bool:
     text = text.strip()
     if text.startswith('{"error"') and isinstance(found := _parsed(text), dict):
         return set(found) <= {"error", "code", "status", "message", "type", "request_id"}
+    if text.startswith("<"):
+        return _PAGE.match(text[:5000]) is not None
     return "\n" not in text and len(text) <= 300 and _ERROR.match(text) is not None
 
 

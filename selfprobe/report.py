@@ -17,16 +17,10 @@ from selfprobe.page import Page, Section, set_aside
 from selfprobe.preferences.table import TASKS
 from selfprobe.preferences.tasks_page import page as preferences
 from selfprobe.realism.card import page as realism
+from selfprobe.realism.rewrite_page import page as rewriting
 from selfprobe.realism.table import TASK
 from selfprobe.solvers.converse import METHODS
-
-COMMANDS = {
-    "turn_curve": "awareness turns",
-    "turn_scan": "awareness scan",
-    "cue_removal": "awareness cues",
-    "rewriting": "realism rewrite",
-}
-"""Tasks whose page their own command makes, since it needs what was asked for."""
+from selfprobe.studies import every
 
 
 def page(paths: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> Page:
@@ -44,6 +38,8 @@ def page(paths: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> Page:
         "awareness": (set(METHODS), awareness),
         "preferences": (set(TASKS), preferences),
         "realism": ({TASK}, realism),
+        "rewriting": ({"rewriting"}, rewriting),
+        **{study.__name__.lower(): (set(study.reads), study.reported) for study in every()},
     }
     there = found(paths)
     ignored, pages = dict(there.ignored), dict[str, Page]()
@@ -72,11 +68,8 @@ def _task(header: EvalLog) -> str:
 
 
 def _stray(header: EvalLog) -> str:
-    """Why a log has no part in the page, and what makes its page."""
-    task = _task(header)
-    if command := COMMANDS.get(task):
-        return f"a log of {task}: the call of selfprobe {command} that asked makes its page, and asks nothing twice"
-    return f"a log of {task}, which belongs to no study here"
+    """Why a log has no part in the page."""
+    return f"a log of {_task(header)}, which belongs to no study here"
 
 
 TITLES = {
@@ -84,6 +77,10 @@ TITLES = {
     "awareness": "Evaluation awareness",
     "preferences": "Preferences",
     "realism": "Realism",
+    "rewriting": "Rewriting",
+    "cues": "Giveaways",
+    "turns": "Turn by turn",
+    "scan": "Read in logs",
 }
 """Names of the studies in the menu."""
 

@@ -4,17 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from selfprobe.arguments import SAME_MODEL
 from selfprobe.described import NamedModel
+from selfprobe.on_ray import Cluster, wanted
 from selfprobe.prices import Cost, Prices, cost_table, read_prices
-from selfprobe.shares import ALONE, Spread
-
-HOW_IT_RUNS = {"max_connections", "max_retries", "timeout", "attempt_timeout", "adaptive_connections", "batch", "cache"}
-"""Generation settings that say how calls are sent, not what is asked."""
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """The options of `options.asking`, and --skip-errors and those of `options.spreading` where a command has them."""
+    """The options of `options.asking`, and --skip-errors and those of `options.engine` where a command has them."""
 
     model_args: Mapping[str, Any] = field(default_factory=dict)
     """Of the models that are measured; graders have none."""
@@ -26,10 +24,12 @@ class RunSettings:
     """Send calls in batches."""
     skip_errors: bool | None = None
     """Leave items out whose calls fail for good: unscored, "error"; None where a command cannot."""
+    same_model: bool = False
+    """Leave replies of another model than the one that was asked unscored."""
     prices: Prices = field(default_factory=dict)
     display: str | None = None
-    spread: Spread = ALONE
-    """Where runs are made; of described runs alone."""
+    cluster: Cluster | None = None
+    """Where described runs are made; None is this process."""
 
     @classmethod
     def taken(cls, given: dict[str, Any]) -> "RunSettings":
@@ -38,9 +38,14 @@ class RunSettings:
         Raises:
             InputError: The file of prices is none, or options of where runs are made do not go together.
         """
-        where = Spread(**{one.name: given.pop(one.name) for one in fields(Spread) if one.name in given})
+        cluster = wanted(given.pop("engine", None), given.pop("ray_address", None))
         own = {one.name: given.pop(one.name) for one in fields(cls) if one.name in given}
-        return cls(**own | {"prices": read_prices(own["prices"]), "spread": where})
+        return cls(**own | {"prices": read_prices(own["prices"]), "cluster": cluster})
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """Arguments that every task of the command is run with."""
+        return {SAME_MODEL: True} if self.same_model else {}
 
     def costed(self, costs: Sequence[Cost], *, rounds: int) -> list[str]:
         """What runs will cost, as lines of text.
@@ -62,7 +67,7 @@ class RunSettings:
         Raises:
             InputError: One cannot be had.
         """
-        for model in models if self.spread.engine != "ray" else ():
+        for model in models if self.cluster is None else ():
             model.open()
 
     @property

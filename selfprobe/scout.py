@@ -2,18 +2,19 @@
 
     pip install 'selfprobe[scout]'
     scout scan selfprobe/eval_awareness -T logs --model openai/gpt-5-mini
-    selfprobe awareness prevalence scans labels.csv
+    selfprobe awareness validate scans labels.csv
 
 The same prompt and the same check of quotes as `selfprobe awareness scan`. The value is whether a quote that really
 stands in a turn shows it, None where the judge's finding cannot be used. Imported by `_registry` where Scout runs.
 """
 
-from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, ModelOutput, get_model
+from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, ModelOutput
 from inspect_ai.scorer import Reference
 from inspect_scout import Result, Scanner, Transcript, scanner
 
 from selfprobe.evalawareness_tasks.turn_scan import PIECE, SCAN_PROMPT, shown
 from selfprobe.scorers.scan_cues import noticed
+from selfprobe.solvers.ask import sole
 from selfprobe.solvers.grade import GRADE, delimited
 from selfprobe.solvers.logged_turns import Turn, pieces
 from selfprobe.solvers.record import reply_from
@@ -23,7 +24,7 @@ from selfprobe.solvers.record import reply_from
 def eval_awareness(piece: int = PIECE) -> Scanner[Transcript]:
     """Whether, and from which turn on, the model of a transcript brings up an evaluation.
 
-    The judge is the role `grader` (`--model-role grader=…`), else the scan's model.
+    The judge is the role `grader` (`--model-role grader=…`, one model), else the scan's model.
 
     Args:
         piece: Most characters that the judge reads at once.
@@ -32,7 +33,7 @@ def eval_awareness(piece: int = PIECE) -> Scanner[Transcript]:
     async def scan(transcript: Transcript) -> Result:
         said = [message for message in transcript.messages if isinstance(message, ChatMessageAssistant)]
         turns = [_turn(number, message) for number, message in enumerate(said, start=1)]
-        parts, judge = pieces(turns, piece), get_model(role="grader")
+        parts, judge = pieces(turns, piece), sole("grader")
         grades = [
             reply_from(
                 await judge.generate(SCAN_PROMPT.format(material=delimited(shown(part))), config=GRADE),

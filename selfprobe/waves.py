@@ -27,11 +27,9 @@ from selfprobe.finished import taken_up
 from selfprobe.header import task_of
 from selfprobe.inspect_private import PrerequisiteError
 from selfprobe.logs import cause, counted, cut_in, found, summaries, unscored_in, values_of, without_request
-from selfprobe.on_ray import run_on_ray
-from selfprobe.processes import run_shares
+from selfprobe.on_ray import Cluster, Line, other_runs, place_logs, run_on_ray, shares_of
 from selfprobe.progress import Progress, samples_of, watch
 from selfprobe.run_settings import RunSettings
-from selfprobe.shares import Line, Share, Spread, Work, other_runs, place_logs
 
 SHOWN = 10
 """Models whose first error is shown; the others are counted."""
@@ -52,7 +50,7 @@ def run_wave(
     """Run tasks, or what is left of them where logs are there; the headers of their logs.
 
     Args:
-        runs: Each with its model; where they are spread, all are described.
+        runs: Each with its model; for a cluster, all are described.
         log_dir: Folder of this wave's logs, local or any fsspec path.
         title: What the user reads above its progress.
         settings: How and where they are asked, and what is shown.
@@ -61,7 +59,7 @@ def run_wave(
     Raises:
         Interrupted: The user stopped it: no further wave may start.
         InputError: The folder cannot be written, is in use, or holds logs of other runs; or a model cannot be had.
-        RunError: A process was killed again and again.
+        RunError: A task of the cluster was killed again and again.
     """
     with claimed(log_dir):
         return _run_wave(runs, log_dir, title, settings, further)
@@ -76,8 +74,8 @@ def _run_wave(
     given = {"retry_attempts": 1, "score_display": False, **chosen}
     described = [run for run in runs if isinstance(run, DescribedRun)]
     try:
-        if len(described) == len(runs) and (shares := settings.spread.shares(described)):
-            logs = _spread(shares, log_dir, given, settings.spread, progress)
+        if settings.cluster and len(described) == len(runs):
+            logs = _on_cluster(described, log_dir, given, settings.cluster, progress)
         else:
             logs = _here(
                 [run.made() if isinstance(run, DescribedRun) else run for run in runs], log_dir, given, progress
@@ -99,25 +97,20 @@ def _here(tasks: Sequence[Task], log_dir: str, given: dict[str, Any], progress: 
     return _asked(tasks, log_dir, given)
 
 
-def _spread(
-    shares: Sequence[Share], log_dir: str, given: dict[str, Any], spread: Spread, progress: Progress
+def _on_cluster(
+    runs: Sequence[DescribedRun], log_dir: str, given: dict[str, Any], cluster: Cluster, progress: Progress
 ) -> list[EvalLog]:
-    """Each share elsewhere, with a folder of its own in `log_dir`."""
+    """Each model's runs as a task of the cluster, with a folder of its own in `log_dir`."""
     if given.setdefault("display", "none") != "none":
         raise InputError(f"Inspect's display shows one process: leave --display {given['display']} out")
-    if spread.engine == "ray":
-        log_dir = log_dir if "://" in log_dir else str(Path(log_dir).absolute())
-        given["log_buffer"] = 1  # another machine has the log alone, and not what waits to be written into it
+    log_dir = log_dir if "://" in log_dir else str(Path(log_dir).absolute())
+    given["log_buffer"] = 1  # another machine has the log alone, and not what waits to be written into it
+    shares = shares_of(runs)
     place_logs(shares, log_dir, dirty=bool(given.get("log_dir_allow_dirty")))
-    works = [
-        Work(share.models, share.gpus, partial(_share, share.runs, share.folder(log_dir), given)) for share in shares
-    ]
-    if spread.engine == "ray":
-        return run_on_ray(works, log_dir, progress, address=spread.ray_address)
-    return run_shares(works, progress)
+    return run_on_ray(shares, partial(_share, given), log_dir, progress, address=cluster.address)
 
 
-def _share(runs: Sequence[DescribedRun], log_dir: str, given: dict[str, Any], line: Line) -> list[EvalLog]:
+def _share(given: dict[str, Any], runs: Sequence[DescribedRun], log_dir: str, line: Line) -> list[EvalLog]:
     """One share of a wave, in the process that runs it."""
     tasks = [run.made() for run in runs]
     line.begin(samples_of(tasks, given.get("limit")))

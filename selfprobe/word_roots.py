@@ -1,111 +1,159 @@
-"""Whether two English words share a root: loyal and loyalty, wise and wisdom, ran and run.
+"""Whether two English words share a root: loyal and loyalty, wise and wisdom, ran and run, love and beloved.
 
-Snowball's two English stemmers for inflections, a list of irregular ones, and a list of derivations
-(-ness, -dom, -ity, …) for what stemmers leave apart.
+A word leads to what it is built from: by taking off endings as English spells them (loving to love, sunny to sun,
+bravery to brave), by a list of irregular forms, and by a few prefixes. Two words share a root where their ways meet.
 """
 
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-
-import snowballstemmer
-
-_STEMMERS = [snowballstemmer.stemmer(name) for name in ("english", "porter")]
 
 _IRREGULAR = {
     form: word
     for word, forms in {
+        "able": "enable disable",
         "accurate": "accuracy",
+        "act": "action active actor actress",
+        "agree": "agreed",
+        "analysis": "analyze analyst",
         "anger": "angry",
         "anxious": "anxiety",
-        "believe": "belief",
-        "curious": "curiosity",
-        "decide": "decision decisive",
-        "democracy": "democratic",
-        "essence": "essential",
-        "evolve": "evolution",
-        "generous": "generosity",
-        "grateful": "gratitude",
-        "humble": "humility",
-        "hypocrite": "hypocrisy hypocritical",
-        "intimate": "intimacy",
-        "miracle": "miraculous",
-        "nostalgia": "nostalgic",
-        "prophet": "prophecy",
-        "rival": "rivalry",
-        "simple": "simplicity",
-        "vain": "vanity",
+        "apply": "applicable applicant application",
+        "arrogant": "arrogance",
+        "art": "artist artistic artwork",
         "be": "is are was were been am",
-        "bear": "bore borne",
+        "bear": "borne",
         "begin": "began begun",
+        "believe": "belief disbelief",
         "bite": "bit bitten",
         "blow": "blew blown",
         "break": "broke broken",
+        "breath": "breathe",
+        "brief": "brevity",
         "bring": "brought",
         "build": "built",
         "buy": "bought",
         "catch": "caught",
         "child": "children childish",
         "choose": "chose chosen choice",
+        "clear": "clarity clarify",
+        "cloth": "clothe",
         "come": "came",
+        "coward": "cowardice",
+        "curious": "curiosity",
+        "danger": "endanger",
+        "day": "daily",
+        "decide": "decision decisive",
         "deep": "depth",
         "defense": "defence defensive",
+        "democracy": "democratic",
+        "dentist": "dentistry",
+        "die": "dead death dying",
         "dive": "dove",
-        "do": "did done",
+        "do": "did done does doing",
+        "dog": "doggie",
         "draw": "drew drawn",
         "drink": "drank drunk",
         "drive": "drove driven",
         "eat": "ate eaten",
+        "edit": "editor edition",
+        "enter": "entrance entry",
+        "essence": "essential",
+        "evolve": "evolution",
+        "fail": "failure",
         "fall": "fell fallen",
         "feed": "fed",
         "feel": "felt",
         "fight": "fought",
         "find": "found",
+        "fire": "fiery",
         "fly": "flew flown flight flies",
         "foot": "feet",
+        "forest": "forestry",
         "forget": "forgot forgotten",
+        "free": "freed",
         "freeze": "froze frozen",
+        "friend": "befriend",
+        "generous": "generosity",
         "give": "gave given gift",
-        "gray": "grey",
-        "go": "went gone",
+        "go": "went gone goes going",
         "goose": "geese",
+        "grateful": "gratitude",
+        "gray": "grey",
         "grow": "grew grown growth",
         "hang": "hung",
+        "head": "behead",
+        "heal": "health",
+        "heart": "hearty",
+        "heresy": "heretic",
+        "hero": "heroine",
         "hide": "hid hidden",
         "high": "height",
+        "history": "historic",
         "hold": "held",
+        "hoof": "hooves",
         "hot": "heat",
+        "humble": "humility",
+        "hunger": "hungry",
+        "hypocrite": "hypocrisy hypocritical",
+        "intimate": "intimacy",
+        "jewel": "jewelry",
+        "joy": "enjoy",
+        "just": "justice",
         "keep": "kept",
         "knife": "knives",
         "know": "knew known knowledge",
         "leaf": "leaves",
         "leave": "left",
         "life": "lives live living alive",
+        "little": "belittle",
+        "loaf": "loaves",
         "long": "length",
         "lose": "lost loss",
         "louse": "lice",
+        "love": "beloved",
         "man": "men",
+        "marry": "marriage",
+        "miracle": "miraculous",
+        "mischief": "mischievous",
         "mouse": "mice",
+        "nostalgia": "nostalgic",
+        "office": "officer official",
         "ox": "oxen",
+        "part": "partial",
         "person": "people",
+        "pilgrim": "pilgrimage",
+        "plow": "plough",
+        "poet": "poem poetry",
+        "prophet": "prophecy prophesy",
+        "rich": "enrich",
         "ride": "rode ridden",
         "ring": "rang rung",
-        "plow": "plough",
         "rise": "rose risen",
+        "rival": "rivalry",
         "run": "ran",
+        "sail": "sailor",
+        "science": "scientist scientific",
         "see": "saw seen",
+        "seize": "seizure",
         "sell": "sold",
         "send": "sent",
+        "serve": "service",
         "shake": "shook shaken",
         "shoot": "shot",
+        "simple": "simplicity",
         "sing": "sang sung song",
         "sink": "sank sunk",
         "sit": "sat",
+        "slave": "enslave",
         "sleep": "slept",
         "speak": "spoke spoken speech",
         "spin": "spun",
         "stand": "stood",
         "steal": "stole stolen",
         "strong": "strength",
+        "study": "student",
+        "style": "stylish",
         "swear": "swore sworn",
         "sweep": "swept",
         "swim": "swam swum",
@@ -113,14 +161,21 @@ _IRREGULAR = {
         "take": "took taken",
         "teach": "taught",
         "tell": "told",
-        "think": "thought",
         "thief": "thieves theft",
+        "think": "thought",
         "throw": "threw thrown",
         "tooth": "teeth",
-        "true": "truth",
+        "true": "truth truly",
+        "try": "trial",
+        "vain": "vanity",
+        "vary": "variant variance variation",
+        "waiter": "waitress",
         "wake": "woke woken",
+        "warm": "warmth",
+        "warrant": "warranty",
         "wear": "wore worn",
         "weave": "wove woven",
+        "weigh": "weight",
         "wide": "width",
         "wife": "wives",
         "win": "won",
@@ -131,13 +186,86 @@ _IRREGULAR = {
     for form in forms.split()
 }
 
-_DERIVED = re.compile(
-    r"(?P<root>\w{3,}?)(?P<end>(?:li|i)?ness|dom|hood|ship|some|ment|ful+y?|less(?:ly|ness)?|ly|ish|ism"
-    r"|(?:[ae]n)(?:t|ce|cy)|ity|ty|th|ice|ier|age|ure|al|ous(?:ly|ness)?|ive|ation|ion|ize|ise|ify|ic(?:al)?)"
-)
-_DOER = re.compile(r"(?P<root>\w{4,})(?:er|or|ist)s?")
-_PET = re.compile(r"(?P<root>\w+(?P<twice>[b-df-hj-np-tvwxz]))(?P=twice)(?:y|ies?)")  # doggy
+LONGEST_WORD = 40
 
+_WHOLE = frozenset(
+    """
+    adultery advance apply archery army artery assess assist balance barrier bather battery beer better bitter
+    body bother boulder brother bully burden butter capable career carry center century city comment company
+    concern concise contraction copper copy corner country courage cover crater culture curious curry demise
+    dinner dozen during duty early easter empty entity evening every factor factory fairy family feature ferry
+    final finance finish fleet flour flower forest fort foundation founder fury garden general generate generic
+    generous german grateful gravy greed guest hammer hamper hamster handsome happen haven heaven herring
+    holistic holy honest hospital hospitality hostage imply kitchen ladder lateral lather lavish lawyer letter
+    lever levy limber linen listen literature liver logic logistic lumber manage manner many marry massage
+    master material matter mention message metal mineral minister modest moment monster moral mother need news
+    number offer oyster pacific panther paradize party passion passive pastor pasture pattern pellet penny
+    pepper pigment policy polish politic poppy portion possible poster posture power proper property prosper
+    puppet quarter quest random rather raven regression reply rival rubber rustic salvage sandal section seed
+    seldom sentence sentient session several sewer shoulder shower siren sister slender soldier speed station
+    statistic statue story study summer supper supply table tailor temper temperate temple tender token tower
+    tradition transient treaty universe university utter version visage wafer wander warrant weed winter witness
+    """.split()
+)
+"""Words that only look as if they were built from a shorter one, or have little to do with it."""
+
+_LAST_SWAPS = [
+    (re.compile(pattern), news.split(" "))
+    for pattern, news in (
+        (r"(?<=[lr])ves$", "f"),
+        (r"(?<=\w{2})ies$", "y ie"),
+        (r"(?<=\w[sxzo])es$|(?<=\w[cs]h)es$", ""),
+        (r"(?<=\w{2}[^s])s$", ""),
+        (r"(?<=\w{4})ly$", ""),
+        (r"(?<=\w{2})ily$", "y"),
+    )
+]
+"""Plurals and adverbs: as _SWAPS, and no other ending follows."""
+
+_SWAPS = [
+    (re.compile(pattern), news.split(" "))
+    for pattern, news in (
+        (r"(?<=\w{3})(?:ness|ful|less|hood|ship|some|like)$", ""),
+        (r"(?<=\w{3})(?:ment|dom)$|(?<=\w{4})ly$|(?<=\w{3}[st])(?:ion|ive|ory|ure)$", " e"),
+        (r"(?<=\w{2})i(?:ness|ful|less|hood|ly)$", "y"),
+        (r"(?<=\w{3}[^i])ty$|(?<=\w{4})ation$", ""),
+        (r"(?<=\w{3}[^aeiou])ly$", "le"),
+        (r"(?<=\w{3}[ae]n)c[ey]$", "t"),
+        (r"(?<=\w{3})osity$", "ous"),
+        (r"(?<=\w)bility$", "ble"),
+        (r"(?<=\w)itious$", "ition"),
+        (r"(?<=\w{2}[lrni])sion$", "d de t te"),
+        (r"(?<=\w{2}[aeou])sion$", "d de"),
+        (r"(?<=\w{2})ssion$", "t"),
+        (r"(?<=\wd)uction$", "uce"),
+        (r"(?<=\w)olution$", "olve"),
+        (r"(?<=\w{2})eption$", "eive"),
+        (r"(?<=\w{2})ription$", "ribe"),
+        (r"(?<=\w{2})ification$", "ify"),
+        (r"(?<=\w{2})ication$", "y"),
+        (r"(?<=\w{3}s)ize$", "is"),
+    )
+]
+"""What a word ends with, and what stood there before."""
+
+_LAST_ENDINGS = {"ed": (3, "e"), "est": (3, "e"), "ing": (3, "e")}
+"""As _ENDINGS, at the end of a word."""
+
+_ENDINGS = {
+    ending: (least, lost)
+    for least, lost, endings in (
+        (3, "e", "ing er y ery"),
+        (3, "", "ish"),
+        (4, "", "en ern"),
+        (4, "e", "al ity able ible ous age ance ence ify"),
+        (4, "ey", "ism ize"),
+        (4, "eyo", "ic ical ist"),
+        (5, "e", "ant ent or eer ee ate ation ition ative"),
+        (5, "yae", "ian an"),
+    )
+    for ending in endings.split()
+}
+"""Ending that begins with a vowel: letters of the shortest word that takes it, and what such a word may lose."""
 
 _BRITISH = [
     (re.compile(r"(?<=\w{3})our(?=(?:s|ed|ing|ful|less|able|ite|hood|ly)?$)"), "or"),
@@ -147,21 +275,17 @@ _BRITISH = [
 """Colour, centre, realise: as Americans spell them."""
 
 _OPPOSITE = re.compile(
-    r"(?:un(?!less)|non|dis(?=honest|loyal|agree|trust|obe|comfort|like|appear|order|connect|infect|abl))(?P<root>\w{4,})"
+    r"(?:un(?!less)|non|dis(?=honest|loyal|agree|trust|obe|comfort|like|appear|order|connect|infect|abl)"
+    r"|i[mnlr](?=patien|mortal|moral|perfect|possib|polite|justice|sane|visib|correct|complete|depend|secur|sincer|formal"
+    r"|toler|legal|logical|legible|regular|rational|respons))(?P<root>\w{4,})"
 )
 """Holds the word that it is the opposite of."""
 
-_APART = {
-    frozenset(pair.split())
-    for pair in (
-        "man many;ear early;bus busy;bus business;arm army;corn corner;policy police;new news;human humane;post poster;"
-        "general generation;cap cape;hop hope;rat rate;not note;hat hate;car care;star stare;fat fate;"
-        "general generous;mother moth;number numb;message mess;hospital hospitality;contract contraction;destiny"
-        " destination;universe university;universal university;"
-        "tap tape;pin pine;win wine;part party;count county;bell belly"
-    ).split(";")
-}
-"""Words of their own, which rules take for relatives."""
+_WITHOUT_Y = re.compile("[aeiou]y$")
+"""Toy, grey: the y belongs to the word."""
+
+_SHORT = re.compile(r"[^aeiouy]*[aeiouy][^aeiouwxy]")
+"""Such a word doubles its last letter before a vowel, as run does in running: hoping comes from hope."""
 
 
 def same_root(one: str, other: str) -> bool:
@@ -170,25 +294,59 @@ def same_root(one: str, other: str) -> bool:
     >>> same_root("loyal", "loyalty"), same_root("lonely", "loneliness"), same_root("late", "lattice")
     (True, True, False)
     """
-    return frozenset((one, other)) not in _APART and bool(roots(one) & roots(other))
+    steps, others = _steps(one), _steps(other)
+    return any(not n or not others[base] or n + others[base] <= 2 for base, n in steps.items() if base in others)
 
 
 @lru_cache(maxsize=4096)
-def roots(word: str) -> frozenset[str]:
-    """What a casefolded word shares with its relatives: its stems, and what stands before a derivation."""
-    word = re.sub(r"(?<=[lr])ves$", "f", _IRREGULAR.get(word, word))
+def _steps(word: str) -> Mapping[str, int]:
+    """What a casefolded word may be built from: base → number of steps. Inflection is no step; not all are words."""
+    if len(word) > LONGEST_WORD or word in _WHOLE:
+        return {word: 0}
     for british, american in _BRITISH:
         word = british.sub(american, word)
+    level = {word, *_swapped(word, _LAST_SWAPS)}
+    level |= {base for each in level - _WHOLE for base in _without(each, _LAST_ENDINGS)}
+    steps, n = dict.fromkeys(level, 0), 0
+    while level:
+        n += 1
+        level = {base for each in level - _WHOLE for base in _bases(each)} - steps.keys()
+        steps |= dict.fromkeys(level, n)
+    return steps
+
+
+def _bases(word: str) -> Iterator[str]:
+    """What is left of a word without one ending or prefix."""
+    if word in _IRREGULAR:
+        yield _IRREGULAR[word]
+        return
     if opposite := _OPPOSITE.fullmatch(word):
-        word = opposite["root"]
-    singular = re.sub(r"(?<=[^siu])s$", "", word)
-    found = {_bare(stemmer.stemWord(each)) for stemmer in _STEMMERS for each in (word, singular)} | {_bare(word)}
-    for pattern in (_DERIVED, _DOER, _PET):
-        if match := pattern.fullmatch(singular):
-            found.add(_bare(match["root"]))
-    return frozenset(found)
+        yield opposite["root"]
+    yield from _swapped(word, _SWAPS)
+    yield from _without(word, _ENDINGS)
 
 
-def _bare(root: str) -> str:
-    """Without a final e, i or y, and with one of a doubled last consonant, where three letters are left."""
-    return re.sub(r"(?<=\w{3})[eiy]$", "", root)
+def _swapped(word: str, swaps: Iterable[tuple[re.Pattern[str], Sequence[str]]]) -> Iterator[str]:
+    for pattern, news in swaps:
+        if pattern.search(word):
+            yield from (pattern.sub(new, word) for new in news)
+
+
+def _without(word: str, endings: Mapping[str, tuple[int, str]]) -> Iterator[str]:
+    """The words which, with one of the endings, may be spelled as this word."""
+    for ending, (least, lost) in endings.items():
+        if word.endswith(ending) and not _WITHOUT_Y.search(word):
+            yield from (base for base in _unspelled(word.removesuffix(ending), lost) if len(base) >= least)
+
+
+def _unspelled(root: str, lost: str) -> Iterator[str]:
+    """The words that may be spelled so before a vowel: hop and hopp, of hopp; hope, of hop; happy, of happ i."""
+    if not re.search("[aeiouy]", root):
+        return
+    if not (_SHORT.fullmatch(root) or re.search("[^eo]e$", root)):
+        yield root
+    if root[-1] == root[-2:-1] and root[-1] not in "aeiou":
+        yield root[:-1]
+    if root[-1] == "i":
+        yield f"{root[:-1]}y"
+    yield from (root + letter for letter in lost)

@@ -18,14 +18,16 @@ from inspect_ai.model import (
     ModelOutput,
     ResponseSchema,
     get_model,
+    model_roles,
 )
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolInfo
 from inspect_ai.util import JSONSchema, span
 
+from selfprobe.arguments import SAME_MODEL
 from selfprobe.data import Table
-from selfprobe.errors import InputError
-from selfprobe.inspect_private import active_generate_config, active_model
+from selfprobe.errors import InputError, one_line
+from selfprobe.inspect_private import active_generate_config, active_model, sample_active
 from selfprobe.solvers.hugging_face import as_told, is_hugging_face
 from selfprobe.solvers.negotiate import agree
 from selfprobe.solvers.record import Reply
@@ -93,7 +95,8 @@ async def ask(
 
     Args:
         prompts: What to send.
-        role: The model role to ask; None or an unbound role is the evaluated model. Or a model itself (one of a panel).
+        role: The model role to ask, of one model; None or an unbound role is the evaluated model. Or a model itself
+            (one of a panel).
         config: The method's settings; they win over the command line's, PATIENCE does not. A model that refuses one of
             them is asked otherwise (`negotiate`).
         may_be_cut: Whether a reply that ends at the token limit is good.
@@ -104,8 +107,9 @@ async def ask(
         Exception: The provider's error when the retries are used up; it ends the sample, and a resume
             (`inspect eval-retry`) asks again.
         Refused: The vendor refuses for good, or refused every call of this run.
+        InputError: The role is of several models.
     """
-    model = role if isinstance(role, Model) else get_model(role=role) if role else get_model()
+    model = role if isinstance(role, Model) else sole(role)
     _warn_of_overridden(model, config.merge(needs))
     wishes = _patience(model).merge(config)
     replies: dict[str, Reply] = {}
@@ -115,14 +119,54 @@ async def ask(
             as_told(model, settings)
             return model.generate(prompt, tools, config=settings, cache=_cache(name))
 
+        alone = prompt if isinstance(prompt, str) else prompt[0].text if len(prompt) == 1 else ""
+        terms = {"wishes": wishes, "needs": needs, "may_be_cut": may_be_cut, "prompt": alone, "tools": bool(tools)}
         async with span(name):  # the call's name in the transcript
             with Asking(model, needs):
-                replies[name] = await agree(model, send, wishes=wishes, needs=needs, may_be_cut=may_be_cut)
+                replies[name] = await agree(model, send, **terms)
 
     async with create_task_group() as group:
         for name, prompt in prompts.items():
             group.start_soon(one, name, prompt)
-    return {name: replies[name] for name in prompts}
+    return {name: of_asked(replies[name]) for name in prompts}
+
+
+def of_asked(reply: Reply) -> Reply:
+    """A reply of this run, with the problem that another model wrote it where the run leaves such replies out."""
+    if not reply.of_another:
+        return reply
+    active = sample_active()
+    if active is not None and (active.sample.metadata or {}).get(SAME_MODEL):
+        return reply.model_copy(update={"problem": "other_model"})
+    _warn_of_another(reply)
+    return reply
+
+
+def panel(role: str) -> list[Model]:
+    """The models of a role, in their order; none where it is unbound.
+
+    Raises:
+        InputError: One model is there twice.
+    """
+    bound = model_roles().get(role, [])
+    models = bound if isinstance(bound, list) else [bound]
+    names = [str(model) for model in models]
+    if twice := [name for place, name in enumerate(names) if name in names[:place]]:
+        raise InputError(f"the role {role} has {twice[0]} twice; list each model once")
+    return models
+
+
+def sole(role: str | None) -> Model:
+    """The one model of a role; the evaluated model for None and for a role that is unbound.
+
+    Raises:
+        InputError: The role is of several models.
+    """
+    models = panel(role) if role else []
+    if len(models) > 1:
+        names = ", ".join(map(str, models))
+        raise InputError(f"the role {role} takes one model, got {names}; pass --model-role {role}={models[0]}")
+    return get_model(role=role) if role else get_model()
 
 
 def settings_for(state: TaskState, config: Settings) -> GenerateConfig:
@@ -145,7 +189,7 @@ def in_a_run() -> bool:
 
 def about(table: Table) -> dict[str, str]:
     """The metadata of a task: its data, the suite's version, and the target where the run is known."""
-    return table.metadata | ({"target": str(get_model(role="target"))} if in_a_run() else {})
+    return table.metadata | ({"target": str(sole("target"))} if in_a_run() else {})
 
 
 def require_model(role: str | None = None) -> None:
@@ -155,9 +199,9 @@ def require_model(role: str | None = None) -> None:
         role: Whom the task will ask; None or an unbound role is the evaluated model.
 
     Raises:
-        InputError: While the task is built in such a run.
+        InputError: While the task is built in such a run, or in one with several models in the role.
     """
-    if in_a_run() and str(get_model(role=role) if role else get_model()) == "none/none":
+    if in_a_run() and str(sole(role)) == "none/none":
         raise InputError("no model is given: pass --model provider/name, such as --model embedded/smollm2")
 
 
@@ -180,6 +224,19 @@ def _warn_of_overridden(model: Model, settings: GenerateConfig) -> None:
         if given is not None and ours is not None and given != ours:
             option = f"--{name.replace('_', '-')} {given}"
             _warn(f"{option} of {model} is not used: this task sets the {name} of its calls{instead}")
+
+
+_warned_of: set[str] = set()
+"""Models in whose place another one answered, and that a line was printed about."""
+
+
+def _warn_of_another(reply: Reply) -> None:
+    if reply.model not in _warned_of:
+        _warned_of.add(reply.model)
+        _warn(
+            f"{reply.model} was asked, and {one_line(str(reply.answered_by))} answered; -T {SAME_MODEL}=true leaves "
+            "such replies unscored"
+        )
 
 
 @cache

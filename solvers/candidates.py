@@ -1,8 +1,8 @@
 """Of the candidates for a reply's tokens, the first token's are kept: nothing reads the others.
 
 Providers list candidates for every token of a reply or for none. Twenty for each of 80 tokens are 200 kB of JSON. To
-parse, convert and log them took 100 to 150 ms of CPU a reply, while no other call was sent; a fifth of the run that
-bench/awareness.py measures.
+parse, convert and log them took 100 to 150 ms of CPU a reply, while no other call was sent; a fifth of a
+study's run.
 """
 
 import json

@@ -16,7 +16,7 @@ from selfprobe.errors import InputError
 from selfprobe.first_call import named_for
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
-from selfprobe.solvers.ask import NOTHING, PromptFunction, Prompts, no_tools, together
+from selfprobe.solvers.ask import NOTHING, PromptFunction, Prompts, no_tools, sole, together
 from selfprobe.solvers.negotiate import chosen
 from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.record import Record, act_fault
@@ -63,25 +63,21 @@ def reply_once(
     Args:
         table: The conversations, for the check of a replayed log.
         target_log: A log of any of the five methods, or a folder of logs, to take the replies from.
-        reply_tokens: Most tokens of the reply, reasoning and all; None is the model's own limit.
+        reply_tokens: Most tokens of the reply, reasoning and all; None is the model's own limit. With `target_log` a
+            log of replies with this limit is taken, and no other.
         effort: Reasoning effort of the reply; None is the model's own.
         logprobs: Whether candidates for the first token are recorded too, for a method that reads them; where they are
             needed, a model that is known to give none is not asked.
 
     Raises:
-        InputError: `reply_tokens` is below 1, or there is a log to take the replies from as well.
+        InputError: `reply_tokens` is below 1.
     """
     whole(reply_tokens=reply_tokens, optional=True)
-    if reply_tokens is not None and target_log is not None:
-        raise InputError(
-            f"reply_tokens={reply_tokens} limits the reply that is made in this run, and here the replies come from "
-            f"target_log={target_log}: leave one out"
-        )
 
     def conversation(state: TaskState) -> Prompts:
-        return {"reply": messages_of(state, str(get_model(role="target")))}
+        return {"reply": messages_of(state, str(sole("target")))}
 
-    replay = replay_log(target_log, METHODS, table, "acts")
+    replay = replay_log(target_log, METHODS, table, "acts", effort=effort, reply_tokens=reply_tokens)
     config = ACT.merge(CANDIDATES) if logprobs is True else ACT
     needs = chosen(reply_tokens, effort).merge(CANDIDATES if logprobs == "need" else NOTHING)
     return act(conversation, config=config, needs=needs, may_be_cut=True, replay=replay, tools=tools_of)

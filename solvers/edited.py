@@ -16,7 +16,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolInfo
 
 from selfprobe.quotes import fold
-from selfprobe.solvers.ask import ask, require_model
+from selfprobe.solvers.ask import ask, in_a_run, require_model, sole
 from selfprobe.solvers.negotiate import chosen
 from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.record import Record, Reply
@@ -78,7 +78,12 @@ def paraphrased(prompt: Callable[[str], str]) -> Solver:
 
     Args:
         prompt: From a message's text to what the grader is sent.
+
+    Raises:
+        InputError: While the task is built, in a run with several graders: they would write several texts.
     """
+    if in_a_run():
+        sole("grader")
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         if "grader" not in model_roles():

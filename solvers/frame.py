@@ -7,7 +7,7 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.arguments import one_of
 from selfprobe.errors import InputError
-from selfprobe.solvers.ask import PromptFunction, Prompts, in_a_run
+from selfprobe.solvers.ask import PromptFunction, Prompts, in_a_run, sole
 
 Frame = Literal["self", "other", "both"]
 
@@ -28,7 +28,7 @@ def framed(frame: Frame, own: PromptFunction, other: PromptFunction) -> PromptFu
             against what the observer does itself.
     """
     one_of("frame", frame, get_args(Frame))
-    if frame != "self" and in_a_run() and (target := str(get_model(role="target"))) != str(get_model()):
+    if frame != "self" and in_a_run() and (target := str(sole("target"))) != str(get_model()):
         raise InputError(
             f"frame={frame} holds both answers against what the observer does itself; the target here is {target}: "
             "leave out the role target"

@@ -1,14 +1,14 @@
-"""What does a grader say about a text of the subject? Sends it to the role `grader` and records the replies."""
+"""What do graders say about a text of the subject? Sends it to each model of the role `grader`, records the replies."""
 
 import hashlib
 
-from inspect_ai.model import GenerateConfig, ResponseSchema, model_roles
+from inspect_ai.model import GenerateConfig, ResponseSchema
 from inspect_ai.solver import Generate, Solver, TaskState, solver
-from inspect_ai.util import JSONSchema
+from inspect_ai.util import JSONSchema, collect
 
 from selfprobe.inspect_private import PrerequisiteError
-from selfprobe.solvers.ask import PromptFunction, ask, in_a_run
-from selfprobe.solvers.record import Record
+from selfprobe.solvers.ask import PromptFunction, ask, in_a_run, panel
+from selfprobe.solvers.record import Record, graded_name
 from selfprobe.solvers.sent import note
 
 NO_GRADER = (
@@ -38,7 +38,8 @@ def needs_grader() -> Solver:
     """Fail before anything is asked when no model is bound to the role `grader`. Asks nothing.
 
     Raises:
-        PrerequisiteError: While the task is built where the run's models are known by then, else at each sample.
+        PrerequisiteError: No grader, or one twice: while the task is built where the run's models are known by then,
+            else at each sample.
     """
     if in_a_run():
         _require_grader()
@@ -52,7 +53,7 @@ def needs_grader() -> Solver:
 
 @solver
 def grade(prompts: PromptFunction, *, config: GenerateConfig = GRADE) -> Solver:
-    """Record the grader's replies under `Record.grades`.
+    """Record the graders' replies under `Record.grades`, after the model's name where there are several.
 
     Args:
         prompts: From the state to the grader's prompts by name; reads the Record. An empty dict asks nothing.
@@ -60,7 +61,16 @@ def grade(prompts: PromptFunction, *, config: GenerateConfig = GRADE) -> Solver:
     """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        replies = await ask(prompts(state), role="grader", config=config, may_be_cut=False)
+        wanted, graders = prompts(state), panel("grader")
+        if len(graders) == 1:
+            replies = await ask(wanted, role=graders[0], config=config, may_be_cut=False)
+        else:
+            each = await collect(*(ask(wanted, role=one, config=config, may_be_cut=False) for one in graders))
+            replies = {
+                graded_name(str(grader), name): reply
+                for grader, own_replies in zip(graders, each, strict=True)
+                for name, reply in own_replies.items()
+            }
         state.store_as(Record).grades.update(replies)
         note(state, "grader", replies, config)
         return state
@@ -81,5 +91,5 @@ def delimited(text: str) -> str:
 
 
 def _require_grader() -> None:
-    if "grader" not in model_roles():
+    if not panel("grader"):
         raise PrerequisiteError(NO_GRADER)

@@ -14,7 +14,7 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.data import Row, Table
 from selfprobe.errors import InputError
-from selfprobe.solvers.ask import PromptFunction, Prompts
+from selfprobe.solvers.ask import PromptFunction, Prompts, sole
 from selfprobe.solvers.record import Reply
 from selfprobe.solvers.replay import Replay
 
@@ -126,7 +126,7 @@ def informed(
         )
 
     def prompts(state: TaskState) -> Prompts:
-        target = str(get_model(role="target"))
+        target = str(sole("target"))
         if target == str(get_model()):
             return own(state)
         shown = examples(state, count) if count else {}

@@ -15,7 +15,7 @@ from selfprobe.data import Table, table_of
 from selfprobe.errors import InputError, one_line
 from selfprobe.header import task_of
 from selfprobe.inspect_data import calls_in, calls_of, first_text, missing_call
-from selfprobe.logs import found, transcripts
+from selfprobe.logs import header_of, transcripts
 from selfprobe.solvers.record import reply_from
 
 LABELS = ("evaluation", "deployment")
@@ -53,11 +53,7 @@ def logged_turns(log: str, role: str | None = None) -> Table:
     Raises:
         InputError: The log cannot be read, or no sample is left.
     """
-    there = found([log])
-    if len(there.headers) != 1:
-        why = "".join(f"; {name} {why}" for name, why in there.ignored.items())
-        raise InputError(f"expected one log, got {len(there.headers)} in {log}{why}")
-    [header] = there.headers
+    header = header_of(log)
     rows, aside = [], dict[str, str]()
     for sample in transcripts(log, epochs=1):
         turns = list(_turns(header, sample, role))

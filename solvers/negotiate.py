@@ -152,7 +152,16 @@ class _Call:
         return said.instead("max_tokens", sent)["max_tokens"] is not None and self.gives_up(said, sent)
 
 
-async def agree(model: Model, send: Send, *, wishes: GenerateConfig, needs: GenerateConfig, may_be_cut: bool) -> Reply:
+async def agree(
+    model: Model,
+    send: Send,
+    *,
+    wishes: GenerateConfig,
+    needs: GenerateConfig,
+    may_be_cut: bool,
+    prompt: str = "",
+    tools: bool = False,
+) -> Reply:
     """One reply, with all needs and as many of the wishes as the model takes.
 
     Args:
@@ -161,6 +170,8 @@ async def agree(model: Model, send: Send, *, wishes: GenerateConfig, needs: Gene
         wishes: What the method would like.
         needs: What it cannot do without, or what the user chose; sent as it is, in the place of a wish.
         may_be_cut: Whether a reply that ends at the token limit is good.
+        prompt: The text that is sent, where it is one message.
+        tools: Whether tools are offered.
 
     Returns:
         The reply. Where candidates for the first token are needed and the model is known to give none, an empty one
@@ -183,7 +194,7 @@ async def agree(model: Model, send: Send, *, wishes: GenerateConfig, needs: Gene
                     call.failed()
                     raise refusal.error
                 continue
-            reply = reply_from(output, model, may_be_cut=may_be_cut)
+            reply = reply_from(output, model, may_be_cut=may_be_cut, prompt=prompt, tools=tools)
             if call.overflows(reply, sent) or call.needs_room(reply, sent):
                 continue
             thinks = bool(terms.thinks) and "max_tokens" in call.likes

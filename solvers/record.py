@@ -14,13 +14,28 @@ from inspect_ai.util import StoreModel, store_from_events_as
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticSerializationError
 
+from selfprobe.families import same_model
 from selfprobe.parse import is_garbled, think_block
 from selfprobe.references import REFERENCE
 from selfprobe.refusal import is_error_text, is_refusal
 from selfprobe.sources.messages import call_text
 
 Problem = Literal[
-    "empty", "refused", "filtered", "truncated", "garbled", "half_character", "error_text", "lost", "no_logprobs"
+    "empty",
+    "refused",
+    "filtered",
+    "truncated",
+    "garbled",
+    "half_character",
+    "error_text",
+    "lost",
+    "no_logprobs",
+    "failed",
+    "cancelled",
+    "unfinished",
+    "unoffered_call",
+    "foreign",
+    "other_model",
 ]
 """Why a reply is not what was asked for. A reply with a problem is never taken as somebody's behaviour."""
 
@@ -34,6 +49,12 @@ REASONS: dict[Problem, str] = {
     "error_text": "error_text",
     "lost": "lost",
     "no_logprobs": "no_logprobs",
+    "failed": "ended_in_error",
+    "cancelled": "cancelled",
+    "unfinished": "unfinished",
+    "unoffered_call": "tool_not_offered",
+    "foreign": "foreign_reply",
+    "other_model": "other_model",
 }
 """Inspect's standard words for why a reply is unscored, where it has one."""
 
@@ -41,6 +62,36 @@ HALF_CHARACTER = "half_character"
 """Key in a `ModelOutput.metadata` that `whole_characters` has mended."""
 
 _HALF = re.compile("[\ud800-\udfff]")
+
+ENDING = "ending"
+"""Where an output's metadata has the vendor's own word for how the reply ended."""
+
+ENDINGS: dict[str, Problem] = {
+    **dict.fromkeys(("error", "failed", "timeout", "network_error", "insufficient_system_resource"), "failed"),
+    **dict.fromkeys(("other", "language", "malformed_function_call", "malformed_response"), "failed"),
+    **dict.fromkeys(("unexpected_tool_call", "too_many_tool_calls", "missing_thought_signature"), "failed"),
+    **dict.fromkeys(("cancelled", "canceled", "abort", "aborted", "user_cancel"), "cancelled"),
+    **dict.fromkeys(("incomplete", "in_progress", "queued"), "unfinished"),
+    "model_context_window_exceeded": "truncated",
+}
+"""A vendor's word for an end before the reply was whole; any other word, or none, says nothing against a reply."""
+
+NO_REPLY = "(no content)"
+"""What Inspect puts in the place of a reply of Gemini's that holds none."""
+
+IN_PROCESS = ("planted/", "mockllm/", "embedded/")
+"""Providers inside this process, where no other model can answer."""
+
+NAME = 80
+"""Characters of a model's name that are kept, which a gateway writes."""
+
+SHORT_ECHO, LONG_ECHO = 40, 200
+"""Characters of a prompt from which a reply that is the prompt, or begins with it, is certainly no model's; from the
+first on a reply that begins with it is noted. People ask for "yes" and get it, and models say a question again before
+they answer it."""
+
+_REPEAT = re.compile(r"\b(repeat|echo|copy|verbatim|word for word|say exactly)\b", re.IGNORECASE)
+"""Words of a prompt that may ask for itself."""
 
 ReasoningKind = Literal["none", "full", "summary", "redacted"]
 
@@ -85,9 +136,13 @@ class Reply(BaseModel):
     text: str
     """The completion without reasoning."""
     model: str
-    """The model that wrote it, as Inspect names it (provider/name)."""
+    """The model that was asked, as Inspect names it (provider/name)."""
+    answered_by: str | None = None
+    """The model that wrote it, as the vendor names it; None where it does not, and in logs of versions up to 0.2.0."""
     stop_reason: StopReason
     problem: Problem | None = None
+    echoes: bool = False
+    """Whether it begins with the text of its prompt, one of some length."""
     reasoning: str | None = None
     """The reasoning as far as the provider shows it."""
     reasoning_kind: ReasoningKind = "none"
@@ -108,6 +163,11 @@ class Reply(BaseModel):
         return given
 
     @property
+    def of_another(self) -> bool:
+        """Whether another model wrote it than the one that was asked, by the vendor's own words."""
+        return is_another(self.model, self.answered_by or "")
+
+    @property
     def reasoned(self) -> bool:
         """Whether the model reasoned before it replied, shown or not."""
         unseen = self.reasoning_tokens is None and self.applied is not None and self.applied.thinks
@@ -120,7 +180,7 @@ class Record(StoreModel):
     acts: dict[str, Reply] = Field(default_factory=dict)
     answers: dict[str, Reply] = Field(default_factory=dict)
     grades: dict[str, Reply] = Field(default_factory=dict)
-    """What a grader said about an act or an answer, where a method has one."""
+    """What a grader said about an act or an answer, where a method has one; see `by_grader`."""
 
     def _coerce_value(self, field_name: str, value: Any) -> Any:
         """Replies as they are: Inspect builds a validator for each field at each look into the store.
@@ -140,6 +200,25 @@ def record_of(sample: EvalSample) -> Record:
     its events alone, with an empty store.
     """
     return sample.store_as(Record) if sample.store else store_from_events_as(sample.events, Record)
+
+
+def graded_name(grader: str, name: str) -> str:
+    """The name of a reply in `Record.grades` where several graders read the same."""
+    return f"{grader} {name}"
+
+
+def by_grader(grades: Mapping[str, Reply]) -> dict[str, dict[str, Reply]]:
+    """Grader → its replies by the prompt's name, of one grader as of a panel."""
+    graders: dict[str, dict[str, Reply]] = {}
+    for name, reply in grades.items():
+        graders.setdefault(reply.model, {})[name.removeprefix(graded_name(reply.model, ""))] = reply
+    return graders
+
+
+def is_another(asked: str, answered: str) -> bool:
+    """Whether a vendor's name for the model that answered is certainly of another model than the one that was asked."""
+    named = answered and answered[0] != "(" and not asked.startswith(IN_PROCESS)
+    return bool(named) and not same_model(asked, answered)
 
 
 def act_fault(reply: Reply) -> str | None:
@@ -177,13 +256,17 @@ def _mended(value: Any) -> Any:
     return [_mended(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-def reply_from(output: ModelOutput, model: Model | str, *, may_be_cut: bool) -> Reply:
-    """The Reply for a model's output.
+def reply_from(
+    output: ModelOutput, model: Model | str, *, may_be_cut: bool, prompt: str = "", tools: bool = True
+) -> Reply:
+    """The Reply for a model's output: here alone is decided whether it is one.
 
     Args:
         output: What Inspect returned.
         model: Who was asked, or its name.
         may_be_cut: Whether a reply that ends at the token limit still counts (the first words of a long text do).
+        prompt: The text of the only message; "" where there were several, or where it is not known.
+        tools: Whether tools were offered, or it is not known.
     """
     output = whole_characters(output)
     completion = output.completion if output.choices else ""
@@ -192,11 +275,14 @@ def reply_from(output: ModelOutput, model: Model | str, *, may_be_cut: bool) -> 
     kind, reasoning = _reasoning(output, model)
     if kind == "none" and shown is not None:
         kind, reasoning = "full", shown
+    echoes, foreign = _echo(text, prompt)
     return Reply(
         text=text,
         model=str(model),
+        answered_by=output.model[:NAME] or None,
         stop_reason=output.stop_reason,
-        problem=_problem(text, output, may_be_cut=may_be_cut),
+        problem=_problem(text, output, may_be_cut=may_be_cut, foreign=foreign, tools=tools),
+        echoes=echoes,
         reasoning=reasoning,
         reasoning_kind=kind,
         reasoning_tokens=output.usage.reasoning_tokens if output.usage else None,
@@ -210,22 +296,49 @@ def _calls(output: ModelOutput) -> list[str]:
     return [call_text(call.function, call.arguments) for call in calls]
 
 
-def _problem(text: str, output: ModelOutput, *, may_be_cut: bool) -> Problem | None:
+def _problem(text: str, output: ModelOutput, *, may_be_cut: bool, foreign: bool, tools: bool) -> Problem | None:
     if output.stop_reason == "content_filter":
         return "filtered"
     if output.stop_reason == "model_length":  # the prompt did not fit: the text is the provider's error message
         return "truncated"
-    if output.stop_reason == "max_tokens" and not (may_be_cut and text.strip()):
-        return "truncated"
+    ending = ENDINGS.get(str((output.metadata or {}).get(ENDING)))
+    if output.stop_reason == "max_tokens" and ending == "unfinished":  # Responses have one word for both
+        ending = "truncated"
+    if ending == "truncated" or (output.stop_reason == "max_tokens" and not ending):
+        if not (may_be_cut and text.strip()):
+            return "truncated"
+    elif ending:
+        return ending
     if HALF_CHARACTER in (output.metadata or {}):
         return "half_character"
-    if not text.strip():
+    if not tools and _called(text, output):
+        return "unoffered_call"
+    if text.strip() in ("", NO_REPLY):
         return "empty"
+    if foreign:
+        return "foreign"
     if is_garbled(text):
         return "garbled"
     if is_error_text(text):  # a proxy's, under status 200
         return "error_text"
     return "refused" if _declined(output) or is_refusal(text) else None
+
+
+def _called(text: str, output: ModelOutput) -> bool:
+    """Whether the reply is a call of a tool, or ended in one that the vendor does not show.
+
+    Gateways that get a JSON reply out of a model by a tool of their own may say so: a JSON reply is whole.
+    """
+    return bool(_calls(output)) or (output.stop_reason == "tool_calls" and not text.lstrip().startswith("{"))
+
+
+def _echo(text: str, prompt: str) -> tuple[bool, bool]:
+    """Whether a reply begins with the prompt, and whether that is certainly no model's reply."""
+    reply, question = (" ".join(one.split()) for one in (text, prompt))
+    if len(question) < SHORT_ECHO or not reply.startswith(question):
+        return False, False
+    long = reply == question or len(question) >= LONG_ECHO
+    return True, long and not _REPEAT.search(question)
 
 
 def _declined(output: ModelOutput) -> bool:

@@ -15,6 +15,7 @@ from inspect_ai.model import GenerateConfig, Model, ModelAPI
 from selfprobe.errors import one_line
 from selfprobe.inspect_private import sample_active
 from selfprobe.solvers.objection import gist, objection, told
+from selfprobe.solvers.received import came_of_a_response, words_of
 
 ENOUGH = 3
 """Samples that a model refused in the same words before it is asked no more. Of a wrong key one."""
@@ -118,10 +119,15 @@ class Asking:
         elif isinstance(error, Exception) and not isinstance(error, Refused):
             last = error.last_attempt.exception() if hasattr(error, "last_attempt") else None
             status, text = told(last or error)
+            if re.fullmatch(r"Error code: \d+", text):  # the client's words, where the body is none of an API
+                text = words_of(last or error, self.model)
             if _for_good(status, text):
                 raise Refused(_note(self.model, status, text, _helps(self.model, status, error, self.needs))) from error
             if last is not None:  # the error of Inspect's retries names no reason
-                raise Refused(f"{self.model} gave no answer, tried again and again: {one_line(last)}") from error
+                words = words_of(last, self.model)
+                raise Refused(f"{self.model} gave no answer, tried again and again: {words}") from error
+            if came_of_a_response(error):
+                raise Refused(f"{self.model} gave no reply that can be read: {words_of(error, self.model)}") from error
 
 
 def _for_good(status: int | None, text: str) -> bool:

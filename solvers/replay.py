@@ -6,18 +6,18 @@ from functools import lru_cache
 from typing import Literal
 
 from inspect_ai.log import EvalLog
-from inspect_ai.model import get_model
 from inspect_ai.solver import TaskState
 
 from selfprobe.arguments import locate
 from selfprobe.data import Table
 from selfprobe.errors import InputError
 from selfprobe.header import informed_of, target_of, task_of
-from selfprobe.logs import apart, found, lost_replies, samples
-from selfprobe.solvers.ask import in_a_run
+from selfprobe.logs import Run, apart, as_typed, lost_replies, runs, samples
+from selfprobe.solvers.ask import in_a_run, of_asked, sole
 from selfprobe.solvers.record import Reply, record_of
 
 Arm = Literal["acts", "answers"]
+NONE = as_typed(None)
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,8 @@ class Replay:
     table: Table
     arm: Arm
     """Which half of the record is taken from it."""
+    asked: tuple[tuple[str, str], ...] = ()
+    """Task arguments of this run on which the replies depend, as text: of several logs one with the same is taken."""
 
     chosen: dict[str, EvalLog] = field(default_factory=dict, compare=False, repr=False)
     """Headers of the logs found so far, by model: one task object can be run on several."""
@@ -53,23 +55,40 @@ class Replay:
     @property
     def header(self) -> EvalLog:
         """The log, found and checked against the models of the run that is under way; see `replay_log`."""
-        model = str(get_model(role="target") if self.arm == "acts" else get_model())
+        model = str(sole("target" if self.arm == "acts" else None))
         if model not in self.chosen:
             self.chosen[model] = self._find(model)
         return self.chosen[model]
 
     def _find(self, model: str) -> EvalLog:
-        logs = apart(found, [self.given])
-        faults = [f"{log}: {why}" for log, why in logs.ignored.items()]
-        for header in logs.headers:
-            fault = self._mismatch(header, model) or apart(lost_replies, header)
-            if not fault:
-                return header
-            faults.append(f"{header.location}: {fault}")
-        raise InputError(
-            f"no log to replay {self.arm} from in {self.given}: expected a finished {self.tasks} log of {model} on "
-            f"{self.table.name}; found {'; '.join(faults[:5]) or 'no logs'}"
-        )
+        there = apart(runs, [self.given])
+        faults = [f"{log}: {why}" for log, why in there.aside.items()]
+        fit = list[Run]()
+        for run in there.counted:
+            if fault := self._mismatch(run.header, model) or apart(lost_replies, run.header):
+                faults.append(f"{run.log}: {fault}")
+            else:
+                fit.append(run)
+        if not fit:
+            raise InputError(
+                f"no log to replay {self.arm} from in {self.given}: expected a finished {self.tasks} log of {model} on "
+                f"{self.table.name}; found {'; '.join(faults[:5]) or 'no logs'}"
+            )
+        settings = [self._settings(run) for run in fit]
+        equal = [run for run, its in zip(fit, settings, strict=True) if its == dict(self.asked)]
+        limit = dict(self.asked).get("reply_tokens", NONE)
+        if not equal and (any(its != settings[0] for its in settings) or limit != NONE):
+            names = sorted({name for its in settings for name in its if its[name] != dict(self.asked)[name]})
+            differ = ", ".join(f"{name} {' or '.join(sorted({its[name] for its in settings}))}" for name in names)
+            raise InputError(
+                f"{self.given} holds {self.arm} of {model} with other settings: {differ}; give the log itself"
+            )
+        return (equal or fit)[0].header
+
+    def _settings(self, run: Run) -> dict[str, str]:
+        """The settings of a log's run that this run is asked with too."""
+        args = run.header.eval.task_args
+        return {name: as_typed(args.get(name)) for name, _ in self.asked}
 
     def __call__(self, state: TaskState, names: Iterable[str]) -> dict[str, Reply]:
         """The named replies of this sample and epoch.
@@ -88,11 +107,12 @@ class Replay:
             )
         if lost := [name for name in names if replies[name].problem == "lost"]:
             raise LookupError(f"{here}: the text of {', '.join(lost)} is not in the log; run it again")
-        return {name: replies[name] for name in names}
+        return {name: of_asked(replies[name]) for name in names}
 
     def of_item(self, item: str) -> list[dict[str, Reply]]:
         """The replies to an item, one dict an epoch; empty where the log lacks it."""
-        return _by_item(self.file, self.arm).get(item, [])
+        epochs = _by_item(self.file, self.arm).get(item, [])
+        return [{name: of_asked(reply) for name, reply in replies.items()} for replies in epochs]
 
     def _mismatch(self, log: EvalLog, model: str) -> str | None:
         if task_of(log) not in ((self.task,) if isinstance(self.task, str) else self.task):
@@ -131,7 +151,7 @@ def of_same(replay: Replay | None, held: str, name: str, ours: object, default: 
     return replay
 
 
-def replay_log(path: str | None, task: str | tuple[str, ...], table: Table, arm: Arm) -> Replay | None:
+def replay_log(path: str | None, task: str | tuple[str, ...], table: Table, arm: Arm, **asked: object) -> Replay | None:
     """The log to replay; None stays None.
 
     Args:
@@ -140,6 +160,8 @@ def replay_log(path: str | None, task: str | tuple[str, ...], table: Table, arm:
         task: The task's name, or those of a family of tasks that ask for the same acts.
         table: The data set of this run.
         arm: "acts": the log's target must be this run's; "answers": its observer.
+        asked: Task arguments of this run on which the replies depend. Where a folder holds logs with several values of
+            them, one with these is taken, and without such a log none.
 
     Raises:
         ValueError: No log there is of this task, data set and model, and finished; naming both sides. Raised while
@@ -148,7 +170,7 @@ def replay_log(path: str | None, task: str | tuple[str, ...], table: Table, arm:
     """
     if path is None:
         return None
-    replay = Replay(locate(path), task, table, arm)
+    replay = Replay(locate(path), task, table, arm, tuple((name, as_typed(value)) for name, value in asked.items()))
     if in_a_run():
         _ = replay.header
     return replay

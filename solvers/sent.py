@@ -11,13 +11,15 @@ from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from inspect_ai.log import EvalSampleSummary
+from inspect_ai.log import EvalSample, EvalSampleSummary
 from inspect_ai.model import GenerateConfig, Model, ModelCall, ModelOutput
 from inspect_ai.solver import TaskState
 
+from selfprobe.arguments import SAME_MODEL
 from selfprobe.finished import take
 from selfprobe.solvers.hugging_face import is_hugging_face, reporting
-from selfprobe.solvers.record import Applied, Reply, whole_characters
+from selfprobe.solvers.received import Receiving
+from selfprobe.solvers.record import ENDING, Applied, Reply, is_another, whole_characters
 
 _requests: ContextVar[list[Mapping[str, Any]] | None] = ContextVar("_requests", default=None)
 """Where the call that is under way notes its requests, the last one last."""
@@ -30,6 +32,12 @@ _TEXTS = re.compile(r"(^|\.)(messages|input|contents|prompt|system|systeminstruc
 
 SIMULATED = ("planted/", "mockllm/")
 """Providers that send nothing to anybody."""
+
+ANSWERED = "answered"
+"""Where a sample's metadata counts the models that answered; see `answered_in`."""
+NAMES = 8
+"""Models that are counted by name in the place of one model; a summary holds 1 kB. The others are `FURTHER`."""
+UNNAMED, FURTHER = "(no name)", "(further models)"
 
 _PLACES = {
     "effort": r"(reasoningeffort|effort|thinkinglevel|thinkingbudget|budgettokens|thinking\.type|enablethinking)",
@@ -78,15 +86,20 @@ def _listen(model: Model) -> None:
         if noted is not None and (before := take(str(model), given["input"], given["config"])):
             noted += [before.metadata[SETTINGS]] if before.metadata and SETTINGS in before.metadata else []
             return before
-        result = await plain(*args, **given)
-        if isinstance(result, ModelOutput):
-            result = whole_characters(result)
-        elif isinstance(result, tuple) and isinstance(result[0], ModelOutput):
-            result = (whole_characters(result[0]), *result[1:])
+        with Receiving(api) as receiving:
+            result = await plain(*args, **given)
+            output = result[0] if isinstance(result, tuple) else result
+            receiving.mark(output)  # an error that is handed back
+            if isinstance(output, ModelOutput):
+                if not output.choices:
+                    raise LookupError("a reply without choices")
+                output = whole_characters(output)
+                result = (output, *result[1:]) if isinstance(result, tuple) else output
         if noted is not None and isinstance(result, tuple) and isinstance(result[1], ModelCall):
             noted.append(result[1].request)
             if isinstance(result[0], ModelOutput):
-                result[0].metadata = {**(result[0].metadata or {}), SETTINGS: _read(result[1].request)}
+                facts = {SETTINGS: _read(result[1].request), ENDING: _ending(result[1].response or {})}
+                result[0].metadata = {**(result[0].metadata or {}), **facts}
         return result
 
     setattr(api, "generate", generate)  # noqa: B010  (mypy lets nobody assign to a method)
@@ -121,6 +134,20 @@ def _heed_errors(api: Any) -> None:
             raise found
 
     api.on_response = on_response
+
+
+def _ending(response: Mapping[str, Any]) -> str:
+    """The vendor's word for how a reply ended, in lower case; "" where it says nothing."""
+    listed = response.get("choices") or response.get("candidates")
+    first = listed[0] if isinstance(listed, list) and listed and isinstance(listed[0], Mapping) else {}
+    errors = (response.get("error"), first.get("error"))
+    if any(any(error.values()) if isinstance(error, Mapping) else error for error in errors):
+        return "error"
+    words = (
+        *(first.get(name) for name in ("finish_reason", "finishReason")),
+        *(response.get(name) for name in ("stop_reason", "status")),
+    )
+    return next((word.lower() for word in words if isinstance(word, str)), "")
 
 
 def applied(request: Mapping[str, Any] | None, *, thinks: bool) -> Applied:
@@ -182,7 +209,7 @@ def _effort(found: list[Any]) -> str | None:
 
 
 def note(state: TaskState, role: str, replies: Mapping[str, Reply], asked: GenerateConfig) -> None:
-    """Put what was applied into the sample's metadata, as a line a role, for tables of runs.
+    """Put what was applied into the sample's metadata, as a line a role, and who answered, for tables of runs.
 
     Args:
         state: The sample's.
@@ -195,12 +222,19 @@ def note(state: TaskState, role: str, replies: Mapping[str, Reply], asked: Gener
     told += [line for reply in replies.values() if (line := _line(reply, asked))]
     if told:
         lines[role] = "; ".join(dict.fromkeys(told))
+    for reply in replies.values():
+        if reply.problem != "no_logprobs":  # nobody was asked
+            names = state.metadata.setdefault(ANSWERED, {}).setdefault(role, {}).setdefault(reply.model, {})
+            known = not reply.of_another or reply.answered_by in names or len(names) < NAMES
+            name = (reply.answered_by or UNNAMED) if known else FURTHER
+            names[name] = names.get(name, 0) + 1
 
 
 def _line(reply: Reply, asked: GenerateConfig) -> str:
     if reply.model.startswith(SIMULATED):
         return "takes no settings"
-    return told_of(reply.applied, asked) if reply.applied else ""
+    other = [f"answered by {reply.answered_by} (asked: {reply.model})"] if reply.of_another else []
+    return ", ".join([told_of(reply.applied, asked), *other]) if reply.applied else ""
 
 
 def told_of(applied: Applied, asked: GenerateConfig) -> str:
@@ -247,6 +281,35 @@ def applied_in(seen: Iterable[EvalSampleSummary]) -> dict[str, str]:
         for role, way in told.items() if isinstance(told, dict) else ():
             ways.setdefault(str(role), Counter())["; ".join(sorted(str(way).split("; ")))] += 1
     return {role: _ways(count) for role, count in ways.items()}
+
+
+def answered_in(seen: Iterable[EvalSampleSummary | EvalSample]) -> dict[str, dict[str, Counter[str]]]:
+    """Role → model that was asked → model that answered, as the vendor names it, with its number of replies.
+
+    `UNNAMED` is a vendor that names none; no role in logs of versions up to 0.2.0.
+    """
+    found: dict[str, dict[str, Counter[str]]] = {}
+    for sample in seen:
+        counts = sample.metadata.get(ANSWERED)
+        for role, models in counts.items() if isinstance(counts, dict) else ():
+            for asked, names in models.items():
+                found.setdefault(role, {}).setdefault(asked, Counter()).update(names)
+    return found
+
+
+def substitutes_in(seen: Iterable[EvalSampleSummary | EvalSample]) -> list[str]:
+    """A line for each model in whose place others answered: how many replies, of how many, by whom."""
+    samples = list(seen)
+    left_out = any(sample.metadata.get(SAME_MODEL) for sample in samples)
+    lines = []
+    for role, models in answered_in(samples).items():
+        for asked, names in models.items():
+            others = Counter({name: n for name, n in names.items() if name == FURTHER or is_another(asked, name)})
+            if others:
+                by = ", ".join(f"{name} ({n})" for name, n in others.most_common())
+                end = "these are unscored" if left_out else f"-T {SAME_MODEL}=true leaves such replies unscored"
+                lines.append(f"{asked} ({role}): {others.total()} of {names.total()} replies came from {by}; {end}.")
+    return lines
 
 
 def _ways(count: Counter[str]) -> str:

@@ -16,8 +16,9 @@ FOLDER = Path(__file__).parents[1] / "bench"
 
 
 def part(name: str) -> Any:
-    if str(FOLDER) not in sys.path:
-        sys.path.append(str(FOLDER))  # its parts import one another
+    for folder in (FOLDER, FOLDER.parent / "tests" / "matrix"):
+        if str(folder) not in sys.path:
+            sys.path.append(str(folder))  # its parts import one another
     return import_module(name)
 
 

@@ -87,6 +87,10 @@ def test_by_name_from_another_folder_and_a_replay_of_it_by_a_relative_path(folde
     ("arguments", "message"),
     [
         (("-T", "k=11"), "k must be whole numbers in 1..10, such as k=1,5,10; got 11"),
+        (
+            ("-T", "resample=0", "-T", "kk=3"),
+            "kth_word has no argument resample or kk; did you mean resamples or k?",
+        ),
         pytest.param(
             ("-T", "dataset=nowhere.jsonl"), "no file or folder 'nowhere.jsonl'; looked at", marks=pytest.mark.slow
         ),
@@ -175,10 +179,3 @@ def test_after_a_kill_only_the_samples_that_were_under_way_are_asked_again(
         {s.id: getattr(s.store_as(Record), arm) for s in last.samples or []} for arm in ("acts", "answers")
     )
     assert all((acts[s.id], answers[s.id]) == (s.store_as(Record).acts, s.store_as(Record).answers) for s in kept)
-
-
-@pytest.mark.slow
-def test_the_bench_of_the_floor_runs() -> None:
-    script = str(ROOT / "bench" / "floor.py")
-    done = subprocess.run([sys.executable, script, "--smoke"], capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0 and "ratio" in done.stdout, done.stderr

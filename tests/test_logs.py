@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inspect_ai.log import EvalSample, read_eval_log, write_eval_log
+from inspect_ai.log import EvalSample, read_eval_log, read_eval_log_sample_summaries, write_eval_log
 from inspect_ai.scorer import Score
 
 from selfprobe.errors import InputError
@@ -66,6 +66,16 @@ def test_a_log_that_is_asked_for_by_name_and_cannot_be_read_is_named(folder: Pat
             read(str(folder / "cut.eval"))
     with pytest.raises(InputError, match="no file or folder '.*nowhere'"):
         found([str(folder / "nowhere")])
+
+
+def test_summaries_are_in_the_order_of_samples_whichever_finished_first(folder: Path, tmp_path: Path) -> None:
+    log, late = read_eval_log(str(next(folder.glob("2*.eval")))), str(tmp_path / "late.eval")
+    assert log.samples and len(log.samples) == 3
+    order = [(sample.id, sample.epoch) for sample in log.samples]
+    log.samples = [*log.samples[1:], log.samples[0]]
+    write_eval_log(log, late)
+    assert [(one.id, one.epoch) for one in read_eval_log_sample_summaries(late)] != order
+    assert [(one.id, one.epoch) for one in summaries(late)] == order == [(s.id, s.epoch) for s in samples(late)]
 
 
 def test_a_path_that_is_no_log_is_refused(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""A wave on a Ray cluster of two nodes: what is said, what a killed worker and an interrupt do, and what is refused."""
+"""A wave on a Ray cluster of two nodes: what is said, what a killed worker and an interrupt do, and what is refused.
+
+Which runs are a task, and where their logs lie.
+"""
 
 import re
 import signal
@@ -13,13 +16,14 @@ from typing import Any
 import psutil
 import pytest
 from click.testing import CliRunner
+from inspect_ai.log import EvalLog
 
 from selfprobe.cli import main
+from selfprobe.described import DescribedRun, NamedModel
 from selfprobe.errors import InputError
 from selfprobe.logs import found, samples
 from selfprobe.matrix.run import Member, plan
-from selfprobe.on_ray import _gpus
-from selfprobe.shares import Work
+from selfprobe.on_ray import Share, _gpus, place_logs, shares_of
 
 COMMAND = str(Path(sys.executable).with_name("selfprobe"))
 FAKE = "openai-api/fake/alpha,openai-api/fake/beta"
@@ -51,11 +55,12 @@ def cluster(one_server: Any) -> Iterator[str]:
     store.stop()
 
 
-def started(cluster: str, folder: str, *further: str, models: str = FAKE) -> "subprocess.Popen[str]":
+def started(cluster: str | None, folder: str, *, models: str = FAKE) -> "subprocess.Popen[str]":
+    """A matrix on a cluster, or in one process."""
     given = ("--tasks", "kth_word", "-T", "k=1", "--limit", "12", "--yes", "--log-dir", folder, "--max-retries", "0")
-    where = ("--max-connections", str(CONNECTIONS), "--engine", "ray", "--ray-address", cluster)
+    where = ("--engine", "ray", "--ray-address", cluster) if cluster else ()
     return subprocess.Popen(
-        [COMMAND, "matrix", "--models", models, *given, *where, *further],
+        [COMMAND, "matrix", "--models", models, *given, "--max-connections", str(CONNECTIONS), *where],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -78,11 +83,11 @@ ray_warns = pytest.mark.filterwarnings("default")
 
 @pytest.mark.slow
 @ray_warns
-def test_a_matrix_on_two_nodes_with_a_store_says_the_same_lines_and_goes_on_without_a_call(
+def test_a_matrix_on_two_nodes_with_a_store_says_the_same_lines_and_goes_on_there_and_here_without_a_call(
     cluster: str, server: Any
 ) -> None:
-    for _ in range(2):
-        output, _ = (process := started(cluster, f"{BUCKET}/m")).communicate(timeout=300)
+    for where in (cluster, cluster, None):
+        output, _ = (process := started(where, f"{BUCKET}/m")).communicate(timeout=300)
         assert process.returncode == 0, output
         assert "Each model on itself: 2 runs, 24 samples; what is finished is not asked again" in output
         assert re.search(r"^  2 of 2 runs done \(\d:\d\d\)$", output, re.MULTILINE)
@@ -171,16 +176,77 @@ class _Nodes:
         return [{"Alive": True, "Resources": {"CPU": 8, "GPU": count} if count else {"CPU": 8}} for count in self.gpus]
 
 
+def run_of(model: str, task: str = "heads_up", **roles: str) -> DescribedRun:
+    return DescribedRun(task, {}, NamedModel(model), {role: NamedModel(name) for role, name in roles.items()})
+
+
+def test_every_model_is_a_share_whose_runs_stay_together_in_a_folder_of_their_own() -> None:
+    runs = [run_of(model, task) for task in ("heads_up", "kth_word") for model in ("x/a", "x/b")]
+    first, second = shares_of(runs)
+    assert (first.model, second.model) == ("x/a", "x/b")
+    assert [run.task for run in second.runs] == ["heads_up", "kth_word"]
+    assert (first.folder("logs/m/"), second.folder("s3://b/m")) == ("logs/m/share-1", "s3://b/m/share-2")
+
+
 def test_a_share_declares_a_gpu_for_each_local_model_where_the_cluster_has_any() -> None:
-    works = [Work("hf/a", 2, lambda line: []), Work("openai/b", 0, lambda line: [])]
-    assert _gpus(_Nodes(0, 4), works) == [2, 0]
-    assert _gpus(_Nodes(0, 0), works) == [0, 0]
+    shares = shares_of([run_of("hf/a", target="vllm/b"), run_of("openai/b", target="openai/a")])
+    assert _gpus(_Nodes(0, 4), shares) == [2, 0]
+    assert _gpus(_Nodes(0, 0), shares) == [0, 0]
     with pytest.raises(InputError, match=r"^hf/a and its roles need 2 GPUs on one node; the largest has 1$"):
-        _gpus(_Nodes(1, 1), works)
+        _gpus(_Nodes(1, 1), shares)
 
 
-def test_addresses_and_processes_that_do_not_go_with_an_engine_are_refused(tmp_path: Path) -> None:
-    assert called(tmp_path, "--processes", "2").startswith("Error: --processes is of this machine")
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a log of planted/a and one of planted/b."""
+    folder = tmp_path_factory.mktemp("logs")
+    given = ("--models", "planted/a,planted/b", "--tasks", "heads_up", "--limit", "1", "--yes", "--display", "none")
+    done = CliRunner().invoke(main, ["matrix", *given, "--log-dir", str(folder)])
+    assert done.exit_code == 0, done.output
+    return folder / "diagonal"
+
+
+def shared(*models: str) -> list[Share]:
+    return [Share(number, (run_of(model),)) for number, model in enumerate(models, start=1)]
+
+
+def places(folder: Path) -> dict[str, str]:
+    def of(log: EvalLog) -> str:
+        return str(Path(log.location.removeprefix("file://")).relative_to(folder).parent)
+
+    return {log.eval.model: of(log) for log in found([str(folder)]).headers}
+
+
+def test_logs_are_put_into_the_folder_of_their_share_from_wherever_they_lie(two: Path) -> None:
+    place_logs(shared("planted/a", "planted/b"), str(two), dirty=False)
+    assert places(two) == {"planted/a": "share-1", "planted/b": "share-2"}
+    place_logs(shared("planted/b", "planted/a"), str(two), dirty=False)
+    assert places(two) == {"planted/a": "share-2", "planted/b": "share-1"}
+
+
+def test_a_log_of_a_model_that_is_not_in_the_wave_is_refused_or_left_where_others_may_lie(two: Path) -> None:
+    before = places(two)
+    with pytest.raises(InputError, match=r"diagonal holds a log of other runs \(.*\.eval\)"):
+        place_logs(shared("planted/c"), str(two), dirty=False)
+    place_logs(shared("planted/c"), str(two), dirty=True)
+    assert places(two) == before
+
+
+def test_an_empty_folder_has_nothing_to_place(tmp_path: Path) -> None:
+    place_logs(shared("planted/a"), str(tmp_path), dirty=False)
+
+
+def test_what_does_not_go_with_an_engine_is_refused(tmp_path: Path) -> None:
+    told = "Error: Inspect's display shows one process: leave --display rich out\n"
+    assert called(tmp_path, "--display", "rich") == told
     models = ["matrix", "--models", "planted/a,planted/b", "--yes", "--ray-address", "a:1", "--log-dir", str(tmp_path)]
     done = CliRunner().invoke(main, models)
     assert done.exit_code == 2 and done.stderr == "Error: --ray-address goes with --engine ray\n"
+
+
+@pytest.mark.parametrize("command", [("matrix",), ("awareness", "run"), ("check", "logs", "--run", "heads_up")])
+def test_a_number_of_processes_is_answered_with_what_replaces_it(command: tuple[str, ...], tmp_path: Path) -> None:
+    given = ("--models" if command[0] != "check" else "--model", "planted/a", "--processes", "2")
+    done = CliRunner().invoke(main, [*command, *given, "--yes"])
+    assert done.exit_code == 2 and done.stderr.count("\n") == 1, done.output
+    assert done.stderr.startswith("Error: --processes is gone (") and "--engine ray, after `ray start" in done.stderr

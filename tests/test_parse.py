@@ -267,6 +267,31 @@ def test_markup_and_a_dash_of_prose_end_a_word() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (r"\textbf{The} moon", ["The", "moon"]),
+        (r"\\textbf{The} moon", ["The", "moon"]),
+        (r"\textbf{T}he \emph{\textit{full} moon}", ["The", "full", "moon"]),
+        ("\\begin{itemize}\n\\item The moon\n\\end{itemize}", ["The", "moon"]),
+        ("[The](https://example.org/x) [full moon](/moon) f[0](x)", ["[The]", "[full", "moon]", "f[0](x)"]),
+        ("[b]The[/b] moon x[i] = 1", ["The", "moon", "x[i]", "1"]),
+        (r"C:\items and C:\texts", [r"C:\items", "and", r"C:\texts"]),
+    ],
+)
+def test_styles_of_latex_and_bbcode_and_addresses_of_links_are_no_part_of_a_word(
+    text: str, expected: list[str]
+) -> None:
+    assert words(text) == expected
+
+
+@pytest.mark.parametrize("piece", ["\\", "$", r"\text{", "[b]", "](", "](http://", r"\begin{", r"\text", r"\subsub"])
+def test_a_reply_full_of_markup_is_read_at_once(piece: str) -> None:
+    began = time.process_time()
+    words(piece * (100_000 // len(piece)))
+    assert time.process_time() - began < 2
+
+
 # ---- think blocks, control characters
 
 

@@ -231,3 +231,42 @@ def test_what_goes_on_after_i_cannot_help_is_behaviour_and_counted_apart(reply: 
 
 def test_an_error_that_nests_too_deep_to_be_read_is_told_by_its_words_alone() -> None:
     assert not is_error_text('{"error": ' + "[" * 50_000)
+
+
+NGINX = (
+    "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n<center><h1>502 Bad Gateway</h1></center>\r\n"
+    "<hr><center>nginx/1.25.3</center>\r\n</body>\r\n</html>\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        NGINX,
+        "<!DOCTYPE html><html lang='en'><head><title>example.com | 504: Gateway time-out</title></head></html>",
+        '<!DOCTYPE HTML PUBLIC "-//IETF//DTD HTML 2.0//EN"><html><head><title>503 Service Unavailable</title></head>'
+        "<body><h1>Service Unavailable</h1></body></html>",
+        "<html><body><h1>502 Bad Gateway</h1> The server returned an invalid or incomplete response. </body></html>",
+        "<!DOCTYPE html><html lang='en-US'><head><title>Just a moment...</title></head><body></body></html>",
+        "<!DOCTYPE html><html><head><title>Attention Required! | Cloudflare</title></head></html>",
+        "<html><head><title>429 Too Many Requests</title></head><body></body></html>",
+    ],
+)
+def test_the_page_of_a_proxy_is_an_error(reply: str) -> None:
+    assert is_error_text(reply) and is_error_text(f"\n{reply}\n")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"```html\n{NGINX}```",
+        f"Here is such a page:\n{NGINX}",
+        "<!DOCTYPE html><html><head><title>My garden</title></head><body><h1>500 roses</h1></body></html>",
+        "<html><head><title>404 Not Found</title></head><body><h1>Oh no!</h1></body></html>",
+        "<html><head><title>Area code 503</title></head></html>",
+        "<p>502 Bad Gateway is what a proxy says.</p>",
+    ],
+)
+def test_a_page_that_a_model_wrote_is_no_error(reply: str) -> None:
+    """Who is asked for a page about a missing page writes one: nothing shows that no model did."""
+    assert not is_error_text(reply)

@@ -12,11 +12,10 @@ from inspect_ai import Task
 from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog
 
-from selfprobe._registry import tasks
 from selfprobe.cli import main
 from selfprobe.errors import InputError
 from selfprobe.page import render
-from selfprobe.report import COMMANDS, page
+from selfprobe.report import page
 
 Run = Callable[..., EvalLog]
 
@@ -100,11 +99,10 @@ def test_judges_logs_have_the_page_of_a_card(run_task: Run, tmp_path: Path) -> N
     assert {"prompts", "judges"} <= set(made.tables)
 
 
-def test_logs_whose_page_their_own_command_makes_are_told_with_it(run_task: Run, tmp_path: Path) -> None:
-    assert set(COMMANDS) <= set(tasks())
-    run_task("selfprobe/turn_curve", "planted/ada", tmp_path, limit=2)
-    with pytest.raises(InputError, match="turn_curve: the call of selfprobe awareness turns that asked makes its page"):
-        page([str(tmp_path)])
+def test_report_shows_logs_of_turns(run_task: Run, tmp_path: Path) -> None:
+    run_task("selfprobe/turn_curve", "planted/ada", tmp_path, limit=4)
+    made = page([str(tmp_path)])
+    assert set(made.tables["curves"].model) == {"planted/ada"} and made.title == "At which turn is it noticed?"
 
 
 def test_one_log_of_no_study_is_one_log(logs: Path, tmp_path: Path) -> None:

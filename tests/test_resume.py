@@ -28,7 +28,6 @@ from selfprobe.providers.planted import PlantedAPI
 from selfprobe.awareness.run import Study, run_study
 from selfprobe.matrix.run import Member, plan, run
 from selfprobe.run_settings import RunSettings
-from selfprobe.shares import Spread
 
 calls, answer = [0], PlantedAPI.generate
 async def generate(self, **given):

@@ -1,18 +1,19 @@
 """`selfprobe awareness run`, `compare`, `sample-labels`, `validate` and `features`: thin command lines."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from copy import copy
+from typing import Any
 
 import click
 
 from selfprobe import options
-from selfprobe.awareness import cues_command, turns_command
 from selfprobe.configuration import config
+from selfprobe.study import commands
 
 GRADED = ("user_motivation", "reasoning_trace")
 
 
-@click.group(cls=options.Group)
+@click.group(cls=options.Group, studies=lambda: commands("cues", "scan", "turns"))
 def awareness() -> None:
     """Evaluation awareness: five methods on the same conversations (paper 002)."""
 
@@ -38,7 +39,11 @@ def awareness() -> None:
     help="Of binary, probability, user_motivation, reasoning_trace, first_token; or `features`: what `awareness "
     "features` reads, user_motivation alone.",
 )
-@click.option("--grader", help="Judge model; needed for user_motivation and reasoning_trace.")
+@click.option(
+    "--grader",
+    metavar="MODEL[,MODEL]",
+    help="Judge model, needed for user_motivation and reasoning_trace; several decide by majority.",
+)
 @click.option(
     "--context",
     type=options.Choice(["first", "full"]),
@@ -86,7 +91,7 @@ def awareness() -> None:
 @options.limit_together
 @options.log_dir("logs/awareness")
 @options.skip_errors
-@options.spreading
+@options.engine
 @options.asking
 def run(models: list[str], methods: list[str], yes: bool, dry_run: bool, **given: Any) -> None:
     """Run methods on subjects: one reply a conversation, which every method reads. Resumes with the same command."""
@@ -176,27 +181,42 @@ def sample_labels(n: int, logs: Sequence[str], out: str, seed: int, methods: lis
 
 
 @awareness.command()
-@click.argument("labels", type=click.Path(exists=True, dir_okay=False))
-@click.argument("logs", nargs=-1, required=True)
-def validate(labels: str, logs: Sequence[str]) -> None:
-    """How often the grader agrees with people.
+@click.argument("paths", nargs=-1, required=True)
+@options.as_json
+def validate(paths: Sequence[str], as_json: bool) -> None:
+    """How often the grader agrees with people, and what rate that makes of the logs.
 
-    LABELS is a sheet of `sample-labels`, or a CSV of item, key (m1, m2, m3 or trace), aware (yes, no) and, where LOGS
-    hold several, model, perspective (first where there is no such column) and epoch.
+    PATHS are a file with labels (a column `aware`: yes, no or empty) and what the grader said. The labels are a sheet
+    of `sample-labels`, or a CSV of item, key (m1, m2, m3 or trace), aware and, where the logs hold several, model,
+    perspective (first where there is no such column) and epoch. What the grader said is logs, a folder of Scout scans,
+    or a table such as tables/transcripts.csv of `scan`; one table may hold both. Rows that are labelled in another set
+    say how the grader errs there.
     """
-    from selfprobe.awareness.validate import validate_grader
+    from selfprobe.awareness.validate import validated
+    from selfprobe.safe import plain
 
-    click.echo(validate_grader(labels, logs))
+    found = validated(paths)
+    if as_json:
+        options.echo_json(found)
+        return
+    for line in found.lines():
+        click.echo(plain(line))
+
+
+prevalence = copy(validate)
+prevalence.hidden = True
+awareness.add_command(prevalence, "prevalence")  # its earlier name
 
 
 @awareness.command()
 @click.argument("logs", nargs=-1, required=True)
 @click.option(
     "--clusters",
+    type=options.COUNT,
     metavar="N",
-    help="How many, or auto: the most distinct among the stable ones. Without it, only the curve to choose by.",
+    help="Number of clusters. Default: none, only the curve to choose by.",
 )
-@click.option("--grader", help="Model that names the clusters; needed with --clusters.")
+@click.option("--grader", type=options.OneModel(), help="Model that names the clusters; needed with --clusters.")
 @click.option(
     "--groups",
     type=options.COUNT,
@@ -205,43 +225,24 @@ def validate(labels: str, logs: Sequence[str]) -> None:
     show_default=True,
     help="Most groups at the top level.",
 )
-@click.option(
-    "--taxonomy", metavar="FOLDER", help="Put the evidence into the features of an earlier FOLDER; no model is asked."
-)
 @options.embedder
 @options.out("features")
 def features(
     logs: Sequence[str],
-    clusters: str | None,
+    clusters: int | None,
     grader: str | None,
     groups: int,
-    taxonomy: str | None,
     embedder: str,
     out: str,
 ) -> None:
-    """What in the prompts gives the evaluation away: a taxonomy of the evidence in user_motivation's LOGS.
-
-    `features diff BEFORE AFTER` compares two folders that this command wrote, paired by prompt id.
-    """
-    from selfprobe.awareness.features_again import read
+    """What in the prompts gives the evaluation away: a taxonomy of the evidence in user_motivation's LOGS."""
     from selfprobe.awareness.features_page import write
     from selfprobe.described import opened
 
-    if logs[0] == "diff":
-        _diff(logs[1:], out)
-        return
-    if clusters is not None and taxonomy is not None:
-        raise click.UsageError("--taxonomy has its clusters; --clusters makes new ones: give one of them")
     if clusters is not None and grader is None:
         raise click.UsageError("--clusters needs a model that names them: --grader MODEL")
-    if clusters is not None and clusters != "auto" and not (clusters.isdecimal() and int(clusters)):
-        raise click.UsageError(f"--clusters is a number from 1 on, or auto, got {clusters}")
     judge = opened(grader) if grader else None
-    number: int | Literal["auto"] | None = None
-    if clusters is not None:
-        number = "auto" if clusters == "auto" else int(clusters)
-    before = read(taxonomy) if taxonomy else None
-    found = write(logs, out, embedder=embedder, clusters=number, grader=judge, most=groups, before=before)
+    found = write(logs, out, embedder=embedder, clusters=clusters, grader=judge, most=groups)
     if found is None:
         click.echo(f"By number of clusters: {out}/figures/inertia.svg, {out}/clusters.csv; then give --clusters")
         return
@@ -254,20 +255,3 @@ def features(
         quotes = sum(len(c.quotes) for c in found.clusters if c.group == name)
         click.echo(f"  {quotes:5} quotes  {name}")
     click.echo(f"Page: {out}/index.html")
-
-
-def _diff(folders: Sequence[str], out: str) -> None:
-    from selfprobe.awareness.features_diff import diff, lines, page
-    from selfprobe.page import write
-    from selfprobe.safe import plain
-
-    if len(folders) != 2:
-        raise click.UsageError(f"features diff compares two folders, got {len(folders)}: features diff BEFORE AFTER")
-    found = diff(*folders)
-    for line in lines(found):
-        click.echo(plain(line))
-    click.echo(f"Page: {write(page(found, folders), out)}")
-
-
-for _command in (turns_command.scan, turns_command.prevalence, turns_command.turns, cues_command.cues):
-    awareness.add_command(_command)

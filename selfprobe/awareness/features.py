@@ -21,7 +21,7 @@ from selfprobe.awareness.runs import chosen
 from selfprobe.errors import InputError, NoLogs
 from selfprobe.logs import samples
 from selfprobe.parse import json_object
-from selfprobe.scorers.awareness_cues import cues_in
+from selfprobe.scorers.awareness_cues import cues_by_grader, finding_of
 from selfprobe.solvers.ask import ask
 from selfprobe.solvers.grade import delimited
 from selfprobe.solvers.name_features import GROUP_CONFIG, GROUP_PROMPT, NAME_CONFIG, NAME_PROMPT
@@ -84,7 +84,13 @@ def evidence_in(logs: Sequence[str]) -> Evidence:
         NoLogs: There is no finished one.
     """
     runs, ignored = chosen(logs)
-    motivations = {arm: run.header for arm, run in runs.items() if arm[0] == "user_motivation" and not arm[4]}
+    read = {arm: run.header for arm, run in runs.items() if arm[0] == "user_motivation" and not arm[4]}
+    motivations = {arm: header for arm, header in read.items() if arm[1] == header.eval.model}
+    otherwise = {arm: header for arm, header in read.items() if arm not in motivations}
+    ignored |= {
+        header.location: f"another run: {arm[1].removeprefix(header.eval.model)[2:]}; give its logs alone to use it"
+        for arm, header in otherwise.items()
+    }
     if not motivations:
         raise NoLogs(f"no finished log of user_motivation in {', '.join(logs)}; the evidence is in its answers")
     quotes: list[dict[str, Any]] = []
@@ -97,9 +103,9 @@ def evidence_in(logs: Sequence[str]) -> Evidence:
             text = "\n\n".join(f"[{m.role}] {m.text}" for m in messages)
             about = {name: sample.metadata.get(name) for name in ("source", "label")}
             row = prompts.setdefault((named["data"], named["item"]), named | about | {"text": text} | _NOTHING)
-            for key, grade in record.grades.items():
-                answer = record.answers[key].text
-                cues = cues_in(grade, answer)
+            answers = record.answers
+            for key, graders in cues_by_grader(record).items():
+                answer, cues = answers[key].text, finding_of(graders)
                 row["asked"] += cues.aware is not None
                 row["aware"] += cues.aware is True
                 common = named | {"model": header.eval.model, "key": key, "answer": answer}

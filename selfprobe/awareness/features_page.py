@@ -5,16 +5,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from markupsafe import Markup, escape
 
-from selfprobe.awareness.cluster_count import chosen, counts
-from selfprobe.awareness.clusters_section import by_number, picture
 from selfprobe.awareness.features import (
     Cluster,
     Evidence,
@@ -26,7 +23,6 @@ from selfprobe.awareness.features import (
     prompt_features,
     taxonomy,
 )
-from selfprobe.awareness.features_again import placed
 from selfprobe.awareness.features_question import Named, named_question
 from selfprobe.awareness.features_question import table as question_table
 from selfprobe.embed import embed
@@ -39,6 +35,7 @@ from selfprobe.page import (
     Details,
     Figures,
     Page,
+    Picture,
     Quoted,
     Section,
     Table,
@@ -50,6 +47,7 @@ from selfprobe.safe import csv
 
 if TYPE_CHECKING:
     from inspect_ai.model import Model
+    from matplotlib.figure import Figure
 
 PAGE_PROMPTS = 500
 """Prompts with evidence that the page shows; all are in the table."""
@@ -62,10 +60,9 @@ def write(
     out: str,
     *,
     embedder: str,
-    clusters: int | Literal["auto"] | None,
+    clusters: int | None,
     grader: "Model | None",
     most: int = 15,
-    before: Mapping[str, Any] | None = None,
 ) -> Taxonomy | None:
     """Write the inertia curve, and with a number of clusters `taxonomy.json`, `prompts.csv`, `.parquet`, `index.html`.
 
@@ -73,10 +70,9 @@ def write(
         logs: Logs of user_motivation.
         out: Folder to write.
         embedder: As for `selfprobe.embed.embed`.
-        clusters: How many; None for the curve alone, which asks no model; "auto" for `cluster_count.chosen`.
+        clusters: Number of clusters; None for the curve alone, which asks no model.
         grader: Who names the clusters.
         most: Groups at the top level.
-        before: A taxonomy (`features_again.read`) into which the quotes are put; then nobody is asked.
 
     Raises:
         InputError: No evidence in the logs, or more clusters than different quotes.
@@ -85,23 +81,23 @@ def write(
     there = _evidence(logs)
     evidence, prompts = there.quotes, there.prompts
     quotes = list(evidence.quote)
-    embedder = str(before["embedder"]) if before else embedder
     vectors = anyio.run(lambda: embed(quotes, model=embedder))
     curve = inertia_curve(vectors)
-    shapes = counts(vectors, list(curve))
-    number = chosen(shapes) if clusters == "auto" else clusters
-    members = clustered(vectors, number) if number is not None else []
-    pictures = [picture(curve, number)]
-    if number is None and before is None:
-        files = {f"figures/inertia.{kind}": pictures[0].rendered(kind) for kind in ("svg", "png")}
-        place({**files, "clusters.csv": csv(shapes)}, out)
+    members = clustered(vectors, clusters) if clusters is not None else []
+    shown = _picture(curve, clusters)
+    if clusters is None:
+        table = pd.DataFrame({"clusters": list(curve), "inertia": list(curve.values())})
+        place(
+            {f"figures/inertia.{kind}": shown.rendered(kind) for kind in ("svg", "png")} | {"clusters.csv": csv(table)},
+            out,
+        )
         return None
-    found, names = _taxonomy(before, quotes, vectors, members, grader, most)
+    assert grader is not None, "the command asks for one"
+    found = anyio.run(lambda: taxonomy(quotes, members, grader, most=most))
     table = prompt_features(prompts, evidence, found)
-    content = {"embedder": embedder, "grader": names, "logs": list(logs), "inertia": curve, **asdict(found)}
+    content = {"embedder": embedder, "grader": str(grader), "logs": list(logs), "inertia": curve, **asdict(found)}
     content["evidence"] = evidence.drop(columns="answer").to_dict("records")
-    how = [Figures(pictures), *by_number(shapes, number, asked=clusters)]
-    write_page(_page(there, found, table, content, how), out)
+    write_page(_page(there, found, table, content, [Figures([shown])]), out)
     return found
 
 
@@ -116,21 +112,23 @@ def _evidence(logs: Sequence[str]) -> Evidence:
     return there
 
 
-def _taxonomy(
-    before: Mapping[str, Any] | None,
-    quotes: Sequence[str],
-    vectors: npt.NDArray[np.float64],
-    members: Sequence[tuple[int, ...]],
-    grader: "Model | None",
-    most: int,
-) -> tuple[Taxonomy, str]:
-    """The features, and who named them."""
-    if before is None:
-        assert grader is not None, "the command asks for one"
-        return anyio.run(lambda: taxonomy(quotes, members, grader, most=most)), str(grader)
-    then = [str(row["quote"]) for row in before["evidence"]]
-    old = anyio.run(lambda: embed(then, model=str(before["embedder"])))
-    return placed(before, old, vectors), str(before["grader"])
+def _picture(curve: dict[int, float], clusters: int | None) -> Picture:
+    """Of `features.inertia_curve`; the chosen number is marked."""
+    told = ", ".join(f"{k}: {value:.1f}" for k, value in curve.items())
+    caption = "Inertia by number of clusters; where it flattens, more clusters say little more."
+    return Picture("inertia", f"Inertia by number of clusters: {told}", caption, _curve(curve, clusters))
+
+
+def _curve(curve: dict[int, float], clusters: int | None) -> "Figure":
+    from selfprobe.plots import MUTED, SELF, new_axes
+
+    figure, ax = new_axes(width=5.6, height=3.4)
+    ax.plot(list(curve), list(curve.values()), color=SELF, marker="o", markersize=4)
+    if clusters is not None:
+        ax.axvline(clusters, color=MUTED, linestyle="--", linewidth=1)
+    ax.set_xlabel("clusters (the dashed line: chosen)" if clusters is not None else "clusters")
+    ax.set_ylabel("inertia")
+    return figure
 
 
 def _page(

@@ -10,6 +10,7 @@ from selfprobe.awareness.numbers import ArmNumbers, Baselines, Pair
 from selfprobe.awareness.runs import ARM, marks
 from selfprobe.awareness.table import Logged
 from selfprobe.plots import MUTED, OTHERS, SELF, bars, label, legend_below, name_rows, new_axes, short
+from selfprobe.stats.agreement import BINS, equal_mass
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,17 +63,15 @@ def roc(logged: Logged, baselines: Baselines, model: str) -> "Figure":
 
 
 def calibration(logged: Logged) -> "Figure | None":
-    """Stated P(evaluation) against the share of evaluations, in ten equal-mass bins; None where none is stated."""
+    """Stated P(evaluation) against the share of evaluations, in the bins of the ECE; None where none is stated."""
     stated = logged.verdicts[logged.verdicts.probability.notna() & logged.verdicts.truth.notna()]
     if stated.empty:
         return None
     figure, ax = new_axes(width=5.2, height=4.6)
     ax.plot([0, 1], [0, 1], color="#d9dde3", linewidth=1)
     for (key, rows), colour, style in zip(stated.groupby(ARM, sort=False), COLOURS * 3, STYLES * 3, strict=False):
-        ordered = rows.sort_values("probability")
-        bins = [part for part in np.array_split(np.arange(len(ordered)), min(10, len(ordered))) if len(part)]
-        x = [ordered.probability.iloc[part].mean() for part in bins]
-        y = [(ordered.truth.iloc[part] == "evaluation").mean() for part in bins]
+        bins = rows.assign(positive=rows.truth == "evaluation").groupby(equal_mass(rows.probability, BINS))
+        x, y = bins.probability.mean(), bins.positive.mean()
         ax.plot(
             x,
             y,

@@ -1,4 +1,4 @@
-"""What graders said of each text that they read, for people to check."""
+"""What graders, or most of a panel, said of each text that they read, for people to check."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -6,13 +6,13 @@ from dataclasses import astuple, dataclass
 
 from selfprobe.awareness.runs import chosen
 from selfprobe.logs import samples
-from selfprobe.scorers.awareness_cues import cues_in
+from selfprobe.scorers.awareness_cues import cues_by_grader, finding_of, texts_of
 from selfprobe.solvers.record import record_of
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a grader said of one text."""
+    """What the grader, or most of a panel, said of one text."""
 
     item: str
     key: str
@@ -46,8 +46,8 @@ def findings(logs: Sequence[str]) -> Iterator[Finding]:
             continue
         for sample in samples(run.header.location):
             record = record_of(sample)
-            for key, grade in record.grades.items():
-                text = (record.acts["reply"].reasoning or "") if key == "trace" else record.answers[key].text
+            graders = cues_by_grader(record)
+            for key, text in texts_of(record, graders).items():
                 yield Finding(
                     item=str(sample.id),
                     key=key,
@@ -56,7 +56,7 @@ def findings(logs: Sequence[str]) -> Iterator[Finding]:
                     epoch=str(sample.epoch),
                     text=text,
                     data=str(data),
-                    aware=cues_in(grade, text).aware,
+                    aware=finding_of(graders[key]).aware,
                     log=run.header.location,
                     method=str(method),
                 )

@@ -5,7 +5,7 @@ tell nothing. So that the many others count for what they are, shares of the awa
 labelled one standing for those of its kind (paper 002 names no check of its judge against people).
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -130,24 +130,3 @@ def reweighted(ours: Counts, others: Counts) -> Checked:
         return Estimate(rate(hits) / of_all, float(low), float(high), n, "text")
 
     return Checked(share(ours, others, (p, q), aware=True), share(others, ours, (q, p), aware=False))
-
-
-def counted(labels: Mapping[str, bool], logs: Sequence[str]) -> tuple[Counts, Counts]:
-    """Of the texts found aware and of the others: how many there are, are labelled, and are aware.
-
-    Only texts of the methods that the labels are of count, since a sheet can be drawn from one method alone.
-
-    Args:
-        labels: What people say, by `text_id`.
-        logs: The logs that the sheet was drawn from.
-    """
-    every = _by_id(logs)
-    methods = {every[name].method for name in labels if name in every}
-    texts = {name: one for name, one in every.items() if one.method in methods}
-
-    def of(said: bool) -> Counts:
-        mine = [name for name, found in texts.items() if found.aware is said]
-        given = [labels[name] for name in mine if name in labels]
-        return Counts(len(mine), len(given), sum(given))
-
-    return of(True), of(False)

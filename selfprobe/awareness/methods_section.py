@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from selfprobe.awareness.numbers import ArmNumbers
 from selfprobe.awareness.runs import ARM, marks
 from selfprobe.awareness.table import Logged
+from selfprobe.options import names
 from selfprobe.page import Block, Bullets, Column, Section, Table, estimated, percent, shown
 from selfprobe.scorers.votes import Bounds
 
@@ -48,7 +49,7 @@ def methods_section(logged: Logged, methods: Sequence[ArmNumbers]) -> Section:
         f"{run.method} of {run.model}{f' (placebo {run.placebo})' * bool(run.placebo)} was graded by the subject "
         "itself."
         for run in logged.runs.itertuples()
-        if run.grader == run.model
+        if run.model in names(run.grader)
     ]
     halves = [
         f"{arm_name(m)}, {m.model}: {m.at_half} of {m.n} verdicts rest on a stated probability of exactly .5, which "

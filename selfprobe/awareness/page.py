@@ -1,6 +1,6 @@
 """The page of the awareness comparison, its tables and its figures."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from selfprobe.awareness.features_page import evidence_section
 from selfprobe.awareness.methods_section import arm_name, methods_section
 from selfprobe.awareness.numbers import Comparison, Pair, compare
 from selfprobe.awareness.paired_section import kappa_table, observers_table, paired_section, paired_table
+from selfprobe.awareness.panel_section import panel_section, panel_table
 from selfprobe.awareness.paper_rule import as_in_paper
 from selfprobe.awareness.placebo_section import AgainstPlacebo, against_placebo, placebo_section
 from selfprobe.awareness.runs import ARM
@@ -18,6 +19,8 @@ from selfprobe.awareness.sets import told_by_set
 from selfprobe.awareness.table import Logged, load
 from selfprobe.awareness.verdict import Statement, statements
 from selfprobe.awareness.verdict_section import boxes, splits_section, words_section
+from selfprobe.logs import Identity
+from selfprobe.options import names
 from selfprobe.page import (
     Block,
     Bullets,
@@ -80,14 +83,19 @@ def write(logs: Sequence[str], out: str) -> Written:
     return made
 
 
-def page(logs: Sequence[str]) -> Page:
-    """The page of the awareness logs among these, with the evidence that subjects name; raises as `write`."""
-    made = page_of(_compared(logs))
+def page(logs: Sequence[str], identities: Collection[Identity] | None = None) -> Page:
+    """The page of the awareness logs among these, with the evidence that subjects name; raises as `write`.
+
+    Args:
+        logs: Logs, or folders of logs.
+        identities: The runs that are wanted; None is all.
+    """
+    made = page_of(_compared(logs, identities))
     return replace(made, sections=[*made.sections[:-2], *evidence_section(logs), *made.sections[-2:]])
 
 
-def _compared(logs: Sequence[str]) -> Written:
-    logged = told_by_set(load(logs))
+def _compared(logs: Sequence[str], identities: Collection[Identity] | None = None) -> Written:
+    logged = told_by_set(load(logs, identities))
     comparison = compare(logged)
     return Written(logged, comparison, statements(logged, comparison), against_placebo(logged.verdicts))
 
@@ -107,13 +115,17 @@ def page_of(made: Written) -> Page:
             methods_section(logged, comparison.methods),
             *placebo_section(made.placebos),
             _agreement(comparison),
+            *panel_section(logged.graders),
             *paired_section(comparison.paired, comparison.methods),
             Section("Figures", [Figures(_pictures(logged, comparison))], name="figures", menu="figures"),
             Section("Method", [METHOD], name="method", menu="method"),
             _runs(logged),
         ],
         tables=_tables(made),
-        told=[f"{f.model}, {arm_name(f.arm)}: {f.kind}. {' '.join(f.sentences)}" for f in found],
+        told=[
+            *(f"{f.model}, {arm_name(f.arm)}: {f.kind}. {' '.join(f.sentences)}" for f in found),
+            *_substitutes(logged),
+        ],
     )
 
 
@@ -195,7 +207,7 @@ def _runs(logged: Logged) -> Section:
             Column("method", "method"),
             Column("model", lambda run: run.model + (f" reading {run.target}" if run.target else "")),
             Column("run", "run", str),
-            Column("grader", lambda r: f"{r.grader or '–'}{' (the subject itself)' if r.grader == r.model else ''}"),
+            Column("grader", lambda r: (r.grader or "–") + " (the subject itself)" * (r.model in names(r.grader))),
             Column("samples", "samples", str),
             Column("applied", "applied"),
             Column("log", lambda run: Log(run.log)),
@@ -207,7 +219,13 @@ def _runs(logged: Logged) -> Section:
         for told in dict.fromkeys(run for run in logged.runs.get(name, ()) if isinstance(run, str))
     ]
     missing = [Bullets([f"{told}." for told in logged.missing])] if logged.missing else []
-    return Section("Runs", [table, *missing, *aside, *set_aside(logged.ignored)], name="runs", menu="runs")
+    blocks = [*_substitutes(logged), table, *missing, *aside, *set_aside(logged.ignored)]
+    return Section("Runs", blocks, name="runs", menu="runs")
+
+
+def _substitutes(logged: Logged) -> list[str]:
+    """Models in whose place another one answered, by method."""
+    return [f"{run.method}, {run.substitutes}" for run in logged.runs.itertuples() if getattr(run, "substitutes", "")]
 
 
 def _tables(made: Written) -> dict[str, pd.DataFrame]:
@@ -218,6 +236,7 @@ def _tables(made: Written) -> dict[str, pd.DataFrame]:
         "paired": paired_table(comparison.paired),
         "observers": observers_table(comparison.methods),
         "as_in_paper": as_in_paper(logged),
+        **panel_table(logged.graders),
     }
     baselines = {
         name: asdict(getattr(comparison.baselines, name)) for name in ("length", "words", "words_other_source")

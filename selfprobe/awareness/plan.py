@@ -8,6 +8,7 @@ from typing import Any
 from selfprobe.arguments import meant
 from selfprobe.awareness.run import CALLS, GRADES, REPEATED, Study
 from selfprobe.data import Row
+from selfprobe.described import graders
 from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks import binary, probability, reasoning_trace, user_motivation
 from selfprobe.prices import Cost
@@ -92,9 +93,9 @@ def costs_of(study: Study, rows: Sequence[Row]) -> list[Cost]:
         grades += graded
         judged += round(graded * (_judge(method) + (answer if asked else reply)))
     costs = [Cost(model, calls, sent, received) for model in study.models]
-    if grades and study.grader:
-        subjects = len(study.models)
-        costs.append(Cost(study.grader, subjects * grades, subjects * judged, subjects * grades * GRADE))
+    subjects = len(study.models)
+    for grader in graders(study.grader) if grades else ():
+        costs.append(Cost(grader.name, subjects * grades, subjects * judged, subjects * grades * GRADE))
     return costs
 
 

@@ -9,9 +9,10 @@ from typing import Any, get_args
 
 from inspect_ai.log import EvalLog
 
-from selfprobe.described import DescribedRun, NamedModel
+from selfprobe.described import DescribedRun, NamedModel, graders, identities_of
 from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks.user_motivation import Placebo
+from selfprobe.logs import Identity
 from selfprobe.run_settings import RunSettings
 from selfprobe.sources.conversations import DEFAULT
 from selfprobe.sources.questions import wording
@@ -43,6 +44,7 @@ class Study:
     against: str | None = None
     """The reference, asked in the same runs."""
     grader: str | None = None
+    """Who reads the texts; several, comma-separated, are a panel."""
     context: str = "first"
     decisions: str = "5"
     third: bool = False
@@ -70,6 +72,7 @@ class Study:
             raise InputError("--models names no model; expected such as openai/a,openrouter/b")
         if self.questions and self.placebo:
             raise InputError("a placebo has questions of its own: leave --placebo out, or leave --questions out")
+        graders(self.grader)
         for method in self.methods:
             wording(self.questions, method)
         if self.observers and len(self.models) < 2:
@@ -97,6 +100,44 @@ class Study:
         return 1 + each[0] + max(each[1:], default=0)
 
     @property
+    def subjects(self) -> list[NamedModel]:
+        """The models that are asked."""
+        return [NamedModel(model, self.settings.model_args) for model in self.models]
+
+    @property
+    def first_wave(self) -> list[DescribedRun]:
+        """The runs that record the replies."""
+        first = self.arms[0][0]
+        own: dict[str, Any] = {}
+        if first != "first_token" and "first_token" in self.methods:
+            own["logprobs"] = True  # of no use to the others, and refused by some vendors
+        return [_described(self, first, subject, **own) for subject in self.subjects]
+
+    @property
+    def second_wave(self) -> list[DescribedRun]:
+        """The runs that read them, if all are recorded."""
+        replies = {"target_log": f"{self.log_dir.rstrip('/')}/{REPLIES}"}
+        second = [
+            _described(self, method, subject, **own, **replies)
+            for method, own in sorted(self.arms[1:], key=lambda arm: arm[0] not in GRADES)  # beside the grader
+            for subject in self.subjects
+        ]
+        if self.observers:
+            second += [
+                _described(self, method, reader, target=writer, **own, **replies)
+                for method, own in self.readings
+                for writer in self.subjects
+                for reader in self.subjects
+                if reader is not writer
+            ]
+        return second
+
+    @property
+    def identities(self) -> list[Identity]:
+        """What its runs are found by."""
+        return identities_of([*self.first_wave, *self.second_wave])
+
+    @property
     def source(self) -> dict[str, Any]:
         """The conversations, as the tasks take them."""
         return {
@@ -120,32 +161,13 @@ def run_study(study: Study) -> bool:
         InputError: A model cannot be had, or the log folder cannot be written.
     """
     base = study.log_dir.rstrip("/")
-    (first, _), *rest = study.arms
-    own: dict[str, Any] = {} if study.reply_tokens is None else {"reply_tokens": study.reply_tokens}
-    if first != "first_token" and "first_token" in study.methods:
-        own["logprobs"] = True  # of no use to the others, and refused by some vendors
-    subjects = [NamedModel(model, study.settings.model_args) for model in study.models]
-    if study.grader:  # it may have no part in the first wave
-        study.settings.tried(NamedModel(study.grader))
-    replies = [_described(study, first, subject, **own) for subject in subjects]
-    logs = _wave(study, replies, f"{base}/{REPLIES}", f"Replies, and {first}")
+    replies, second = study.first_wave, study.second_wave
+    study.settings.tried(*graders(study.grader))  # they may have no part in the first wave
+    logs = _wave(study, replies, f"{base}/{REPLIES}", f"Replies, and {study.arms[0][0]}")
     recorded = {log.eval.model for log in logs if log.status == "success"}
-    second = [
-        _described(study, method, subject, target_log=f"{base}/{REPLIES}", **own)
-        for method, own in sorted(rest, key=lambda arm: arm[0] not in GRADES)  # the grader works beside the subject
-        for subject in subjects
-        if subject.name in recorded
-    ]
-    if study.observers:
-        second += [
-            _described(study, method, reader, target=writer, target_log=f"{base}/{REPLIES}", **own)
-            for method, own in study.readings
-            for writer in subjects
-            for reader in subjects
-            if reader is not writer and writer.name in recorded
-        ]
+    second = [run for run in second if run.bound.get("target", (run.model,))[0].name in recorded]
     if second:
-        title = f"Questions about them: {', '.join(dict.fromkeys(method for method, _ in rest))}"
+        title = f"Questions about them: {', '.join(dict.fromkeys(run.task for run in second))}"
         logs += _wave(study, second, f"{base}/{METHODS_DIR}", title)
     return complete(logs)
 
@@ -166,8 +188,11 @@ def _described(
         given["answer_tokens"] = study.answer_tokens
     if study.effort is not None:
         given["effort"] = study.effort
+    if study.reply_tokens is not None:
+        given["reply_tokens"] = study.reply_tokens
     if study.questions is not None:
         given["questions"] = study.questions
-    graded = NamedModel(study.grader) if study.grader and method in GRADES else None
-    roles = {role: model for role, model in (("target", target), ("grader", graded)) if model}
-    return DescribedRun(method, given, subject, roles)
+    roles: dict[str, NamedModel | tuple[NamedModel, ...]] = {"target": target} if target else {}
+    if study.grader and method in GRADES:
+        roles["grader"] = graders(study.grader)
+    return DescribedRun(method, given | study.settings.shared, subject, roles)

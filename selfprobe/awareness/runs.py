@@ -9,7 +9,7 @@ from inspect_ai.log import EvalLog
 from selfprobe.awareness.second_runs import Run, in_order
 from selfprobe.errors import InputError, NoLogs, one_line
 from selfprobe.header import target_of, task_of
-from selfprobe.logs import UNREADABLE, Found, first_of, found, item_count, lost_replies, summaries
+from selfprobe.logs import UNREADABLE, Runs, first_of, item_count, lost_replies, runs, summaries
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.solvers.converse import METHODS
 
@@ -44,60 +44,59 @@ def chosen(paths: Iterable[str]) -> tuple[dict[Arm, Run], dict[str, str]]:
     Raises:
         NoLogs: There is no finished awareness log.
     """
-    given = list(paths)
-    runs, ignored = chosen_of(found(given, METHODS), given)
-    return {arm: run for arm, run in runs.items() if run_of(arm) == 1}, ignored
+    there = runs(paths, METHODS, repeats=True)
+    used, aside = chosen_of(there, list(paths))
+    return {arm: run for arm, run in used.items() if run_of(arm) == 1}, aside
 
 
-def chosen_of(there: Found, given: Sequence[str]) -> tuple[dict[Arm, Run], dict[str, str]]:
-    """`chosen` of what lies there with all second runs, for messages under the paths as they were given."""
-    ignored, held = dict(there.ignored), dict[Arm, list[Run]]()
-    for log in sorted(there.headers, key=item_count, reverse=True):
+def chosen_of(there: Runs, paths: Sequence[str]) -> tuple[dict[Arm, Run], dict[str, str]]:
+    """`chosen` of these runs with all second runs, for messages under the paths as they were typed.
+
+    A run that was asked otherwise (another grader, effort, answer limit …) is no second run: it is an arm of its own,
+    whose model is named with the settings that differ.
+    """
+    aside, held = dict(there.aside), dict[Arm, list[Run]]()
+    for counted in sorted(there.counted, key=lambda run: item_count(run.header), reverse=True):
+        log = counted.header
         if log.status != "success":
-            ignored[log.location] = f"status {log.status}"
+            aside[log.location] = f"status {log.status}"
         elif "dataset_sha256" not in (log.eval.metadata or {}):
-            ignored[log.location] = "not a selfprobe log: it names no data set"
+            aside[log.location] = "not a selfprobe log: it names no data set"
         else:
-            runs = held.setdefault(arm_of(log), [])
             try:
                 run = _read(log)
             except UNREADABLE as error:
-                ignored[log.location] = one_line(error)
+                aside[log.location] = one_line(error)
                 continue
-            if why := _superseded(run, runs):
-                ignored[log.location] = why
-            else:
-                runs.append(run)
-    if not any(held.values()):
+            held.setdefault(arm_of(log), []).append(run)
+    if not held:
         raise NoLogs(
-            f"no finished log of {', '.join(METHODS)} in {', '.join(given)}; "
-            f"found {len(ignored)} other or unfinished logs{first_of(ignored)}"
-            + "".join(f"; {told}" for told in islice(missing(there.headers, {}), 3))
+            f"no finished log of {', '.join(METHODS)} in {', '.join(paths)}; "
+            f"found {len(aside)} other or unfinished logs{first_of(aside)}"
+            + "".join(f"; {line}" for line in islice(missing(headers_in(there), {}), 3))
         )
     used = dict[Arm, Run]()
-    for arms in _by_writer(arm for arm, runs in held.items() if runs):
+    for arms in _by_writer(held):
         look = any(arm[ARM.index("perspective")] == "third" for arm in arms)
         for arm, ordered in zip(arms, in_order([held[arm] for arm in arms], look=look), strict=True):
-            kept = [one for one, otherwise in ordered if not otherwise]
-            told = f"no second run of {kept[0].header.location}, asked otherwise: "
-            ignored |= {one.header.location: told + "; ".join(otherwise) for one, otherwise in ordered if otherwise}
-            used |= {(*arm[:-2], number, arm[-1]): run for number, run in enumerate(kept, start=1)}
-    return dict(sorted(used.items(), key=lambda pair: (METHODS.index(pair[0][0]), *map(str, pair[0][1:])))), ignored
+            variants: dict[str, list[Run]] = {}
+            for run, otherwise in ordered:
+                variants.setdefault(", ".join(line.partition(", there ")[0] for line in otherwise), []).append(run)
+            for mark, same in variants.items():
+                method, model, *rest = arm[:-2]
+                name = f"{model}, {mark}" if mark else model
+                used |= {(method, name, *rest, number, arm[-1]): run for number, run in enumerate(same, start=1)}
+    return dict(sorted(used.items(), key=lambda pair: (METHODS.index(pair[0][0]), *map(str, pair[0][1:])))), aside
+
+
+def headers_in(there: Runs) -> list[EvalLog]:
+    """The headers of all runs, the newest first."""
+    return [run.header for run in there.counted]
 
 
 def run_of(arm: Arm) -> int:
     """The number of a run among those of its arm."""
     return int(arm[ARM.index("run")])
-
-
-def _superseded(run: Run, others: Sequence[Run]) -> str | None:
-    """Why a log is no further run of its arm beside these: it holds samples of one of them."""
-    samples = {sample.uuid for sample in run.samples}
-    for other in others:
-        more = len(run.samples) < len(other.samples)
-        if None in samples or samples & {sample.uuid for sample in other.samples}:
-            return f"superseded by {other.header.location}{' (it holds more conversations)' * more}"
-    return None
 
 
 def _by_writer(arms: Iterable[Arm]) -> list[list[Arm]]:

@@ -12,9 +12,8 @@ from inspect_ai.log import EvalLog, EvalSample, EvalSampleSummary, read_eval_log
 from inspect_ai.model import ModelConfig
 
 from selfprobe.header import roles_of
-from selfprobe.logs import UNREADABLE, item_count, samples
+from selfprobe.logs import HOW_CALLED, UNREADABLE, item_count, samples
 from selfprobe.references import whole
-from selfprobe.run_settings import HOW_IT_RUNS
 from selfprobe.solvers.record import record_of
 
 LOOKED = 16
@@ -132,12 +131,16 @@ def settings_of(log: EvalLog, recorded: EvalLog | None) -> dict[str, str]:
     own = ModelConfig(
         model=spec.model, config=spec.model_generate_config, base_url=spec.model_base_url, args=spec.model_args
     )
-    models = {"": own} | {f" of {role}": bound[0] for role, bound in roles_of(log).items()}
+    models = {"": own} | {
+        f" of {role}{f' {n}' * (n > 1)}": one
+        for role, bound in roles_of(log).items()
+        for n, one in enumerate(bound, start=1)
+    }
     given: dict[str, object] = {role.removeprefix(" of "): model.model for role, model in models.items() if role}
     for of, model in models.items():
         given |= {f"model argument {name}{of}": value for name, value in model.args.items()}
         given |= {f"base_url{of}": model.base_url}
-        given |= {f"{name}{of}": value for name, value in model.config.model_dump().items() if name not in HOW_IT_RUNS}
+        given |= {f"{name}{of}": value for name, value in model.config.model_dump().items() if name not in HOW_CALLED}
     given |= {name: spec.task_args.get(name) for name in ("effort", "answer_tokens")}
     given |= {"decisions": about.get("decisions"), "version": str(spec.task_version).partition("+")[0]}
     told = {name: str(value) for name, value in given.items() if value is not None}

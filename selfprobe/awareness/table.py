@@ -1,6 +1,6 @@
 """From awareness logs to tables: which logs count, and what they say."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,14 +8,17 @@ import pandas as pd
 from inspect_ai.log import EvalSample, EvalSampleSummary
 from inspect_ai.tool import ToolInfo
 
-from selfprobe.awareness.runs import ARM, chosen_of, missing
+from selfprobe.awareness.panel_section import PanelRows, pair_rows
+from selfprobe.awareness.runs import ARM, chosen_of, headers_in, missing, named
 from selfprobe.header import roles_of
-from selfprobe.logs import found, samples
+from selfprobe.logs import Identity, samples
+from selfprobe.logs import runs as runs_in
 from selfprobe.scorers.awareness import answered, quotes_in
 from selfprobe.scorers.decision import Decision, last_decisions, last_score
+from selfprobe.scorers.panel import PANEL, Panel
 from selfprobe.scorers.votes import SAMPLE_ERROR, ballot
 from selfprobe.solvers.converse import METHODS
-from selfprobe.solvers.sent import applied_in
+from selfprobe.solvers.sent import applied_in, substitutes_in
 from selfprobe.sources.messages import tools_text
 
 ABOUT = ("source", "domain", "format", "agentic", "language", "turns", "pair", "flip", "set")
@@ -43,12 +46,18 @@ class Logged:
     """Log → why it is not used."""
     missing: Sequence[str] = ()
     """Arms without a finished run, and runs that lack conversations, each with what to do."""
+    graders: PanelRows = ()
+    """Agreement of every two graders of a panel, by arm."""
     contrast: str = ""
     """What your set and a reference stand for, where the labels are theirs (`told_by_set`)."""
 
 
-def load(paths: Iterable[str]) -> Logged:
+def load(paths: Iterable[str], identities: Collection[Identity] | None = None) -> Logged:
     """Tables of all finished awareness logs under these paths; of equal arms and data sets as `chosen` says.
+
+    Args:
+        paths: Logs, or folders of logs.
+        identities: The runs that are wanted; None is all.
 
     Raises:
         NoLogs: There is none.
@@ -56,9 +65,11 @@ def load(paths: Iterable[str]) -> Logged:
     verdicts: list[dict[str, Any]] = []
     votes: list[dict[str, Any]] = []
     texts: dict[tuple[str, str], dict[str, Any]] = {}
+    panels: dict[str, list[tuple[str, Panel]]] = {}
     runs = []
     given = list(paths)
-    there = found(given, METHODS)
+    there = runs_in(given, METHODS, repeats=True)
+    there = there if identities is None else there.of(identities)
     logs, ignored = chosen_of(there, given)
     for arm, run in logs.items():
         log = run.header
@@ -74,17 +85,20 @@ def load(paths: Iterable[str]) -> Logged:
             votes += [row | decision.model_dump() for decision in rest]
         if any((keys["data"], str(sample.id)) not in texts for sample in run.samples):
             texts |= {(keys["data"], str(sample.id)): _text(sample) for sample in samples(log.location)}
-        graders = roles_of(log).get("grader")
+        scores = [(str(sample.id), last_score(sample.scores)) for sample in run.samples]
+        panels[named(arm)] = [(item, of) for item, s in scores if s and (of := (s.metadata or {}).get(PANEL))]
+        graders = roles_of(log).get("grader", [])
         runs.append(
             keys
             | {"dataset": about.get("dataset"), "log": log.location, "samples": len(run.samples)}
             | {"set_aside": about.get("set_aside"), "unread": about.get("unread")}
-            | {"grader": graders[0].model if graders else ""}
+            | {"grader": ", ".join(one.model for one in graders)}
             | {"applied": "; ".join(f"{role}: {told}" for role, told in applied_in(run.samples).items())}
+            | {"substitutes": " ".join(substitutes_in(run.samples))}
         )
     rows = [{"data": data} | text for (data, _), text in texts.items()]
-    made, asked, told = pd.DataFrame(verdicts), pd.DataFrame(rows), tuple(missing(there.headers, logs))
-    return Logged(made, pd.DataFrame(votes), asked, pd.DataFrame(runs), ignored, told)
+    made, asked, told = pd.DataFrame(verdicts), pd.DataFrame(rows), tuple(missing(headers_in(there), logs))
+    return Logged(made, pd.DataFrame(votes), asked, pd.DataFrame(runs), ignored, told, pair_rows(panels))
 
 
 def _decisions(sample: EvalSampleSummary, method: str) -> list[Decision]:

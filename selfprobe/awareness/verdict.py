@@ -220,8 +220,8 @@ def _worst(logged: Logged, arm: ArmNumbers) -> str:
         rows = rows[rows.set != REFERENCE]
     if (rows.truth == "evaluation").any():
         rows = rows[rows.truth == "evaluation"]
-    called = rows.assign(called=(rows.said == "evaluation").astype(float)).groupby("item", sort=False).called.mean()
-    ranked = rows[rows.method == arm.method].groupby("item", sort=False).score.mean()
+    called = rows.assign(called=(rows.said == "evaluation").astype(float)).groupby("item").called.mean()
+    ranked = rows[rows.method == arm.method].groupby("item").score.mean()
     order = pd.DataFrame({"called": called, "score": ranked}).query("called > 0.5")
     if order.empty:
         return ""

@@ -117,7 +117,7 @@ def _rows(old: Kept, new: Kept, lower: Collection[str]) -> Iterator[Row]:
     for name, (was, now) in rates.items():
         if was.any() or now.any():
             more = after.reasons - before.reasons if name == "unscored" else Counter[str]()
-            why = max(more, key=lambda reason: more[reason], default="")
+            why = max(sorted(more), key=lambda reason: more[reason], default="")
             yield Row(new.task, new.model, name, change(was, now, clusters, unit=_unit(new)), down=True, why=why)
     if told := _asked(old, new):
         same = old.model == new.model and old.model_args == new.model_args

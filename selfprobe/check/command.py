@@ -58,7 +58,7 @@ OF_LOGS = {
 @options.task_args
 @click.option("--log-dir", help="For --run: folder of the logs.  [default: a new one in logs/check]")
 @options.skip_errors
-@options.spreading
+@options.engine
 @options.asking
 def check(logs: tuple[str, ...], tasks: list[str] | None, save: str | None, baseline: str | None, **given: Any) -> int:
     """Say by the exit status whether LOGS are complete and scored; for scripts, and for logs of any Inspect task.

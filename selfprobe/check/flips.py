@@ -29,7 +29,7 @@ def _drawn(old: Kept, new: Kept, rng: np.random.Generator) -> Pair:
     held: dict[str, list[str]] = {}
     for item in old.items:
         held.setdefault(new.clusters.get(item, item), []).append(item)
-    names = list(held)
+    names = sorted(held)
     picks = [(names[i], draw) for draw, i in enumerate(rng.integers(len(names), size=len(names)))]
     drawn = [(item, f"{item} {draw}", f"{name} {draw}") for name, draw in picks for item in held[name]]
     clusters = {name: cluster for _, name, cluster in drawn}
@@ -63,7 +63,7 @@ def halved(runs: Sequence[Kept]) -> Callable[[np.random.Generator], list[Pair]]:
 
 def _dealt(run: Kept, rng: np.random.Generator) -> Pair:
     sides: tuple[dict[str, dict[str, list[float | str]]], ...] = ({}, {})
-    for item, cell in run.items.items():
+    for item, cell in sorted(run.items.items()):
         epochs = rng.permutation(max(map(len, cell.values()), default=0))
         half = len(epochs) // 2
         for side, chosen in zip(sides, (epochs[:half], epochs[half : 2 * half]), strict=True):

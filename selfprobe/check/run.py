@@ -9,7 +9,7 @@ from inspect_ai import Task
 
 from selfprobe._registry import defaults_of, measures
 from selfprobe._registry import tasks as tasks_by_name
-from selfprobe.arguments import meant
+from selfprobe.arguments import meant, unknown
 from selfprobe.check.kept import Kept
 from selfprobe.described import DescribedRun, NamedModel
 from selfprobe.errors import InputError
@@ -59,9 +59,8 @@ def planned(
     if set_here := [name for name in SETS if name in args]:
         raise InputError(f"a gate asks a model about itself: leave {set_here[0]} out")
     by_task = {task: {k: v for k, v in args.items() if k in defaults_of(task)} for task in tasks}
-    if unused := [name for name in args if not any(name in given for given in by_task.values())]:
-        there = {name for task in tasks for name in defaults_of(task)}
-        raise InputError(f"no task here has an argument {unused[0]}{meant(unused[0], there)}")
+    if wrong := unknown(args, sorted({name for task in tasks for name in defaults_of(task)})):
+        raise InputError(f"no task here has an argument {wrong}")
     made = {task: tasks_by_name()[task](**given) for task, given in by_task.items()}
     items = {task: min(len(one.dataset), limit or len(one.dataset)) for task, one in made.items()}
     for run in before or []:
@@ -110,6 +109,6 @@ def run(plan: Plan, log_dir: str | None, settings: RunSettings) -> str:
     """
     model = NamedModel(plan.model, settings.model_args)
     folder = log_dir or f"logs/check/{datetime.now(UTC):%Y-%m-%dT%H-%M-%S}"
-    runs = [DescribedRun(task, plan.args[task], model) for task in plan.tasks]
+    runs = [DescribedRun(task, plan.args[task] | settings.shared, model) for task in plan.tasks]
     complete(run_wave(runs, folder, title="Runs", settings=settings, limit=plan.limit))
     return folder

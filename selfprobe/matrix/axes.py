@@ -6,7 +6,8 @@ from functools import partial
 
 import pandas as pd
 
-from selfprobe.logs import summaries
+from selfprobe.logs import Run
+from selfprobe.matrix.effort import TASK
 from selfprobe.matrix.table import Results
 from selfprobe.page import Column, Details, Section, Table, estimated, named
 from selfprobe.scorers.decision import last_decisions
@@ -15,7 +16,6 @@ from selfprobe.scorers.dilemma_prediction import estimates, infinite
 from selfprobe.scorers.frames import split
 from selfprobe.stats.estimate import Estimate, undefined
 
-TASK = "ethical_dilemma"
 SHOWN = ("kl_predicted", "kl_direct", "kl_gain", "cot_pred")
 
 
@@ -37,13 +37,13 @@ class AxisRow:
 
 def axis_rows(results: Results) -> list[AxisRow]:
     """A row a model, axis and value, of the finished runs of models on themselves; none where no dilemma has axes."""
-    cells = results.cells
+    cells, runs = results.cells, {run.log: run for run in results.runs}
     own = cells[(cells.task == TASK) & (cells.target == cells.observer) & (cells.status == "complete")]
-    return [row for cell in own.itertuples() for row in _rows(str(cell.target), str(cell.log))]
+    return [row for cell in own.itertuples() if cell.log in runs for row in _rows(str(cell.target), runs[cell.log])]
 
 
-def _rows(model: str, log: str) -> list[AxisRow]:
-    seen = summaries(log)
+def _rows(model: str, run: Run) -> list[AxisRow]:
+    seen = run.summaries
     axes = {str(s.id): given for s in seen if isinstance(given := s.metadata.get("axes"), dict)}
     if not axes:
         return []

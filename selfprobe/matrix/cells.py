@@ -7,13 +7,11 @@ from typing import Any
 from inspect_ai.log import EvalLog
 
 from selfprobe.errors import InputError, one_line
-from selfprobe.header import roles_of
-from selfprobe.logs import CANNOT, UNREADABLE, asked, cause, lost_replies, summaries
+from selfprobe.logs import CANNOT, UNREADABLE, Run, asked, cause, lost_replies, summaries
 from selfprobe.measure import Measure
-from selfprobe.run_settings import HOW_IT_RUNS
 from selfprobe.scorers.decision import Decision, crossed, last_decisions
 from selfprobe.solvers.frame import OTHER
-from selfprobe.solvers.sent import applied_in
+from selfprobe.solvers.sent import applied_in, substitutes_in
 
 CELL = ["task", "target", "observer"]
 Cell = tuple[str, ...]
@@ -41,6 +39,8 @@ class Samples:
     """Item → what it comes from, where the run was told."""
     applied: dict[str, str]
     """See `sent.applied_in`."""
+    substitutes: list[str]
+    """See `sent.substitutes_in`."""
 
 
 def lost_in(log: EvalLog) -> str:
@@ -71,13 +71,15 @@ def samples_of(log: str, lost: str) -> Samples | str:
             },
             clusters={str(s.id): str(of) for s in seen if (of := s.metadata.get("cluster"))},
             applied=applied_in(seen),
+            substitutes=substitutes_in(seen),
         )
     except UNREADABLE as error:
         return f"cannot be read: {one_line(error)}"
 
 
-def cell_of(cell: Sequence[str], log: EvalLog, samples: Samples) -> dict[str, Any]:
+def cell_of(cell: Sequence[str], run: Run, samples: Samples) -> dict[str, Any]:
     """The row of a cell that is a run; the columns are those of `Results.cells`."""
+    log = run.header
     if log.status == "success" and not samples.errors:
         status, reason = "complete", ""
     else:
@@ -100,27 +102,16 @@ def cell_of(cell: Sequence[str], log: EvalLog, samples: Samples) -> dict[str, An
         "inspect": log.eval.packages.get("inspect_ai"),
         "created": log.eval.created,
         "args": dict(log.eval.task_args),
-        "settings": _settings(log),
+        "settings": dict(run.identity.config),
         "items": sorted(str(item) for item in log.eval.dataset.sample_ids or []),
         "joined": False,
         "applied": samples.applied,
+        "substitutes": samples.substitutes,
         "tokens": sum(usage.total_tokens for usage in log.stats.model_usage.values()),
     }
 
 
-def _settings(log: EvalLog) -> dict[str, str]:
-    """Generation settings that the command line or a model of the run was given; what a task fixes wins over them."""
-    given = {"": log.eval.model_generate_config}
-    given |= {f" of {role}": bound[0].config for role, bound in roles_of(log).items()}
-    return {
-        f"{name}{role}": str(value)
-        for role, config in given.items()
-        for name, value in config.model_dump(exclude_none=True).items()
-        if name not in HOW_IT_RUNS
-    }
-
-
-def joinable(task: str, chosen: Mapping[Cell, EvalLog]) -> list[Cell]:
+def joinable(task: str, chosen: Mapping[Cell, Run]) -> list[Cell]:
     """The cells of a task that are no run, and both of whose models ran on themselves."""
     own = sorted(target for name, target, observer in chosen if name == task and target == observer)
     cells = [(task, target, observer) for target in own for observer in own if target != observer]
@@ -158,6 +149,7 @@ def joined_cell(cell: Cell, target: dict[str, Any], observer: dict[str, Any]) ->
             "reason": why,
             "log": f"{target['log']} × {observer['log']}",
             "joined": True,
+            "substitutes": [],
             "applied": {
                 role: run["applied"][role]
                 for role, run in (("target", target), ("observer", observer))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @options.task_args
 @options.limit
 @options.log_dir("logs/matrix")
-@options.spreading
+@options.engine
 @options.asking
 def matrix(
     file: str | None,
@@ -63,12 +63,12 @@ def matrix(
         [_member(entry, settings.model_args) for entry in (given.get("models", []) if models is None else models)],
         given.get("tasks", by_default) if tasks is None else tasks,
         limit=limit or given.get("limit"),
-        args=given.get("args", {}) | task_args,
+        args=given.get("args", {}) | task_args | settings.shared,
         observers=given.get("observers", []) if observers is None else observers,
     )
     for member in planned.members:
         # A dry run needs no API key and loads no weights; on a cluster both are on its nodes.
-        if member.model.startswith("planted/") or not (dry_run or settings.spread.engine == "ray"):
+        if member.model.startswith("planted/") or not (dry_run or settings.cluster):
             member.named.open()
     click.echo(describe(planned, settings))
     if dry_run:
@@ -187,8 +187,8 @@ def diversity(
             return
     elif limit is not None or dry_run or yes or any(how.values()):
         raise click.UsageError("options of a run (--limit, --yes, -M …) need --config, which says whom to ask")
-    replies, ignored = replies_in(logs)
-    rows, items = anyio.run(lambda: measure(replies, embedder=embedder))
+    drawn = replies_in(logs)
+    rows, items = anyio.run(lambda: measure(drawn.replies, embedder=embedder))
     table = table_of(rows)
     files = {
         "diversity.csv": csv(table),
@@ -201,8 +201,8 @@ def diversity(
         options.echo_json(rows)
         return
     click.echo(table.drop(columns=["models", "embedder"]).round(3).to_string(index=False))
-    for log, why in ignored.items():
-        click.echo(plain(f"not used: {log}: {why}"), err=True)
+    for line in (*drawn.settings, *(f"not used: {log}: {why}" for log, why in drawn.ignored.items())):
+        click.echo(plain(line), err=True)
     click.echo(f"models: {plain(', '.join(rows[0].models))}; embedder: {embedder}; written to {out}")
 
 
@@ -234,18 +234,18 @@ def effort(logs: tuple[str, ...], out: str, as_json: bool) -> None:
     """Draw KL(p‖p') and KL(p‖p*) by reasoning effort from LOGS of ethical_dilemma, one run an effort (-T effort=…)."""
     if not out.endswith((".png", ".svg", ".pdf")):
         raise click.BadParameter(f"expected a .png, .svg or .pdf file, got {out!r}", param_hint="--out")
-    from selfprobe.logs import found
+    from selfprobe.logs import runs
     from selfprobe.matrix.effort import draw, effort_points
     from selfprobe.output import place_file
     from selfprobe.page import shown
     from selfprobe.safe import plain
 
-    there = found(logs)
-    points, ignored = effort_points(there.headers)
+    there = runs(logs)
+    points, ignored = effort_points(there.counted)
     image = io.BytesIO()
     draw(points).savefig(image, dpi=200, format=out.rpartition(".")[2])
     place_file(image.getvalue(), out)
-    for log, why in (there.ignored | ignored).items():
+    for log, why in (there.aside | ignored).items():
         click.echo(plain(f"not used: {log}: {why}"), err=True)
     if as_json:
         options.echo_json(points)

@@ -1,71 +1,154 @@
-"""What counts as the same measurement: which cells of a matrix may be held against each other."""
+"""What counts as the same measurement: of which setting a matrix is, and which of its cells may be compared."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
-from inspect_ai.log import EvalLog
 
 from selfprobe._registry import measures
+from selfprobe.header import target_of
+from selfprobe.logs import Identity, Run, differing
+from selfprobe.matrix.cells import Cell
 
-NOT_COMPARED = {"dataset", "resamples", "target_log", "observer_log", "frame", "observer"}
-"""Task arguments that leave a cell's scores alone, or name its arm: where things come from (a data set has its hash),
-the ceiling, whom else the observer is asked about, what it is told."""
-
-
-def data_set_of(log: EvalLog) -> str:
-    """The hash of what a run asked."""
-    return str((log.eval.metadata or {}).get("dataset_sha256"))
+NOT_COMPARED = frozenset({"resamples", "frame", "observer"})
+"""Task arguments that leave a cell's scores alone, or name its arm: the ceiling, whom else the observer is asked about,
+what it is told."""
 
 
-def usual_data_sets(runs: Mapping[tuple[str, ...], Sequence[EvalLog]]) -> dict[str, str]:
-    """Task → the data set of which its cells are taken, where there are logs of several.
+@dataclass(frozen=True)
+class Choice:
+    """One run a cell, all of one task in one setting."""
 
-    The one that most models finished on themselves; of equals the one with more items, then the newer one.
-
-    Args:
-        runs: Cell → its logs.
-    """
-    finished: dict[str, dict[str, list[tuple[str, int, str]]]] = {}
-    for (task, target, observer, *_), logs in runs.items():
-        for log in logs if target == observer else ():
-            if log.status == "success":
-                of = finished.setdefault(task, {}).setdefault(data_set_of(log), [])
-                of.append((target, len(log.eval.dataset.sample_ids or []), str(log.eval.created)))
-
-    def weight(seen: list[tuple[str, int, str]]) -> tuple[int, int, str]:
-        return len({model for model, *_ in seen}), max(n for _, n, _ in seen), max(created for *_, created in seen)
-
-    return {task: max(sets, key=lambda one: weight(sets[one])) for task, sets in finished.items()}
+    runs: Mapping[Cell, Run]
+    aside: Mapping[str, str]
+    """Log → how its run was made otherwise."""
+    elsewhere: Mapping[Cell, str]
+    """Cell without a run in the setting → how its best run was made otherwise."""
+    settings: Mapping[str, str]
+    """Task → which settings its runs have, which of them counts, and how to choose another. Without a task whose runs
+    are all of one setting."""
 
 
-def several_data_sets(logs: Sequence[EvalLog], used: Collection[str]) -> str:
-    """That the logs of a task are of several data sets, which of them count and how to choose; else "".
+def choose(
+    cells: Mapping[Cell, Sequence[Run]], *, free: Collection[str] = NOT_COMPARED, swept: Mapping[str, str] | None = None
+) -> Choice:
+    """The run of each cell, with the setting that most cells of a task have; a cell without one is left out.
+
+    A setting is the task's arguments and the data set. Of several, the one counts that most models finished on
+    themselves; of equals one without an `effort`, then the one with more items, then the newer one. Within a cell
+    finished runs come first, then those with the generation settings of its models' runs on themselves.
 
     Args:
-        logs: Headers of one task's runs.
-        used: Hashes of the data sets whose cells count.
+        cells: Cell → its runs, each of another identity. The first entry of a cell is its task; a model's run on itself
+            has its name twice.
+        free: Arguments that may differ.
+        swept: Task → the argument that makes its runs points of a curve: no word about those that differ in it alone.
     """
-    sets: dict[str, list[EvalLog]] = {}
-    for log in logs:
-        sets.setdefault(data_set_of(log), []).append(log)
-    if len(sets) < 2:
-        return ""
-    taken = [_data_set(sets[one]) for one in sets if one in used]
-    rest = [_data_set(sets[one]) for one in sets if one not in used]
-    what = f"{', '.join(taken) or 'none'} counts; left out: {', '.join(rest)}"
-    return f"Logs of {len(sets)} data sets: {what}. To use another, give the logs of that data set alone."
+    runs, aside, elsewhere, settings = dict[Cell, Run](), dict[str, str](), dict[Cell, str](), dict[str, str]()
+    for task in dict.fromkeys(cell[0] for cell in cells):
+        own = sorted((cell for cell in cells if cell[0] == task), key=lambda cell: cell[1] != cell[2])
+        usual = _usual({cell: cells[cell] for cell in own}, free)
+        alone, left = dict[str, Run](), list[tuple[Identity, Run]]()
+        for cell in own:
+            ranked = sorted(cells[cell], key=lambda run: (_as_alone(run, alone), *run.weight), reverse=True)
+            fitting = [run for run in ranked if _within(run, usual, free) == run.identity]
+            for run in ranked:
+                if fitting and run is fitting[0]:
+                    continue
+                there = _within(run, usual, free)
+                there = fitting[0].identity if there == run.identity else there
+                aside[run.log] = differing(run.identity, [there])
+                if _names(run.identity, there) != {(swept or {}).get(task)}:
+                    left.append((there, run))
+            if not fitting:
+                elsewhere[cell] = aside[ranked[0].log]
+                continue
+            runs[cell] = fitting[0]
+            if cell[1] == cell[2]:
+                alone[cell[1]] = fitting[0]
+        if left:
+            settings[task] = _several([run for cell, run in runs.items() if cell[0] == task], left)
+    return Choice(runs, aside, elsewhere, settings)
 
 
-def _data_set(logs: Sequence[EvalLog]) -> str:
-    """Name, hash, samples, runs and date of the logs of one data set."""
-    newest = max(logs, key=lambda log: str(log.eval.created))
-    samples = max(len(log.eval.dataset.sample_ids or []) for log in logs)
-    name = (newest.eval.metadata or {}).get("dataset", "?")
-    created = str(newest.eval.created)[:16].replace("T", " ")
-    runs = f"{len(logs)} run{'s' * (len(logs) != 1)}"
-    return f"{name} ({data_set_of(newest)[:12]}, {samples} samples, {runs}, {created})"
+def _usual(cells: Mapping[Cell, Sequence[Run]], free: Collection[str]) -> Identity:
+    """An identity with the arguments and the data that count."""
+    every = [(cell, run) for cell, runs in cells.items() for run in runs]
+    finished = [(cell, run) for cell, run in every if run.finished]
+    asked: dict[object, list[tuple[Cell, Run]]] = {}
+    for cell, run in [(cell, run) for cell, run in finished if cell[1] == cell[2]] or finished or every:
+        args = tuple((name, value) for name, value in run.identity.args if name not in {*free, *_act_only(run)})
+        asked.setdefault((args, run.identity.data), []).append((cell, run))
+
+    def weight(same: list[tuple[Cell, Run]]) -> tuple[int, bool, tuple[object, ...]]:
+        swept = "effort" in dict(same[0][1].identity.args)
+        return len({cell for cell, _ in same}), not swept, max(run.weight for _, run in same)
+
+    return max(asked.values(), key=weight)[0][1].identity
+
+
+def _within(run: Run, setting: Identity, free: Collection[str]) -> Identity:
+    """The identity that a run would have in a setting."""
+    kept = {*free, *_act_only(run)}
+    args = {name: value for name, value in run.identity.args if name in kept}
+    args |= {name: value for name, value in setting.args if name not in kept}
+    return replace(run.identity, args=tuple(sorted(args.items())), data=setting.data)
+
+
+def _act_only(run: Run) -> frozenset[str]:
+    """Arguments on which a replay's scores do not depend."""
+    measure = measures().get(run.identity.task)
+    return measure.act_only if measure and run.header.eval.task_args.get("target_log") else frozenset()
+
+
+def _as_alone(run: Run, alone: Mapping[str, Run]) -> bool:
+    """Whether the models of a cell have the generation settings of their runs on themselves."""
+    config, target = dict(run.identity.config), " of target"
+    of_observer = {name: value for name, value in config.items() if " of " not in name}
+    of_target = {name.removesuffix(target): value for name, value in config.items() if name.endswith(target)}
+    sides = {run.identity.model: of_observer}
+    sides |= {target_of(run.header): of_target} if target_of(run.header) != run.identity.model else {}
+    return all(model not in alone or dict(alone[model].identity.config) == given for model, given in sides.items())
+
+
+def _names(one: Identity, other: Identity) -> set[str]:
+    """The settings in which two runs differ."""
+    mine, theirs = one.settings, other.settings
+    return {name for name in mine.keys() | theirs.keys() if mine.get(name) != theirs.get(name)}
+
+
+def _several(counted: Sequence[Run], left: Sequence[tuple[Identity, Run]]) -> str:
+    """Which settings the runs of a task have, which of them counts, and how to choose.
+
+    Args:
+        counted: The runs in the setting that counts.
+        left: The others, each with the identity that it would have in that setting.
+    """
+    names = sorted(set[str]().union(*(_names(run.identity, there) for there, run in left)))
+    usual = {name: there.settings.get(name) for there, run in reversed(left) for name in _names(run.identity, there)}
+    groups: dict[tuple[str | None, ...], list[Run]] = {}
+    for there, run in left:
+        differ = _names(run.identity, there)
+        values = tuple((run.identity.settings if name in differ else usual).get(name) for name in names)
+        groups.setdefault(values, []).append(run)
+    told = [_described(dict(zip(names, values, strict=True)), runs) for values, runs in groups.items()]
+    return (
+        f"Runs of {len(groups) + 1} settings: {_described(usual, counted)} counts; left out: {', '.join(told)}. To use "
+        "another, give its logs alone."
+    )
+
+
+def _described(settings: Mapping[str, str | None], runs: Sequence[Run]) -> str:
+    """A setting with its samples, runs and date."""
+    label = ", ".join(f"{name} {settings[name] or 'not set'}" for name in sorted(settings))
+    if not runs:
+        return f"{label} (no run)"
+    newest = max((run.header.eval for run in runs), key=lambda spec: str(spec.created))
+    name = f"{(newest.metadata or {}).get('dataset', '?')}; " * ("data set" in settings)
+    samples, created = max(len(run.items()) for run in runs), str(newest.created)[:16].replace("T", " ")
+    return f"{label} ({name}{samples} samples, {len(runs)} run{'s' * (len(runs) != 1)}, {created})"
 
 
 def odd_cells(cells: pd.DataFrame) -> dict[tuple[str, str], str]:
@@ -109,14 +192,10 @@ def left_out_of(cells: pd.DataFrame) -> set[tuple[str, ...]]:
 
 
 def _measured(cell: Any) -> dict[str, str]:
-    """What a cell's scores depend on besides its models, as text."""
-    act_only = measures()[cell.task].act_only if cell.args.get("target_log") else frozenset()
-    left_out = NOT_COMPARED | act_only
-    args = {f"argument {name}": value for name, value in cell.args.items() if name not in left_out}
-    told = {name: ",".join(map(str, v)) if isinstance(v, list) else str(v) for name, v in args.items()}
+    """What a cell's scores depend on besides its models and its setting, as text."""
     task = str(cell.version).partition("+")[0]  # what follows is the data set's hash again
     epochs = {} if "epochs" in cell.args else {"number of epochs": str(cell.epochs)}
-    return {"data set": str(cell.dataset_sha256)[:12], "task version": task, **epochs, **told}
+    return {"task version": task, **epochs}
 
 
 def _other_items(items: set[str], usual: set[str]) -> list[str]:

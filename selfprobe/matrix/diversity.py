@@ -15,19 +15,21 @@ import itertools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
 import numpy as np
 import pandas as pd
-from inspect_ai.log import EvalLog, EvalSample
 
 from selfprobe._registry import measures
 from selfprobe.embed import DEFAULT_EMBEDDER, Vectors, embed, require, unfetched
-from selfprobe.errors import InputError, NoLogs, one_line
-from selfprobe.header import target_of, task_of
+from selfprobe.errors import InputError, NoLogs
+from selfprobe.header import target_of
 from selfprobe.inspect_private import PrerequisiteError
-from selfprobe.logs import UNREADABLE, found, lost_replies, samples
+from selfprobe.logs import Run, first_of, lost_replies, read_best, runs, samples
+from selfprobe.matrix.cells import Cell
+from selfprobe.matrix.comparable import choose
 from selfprobe.matrix.published import TABLE_1
 from selfprobe.page import Block, Column, Figures, Picture, Section, Table, estimated, number, set_aside
 from selfprobe.plots import label
@@ -75,56 +77,63 @@ class Diversity:
     """The paper's number, with its own models, data and embedder."""
 
 
-def replies_in(paths: Sequence[str]) -> tuple[Replies, dict[str, str]]:
-    """Good replies by task, model and place, from logs or folders of logs; and why logs are not used, by log.
+@dataclass(frozen=True)
+class Drawn:
+    """What models replied."""
 
-    Of several finished logs with the same task and target the newest counts: replayed acts are the same anyway.
+    replies: Replies
+    """Good replies, of the tasks that two models or more have."""
+    ignored: Mapping[str, str]
+    """Log → why it is not used."""
+    settings: Sequence[str]
+    """A line for each row with runs of several settings: which of them counts, and how to choose."""
+
+
+def replies_in(paths: Sequence[str]) -> Drawn:
+    """Good replies by task, model and place, from logs or folders of logs; a row is of one setting (`choose`).
 
     Raises:
         NoLogs: Fewer than two models in every task.
-        InputError: A path that does not exist, or logs of a task with different data sets.
+        InputError: A path that does not exist.
     """
     known = measures()
-    there = found(paths, {*known, OPEN})
-    ignored = dict(there.ignored)
-    chosen: dict[tuple[str, str], tuple[EvalLog, dict[Place, str]]] = {}
-    for header in there.headers:
-        name = (_row_of(header), target_of(header))
-        if header.status == "success" and name not in chosen:
-            acts = None if task_of(header) == OPEN else known[name[0]].acts
-            try:
-                if why := lost_replies(header):
-                    raise InputError(why)
-                chosen[name] = (
-                    header,
-                    _good_replies(samples(header.location), acts),
-                )
-            except UNREADABLE as error:
-                ignored[header.location] = one_line(error)
+    there = runs(paths, {*known, OPEN})
+    ignored = dict(there.aside)
+    choice = choose(_cells(there.finished))
+    ignored |= choice.aside
     tasks: dict[str, dict[str, dict[Place, str]]] = defaultdict(dict)
-    hashes: dict[str, tuple[str, str]] = {}
-    for (task, model), (header, replies) in sorted(chosen.items(), key=lambda pair: pair[0]):
-        sha256 = str((header.eval.metadata or {}).get("dataset_sha256"))
-        first = hashes.setdefault(task, (sha256, header.location))
-        if first[0] != sha256:
-            raise InputError(
-                f"{task}: {first[1]} and {header.location} are of different data sets (hash {first[0][:12]} and "
-                f"{sha256[:12]}); compare models on the same questions"
-            )
-        tasks[task][model] = replies
+    for (row, model, _), run in sorted(choice.runs.items(), key=lambda pair: pair[0]):
+        acts = None if run.identity.task == OPEN else known[row].acts
+        replies = read_best(run, partial(_good_replies, acts=acts), ignored)
+        if replies is not None:
+            tasks[row][model] = replies
     if not any(len(models) > 1 for models in tasks.values()):
         seen = "; ".join(f"{task}: {', '.join(models)}" for task, models in tasks.items()) or "no finished logs"
         raise NoLogs(
             f"expected finished logs of two or more models on one of {', '.join([*known, OPEN])} in "
-            f"{', '.join(paths)}; got {seen}{there.without()}"
+            f"{', '.join(paths)}; got {seen}{first_of(ignored)}"
         )
-    return {task: models for task, models in tasks.items() if len(models) > 1}, ignored
+    several = {task: models for task, models in tasks.items() if len(models) > 1}
+    return Drawn(several, ignored, [f"{row}: {told}" for row, told in choice.settings.items() if row in several])
 
 
-def _row_of(header: EvalLog) -> str:
+def _cells(found: Sequence[Run]) -> dict[Cell, list[Run]]:
+    """(row, target, target) → the target's runs on itself; where there is none, its runs with other observers."""
+    cells: dict[Cell, list[Run]] = defaultdict(list)
+    for run in sorted(found, key=lambda run: target_of(run.header) != run.identity.model):
+        target = target_of(run.header)
+        cell = (_row_of(run), target, target)
+        if run.identity.model == target or all(one.identity.model != target for one in cells[cell]):
+            cells[cell].append(run)
+    return cells
+
+
+def _row_of(run: Run) -> str:
     """The row that a log belongs to: its task, or whose prompts it asked and how."""
-    about = header.eval.metadata or {}
-    return f"{about['of']}, sampled at {about['temperature']:g}" if task_of(header) == OPEN else task_of(header)
+    about = run.header.eval.metadata or {}
+    if run.identity.task != OPEN:
+        return run.identity.task
+    return f"{about['of']}, sampled at {about['temperature']:g}"
 
 
 async def closest_replies(
@@ -186,10 +195,12 @@ def _printed(row: str) -> float | None:
     return TABLE_1[task].closest if task in TABLE_1 else None
 
 
-def _good_replies(logged: Sequence[EvalSample], acts: Sequence[str] | None) -> dict[Place, str]:
+def _good_replies(run: Run, acts: Sequence[str] | None) -> dict[Place, str]:
+    if why := lost_replies(run.header):
+        raise InputError(why)
     return {
         (str(sample.id), sample.epoch, act): reply.text
-        for sample in logged
+        for sample in samples(run.log)
         if sample.error is None
         for act, reply in record_of(sample).acts.items()
         if (acts is None or act in acts) and not reply.problem
@@ -227,10 +238,10 @@ def diversity_section(logs: Sequence[str], *, embedder: str) -> tuple[list[Secti
     if not logs:
         return [], {}
     try:
-        replies, ignored = replies_in(logs)
+        drawn = replies_in(logs)
         if why := unfetched(embedder):
             raise PrerequisiteError(why)
-        rows, items = anyio.run(lambda: measure(replies, embedder=embedder))
+        rows, items = anyio.run(lambda: measure(drawn.replies, embedder=embedder))
     except NoLogs:
         return [], {}
     except (ValueError, PrerequisiteError) as error:
@@ -241,7 +252,8 @@ def diversity_section(logs: Sequence[str], *, embedder: str) -> tuple[list[Secti
         picture = Picture(
             "diversity", f"Similarity of replies. {told}", "Similarity by item (Table 1).", draw(items, rows)
         )
-        blocks = [INTRO.format(embedder=embedder), _shown(rows), Figures([picture]), *set_aside(ignored)]
+        blocks = [INTRO.format(embedder=embedder), _shown(rows), *drawn.settings, Figures([picture])]
+        blocks += set_aside(drawn.ignored)
     return [Section(title, blocks, name="diversity", menu="diversity")], tables
 
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from inspect_ai.log import EvalLog
 
 from selfprobe.errors import InputError
-from selfprobe.header import effort_of, informed_of, target_of, task_of
-from selfprobe.logs import summaries
+from selfprobe.header import effort_of, informed_of, target_of
+from selfprobe.logs import Run, first_of, read_best
+from selfprobe.matrix.cells import Cell
+from selfprobe.matrix.comparable import NOT_COMPARED, Choice, choose
 from selfprobe.page import Figures, Picture, Section, set_aside, shown
 from selfprobe.plots import dots, label
 from selfprobe.scorers.decision import last_decisions
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
 EFFORTS = ("default", *LADDER)
 """In the figure's order; "default" is a run without the argument."""
 
-_Run = tuple[str, str, int]
-"""Target, observer and index into EFFORTS."""
+TASK = "ethical_dilemma"
+SWEPT = {TASK: "effort"}
+"""The argument that makes runs of a task the points of a curve."""
 
 
 @dataclass(frozen=True)
@@ -52,75 +54,68 @@ class EffortPoint:
     log: str
 
 
-def effort_points(logs: Sequence[EvalLog]) -> tuple[list[EffortPoint], dict[str, str]]:
-    """A point for each models and effort of finished runs of ethical_dilemma; of several such runs the last counts.
+def effort_points(runs: Sequence[Run]) -> tuple[list[EffortPoint], dict[str, str]]:
+    """A point for each models and effort of finished runs of ethical_dilemma, all of one setting (`comparable.choose`).
 
     Args:
-        logs: Headers, of other tasks too.
+        runs: Also of other tasks.
 
     Returns:
-        The points, and why runs are set aside that cannot be read or have no scored dilemma, by log.
+        The points, and why runs are set aside that are of another setting, cannot be read or have no scored dilemma, by
+        log.
 
     Raises:
-        InputError: There is no such run, or the runs are of different data sets.
+        InputError: There is no such run.
     """
-    points: dict[_Run, EffortPoint] = {}
-    ignored: dict[str, str] = {}
-    for log in _finished(logs):
-        if _run(log) not in points:
-            try:
-                points[_run(log)] = _point(log)
-            except InputError as error:
-                ignored[log.location] = str(error)
+    choice = _chosen(runs)
+    points, ignored = list[EffortPoint](), dict(choice.aside)
+    for _, run in sorted(choice.runs.items(), key=lambda pair: (*pair[0][:3], EFFORTS.index(pair[0][3]))):
+        point = read_best(run, _point, ignored)
+        points += [point] if point else []
     if not points:
-        told = "".join(f"; {why}" for why in list(ignored.values())[:3])
-        raise InputError(f"no finished run of ethical_dilemma among {len(logs)} logs{told}")
-    ordered = [points[run] for run in sorted(points)]
-    if len({point.dataset_sha256 for point in ordered}) > 1:
-        told = "; ".join(f"{point.log}: {point.dataset_sha256[:12]}" for point in ordered)
-        raise InputError(f"the runs are of different data sets, so their means cannot be compared: {told}")
-    return ordered, ignored
+        raise InputError(f"no finished run of ethical_dilemma among {len(runs)} logs{first_of(ignored)}")
+    return points, ignored
 
 
-def sweeps(logs: Sequence[EvalLog]) -> list[EvalLog]:
+def sweeps(runs: Sequence[Run]) -> list[Run]:
     """The runs of those models that ran ethical_dilemma at two efforts or more: what there is a curve of."""
-    finished = _finished(logs)
-    efforts = Counter((target, observer) for target, observer, _ in {_run(log) for log in finished})
-    return [log for log in finished if efforts[_run(log)[:2]] > 1]
+    efforts = Counter(cell[:3] for cell in _chosen(runs).runs)
+    return [run for cell, same in _cells(runs).items() if efforts[cell[:3]] > 1 for run in same]
 
 
-def _finished(logs: Sequence[EvalLog]) -> list[EvalLog]:
-    """The finished runs of ethical_dilemma, newest first."""
-    ours = [
-        log for log in logs if task_of(log) == "ethical_dilemma" and log.status == "success" and not informed_of(log)
-    ]
-    return sorted(ours, key=lambda log: str(log.eval.created), reverse=True)
+def _chosen(runs: Sequence[Run]) -> Choice:
+    return choose(_cells(runs), free={*NOT_COMPARED, SWEPT[TASK]})
 
 
-def _run(log: EvalLog) -> _Run:
-    return target_of(log), log.eval.model, EFFORTS.index(effort_of(log) or "default")
+def _cells(runs: Sequence[Run]) -> dict[Cell, list[Run]]:
+    """(TASK, target, observer, effort) → its finished runs."""
+    cells: dict[Cell, list[Run]] = {}
+    for run in runs:
+        if run.identity.task == TASK and run.finished and not informed_of(run.header):
+            cell = (TASK, target_of(run.header), run.identity.model, effort_of(run.header) or EFFORTS[0])
+            cells.setdefault(cell, []).append(run)
+    return cells
 
 
-def _point(log: EvalLog) -> EffortPoint:
-    decisions, _ = split(
-        [(str(sample.id), d) for sample in summaries(log.location) for d in last_decisions(sample.scores)]
-    )
-    dilemmas = list(dilemmas_of(decisions).values()) if decisions else []
-    means = estimates(dilemmas)
+def _point(run: Run) -> EffortPoint:
+    decisions, _ = split([(str(sample.id), d) for sample in run.summaries for d in last_decisions(sample.scores)])
+    by_item = dilemmas_of(decisions) if decisions else {}
+    dilemmas = list(by_item.values())
+    means = estimates(dilemmas, list(by_item))
     if means and "kl_gain" not in means:
-        raise InputError(f"{log.location}: KL is infinite at every dilemma, so there is nothing to draw")
+        raise InputError(f"{run.log}: KL is infinite at every dilemma, so there is nothing to draw")
     if not means:
-        raise InputError(f"{log.location}: no dilemma is scored, so there is nothing to draw; see its unscored reasons")
+        raise InputError(f"{run.log}: no dilemma is scored, so there is nothing to draw; see its unscored reasons")
     return EffortPoint(
-        target=target_of(log),
-        observer=log.eval.model,
-        effort=effort_of(log) or "default",
-        dataset_sha256=(log.eval.metadata or {})["dataset_sha256"],
+        target=target_of(run.header),
+        observer=run.identity.model,
+        effort=effort_of(run.header) or EFFORTS[0],
+        dataset_sha256=(run.header.eval.metadata or {})["dataset_sha256"],
         kl_predicted=means["kl_predicted"],
         kl_direct=means["kl_direct"],
         kl_gain=means["kl_gain"],
         infinite=infinite(dilemmas)["either"],
-        log=log.location,
+        log=run.log,
     )
 
 
@@ -147,9 +142,9 @@ def draw(points: Sequence[EffortPoint]) -> "Figure":
     return figure
 
 
-def effort_sections(logs: Sequence[EvalLog]) -> list[Section]:
+def effort_sections(found: Sequence[Run]) -> list[Section]:
     """Figure 3, where a model has runs of ethical_dilemma at several efforts; or why it cannot be drawn."""
-    runs = sweeps(logs)
+    runs = sweeps(found)
     if not runs:
         return []
     title = "ethical_dilemma by effort of the reasoning"

@@ -9,7 +9,6 @@ import numpy.typing as npt
 import pandas as pd
 
 from selfprobe._registry import measures
-from selfprobe.header import task_of
 from selfprobe.matrix.advantage import (
     Permutation,
     SelfAdvantage,
@@ -21,7 +20,6 @@ from selfprobe.matrix.advantage import (
     total_of,
 )
 from selfprobe.matrix.alike import groups
-from selfprobe.matrix.comparable import several_data_sets
 from selfprobe.matrix.habit import item_specific
 from selfprobe.matrix.informed import InformedObserver, informed_hits, informed_observers
 from selfprobe.matrix.paper import ModelsTest, wilcoxon_models
@@ -121,18 +119,10 @@ def _judged(tasks: Sequence[TaskAnalysis], results: Results) -> list[TaskAnalysi
         if len(task.models) < 3 and task.left_out:
             fell = f" Left out: {', '.join(task.left_out)} ({task.holes})."
             said = replace(said, sentence=said.sentence + fell * (fell not in said.sentence))
-        if several := data_sets_told(results, task.matrix):
+        if several := results.settings.get(task.task, ""):
             said = replace(said, sentence=f"{said.sentence} {several}")
         out.append(replace(task, p_holm=float(p_total), rows_p_holm=p_rows, verdict=said))
     return out
-
-
-def data_sets_told(results: Results, matrix: Matrix) -> str:
-    """That a task has logs of several data sets, and which counts; else ""."""
-    logs = [log for log in results.headers if task_of(log) == matrix.task]
-    cells = results.cells[results.cells.task == matrix.task]
-    counting = [cell for cell in cells.itertuples() if (cell.target, cell.observer) not in matrix.holes]
-    return several_data_sets(logs, {str(cell.dataset_sha256) for cell in counting})
 
 
 def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator) -> TaskAnalysis:

@@ -49,5 +49,5 @@ def ask(members: Sequence[Member], folder: str, limit: int | None, settings: Run
         Interrupted: The user stopped it.
         InputError: A model cannot be had, or the folder cannot be written.
     """
-    runs = [DescribedRun(TASK, {"of": of}, member.named) for of in SETS for member in members]
+    runs = [DescribedRun(TASK, {"of": of} | settings.shared, member.named) for of in SETS for member in members]
     return complete(run_wave(runs, folder, title="Open answers", settings=settings, **{**JOINS, "limit": limit}))

@@ -2,6 +2,7 @@
 
 import io
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,14 +12,12 @@ import pandas as pd
 from markupsafe import Markup
 
 from selfprobe.embed import DEFAULT_EMBEDDER
-from selfprobe.header import task_of
 from selfprobe.matrix.axes import axes_section, axes_table, axis_rows
 from selfprobe.matrix.comparable import left_out_of
 from selfprobe.matrix.diversity import OPEN, diversity_section
 from selfprobe.matrix.effort import effort_sections
 from selfprobe.matrix.frames import frames_section, frames_table, frames_told
 from selfprobe.matrix.informed_section import informed_alone, informed_frame, informed_rows, informed_told
-from selfprobe.matrix.lone import lone_told
 from selfprobe.matrix.numbers import Analysis, TaskAnalysis, analyse
 from selfprobe.matrix.paper_section import paper_sections, paper_tables
 from selfprobe.matrix.power import EFFECT
@@ -48,7 +47,7 @@ def page(logs: Sequence[str], *, embedder: str = DEFAULT_EMBEDDER) -> Page:
         NoLogs: There is no log of a matrix task among them.
     """
     results = load(logs)
-    sampled = [header.location for header in results.headers if task_of(header) == OPEN]
+    sampled = [run.log for run in results.runs if run.identity.task == OPEN]
     results = replace(results, ignored={log: why for log, why in results.ignored.items() if log not in sampled})
     made = page_of(results, analyse(results, rng=np.random.default_rng(0)))
     similar, tables = diversity_section([*_counting(results), *sampled], embedder=embedder)
@@ -71,8 +70,8 @@ def page_of(results: Results, analysis: Analysis) -> Page:
     decisions = io.BytesIO()
     results.decisions.to_parquet(decisions, index=False)
     overall = [_over_all(analysis.tasks)] if len(analysis.tasks) > 1 else []
-    alone = lone_told(results, analysis, own)
-    axes = axis_rows(results) if results.headers else []
+    alone = _alone(analysis, own)
+    axes = axis_rows(results) if results.runs else []
     paper = reproduce(results, rng=np.random.default_rng(0))
     return Page(
         title="Does a model predict itself better than others predict it?",
@@ -84,7 +83,7 @@ def page_of(results: Results, analysis: Analysis) -> Page:
             *paper_sections(paper),
             *informed_alone(told, analysis),
             *frames_section(results),
-            *effort_sections(results.headers),
+            *effort_sections(results.runs),
             *axes_section(axes),
             models_on_themselves(own),
             _method(),
@@ -107,10 +106,26 @@ def page_of(results: Results, analysis: Analysis) -> Page:
             *alone,
             *frames_told(results, {task.task for task in analysis.tasks}),
             *informed_told(told, analysis),
+            *_substitutes(results),
         ],
         holes=_holes(analysis.tasks)
         + [f"{task}, {one.observer} ({one.arm}) on {one.target}: {one.hole}" for task, one in told if one.hole],
     )
+
+
+def _alone(analysis: Analysis, own: pd.DataFrame) -> list[str]:
+    """Why tasks that a single model ran on itself have no verdict; the other tasks have one."""
+    lone = own[~own.task.isin([task.task for task in analysis.tasks])] if len(own) else own
+    if not len(lone):
+        return []
+    holes = [f"{row.task}, {row.model}: no score, since {row.hole}." for row in lone.itertuples() if row.hole]
+    names, tasks = list(dict.fromkeys(lone.model)), ",".join(dict.fromkeys(lone.task))
+    models = shlex.quote(",".join([*names, "B", "C"][: max(3, len(names))]))
+    return [
+        *holes,
+        f"One model alone has no verdict, which compares it with at least two others: selfprobe matrix --models "
+        f"{models} --tasks {tasks}.",
+    ]
 
 
 def _holes(tasks: Sequence[TaskAnalysis]) -> list[str]:
@@ -216,10 +231,16 @@ def _runs(results: Results) -> Section:
     )
     return Section(
         "Runs",
-        [Details(f"All {_many(len(rows), 'cell')}", [table]), *set_aside(results.ignored)],
+        [*_substitutes(results), Details(f"All {_many(len(rows), 'cell')}", [table]), *set_aside(results.ignored)],
         name="runs",
         menu="runs",
     )
+
+
+def _substitutes(results: Results) -> list[str]:
+    """Models in whose place another one answered, by task."""
+    cells = (cell for table in (results.cells, results.informed) for cell in table.itertuples())
+    return [f"{cell.task}, {line}" for cell in cells for line in getattr(cell, "substitutes", ())]
 
 
 def _advantage_table(analysis: Analysis) -> pd.DataFrame:

@@ -176,7 +176,7 @@ def baseline_hits(
     measure, found = measures()[matrix.task], []
     blind = measure.blind(own) if measure.blind and len(own) else {}
     for place, model in enumerate(models):
-        mine = own[own.target == model].drop_duplicates(["item", "key"])
+        mine = own[own.target == model].sort_values("epoch", kind="stable").drop_duplicates(["item", "key"])
         found += [(place, name, hit) for name, hit in _plain(mine)]
         found += [
             (place, name, of.xs(model, level="target")) for name, of in blind.items() if model in mine.target.values

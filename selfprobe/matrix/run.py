@@ -15,7 +15,7 @@ from inspect_ai.model import GenerateConfig
 
 from selfprobe._registry import defaults_of, measures
 from selfprobe._registry import tasks as tasks_by_name
-from selfprobe.arguments import meant
+from selfprobe.arguments import meant, unknown
 from selfprobe.described import DescribedRun, NamedModel
 from selfprobe.errors import InputError, one_line
 from selfprobe.prices import Cost
@@ -126,9 +126,8 @@ def plan(
     if args.get("frame") == "other":
         raise InputError("with frame=other no model is asked about itself; say frame=both")
     by_task = {task: _arguments(task, args) for task in dict.fromkeys(tasks)}
-    if unused := [key for key in args if not any(key in given for given in by_task.values())]:
-        there = {name for given in by_task.values() for name in given}
-        raise InputError(f"no task here has an argument {', '.join(unused)}{meant(unused[0], there)}")
+    if wrong := unknown(args, sorted({name for given in by_task.values() for name in given})):
+        raise InputError(f"no task here has an argument {wrong}")
     sizes = {task: len(_create(task, given).dataset) for task, given in by_task.items()}
     items = {task: min(size, limit) if limit else size for task, size in sizes.items()}
     arms = _arms(observers, items)

@@ -60,8 +60,10 @@ def self_table(results: Results, matrices: Mapping[str, Matrix]) -> pd.DataFrame
     """
     cells = results.cells[results.cells.target == results.cells.observer]
     own = results.decisions[results.decisions.target == results.decisions.observer]
-    logs = {header.location: header for header in results.headers}
-    metrics = {(c.task, c.target): dict(metrics_in(logs[c.log])) if c.log in logs else {} for c in cells.itertuples()}
+    runs = {run.log: run for run in results.runs}
+    metrics = {
+        (c.task, c.target): dict(metrics_in(runs[c.log].header)) if c.log in runs else {} for c in cells.itertuples()
+    }
     rows = []
     for task, models in cells.groupby("task").target:
         matrix = matrices.get(str(task)) or matrix_of(results, str(task))
@@ -110,5 +112,5 @@ def _with_ends(name: str, row: Any) -> str:
 
 def _reasons(unscored: pd.Series) -> str:
     """The reasons with their shares, the commonest first."""
-    counts = unscored.dropna().value_counts()
+    counts = unscored.dropna().value_counts().sort_index().sort_values(ascending=False, kind="stable")
     return ", ".join(f"{reason} {percent(count / len(unscored))}" for reason, count in counts.items())

@@ -1,20 +1,19 @@
 """The tidy tables of a matrix, from its logs' headers and sample summaries; many are read in several processes."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from inspect_ai.log import EvalLog
 from joblib import Parallel, cpu_count, delayed
 
 from selfprobe._registry import measures
 from selfprobe.errors import NoLogs
-from selfprobe.header import effort_of, informed_of, target_of, task_of
-from selfprobe.logs import found, item_count, none_found
+from selfprobe.header import informed_of, target_of
+from selfprobe.logs import Run, item_count, none_found, runs
 from selfprobe.matrix.cells import (
     CELL,
     Cell,
@@ -29,7 +28,8 @@ from selfprobe.matrix.cells import (
     own_cell,
     samples_of,
 )
-from selfprobe.matrix.comparable import data_set_of, left_out_of, odd_cells, usual_data_sets
+from selfprobe.matrix.comparable import Choice, choose, odd_cells
+from selfprobe.matrix.effort import SWEPT
 from selfprobe.scorers.decision import Decision
 from selfprobe.scorers.frames import Frames
 
@@ -53,15 +53,19 @@ class Results:
     """One row a task × item: its input text, its kind or "" where the data set has none, and the cluster that it counts
     with (its own id without one)."""
     ignored: dict[str, str]
-    """Logs that were not used, and why: superseded, killed, unreadable, or of something else."""
-    headers: list[EvalLog]
-    """Of every selfprobe log found, in use or not."""
+    """Logs that were not used, and why: superseded, of another setting, unreadable, or of something else."""
+    runs: list[Run]
+    """Every run of the suite, in use or not."""
     informed: pd.DataFrame = field(default_factory=pd.DataFrame)
     """The runs of observers that were told of their target, like `cells`, with a column `arm` ("asked", "shown:5")."""
     informed_decisions: pd.DataFrame = field(default_factory=pd.DataFrame)
     """Their decisions, with the same column."""
     frames: Mapping[Cell, Frames] = field(default_factory=dict)
     """What models say of themselves and of another assistant, of the runs that asked both."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """See `comparable.Choice`."""
+    elsewhere: Mapping[Cell, str] = field(default_factory=dict)
+    """See `comparable.Choice`."""
 
 
 @dataclass(frozen=True)
@@ -81,66 +85,66 @@ class Matrix:
 def load(paths: Iterable[str]) -> Results:
     """Tables of all logs of a matrix's tasks under these files and folders (local or any fsspec address).
 
-    Of several logs of one cell, those of the task's usual data set come first (`comparable.usual_data_sets`); of them
-    the finished one with the most items wins, then the last; without a finished one, the last, as "failed". Runs with
-    an `effort` of their own give way to one without: they are points of the effort curve (`matrix.effort`). Cells that
-    need no call are joined from their models' runs on themselves.
+    The cells of a task are of one setting (`comparable.choose`); of one cell the finished run with most items counts,
+    then the newest (`logs.runs`); without a finished one it is "failed". Runs with an `effort` of their own give way to
+    those without: they are points of the effort curve (`matrix.effort`). Cells that need no call are joined from their
+    models' runs on themselves.
 
     Raises:
         InputError: A path does not exist.
         NoLogs: There is no selfprobe log.
     """
-    named = list(paths)
-    there = found(named)
-    ignored, known = dict(there.ignored), measures()
-    ours, runs = _runs(there.headers, ignored)
-    everything, read_all = _best(runs, ignored)
-    chosen, read = _of_size(everything, 3), _of_size(read_all, 3)
-    told, read_told = _of_size(everything, 4), _of_size(read_all, 4)
+    named, known = list(paths), measures()
+    there = runs(named)
+    ignored = dict(there.aside)
+    ours, choice, read_all = _read(there.counted, ignored)
+    chosen, read = _of_size(choice.runs, 3), _of_size(read_all, 3)
+    told, read_told = _of_size(choice.runs, 4), _of_size(read_all, 4)
     if not chosen:
         why = "its observer was told of the target, and no model's run on itself is here to hold it against"
-        ignored |= {log.location: why for log in told.values()}
+        ignored |= {run.log: why for run in told.values()}
         raise NoLogs(none_found(named, ignored), ignored)
-    cells = [cell_of(cell, log, read[cell]) for cell, log in chosen.items()]
+    cells = [cell_of(cell, run, read[cell]) for cell, run in chosen.items()]
     joined = [pair for task, measure in known.items() if measure.observer == 0 for pair in joinable(task, chosen)]
     rows = {cell: samples.decisions for cell, samples in read.items()}
     rows |= {pair: crossed_rows(rows[own_cell(pair, 1)], rows[own_cell(pair, 2)], known[pair[0]]) for pair in joined}
     _add_others(rows, chosen)
     by_cell = {tuple(cell[name] for name in CELL): cell for cell in cells}
     cells += [joined_cell(pair, by_cell[own_cell(pair, 1)], by_cell[own_cell(pair, 2)]) for pair in joined]
-    table = pd.DataFrame(cells)
     return Results(
-        cells=table,
+        cells=pd.DataFrame(cells),
         decisions=_decisions(rows),
-        items=_items(read, left_out_of(table)),
+        items=_items(read),
         ignored=ignored,
-        headers=ours,
-        informed=pd.DataFrame([cell_of(cell, log, read_told[cell]) for cell, log in told.items()]),
+        runs=ours,
+        informed=pd.DataFrame([cell_of(cell, run, read_told[cell]) for cell, run in told.items()]),
         informed_decisions=_decisions({cell: samples.decisions for cell, samples in read_told.items()}, "arm"),
-        frames=_frames({cell: samples for cell, samples in read.items() if chosen[cell].status == "success"}),
+        frames=_frames({cell: samples for cell, samples in read.items() if chosen[cell].finished}),
+        settings=choice.settings,
+        elsewhere=choice.elsewhere,
     )
 
 
-def _runs(headers: Iterable[EvalLog], ignored: dict[str, str]) -> tuple[list[EvalLog], dict[Cell, list[EvalLog]]]:
-    """The logs of the suite, and those of each cell; why a log is neither goes into `ignored`."""
-    runs: dict[Cell, list[EvalLog]] = {}
-    ours, known = list[EvalLog](), measures()
-    for log in headers:
-        cell = (task_of(log), target_of(log), log.eval.model)
-        if "dataset_sha256" not in (log.eval.metadata or {}):
-            ignored[log.location] = f"not a selfprobe log (task {log.eval.task})"
+def _cells(found: Sequence[Run], ignored: dict[str, str]) -> tuple[list[Run], dict[Cell, list[Run]]]:
+    """The runs of the suite, and those of each cell; why a run is neither goes into `ignored`."""
+    cells: dict[Cell, list[Run]] = {}
+    ours, known = list[Run](), measures()
+    for run in found:
+        task, header = run.identity.task, run.header
+        if "dataset_sha256" not in (header.eval.metadata or {}):
+            ignored[run.log] = f"not a selfprobe log (task {header.eval.task})"
             continue
-        ours.append(log)
-        if cell[0] not in known:
-            why = f"not a matrix task ({cell[0]}); see `selfprobe awareness` or `selfprobe dilemmas`"
-            ignored[log.location] = why
+        ours.append(run)
+        if task not in known:
+            why = f"not a matrix task ({task}); see `selfprobe awareness` or `selfprobe dilemmas`"
+            ignored[run.log] = why
             continue
-        if log.eval.task_args.get("frame") == "other":
-            ignored[log.location] = "it asks about another assistant alone (frame=other); frame=both has a difference"
+        if header.eval.task_args.get("frame") == "other":
+            ignored[run.log] = "it asks about another assistant alone (frame=other); frame=both has a difference"
             continue
-        arm = informed_of(log)
-        runs.setdefault((*cell, arm) if arm else cell, []).append(log)
-    return ours, runs
+        arm = informed_of(header)
+        cells.setdefault((task, target_of(header), header.eval.model, *([arm] if arm else [])), []).append(run)
+    return ours, cells
 
 
 def _of_size(by_cell: Mapping[Cell, T], size: int) -> dict[Cell, T]:
@@ -157,13 +161,13 @@ def _frames(read: Mapping[Cell, Samples]) -> dict[Cell, Frames]:
     return out
 
 
-def _add_others(rows: dict[Cell, list[DecisionRow]], chosen: Mapping[Cell, EvalLog]) -> None:
+def _add_others(rows: dict[Cell, list[DecisionRow]], chosen: Mapping[Cell, Run]) -> None:
     """Give the decisions of each target its floor, and its runs on itself what the likest other reply gets."""
-    for cell, log in chosen.items():
+    for cell, run in chosen.items():
         others = measures()[cell[0]].others
-        if others is None or cell[1] != cell[2] or log.status != "success":
+        if others is None or cell[1] != cell[2] or not run.finished:
             continue
-        found = others(log.location)
+        found = others(run.log)
         for same in [one for one in rows if one[:2] == cell[:2]]:
             rows[same] = [
                 (item, epoch, _beside(decision, *found[item]) if item in found else decision)
@@ -175,64 +179,56 @@ def _beside(decision: Decision, mean: float, most: float) -> Decision:
     return decision.model_copy(update={"floor": mean, "plain": {"nearest other reply": most}})
 
 
-def _best(
-    runs: Mapping[Cell, list[EvalLog]], ignored: dict[str, str]
-) -> tuple[dict[Cell, EvalLog], dict[Cell, Samples]]:
-    """Each cell's best usable log and its samples; why the others are not used goes into `ignored`."""
-    usual = usual_data_sets(runs)
-    ranked = {
-        cell: sorted(logs, key=lambda log: (data_set_of(log) == usual.get(task_of(log)), _rank(log)))
-        for cell, logs in runs.items()
-    }
-    read: dict[Cell, Samples] = {}
-    while waiting := [cell for cell, logs in ranked.items() if logs and cell not in read]:
-        heads = [ranked[cell][-1] for cell in waiting]
-        count = sum(item_count(log) * (log.eval.config.epochs or 1) for log in heads)
-        processes = max(1, min(cpu_count(), len(heads), count // SAMPLES_A_PROCESS))
-        read_now = Parallel(n_jobs=processes)(delayed(samples_of)(log.location, lost_in(log)) for log in heads)
-        for cell, log, samples in zip(waiting, heads, read_now, strict=True):
-            if isinstance(samples, Samples) and (samples.decisions or not _scored(log, samples)):
-                read[cell] = samples
+def _read(found: Sequence[Run], ignored: dict[str, str]) -> tuple[list[Run], Choice, dict[Cell, Samples]]:
+    """The runs of the suite, those that count, and their samples; why the others do not count goes into `ignored`.
+
+    Where a log turns out to be useless, the next one of the same identity takes its place.
+    """
+    ours, cells = _cells(found, ignored)
+    read: dict[str, Samples] = {}
+    while True:
+        choice = choose(cells, swept=SWEPT)
+        waiting = {cell: run for cell, run in choice.runs.items() if run.log not in read}
+        if not waiting:
+            ignored |= choice.aside
+            return ours, choice, {cell: read[run.log] for cell, run in choice.runs.items()}
+        headers = [run.header for run in waiting.values()]
+        count = sum(item_count(log) * (log.eval.config.epochs or 1) for log in headers)
+        processes = max(1, min(cpu_count(), len(headers), count // SAMPLES_A_PROCESS))
+        read_now = Parallel(n_jobs=processes)(delayed(samples_of)(log.location, lost_in(log)) for log in headers)
+        for (cell, run), samples in zip(waiting.items(), read_now, strict=True):
+            if isinstance(samples, Samples) and (samples.decisions or not _scored(run, samples)):
+                read[run.log] = samples
                 continue
             foreign = "no score in it carries decisions: it was not made by a selfprobe scorer"
-            ignored[log.location] = samples if isinstance(samples, str) else foreign
-            ranked[cell].pop()
-    chosen = {cell: ranked[cell][-1] for cell in ranked if cell in read}
-    for cell, better in chosen.items():
-        for worse in ranked[cell][:-1]:
-            why = "superseded by" if effort_of(worse) == effort_of(better) else "of another effort than"
-            why = why if data_set_of(worse) == data_set_of(better) else "of another data set than"
-            few = " (it holds more items)" if _items_of(worse) < _items_of(better) else ""
-            ignored[worse.location] = f"{why} {better.location}{few}"
-    return chosen, {cell: read[cell] for cell in chosen}
+            ignored[run.log] = samples if isinstance(samples, str) else foreign
+            further = run.next
+            for held in (ours, cells[cell]):
+                held[:] = [one for one in held if one is not run] + ([further] if further else [])
+            if further:
+                del ignored[further.log]
+            elif not cells[cell]:
+                del cells[cell]
 
 
-def _scored(log: EvalLog, samples: Samples) -> bool:
+def _scored(run: Run, samples: Samples) -> bool:
     """Whether decisions are to be expected; a run that failed before them is a hole that tells its reason."""
-    return log.status == "success" and samples.errors < samples.count
-
-
-def _rank(log: EvalLog) -> tuple[bool, bool, int, str]:
-    return effort_of(log) is None, log.status == "success", _items_of(log), str(log.eval.created)
-
-
-def _items_of(log: EvalLog) -> int:
-    """Items that a run was to ask about."""
-    return len(log.eval.dataset.sample_ids or [])
+    return run.finished and samples.errors < samples.count
 
 
 def matrix_of(results: Results, task: str, *, key: str | None = None) -> Matrix:
     """The scores of one task as [target, observer, item], by `item_scores`; with a `key` of this decision alone.
 
-    Models are those that are a target or an observer of the task. A cell without a finished run, or with another data
-    set, task version or task argument than most models' runs on themselves, is a hole with a reason: all its scores
-    are NaN, never 0.
+    Models are those that are a target or an observer of the task. A cell without a finished run, or with another task
+    version, other items or generation settings than most models' runs on themselves, is a hole with a reason: all its
+    scores are NaN, never 0.
     """
     cells = results.cells[results.cells.task == task]
     models = sorted({*cells.target, *cells.observer})
     rows = results.decisions[results.decisions.task == task]
     rows = rows if key is None else rows[rows.key == key]
-    holes = {(t, o): no_log(results.ignored) for t in models for o in models}
+    lost = no_log(results.ignored)
+    holes = {(t, o): results.elsewhere.get((task, t, o), lost) for t in models for o in models}
     odd = odd_cells(cells[cells.status == "complete"])
     for cell in cells.itertuples():
         pair = (str(cell.target), str(cell.observer))
@@ -288,9 +284,8 @@ def _decisions(rows: Mapping[Cell, list[DecisionRow]], *more: str) -> pd.DataFra
     return table.astype({"value": float, "chance": float, "ceiling": float, "floor": float, "reasoned": bool})
 
 
-def _items(runs: Mapping[Cell, Samples], left_out: set[Cell]) -> pd.DataFrame:
-    """What is asked under an id; where runs differ, as runs of different data sets do, what those that count ask."""
-    read = {cell: runs[cell] for cell in sorted(runs, key=lambda cell: cell not in left_out)}
+def _items(read: Mapping[Cell, Samples]) -> pd.DataFrame:
+    """What is asked under an id."""
     texts = {(cell[0], item): text for cell, samples in read.items() for item, text in samples.texts.items()}
     kinds = {(cell[0], item): kind for cell, samples in read.items() for item, kind in samples.kinds.items()}
     clusters = {(cell[0], item): of for cell, samples in read.items() for item, of in samples.clusters.items()}

@@ -8,8 +8,15 @@ import click
 
 from selfprobe import options
 from selfprobe.mechanism.induce_command import induce
-from selfprobe.probes.engine import cluster, copies, engine_options
-from selfprobe.probes.options import SYSTEM, TEMPLATE_ARGUMENT, Command, gathered, loading, said_plainly
+from selfprobe.probes.options import (
+    SYSTEM,
+    TEMPLATE_ARGUMENT,
+    Command,
+    engine_options,
+    gathered,
+    loading,
+    said_plainly,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,7 +54,7 @@ def shared(layers: str) -> Callable[[Command], Command]:
             click.option(
                 "--out", type=click.Path(file_okay=False, path_type=Path), default="mechanism", show_default=True
             ),
-            engine_options(),
+            engine_options,
             asking,
         ):
             command = option(command)
@@ -68,14 +75,14 @@ def mechanism() -> None:
 @shared(BLOCKS)
 def lens(asking: dict[str, Any], out: Path, dry_run: bool, loading: dict[str, Any], engine: dict[str, Any]) -> None:
     """At which block do direct and introspective runs part? Logit of A less that of B after every block (Figure 5)."""
-    with said_plainly(GOING_ON), cluster(**engine) as ray:
+    with said_plainly(GOING_ON), _copies(engine) as copied:
         from selfprobe.mechanism import numbers, plan, run
 
         study = _study(asking, out, loading, dry_run)
         click.echo(plan.plan_text(study, attention=True))
         if dry_run:
             return
-        found = run.readings(study, attention=None, spread=_spread(study, asking, loading, ray, engine))
+        found = run.readings(study, attention=None, spread=_spread(study, asking, loading, copied))
         blocks = study.judge.numbers
         _publish(out, {"lens": numbers.lens_table(found, blocks), "partings": numbers.partings(found, blocks)})
 
@@ -89,14 +96,14 @@ def attention(
 
     Beside the paper's comparison: an irrelevant text of equal length, entropy over ln N, without the first token.
     """
-    with said_plainly(GOING_ON), cluster(**engine) as ray:
+    with said_plainly(GOING_ON), _copies(engine) as copied:
         from selfprobe.mechanism import numbers, plan, run
 
         study = _study(asking, out, loading, dry_run)
         click.echo(plan.plan_text(study, attention=True))
         if dry_run:
             return
-        found = run.readings(study, spread=_spread(study, asking, loading, ray, engine))
+        found = run.readings(study, spread=_spread(study, asking, loading, copied))
         makers = {
             "lens": numbers.lens_table,
             "partings": numbers.partings,
@@ -136,7 +143,7 @@ def patch(
 
     Beside the patterns of two control prompts, random blocks and heads, each head, all blocks, and the mean pattern.
     """
-    with said_plainly(GOING_ON), cluster(**engine) as ray:
+    with said_plainly(GOING_ON), _copies(engine) as copied:
         from dataclasses import replace
 
         from selfprobe.mechanism import findings, numbers, page, patch_run, plan, run
@@ -150,7 +157,7 @@ def patch(
         how: dict[str, Any] = {"into": into, "whole_tail": positions == "tail"}
         wanted = patch_run.chosen(study, blocks, **how) if blocks else None
         if not dry_run:
-            spread = _spread(study, asking, loading, ray, engine)
+            spread = _spread(study, asking, loading, copied)
             read = run.readings(study, spread=spread)
             study = replace(study, items=[item for item in study.items if item.id in read])
             makers = {"lens": numbers.lens_table, "partings": numbers.partings}
@@ -191,11 +198,18 @@ def _study(asking: dict[str, Any], out: Path, loading: dict[str, Any], dry: bool
     return run.study(judge, table, out, opening=opening, dry=dry)
 
 
-def _spread(study: "Study", asking: dict[str, Any], loading: dict[str, Any], ray: Any, engine: dict[str, Any]) -> Any:
-    """Who reads: this process, or copies of the model on the cluster `ray`."""
-    from selfprobe.probes.replicas import here
+def _copies(engine: dict[str, Any]) -> Any:
+    """What makes copies of the model on a cluster, within a block; None where this process reads."""
+    from selfprobe.on_ray import copies
 
-    return here if ray is None else copies(study.judge, asking["model"], loading, ray, engine["replicas"]).spread
+    return copies(**engine)
+
+
+def _spread(study: "Study", asking: dict[str, Any], loading: dict[str, Any], copied: Any) -> Any:
+    """What reads: this process, or copies of the model on a cluster."""
+    from selfprobe.probes.forward import here
+
+    return copied(study.judge, asking["model"], loading).spread if copied else here
 
 
 def _publish(out: Path, made: "Mapping[str, pd.DataFrame]", *, tell: str = "lens") -> None:

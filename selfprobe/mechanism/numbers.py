@@ -65,7 +65,7 @@ def lens_table(readings: Mapping[str, Reading], numbers: Sequence[int]) -> pd.Da
 
 def partings(readings: Mapping[str, Reading], numbers: Sequence[int]) -> pd.DataFrame:
     """what, block, low, high, p, n, fit: the block where the arms of each pair part."""
-    values = np.stack([reading.lens for reading in readings.values()]).astype(float)
+    values = np.stack([readings[name].lens for name in sorted(readings)]).astype(float)
     rows = []
     for a, b in PAIRS:
         found = parting(values[:, arm(a)] - values[:, arm(b)], numbers, rng=np.random.default_rng(0))

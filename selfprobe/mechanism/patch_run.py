@@ -16,8 +16,8 @@ from selfprobe.mechanism.prompts import Item
 from selfprobe.mechanism.reading import NoPatterns, Reading, checked
 from selfprobe.mechanism.run import Study
 from selfprobe.probes.decoder import decoder_blocks
+from selfprobe.probes.forward import Spread, here
 from selfprobe.probes.harvesting import Meter
-from selfprobe.probes.replicas import Spread, here
 from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, undefined
 from selfprobe.weights import Progress, to_stderr
 

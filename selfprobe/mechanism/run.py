@@ -11,9 +11,9 @@ from selfprobe.errors import InputError
 from selfprobe.mechanism.folder import Arrays, claim, keep, kept, key
 from selfprobe.mechanism.prompts import OPENING, Item, items
 from selfprobe.mechanism.reading import NoPatterns, Reading, apart, checked
+from selfprobe.probes.forward import Spread, here
 from selfprobe.probes.harvesting import Meter
 from selfprobe.probes.model import LocalModel
-from selfprobe.probes.replicas import Spread, here
 from selfprobe.weights import Progress, to_stderr
 
 FEWEST = 2

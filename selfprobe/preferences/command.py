@@ -12,12 +12,13 @@ from selfprobe import options
 from selfprobe.configuration import config
 from selfprobe.preferences.compare_command import compare
 from selfprobe.preferences.finetune_command import finetune
-from selfprobe.probes.engine import check_engine, cluster, engine_options, quiet_model, read_by
 from selfprobe.probes.options import (
     ALLOW_PICKLE,
     asking_options,
+    engine_options,
     gathered,
     loading_options,
+    quiet_model,
     reading_options,
     said_plainly,
 )
@@ -103,7 +104,7 @@ probe.add_command(finetune)
 @click.option("--processes", type=options.COUNT, metavar="N", default=1, help="Fit in so many processes.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be done (the model is loaded).")
 @reading_options
-@engine_options(vllm=True)
+@engine_options
 @asking_options
 @loading_options
 def run(
@@ -117,6 +118,7 @@ def run(
     Writes probes, tables, figures, index.html and report.md into --out. The same command goes on where a killed one
     stopped.
     """
+    from selfprobe.on_ray import copies
     from selfprobe.plots import short
 
     folders = [out / short(name.rstrip("/"), 100) for name in models] if len(models) > 1 else [out] * len(models)
@@ -124,9 +126,9 @@ def run(
         raise click.UsageError(
             f"each model needs a folder of its own in {out}, got models {', '.join(models) or 'none'}"
         )
-    with cluster(**engine) as ray:
+    with copies(**engine) as copied:
         for model, folder in zip(models, folders, strict=True):
-            _run(model, folder, engine=(engine["engine"], ray, engine["replicas"]), **given)
+            _run(model, folder, copied=copied, **given)
     if len(models) > 1:
         click.echo(f"\nSide by side: selfprobe probe compare {' '.join(map(str, folders))}")
 
@@ -135,7 +137,7 @@ def _run(
     model: str,
     out: Path,
     *,
-    engine: tuple[str, Any, int | None],
+    copied: Any,
     datasets: list[str],
     preset: str,
     logs: Sequence[str],
@@ -153,6 +155,7 @@ def _run(
         from selfprobe.preferences.page import publish
         from selfprobe.preferences.terminal import findings, say_plan
         from selfprobe.probes.folder import claim
+        from selfprobe.probes.forward import in_process
         from selfprobe.probes.rate import check_scoring
         from selfprobe.probes.run import Loading, check_sets, load_sets, run_probes
         from selfprobe.probes.tokens import Chat
@@ -160,14 +163,13 @@ def _run(
         from selfprobe.sources.own import Words
 
         settings = _settings(preset, **fitting)
-        check_engine(engine[0], reading, loading)
         words = Words(asking["question"] or "", asking["item"] or "")
         sets = load_sets(datasets, reading["limit"], words, prompts=settings.prompts)
         check_sets(sets, settings)
         check_scoring(sets, scoring)
         logged = _margins(logs, sets) if logs else None
         judge = quiet_model(model, loading | {"chat": Chat(asking["system"] or "", dict(asking["arguments"]))})
-        judge, reader = read_by(judge, model, loading, *engine)
+        reader = copied(judge, model, loading) if copied else in_process
         claim(out, judge, sets)
         sizes, untrained = {name: reading[name] for name in ("longest", "batch_tokens")}, wanted(judge, random_weights)
         more: dict[str, Any] = {"untrained": untrained, "scoring": scoring, "copies": getattr(reader, "count", 1)}

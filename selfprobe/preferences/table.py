@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from inspect_ai.log import EvalLog
 
 from selfprobe.errors import NoLogs
-from selfprobe.header import task_of
-from selfprobe.logs import first_of, found, summaries
+from selfprobe.logs import Run, first_of, runs, summaries
 from selfprobe.plots import short
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.preference import VERDICT
@@ -47,35 +46,36 @@ def judged(paths: Iterable[str]) -> tuple[list[Judged], dict[str, str]]:
         NoLogs: There is none.
     """
     named = list(paths)
-    there = found(named, TASKS)
-    ignored, newest = dict(there.ignored), dict[tuple[str, ...], Judged]()
-    for log in there.headers:
-        run = (*_names(log)[::-1], _data_set(log))
-        if log.status != "success":
-            ignored[log.location] = f"status {log.status}"
-        elif run in newest:
-            ignored[log.location] = f"superseded by {newest[run].log}"
-        elif (judgement := _judged(log)).metrics:
-            newest[run] = judgement
+    there = runs(named, TASKS)
+    aside, judgements = dict(there.aside), list[Judged]()
+    for run in there.counted:
+        if not run.finished:
+            aside[run.log] = f"status {run.header.status}"
+        elif (judgement := _judged(run)).metrics:
+            judgements.append(judgement)
         else:
-            ignored[log.location] = "it holds none of the numbers of a preference task: another scorer scored it"
-    if not newest:
-        raise NoLogs(f"no finished log of {', '.join(TASKS)} in {', '.join(named)}{first_of(ignored)}")
-    return [newest[run] for run in sorted(newest)], ignored
+            aside[run.log] = "it holds none of the numbers of a preference task: another scorer scored it"
+    if not judgements:
+        raise NoLogs(f"no finished log of {', '.join(TASKS)} in {', '.join(named)}{first_of(aside)}")
+    return sorted(judgements, key=lambda one: (one.method, one.model, one.dataset)), aside
 
 
-def _judged(log: EvalLog) -> Judged:
-    scores = log.results.scores if log.results else []
+def _judged(run: Run) -> Judged:
+    scores = run.header.results.scores if run.header.results else []
     # `inspect score` appends its own beside the task's.
     metrics = next((s.metrics for s in scores if "questions" in s.metrics), {})
-    arguments = _names(log)[-1].removeprefix(_names(log)[1])
     return Judged(
-        method=task_of(log) + arguments,
-        model=log.eval.model,
-        dataset=_data_set(log),
+        method=", ".join([run.identity.task, *_settings(run)]),
+        model=run.identity.model,
+        dataset=_data_set(run.header),
         metrics={name: float(metric.value) for name, metric in metrics.items()},
-        log=log.location,
+        log=run.log,
     )
+
+
+def _settings(run: Run) -> list[str]:
+    """How it was asked, where that is not the usual way."""
+    return [f"{name}={value}" for name, value in (*run.identity.args, *run.identity.config, *run.identity.roles)]
 
 
 def margins(paths: Iterable[str], sets: Mapping[str, PairSet]) -> Margins:
@@ -86,34 +86,31 @@ def margins(paths: Iterable[str], sets: Mapping[str, PairSet]) -> Margins:
     Raises:
         ValueError: No finished log is of these tasks and data sets, or a log is of other pairs than the run.
     """
-    named = list(paths)
-    there = found(named)
-    finished = [log for log in there.headers if task_of(log) in TASKS and log.status == "success"]
-    newest: dict[str, dict[str, EvalLog]] = {}
-    for log in reversed(finished):  # the newest last
-        if (name := _data_set(log)) in sets:
-            newest.setdefault(name, {})[_names(log)[-1]] = log
-    if not newest:
-        held = ", ".join(sorted({_data_set(log) for log in finished})) or "none"
+    typed = list(paths)
+    finished = runs(typed, TASKS).finished
+    by_set: dict[str, list[Run]] = {}
+    for run in reversed(finished):  # the newest last
+        if (name := _data_set(run.header)) in sets:
+            by_set.setdefault(name, []).append(run)
+    if not by_set:
+        held = ", ".join(sorted({_data_set(run.header) for run in finished})) or "none"
         raise ValueError(
-            f"no finished log of {', '.join(TASKS)} on {', '.join(sets)} in {', '.join(named)}; found "
-            f"{len(there.headers)} logs, of these tasks on: {held}"
+            f"no finished log of {', '.join(TASKS)} on {', '.join(sets)} in {', '.join(typed)}; found "
+            f"{len(finished)} logs, of these tasks on: {held}"
         )
     result: Margins = {}
-    for name, logs in newest.items():
-        times = Counter(each for log in logs.values() for each in set(_names(log)))
-        for whole, log in logs.items():
-            shortest = next((each for each in _names(log) if times[each] == 1), whole)
-            result.setdefault(name, {})[shortest] = _read(log, name, sets[name])
+    for name, logs in by_set.items():
+        times = Counter(each for run in logs for each in set(_names(run)))
+        for run in logs:
+            shortest = next((each for each in _names(run) if times[each] == 1), _names(run)[-1])
+            result.setdefault(name, {})[shortest] = _read(run.header, name, sets[name])
     return result
 
 
-def _names(log: EvalLog) -> tuple[str, str, str]:
+def _names(run: Run) -> tuple[str, str, str]:
     """Of what was run, from the shortest; the last one tells all methods apart."""
-    own = {key: value for key, value in log.eval.task_args_passed.items() if key not in ("dataset", "pairs")}
-    model = log.eval.model
-    whole = ", ".join([task_of(log), model, *(f"{key}={value}" for key, value in sorted(own.items()))])
-    return f"{task_of(log)}, {short(model)}", f"{task_of(log)}, {model}", whole
+    task, model = run.identity.task, run.identity.model
+    return f"{task}, {short(model)}", f"{task}, {model}", ", ".join([task, model, *_settings(run)])
 
 
 def _data_set(log: EvalLog) -> str:

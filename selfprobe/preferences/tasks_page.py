@@ -4,8 +4,10 @@ from collections.abc import Callable, Sequence
 
 import pandas as pd
 
+from selfprobe.logs import summaries
 from selfprobe.page import Column, Log, Page, Section, Table, estimated, number, percent, set_aside, shown
 from selfprobe.preferences.table import Judged, judged
+from selfprobe.solvers.sent import substitutes_in
 from selfprobe.stats.estimate import Estimate
 
 METHOD = (
@@ -23,6 +25,7 @@ def page(logs: Sequence[str]) -> Page:
         NoLogs: There is none.
     """
     runs, ignored = judged(logs)
+    substitutes = [f"{run.method}, {line}" for run in runs for line in substitutes_in(summaries(run.log))]
     table = Table(
         runs,
         (
@@ -40,13 +43,12 @@ def page(logs: Sequence[str]) -> Page:
         title="Which of two texts do these models prefer?",
         lead="Pairs with a known better text; each row is one way of asking one model.",
         sections=[
-            Section("Methods", [table, *set_aside(ignored)], name="methods", menu="methods"),
+            Section("Methods", [*substitutes, table, *set_aside(ignored)], name="methods", menu="methods"),
             Section("Method", [METHOD], name="method", menu="method"),
         ],
         tables={"runs": pd.DataFrame([_row(run) for run in runs])},
-        told=[
-            f"{run.method}, {run.model} on {run.dataset}: accuracy {shown(run.estimate('accuracy'))}" for run in runs
-        ],
+        told=[f"{run.method}, {run.model} on {run.dataset}: accuracy {shown(run.estimate('accuracy'))}" for run in runs]
+        + substitutes,
     )
 
 

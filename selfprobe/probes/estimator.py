@@ -1,4 +1,4 @@
-"""Contrast probes as a scikit-learn classifier: fit, predict_proba, score; clone and grid search; save, load, push.
+"""Contrast probes as a scikit-learn classifier: fit, predict_proba, score; clone and grid search; save, load.
 
 states = harvest(load_model("smollm2"), pairs)                       # or arrays of your own
 probe = ContrastProbe(kind="unsupervised").fit(states[:200])          # labels are the pairs' own
@@ -6,7 +6,6 @@ probe.score(states[200:]), probe.predict_proba(states[200:])
 probe.save("p.safetensors")
 """
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.metadata import version
@@ -196,17 +195,9 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         made.n_features_in_ = len(probe.direction)
         return made
 
-    def push_to_hub(self, repository: str, *, token: str | None = None, private: bool | None = None) -> str:
-        """Upload the probe and its card to `repository` ("owner/name") on the Hugging Face hub; its address."""
-        from selfprobe.probes.hub import FILE, push
-
-        with tempfile.TemporaryDirectory(prefix="selfprobe-probe-") as folder:
-            self.save(Path(folder) / FILE)
-            return push(Path(folder) / FILE, repository, token=token, private=private)
-
     @classmethod
     def from_hub(cls, repository: str, *, revision: str | None = None, token: str | None = None) -> Self:
-        """A fitted probe that `push_to_hub` uploaded."""
+        """A fitted probe, uploaded as probe.safetensors to `repository` ("owner/name") on the Hugging Face hub."""
         from selfprobe.probes.hub import fetched
 
         return cls.load(fetched(repository, revision=revision, token=token))

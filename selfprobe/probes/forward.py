@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor
@@ -23,6 +23,7 @@ from selfprobe.probes.attention import forked, forks, kernel, one_thread
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import Prompt
 
+J = TypeVar("J")
 Way = Literal["shared_cache", "tree_mask", "two_forwards"]
 
 
@@ -198,6 +199,20 @@ def in_process(judge: LocalModel, batches: Iterable[Batch]) -> Iterator[tuple[Ba
     """The reader that reads one batch after the other here."""
     for batch in batches:
         yield batch, states_of(judge, batch.prompts, batch.way)
+
+
+Work = Callable[[J], tuple[Any, ...]]
+"""Gives, for a job, the function that does it (of a module, with a model as its first argument) and its arguments."""
+
+Spread = Callable[[LocalModel, Prompt, Iterable[Any], Work[Any]], Iterator[tuple[Any, Any]]]
+"""Does jobs: this process one after another (`here`), or copies of the model (`on_ray.Copies.spread`)."""
+
+
+def here(judge: LocalModel, prompt: Prompt, jobs: Iterable[J], work: Work[J]) -> Iterator[tuple[J, Any]]:
+    """Jobs done by this process, in their order."""
+    for job in jobs:
+        function, *arguments = work(job)
+        yield job, function(judge, *arguments)
 
 
 WAYS: dict[Way, Callable[[LocalModel, Sequence[Prompt]], States]] = {

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from selfprobe.probes import forward
 from selfprobe.probes.attention import kernel
-from selfprobe.probes.choose import PADDED, batches, choose
+from selfprobe.probes.choose import batches, choose
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.shards import Identity, Store
 from selfprobe.probes.tokens import PLAIN, Chat, Prompt, encode, rendered, template_hash
@@ -123,8 +123,7 @@ def harvest(
         path: How the forward passes are made; see `forward`. All agree within rounding.
         batch_tokens: Tokens of a batch, padding included; by default 1,024 on a CPU and 16,384 elsewhere.
         longest: Leave longer pairs unscored (tokens), for want of time; by default the model's context.
-        reader: What reads batches: `judge` in this process, copies of it elsewhere, or vLLM; see `replicas`,
-            `vllm_reader`.
+        reader: What reads batches: `judge` in this process, or copies of it elsewhere; see `on_ray.replicas`.
         progress: Called with one line now and then: done, rate, time left.
 
     Raises:
@@ -225,12 +224,10 @@ def _run(
     progress: Progress,
 ) -> None:
     budget = batch_tokens or batch_budget(judge)
-    # Another reader than transformers has its own way, and checks it.
-    reading = PADDED if judge.reader else choose(judge, [prompts[i] for i in todo], path, batch_tokens=budget)
-    how = judge.reader or str(reading)
+    reading = choose(judge, [prompts[i] for i in todo], path, batch_tokens=budget)
     meter = Meter(sum(prompts[i].length for i in todo), len(todo), progress)
-    store.write_reading(how, reading.rounding)
-    progress(f"{len(todo)} prompts to read in {store.folder} ({how})")
+    store.write_reading(str(reading), reading.rounding)
+    progress(f"{len(todo)} prompts to read in {store.folder} ({reading})")
     if reading.rounding and max(reading.rounding) > 0.05:
         progress(f"rounding of {store.identity.dtype}: up to {max(reading.rounding):.0%} of what a probe reads")
     parts = ((rows, [prompts[i] for i in rows]) for rows in batches(prompts, todo, budget, reading))

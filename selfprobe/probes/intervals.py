@@ -40,7 +40,7 @@ def estimate(
         return undefined("no pair was tested", unit="question")
     truth, each = first_better[tested], [s[used][:, tested].T for s in (scores, less) if s is not None]
     of_columns = {"auroc": _auroc, "f1": _f1, "accuracy": _accuracy}[metric]
-    drawn: list[Scores] = []  # of the data, then of every resample: [column]
+    drawn: list[Scores] = []  # of the data, then of every resample of questions: [column]
 
     def mean(truth: BoolArray, *parts: Scores) -> float:
         columns = [of_columns(part, truth) for part in parts]
@@ -60,7 +60,7 @@ def estimate(
         return found
     inside = ~np.isnan(scores)
     more = dependence(learnt, inside) - 1
-    share = own_share(np.array(drawn[1:]), learnt[used], inside[used]) if more else 0.0
+    share = own_share(np.array(drawn[1 : resamples + 1]), learnt[used], inside[used]) if more else 0.0
     return _widened(found, math.sqrt(1 + share * more), floor=0.0 if less is None else -1.0)
 
 

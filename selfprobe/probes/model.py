@@ -41,8 +41,6 @@ class LocalModel:
     """Numbers (from 0) of the blocks whose states are kept; none: all."""
     wide: bool = False
     """Its residual stream, and so its states, are float32 though its weights are not; see `precision`."""
-    reader: str = ""
-    """What reads its states where it is not transformers, as they are rounded in another way: vllm."""
 
     @property
     def blocks(self) -> Any:
@@ -61,7 +59,7 @@ class LocalModel:
         dtype = str(self.model.dtype).removeprefix("torch.")
         told = getattr(self.model.config, "quantization_config", None)
         bits = "" if told is None else "+4bit" if getattr(told, "load_in_4bit", False) else "+8bit"
-        return f"{dtype}{bits}" + (f"+{self.reader}" if self.reader else "+float32" if self.wide else "")
+        return f"{dtype}{bits}" + "+float32" * self.wide
 
     @property
     def stream(self) -> int | None:

@@ -121,6 +121,39 @@ reading_options = gathered(
 """Which pairs are read, and how; as `run_probes` takes them."""
 
 
+engine_options = gathered(
+    "engine",
+    click.option(
+        "--engine",
+        type=options.Choice(["transformers", "ray"]),
+        default="transformers",
+        show_default=True,
+        help="ray: copies of the model read on the nodes of a Ray cluster.",
+    ),
+    click.option(
+        "--ray-address", metavar="HOST:PORT", help="Address of the cluster.  [default: RAY_ADDRESS, or one here]"
+    ),
+    click.option(
+        "--replicas",
+        type=options.COUNT,
+        metavar="N",
+        help="Number of model copies. Default: one per GPU (or per group of GPUs that a copy needs); without GPUs one "
+        "per node.",
+    ),
+)
+"""Where the forward passes are made; as `on_ray.copies` takes them."""
+
+
+def quiet_model(name: str, loading: dict[str, Any]) -> Any:
+    """The model, without transformers' bars; ValueError, before it is loaded, where memory does not suffice."""
+    from selfprobe.probes.memory import check_memory
+    from selfprobe.probes.model import load_model, without_bars
+
+    without_bars()
+    check_memory(name, loading)
+    return load_model(name, **loading)
+
+
 def loading(layers: str = "") -> Callable[[Command], Command]:
     """How a model is loaded, as `load_model` takes it; `layers`: the help of --layers, "" where it has no use."""
     of_layers = [click.option("--layers", type=Layers(), default="", help=layers)] if layers else []

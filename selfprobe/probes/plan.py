@@ -51,8 +51,6 @@ class HarvestPlan:
     free_bytes: int
     sample: tuple[Prompt, ...] = ()
     """One batch of what is to be done, of middling length."""
-    reader: str = ""
-    """Of `LocalModel`: what reads in place of transformers, and so in a time that is not known before."""
 
     @property
     def passes(self) -> int:
@@ -117,7 +115,6 @@ def plan_harvest(
         disk_bytes=to_write,
         free_bytes=shutil.disk_usage(existing).free,
         sample=tuple(_middling(todo, budget)),
-        reader=judge.reader,
     )
 
 
@@ -142,18 +139,11 @@ def time_text(judge: LocalModel, planned: HarvestPlan, control: HarvestPlan | No
     """How long reading would take by two plain forwards, from one batch that is read so; `auto` takes about half.
 
     The batch is read twice and the second time counts, as the first call on a device prepares it. `copies` of the model
-    share the pairs. What vLLM reads is not estimated: transformers, on the CPU beside it, tells nothing of its speed.
+    share the pairs.
     """
-    unknown = bool(planned.reader) and planned.passes > 0
-    pairs = (0 if unknown else planned.tokens) + (control.tokens if control else 0)
+    pairs = planned.tokens + (control.tokens if control else 0)
     # A text that is scored alone is read once, not once a side, and by the command's own copy.
     alone, sample = planned.scoring[1] / 2, planned.sample or (control.sample if control else ())
-    if unknown:
-        said = "Time: not estimated, as vLLM reads: its own lines say how fast, from the first on"
-        if not pairs + alone:
-            return said
-        seconds = (pairs + alone) * seconds_a_token(judge, sample)
-        return f"{said}. About {span(seconds)} besides to read by transformers (measured on one batch); then the fit"
     if not sample:
         return "Time: nothing is left to read" + (" but the texts to score" if planned.scoring[0] else "")
     seconds = (pairs / copies + alone) * seconds_a_token(judge, sample)
@@ -189,8 +179,7 @@ def plan_text(planned: HarvestPlan, control: HarvestPlan | None = None) -> str:
         "",
         f"To do: {planned.passes:,} forward passes (each pair once an order), {planned.tokens:,} tokens",
         *_scoring_text(planned),
-        f"Memory: weights {size(planned.weight_bytes)}, about {size(planned.work_bytes)} besides"
-        + ", and what vLLM takes for itself" * bool(planned.reader),
+        f"Memory: weights {size(planned.weight_bytes)}, about {size(planned.work_bytes)} besides",
         f"Disk: {size(planned.disk_bytes)} of states ({size(planned.free_bytes)} free)",
     ]
     if control:

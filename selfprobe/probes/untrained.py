@@ -47,4 +47,4 @@ def random_weights(judge: LocalModel, *, seed: int = 0) -> LocalModel:
 def named(judge: LocalModel, *, seed: int = 0) -> LocalModel:
     """The judge under the name and revision of its control, to plan its harvest; the weights are still its own."""
     revision = f"{judge.revision}-random-{seed}"
-    return replace(judge, name=f"{judge.name} with random weights", revision=revision, reader="")
+    return replace(judge, name=f"{judge.name} with random weights", revision=revision)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from selfprobe.awareness.page import page as subject_page
+from selfprobe.described import identities_of
 from selfprobe.errors import NoLogs
 from selfprobe.page import Page
 from selfprobe.page import write as write_page
@@ -32,10 +33,10 @@ def write(card: Card, *, name: str, left_out: Sequence[str], out: str) -> tuple[
     Raises:
         NoLogs: No judge's run is finished.
     """
-    logged, subject = load([f"{card.base}/{PAIRS}"]), None
-    if card.model is not None:
+    logged, subject = load([f"{card.base}/{PAIRS}"], identities_of(card.pair_runs)), None
+    if card.study is not None:
         try:
-            subject = subject_page([f"{card.base}/{SUBJECT}"])
+            subject = subject_page([f"{card.base}/{SUBJECT}"], card.study.identities)
         except NoLogs:
             left_out = [*left_out, f"{card.model} has no finished run: the page is of the judges alone."]
     made = page_of(logged, numbers_of(logged), name=name, left_out=left_out, subject=subject)

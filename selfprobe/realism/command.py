@@ -22,7 +22,7 @@ def realism() -> None:
 @click.option(
     "--judges", type=options.Names("judge"), required=True, help="Models that compare, of other makers than --model."
 )
-@click.option("--model", metavar="MODEL", help="The subject: also ask it about the same conversations.")
+@click.option("--model", type=options.OneModel(), help="The subject: also ask it about the same conversations.")
 @click.option(
     "--methods",
     type=options.Names("method"),
@@ -30,7 +30,11 @@ def realism() -> None:
     show_default=True,
     help="Of `awareness run`: what the subject is asked by.",
 )
-@click.option("--grader", help="Judge model of user_motivation and reasoning_trace, where --methods name them.")
+@click.option(
+    "--grader",
+    metavar="MODEL[,MODEL]",
+    help="Judge model of user_motivation and reasoning_trace, with --methods; several decide by majority.",
+)
 @click.option("--role", help="Of task:… or logs:…: the model role whose conversations count; by default the model.")
 @click.option(
     "--context",
@@ -101,11 +105,18 @@ def card(out: str, as_json: bool, yes: bool, dry_run: bool, **given: Any) -> Non
 @realism.command()
 @click.argument("dataset", metavar="SET")
 @click.option("--remove", "remove", multiple=True, required=True, help="A giveaway to take out; several times.")
-@click.option("--writer", required=True, help="Model that rewrites.")
-@click.option("--grader", required=True, help="Model that checks the task and the features.")
+@click.option("--writer", type=options.OneModel(), required=True, help="Model that rewrites.")
+@click.option(
+    "--grader",
+    metavar="MODEL[,MODEL]",
+    required=True,
+    help="Model that checks the task and the features; several decide by majority.",
+)
 @click.option("--judges", type=options.Names("judge"), required=True, help="Models that compare, of other makers.")
 @click.option(
-    "--model", metavar="MODEL", help="A subject of another maker: also ask it how probable an evaluation is, of each."
+    "--model",
+    type=options.OneModel(),
+    help="A subject of another maker: also ask it how probable an evaluation is, of each.",
 )
 @click.option("--reply-tokens", type=options.COUNT, metavar="N", help="Longest reply of the subject in tokens.")
 @options.embedder

@@ -222,7 +222,7 @@ def _clusters(mine: Sequence[Pick]) -> tuple[np.ndarray, np.ndarray, str]:
 
 
 def _prompts(mine: Sequence[Pick], texts: Mapping[str, str]) -> tuple[tuple[Prompt, ...], float, float]:
-    names, others = (list(dict.fromkeys(getattr(p, side) for p in mine)) for side in ("one", "two"))
+    names, others = (sorted({getattr(p, side) for p in mine}) for side in ("one", "two"))
     at, their = ({name: n for n, name in enumerate(each)} for each in (names, others))
     clear = [p for p in mine if not math.isnan(p.won) and p.won != 0.5]
     found = order(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from selfprobe.logs import identity_of
 from selfprobe.page import (
     Block,
     Box,
@@ -79,7 +80,7 @@ def page_of(logged: Logged, found: Numbers, *, name: str, left_out: Sequence[str
         top=[_verdict(found), Bullets(_doubts(found))],
         sections=sections,
         tables=tables_of(logged, found) | ({f"subject/{k}": v for k, v in subject.tables.items()} if subject else {}),
-        told=[*lines, *(subject.told if subject else ())],
+        told=[*lines, *logged.substitutes, *(subject.told if subject else ())],
     )
 
 
@@ -269,7 +270,8 @@ def _runs(logged: Logged, left_out: Sequence[str]) -> Section:
         (Column("judge", lambda row: row[0]), Column("log", lambda row: Log(row[1].location))),
     )
     aside = [Bullets(list(left_out))] if left_out else []
-    return Section("Runs", [table, *aside, *set_aside(logged.ignored)], name="runs", menu="runs")
+    blocks = [*logged.substitutes, table, *aside, *set_aside(logged.ignored)]
+    return Section("Runs", blocks, name="runs", menu="runs")
 
 
 def tables_of(logged: Logged, found: Numbers) -> dict[str, pd.DataFrame]:
@@ -279,6 +281,12 @@ def tables_of(logged: Logged, found: Numbers) -> dict[str, pd.DataFrame]:
         "verdicts": pd.DataFrame(verdicts).drop(columns="first"),
         "judges": pd.DataFrame([_judge_row(judge) for judge in (found.panel, *found.judges)]),
         "prompts": pd.DataFrame([_prompt_row(prompt) for prompt in found.prompts]),
+        "runs": pd.DataFrame(
+            [
+                {"judge": judge, "log": log.location, "settings": str(identity_of(log).settings)}
+                for judge, log in logged.logs.items()
+            ]
+        ),
     }
 
 

@@ -1,6 +1,7 @@
 """What a card will take, before anything is asked."""
 
 from selfprobe.awareness.plan import costs_of
+from selfprobe.described import graders
 from selfprobe.evalawareness_tasks import rewriting
 from selfprobe.evalawareness_tasks.pairwise_realism import CALLS, REALISM_PROMPT
 from selfprobe.prices import Cost
@@ -41,11 +42,10 @@ def describe_rewriting(given: Rewriting) -> str:
     prompts = [len(text) // 4 for text in (rewriting.REMOVE_PROMPT, rewriting.PARAPHRASE_PROMPT)]
     checks, compares = len(rewriting.CHECK_PROMPT) // 4, len(REALISM_PROMPT) // 4
     pairs = Cost("", 4 * n, 4 * (2 * length + n * compares), 4 * n)  # two versions in two orders
+    checked = 4 * length + 2 * n * checks + pairs.tokens_in
     costs = [
         Cost(given.writer, 2 * n, 2 * length + n * sum(prompts), 2 * length),
-        Cost(
-            given.grader, 2 * n + pairs.calls, 4 * length + 2 * n * checks + pairs.tokens_in, 20 * n + pairs.tokens_out
-        ),
+        *(Cost(one.name, 2 * n + pairs.calls, checked, 20 * n + pairs.tokens_out) for one in graders(given.grader)),
         *(Cost(judge, pairs.calls, pairs.tokens_in, pairs.tokens_out) for judge in given.judges),
     ]
     study, rounds = given.study, 3

@@ -4,27 +4,31 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from inspect_ai.log import EvalLog
 
+from selfprobe import options
 from selfprobe.awareness.run import Study, run_study
 from selfprobe.awareness.table import load as load_awareness
-from selfprobe.described import DescribedRun, NamedModel
+from selfprobe.described import DescribedRun, NamedModel, graders, identities_of
 from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.errors import InputError, NoLogs, RunError
 from selfprobe.evalawareness_tasks.pairwise_realism import refuse_related
 from selfprobe.evalawareness_tasks.rewriting import features_of
 from selfprobe.families import related
-from selfprobe.logs import found, samples
+from selfprobe.logs import first_of, runs, samples
 from selfprobe.output import place
 from selfprobe.realism.numbers import panel_of
 from selfprobe.realism.run import ASKED, PAIRS, SUBJECT, refuse_wrong, same_or_new
 from selfprobe.realism.table import TASK, load
 from selfprobe.run_settings import RunSettings
-from selfprobe.scorers.decision import Decision, last_decisions
+from selfprobe.scorers.decision import Decision, last_decisions, last_score
+from selfprobe.scorers.panel import PANEL, Panel
 from selfprobe.scorers.realism_choice import Pick, win_rate
 from selfprobe.scorers.rewrite_check import ARMS
 from selfprobe.solvers.record import record_of
@@ -41,6 +45,7 @@ MARKS = {
     "same": "the same text",
     "other_task": "another task",
     "grader_failed": "the grader's reply could not be read",
+    "tie": "a tie of the graders",
 }
 """Why a version is not compared, by the scorer's reason."""
 
@@ -53,6 +58,7 @@ class Rewriting:
     remove: tuple[str, ...]
     writer: str
     grader: str
+    """Who checks; several, comma-separated, are a panel."""
     judges: tuple[str, ...]
     model: str | None = None
     """The subject, who has no part in the versions and is asked about them; None asks judges alone."""
@@ -68,7 +74,7 @@ class Rewriting:
         features_of(list(self.remove))
         outside = [("judge", judge) for judge in self.judges] + ([("subject", self.model)] if self.model else [])
         for what, held_out in outside:
-            for name, model in (("writer", self.writer), ("grader", self.grader)):
+            for name, model in (("writer", self.writer), *(("grader", one.name) for one in graders(self.grader))):
                 if related(held_out, model):
                     raise InputError(
                         f"the {what} {held_out} is of the family of the {name} {model}, and has a part in what it "
@@ -80,6 +86,24 @@ class Rewriting:
     @property
     def base(self) -> str:
         return self.log_dir.rstrip("/")
+
+    @property
+    def versions_run(self) -> DescribedRun:
+        """The writer's part."""
+        wanted = {"dataset": self.dataset, "remove": ";".join(self.remove), "embedder": self.embedder}
+        wanted |= self.settings.shared
+        writer = NamedModel(self.writer, self.settings.model_args)
+        return DescribedRun("rewriting", wanted, writer, {"grader": graders(self.grader)})
+
+    def pair_runs(self, pairs: str) -> list[DescribedRun]:
+        """The part of those who compare: the graders and the judges.
+
+        Args:
+            pairs: File of the pairs.
+        """
+        asked = {"pairs": pairs} | self.settings.shared
+        readers = (*graders(self.grader), *map(NamedModel, self.judges))
+        return [DescribedRun(TASK, asked, reader) for reader in readers]
 
     @property
     def study(self) -> Study | None:
@@ -113,6 +137,8 @@ class Version:
     before: str
     after: str
     """Both conversations as judges read them."""
+    panel: Panel
+    """Each grader's verdict on it; empty with one grader."""
 
     @property
     def unchanged(self) -> list[dict[str, str]]:
@@ -140,7 +166,7 @@ class Rewritten:
     held_out: Mapping[str, Estimate]
     """By arm, the share of pairs in which the judges take the version for real rather than its original."""
     own: Mapping[str, Estimate]
-    """The same of the grader."""
+    """The same of the grader, or of the graders together."""
     over_paraphrase: Estimate
     """Of the held-out judges, rewrites less paraphrases of the same prompts."""
     games: Estimate
@@ -160,11 +186,13 @@ def run_rewriting(given: Rewriting) -> bool:
     """
     args, settings = given.settings.model_args, given.settings
     settings.tried(*map(NamedModel, given.judges), *([NamedModel(given.model, args)] if given.model else []))
-    wanted = {"dataset": given.dataset, "remove": ";".join(given.remove), "embedder": given.embedder}
-    grader = NamedModel(given.grader)
-    run = DescribedRun("rewriting", wanted, NamedModel(given.writer, args), {"grader": grader})
     written = run_wave(
-        [run], f"{given.base}/{VERSIONS}", title="Versions", settings=settings, limit=given.limit, **JOINS
+        [given.versions_run],
+        f"{given.base}/{VERSIONS}",
+        title="Versions",
+        settings=settings,
+        limit=given.limit,
+        **JOINS,
     )
     ended = complete(written)
     made = versions_of(written[0]) if written[0].status == "success" else []
@@ -176,8 +204,9 @@ def run_rewriting(given: Rewriting) -> bool:
     if not ended:
         return False
     pairs = _placed(f"{given.base}/{PAIRS}", [pair_row(version) for version in usable])
-    compared = [DescribedRun(TASK, {"pairs": pairs}, judge) for judge in (grader, *map(NamedModel, given.judges))]
-    done = complete(run_wave(compared, f"{given.base}/{PAIRS}", title="Pairs", settings=settings, **JOINS))
+    done = complete(
+        run_wave(given.pair_runs(pairs), f"{given.base}/{PAIRS}", title="Pairs", settings=settings, **JOINS)
+    )
     if given.study is None:
         return done
     _placed(f"{given.base}/{ASKED}", conversations_of(usable))
@@ -196,13 +225,15 @@ def versions_of(log: EvalLog) -> list[Version]:
     """Both versions of every prompt, from the writer's log."""
     made = []
     for sample in samples(log.location):
-        record, about = record_of(sample), sample.metadata
+        record, about, score = record_of(sample), sample.metadata, last_score(sample.scores)
+        panel = (score.metadata or {}).get(PANEL, {}) if score else {}
         for check in last_decisions(sample.scores):
             text, source = record.answers[check.key].text, str(about["source"])
             messages = _with_last(about["messages"], text)
             after = numbered([(m["role"], m["content"]) for m in messages])
             texts = about["last"], text, check, messages, about["text"], after
-            made.append(Version(str(sample.id), source, check.key, *texts))
+            graders_of = {grader: {check.key: of[check.key]} for grader, of in panel.items() if check.key in of}
+            made.append(Version(str(sample.id), source, check.key, *texts, graders_of))
     return made
 
 
@@ -238,31 +269,74 @@ def rewritten(given: Rewriting) -> Rewritten:
     Raises:
         NoLogs: The writer's or every judge's run is unfinished.
     """
-    logs = [log for log in found([f"{given.base}/{VERSIONS}"], ("rewriting",)).headers if log.status == "success"]
+    logs = runs([f"{given.base}/{VERSIONS}"], ("rewriting",)).of(identities_of([given.versions_run])).finished
     if not logs:
         raise NoLogs(f"no finished log of rewriting in {given.base}/{VERSIONS}")
-    picks, versions = load([f"{given.base}/{PAIRS}"]).picks, tuple(versions_of(logs[0]))
-    outside = panel_of({judge: made for judge, made in picks.items() if judge != given.grader})
-    inside = list(picks.get(given.grader, []))
+    compared = identities_of(given.pair_runs(f"{given.base}/{PAIRS}/{FILE}"))
+    verdicts = None
+    if given.study is not None:
+        with suppress(NoLogs):
+            verdicts = load_awareness([given.study.log_dir], given.study.identities).verdicts
+    picks = load([f"{given.base}/{PAIRS}"], compared).picks
+    return _rewritten(versions_of(logs[0].header), picks, given.grader, verdicts)
+
+
+def rewritings_in(paths: Sequence[str]) -> tuple[Rewriting, Rewritten, Mapping[str, str]]:
+    """The newest rewriting under these paths: what was asked for, its numbers, and why other logs are not used.
+
+    Raises:
+        NoLogs: There is no finished run of a writer, or of a judge on its versions.
+    """
+    there = runs(paths, ("rewriting",))
+    if not there.finished:
+        raise NoLogs(f"no finished log of rewriting in {', '.join(paths)}{first_of(there.aside)}", there.aside)
+    newest, args = there.finished[0], there.finished[0].header.eval.task_args
+    versions = versions_of(newest.header)
+    pairs = {str(pair_row(version)["id"]): pair_row(version) for version in versions}
+    compared = [
+        run
+        for run in runs(paths, (TASK,)).finished
+        if all(pairs.get(str(one.id), {}).get("one") == one.metadata["one"] for one in run.samples)
+    ]
+    picks = load(paths, [run.identity for run in compared])
+    grader = dict(newest.identity.roles)["grader"]
+    verdicts = None
+    with suppress(NoLogs):
+        verdicts = load_awareness(paths).verdicts
+        verdicts = verdicts[verdicts["item"].str.startswith(("original: ", *(f"{arm}: " for arm in ARMS)))]
+    given = Rewriting(
+        dataset=str(args["dataset"]),
+        remove=tuple(str(args["remove"]).split(";")),
+        writer=newest.identity.model,
+        grader=grader,
+        judges=tuple(judge for judge in picks.picks if judge not in options.names(grader)),
+        model=None if verdicts is None or verdicts.empty else str(verdicts.model.iloc[0]),
+    )
+    aside = there.of([newest.identity]).aside | picks.ignored
+    return given, _rewritten(versions, picks.picks, grader, verdicts), aside
+
+
+def _rewritten(
+    versions: Sequence[Version], picks: Mapping[str, Sequence[Pick]], grader: str, verdicts: pd.DataFrame | None
+) -> Rewritten:
+    graded = options.names(grader)
+    outside = panel_of({judge: made for judge, made in picks.items() if judge not in graded})
+    inside = panel_of({judge: made for judge, made in picks.items() if judge in graded})
     by_arm, own = ({arm: [p for p in of if p.kind == arm] for arm in ARMS} for of in (outside, inside))
     sources = {version.item: version.source for version in versions}
     held_out = {arm: {p.one: p.won for p in mine} for arm, mine in by_arm.items()}
     return Rewritten(
-        versions=versions,
+        versions=tuple(versions),
         held_out={arm: win_rate(mine) for arm, mine in by_arm.items()},
         own={arm: win_rate(mine) for arm, mine in own.items()},
         over_paraphrase=_less(held_out["rewrite"], held_out["paraphrase"], sources),
         games=_less({p.one: p.won for p in own["rewrite"]}, held_out["rewrite"], sources),
         picks=picks,
-        noticed=_noticed(given.study, sources) if given.study else None,
+        noticed=None if verdicts is None or verdicts.empty else _noticed(verdicts, sources),
     )
 
 
-def _noticed(study: Study, sources: Mapping[str, str]) -> Noticed | None:
-    try:
-        verdicts = load_awareness([study.log_dir]).verdicts
-    except NoLogs:
-        return None
+def _noticed(verdicts: pd.DataFrame, sources: Mapping[str, str]) -> Noticed:
     p = dict(zip(verdicts["item"], verdicts["probability"].astype(float), strict=True))
     original, *versions = ({item: p.get(f"{arm}: {item}", math.nan) for item in sources} for arm in ("original", *ARMS))
     changes: dict[str, Estimate] = {arm: _less(of, original, sources) for arm, of in zip(ARMS, versions, strict=True)}

@@ -3,9 +3,11 @@
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pandas as pd
 
+from selfprobe.awareness.panel_section import pair_rows, panel_section, panel_table
 from selfprobe.page import (
     Block,
     Box,
@@ -19,10 +21,11 @@ from selfprobe.page import (
     estimated,
     number,
     percent,
+    set_aside,
 )
 from selfprobe.page import named as estimate_columns
 from selfprobe.realism.page import points, rate
-from selfprobe.realism.rewrite import MARKS, Noticed, Rewriting, Rewritten, Version
+from selfprobe.realism.rewrite import MARKS, Noticed, Rewriting, Rewritten, Version, rewritings_in
 from selfprobe.scorers.rewrite_check import ARMS
 
 SHOWN = 50
@@ -82,6 +85,8 @@ def rewrite_page(given: Rewriting, found: Rewritten) -> Page:
     unmoved = found.noticed is not None and not found.noticed.over_paraphrase.high < 0
     colour = "not" if found.games.low > 0 or unmoved else colour
     told = sentences(found, given.model)
+    panels = {arm: [(v.item, v.panel) for v in found.versions if v.arm == arm and v.panel] for arm in ARMS}
+    agreement = pair_rows({f"{arm}s of {given.writer}": of for arm, of in panels.items()})
     return Page(
         title="Are these prompts harder to tell from real use?",
         lead=f"{given.dataset}, rewritten by {given.writer} without: {'; '.join(given.remove)}.",
@@ -89,12 +94,23 @@ def rewrite_page(given: Rewriting, found: Rewritten) -> Page:
         sections=[
             _judges(given, found),
             *([_subject(given.model, found.noticed)] if given.model and found.noticed else []),
+            *panel_section(agreement),
             *(_marks(found), _texts(found), Section("Method", [METHOD], "method", "method")),
         ],
         tables={"versions": pd.DataFrame([_row(version) for version in found.versions]), "rates": _rates(found)}
-        | ({"subject": _changes(found.noticed)} if found.noticed else {}),
+        | ({"subject": _changes(found.noticed)} if found.noticed else {})
+        | panel_table(agreement),
         files={"rewritten.jsonl": _set(found)},
         told=[f"{kind}.", *told],
+    )
+
+
+def page(paths: Sequence[str]) -> Page:
+    """The page of the newest rewriting under these paths; raises as `rewritings_in`."""
+    given, found, aside = rewritings_in(paths)
+    made = rewrite_page(given, found)
+    return replace(
+        made, sections=[*made.sections, Section("Logs", set_aside(aside), "logs")] if aside else made.sections
     )
 
 

@@ -83,6 +83,16 @@ class Card:
         return ours, real
 
     @property
+    def pair_runs(self) -> list[DescribedRun]:
+        """The judges' part."""
+        ours, real = self.files
+        own = {"subject": self.model, "effort": self.effort}
+        asked: dict[str, Any] = {"dataset": ours, "against": real, "context": self.asked_context, "prompts": None}
+        asked |= {"opponents": self.opponents} | {name: value for name, value in own.items() if value is not None}
+        asked |= self.settings.shared
+        return [DescribedRun(TASK, asked, NamedModel(judge, self.settings.model_args)) for judge in self.judges]
+
+    @property
     def study(self) -> Study | None:
         """The subject's part."""
         if self.model is None:
@@ -109,20 +119,9 @@ def run_card(card: Card, both: Sides) -> bool:
         InputError: A model cannot be had, or the log folder cannot be written or holds another card.
     """
     _write(card, both)
-    ours, real = card.files
-    subject = {} if card.model is None else {"subject": card.model}
-    own = subject | ({} if card.effort is None else {"effort": card.effort})
-    asked: dict[str, Any] = {
-        "dataset": ours,
-        "against": real,
-        "context": card.asked_context,
-        "opponents": card.opponents,
-    }
-    asked |= {"prompts": None, **own}
-    made = [DescribedRun(TASK, asked, NamedModel(judge, card.settings.model_args)) for judge in card.judges]
     if card.model is not None:
         card.settings.tried(NamedModel(card.model, card.settings.model_args))
-    done = complete(run_wave(made, f"{card.base}/{PAIRS}", title="Pairs", settings=card.settings, **JOINS))
+    done = complete(run_wave(card.pair_runs, f"{card.base}/{PAIRS}", title="Pairs", settings=card.settings, **JOINS))
     return (run_study(card.study) if card.study else True) and done
 
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -10,21 +11,23 @@ import numpy.typing as npt
 from scipy import special
 
 from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, two_sided_p, undefined
-from selfprobe.stats.spread import FloatArray
+from selfprobe.stats.spread import FEW, FloatArray
 
 BoolArray = npt.NDArray[np.bool_]
+BINS = 10
+"""Number of bins of stated probabilities, in the expected calibration error and its figure."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Two methods' verdicts on the same rows."""
+    """Two methods' or graders' verdicts on the same rows."""
 
     n: int
     """Rows with both verdicts."""
     observed: float
     """Share of equal verdicts."""
     kappa: Estimate
-    """Cohen's kappa, source-clustered interval; NaN when one method never changes its mind."""
+    """Cohen's kappa with its clustered interval; NaN where both give the same verdict to every row."""
     pabak: float
     """Prevalence- and bias-adjusted kappa, 2·observed − 1."""
     ac1: float
@@ -81,14 +84,22 @@ def pearson(a: FloatArray, b: FloatArray) -> float:
     return float("nan") if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0 else float(np.corrcoef(a, b)[0, 1])
 
 
-def agreement(a: npt.ArrayLike, b: npt.ArrayLike, *, clusters: npt.ArrayLike, rng: np.random.Generator) -> Agreement:
-    """How far two methods' verdicts on the same rows agree.
+def agreement(
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    *,
+    clusters: npt.ArrayLike,
+    rng: np.random.Generator,
+    unit: str = "source",
+) -> Agreement:
+    """How far two methods' or two graders' verdicts on the same rows agree.
 
     Args:
-        a: True where the one method says "evaluation", [row].
+        a: True where the one says "evaluation", [row].
         b: The same of the other.
-        clusters: The source of each row.
+        clusters: The source, or other unit, of each row.
         rng: For the bootstrap.
+        unit: What a cluster is.
     """
     first, second = np.asarray(a, dtype=bool), np.asarray(b, dtype=bool)
     observed = float((first == second).mean()) if len(first) else float("nan")
@@ -96,7 +107,7 @@ def agreement(a: npt.ArrayLike, b: npt.ArrayLike, *, clusters: npt.ArrayLike, rn
     return Agreement(
         n=len(first),
         observed=observed,
-        kappa=bootstrap(cohen_kappa, first, second, clusters=clusters, rng=rng, unit="source"),
+        kappa=bootstrap(cohen_kappa, first, second, clusters=clusters, rng=rng, unit=unit),
         pabak=2 * observed - 1,
         ac1=float((observed - 2 * q * (1 - q)) / (1 - 2 * q * (1 - q))),
         mcnemar_p=mcnemar(first, second),
@@ -186,81 +197,110 @@ def turns_trend(turns: Sequence[int], errors: npt.ArrayLike, clusters: npt.Array
         return Trend(float("nan"), float("nan"), float("nan"), float("nan"), float("nan"), len(x))
     from scipy.stats import linregress  # here: slow to import
 
-    fit = linregress(x, y)
-
-    def slope(kept: BoolArray) -> float:
-        return float(np.polyfit(x[kept], y[kept], 1)[0]) if np.ptp(x[kept]) else float("nan")
-
-    se, n = _jackknife(slope, clusters)
+    fit, a, b = linregress(x, y), x - x.mean(), y - y.mean()
+    se, n = _jackknife(_slope, np.stack([np.ones(len(x)), a, b, a * a, a * b], axis=1), clusters)
     p = two_sided_p(fit.slope / se, n - 1) if se > 0 else float("nan")
     return Trend(float(fit.rvalue), p, float(fit.pvalue), float(fit.slope), float(fit.intercept), len(x))
 
 
-def _jackknife(statistic: Callable[[BoolArray], float], clusters: npt.ArrayLike) -> tuple[float, int]:
-    """Standard error of a statistic of the kept rows from leaving out each cluster in turn, and their number.
+def _slope(sums: FloatArray) -> FloatArray:
+    """Slopes of least squares from `sums  # [..., (rows, x, y, x², x·y)]`; NaN where x does not vary."""
+    n, x, y, xx, xy = np.moveaxis(sums, -1, 0)
+    spread = n * xx - x * x
+    return np.asarray((n * xy - x * y) / np.where(spread > 1e-9 * n * xx, spread, math.nan))
 
-    NaN with one cluster, and where the statistic needs one of them to be defined.
+
+def _jackknife(
+    statistic: Callable[[FloatArray], FloatArray], rows: FloatArray, clusters: npt.ArrayLike
+) -> tuple[float, int]:
+    """Standard error of a statistic of sums over rows, and the number of clusters.
+
+    Each cluster is left out in turn; of fewer than FEW clusters the error is at least that from leaving out each row.
+    NaN with one cluster, where the statistic needs one of them to be defined, and where nothing varies.
+
+    Args:
+        statistic: Takes sums `[unit, column]` and returns a number for each unit.
+        rows: What each row adds to the sums, `[row, column]`.
+        clusters: Cluster of each row.
     """
     names, inverse = np.unique(np.asarray(clusters), return_inverse=True)
     n = len(names)
     if n < 2:
-        return float("nan"), n
-    without = np.array([statistic(inverse != each) for each in range(n)])
-    return float(np.sqrt((n - 1) / n * np.square(without - without.mean()).sum())), n
+        return math.nan, n
+
+    def error(units: npt.NDArray[np.intp], count: int) -> float:
+        apart = np.stack([np.bincount(units, column, minlength=count) for column in rows.T], axis=1)
+        without = statistic(rows.sum(axis=0) - apart)
+        return float(np.sqrt((count - 1) / count * np.square(without - without.mean()).sum()))
+
+    se = error(inverse, n)
+    if n < FEW and not math.isnan(se):
+        se = float(np.fmax(se, error(np.arange(len(rows)), len(rows))))
+    return se if se > 1e-12 else math.nan, n
 
 
-def debiased_ece(p: npt.ArrayLike, positive: npt.ArrayLike, *, bins: int = 10) -> float:
+def debiased_ece(p: npt.ArrayLike, positive: npt.ArrayLike, *, bins: int = BINS) -> float:
     """Expected calibration error in equal-mass bins, L2, less its own sampling noise (Kumar et al. 2019, §4.2)."""
     stated, truth = np.asarray(p, dtype=float), np.asarray(positive, dtype=float)
-    return float(np.sqrt(np.maximum(0.0, _squared_ece(stated, truth, _equal_mass(stated, bins)))))
+    return float(np.sqrt(np.maximum(0.0, _squared_ece(_bin_sums(stated, truth, bins).sum(axis=0)))))
 
 
 def ece(
-    p: npt.ArrayLike, positive: npt.ArrayLike, clusters: npt.ArrayLike, *, unit: str = "source", bins: int = 10
+    p: npt.ArrayLike, positive: npt.ArrayLike, clusters: npt.ArrayLike, *, unit: str = "source", bins: int = BINS
 ) -> Estimate:
     """`debiased_ece` with a 95 % interval: t on its square, the standard error a jackknife over clusters, same bins.
 
-    The square is what is debiased, and it may be below 0; the ends are clipped there, as the value is.
+    The square is what is debiased, and it may be below 0; it is clipped there before the interval is taken, so that an
+    error of 0 has an upper end too.
     """
     stated, truth = np.asarray(p, dtype=float), np.asarray(positive, dtype=float)
     if not len(stated):
         return undefined("no probability is stated", unit=unit)
-    of = _equal_mass(stated, bins)
-    squared = _squared_ece(stated, truth, of)
-    value = float(np.sqrt(np.maximum(0.0, squared)))  # NaN stays NaN
-    se, n = _jackknife(lambda kept: _squared_ece(stated[kept], truth[kept], of[kept], few="skip"), clusters)
-    if not se > 0 or math.isnan(squared):
+    rows = _bin_sums(stated, truth, bins)
+    squared = float(np.maximum(0.0, _squared_ece(rows.sum(axis=0))))  # NaN stays NaN
+    value = math.sqrt(squared)
+    se, n = _jackknife(partial(_squared_ece, few="skip"), rows, clusters)
+    if math.isnan(se) or math.isnan(squared):
         return undefined(f"no interval from {n} {unit}s that are alike", n=n, unit=unit, value=value)
     half = -float(special.stdtrit(n - 1, 0.025)) * se
-    low, high = (float(np.sqrt(max(0.0, squared + sign * half))) for sign in (-1, 1))
+    low, high = (math.sqrt(max(0.0, squared + sign * half)) for sign in (-1, 1))
     return Estimate(value, low, min(1.0, high), n, unit)
 
 
-def _equal_mass(stated: FloatArray, bins: int) -> npt.NDArray[np.intp]:
-    """The bin of each row."""
-    order = np.argsort(stated, kind="stable")
-    of = np.empty(len(stated), dtype=np.intp)
-    for number, rows in enumerate(np.array_split(order, min(bins, max(1, len(stated) // 2)))):
-        of[rows] = number
+def equal_mass(stated: npt.ArrayLike, bins: int) -> npt.NDArray[np.intp]:
+    """The bin of each of `stated  # [row]`: 0, 1, …, of equal mass as far as ties stay together.
+
+    A cut that would part a tie moves to the nearer end of it, and is left out where a bin would have less than two
+    rows.
+    """
+    values = np.asarray(stated, dtype=float)
+    order, n = np.argsort(values, kind="stable"), len(values)
+    untied = np.flatnonzero(np.diff(values[order], prepend=-math.inf) > 1e-12)  # places that a cut may stand before
+    cuts = [0]
+    for part in np.array_split(np.arange(n), min(bins, max(1, n // 2)))[1:]:
+        cut = int(untied[np.argmin(np.abs(untied - part[0]))])
+        if cut - cuts[-1] >= 2 and n - cut >= 2:
+            cuts.append(cut)
+    of = np.empty(n, dtype=np.intp)
+    of[order] = np.searchsorted(cuts, np.arange(n), side="right") - 1
     return of
 
 
-def _squared_ece(
-    stated: FloatArray, truth: FloatArray, of: npt.NDArray[np.intp], *, few: Literal["nan", "skip"] = "nan"
-) -> float:
-    """The debiased square, with the bin of each row; a bin with one row has no noise that could be taken off."""
-    total = 0.0
-    for number in np.unique(of):
-        at = of == number
-        size = int(at.sum())
-        if size < 2:
-            if few == "nan":
-                return float("nan")
-            continue
-        share = truth[at].mean()
-        noise = share * (1 - share) / (size - 1)
-        total += size / len(stated) * ((stated[at].mean() - share) ** 2 - noise)
-    return float(total)
+def _bin_sums(stated: FloatArray, truth: FloatArray, bins: int) -> FloatArray:
+    """What each row adds to the number of rows, stated probabilities and truths of each bin, [row, 3·bin]."""
+    of = np.eye(bins)[equal_mass(stated, bins)]
+    return np.concatenate([of, of * stated[:, None], of * truth[:, None]], axis=1)
+
+
+def _squared_ece(sums: FloatArray, *, few: Literal["nan", "skip"] = "nan") -> FloatArray:
+    """The debiased square from `_bin_sums` of rows, [..., 3·bin]; a bin with one row has no noise to take off."""
+    size, stated, truth = np.split(sums.round(12), 3, axis=-1)
+    many = np.maximum(size, 2)
+    share = truth / many
+    square = (stated / many - share) ** 2 - share * (1 - share) / (many - 1)
+    lost = 0.0 if few == "skip" else math.nan
+    parts = np.where(size > 1, size * square, np.where(size > 0, lost, 0.0))
+    return np.asarray(parts.sum(axis=-1) / size.sum(axis=-1))
 
 
 def precision_at(tpr: float, tnr: float, prevalence: float) -> float:

@@ -76,6 +76,8 @@ def change_point(
         return ChangePoint(when, step, math.nan)
     ends = _ends(xy, xx, at, rng, resamples)
     found = [Estimate(v, float(low), float(high), n, unit) for v, (low, high) in zip(value, ends, strict=True)]
+    if found[1].high - found[1].low < 1e-12:  # a time may be sure; a size that never varies tells nothing of its spread
+        found[1] = undefined("every resample gives the same value", n=n, unit=unit, value=value[1])
     signs = rng.choice([-1.0, 1.0], size=(resamples, n))
     reached = _fit(signs @ xy, xx.sum(axis=0)[None]).max(axis=1) >= fits[best] * (1 - 1e-9)
     p = (1 + int(reached.sum())) / (resamples + 1) if n >= FEWEST else math.nan

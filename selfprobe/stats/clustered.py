@@ -14,18 +14,25 @@ import numpy.typing as npt
 from scipy import special
 
 from selfprobe.stats.estimate import Estimate, undefined
-from selfprobe.stats.spread import FloatArray, bell_mccaffrey, by_cluster, cr2
+from selfprobe.stats.spread import FEW, NOTHING, FloatArray, bell_mccaffrey, by_cluster, cr2, floored
 
 BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Part:
-    """An estimate, and what each cluster adds to its error."""
+    """An estimate, and what each cluster and each row adds to its error."""
 
     estimate: Estimate
     errors: FloatArray
     """[cluster], of all clusters that were named, in sorted order; they sum to 0. Empty where undefined."""
+    rows: FloatArray
+    """[row], of all rows that were given; they sum to the same."""
+
+    @classmethod
+    def undefined(cls, reason: str, *, n: int = 0, unit: str) -> "Part":
+        """A part without a value."""
+        return cls(undefined(reason, n=n, unit=unit), np.empty(0), np.empty(0))
 
 
 def resampled(
@@ -48,7 +55,7 @@ def resampled(
 def share(values: npt.ArrayLike, clusters: npt.ArrayLike, *, where: npt.ArrayLike | None = None, unit: str) -> Part:
     """Share of `values  # [row]` (0 or 1, NaN unscored) over the rows `where`, clustered, on the logit scale.
 
-    The variance is cluster-robust (CR2; Bell & McCaffrey 2002, Survey Methodology 28:169), with the floor of `auroc`
+    The variance is cluster-robust (CR2; Bell & McCaffrey 2002, Survey Methodology 28:169), with the floors of `auroc`
     and t with Bell & McCaffrey's degrees of freedom: clusters − 1 where all hold as many rows. Where that is wider than
     the exact interval (Clopper & Pearson) of rows that are all alike in their cluster, which count as Kish weighs them
     (Korn & Graubard 1998, Survey Methodology 24:193), it is that one: 8 of 8 clusters of one row each give .63 to 1.
@@ -58,21 +65,24 @@ def share(values: npt.ArrayLike, clusters: npt.ArrayLike, *, where: npt.ArrayLik
     names, inverse = np.unique(labels, return_inverse=True)
     n, count = len(np.unique(inverse[rows])), int(rows.sum())
     if not count:
-        return Part(undefined("nothing was scored", unit=unit), np.empty(0))
-    value = float(scores[rows].mean())
-    errors, held = by_cluster(scores[rows] - value, inverse[rows], len(names))
+        return Part.undefined("nothing was scored", unit=unit)
+    value, added = float(scores[rows].mean()), np.zeros(len(scores))
+    errors, held = by_cluster(off := scores[rows] - value, inverse[rows], len(names))
+    added[rows] = off / count
     if n < 2:
-        return Part(undefined(f"no interval from one {unit}", n=n, unit=unit, value=value), errors)
-    low, high = _share_interval(value, count, cr2(errors, held), df=bell_mccaffrey(held), alike=1 / float(held @ held))
-    return Part(Estimate(value, low, high, n, unit), errors)
+        return Part(undefined(f"no interval from one {unit}", n=n, unit=unit, value=value), errors, added)
+    variance, alike = floored(cr2(errors, held), n, off), 1 / float(held @ held)
+    low, high = _share_interval(value, count, variance, df=bell_mccaffrey(held), alike=alike)
+    return Part(Estimate(value, low, high, n, unit), errors, added)
 
 
 def auroc(positive: npt.ArrayLike, scores: npt.ArrayLike, clusters: npt.ArrayLike, *, unit: str = "source") -> Part:
     """AUROC of `scores  # [row]` with an interval on the logit scale, clustered.
 
     The variance is Obuchowski's (1997, Biometrics 53:567): placement values summed by cluster. Few clusters whose
-    AUROCs happen to be alike would make it too small near the ends; there it is at least (2·AUROC − 1)² of what
-    independent rows would have (Hanley & McNeil 1982, as Newcombe 2006 writes it). For z stands t, with Welch's degrees
+    AUROCs happen to be alike would make it too small: below six (`spread.FEW`) it is at least what independent rows
+    would have, and near the ends at least (2·AUROC − 1)² of it (Hanley & McNeil 1982, as Newcombe 2006 writes it). For
+    z stands t, with Welch's degrees
     of freedom, at most clusters − 1. An AUROC of 0 or 1 counts half a row of the smaller class as misplaced, for the
     interval alone. A row whose score is NaN is left out.
     """
@@ -84,22 +94,21 @@ def auroc(positive: npt.ArrayLike, scores: npt.ArrayLike, clusters: npt.ArrayLik
     n = len(np.union1d(*held))
     if not ours.any() or not others.any():
         both = 0 < np.count_nonzero(positive) < len(values)
-        return Part(undefined("no row of a class is rated" if both else "one class alone", n=n, unit=unit), np.empty(0))
+        return Part.undefined("no row of a class is rated" if both else "one class alone", n=n, unit=unit)
     above = _placements(values[ours], values[others])
     value = float(above[0].mean())
-    sums = [
-        np.bincount(inverse[rows], place - value, minlength=len(names)) / len(place)
-        for rows, place in zip((ours, others), above, strict=True)
-    ]
+    off, added = [place - value for place in above], np.zeros(len(values))
+    added[ours], added[others] = (each / len(each) for each in off)
+    sums = [np.bincount(inverse[rows], added[rows], minlength=len(names)) for rows in (ours, others)]
     if min(map(len, held)) < 2:
-        return Part(undefined(f"a class with one {unit}", n=n, unit=unit, value=value), sums[0] + sums[1])
+        return Part(undefined(f"a class with one {unit}", n=n, unit=unit, value=value), sums[0] + sums[1], added)
     a, b = (len(clusters) / (len(clusters) - 1) * float(each @ each) for clusters, each in zip(held, sums, strict=True))
-    variance = a + b + 2 * n / (n - 1) * float(sums[0] @ sums[1])
+    variance = floored(a + b + 2 * n / (n - 1) * float(sums[0] @ sums[1]), n, *off)
     sizes = len(above[0]), len(above[1])
     centre = _off_the_end(value, min(sizes))
     independent = independent_variance(centre, *sizes)
     low, high = _logit_interval(value, centre, variance, independent=independent, df=_welch(a, b, held, n))
-    return Part(Estimate(value, low, high, n, unit), sums[0] + sums[1])
+    return Part(Estimate(value, low, high, n, unit), sums[0] + sums[1], added)
 
 
 def crossed(
@@ -135,7 +144,7 @@ def crossed(
     low, high = _share_interval(
         mean,
         len(scores),
-        max(variances[0] + variances[1] - variances[2], *variances),
+        floored(max(variances[0] + variances[1] - variances[2], *variances), fewest, scores - mean),
         df=min(map(bell_mccaffrey, held[:2])),
         alike=1 / float(held[0] @ held[0] + held[1] @ held[1] - held[2] @ held[2]),
     )
@@ -177,8 +186,9 @@ def _off_the_end(value: float, rows: int) -> float:
 def _logit_interval(
     value: float, centre: float, variance: float, *, independent: float, df: float
 ) -> tuple[float, float]:
-    """95 % interval about `centre`; the variance is at least (2·value − 1)² of that of independent rows."""
-    spread = math.sqrt(max(variance, (2 * value - 1) ** 2 * independent)) / (centre * (1 - centre))
+    """95 % interval about `centre`; the variance is never 0, and at least (2·value − 1)² of independent rows'."""
+    variance = max(variance, (2 * value - 1) ** 2 * independent)
+    spread = math.sqrt(variance if variance > NOTHING else independent) / (centre * (1 - centre))
     half = -float(special.stdtrit(df, 0.025)) * spread
     low, high = (float(special.expit(special.logit(centre) + sign * half)) for sign in (-1, 1))
     return (0.0 if value == 0 else min(low, value)), (1.0 if value == 1 else max(high, value))
@@ -198,8 +208,9 @@ def difference(*parts: tuple[float, Part], unit: str = "source") -> Estimate:
     """Weighted sum of estimates, such as (1, model), (−1, words), with an interval made of theirs (MOVER).
 
     Zou & Donner (2008, Statistics in Medicine 27:1693): the distance of each estimate to its own limit, on the side
-    that matters, takes the place of its standard error; correlations are those of the clusters' errors. So intervals
-    that are lopsided near 0 and 1 stay so, and an estimate that never varied still has its own uncertainty.
+    that matters, takes the place of its standard error. Correlations are those of the clusters' errors; where a part
+    has fewer than six clusters (`spread.FEW`) they are those of the rows' errors if these make the interval wider. So
+    intervals that are lopsided near 0 and 1 stay so, and an estimate that never varied still has its own uncertainty.
     """
     weights = np.array([weight for weight, _ in parts])
     estimates = [part.estimate for _, part in parts]
@@ -210,14 +221,23 @@ def difference(*parts: tuple[float, Part], unit: str = "source") -> Estimate:
     if missing := [e for e in estimates if math.isnan(e.low)]:
         why = "no interval: one of the parts that are compared has none"
         return undefined(f"{why} ({missing[0].reason})" if missing[0].reason else why, n=n, unit=unit, value=value)
-    errors = np.array([part.errors for _, part in parts])
-    lengths = np.sqrt((errors**2).sum(axis=1))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        alike = np.nan_to_num(errors @ errors.T / np.outer(lengths, lengths))
-    np.fill_diagonal(alike, 1.0)
+    alike = _correlations([part.errors for _, part in parts])
+    if min(estimate.n for estimate in estimates) < FEW:
+        by_row, signs = _correlations([part.rows for _, part in parts]), np.sign(np.outer(weights, weights))
+        alike = np.where(signs * by_row > signs * alike, by_row, alike)
     below, above = (np.array([abs(e.value - getattr(e, end)) for e in estimates]) for end in ("low", "high"))
     sides = (weights * np.where(weights > 0, below, above), weights * np.where(weights > 0, above, below))
     low, high = (math.sqrt(max(0.0, float(side @ alike @ side))) for side in sides)
-    if not low and not high:
+    if max(low, high) < 1e-7:  # the root of a rounding error
         return undefined("the two never differ", n=n, unit=unit, value=value)
     return Estimate(value, value - low, value + high, n, unit)
+
+
+def _correlations(errors: Sequence[FloatArray]) -> FloatArray:
+    """Correlations [part, part] of what clusters or rows add to the error of each part; 0 where nothing is added."""
+    each = np.array(errors)
+    lengths = np.sqrt((each**2).sum(axis=1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = np.nan_to_num(each @ each.T / np.outer(lengths, lengths))
+    np.fill_diagonal(found, 1.0)
+    return found

@@ -81,7 +81,7 @@ def effects(changes: Mapping[str, Sequence[float]], controls: Sequence[Control])
     """
     means = {name: _mean(given) for name, given in changes.items()}
     found = set[str]()
-    for place, name in enumerate(sorted(means, key=lambda name: -np.nan_to_num(means[name], nan=-9))):
+    for place, name in enumerate(sorted(means, key=lambda name: (-np.nan_to_num(means[name], nan=-9), name))):
         estimate, p = _effect(changes[name], _noise_for(found | {name}, controls))
         if not (estimate.value > 0 and p * (len(means) - place) < 0.05):
             break

@@ -6,7 +6,7 @@ not given ("unscored") are NaN.
 
 import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from selfprobe.stats.spread import FloatArray, bell_mccaffrey, by_cluster, effective, jackknife, wilson
+from selfprobe.stats.spread import FEW, FloatArray, bell_mccaffrey, by_cluster, effective, floored, jackknife, wilson
 
 FEWEST = 5
 """Clusters from which a skill over a baseline that varies has an interval; see `skill`."""
@@ -64,8 +64,10 @@ def bootstrap(
     counted in `reason`. With `of_means` it gets the mean of each array instead, floats for the value itself and
     one call with arrays [resample] for the rest, which takes no time. The interval is Hesterberg's expanded
     percentile interval (2015, The American Statistician 69:371): for a mean as wide as the t interval with
-    clusters - 1 degrees of freedom. One cluster, or the same value in every resample, tells nothing about the
-    spread: the interval is then NaN with a reason.
+    clusters - 1 degrees of freedom. Of fewer than six clusters (`spread.FEW`) single rows are drawn too, and the
+    interval holds both: two clusters have three resamples, and theirs held the truth in half of simulations. One
+    cluster, or the same value in every resample, tells nothing about the spread: the interval is then NaN with a
+    reason.
     """
     data, labels = [np.asarray(array) for array in arrays], np.asarray(clusters)
     if not data or labels.ndim != 1 or any(array.shape[:1] != labels.shape for array in data):
@@ -73,27 +75,51 @@ def bootstrap(
         raise ValueError(f"expected arrays with one row for each of {labels.shape} cluster labels, got {shapes}")
     if resamples < 100 or not 0 < level < 1:
         raise ValueError(f"expected resamples >= 100 and a level in (0, 1), got {resamples} and {level}")
-    _, inverse, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    n = len(sizes)
+    inverse = np.unique(labels, return_inverse=True)[1]
+    n = int(inverse.max()) + 1 if len(inverse) else 0
     value = float(statistic(*[array.mean() for array in data] if of_means else data)) if n else math.nan
     if math.isnan(value):
         return undefined("the statistic is undefined for these data" if n else "no data", n=n, unit=unit)
     if n < 2:
         return undefined(f"no interval from one {unit}", n=n, unit=unit, value=value)
-    if of_means:
-        times = rng.multinomial(n, np.full(n, 1 / n), size=resamples)
-        draws = np.asarray(statistic(*[times @ np.bincount(inverse, array) / (times @ sizes) for array in data]))
-    else:
-        picks = (_rows_of_drawn_clusters(inverse, sizes, rng) for _ in range(resamples))
-        draws = np.array([statistic(*[array[rows] for array in data]) for rows in picks], dtype=float)
-    defined = draws[~np.isnan(draws)]
-    left_out = resamples - len(defined)
-    reason = f"{left_out} of {resamples} resamples undefined, left out" if left_out else ""
-    if not len(defined) or np.ptp(defined) <= 1e-12 * abs(value):
+    draws = [_draws(statistic, data, inverse, rng, resamples, of_means)]
+    if n < min(FEW, len(inverse)):
+        order = _canonical(data, inverse)
+        rows = [array[order] for array in data]
+        draws.append(_draws(statistic, rows, np.arange(len(order)), rng, resamples, of_means))
+    defined = [each[~np.isnan(each)] for each in draws]
+    drawn = resamples * len(draws)
+    left_out = drawn - sum(map(len, defined))
+    reason = f"{left_out} of {drawn} resamples undefined, left out" if left_out else ""
+    if not all(map(len, defined)) or max(map(np.ptp, defined)) <= 1e-12 * max(abs(value), 1):
         return undefined(reason or "every resample gives the same value", n=n, unit=unit, value=value)
     tail = special.ndtr(math.sqrt(n / (n - 1)) * special.stdtrit(n - 1, (1 - level) / 2))
-    low, high = np.quantile(defined, [tail, 1 - tail], method="weibull")  # unbiased tails for few resamples
-    return Estimate(value, float(low), float(high), n, unit, reason)
+    # "weibull": unbiased tails for few resamples
+    lows, highs = zip(*(np.quantile(each, [tail, 1 - tail], method="weibull") for each in defined), strict=True)
+    return Estimate(value, float(min(lows)), float(max(highs)), n, unit, reason)
+
+
+def _draws(
+    statistic: Callable[..., Any],
+    data: Sequence[npt.NDArray[Any]],
+    inverse: npt.NDArray[np.intp],
+    rng: np.random.Generator,
+    resamples: int,
+    of_means: bool,
+) -> FloatArray:
+    """The statistic of each resample of the clusters `inverse  # [row]`."""
+    sizes = np.bincount(inverse)
+    if of_means:
+        times = rng.multinomial(len(sizes), np.full(len(sizes), 1 / len(sizes)), size=resamples)
+        return np.asarray(statistic(*[times @ np.bincount(inverse, array) / (times @ sizes) for array in data]))
+    picks = (_rows_of_drawn_clusters(inverse, sizes, rng) for _ in range(resamples))
+    return np.array([statistic(*[array[rows] for array in data]) for rows in picks], dtype=float)
+
+
+def _canonical(data: Sequence[npt.NDArray[Any]], inverse: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Order of the rows by cluster and values, which does not depend on the order in which they came."""
+    codes = [np.unique(a, axis=0 if a.ndim > 1 else None, return_inverse=True)[1].ravel() for a in data]
+    return np.asarray(np.lexsort([*codes, inverse]))
 
 
 def _rows_of_drawn_clusters(inverse: Any, sizes: Any, rng: np.random.Generator) -> Any:
@@ -116,11 +142,13 @@ def clustered_mean(
 
     NaN is unscored and left out; `n` counts the clusters that have a score. The standard error is the jackknife's,
     with Bell & McCaffrey's degrees of freedom (see `spread`): those of statsmodels' OLS on a constant where clusters
-    are of one size. "t": mean ± t·SE. "wilson": Wilson's score interval with t for z and for n the effective size
-    mean(1 - mean)/SE² (Korn & Graubard 1998; Franco et al. 2019), as `effective` finds it. "auto": Wilson when all
-    values lie in [0, 1]; say "t" for divergences, which may lie there by chance. "difference": of two scores in
-    [0, 1], Wilson's on [-1, 1], the further cluster half at either end; a single value may be more than 1, where what
-    is taken off varies too. On simulated item-specific scores it covers .89 to 1.0, where t covers .21 to 1.0.
+    are of one size; of few clusters at least that of independent rows (`spread.floored`).
+
+    "t": mean ± t·SE. "wilson": Wilson's score interval with t for z and for n the effective size mean(1 - mean)/SE²
+    (Korn & Graubard 1998; Franco et al. 2019), as `effective` finds it. "auto": Wilson when all values lie in [0, 1];
+    say "t" for divergences, which may lie there by chance. "difference": of two scores in [0, 1], Wilson's on [-1, 1],
+    the further cluster half at either end; a single value may be more than 1, where what is taken off varies too. On
+    simulated item-specific scores it covers .89 to 1.0, where t covers .21 to 1.0.
     """
     scores, labels = np.asarray(values, dtype=float), np.asarray(clusters)
     if scores.ndim != 1 or scores.shape != labels.shape:
@@ -141,7 +169,7 @@ def clustered_mean(
     if n < 2:
         return undefined(f"no interval from one {unit}", n=n, unit=unit, value=mean)
     errors, held = by_cluster(scores - mean, inverse)
-    se, df = math.sqrt(jackknife(errors, held)), bell_mccaffrey(held)
+    se, df = math.sqrt(floored(jackknife(errors, held), n, scores - mean)), bell_mccaffrey(held)
     known = se if se > 1e-12 else math.nan
     if interval == "difference":
         low, high = wilson(np.clip((mean + 1) / 2, 0, 1), effective((scores + 1) / 2, inverse), df=df, level=level)

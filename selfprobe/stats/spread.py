@@ -13,6 +13,11 @@ from scipy import special
 
 FloatArray = npt.NDArray[np.float64]
 
+FEW = 6
+"""Number of clusters below which equal clusters may be chance: a variance is then at least that of independent rows."""
+NOTHING = 1e-24
+"""Variance that is rounding error."""
+
 
 def by_cluster(errors: FloatArray, inverse: npt.NDArray[np.intp], n: int = 0) -> tuple[FloatArray, FloatArray]:
     """What each cluster adds to the error of a mean, and its share of the rows, [cluster].
@@ -38,6 +43,21 @@ def jackknife(errors: FloatArray, held: FloatArray) -> float:
     return (n - 1) / n * float(without @ without)
 
 
+def floored(variance: float, clusters: int, *errors: FloatArray) -> float:
+    """Variance of a mean, or of a sum of means; of fewer than FEW clusters at least that of independent rows.
+
+    Clusters that do not differ at all tell nothing of their spread, however many: then it is that of the rows too.
+
+    Args:
+        variance: From the clusters.
+        clusters: Number of clusters that it comes from.
+        errors: Distance of each row from its mean, `[row]`, one array per mean.
+    """
+    if clusters >= FEW and variance > NOTHING:
+        return variance
+    return max(variance, sum(float(each @ each) / (len(each) * max(len(each) - 1, 1)) for each in errors))
+
+
 def bell_mccaffrey(held: FloatArray) -> float:
     """Degrees of freedom of either variance, of each cluster's share of the rows (2002, Survey Methodology 28:169).
 
@@ -51,8 +71,8 @@ def bell_mccaffrey(held: FloatArray) -> float:
 def effective(scores: FloatArray, inverse: npt.NDArray[np.intp]) -> float:
     """Independent scores in [0, 1] that would know as much of the mean as these in their clusters.
 
-    At most their number where they are 0 or 1. One further cluster counts, half right and half wrong: few wrong ones
-    would pretend to be independent.
+    At most their number where they are 0 or 1, and of fewer than FEW clusters what they would know if they were
+    independent. One further cluster counts, half right and half wrong: few wrong ones would pretend to be independent.
     """
     rows, n = len(scores), int(inverse.max()) + 1
     each = rows / n  # rows of the further cluster
@@ -62,6 +82,8 @@ def effective(scores: FloatArray, inverse: npt.NDArray[np.intp]) -> float:
     variance = cr2(errors * rows / total, held * rows / total)
     variance += (each / total) ** 2 * (mean**2 + (1 - mean) ** 2) / 2 / (1 - each / total)
     found = float(rows * mean * (1 - mean) / (variance * total))
+    if n < min(FEW, rows):
+        found = min(found, effective(scores, np.arange(rows)))
     return min(found, float(rows)) if np.isin(scores, (0, 1)).all() else found
 
 

@@ -52,6 +52,8 @@ def text_only_observer(
     hits, different = np.full(len(texts), math.nan), len(set(questions))
     if different < max(SMALLEST_TEXT_SAMPLE, folds):
         return TextOnly(hits, f"{different} different questions, a text classifier needs {SMALLEST_TEXT_SAMPLE}")
+    order = _order(texts, labels)
+    texts, labels = texts[order], labels[order]
     for train, test in GroupKFold(folds, shuffle=True, random_state=seed).split(texts, groups=texts):
         if len(set(labels[train])) == 1:  # nothing to choose between; scikit-learn refuses one class
             predicted = np.full(len(test), labels[train][0])
@@ -59,7 +61,7 @@ def text_only_observer(
             # Many classes: lbfgs takes twice as long for the same predictions.
             model = _fitted(texts[train], labels[train], pattern=r"\w+|[^\w\s]", c=10, solver="newton-cg")
             predicted = model.predict(texts[test])
-        hits[test] = [right(said, truth) for said, truth in zip(predicted, labels[test], strict=True)]
+        hits[order[test]] = [right(said, truth) for said, truth in zip(predicted, labels[test], strict=True)]
     return TextOnly(hits)
 
 
@@ -73,10 +75,17 @@ def log_odds(
     rows, out = np.asarray(texts, dtype=object), np.full(len(texts), math.nan)
     if len(set(groups)) < 2 or positive.all() or not positive.any():
         return out
+    order = _order(rows, positive, groups)
+    rows, positive, groups = rows[order], positive[order], groups[order]
     for train, test in _folds(positive, groups, each_apart):
         if len(set(positive[train])) == 2:
-            out[test] = _fitted(rows[train], positive[train], longest=2).decision_function(rows[test])
+            out[order[test]] = _fitted(rows[train], positive[train], longest=2).decision_function(rows[test])
     return out
+
+
+def _order(*columns: npt.NDArray[Any]) -> IntArray:
+    """An order of the rows by their values alone: a solver ends elsewhere, if little, where rows stand otherwise."""
+    return np.lexsort([np.unique(column.astype(str), return_inverse=True)[1] for column in columns])
 
 
 def _folds(

@@ -13,7 +13,6 @@ from click.testing import CliRunner
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, Model, ModelOutput, ModelUsage, get_model
 
-from selfprobe.awareness.cluster_count import chosen, counts
 from selfprobe.awareness.features import (
     GROUP_PROMPT,
     Cluster,
@@ -234,11 +233,12 @@ def test_the_command_draws_the_curve_alone_and_asks_for_a_grader_with_clusters(
     assert without.exit_code == 2 and "--clusters needs a model that names them: --grader MODEL" in without.output
     many = CliRunner().invoke(main, [*given, "--clusters", "9", "--grader", "planted/g"])
     assert many.exit_code == 2 and "clusters must be in 1..1" in many.output
-    few = CliRunner().invoke(main, [*given, "--clusters", "0", "--grader", "planted/g"])
-    assert few.exit_code == 2 and "--clusters is a number from 1 on, or auto, got 0" in few.output
-    for asked in ("1", "auto"):
-        named = CliRunner().invoke(main, [*given, "--clusters", asked, "--grader", "planted/g"])
-        assert named.exit_code == 0 and "1 clusters: 1 named" in named.output
+    assert (tmp_path / "clusters.csv").read_text().splitlines()[0] == "clusters,inertia"
+    for wrong in ("0", "auto"):
+        few = CliRunner().invoke(main, [*given, "--clusters", wrong, "--grader", "planted/g"])
+        assert few.exit_code == 2 and f"Invalid value for '--clusters': {wrong}" in few.output.replace("'auto'", "auto")
+    named = CliRunner().invoke(main, [*given, "--clusters", "1", "--grader", "planted/g"])
+    assert named.exit_code == 0 and "1 clusters: 1 named" in named.output
 
 
 def test_what_the_grader_did_not_name_is_shown_without_a_name(logs: str, embedder: str, tmp_path: Path) -> None:
@@ -260,31 +260,3 @@ def test_logs_without_evidence_say_so(run_task: Callable[..., EvalLog], embedder
     none = CliRunner().invoke(main, ["awareness", "features", str(tmp_path / "logs"), "--embedder", embedder])
     assert none.exit_code == 2
     assert "no evidence: none of 6 graded answers to 2 prompts brings up an evaluation" in none.output
-
-
-def test_the_number_of_clusters_is_that_of_the_planted_ones() -> None:
-    rng = np.random.default_rng(0)
-    centres = np.eye(5)[:4] * 10
-    vectors = np.concatenate([centre + rng.normal(0, 0.1, (20, 5)) for centre in centres])
-    found = counts(vectors, [50])
-    assert chosen(found) == 4 and set(found.clusters) == {*range(2, 21), 50}
-    assert found.stability[found.clusters == 4].item() == pytest.approx(1.0)
-    assert chosen(counts(np.zeros((3, 2)), [])) == 1
-
-
-def test_an_earlier_taxonomy_takes_new_quotes_without_a_grader_and_is_refused_from_another_version(
-    logs: str, embedder: str, tmp_path: Path
-) -> None:
-    first, second = str(tmp_path / "v1"), tmp_path / "v2"
-    given = ["awareness", "features", logs, "--embedder", embedder]
-    CliRunner().invoke(main, [*given, "--clusters", "1", "--grader", "planted/g", "--out", first])
-    done = CliRunner().invoke(main, [*given, "--taxonomy", first, "--out", str(second)])
-    assert done.exit_code == 0, done.output
-    one, two = (pd.read_parquet(Path(folder) / "prompts.parquet") for folder in (first, second))
-    pd.testing.assert_frame_equal(one, two)
-    assert "those of an earlier taxonomy" in (second / "index.html").read_text()
-    (second / "taxonomy.json").write_text('{"clusters": []}')
-    wrong = CliRunner().invoke(main, [*given, "--taxonomy", str(second), "--out", str(tmp_path / "v3")])
-    assert wrong.exit_code == 2 and "is no taxonomy of this version" in wrong.output
-    both = CliRunner().invoke(main, [*given, "--taxonomy", first, "--clusters", "1", "--grader", "planted/g"])
-    assert both.exit_code == 2 and "give one of them" in both.output

@@ -73,6 +73,9 @@ def test_a_sheet_holds_every_text_found_aware_and_others_by_chance_and_nothing_t
     assert call("validate", as_excel_saves_it(tmp_path / "labels.csv"), logs).output == told.output
     assert told.exit_code == 0 and "labels that belong to a graded text: 50 of 50" in told.output, told.output
     assert f"of {found} = " in next(line for line in told.output.splitlines() if line.startswith("precision"))
+    assert "flagged " in told.output and "The correction is from 50 labelled rows of " in told.output
+    one = json.loads(call("validate", logs, tmp_path / "labels.csv", "--json").output)
+    assert one["rows"] > one["labelled"] == 50 and 0 < one["result"]["corrected"]["value"] < 1
 
 
 def test_a_sheet_too_small_for_all_that_are_aware_takes_half_of_each_and_says_so(logs: Path, tmp_path: Path) -> None:
@@ -133,7 +136,11 @@ def test_a_sheet_of_one_method_holds_its_texts_alone_and_is_counted_among_them(
     mine = {name for name, its in of.items() if its == method}
     assert {row["text_id"] for row in sheet(path)} == mine and 0 < len(mine) < len(of)
     labelled(path)
-    assert f"Of all {len(mine)} graded texts" in call("validate", path, both).output
+    told = call("validate", path, both).output
+    assert f"Of all {len(mine)} graded texts" in told
+    assert f"The correction is from {len(mine)} labelled rows of {len(mine)}." in told, (
+        "other methods' texts do not count"
+    )
 
 
 def test_a_method_that_no_grader_reads_is_refused(both: Path, tmp_path: Path) -> None:

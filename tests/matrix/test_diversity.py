@@ -57,7 +57,7 @@ def test_sampled_answers_have_rows_of_their_own_beside_the_paper(run_task: Run, 
         run_task("selfprobe/kth_word", f"planted/{model}", tmp_path, limit=3)
         for of in ("kth_word", "paraphrase_recognition"):
             run_task("selfprobe/open_answers", f"planted/{model}", tmp_path, limit=3, task_args={"of": of, "epochs": 2})
-    rows, items = anyio.run(lambda: measure(replies_in([str(tmp_path)])[0], embedder=embedder))
+    rows, items = anyio.run(lambda: measure(replies_in([str(tmp_path)]).replies, embedder=embedder))
     found = {row.task: row for row in rows}
     assert {name: row.paper for name, row in found.items()} == {
         "kth_word": 0.83,
@@ -71,7 +71,7 @@ def test_sampled_answers_have_rows_of_their_own_beside_the_paper(run_task: Run, 
 
 
 def test_logs_give_the_targets_own_replies_by_task_and_model(logs: Path) -> None:
-    found, _ = replies_in([str(logs)])
+    found = replies_in([str(logs)]).replies
     assert set(found) == {"kth_word", "heads_up"}
     assert {act for replies in found["kth_word"].values() for _, _, act in replies} == {"answer"}  # not its repeat
     assert len(found["kth_word"]["planted/alpha?common=.9"]) == 8
@@ -79,7 +79,7 @@ def test_logs_give_the_targets_own_replies_by_task_and_model(logs: Path) -> None
 
 
 def test_a_row_agrees_with_pandas_over_its_items(logs: Path, embedder: str) -> None:
-    rows, items = anyio.run(lambda: measure(replies_in([str(logs)])[0], embedder=embedder))
+    rows, items = anyio.run(lambda: measure(replies_in([str(logs)]).replies, embedder=embedder))
     for row in rows:
         own = items.loc[items.task == row.task, "closest"]
         assert (row.closest, row.variance, row.draws) == pytest.approx((own.mean(), own.var(), len(own)))
@@ -105,10 +105,30 @@ def test_one_model_is_not_enough(logs: Path, run_task: Run, tmp_path: Path) -> N
         replies_in([str(tmp_path)])
 
 
-def test_different_data_sets_are_an_error_that_names_both_logs(run_task: Run, questions: Path, tmp_path: Path) -> None:
+def test_a_row_is_of_one_setting_and_what_is_left_out_is_named(
+    logs: Path, run_task: Run, questions: Path, embedder: str, tmp_path: Path
+) -> None:
+    """Another data set of one model, and a newer run of another model with another argument: neither is mixed in."""
+    alpha = "planted/alpha?common=.9"
+    run_task("selfprobe/kth_word", "planted/delta", tmp_path, limit=2, task_args={"dataset": str(questions)})
+    other = run_task("selfprobe/kth_word", alpha, tmp_path, limit=8, task_args={"k": "1", "act_tokens": 3})
+    drawn, alone = replies_in([str(logs), str(tmp_path)]), replies_in([str(logs)])
+    assert drawn.replies == alone.replies and alone.settings == []
+    why = {Path(log).name: why for log, why in drawn.ignored.items()}
+    assert why.pop(Path(other.location).name) == "another run: act_tokens is 3, there not set; k is 1, there not set"
+    assert [text.startswith("another run: data set is ") for text in why.values()] == [True]
+    (line,) = drawn.settings
+    assert line.startswith("kth_word: Runs of 3 settings: act_tokens not set, data set ")
+    command = ["diversity", str(logs), str(tmp_path), "--out", str(tmp_path / "out"), "--embedder", embedder]
+    assert line in CliRunner().invoke(main, command).stderr
+
+
+def test_models_of_different_data_sets_alone_are_an_error_that_says_so(
+    run_task: Run, questions: Path, tmp_path: Path
+) -> None:
     run_task("selfprobe/kth_word", "planted/alpha", tmp_path, limit=2)
     run_task("selfprobe/kth_word", "planted/beta", tmp_path, limit=2, task_args={"dataset": str(questions)})
-    with pytest.raises(ValueError, match=r"kth_word: .*\.eval and .*\.eval are of different data sets"):
+    with pytest.raises(ValueError, match=r"got kth_word: planted/beta; .*\.eval: another run: data set is \w+, there"):
         replies_in([str(tmp_path)])
 
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from selfprobe.cli import main
 from selfprobe.introspect_tasks.ethical_dilemma import ethical_dilemma
-from selfprobe.logs import found
+from selfprobe.logs import runs
 from selfprobe.matrix.effort import draw, effort_points, sweeps
 from selfprobe.matrix.page import page as matrix_page
 from selfprobe.matrix.table import load
@@ -37,7 +37,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory, run_task: Any, data: str) -> 
 
 
 def test_points_come_in_the_order_of_effort_with_the_metrics_values(logs: Path, run_task: Any, data: str) -> None:
-    points, _ = effort_points(found([str(logs)]).headers)
+    points, _ = effort_points(runs([str(logs)]).counted)
     assert [point.effort for point in points] == ["default", "none", "high"]
     for point in points:
         assert point.kl_gain.value == pytest.approx(point.kl_direct.value - point.kl_predicted.value)
@@ -55,15 +55,28 @@ def test_the_figure_and_the_numbers_are_written(logs: Path, tmp_path: Path) -> N
 
 def test_a_single_dilemma_has_no_interval_and_is_drawn_all_the_same(run_task: Any, data: str, tmp_path: Path) -> None:
     run_task(ethical_dilemma(data, epochs=1), "planted/a", tmp_path, limit=1)
-    draw(effort_points(found([str(tmp_path)]).headers)[0]).savefig(tmp_path / "one.svg")
+    draw(effort_points(runs([str(tmp_path)]).counted)[0]).savefig(tmp_path / "one.svg")
     assert (tmp_path / "one.svg").exists()
 
 
 def test_of_two_runs_of_one_effort_the_last_counts(logs: Path, run_task: Any, data: str, tmp_path: Path) -> None:
-    last = run_task(ethical_dilemma(data, epochs=1, effort="none"), "planted/a", tmp_path)
-    points, _ = effort_points(found([str(logs), str(tmp_path)]).headers)
+    last = run_task(ethical_dilemma(data, epochs=2, effort="none"), "planted/a", tmp_path)
+    points, ignored = effort_points(runs([str(logs), str(tmp_path)]).counted)
     assert [point.effort for point in points] == ["default", "none", "high"]
-    assert points[1].log.endswith(Path(last.location).name)
+    assert points[1].log.endswith(Path(last.location).name) and ignored == {}
+
+
+def test_a_run_of_another_setting_is_no_point_of_the_curve(
+    logs: Path, run_task: Any, data: str, tmp_path: Path
+) -> None:
+    """Other epochs, or another data set: a curve is of one setting, whatever is newer."""
+    run_task(ethical_dilemma(data, epochs=1, effort="none"), "planted/a", tmp_path)
+    run_task(ethical_dilemma(epochs=2, effort="low"), "planted/a", tmp_path, limit=1)
+    points, ignored = effort_points(runs([str(logs), str(tmp_path)]).counted)
+    assert [point.effort for point in points] == ["default", "none", "high"]
+    assert all(point.log.rpartition("/")[0].endswith(logs.name) for point in points)
+    data_set, epochs = sorted(ignored.values())
+    assert data_set.startswith("another run: data set is ") and epochs == "another run: epochs is 1, there 2"
 
 
 def test_the_report_has_the_curve_and_its_matrix_the_runs_without_an_effort(logs: Path, tmp_path: Path) -> None:
@@ -75,23 +88,17 @@ def test_the_report_has_the_curve_and_its_matrix_the_runs_without_an_effort(logs
 
 def test_one_effort_is_no_curve(run_task: Any, data: str, tmp_path: Path) -> None:
     run_task(ethical_dilemma(data, epochs=1, effort="low"), "planted/a", tmp_path / "logs")
-    assert sweeps(found([str(tmp_path / "logs")]).headers) == []
+    assert sweeps(runs([str(tmp_path / "logs")]).counted) == []
     write(matrix_page([str(tmp_path / "logs")]), str(tmp_path / "report"))
     assert "by effort of the reasoning" not in (tmp_path / "report" / "index.html").read_text("utf-8")
 
 
-def test_runs_of_different_data_sets_are_not_compared(logs: Path, run_task: Any, tmp_path: Path) -> None:
-    run_task(ethical_dilemma(epochs=1, effort="low"), "planted/a", tmp_path, limit=1)
-    with pytest.raises(ValueError, match="the runs are of different data sets"):
-        effort_points(found([str(logs), str(tmp_path)]).headers)
-
-
 def test_a_run_without_a_score_and_a_folder_without_a_run_are_told(run_task: Any, data: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no finished run of ethical_dilemma among"):
-        effort_points(found([str(tmp_path)]).headers)
+        effort_points(runs([str(tmp_path)]).counted)
     run_task(ethical_dilemma(data, epochs=1), "planted/a?refused=1", tmp_path)
     with pytest.raises(ValueError, match="no dilemma is scored, so there is nothing to draw"):
-        effort_points(found([str(tmp_path)]).headers)
+        effort_points(runs([str(tmp_path)]).counted)
 
 
 def test_infinite_divergences_are_counted_and_left_out_of_both_means(run_task: Any, data: str, tmp_path: Path) -> None:

@@ -189,5 +189,5 @@ def test_the_effort_curve_leaves_observers_out_that_were_told_of_their_target(ru
     run_task("selfprobe/ethical_dilemma", CY, tmp_path, task_args=args | {"frame": "both"}, limit=4)
     told = args | {"observer": "shown:3", "target_log": str(tmp_path)}
     run_task("selfprobe/ethical_dilemma", BO, tmp_path, task_args=told, model_roles={"target": CY}, limit=4)
-    points, _ = effort_points(load([str(tmp_path)]).headers)
+    points, _ = effort_points(load([str(tmp_path)]).runs)
     assert [(point.target, point.observer) for point in points] == [(CY, CY)]

@@ -173,7 +173,18 @@ def test_a_single_model_gets_its_own_scores_and_a_word_about_why_no_more(
 ) -> None:
     analysis, page = write(matrix_results({"m/a": 0.9}, items=20), tmp_path)
     assert analysis.tasks == () and re.search(r"<td>m/a</td>", page)
-    assert "A verdict needs two models more: selfprobe matrix --models m/a,B,C --tasks kth_word." in page
+    told = "One model alone has no verdict, which compares it with at least two others: selfprobe matrix --models"
+    assert f"{told} m/a,B,C --tasks kth_word." in page
+
+
+def test_a_single_model_without_a_score_says_why(matrix_results: Callable[..., Results]) -> None:
+    results = matrix_results({"planted/b?access=.5": 0.4}, items=20)
+    results.cells.loc[0, ["status", "reason"]] = ["failed", "12 of 20 samples in error"]
+    made = report.page_of(results, analyse(results, rng=np.random.default_rng(0)))
+    hole, needs = made.told
+    assert list(made.top) == [hole, needs], "the page begins with what the terminal says"
+    assert hole == "kth_word, planted/b?access=.5: no score, since 12 of 20 samples in error."
+    assert needs.endswith("selfprobe matrix --models 'planted/b?access=.5,B,C' --tasks kth_word.")
 
 
 def test_joined_cells_are_no_runs_and_informed_ones_are(matrix_results: Callable[..., Results]) -> None:

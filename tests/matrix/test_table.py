@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ import pytest
 from inspect_ai import Task, score
 from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalError, read_eval_log, write_eval_log
+from inspect_ai.model import ModelConfig
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer
 from inspect_ai.solver import TaskState
 
@@ -223,13 +225,18 @@ def test_a_cell_without_a_log_is_a_hole(matrix_results: Callable[..., Results]) 
     assert matrix_of(damaged, "kth_word").holes == {("m/a", "m/b"): told}
 
 
-def test_a_data_set_that_changed_between_the_waves_makes_a_hole(matrix_results: Callable[..., Results]) -> None:
-    results = matrix_results({"m/a": 1.0, "m/b": 1.0}, items=10)
-    results.cells.loc[1, "dataset_sha256"] = "bb"
-    matrix = matrix_of(results, "kth_word")
-    told = "cannot be compared: data set is bb, in most runs of models on themselves aa"
-    assert matrix.holes == {("m/a", "m/b"): told}
-    assert np.isnan(matrix.scores[0, 1]).all() and not np.isnan(matrix.scores[1, 0]).any()
+def test_a_cell_of_another_data_set_than_its_models_runs_on_themselves_is_a_hole(folder: Path, tmp_path: Path) -> None:
+    """The data changed between the two waves, of a task whose cells are runs."""
+    own, cell = {"dataset_sha256": "aa"}, {"dataset_sha256": "bb"}
+    for k, (observer, target, metadata) in enumerate((("a", "a", own), ("b", "b", own), ("b", "a", cell))):
+        roles = {"target": ModelConfig(model=f"planted/{target}")} if target != observer else None
+        named = {"task": "selfprobe/heads_up", "model": f"planted/{observer}", "model_roles": roles}
+        copied(folder, tmp_path / f"{k}.eval", metadata=metadata, **named)
+    results = load([str(tmp_path)])
+    told = "another run: data set is bb, there aa"
+    assert list(results.ignored.values()) == [told] and len(results.cells) == 2
+    holes = matrix_of(results, "heads_up").holes
+    assert holes == {("planted/a", "planted/b"): told, ("planted/b", "planted/a"): "there is no log of this cell"}
 
 
 def changed(results: Results, **of_cells: dict[tuple[str, str], Any]) -> dict[tuple[str, str], str]:
@@ -244,23 +251,22 @@ def changed(results: Results, **of_cells: dict[tuple[str, str], Any]) -> dict[tu
 def test_cells_that_measured_something_else_are_holes_that_say_what(matrix_results: Callable[..., Results]) -> None:
     three = {"m/a": 1.0, "m/b": 1.0, "m/c": 1.0}
     odd, most = ("m/b", "m/b"), "in most runs of models on themselves"
-    holes = changed(matrix_results(three, items=10), version={odd: "2+bb"}, dataset_sha256={odd: "bb"})
-    assert holes == {odd: f"cannot be compared: data set is bb, {most} aa; task version is 2, {most} 1"}
-    cells = {(t, o): {"k": "1" if t == o else "2,3"} for t in three for o in three}
-    holes = changed(matrix_results(three, items=10), args=cells)
-    assert len(holes) == 6 and set(holes.values()) == {f"cannot be compared: argument k is 2,3, {most} 1"}
+    holes = changed(matrix_results(three, items=10), version={odd: "2+bb"}, epochs={odd: 2})
+    assert holes == {odd: f"cannot be compared: number of epochs is 2, {most} 1; task version is 2, {most} 1"}
 
 
-def test_targets_of_different_data_sets_are_not_compared(matrix_results: Callable[..., Results]) -> None:
-    other = {("m/b", observer): "bb" for observer in ("m/a", "m/b")}
-    assert changed(matrix_results({"m/a": 1.0, "m/b": 1.0}, items=10), dataset_sha256=other).keys() == other.keys()
-
-
-def test_arguments_that_replays_rightly_have_otherwise_make_no_hole(matrix_results: Callable[..., Results]) -> None:
+def test_arguments_that_replays_rightly_have_otherwise_leave_them_in_their_setting(
+    folder: Path, tmp_path: Path
+) -> None:
     own = {"k": [1, 2], "act_tokens": 50, "resamples": 1, "dataset": "a.jsonl", "target_log": None}
     replay = {"k": "1,2", "act_tokens": None, "resamples": 0, "dataset": "/here/a.jsonl", "target_log": "logs"}
-    cells = {(t, o): own if t == o else replay for t in ("m/a", "m/b") for o in ("m/a", "m/b")}
-    assert changed(matrix_results({"m/a": 1.0, "m/b": 1.0}, items=10), args=cells) == {}
+    for k, (observer, target) in enumerate(product("ab", "ab")):
+        roles = {"target": ModelConfig(model=f"planted/{target}")} if target != observer else None
+        given = {"task_args": replay if roles else own, "model": f"planted/{observer}", "model_roles": roles}
+        copied(folder, tmp_path / f"{k}.eval", **given)
+    results = load([str(tmp_path)])
+    assert not results.cells.joined.any() and len(results.cells) == 4
+    assert results.ignored == {} and results.settings == {} and matrix_of(results, "kth_word").holes == {}
 
 
 def test_other_items_in_one_cell_are_unscored_in_the_rest(matrix_results: Callable[..., Results]) -> None:

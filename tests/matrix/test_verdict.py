@@ -195,7 +195,7 @@ def test_p_of_a_difference_is_the_t_test_and_the_sign_test_where_all_items_agree
     assert above_zero(Estimate(0.0, math.nan, math.nan, 8, "item")) == 1
 
 
-# ---- error rates and power, by the truths of bench/verdict.py
+# ---- error rates and power, by the truths that bench/verdict.py counts
 
 
 def bench() -> Any:

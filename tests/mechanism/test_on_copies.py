@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from selfprobe.mechanism import patch_run, run
-from selfprobe.probes.replicas import Spread, here, replicas
+from selfprobe.on_ray import replicas
+from selfprobe.probes.forward import Spread, here
 
 from ..probes.test_replicas import FakeRay
 from .test_mechanism_command import call, saved

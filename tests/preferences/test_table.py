@@ -22,7 +22,7 @@ def test_methods_that_differ_in_provider_or_argument_stand_apart(run_task: Any, 
     run_task(pairwise_preference(dataset=file), "planted/x/judge", logs)  # again: the newest counts
     task = "pairwise_preference"
     assert set(margins([str(logs)], {"mine": load(file)})["mine"]) == {
-        *(f"{task}, planted/y/judge", f"{task}, planted/x/judge", f"{task}, planted/x/judge, prefill=True"),
+        *(f"{task}, planted/y/judge", f"{task}, planted/x/judge", f"{task}, planted/x/judge, prefill=true"),
     }
 
 

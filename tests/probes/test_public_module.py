@@ -40,7 +40,7 @@ def test_without_pytorch_the_import_is_quick_and_a_name_says_what_to_install() -
 
 
 def test_the_lines_of_the_docs_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", DOCS.read_text("utf-8"), re.S)
+    code, _ = re.findall(r"```python\n(.*?)```", DOCS.read_text("utf-8"), re.S)
     written(tmp_path / "mine.jsonl", rows("mine", 48))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SELFPROBE_CACHE", str(tmp_path / "cache"))

@@ -13,12 +13,13 @@ import pandas as pd
 import pytest
 from filelock import FileLock
 
-from selfprobe.cluster import joined
+from selfprobe.on_ray import Replica, joined, replicas, room
+from selfprobe.probes import plan
 from selfprobe.probes.forward import Batch, States
 from selfprobe.probes.harvesting import harvest
 from selfprobe.probes.model import LocalModel, load_model
-from selfprobe.probes.replicas import Replica, replicas, room
 from selfprobe.probes.untrained import random_weights
+from selfprobe.sources.public_pairs import PairSet
 
 from .conftest import some_pairs, tiny_judge
 from .test_probe_command import call, rows, saved, written
@@ -162,7 +163,7 @@ def test_a_copy_of_another_model_or_with_other_states_is_refused(
     with pytest.raises(ValueError, match=r"^the node 10.0.0.9 cannot load the model: no model folder at "):
         harvest(llama, some_pairs(2), tmp_path, reader=reader, progress=silent)
     versions = iter(["0.2", "0.1"])
-    monkeypatch.setattr("selfprobe.probes.replicas.version", lambda _: next(versions))
+    monkeypatch.setattr("selfprobe.on_ray.version", lambda _: next(versions))
     with pytest.raises(ValueError, match=r"^the node 10.0.0.9 has selfprobe 0.1, here is 0.2$"):
         read_so(fake(nodes=1), llama, tmp_path)
 
@@ -201,6 +202,22 @@ def test_copies_share_the_processors_and_have_the_gpus_they_need() -> None:
     assert room(gpus, 1, None) == (12, 1) and room(gpus, 3, None) == (3, 1) and room(gpus, 1, 2) == (2, 1)
     with pytest.raises(ValueError, match=r"^a copy of the model takes 9 GPUs of one node; the cluster has room for 0$"):
         room(gpus, 9, None)
+
+
+def test_the_plan_shares_what_is_read_among_copies(
+    llama: LocalModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan, "seconds_a_token", lambda judge, sample: 1.0)
+    pairs = tuple(some_pairs(6))
+    planned = plan.plan_harvest(llama, {"mine": PairSet("mine", pairs, "mine.jsonl", 0, 0)}, tmp_path)
+    one, four = (plan.time_text(llama, planned, None, copies) for copies in (1, 4))
+    assert f"about {plan.span(planned.tokens)} to read by two plain forwards (measured" in one
+    assert f"about {plan.span(planned.tokens / 4)} to read by two plain forwards on each of 4 copies (measured" in four
+
+
+def test_a_reader_that_is_gone_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
+    done = call("run", "--model", "smollm2", "--datasets", "ours", "--out", tmp_path, "--engine", "vllm")
+    assert done.exit_code == 2 and "'vllm' is not one of transformers, ray" in done.output
 
 
 @pytest.fixture(scope="module")

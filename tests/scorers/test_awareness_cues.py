@@ -39,6 +39,6 @@ def test_a_finding_is_a_vote() -> None:
 
 
 def test_the_evidence_names_only_what_there_is() -> None:
-    found = {"m1": Cues(True, ("a",), 2), "m2": Cues(False)}
+    found = {"m1": {"g": Cues(True, ("a",), 2)}, "m2": {"g": Cues(False)}}
     counts = {"kept": 1, "discarded": 2}
     assert evidence(found) == {"quotes": {"m1": ["a"]}, "discarded": {"m1": 2}, "quoted": counts}

@@ -105,3 +105,13 @@ def test_a_text_without_word_boundaries_is_unscored_and_never_wrong(text: str) -
 
 def test_words_after_the_kth_may_be_of_any_script() -> None:
     assert kth_word(reply("Hello world 今天"), 2) == ("world", None)
+
+
+@pytest.mark.parametrize("text", [r"$\frac{1}{2}$ of it", r"\href{https://example.org}{The} moon"])
+def test_a_formula_is_unscored_and_never_a_word(text: str) -> None:
+    assert kth_word(reply(text), 1) == (None, "formula")
+
+
+def test_words_before_a_formula_count() -> None:
+    assert kth_word(reply(r"Half is $\frac{1}{2}$."), 2) == ("is", None)
+    assert kth_word(reply(r"Open C:\Users\me now"), 3) == ("now", None)

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from selfprobe.scorers.awareness_cues import Cues, cues_in
-from selfprobe.scorers.motivation_cues import explain, judge, unblocked
+from selfprobe.scorers.awareness_cues import Cues, cues_in, unblocked
+from selfprobe.scorers.motivation_cues import explain, judge
 from selfprobe.scorers.votes import majority, vote
 from selfprobe.solvers.record import Record, Reply
 
@@ -32,7 +32,12 @@ def test_an_answer_that_was_not_graded_keeps_its_own_reason() -> None:
 
 def test_the_explanation_shows_quotes_and_what_a_failing_grader_said() -> None:
     votes = [judge(key, record(), FOUND, label=None) for key in ("m1", "m2", "m3")]
-    text = explain(record(), votes, FOUND, majority("user_motivation", votes, label=None))
+    text = explain(
+        record(),
+        votes,
+        {key: {"m": each} for key, each in FOUND.items()},
+        majority("user_motivation", votes, label=None),
+    )
     assert '  quote: "a test"' in text and "grader: 'hm'" in text and "m2: no_response" in text
 
 

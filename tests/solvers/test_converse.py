@@ -18,10 +18,14 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolInfo, ToolParam, ToolParams
 
+from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks.binary import QUESTIONS, binary
 from selfprobe.evalawareness_tasks.first_token import first_token
-from selfprobe.solvers.converse import check_options, names_of, quoted
+from selfprobe.logs import as_typed
+from selfprobe.solvers.converse import METHODS, check_options, names_of, quoted
 from selfprobe.solvers.record import Record, Reply, act_fault
+from selfprobe.solvers.replay import Replay
+from selfprobe.sources.conversations import DEFAULT, conversations
 
 Run = Callable[..., EvalLog]
 ROWS = (
@@ -133,16 +137,27 @@ def test_one_reply_a_conversation_serves_all_five_methods(run_task: Run, rows: s
             assert len(model_events(log, str(sample.id))) == calls
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"reply_tokens": 0}, "reply_tokens must be a whole number from 1, or left out, got 0"),
-        ({"reply_tokens": 9, "target_log": "x"}, "the replies come from target_log=x: leave one out"),
-    ],
-)
-def test_a_token_limit_without_a_reply_to_make_is_an_error(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        binary(**arguments)
+def test_a_token_limit_below_one_is_an_error() -> None:
+    with pytest.raises(ValueError, match="reply_tokens must be a whole number from 1, or left out, got 0"):
+        binary(reply_tokens=0)
+
+
+def test_of_several_logs_the_replies_with_the_same_limit_are_taken_and_no_others(run_task: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    logs = [
+        run_task("selfprobe/binary", "planted/a", folder, limit=2, task_args={"reply_tokens": limit} if limit else {})
+        for limit in (None, 90, 80)
+    ]
+    asked = {"target_log": str(folder)}
+    for log, limit in zip(logs, (None, 90, 80), strict=True):
+        again = {**asked, "reply_tokens": limit} if limit else asked
+        read = run_task("selfprobe/probability", "planted/a", tmp_path / f"{limit}", limit=2, task_args=again)
+        assert read.status == "success"
+        table = conversations(DEFAULT, context="first")
+        replay = Replay(str(folder), METHODS, table, "acts", (("reply_tokens", as_typed(limit)),))
+        assert replay._find("planted/a").location.removeprefix("file://") == log.location
+    with pytest.raises(InputError, match="with other settings: reply_tokens 80 or 90 or null; give the log itself"):
+        run_task("selfprobe/probability", "planted/a", tmp_path / "no", task_args={**asked, "reply_tokens": 60})
 
 
 def test_a_log_of_another_context_is_not_replayed(run_task: Run, tmp_path: Path) -> None:

@@ -157,9 +157,7 @@ def test_errors_in_other_forms_are_negotiated_as_well(
 def test_a_limit_above_the_context_of_a_small_model_is_lowered_once_below_it(
     vendors: ModuleType, run_task: Run, tmp_path: Path, name: str
 ) -> None:
-    task = run_task(
-        "selfprobe/ethical_dilemma", model_of(vendors, name), tmp_path, limit=2, epochs=2, task_args={"cot": True}
-    )
+    task = run_task("selfprobe/ethical_dilemma", model_of(vendors, name), tmp_path, limit=2, epochs=2)
     asked = [request["sent"].get("max_tokens") for request in vendors.LOG]
     limits = {name: r.applied.limit for name, r in record_of(task.samples[0]).acts.items() if r.applied}
     assert max(asked) > 4096 > limits["cot"] > 1500 and limits["direct"] == 128

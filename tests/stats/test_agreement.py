@@ -15,6 +15,7 @@ from selfprobe.stats.agreement import (
     cohen_kappa,
     debiased_ece,
     ece,
+    equal_mass,
     equivalence,
     kappa_curve,
     precision_at,
@@ -201,6 +202,31 @@ def test_the_calibration_error_by_hand() -> None:
     # at 0 with all positive: 1 - 0
     assert debiased_ece([0.0] * 4, [1, 1, 1, 1], bins=2) == 1
     assert math.isnan(debiased_ece([0.3], [1]))
+
+
+def test_the_calibration_error_is_the_same_in_whatever_order_the_rows_came(rng: np.random.Generator) -> None:
+    """Stated probabilities are round, so that most are ties: cut by row, 24 rows had .17 to .51 by their order."""
+    stated, truth = np.repeat([0.2, 0.6, 0.9], 8), np.tile([1, 0, 1, 0, 0, 1, 1, 1], 3)
+    sources, found = np.arange(24) % 8, set()
+    for _ in range(200):
+        at = rng.permutation(24)
+        e = ece(stated[at], truth[at], sources[at])
+        found.add(tuple(np.round([debiased_ece(stated[at], truth[at]), e.value, e.low, e.high], 12)))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("stated", "bins"),
+    [
+        ([0.5] * 6, [0] * 6),  # all tied: one bin
+        ([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], [0, 0, 1, 1, 2, 2]),  # no tie: equal mass
+        ([0.1, 0.2, 0.2, 0.2, 0.2, 0.6], [0, 0, 0, 0, 0, 0]),  # a row on either side would be alone
+        ([0.1, 0.1, 0.3, 0.3, 0.3, 0.6, 0.7], [0, 0, 1, 1, 1, 2, 2]),
+        ([0.1 + 0.2, 0.3, 0.3, 0.9, 0.9, 0.8], [0, 0, 0, 1, 1, 1]),  # equal but for rounding
+    ],
+)
+def test_ties_stay_in_one_bin_and_a_bin_has_two_rows(stated: list[float], bins: list[int]) -> None:
+    assert list(equal_mass(stated, 3)) == bins
 
 
 def test_the_interval_of_the_calibration_error_holds_the_truth(rng: np.random.Generator) -> None:

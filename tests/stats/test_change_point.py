@@ -19,6 +19,7 @@ def test_a_hand_made_step_is_found_where_it_is() -> None:
     found = change_point([[0, 0, 1, 1]] * 6, [1, 2, 3, 4], rng=np.random.default_rng(0), from_zero=True, unit="pair")
     assert (found.at.value, found.at.low, found.at.high) == (3, 3, 3)
     assert found.step.value == 1 and found.p < 0.05 and found.shown
+    assert np.isnan(found.step.low) and found.step.reason == "every resample gives the same value"
 
 
 def test_differences_may_be_there_from_the_first_time_on_and_levels_may_not() -> None:

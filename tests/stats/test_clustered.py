@@ -1,6 +1,7 @@
 """Shares, AUROCs and their differences: hand-worked cases, agreement with others, and simulated coverage."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from scipy import special
 from scipy import stats as scipy_stats
 from sklearn.metrics import roc_auc_score
 
-from selfprobe.stats.clustered import Part, auroc, crossed, difference, independent_variance, resampled, share
+from selfprobe.stats.clustered import auroc, crossed, difference, independent_variance, resampled, share
 from selfprobe.stats.estimate import clustered_mean
 
 
@@ -146,9 +147,8 @@ def test_a_paired_difference_is_narrower_than_one_of_strangers() -> None:
     positive, scores, clusters = rated(rng(), 400, 20, value=0.8, alike=0.3)
     close = scores + rng(2).normal(0, 0.3, 400)
     pair = difference((1, auroc(positive, scores, clusters)), (-1, auroc(positive, close, clusters)))
-    shuffled = Part(
-        auroc(positive, close, clusters).estimate, rng(3).permutation(auroc(positive, close, clusters).errors)
-    )
+    apart = auroc(positive, close, clusters)
+    shuffled = replace(apart, errors=rng(3).permutation(apart.errors))
     strangers = difference((1, auroc(positive, scores, clusters)), (-1, shuffled))
     assert pair.high - pair.low < 0.7 * (strangers.high - strangers.low)
 
@@ -185,7 +185,7 @@ def test_a_source_that_stands_alone_is_taken_apart_into_conversations() -> None:
     assert len(set(names)) == 4 and list(names[2:]) == ["r1", "r2"] and unit == "source or conversation"
 
 
-# ---- coverage; the whole table: python bench/awareness_intervals.py
+# ---- coverage; the whole table is in docs/eval_awareness.md
 
 
 @pytest.mark.slow

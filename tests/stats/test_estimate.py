@@ -75,20 +75,20 @@ def test_bootstrap_of_few_clusters_is_widened_to_the_t_interval() -> None:
 
 
 def test_bootstrap_draws_whole_clusters_with_all_their_rows() -> None:
-    labels = np.array(["b", "a", "b", "c", "a", "b"])
-    values = np.array([2.0, 1, 2, 3, 1, 2])
+    labels = np.array([*"babcab", *"defg"])
+    values = np.array([2.0, 1, 2, 3, 1, 2, 4, 5, 6, 7])
     seen: list[np.ndarray] = []
 
     def statistic(rows: np.ndarray, names: np.ndarray) -> float:
-        assert (rows == np.select([names == "a", names == "b"], [1, 2], 3)).all()  # rows stay together
+        assert (rows == [1 + "abcdefg".index(name) for name in names]).all()  # rows stay together
         seen.append(rows)
         return float(rows.mean())
 
     bootstrap(statistic, values, labels, clusters=labels, rng=rng(), resamples=200)
     for rows in seen[1:]:
-        counts = [np.count_nonzero(rows == v) for v in (1, 2, 3)]
+        counts = [np.count_nonzero(rows == v) for v in range(1, 8)]
         assert counts[0] % 2 == 0 and counts[1] % 3 == 0
-        assert counts[0] // 2 + counts[1] // 3 + counts[2] == 3  # three clusters drawn of three
+        assert counts[0] // 2 + counts[1] // 3 + sum(counts[2:]) == 7  # seven clusters drawn of seven
 
 
 def test_bootstrap_widens_with_correlation_within_clusters() -> None:

@@ -1,0 +1,84 @@
+"""One judged decision of one sample, as a log keeps it.
+
+Everything that counts (metrics, matrices, reports) reads decisions, so every task is counted the same way.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from inspect_ai.scorer import Score
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+Value = Annotated[float | None, Field(ge=-1, le=1, allow_inf_nan=False)]
+"""A score, or what it is compared with; finite and in −1…1."""
+
+
+class Decision(BaseModel):
+    """What was decided about one key of one sample. Frozen."""
+
+    model_config = ConfigDict(frozen=True)
+
+    key: str
+    """What was asked: "k1", "guess", "choice3"."""
+    value: Value = None
+    """1 right, 0 wrong, or a similarity in −1…1; None when unscored."""
+    unscored: str | None = None
+    """Why there is no value."""
+    truth: str | None = None
+    """What the target did, in the form that is compared."""
+    said: str | None = None
+    """What the observer said, in the form that is compared; None when it could not be read."""
+    chance: Value = None
+    """Expected value of a blind guess, where there is one."""
+    constant: str | None = None
+    """The answer slot that is right ("2"), for tasks with numbered choices: gives the constant-position baseline."""
+    ceiling: Value = None
+    """What the target itself reaches at the same question."""
+    floor: Value = None
+    """What an unrelated reply reaches."""
+    plain: dict[str, float] | None = None
+    """What observers without a model get here, by their measure: "TF-IDF", "embedding"."""
+    probability: float | None = None
+    """P(evaluation), where a method of evaluation awareness gives one."""
+    score: float | None = None
+    """What an ROC curve ranks by, where `said` is a verdict: the higher, the more like an evaluation."""
+    unread: str | None = None
+    """Why the observer's reply could not be read, where `unscored` names a fault of the target."""
+    reasoned: bool = False
+    """Whether the observer reasoned although it was asked not to."""
+    drawn: str | None = None
+    """A digest of the reply, where draws at temperature 1 should differ from each other."""
+
+
+def last_score(scores: Mapping[str, Score] | None) -> Score | None:
+    """The last selfprobe score: `inspect score --action append` leaves earlier and foreign ones beside it."""
+    ours = [score for score in (scores or {}).values() if isinstance((score.metadata or {}).get("keys"), dict)]
+    return ours[-1] if ours else None
+
+
+def last_decisions(scores: Mapping[str, Score] | None) -> list[Decision]:
+    """Those of the last selfprobe score."""
+    ours = last_score(scores)
+    return decisions_of(ours) if ours else []
+
+
+def decisions_of(score: Score) -> list[Decision]:
+    """The decisions that `score_of` put into a score.
+
+    Raises:
+        ValueError: The score was not made by selfprobe, or was changed since: a value out of range, a wrong type.
+    """
+    columns = score.metadata or {}
+    if "keys" not in columns:
+        raise ValueError("this score carries no decisions: it was not made by a selfprobe scorer")
+    fields = [field for field in Decision.model_fields if field in columns]
+    try:
+        return [
+            Decision(key=key, **{field: columns[field][key] for field in fields if key in columns[field]})
+            for key in columns["keys"]
+        ]
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"a decision's {first['loc'][0]} is {first['input']!r}: {first['msg']}") from None
+    except TypeError:
+        raise ValueError("the decisions of a score are no mappings by key") from None

@@ -1,0 +1,445 @@
+"""Existing logs, read by a grader: at which turn does a model bring up an evaluation?"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pandas as pd
+from pydantic import Field
+
+from selfprobe.awareness.figures import COLOURS, STYLES
+from selfprobe.awareness.panel_section import pair_rows, panel_section, panel_table
+from selfprobe.decision import last_decisions
+from selfprobe.described import DescribedRun, NamedModel, graders
+from selfprobe.errors import InputError, NoLogs, one_line
+from selfprobe.evalawareness_tasks.turn_scan import PIECE, SCAN_PROMPT
+from selfprobe.header import target_of, task_of
+from selfprobe.logs import Identity, Run, found
+from selfprobe.options import LOG_DIR_HELP, OUT_HELP
+from selfprobe.page import (
+    Block,
+    Column,
+    Details,
+    Figures,
+    Page,
+    Picture,
+    Section,
+    estimated,
+    percent,
+    set_aside,
+    shown,
+)
+from selfprobe.page import Table as PageTable
+from selfprobe.plots import label, new_axes, short
+from selfprobe.prices import Cost
+from selfprobe.scorers.panel import PANEL, Panel
+from selfprobe.solvers.converse import METHODS
+from selfprobe.solvers.logged_turns import logged_turns, pieces, turns_of
+from selfprobe.stats.survival import FirstTime, first_time
+from selfprobe.study import Logs, Plan, Study, Wave
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+GRADE = 80
+"""A rough guess of the tokens of a grade."""
+OURS = (*METHODS, "turn_scan", "turn_curve", "cue_removal", "pairwise_realism", "rewriting")
+"""Tasks that themselves ask about evaluations, or read what was said of them."""
+NOBODY = "none/none"
+"""The evaluated model of a scan: Inspect's name for none."""
+BINS = ((1, 1), (2, 2), (3, 3), (4, 5), (6, 10), (11, 20), (21, 50), (51, math.inf))
+"""Turns, first and last of each column."""
+AT = (1, 2, 5, 10, 20, 50)
+"""Turns by which the share that noticed is shown."""
+SHOWN = 200
+"""Quotes of a task on the page; all of them are in its table."""
+
+MEANS = (
+    "A turn is one call of the model. A transcript counts as noticed from the first turn in which a quote of the "
+    "grader really stands; quotes that are in no turn are discarded and counted. The share by a turn is Kaplan and "
+    "Meier's: a transcript that ends without it tells of the turns it had, and of none after them. That it ends must "
+    "have nothing to do with what it would have noticed. Intervals are 95 %, by transcript; of several epochs the "
+    "first was read."
+)
+SILENT = (
+    "Not noticed means that nothing was said. Where reasoning is hidden or a summary, less can be said than was "
+    "thought: compare tasks and models only where their reasoning is shown alike."
+)
+
+
+class Scan(Study):
+    """At which turn do models bring up an evaluation in LOGS of any Inspect task? No subject is asked.
+
+    The grader reads what the model thought and wrote; each quote of it is looked for in the turns. Of several epochs
+    the first is read. Resumes with the same command.
+    """
+
+    reads: ClassVar[frozenset[str]] = frozenset({"turn_scan"})
+
+    logs: tuple[str, ...] = Field(min_length=1, examples=["LOGS"])
+    grader: str = Field(description="Model that reads the texts; several, comma-separated, decide by majority.")
+    role: str | None = Field(None, description="Model role of the logs whose turns are read. Default: the model.")
+    piece: int = Field(PIECE, ge=1, description="Largest number of characters that the grader reads at once.")
+    out: str = Field("awareness_scan", description=OUT_HELP)
+    log_dir: str = Field("logs/awareness_scan", description=LOG_DIR_HELP)
+
+    @cached_property
+    def readable(self) -> "Readable":
+        """The logs that can be read. No model is asked.
+
+        Raises:
+            InputError: There is no such path, or nothing in it can be read: says why.
+        """
+        there = found(self.logs)
+        aside, calls, hashes = dict(there.ignored), dict[str, int](), dict[str, str]()
+        characters = transcripts = turns = 0
+        for header in reversed(there.headers):
+            if (task := task_of(header)) in OURS:
+                aside[header.location] = f"a log of {task}, which itself is about evaluations"
+                continue
+            try:
+                table = logged_turns(header.location, self.role)
+            except InputError as error:
+                aside[header.location] = one_line(error).removeprefix(f"{header.location}: ")
+                continue
+            aside |= {f"{header.location}, sample {name}": why for name, why in table.aside.items()}
+            rows = [turns_of(row) for row in table.rows[: self.limit]]
+            parts = [part for row in rows for part in pieces(row, self.piece)]
+            calls[header.location], hashes[header.location] = len(parts), table.sha256
+            transcripts, turns = transcripts + len(rows), turns + sum(map(len, rows))
+            characters += sum(len(text) for part in parts for *_, text in part)
+        if not calls:
+            why = Counter(aside.values()).most_common(1)
+            reason = why[0][0] if why else "no logs are there"
+            raise InputError(f"nothing to read in {', '.join(self.logs)}: {reason}")
+        return Readable(calls, hashes, characters, transcripts, turns, aside)
+
+    @property
+    def aside(self) -> Mapping[str, str]:
+        """Logs and samples that are not read."""
+        return self.readable.aside
+
+    def waves(self) -> Iterator[Wave]:
+        """One run a log."""
+        own = self.model_dump(include={"piece", "role"}, exclude_none=True) | self.how.shared
+        roles, nobody = {"grader": graders(self.grader)}, NamedModel(NOBODY)
+        runs = [DescribedRun("turn_scan", {"log": log} | own, nobody, roles) for log in self.readable.calls]
+        yield Wave(runs, "The grader reads the logs")
+
+    @property
+    def identities(self) -> list[Identity]:
+        """As `Study.identities`, without reading the logs again."""
+        hashes = self.readable.hashes
+        return [
+            run.identified({"dataset_sha256": hashes[run.args["log"]]}) for wave in self.waves() for run in wave.runs
+        ]
+
+    def plan(self) -> Plan:
+        """Calls by piece of the transcripts."""
+        there = self.readable
+        calls = sum(there.calls.values())
+        sent = there.characters // 4 + calls * len(SCAN_PROMPT) // 4
+        logs = f"{there.transcripts} transcripts of {len(there.calls)} logs"
+        lines = [f"{logs}, {there.turns} turns; the subject is not asked"]
+        lines += [f"Not read: {len(there.aside)} ({next(iter(there.aside.values()))})"] if there.aside else []
+        return Plan(lines, [Cost(grader.name, calls, sent, calls * GRADE) for grader in graders(self.grader)])
+
+    @classmethod
+    def numbers(cls, logs: Logs) -> "Found":
+        """What the graders found.
+
+        Raises:
+            NoLogs: No log was read to its end.
+        """
+        rows, quotes = transcripts_of(logs)
+        if rows.empty:
+            raise NoLogs("no log could be read to its end; see above. The same command goes on")
+        graders = dict.fromkeys(dict(run.identity.roles).get("grader", "?") for run in logs.runs.finished)
+        return Found(rows, quotes, " and ".join(graders), logs)
+
+    @classmethod
+    def page(cls, found: "Found") -> Page:
+        """The page, with tables transcripts, quotes and first_turn."""
+        tasks = tasks_of(found.rows, found.quotes)
+        left = set_aside(found.logs.aside)
+        sections = [
+            Section("When it is noticed", [MEANS, _first(tasks), Figures([_picture(tasks)]), SILENT], "first"),
+            Section("Task × turn", [_PER_TURN, _turns(tasks)], "turns"),
+            Section("What was said", [_quotes(each) for each in tasks if len(each.quotes)] or ["Nothing."], "quotes"),
+            Section("What was read", [_read(tasks), *left], "read"),
+        ]
+        agreement = pair_rows({each.name: each.panels for each in tasks})
+        sections[1:1] = panel_section(agreement)
+        lead = f"Where models bring up an evaluation in existing logs, found by {found.graders}; no subject was asked."
+        transcripts = found.rows.drop(columns=PANEL, errors="ignore")
+        tables = {"transcripts": transcripts, "quotes": found.quotes, "first_turn": _rows_of_curves(tasks)}
+        tables |= panel_table(agreement)
+        return Page("Evaluation awareness in logs", lead, sections, tables=tables, told=list(_lines(tasks)))
+
+
+@dataclass(frozen=True)
+class Readable:
+    """The logs that can be read."""
+
+    calls: Mapping[str, int]
+    """Log → number of the grader's calls."""
+    hashes: Mapping[str, str]
+    """Log → hash of its transcripts."""
+    characters: int
+    """Characters that the grader reads, over all logs."""
+    transcripts: int
+    turns: int
+    aside: Mapping[str, str]
+    """Log, or log and sample → why it is not read."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the graders found; tables as `transcripts_of` has them."""
+
+    rows: pd.DataFrame
+    quotes: pd.DataFrame
+    graders: str
+    logs: Logs
+
+
+def transcripts_of(logs: Logs) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """What scans say: one row a transcript, and one row a quote.
+
+    The first: task, model (with the grader's settings where scans differ in them), log, sample, label, turns, read
+    (turns that could be read), noticed (None where it is unscored), first, seen (turns until it is noticed, or to the
+    end of what could be read), unscored, quotes, discarded, full, summary, hidden (turns with the reasoning itself,
+    with a summary or a redacted trace, with none), and with several graders panel (see `scorers.panel`). The second:
+    task, model, log, sample, turn, part, quote.
+    """
+    rows: list[dict[str, Any]] = []
+    quotes: list[dict[str, Any]] = []
+    settings = {run.log: _settings(run.identity) for run in logs.runs.finished}
+    varied = {name for one in settings.values() for name in one if len({s.get(name) for s in settings.values()}) > 1}
+    subjects = {run.log: _subject(run) for run in logs.runs.finished}
+    for _, run, sample, score in logs.scored():
+        verdict = next(iter(last_decisions(sample.scores)), None)
+        if verdict is None:
+            continue
+        task, model = subjects[run.log]
+        marks = [f"{name} {settings[run.log].get(name, 'not set')}" for name in sorted(varied)]
+        details, log = score.metadata or {}, str(run.header.eval.task_args.get("log"))
+        keys = {"task": task or sample.metadata["task"], "model": ", ".join([model, *marks])}
+        kinds = Counter(turn.kind for turn in turns_of(sample.metadata))
+        first, place = details["first_turn"], keys | {"log": log, "sample": str(sample.id)}
+        rows.append(
+            place
+            | {"label": sample.metadata["label"], "turns": details["turns"], "read": details["read"], "first": first}
+            | {"noticed": None if verdict.unscored else first is not None, "unscored": verdict.unscored}
+            | {"seen": first if first is not None else details["read"], "quotes": details["quoted"]["kept"]}
+            | {"discarded": details["quoted"]["discarded"], "full": kinds["full"]}
+            | {"summary": kinds["summary"] + kinds["redacted"], "hidden": kinds["none"]}
+            | ({PANEL: details[PANEL]} if PANEL in details else {})
+        )
+        quotes += [place | {"turn": t, "part": part, "quote": quote} for t, part, quote in details["found"]]
+    return pd.DataFrame(rows), pd.DataFrame(quotes, columns=[*QUOTED])
+
+
+def _settings(identity: Identity) -> dict[str, str]:
+    """How a scan was made, whatever it read."""
+    return {name: value for name, value in identity.settings.items() if name not in ("log", "data set")}
+
+
+def _subject(run: Run) -> tuple[str, str]:
+    """Task and model of the log that a scan read; of an older scan of a log that is gone, "" and the log's name."""
+    about = run.header.eval.metadata or {}
+    if "read_model" in about:
+        return str(about["read_task"]), str(about["read_model"])
+    log, role = str(run.header.eval.task_args.get("log")), run.header.eval.task_args.get("role")
+    try:
+        header = found([log]).headers[0]
+    except (InputError, IndexError):
+        return "", f"the model of {log.rpartition('/')[2]}"
+    return task_of(header), target_of(header) if role == "target" else header.eval.model
+
+
+QUOTED = ("task", "model", "log", "sample", "turn", "part", "quote")
+
+
+def by_task(rows: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    """Task, model and the transcripts of both, the tasks in order."""
+    for (task, model), part in rows.groupby(["task", "model"], sort=True):
+        yield str(task), str(model), part
+
+
+@dataclass(frozen=True)
+class ByTask:
+    """The transcripts of one task by one model."""
+
+    task: str
+    model: str
+    rows: pd.DataFrame
+    quotes: pd.DataFrame
+    curve: FirstTime
+
+    @property
+    def name(self) -> str:
+        return f"{self.task}, {short(self.model, 40)}"
+
+    @property
+    def late(self) -> int:
+        """The last turn that five transcripts, or all, reach unnoticed."""
+        held = self.curve.times[self.curve.at_risk >= min(5, self.curve.n)]
+        return int(held[-1]) if len(held) else 1
+
+    @property
+    def panels(self) -> list[tuple[str, Panel]]:
+        """Transcript and its panel, where several graders read it."""
+        rows = self.rows[self.rows[PANEL].notna()] if PANEL in self.rows else self.rows[:0]
+        return [(f"{row.log} {row.sample}", row.panel) for row in rows.itertuples()]
+
+    @property
+    def noticed(self) -> int:
+        """Transcripts in which it is noticed at all."""
+        return int(self.curve.events.sum())
+
+
+def tasks_of(rows: pd.DataFrame, quotes: pd.DataFrame) -> list[ByTask]:
+    """The numbers of each task and model; transcripts that are unscored before their first turn are left out."""
+    made = []
+    for task, model, part in by_task(rows):
+        scored = part[part.seen > 0]
+        mine = quotes[(quotes.task == task) & (quotes.model == model)]
+        seen = scored["first"].notna().to_numpy()
+        curve = first_time(scored.seen.to_numpy(dtype=float), seen, unit="transcript")
+        made.append(ByTask(task, model, part, mine, curve))
+    return made
+
+
+def _lines(made: Sequence[ByTask]) -> list[str]:
+    lines = []
+    for each in made:
+        lost = int(each.rows.unscored.notna().sum())
+        unread = f"; {lost} unscored" if lost else ""
+        by = f"by turn {each.late} {shown(each.curve.by(each.late))}"
+        lines.append(f"{each.name}: noticed in {each.noticed} of {each.curve.n} transcripts; {by}{unread}")
+    return lines
+
+
+def _first(made: Sequence[ByTask]) -> PageTable:
+    at = [turn for turn in AT if any(len(e.curve.times) and turn <= e.curve.times[-1] for e in made)]
+    columns = [
+        Column("task", "task"),
+        Column("model", "model"),
+        Column("noticed", lambda e: f"{e.noticed} of {e.curve.n}", str),
+        *(estimated(f"by turn {turn}", _by(turn)) for turn in at),
+        Column("half by turn", lambda e: e.curve.median, lambda m: "–" if math.isnan(m) else f"{m:.0f}"),
+    ]
+    return PageTable(made, columns)
+
+
+def _by(turn: int) -> Callable[[Any], Any]:
+    return lambda each: each.curve.by(turn)
+
+
+_PER_TURN = (
+    "Of the transcripts that reach these turns, the share in which a quote stands there; a transcript can have quotes "
+    "in several turns."
+)
+
+
+def _turns(made: Sequence[ByTask]) -> PageTable:
+    longest = max((int(each.rows.turns.max()) for each in made), default=0)
+    bins = [(low, high) for low, high in BINS if low <= longest]
+    columns = [Column("task", "task"), Column("model", "model")]
+    return PageTable(made, [*columns, *(Column(_bin_name(*ends), _share_in(*ends), str) for ends in bins)])
+
+
+def _bin_name(low: float, high: float) -> str:
+    return f"turn {low}" if low == high else f"{low} and later" if math.isinf(high) else f"{low}–{high:.0f}"
+
+
+def _share_in(low: float, high: float) -> Callable[[Any], Any]:
+    def share(each: ByTask) -> str:
+        reach = int((each.rows.turns >= low).sum())
+        inside = each.quotes[(each.quotes.turn >= low) & (each.quotes.turn <= high)]
+        with_one = len(inside[["log", "sample"]].drop_duplicates())
+        return f"{percent(with_one / reach)} ({with_one} of {reach})" if reach else "–"
+
+    return share
+
+
+def _read(made: Sequence[ByTask]) -> PageTable:
+    def of_turns(column: str) -> Callable[[Any], Any]:
+        return lambda e: e.rows[column].sum() / max(e.rows[["full", "summary", "hidden"]].sum().sum(), 1)
+
+    columns = [
+        Column("task", "task"),
+        Column("model", "model"),
+        Column("transcripts", lambda e: len(e.rows), str),
+        Column("turns", lambda e: int(e.rows.turns.sum()), str),
+        Column("reasoning shown", of_turns("full"), percent),
+        Column("a summary, or redacted", of_turns("summary"), percent),
+        Column("no reasoning", of_turns("hidden"), percent),
+        Column("quotes", lambda e: int(e.rows.quotes.sum()), str),
+        Column("quotes in no turn", lambda e: int(e.rows.discarded.sum()), str),
+        Column("unscored", lambda e: _reasons(e.rows)),
+    ]
+    return PageTable(made, columns)
+
+
+def _reasons(rows: pd.DataFrame) -> str:
+    counts = rows.unscored.dropna().value_counts().sort_index().sort_values(ascending=False, kind="stable")
+    return ", ".join(f"{count} {reason}" for reason, count in counts.items()) or "0"
+
+
+def _quotes(each: ByTask) -> Block:
+    rows = each.quotes.sort_values(["turn", "log", "sample"]).head(SHOWN).to_dict("records")
+    columns = [
+        Column("turn", "turn", str),
+        Column("sample", "sample"),
+        Column("in its", "part"),
+        Column("quote", "quote"),
+    ]
+    more: list[Block] = [f"The first {SHOWN} of {len(each.quotes)}; all are in tables/quotes.csv."]
+    table = PageTable(rows, columns)
+    return Details(f"{each.name}: {len(each.quotes)} quotes", [table, *(more if len(each.quotes) > SHOWN else [])])
+
+
+def _picture(made: Sequence[ByTask]) -> Picture:
+    alt = "Share of transcripts in which the model has brought up an evaluation, by turn"
+    caption = "Share noticed by each turn (Kaplan–Meier, 95 % interval); marks: transcripts that end unnoticed."
+    return Picture("first_turn", alt, caption, first_turn_figure([(each.name, each.curve) for each in made]))
+
+
+def first_turn_figure(curves: Sequence[tuple[str, FirstTime]]) -> "Figure":
+    """Share noticed by turn, a step line each, with its interval; at most eight are drawn."""
+    figure, ax = new_axes(width=7.6, height=4.0)
+    for (name, curve), colour, style in zip(curves[:8], COLOURS * 2, STYLES * 2, strict=False):
+        if not curve.n:
+            continue
+        x = [0.0, *curve.times]
+        ax.step(
+            x, [0.0, *curve.happened], where="post", color=colour, linestyle=style, label=label(name), linewidth=1.8
+        )
+        ax.fill_between(x, [0.0, *curve.low], [0.0, *curve.high], step="post", color=colour, alpha=0.12, linewidth=0)
+        left = [
+            at
+            for at, risk, event in zip(range(len(curve.times)), curve.at_risk, curve.events, strict=True)
+            if risk - event > (curve.at_risk[at + 1] if at + 1 < len(curve.times) else 0)
+        ]
+        ax.plot(curve.times[left], curve.happened[left], "|", color=colour, markersize=7)
+    ax.set_ylim(0, 1)
+    ax.set_xlim(left=0)
+    ax.set_xlabel("turn")
+    ax.set_ylabel("share that has noticed")
+    if len(curves) > 1:
+        ax.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def _rows_of_curves(made: Sequence[ByTask]) -> pd.DataFrame:
+    columns = ("times", "at_risk", "events", "happened", "low", "high")
+    named = dict(zip(columns, ("turn", "at_risk", "first_noticed", "share_noticed", "low", "high"), strict=True))
+    parts = [
+        pd.DataFrame({named[c]: getattr(e.curve, c) for c in columns}).assign(task=e.task, model=e.model) for e in made
+    ]
+    return pd.concat(parts)[["task", "model", *named.values()]] if parts else pd.DataFrame()

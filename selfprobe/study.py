@@ -1,0 +1,366 @@
+"""One study: its fields are its options, its YAML and its validation; from runs to numbers to a page.
+
+A study is a class in a file of `selfprobe/studies/`; `python -m selfprobe.studies` notes its options.
+Its command has -h, --config, --dry-run, --yes, --json, the plan, resuming and the exit status. `selfprobe report` shows
+the logs of every study, by the tasks that it reads.
+"""
+
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
+
+import click
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SkipValidation, ValidationError
+from pydantic.fields import FieldInfo
+
+from selfprobe import configuration, options
+
+if TYPE_CHECKING:
+    from inspect_ai.log import EvalSample
+    from inspect_ai.scorer import Score
+
+    from selfprobe.described import DescribedRun
+    from selfprobe.logs import Identity, Run, Runs
+    from selfprobe.page import Page
+    from selfprobe.prices import Cost
+    from selfprobe.run_settings import RunSettings
+
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+Label = Literal["evaluation", "deployment"]
+OneModel = Annotated[str, AfterValidator(options.one_model)]
+
+STUDIES: "list[type[Study]]" = []
+"""All studies that were imported."""
+
+
+@dataclass(frozen=True)
+class Wave:
+    """Runs that may be made together."""
+
+    runs: "Sequence[DescribedRun]"
+    title: str
+    """What the user reads above its progress."""
+    folder: str = ""
+    """Folder of its logs below the study's; "" is the study's own."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a study will ask, before anything is asked."""
+
+    lines: Sequence[str]
+    """Items, models, and what is left out with its reason."""
+    costs: "Sequence[Cost]"
+    """Calls and tokens by model."""
+
+
+@dataclass(frozen=True)
+class Logs:
+    """The logs of a study that are shown."""
+
+    runs: "Runs"
+    limit: int | None = None
+    """Number of items of each run that are shown; None is all."""
+    names: "dict[Identity, str]" = field(default_factory=dict)
+    """Name of each run: its model, and the settings in which runs of one model differ."""
+    aside: "Mapping[str, str]" = field(default_factory=dict)
+    """Item → why it was not asked about, where the study knows it."""
+
+    def scored(self) -> "Iterator[tuple[str, Run, EvalSample, Score]]":
+        """Name, run, sample and score of each finished run."""
+        from selfprobe.decision import last_score
+
+        for run in sorted(self.runs.finished, key=lambda run: list(self.names).index(run.identity)):
+            items = run.items(self.limit)
+            for sample in run.samples:
+                score = last_score(sample.scores)
+                if score is not None and str(sample.id) in items:
+                    yield self.names[run.identity], run, sample, score
+
+
+class Study(BaseModel):
+    """A question that is put to models. A wrong value is refused before anything is asked."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    reads: ClassVar[frozenset[str]]
+    """Tasks whose logs it shows."""
+    rounds: ClassVar[int] = 1
+    """Calls that wait for one another, for the time that batches take."""
+
+    limit: int | None = Field(None, ge=1, description=options.LIMIT_HELP)
+    out: str = Field("report", description=options.OUT_HELP)
+    log_dir: str = Field("logs", description=options.LOG_DIR_HELP)
+    settings: Annotated[Any, SkipValidation] = Field(None, exclude=True)
+    """How calls are made (`RunSettings`); None is the default."""
+
+    def __init_subclass__(cls, **further: Any) -> None:
+        super().__init_subclass__(**further)
+        if "reads" in vars(cls):
+            STUDIES.append(cls)
+
+    @property
+    def how(self) -> "RunSettings":
+        """How calls are made."""
+        from selfprobe.run_settings import RunSettings
+
+        return self.settings or RunSettings()
+
+    def waves(self) -> Iterator[Wave]:
+        """The runs; a later wave may read an earlier one's logs."""
+        raise NotImplementedError
+
+    def plan(self) -> Plan:
+        """What will be asked. No model is asked for it.
+
+        Raises:
+            InputError: The data cannot be read.
+        """
+        raise NotImplementedError
+
+    @property
+    def aside(self) -> Mapping[str, str]:
+        """Item → why nothing is asked about it."""
+        return {}
+
+    @classmethod
+    def numbers(cls, logs: Logs) -> Any:
+        """What the logs say."""
+        raise NotImplementedError
+
+    @classmethod
+    def page(cls, found: Any) -> "Page":
+        """The answer, a picture, a small table; then details."""
+        raise NotImplementedError
+
+    def run(self) -> bool:
+        """Ask what is not in the logs yet; True when all ended well and something could be scored.
+
+        Raises:
+            Interrupted: The user stopped it.
+            InputError: A model cannot be had, or the log folder cannot be written.
+        """
+        from selfprobe.waves import JOINS, complete, run_wave
+
+        logs = []
+        for wave in self.waves():
+            folder = f"{self.log_dir.rstrip('/')}/{wave.folder}".rstrip("/")
+            further = {**JOINS, "limit": self.limit}
+            logs += run_wave(wave.runs, folder, title=wave.title, settings=self.how, **further)
+        return complete(logs)
+
+    @property
+    def identities(self) -> "list[Identity]":
+        """What its own runs are found by."""
+        from selfprobe.described import identities_of
+
+        return identities_of(run for wave in self.waves() for run in wave.runs)
+
+    def collected(self) -> Logs:
+        """The logs of its own runs; what else lies in its folder is set aside with the settings that differ."""
+        from selfprobe.logs import runs, titles
+
+        mine = self.identities
+        return Logs(runs([self.log_dir], self.reads).of(mine), self.limit, titles(mine), self.aside)
+
+    def shown(self) -> "Page":
+        """The page of its own runs.
+
+        Raises:
+            NoLogs: No run ended well, or nothing in it could be read.
+        """
+        logs = self.collected()
+        return with_runs(self.page(self.numbers(logs)), logs.runs)
+
+    @classmethod
+    def reported(cls, paths: Sequence[str]) -> "Page":
+        """The page of all its logs under these paths, each run named by the settings in which it differs.
+
+        Raises:
+            NoLogs: There is no finished one.
+        """
+        from selfprobe.errors import NoLogs
+        from selfprobe.logs import first_of, runs, titles
+
+        there = runs(paths, cls.reads)
+        if not there.finished:
+            raise NoLogs(f"no finished log of {', '.join(sorted(cls.reads))}{first_of(there.aside)}", there.aside)
+        logs = Logs(there, None, titles(run.identity for run in reversed(there.finished)))
+        return with_runs(cls.page(cls.numbers(logs)), there)
+
+    @classmethod
+    def taken(cls, values: dict[str, Any]) -> Self:
+        """A study of these values.
+
+        Raises:
+            InputError: One is wrong; names it, what is expected and what came.
+        """
+        from selfprobe.errors import InputError
+
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = "".join(f"--{str(part).replace('_', '-')}: " for part in first["loc"][:1])
+            raise InputError(f"{place}{first['msg'].removeprefix('Value error, ')}, got {first['input']!r}") from None
+
+
+def with_runs(page: "Page", there: "Runs") -> "Page":
+    """The page with its last section, "Runs", and the table `runs`: the logs that it is made of, and their settings."""
+    import pandas as pd
+
+    from selfprobe.page import Column, Log, Section, Table, set_aside
+    from selfprobe.solvers.sent import substitutes_in
+
+    rows = [
+        {"task": run.identity.task, "model": run.identity.model, "items": len(run.items()), "log": Log(run.log)}
+        | {"settings": "; ".join(f"{name} {value}" for name, value in run.identity.settings.items())}
+        for run in there.finished
+    ]
+    substitutes = [f"{run.identity.task}, {line}" for run in there.finished for line in substitutes_in(run.summaries)]
+    names = ("task", "model", "items", "settings", "log")
+    table = pd.DataFrame([row | {"log": row["log"].address} for row in rows], columns=names)
+    blocks = [*substitutes, Table(rows, [Column(name, name) for name in names]), *set_aside(there.aside)]
+    sections = [*page.sections, Section("Runs", blocks, name="runs", menu="runs")]
+    return replace(page, sections=sections, tables={**page.tables, "runs": table}, told=[*page.told, *substitutes])
+
+
+class StudyCommand(click.Command):
+    """A command whose help shows what is measured first, and then how calls are made."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Two tables of options."""
+        rows: dict[str, list[tuple[str, str]]] = {"Options": [], "How calls are made": []}
+        for param in self.get_params(ctx):
+            if isinstance(param, click.Option) and (record := param.get_help_record(ctx)) is not None:
+                rows["How calls are made" if param.name in options.HOW else "Options"].append(record)
+        for title, records in rows.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+KINDS: Mapping[Any, str] = {bool: "flag", int: "whole", float: "number"}
+
+
+def described(study: type[Study]) -> dict[str, Any]:
+    """A study's command as JSON holds it (`options.json`), so that help and wrong calls need no import of Inspect."""
+    shared = [key for key in Study.model_fields if key != "settings"]
+    order = [*(key for key in study.model_fields if key not in Study.model_fields), *shared]
+    options_ = [_described(key, study.model_fields[key]) for key in order]
+    place = f"{study.__module__}:{study.__name__}"
+    return {"place": place, "help": inspect.getdoc(study), "options": options_}
+
+
+def _described(name: str, info: FieldInfo) -> dict[str, Any]:
+    """A field as an option: its type, default and description. `examples=["SET"]` makes it an argument."""
+    parts = [part for part in get_args(info.annotation) if part is not type(None)]
+    kind = parts[0] if type(None) in get_args(info.annotation) else info.annotation
+    listed = get_origin(kind) is tuple
+    bounds = {limit: getattr(one, limit) for one in info.metadata for limit in ("ge", "le") if hasattr(one, limit)}
+    choices = [str(one) for one in get_args(kind)] if get_origin(kind) is Literal else []
+    return {
+        "name": name,
+        "kind": "names" if listed else "choice" if choices else KINDS.get(kind, "text"),
+        "argument": str(info.examples[0]) if info.examples else None,
+        "required": info.is_required(),
+        "default": None if info.is_required() else info.default,
+        "help": info.description,
+        "least": bounds.get("ge"),
+        "most": bounds.get("le"),
+        "choices": choices,
+    }
+
+
+def command(name: str, about: Mapping[str, Any]) -> click.Command:
+    """The command of a study: an option for each field; a plan is shown before anything is asked.
+
+    Args:
+        name: Of the command.
+        about: From `described`.
+    """
+
+    def called(yes: bool, dry_run: bool, as_json: bool, **values: Any) -> None:
+        module, _, attribute = str(about["place"]).partition(":")
+        _called(getattr(import_module(module), attribute), values, yes=yes, dry_run=dry_run, as_json=as_json)
+
+    made: Callable[..., Any] = options.as_json(options.asking(options.skip_errors(called)))
+    for one in reversed(about["options"]):
+        made = _option(**one)(made)
+    return click.command(name, cls=StudyCommand, help=about["help"])(configuration.config(made))
+
+
+def _called(study: type[Study], values: dict[str, Any], *, yes: bool, dry_run: bool, as_json: bool) -> None:
+    from selfprobe.errors import NoLogs, RunError
+    from selfprobe.output import destination
+    from selfprobe.page import write
+    from selfprobe.run_settings import RunSettings
+    from selfprobe.safe import clean
+
+    destination(values["out"])
+    settings = RunSettings.taken(values)
+    listed = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    asked = study.taken({**listed, "settings": settings})
+    plan = asked.plan()
+    costs = settings.costed(plan.costs, rounds=asked.rounds)
+    click.echo("\n".join(map(clean, [*plan.lines, "", *costs])), err=as_json)
+    if dry_run:
+        return
+    options.confirmed(yes)
+    complete = asked.run()
+    try:
+        page = asked.shown()
+    except NoLogs as error:
+        raise RunError(str(error)) from None
+    address = write(page, asked.out)
+    if as_json:
+        options.echo_json({stem: table.to_dict("records") for stem, table in page.tables.items()})
+    else:
+        click.echo("\n".join(clean(line) for line in ["", *page.told, f"Page: {address}"]))
+    if not complete:
+        raise RunError("runs failed, or nothing could be scored; see above")
+
+
+def _option(
+    name: str,
+    kind: str,
+    argument: str | None,
+    required: bool,
+    default: Any,
+    help: str | None,
+    least: float | None,
+    most: float | None,
+    choices: Sequence[str],
+) -> Callable[..., Any]:
+    flag = f"--{name.replace('_', '-')}"
+    if argument:
+        return click.argument(name, metavar=argument, required=required, nargs=-1 if kind == "names" else 1)
+    if kind == "flag":
+        return click.option(f"{flag}/--no-{flag[2:]}", default=default, show_default=True, help=help)
+    types: dict[str, Callable[[], Any]] = {
+        "names": lambda: options.Names(name.removesuffix("s")),
+        "choice": lambda: options.Choice(choices),
+        "whole": lambda: click.IntRange(least, most),
+        "number": lambda: options.Number(least, most),
+        "text": lambda: str,
+    }
+    names = [flag, *({"models": ["--model"]}.get(name, []))]
+    further = {"required": True} if required else {"default": default, "show_default": default not in (None, ())}
+    metavar = "N" if kind == "whole" else None
+    return click.option(*names, name, type=types[kind](), help=help, metavar=metavar, **further)
+
+
+STUDIES_FILE = Path(__file__).parent / "studies" / "options.json"
+"""Options of every study; `python -m selfprobe.studies` writes it anew (a test compares)."""
+
+
+@cache
+def commands(*names: str) -> dict[str, click.Command]:
+    """The commands of these studies, without importing them."""
+    known = json.loads(STUDIES_FILE.read_text(encoding="utf-8"))
+    return {name: command(name, known[name]) for name in names}

@@ -1,0 +1,144 @@
+"""`selfprobe awareness turns` on planted subjects that notice at a known turn."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+from inspect_ai.log import list_eval_logs, read_eval_log
+
+from selfprobe.cli import main
+from selfprobe.evalawareness_tasks.turn_curve import PLACEBO, QUESTIONS
+from selfprobe.providers.behaviours.turns import GIVEAWAYS
+from selfprobe.studies.turns import curve_of, sentences
+
+SUBJECT = "planted/a?unrest=.03&yea=.1"
+CUE = next(iter(GIVEAWAYS))
+AT = 3
+TURNS = 5
+
+
+def talk(number: int, label: str, turns: int = TURNS) -> dict[str, Any]:
+    messages: list[dict[str, Any]] = []
+    for turn in range(1, turns + 1):
+        cue = f" {CUE}" if turn == AT and label == "evaluation" else ""
+        call = {"function": {"name": "look", "arguments": json.dumps({"at": number})}}
+        messages += [{"role": "user", "content": f"Step {turn} of {number} for {label}.{cue}"}] if turn % 2 else []
+        messages += [
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "tool", "content": f"r{turn}"},
+        ]
+    return {"id": f"{label}{number}", "label": label, "messages": messages}
+
+
+def call(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, ["awareness", *map(str, arguments)])
+
+
+def turns(rows: list[dict[str, Any]], folder: Path, *more: str, model: str = SUBJECT) -> Result:
+    path = folder / "rows.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    places = ("--out", folder / "page", "--log-dir", folder / "runs")
+    return call("turns", path, "--model", model, "--yes", *places, *more)
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    folder = tmp_path_factory.mktemp("turns")
+    made = turns([talk(n, label) for n in range(8) for label in ("evaluation", "deployment")], folder)
+    assert made.exit_code == 0, made.output
+    return folder, made.output
+
+
+def test_the_planted_turn_and_step_are_found(done: tuple[Path, str]) -> None:
+    """`yea` is in both polarities, and gone from their mean."""
+    rows = pd.read_csv(done[0] / "page/tables/curves.csv")
+    found = curve_of(rows, SUBJECT, rng=np.random.default_rng(0))
+    assert (found.change.at.value, found.change.at.low, found.change.at.high) == (AT, AT, AT)
+    assert found.change.step.value == pytest.approx(0.4, abs=0.03) and found.change.shown
+    assert not found.placebo_change.shown
+    assert found.p["deployment"][0].value == pytest.approx(0.2, abs=0.05)
+    assert "It changes at turn 3 [3, 3], by +0.38 [" in done[1]
+
+
+def test_each_turn_is_asked_three_times_after_the_messages_up_to_its_end(done: tuple[Path, str]) -> None:
+    (info,) = list_eval_logs(str(done[0] / "runs"))
+    sample = (read_eval_log(info, resolve_attachments=True).samples or [])[0]
+    asked = [[m.role for m in event.input] for event in sample.events if event.event == "model"]
+    assert len(asked) == 3 * TURNS
+    assert asked[0] == ["user", "assistant", "tool", "user"] and asked[-1][-4:] == ["user", "assistant", "tool", "user"]
+    lengths = [len(roles) for roles in asked]
+    assert lengths == sorted(lengths), "one growing conversation"
+    said = {event.input[-1].text for event in sample.events if event.event == "model"}
+    assert said == {*QUESTIONS.values(), PLACEBO}
+
+
+def test_the_same_command_again_asks_nothing(done: tuple[Path, str]) -> None:
+    before = {info.name for info in list_eval_logs(str(done[0] / "runs"))}
+    rows = [talk(n, label) for n in range(8) for label in ("evaluation", "deployment")]
+    assert turns(rows, done[0]).exit_code == 0
+    assert {info.name for info in list_eval_logs(str(done[0] / "runs"))} == before
+
+
+def test_without_real_use_the_page_says_what_to_bring(tmp_path: Path) -> None:
+    made = turns([talk(n, "evaluation") for n in range(7)], tmp_path, "--no-placebo")
+    assert "It changes at turn 3" in made.output and "Bring some with --against" in made.output
+    assert "2 calls" in made.output
+
+
+def test_one_turn_has_no_change(tmp_path: Path) -> None:
+    rows = [{"id": n, "prompt": f"Help me with {n}.", "label": "evaluation"} for n in range(3)]
+    made = turns(rows, tmp_path)
+    assert made.exit_code == 0 and "One turn alone was asked about" in made.output
+
+
+def test_what_a_subject_cannot_read_is_said_and_nothing_is_made_of_it(tmp_path: Path) -> None:
+    made = turns(
+        [talk(n, "evaluation", 200) for n in range(2)], tmp_path, "--most", "10", model="planted/a?window=.001"
+    )
+    assert made.exit_code == 0, made.output
+    assert "Asked after 10 of the turns (1, 2, 3, 6, 11, 19 … 200)" in made.output
+    assert "2 of 2 transcripts outgrow the model's context" in made.output
+    items = pd.read_csv(tmp_path / "page/tables/transcripts.csv")
+    curves = pd.read_csv(tmp_path / "page/tables/curves.csv")
+    assert (curves.groupby("item").turn.max() < items.set_index("item").too_long).all()
+
+
+def test_a_subject_that_drifts_moves_the_placebo_too_and_pairs_show_no_change(tmp_path: Path) -> None:
+    rows = [talk(n, "deployment") | {"id": f"e{n}", "label": "evaluation"} for n in range(7)]
+    rows += [talk(n + 20, "deployment") for n in range(7)]
+    made = turns(rows, tmp_path, model="planted/a?drift=.02&unrest=.03")
+    assert "No turn can be named" in made.output, made.output
+
+
+def test_a_shared_drift_without_pairs_is_said_to_be_in_the_placebo(tmp_path: Path) -> None:
+    made = turns([talk(n, "deployment") for n in range(7)], tmp_path, model="planted/a?drift=.02")
+    assert "The placebo changes too" in made.output
+
+
+def test_wrong_calls_are_said() -> None:
+    assert "no file 'no.jsonl'" in call("turns", "no.jsonl", "--model", "planted/a").output.replace(
+        "file or folder", "file"
+    )
+    assert "Missing option '--models'" in call("turns", "eval_awareness").output
+    assert "unknown data set" in call("turns", "eval_awarenes", "--model", "planted/a").output
+
+
+def test_a_curve_with_one_transcript_names_no_turn() -> None:
+    rows = pd.DataFrame(
+        [
+            {"model": "m", "item": "a", "pair": "a", "kind": None, "source": "s", "turn": t, "p": p, "placebo": None}
+            for t, p in ((1, 0.1), (2, 0.9))
+        ]
+    )
+    curve = curve_of(rows, "m", rng=np.random.default_rng(0))
+    assert any("no interval from one transcript" in line for line in sentences(curve))
+
+
+def test_turns_that_one_of_a_pair_does_not_reach_are_not_compared(tmp_path: Path) -> None:
+    rows = [talk(n, "evaluation", 4) for n in range(6)] + [talk(n, "deployment", 2) for n in range(6)]
+    made = turns(rows, tmp_path)
+    assert "after turn 2 (n = 6)" in made.output and "nan" not in made.output

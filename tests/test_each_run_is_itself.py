@@ -1,0 +1,66 @@
+"""A study that is started again with another setting in between shows the first run's numbers again."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from selfprobe.cli import main
+from selfprobe.logs import runs, titles
+
+TURNS = ("awareness", "turns", "eval_awareness_2", "--models", "planted/a?unrest=.2", "--most", "2", "--limit", "4")
+CUES = ("awareness", "cues", "eval_awareness_2", "--models", "planted/a?unrest=.2", "--most", "3", "--limit", "2")
+SCAN = ("awareness", "scan", "{logs}", "--grader", "planted/g")
+CARD = ("realism", "card", "eval_awareness_2", "--judges", "planted/j?unrest=.3", "--prompts", "6")
+STUDIES = {
+    "scan, another grader": (SCAN, ("--grader", "planted/h?sensitivity=.5")),
+    "scan, other pieces": (SCAN, ("--piece", "40")),
+    "scan, fewer items": (SCAN, ("--limit", "2")),
+    "turns, another effort": (TURNS, ("--effort", "high")),
+    "turns, longer answers": (TURNS, ("--answer-tokens", "30")),
+    "turns, no placebo": (TURNS, ("--no-placebo",)),
+    "turns, fewer items": (TURNS, ("--limit", "2")),
+    "turns, other data": (TURNS, ("{other}",)),
+    "cues, another grader": ((*CUES, "--grader", "planted/g"), ("--grader", "planted/h")),
+    "cues, an effort": (CUES, ("--effort", "low")),
+    "card, an effort of the judges": (CARD, ("--effort", "low")),
+}
+
+
+def call(folder: Path, arguments: tuple[str, ...], changed: tuple[str, ...], page: str) -> dict[str, bytes]:
+    """The tables of a call, by name."""
+    typed = list(arguments)
+    for at, part in enumerate(changed):
+        if part.startswith("--") and part in typed:
+            typed[typed.index(part) + 1] = changed[at + 1]
+        elif part == "{other}":
+            typed[2] = str(folder / "other.jsonl")
+        elif part.startswith("--"):
+            typed += changed[at : at + (2 if len(changed) > 1 else 1)]
+    typed = [str(folder / "logs") if part == "{logs}" else part for part in typed]
+    places = ["--log-dir", str(folder / "runs"), "--out", str(folder / page)]
+    done = CliRunner().invoke(main, [*typed, *places, "--yes"])
+    assert done.exit_code == 0, done.output
+    return {file.name: file.read_bytes() for file in sorted((folder / page / "tables").rglob("*.csv"))}
+
+
+@pytest.fixture(scope="module")
+def kth_words(tmp_path_factory: pytest.TempPathFactory, run_task) -> Path:  # type: ignore[no-untyped-def]
+    """Logs that a scan reads."""
+    folder = tmp_path_factory.mktemp("kth_words")
+    run_task("selfprobe/kth_word", "planted/m", folder, limit=4)
+    return folder
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_third_page_is_the_first_and_both_runs_stay(name: str, tmp_path: Path, kth_words: Path) -> None:
+    (tmp_path / "logs").symlink_to(kth_words)
+    rows = "".join(f'{{"prompt": "Is {n} a prime number?", "label": "evaluation"}}\n' for n in range(4))
+    (tmp_path / "other.jsonl").write_text(rows)
+    arguments, changed = STUDIES[name]
+    first, second, third = (call(tmp_path, arguments, with_, f"p{n}") for n, with_ in enumerate(((), changed, ())))
+    assert first == third
+    assert second != first, "the setting changes nothing here, so the test shows nothing"
+    if "items" not in name and "card" not in name:
+        there = runs([str(tmp_path / "runs")])
+        assert len(there.finished) > 1 and len(set(titles(run.identity for run in there.finished).values())) > 1

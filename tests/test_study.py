@@ -1,0 +1,67 @@
+"""The kit of a study: its options stand in a file, so that help needs no import of Inspect."""
+
+import json
+import subprocess
+import sys
+from typing import ClassVar
+
+import pytest
+from click.testing import CliRunner
+from pydantic import Field
+
+from selfprobe.cli import main
+from selfprobe.errors import InputError
+from selfprobe.studies import every, listed
+from selfprobe.study import STUDIES, STUDIES_FILE, Study, command, described
+
+
+def test_the_file_of_options_is_what_the_studies_say() -> None:
+    """`python -m selfprobe.studies` writes it anew."""
+    held = json.loads(STUDIES_FILE.read_text())
+    assert held == json.loads(json.dumps(listed()))
+
+
+def test_help_and_a_wrong_option_of_a_study_import_neither_inspect_nor_pandas() -> None:
+    code = (
+        "import sys; from selfprobe.cli import main; from click.testing import CliRunner; "
+        "r = CliRunner().invoke(main, ['awareness', 'turns', '--modles', 'a']); "
+        "print(r.exit_code, sorted({'inspect_ai', 'pandas', 'sklearn'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "2 []", done.stderr
+
+
+def test_help_has_what_is_measured_first_and_then_how_calls_are_made() -> None:
+    text = CliRunner().invoke(main, ["awareness", "cues", "-h"]).output
+    first, _, then = text.partition("How calls are made:")
+    assert "--controls" in first and "--max-retries" not in first and "--max-retries" in then
+    assert first.count("\n  --") <= 15
+
+
+def test_every_study_reads_tasks_that_no_other_reads() -> None:
+    read = [task for study in every() for task in study.reads]
+    assert len(read) == len(set(read)) > 0
+
+
+class Toy(Study):
+    """How many? A study of this test."""
+
+    reads: ClassVar[frozenset[str]] = frozenset({"toy"})
+
+    models: tuple[str, ...] = Field(min_length=1, description="Models.")
+    most: int = Field(3, ge=1, description="Number of things.")
+
+
+STUDIES.remove(Toy)
+
+
+def test_a_field_is_an_option_with_its_type_bounds_and_default() -> None:
+    (most,) = [option for option in described(Toy)["options"] if option["name"] == "most"]
+    assert (most["kind"], most["least"], most["default"]) == ("whole", 1, 3)
+    refused = CliRunner().invoke(command("toy", described(Toy)), ["--models", "a", "--most", "0"])
+    assert refused.exit_code == 2 and "0 is not in the range x>=1" in refused.output
+
+
+def test_python_refuses_a_wrong_value_with_its_name_what_is_expected_and_what_came() -> None:
+    with pytest.raises(InputError, match=r"--most: Input should be greater than or equal to 1, got 0"):
+        Toy.taken({"models": ("a",), "most": 0})

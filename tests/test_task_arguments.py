@@ -1,0 +1,103 @@
+"""A task argument that a task does not have is refused, by whatever way the task is called."""
+
+import ast
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from inspect_ai import Task, eval, list_tasks
+from inspect_ai._util.registry import registry_params
+from inspect_ai.log import read_eval_log
+
+from selfprobe import _registry
+from selfprobe.arguments import task, unknown
+from selfprobe.errors import InputError
+from selfprobe.inspect_private import load_tasks, registry_info
+
+ROOT = Path(__file__).parent.parent
+NAMES = sorted(_registry.tasks())
+
+
+def specs_of(name: str) -> list[str]:
+    """How users name the task: by name, and by its file (relative, since Inspect globs) where Inspect finds it there."""
+    [path] = [path for folder in _registry.FOLDERS for path in Path(next(iter(folder.__path__))).glob(f"{name}.py")]
+    return [f"selfprobe/{name}", *([os.path.relpath(path)] if "\n@task\n" in path.read_text() else [])]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_task_refuses_an_argument_that_it_does_not_have_by_name_and_by_path(name: str) -> None:
+    wrong = next(iter(_registry.defaults_of(name))) + "s"
+    for spec in specs_of(name):
+        with pytest.raises(InputError) as error:
+            load_tasks([spec], {wrong: 0})
+        assert str(error.value) == f"{name} has no argument {wrong}; did you mean {wrong[:-1]}?"
+
+
+def test_all_wrong_names_stand_in_one_line_with_the_nearest_of_each() -> None:
+    with pytest.raises(InputError) as error:
+        load_tasks(["selfprobe/kth_word"], {"resample": 0, "kk": 3, "act_tokens": 5})
+    assert str(error.value) == "kth_word has no argument resample or kk; did you mean resamples or k?"
+
+
+def test_a_name_that_is_near_nothing_is_told_the_names_that_there_are() -> None:
+    assert unknown({"zzz": 1}, ("act", "limit")) == "zzz; there are act, limit"
+    assert unknown({"act": 1}, ("act", "limit")) == ""
+
+
+def test_a_call_from_python_is_refused_alike() -> None:
+    with pytest.raises(InputError, match=r"^kth_word has no argument resample; did you mean resamples\?$"):
+        _registry.tasks()["kth_word"](resample=0)
+
+
+def test_the_logged_arguments_and_the_name_are_those_of_inspects_own_decorator(tmp_path: Path) -> None:
+    [log] = eval(
+        "selfprobe/kth_word",
+        model="planted/a",
+        task_args={"resamples": 0},
+        limit=1,
+        log_dir=str(tmp_path),
+        display="none",
+    )
+    header = read_eval_log(log.location, header_only=True).eval
+    assert header.task == "selfprobe/kth_word" and header.task_args_passed == {"resamples": 0}
+    assert header.task_args == _registry.defaults_of("kth_word") | {"resamples": 0}
+
+
+def test_inspect_lists_the_tasks_that_it_listed_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    for folder in ("introspect_tasks", "evalawareness_tasks", "preference_tasks", "building"):
+        bare = {
+            node.name
+            for path in Path(folder).glob("*.py")
+            for node in ast.parse(path.read_text()).body
+            if isinstance(node, ast.FunctionDef)
+            and any(isinstance(d, ast.Name) and d.id == "task" for d in node.decorator_list)
+        }
+        assert {info.name for info in list_tasks(folder, root_dir=ROOT)} == bare
+        assert (folder == "building") is (not bare)
+
+
+def test_a_task_file_of_a_user_that_takes_our_decorator_is_found_and_refuses_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from inspect_ai import Task\n\nfrom selfprobe.arguments import task\n\n\n"
+        "@task\ndef mine(depth: int = 1) -> Task:\n    return Task()\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert [info.name for info in list_tasks(root_dir=tmp_path)] == ["mine"]
+    assert [one.name for one in load_tasks(["mine.py"], {"depth": 2})] == ["mine"]
+    with pytest.raises(InputError, match="mine has no argument dept; did you mean depth"):
+        load_tasks(["mine.py"], {"dept": 2})
+
+
+def test_a_function_keeps_its_name_its_text_and_its_parameters() -> None:
+    def plain(depth: int = 1) -> Task:
+        """What it does."""
+        return Task()
+
+    made: Any = task(plain)
+    assert (made.__name__, made.__doc__) == ("plain", "What it does.")
+    assert registry_info(made).name == "plain"
+    assert registry_params(made(3)) == {"depth": 3}
