@@ -503,7 +503,12 @@ def header_of(log: str) -> EvalLog:
     Raises:
         InputError: The log cannot be read; names it.
     """
-    return _read(log, lambda: read_eval_log(log, header_only=True))
+
+    def read() -> EvalLog:
+        refuse_bomb(log)
+        return read_eval_log(log, header_only=True)
+
+    return _read(log, read)
 
 
 def _read(log: str, read: Callable[[], T]) -> T:
@@ -531,11 +536,11 @@ def samples(log: str) -> list[EvalSample]:
         InputError: The log cannot be read; names it.
     """
 
-    def known() -> list[EvalSample]:
+    def read() -> list[EvalSample]:
         refuse_bomb(log, samples=True)
         return [whole(sample) for sample in read_eval_log(log).samples or []]
 
-    return _read(log, known)
+    return _read(log, read)
 
 
 def sample_of(log: str, item: int | str, epoch: int) -> EvalSample:

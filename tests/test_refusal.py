@@ -229,6 +229,10 @@ def test_what_goes_on_after_i_cannot_help_is_behaviour_and_counted_apart(reply: 
     assert not is_refusal(reply) and may_refuse(reply)
 
 
+def test_an_error_that_nests_too_deep_to_be_read_is_told_by_its_words_alone() -> None:
+    assert not is_error_text('{"error": ' + "[" * 50_000)
+
+
 NGINX = (
     "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n<center><h1>502 Bad Gateway</h1></center>\r\n"
     "<hr><center>nginx/1.25.3</center>\r\n</body>\r\n</html>\r\n"
@@ -266,7 +270,3 @@ def test_the_page_of_a_proxy_is_an_error(reply: str) -> None:
 def test_a_page_that_a_model_wrote_is_no_error(reply: str) -> None:
     """Who is asked for a page about a missing page writes one: nothing shows that no model did."""
     assert not is_error_text(reply)
-
-
-def test_an_error_that_nests_too_deep_to_be_read_is_told_by_its_words_alone() -> None:
-    assert not is_error_text('{"error": ' + "[" * 50_000)
