@@ -377,8 +377,10 @@ def differing(identity: Identity, others: Iterable[Identity]) -> str:
     >>> differing(Identity("t", "m", args=(("k", "1"),)), [Identity("t", "m", args=(("k", "2"),))])
     'another run: k is 1, there 2'
     """
-    apart = [_apart(identity, other) for other in others if other.task == identity.task] or [["its task"]]
-    return f"another run: {'; '.join(min(apart, key=len))}"
+    apart: list[list[str]] = [_apart(identity, other) for other in others if other.task == identity.task] or [
+        ["its task"]
+    ]
+    return f"another run: {'; '.join(sorted(apart, key=len)[0])}"
 
 
 def _apart(one: Identity, other: Identity) -> list[str]:
@@ -467,7 +469,7 @@ def rows_of(run: Run) -> Iterator[dict[str, Any]]:
     if why := lost_replies(run.header):
         raise InputError(why)
     settings = "; ".join(f"{name} {value}" for name, value in run.identity.settings.items())
-    about = {"task": run.identity.task, "model": run.identity.model, "target": target_of(run.header)}
+    about: dict[str, Any] = {"task": run.identity.task, "model": run.identity.model, "target": target_of(run.header)}
     about |= {"settings": settings, "run": run.number, "log": run.log, "status": run.header.status}
     failed = Decision(key="", unscored="error")
     for sample in run.summaries:

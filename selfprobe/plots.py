@@ -389,7 +389,7 @@ def heat_map(
         if not math.isfinite(value):
             sheet.hole(x, y, side, tall)
             continue
-        colour, ink = _shade(shades[r, c], DIVERGING if centred else SEQUENTIAL)
+        colour, ink = _shade(float(shades[r, c]), DIVERGING if centred else SEQUENTIAL)
         sheet.rectangle(x, y, side - 1, tall - 1, colour)
         sheet.text(
             x + side / 2,

@@ -217,7 +217,7 @@ def with_runs(page: "Page", there: "Runs") -> "Page":
     from selfprobe.page import Column, Log, Section, Table, set_aside
     from selfprobe.solvers.sent import substitutes_in
 
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"task": run.identity.task, "model": run.identity.model, "items": len(run.items()), "log": Log(run.log)}
         | {"settings": "; ".join(f"{name} {value}" for name, value in run.identity.settings.items())}
         for run in there.finished
@@ -345,7 +345,7 @@ def _option(
     types: dict[str, Callable[[], Any]] = {
         "names": lambda: options.Names(name.removesuffix("s")),
         "choice": lambda: options.Choice(choices),
-        "whole": lambda: click.IntRange(least, most),
+        "whole": lambda: click.IntRange(least and int(least), most and int(most)),
         "number": lambda: options.Number(least, most),
         "text": lambda: str,
     }

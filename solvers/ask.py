@@ -120,10 +120,17 @@ async def ask(
             return model.generate(prompt, tools, config=settings, cache=_cache(name))
 
         alone = prompt if isinstance(prompt, str) else prompt[0].text if len(prompt) == 1 else ""
-        terms = {"wishes": wishes, "needs": needs, "may_be_cut": may_be_cut, "prompt": alone, "tools": bool(tools)}
         async with span(name):  # the call's name in the transcript
             with Asking(model, needs):
-                replies[name] = await agree(model, send, **terms)
+                replies[name] = await agree(
+                    model,
+                    send,
+                    wishes=wishes,
+                    needs=needs,
+                    may_be_cut=may_be_cut,
+                    prompt=alone,
+                    tools=bool(tools),
+                )
 
     async with create_task_group() as group:
         for name, prompt in prompts.items():

@@ -116,7 +116,7 @@ class Study:
     @property
     def second_wave(self) -> list[DescribedRun]:
         """The runs that read them, if all are recorded."""
-        replies = {"target_log": f"{self.log_dir.rstrip('/')}/{REPLIES}"}
+        replies: dict[str, Any] = {"target_log": f"{self.log_dir.rstrip('/')}/{REPLIES}"}
         second = [
             _described(self, method, subject, **own, **replies)
             for method, own in sorted(self.arms[1:], key=lambda arm: arm[0] not in GRADES)  # beside the grader

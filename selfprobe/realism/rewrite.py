@@ -312,7 +312,7 @@ def rewritings_in(paths: Sequence[str]) -> tuple[Rewriting, Rewritten, Mapping[s
         judges=tuple(judge for judge in picks.picks if judge not in options.names(grader)),
         model=None if verdicts is None or verdicts.empty else str(verdicts.model.iloc[0]),
     )
-    aside = there.of([newest.identity]).aside | picks.ignored
+    aside = {**there.of([newest.identity]).aside, **picks.ignored}
     return given, _rewritten(versions, picks.picks, grader, verdicts), aside
 
 
