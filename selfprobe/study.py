@@ -333,8 +333,8 @@ def _option(
     required: bool,
     default: Any,
     help: str | None,
-    least: float | None,
-    most: float | None,
+    least: Any,
+    most: Any,
     choices: Sequence[str],
 ) -> Callable[..., Any]:
     flag = f"--{name.replace('_', '-')}"
@@ -345,7 +345,7 @@ def _option(
     types: dict[str, Callable[[], Any]] = {
         "names": lambda: options.Names(name.removesuffix("s")),
         "choice": lambda: options.Choice(choices),
-        "whole": lambda: click.IntRange(least and int(least), most and int(most)),
+        "whole": lambda: click.IntRange(least, most),
         "number": lambda: options.Number(least, most),
         "text": lambda: str,
     }
