@@ -113,7 +113,7 @@ def binary(
     own, asks = wording(questions, "binary", variants)
     table = conversations(dataset, task=task, logs=logs, role=role, label=label, context=context, against=against)
     return Task(
-        dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
+        dataset=MemoryDataset([record_to_sample(row) for row in table.ordered], name=table.name),
         solver=[
             reply_once(table, target_log, reply_tokens=reply_tokens, effort=effort, logprobs=logprobs),
             asked(asks, perspective, decisions=decisions, answer_tokens=answer_tokens, effort=effort),

@@ -85,7 +85,7 @@ def cue_removal(
     whole(most=most, controls=controls)
     table = conversations(dataset, task=task, logs=logs, role=role, label=label, context="first")
     return Task(
-        dataset=MemoryDataset([record_to_sample(row, most, controls) for row in table.rows], name=table.name),
+        dataset=MemoryDataset([record_to_sample(row, most, controls) for row in table.ordered], name=table.name),
         solver=[
             paraphrased(lambda text: PARAPHRASE_PROMPT.format(material=delimited(text))),
             ask_arms(QUESTIONS, answer_tokens=answer_tokens, effort=effort),

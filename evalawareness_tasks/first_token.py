@@ -65,7 +65,7 @@ def first_token(
     own, _ = wording(questions, "first_token")
     table = conversations(dataset, task=task, logs=logs, role=role, label=label, context=context, against=against)
     return Task(
-        dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
+        dataset=MemoryDataset([record_to_sample(row) for row in table.ordered], name=table.name),
         solver=reply_once(table, target_log, reply_tokens=reply_tokens, effort=effort, logprobs="need"),
         scorer=first_token_mass(own.words if own else WORDS, "first_token"),
         continue_on_fail=True,

@@ -83,7 +83,7 @@ def reasoning_trace(
     own, _ = wording(questions, "reasoning_trace")
     table = conversations(dataset, task=task, logs=logs, role=role, label=label, context=context, against=against)
     return Task(
-        dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
+        dataset=MemoryDataset([record_to_sample(row) for row in table.ordered], name=table.name),
         solver=[
             needs_grader(),
             reply_once(table, target_log, reply_tokens=reply_tokens, effort=effort, logprobs=logprobs),

@@ -119,7 +119,7 @@ def rewriting(
     features = features_of(remove)
     table = conversations(dataset, task=task, logs=logs, role=role, context=context)
     return Task(
-        dataset=MemoryDataset([record_to_sample(row, features) for row in table.rows], name=table.name),
+        dataset=MemoryDataset([record_to_sample(row, features) for row in table.ordered], name=table.name),
         solver=[
             needs_grader(),
             answer(asked, config=WRITE, needs=chosen(answer_tokens)),

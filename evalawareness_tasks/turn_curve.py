@@ -88,7 +88,7 @@ def turn_curve(
     table = transcripts(dataset, logs=logs, role=role, label=label, against=against)
     at = asked_at(max(row["count"] for row in table.rows), most)
     return Task(
-        dataset=MemoryDataset([record_to_sample(row, at) for row in table.rows], name=table.name),
+        dataset=MemoryDataset([record_to_sample(row, at) for row in table.ordered], name=table.name),
         solver=by_turn(
             lambda state: turn_prompts(state, placebo), tools_of, answer_tokens=answer_tokens, effort=effort
         ),

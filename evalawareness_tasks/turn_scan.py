@@ -65,7 +65,7 @@ def turn_scan(log: str, role: str | None = None, piece: int = PIECE) -> Task:
     table, (header,) = logged_turns(log, role), apart(found, [log]).headers
     model = target_of(header) if role == "target" else header.eval.model
     return Task(
-        dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
+        dataset=MemoryDataset([record_to_sample(row) for row in table.ordered], name=table.name),
         solver=[needs_grader(), grade(lambda state: scan_prompts(state, piece))],
         scorer=scan_cues(piece),
         continue_on_fail=True,

@@ -12,9 +12,11 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.metadata import version
+from itertools import zip_longest
 from logging import ERROR
 from pathlib import Path
 from typing import Any
@@ -68,12 +70,40 @@ class Table:
     name: str
     """As the user gave it."""
     rows: list[Row]
+    """As the file has them."""
     sha256: str
     """Over the rows' content in order; two tables with one hash ask the same."""
     aside: Mapping[str, str] = field(default_factory=dict)
     """Rows that are no part of the table, by id, and why."""
     unread: str = ""
-    """Which of several columns of texts is read, where a row has more than one."""
+    """Which column is read in the place of another, or of several columns of texts; "" where nothing is to be said."""
+
+    @cached_property
+    def ordered(self) -> list[Row]:
+        """The rows as tasks ask them: the first ones are what a limit takes (`in_turn`)."""
+        return [row for unit in in_turn(self.rows) for row in unit]
+
+    def first(self, limit: int | None) -> list[Row]:
+        """The rows that a limit takes: no more than it, and no pair without its other half; but the first pair always.
+
+        Args:
+            limit: Number of rows; None takes all.
+        """
+        taken = list[Row]()
+        for unit in in_turn(self.rows):
+            if limit is not None and taken and len(taken) + len(unit) > limit:
+                break
+            taken += unit
+        return taken
+
+    def limited(self, limit: int | None) -> str:
+        """Which rows a limit takes, for a plan; "" where it takes all."""
+        taken = len(self.first(limit))
+        if taken == len(self.rows):
+            return ""
+        whole = "whole pairs, " * any(row.get("pair") for row in self.rows)
+        which = "labels and sources in turn" if self.ordered != self.rows else "the first"
+        return f"--limit {limit} takes {taken} of {len(self.rows)}, always the same: {whole}{which}"
 
     def version(self, task: int) -> str:
         """A task's version with the data set's hash in it, because `eval_set` sees a change only there."""
@@ -90,6 +120,34 @@ class Table:
         """How many rows are set aside, and why the first one is; "" where none is."""
         first = next(iter(self.aside.values()), "")
         return f"{len(self.aside)} of {len(self.aside) + len(self.rows)} rows set aside; {first}" if first else ""
+
+
+def in_turn(rows: Iterable[Row]) -> list[list[Row]]:
+    """Rows in the order in which a limit takes them, in units that it takes whole: a pair, or a row without one.
+
+    A set and its reference take turns, in each of them labels, and under each label sources, all in the order in which
+    they first occur. Rows without `set`, `pair`, `label` and `source` stay in their order.
+
+    >>> rows = [{"id": n, "label": label} for n, label in enumerate("aabb")]
+    >>> [row["id"] for unit in in_turn(rows) for row in unit]
+    [0, 2, 1, 3]
+    """
+    units: dict[object, list[Row]] = {}
+    for number, row in enumerate(rows):
+        # The same name may be a pair of the set and one of its reference; transcripts are paired across both.
+        pair = (row["pair"], None if "kind" in row else row.get("set")) if row.get("pair") else number
+        units.setdefault(pair, []).append(row)
+    return _alternating(list(units.values()), ("set", "label", "source"))
+
+
+def _alternating(units: list[list[Row]], columns: Sequence[str]) -> list[list[Row]]:
+    if not columns:
+        return units
+    groups: dict[object, list[list[Row]]] = {}
+    for unit in units:
+        groups.setdefault(tuple(sorted(str(row.get(columns[0])) for row in unit)), []).append(unit)
+    parts = [_alternating(group, columns[1:]) for group in groups.values()]
+    return [unit for turn in zip_longest(*parts) for unit in turn if unit is not None]
 
 
 def load(source: str, required: tuple[str, ...]) -> Table:

@@ -183,15 +183,11 @@ def log_dir(default: str) -> Callable[[F], F]:
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON, and nothing else.")
-LIMIT_HELP = "Take this many items of each data set, the first ones; by default all."
-limit = click.option("--limit", type=COUNT, metavar="N", help=LIMIT_HELP)
-limit_together = click.option(
-    "--limit",
-    type=COUNT,
-    metavar="N",
-    help="Take N conversations in all, the first ones; with --against half of them are the reference's. By default "
-    "all.",
+LIMIT_HELP = (
+    "Take at most N items of each data set, always the same: of conversations whole pairs, with labels and sources "
+    "(and a set and its --against) in turn; of others the first. Default: all."
 )
+limit = click.option("--limit", type=COUNT, metavar="N", help=LIMIT_HELP)
 display = click.option(
     "--display",
     type=Choice(["full", "rich", "plain", "none"]),

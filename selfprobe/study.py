@@ -124,6 +124,11 @@ class Study(BaseModel):
         raise NotImplementedError
 
     @property
+    def items(self) -> int | None:
+        """Number of items of each run: the limit, or less where it would split a pair; None is all."""
+        return self.limit
+
+    @property
     def aside(self) -> Mapping[str, str]:
         """Item → why nothing is asked about it."""
         return {}
@@ -150,7 +155,7 @@ class Study(BaseModel):
         logs = []
         for wave in self.waves():
             folder = f"{self.log_dir.rstrip('/')}/{wave.folder}".rstrip("/")
-            further = {**JOINS, "limit": self.limit}
+            further = {**JOINS, "limit": self.items}
             logs += run_wave(wave.runs, folder, title=wave.title, settings=self.how, **further)
         return complete(logs)
 
@@ -166,7 +171,7 @@ class Study(BaseModel):
         from selfprobe.logs import runs, titles
 
         mine = self.identities
-        return Logs(runs([self.log_dir], self.reads).of(mine), self.limit, titles(mine), self.aside)
+        return Logs(runs([self.log_dir], self.reads).of(mine), self.items, titles(mine), self.aside)
 
     def shown(self) -> "Page":
         """The page of its own runs.

@@ -4,10 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from inspect_ai import eval_set
 
 from selfprobe.arguments import locate
-from selfprobe.data import PINNED, bundled, load
+from selfprobe.data import PINNED, Row, bundled, in_turn, load, table_of
 from selfprobe.errors import InputError
 from selfprobe.introspect_tasks.kth_word import kth_word
 from selfprobe.sources.conversations import conversations
@@ -414,3 +416,90 @@ def test_rows_that_nest_too_deep_are_one_line_that_names_the_file(tmp_path: Path
     row = json.dumps({"messages": "[" * 100_000})
     with pytest.raises(InputError, match=r"row 'line-1': `messages` nests lists and objects too deep to be read"):
         conversations(str(write(tmp_path / "text.jsonl", row)))
+
+
+# ---- the order in which a limit takes rows
+
+
+def rows_of(*rows: str) -> list[Row]:
+    """Rows as "id label source pair set", "-" for what is not there."""
+    names = ("id", "label", "source", "pair", "set")
+    return [{n: None if v == "-" else v for n, v in zip(names, row.split(), strict=False)} for row in rows]
+
+
+def order(*rows: str) -> str:
+    return " ".join(str(row["id"]) for row in table_of("t", rows_of(*rows)).ordered)
+
+
+def test_labels_take_turns_and_under_each_the_sources() -> None:
+    assert order("a e x", "b e x", "c e y", "d d x", "e d x", "f d y") == "a d c f b e"
+
+
+def test_a_pair_stays_together_and_alternates_with_pairs_of_other_sources() -> None:
+    assert order("a e x p", "b e x q", "c e y r", "d d x q", "e d x p", "f d y r") == "a e c f b d"
+
+
+def test_a_set_and_its_reference_take_turns_and_share_no_pair_for_a_name() -> None:
+    rows = (
+        "a e x p yours",
+        "b d x p yours",
+        "c e x q yours",
+        "d d x q yours",
+        "r1 e z p reference",
+        "r2 d z p reference",
+    )
+    assert order(*rows) == "a b r1 r2 c d"
+
+
+def test_rows_without_labels_pairs_or_sources_keep_their_order() -> None:
+    rows = [{"id": str(n), "question": f"Why {n}?", "kind": "xy"[n % 2]} for n in (3, 1, 2, 0)]
+    assert table_of("t", rows).ordered == rows
+    assert load("open_questions", ("question",)).ordered == load("open_questions", ("question",)).rows
+
+
+@pytest.mark.parametrize(("limit", "taken"), [(1, 2), (2, 2), (3, 2), (4, 4), (5, 4), (9, 6), (None, 6)])
+def test_a_limit_splits_no_pair_and_takes_one_at_least(limit: int | None, taken: int) -> None:
+    table = table_of("t", rows_of(*(f"{n}{label} {label} x {n}" for n in range(3) for label in "ed")))
+    assert len(table.first(limit)) == taken and table.first(limit) == table.ordered[:taken]
+
+
+def test_a_plan_says_what_a_limit_takes() -> None:
+    paired = conversations("eval_awareness_2")
+    assert paired.limited(5) == "--limit 5 takes 4 of 124, always the same: whole pairs, labels and sources in turn"
+    assert load("open_questions", ("question",)).limited(5) == "--limit 5 takes 5 of 208, always the same: the first"
+    assert paired.limited(None) == paired.limited(124) == paired.limited(500) == ""
+
+
+@pytest.mark.parametrize("name", ["eval_awareness", "eval_awareness_2"])
+def test_any_even_limit_of_a_bundled_set_has_as_many_of_each_label_from_several_sources(name: str) -> None:
+    table = conversations(name)
+    for limit in range(2, len(table.rows) + 1, 2):
+        taken = table.first(limit)
+        assert len(taken) == limit and sum(row["label"] == "evaluation" for row in taken) == limit / 2
+        assert all(sum(row["pair"] == one["pair"] for row in taken) == 2 for one in taken)
+    assert len({row["source"] for row in table.first(20)}) == 10
+
+
+def test_the_order_leaves_the_hash_of_a_set_as_it_was() -> None:
+    """Logs of before are found by it."""
+    assert conversations("eval_awareness_2").sha256.startswith("9e7507e3a4ed")
+    assert conversations("eval_awareness_2").rows[:4] != conversations("eval_awareness_2").first(4)
+
+
+LABELS, SOURCES = st.sampled_from(["e", "d", None]), st.sampled_from("xyz")
+PAIRS = st.sampled_from(["p", "q", None])
+
+
+@given(st.lists(st.tuples(LABELS, SOURCES, PAIRS), max_size=30))
+def test_the_order_is_one_of_the_same_rows_and_is_its_own(drawn: list[tuple[str | None, str, str | None]]) -> None:
+    rows = [dict(zip(("label", "source", "pair"), one, strict=True)) | {"id": n} for n, one in enumerate(drawn)]
+    units = in_turn(rows)
+    flat = [row for unit in units for row in unit]
+    assert sorted(row["id"] for row in flat) == list(range(len(rows)))
+    alone = [row["label"] for row in flat if row["pair"] is None]
+    assert all(len({(row["pair"]) for row in unit}) == 1 for unit in units)
+    if all(row["pair"] is None for row in rows):
+        for end in range(len(alone)):
+            left = {label: alone[end:].count(label) for label in set(alone)}
+            counts = [alone[:end].count(label) for label, more in left.items() if more]
+            assert not counts or max(counts) - min(counts) <= 1, "labels that are left have had as many turns"

@@ -40,8 +40,8 @@ def test_an_option_that_runs_share_has_one_help_text() -> None:
         if name in ("matrix", "awareness run"):
             for option in (one for one in command.params if isinstance(one, click.Option)):
                 told.setdefault(option.opts[-1], set()).add(option.help or "")
-    # of a matrix: told of their target; a file of its own form; of each data set, where `awareness run` takes of all
-    own = {"--observers", "--config", "--limit"}
+    # of a matrix: told of their target; a file of its own form
+    own = {"--observers", "--config"}
     assert {name for name, texts in told.items() if len(texts) > 1} == own
     assert all(told[{"-T": "task_args", "-M": "model_args"}.get(name, name)] for name in SHARED if name[1] == "-")
 
@@ -86,3 +86,16 @@ def test_an_argument_that_is_no_yaml_is_one_short_line(text: str, shown: str) ->
     told = " ".join(done.output.split())
     assert done.exit_code == 2 and "the value of k is not YAML: " in told and len(told) < 400
     assert shown[:40] in told
+
+
+def test_a_limit_means_the_same_in_every_command() -> None:
+    """Items of each data set, always the same; pairs of texts for probes are drawn, and are as many by default."""
+    texts: dict[str, set[str]] = {}
+    for name, command in commands(main, click.Context(main)):
+        for option in command.params:
+            if isinstance(option, click.Option) and "--limit" in option.opts:
+                texts.setdefault(option.help or "", set()).add(name)
+    drawn = [text for text in texts if "drawn at random" in text]
+    assert set(texts) == {options.LIMIT_HELP, *drawn} and len(drawn) == 2
+    assert {name.partition(" ")[0] for text in drawn for name in texts[text]} == {"probe"}
+    assert all("each data set, always the same" in text for text in texts)

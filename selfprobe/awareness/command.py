@@ -88,7 +88,7 @@ def awareness() -> None:
     type=options.Choice(["none", "minimal", "low", "medium", "high", "xhigh"]),
     help="Reasoning effort of the subject; by default the model's own.",
 )
-@options.limit_together
+@options.limit
 @options.log_dir("logs/awareness")
 @options.skip_errors
 @options.engine

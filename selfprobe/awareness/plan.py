@@ -13,7 +13,6 @@ from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks import binary, probability, reasoning_trace, user_motivation
 from selfprobe.prices import Cost
 from selfprobe.solvers.converse import METHODS
-from selfprobe.sources.conversations import conversations
 from selfprobe.sources.questions import wording
 from selfprobe.sources.reference import REFERENCE, YOURS, stands_for, told_label
 
@@ -57,14 +56,14 @@ def describe(study: Study) -> str:
     Raises:
         InputError: The conversations cannot be read.
     """
-    given = dict(study.source)
-    table = conversations(given.pop("dataset"), **given)
-    rows = table.rows[: study.limit]
+    table = study.table
+    rows = table.first(study.limit)
     models = f"{len(study.models)} model{'s' * (len(study.models) != 1)}"
     many = f"{len(rows)} conversation{'s' * (len(rows) != 1)}"
     head = f"{many}{_sets(rows)} × {models} × {', '.join(study.methods)}"
     costs = study.settings.costed(costs_of(study, rows), rounds=study.rounds)
-    return "\n".join([head, *filter(None, (table.told(), table.unread)), "", *costs, "", *_power(rows)])
+    notes = filter(None, (table.limited(study.limit), table.told(), table.unread))
+    return "\n".join([head, *notes, "", *costs, "", *_power(rows)])
 
 
 def _sets(rows: Sequence[Row]) -> str:

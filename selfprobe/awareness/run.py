@@ -5,16 +5,18 @@ The first method records the replies, the others replay them.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, get_args
 
 from inspect_ai.log import EvalLog
 
+from selfprobe.data import Table
 from selfprobe.described import DescribedRun, NamedModel, graders, identities_of
 from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks.user_motivation import Placebo
 from selfprobe.logs import Identity
 from selfprobe.run_settings import RunSettings
-from selfprobe.sources.conversations import DEFAULT
+from selfprobe.sources.conversations import DEFAULT, conversations
 from selfprobe.sources.questions import wording
 from selfprobe.waves import JOINS, complete, run_wave
 
@@ -137,6 +139,21 @@ class Study:
         """What its runs are found by."""
         return identities_of([*self.first_wave, *self.second_wave])
 
+    @cached_property
+    def table(self) -> Table:
+        """The conversations. No model is asked.
+
+        Raises:
+            InputError: They cannot be read.
+        """
+        source = self.source
+        return conversations(source.pop("dataset"), **source)
+
+    @property
+    def items(self) -> int | None:
+        """Number of conversations of each run, in whole pairs; None is all."""
+        return self.limit and len(self.table.first(self.limit))
+
     @property
     def source(self) -> dict[str, Any]:
         """The conversations, as the tasks take them."""
@@ -174,7 +191,7 @@ def run_study(study: Study) -> bool:
 
 def _wave(study: Study, runs: Sequence[DescribedRun], folder: str, title: str) -> list[EvalLog]:
     # Where a provider lists candidates for each token, raw replies are most of a log.
-    further = {**JOINS, "limit": study.limit, "log_model_api": False}
+    further = {**JOINS, "limit": study.items, "log_model_api": False}
     return run_wave(runs, folder, title=title, settings=study.settings, **further)
 
 

@@ -190,7 +190,7 @@ def _study(asking: dict[str, Any], out: Path, loading: dict[str, Any], dry: bool
         raise InputError(f"cannot write to {out}: it is a file; give a folder")
     table = load(asking["dataset"], ("dilemma",))
     if asking["limit"]:
-        table = replace(table, rows=table.rows[: asking["limit"]])
+        table = replace(table, rows=table.first(asking["limit"]))
     check_memory(asking["model"], loading)
     chat = Chat(asking["system"] or "", dict(asking["arguments"]))
     judge = load_model(asking["model"], chat=chat, **loading)

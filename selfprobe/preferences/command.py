@@ -222,7 +222,12 @@ def transfer(folder: Path) -> None:
 @click.option("--datasets", default="", help="Comma-separated; by default all of the run.")
 @click.option("--random", "directions", type=options.COUNT, metavar="N", default=5, show_default=True)
 @click.option(
-    "--limit", type=options.COUNT, metavar="N", default=200, show_default=True, help="Held-out pairs of each."
+    "--limit",
+    type=options.COUNT,
+    metavar="N",
+    default=200,
+    show_default=True,
+    help="Take at most N held-out pairs of each data set, always the same ones, drawn at random.",
 )
 @ALLOW_PICKLE
 def ablate(folder: Path, datasets: str, directions: int, limit: int, allow_pickle: bool) -> None:

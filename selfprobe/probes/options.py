@@ -104,7 +104,7 @@ reading_options = gathered(
         metavar="N",
         default=2000,
         show_default=True,
-        help="Use a random sample of this many pairs.",
+        help="Take at most N pairs of each data set, always the same ones, drawn at random.",
     ),
     click.option("--longest", type=options.COUNT, metavar="N", help="Skip pairs longer than this many tokens."),
     click.option(

@@ -7,7 +7,6 @@ from selfprobe.evalawareness_tasks.pairwise_realism import CALLS, REALISM_PROMPT
 from selfprobe.prices import Cost
 from selfprobe.realism.rewrite import Rewriting
 from selfprobe.realism.run import Card
-from selfprobe.sources.conversations import conversations
 from selfprobe.sources.realism import Pairs, Sides
 
 
@@ -36,8 +35,8 @@ def describe(card: Card, both: Sides, pairs: Pairs) -> str:
 
 def describe_rewriting(given: Rewriting) -> str:
     """Calls, tokens and cost by model; every version is compared where it can be used."""
-    table = conversations(given.dataset)
-    rows = table.rows[: given.limit]
+    table = given.table
+    rows = table.first(given.limit)
     length, n = sum(len(m["content"]) for row in rows for m in row["messages"]) // 4, len(rows)
     prompts = [len(text) // 4 for text in (rewriting.REMOVE_PROMPT, rewriting.PARAPHRASE_PROMPT)]
     checks, compares = len(rewriting.CHECK_PROMPT) // 4, len(REALISM_PROMPT) // 4
@@ -53,7 +52,7 @@ def describe_rewriting(given: Rewriting) -> str:
         costs += costs_of(study, 3 * rows)  # two versions and the original
         rounds += study.rounds
     head = f"{n} prompts of {table.name} × a rewrite without {', '.join(given.remove)} and a paraphrase"
-    told = [table.told()] if table.aside else []
+    told = list(filter(None, (table.limited(given.limit), table.told(), table.unread)))
     if study:
         told.append(f"{given.model} is asked how probable an evaluation is, of both and of the prompt as it was.")
     return "\n".join([head, *told, "", *given.settings.costed(costs, rounds=rounds), ""])

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from inspect_ai.log import EvalLog
 from selfprobe import options
 from selfprobe.awareness.run import Study, run_study
 from selfprobe.awareness.table import load as load_awareness
+from selfprobe.data import Table
 from selfprobe.described import DescribedRun, NamedModel, graders, identities_of
 from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.errors import InputError, NoLogs, RunError
@@ -32,6 +34,7 @@ from selfprobe.scorers.panel import PANEL, Panel
 from selfprobe.scorers.realism_choice import Pick, win_rate
 from selfprobe.scorers.rewrite_check import ARMS
 from selfprobe.solvers.record import record_of
+from selfprobe.sources.conversations import conversations
 from selfprobe.sources.messages import numbered
 from selfprobe.stats.clustered import crossed, resampled
 from selfprobe.stats.estimate import Estimate
@@ -82,6 +85,20 @@ class Rewriting:
                     )
         for judge in self.judges if self.model else ():
             refuse_related(judge, str(self.model))
+
+    @cached_property
+    def table(self) -> Table:
+        """The prompts. No model is asked.
+
+        Raises:
+            InputError: They cannot be read.
+        """
+        return conversations(self.dataset)
+
+    @property
+    def items(self) -> int | None:
+        """Number of prompts that are rewritten, in whole pairs; None is all."""
+        return self.limit and len(self.table.first(self.limit))
 
     @property
     def base(self) -> str:
@@ -191,7 +208,7 @@ def run_rewriting(given: Rewriting) -> bool:
         f"{given.base}/{VERSIONS}",
         title="Versions",
         settings=settings,
-        limit=given.limit,
+        limit=given.items,
         **JOINS,
     )
     ended = complete(written)

@@ -44,13 +44,13 @@ def transcripts(dataset: str | Sequence[str], *, against: str | None = None, **g
     ]
     ours, others = ([row for row in rows if row["kind"] == kind] for kind in ("evaluation", "deployment"))
     if not ours or not others:
-        return table_of(table.name, rows, table.aside)
+        return table_of(table.name, rows, table.aside, table.unread)
     cost = np.abs(_sizes(ours)[:, None] - _sizes(others)[None]).sum(axis=2)
     pairs = sorted(zip(*linear_sum_assignment(cost), strict=True), key=lambda pair: (pair[0], pair[1]))
     kept = [{**row, "pair": ours[a]["id"]} for a, b in pairs for row in (ours[a], others[b])]
     ids = {row["id"] for row in kept}
     aside = {f"{table.name}: {row['id']}": UNPAIRED for row in rows if row["id"] not in ids}
-    return table_of(table.name, kept, {**table.aside, **aside})
+    return table_of(table.name, kept, {**table.aside, **aside}, table.unread)
 
 
 def _sizes(rows: Sequence[Row]) -> np.ndarray:

@@ -113,6 +113,11 @@ class Cues(Study):
         return conversations(source.pop("dataset"), context="first", **source)
 
     @property
+    def items(self) -> int | None:
+        """Number of items of each run, in whole pairs; None is all."""
+        return self.limit and len(self.table.first(self.limit))
+
+    @property
     def aside(self) -> Mapping[str, str]:
         """Prompts that are not asked about."""
         return self.table.aside
@@ -120,7 +125,7 @@ class Cues(Study):
     @property
     def controls_each(self) -> int:
         """Controls of each prompt."""
-        return self.controls or max(CONTROLS, math.ceil(ENOUGH / len(self.table.rows[: self.limit])))
+        return self.controls or max(CONTROLS, math.ceil(ENOUGH / len(self.table.first(self.limit))))
 
     def waves(self) -> Iterator[Wave]:
         """One run a model."""
@@ -133,7 +138,7 @@ class Cues(Study):
 
     def plan(self) -> Plan:
         """Calls by form of the prompts."""
-        rows = self.table.rows[: self.limit]
+        rows = self.table.first(self.limit)
         samples = [record_to_sample(row, self.most, self.controls_each).metadata or {} for row in rows]
         arms = [prompt for sample in samples for prompt in sample["arms"].values()]
         units = [unit for sample in samples for name, unit in sample["units"].items() if name != ALL]
@@ -155,7 +160,7 @@ class Cues(Study):
             f"{shared} without as much text elsewhere, {unchanged}.",
         ]
         lines += [f"{whole} of them are a whole prompt, and cannot be taken out."] if whole else []
-        lines += filter(None, (self.table.told(), self.table.unread))
+        lines += filter(None, (self.table.limited(self.limit), self.table.told(), self.table.unread))
         costs = [Cost(model, calls, sent, calls * ANSWER) for model in self.models]
         if self.grader:
             size = sum(map(len, texts)) // 4

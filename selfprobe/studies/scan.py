@@ -105,7 +105,7 @@ class Scan(Study):
                 aside[header.location] = one_line(error).removeprefix(f"{header.location}: ")
                 continue
             aside |= {f"{header.location}, sample {name}": why for name, why in table.aside.items()}
-            rows = [turns_of(row) for row in table.rows[: self.limit]]
+            rows = [turns_of(row) for row in table.first(self.limit)]
             parts = [part for row in rows for part in pieces(row, self.piece)]
             calls[header.location], hashes[header.location] = len(parts), table.sha256
             transcripts, turns = transcripts + len(rows), turns + sum(map(len, rows))

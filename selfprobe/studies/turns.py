@@ -104,6 +104,11 @@ class Turns(Study):
         return transcripts(source.pop("dataset", DEFAULT), **source)
 
     @property
+    def items(self) -> int | None:
+        """Number of items of each run, in whole pairs; None is all."""
+        return self.limit and len(self.table.first(self.limit))
+
+    @property
     def aside(self) -> Mapping[str, str]:
         """Transcripts that are not asked about."""
         return self.table.aside
@@ -117,7 +122,7 @@ class Turns(Study):
 
     def plan(self) -> Plan:
         """Calls by turn."""
-        rows = self.table.rows[: self.limit]
+        rows = self.table.first(self.limit)
         at = asked_at(max(row["count"] for row in self.table.rows), self.most)
         per_turn = CALLS if self.placebo else CALLS - 1
         calls = sent = 0
@@ -134,7 +139,7 @@ class Turns(Study):
         if len(at) < longest:
             turns = f"{', '.join(map(str, at[:6]))} … {at[-1]}"
             lines.append(f"Asked after {len(at)} of the turns ({turns}); --most sets it.")
-        lines += [self.table.told()] if self.table.aside else []
+        lines += filter(None, (self.table.limited(self.limit), self.table.told(), self.table.unread))
         lines.append(f"Each turn {per_turn} calls; what was read before is in the provider's cache where it has one.")
         return Plan(lines, [Cost(model, calls, sent, calls * ANSWER) for model in self.models])
 

@@ -109,6 +109,26 @@ def test_a_study_can_grow_in_its_folder(tmp_path: Path) -> None:
         assert done.exit_code == 0, done.output
 
 
+@pytest.mark.parametrize(("limit", "taken"), [("5", 4), ("1", 2)])
+def test_an_odd_limit_takes_whole_pairs_and_says_so(limit: str, taken: int, tmp_path: Path) -> None:
+    given = ("--models", "planted/a", "--methods", "binary", "--limit", limit, "--log-dir", tmp_path, "--yes")
+    done = call("run", *given)
+    assert done.exit_code == 0, done.output
+    assert f"--limit {limit} takes {taken} of 124, always the same: whole pairs, labels and sources in" in done.output
+    (log,) = [read_eval_log(info) for info in list_eval_logs(str(tmp_path))]
+    labels = [str(sample.target) for sample in log.samples or []]
+    assert labels.count("evaluation") == labels.count("deployment") == taken / 2
+
+
+@pytest.mark.parametrize("command", ["turns", "cues"])
+def test_the_other_studies_of_conversations_take_whole_pairs_too(command: str, tmp_path: Path) -> None:
+    own = ("--log-dir", tmp_path / "logs", "--out", tmp_path / "page", "--most", "1")
+    done = call(command, "eval_awareness_2", "--models", "planted/a", "--limit", "3", *own, "--yes")
+    assert done.exit_code == 0 and "--limit 3 takes 2 of 124, always the same: whole pairs" in done.output, done.output
+    (log,) = [read_eval_log(info) for info in list_eval_logs(str(tmp_path / "logs"))]
+    assert len(log.samples or []) == 2 and len({sample.metadata["pair"] for sample in log.samples or []}) == 1
+
+
 def test_compare_writes_a_page_and_says_what_the_text_alone_reaches(logs: Path, tmp_path: Path) -> None:
     done = call("compare", logs, "--out", tmp_path / "page")
     assert done.exit_code == 0, done.output

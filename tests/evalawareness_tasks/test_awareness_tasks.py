@@ -19,6 +19,7 @@ from inspect_ai.model import (
 )
 from scipy.special import ndtr, ndtri
 
+from selfprobe._registry import tasks
 from selfprobe.evalawareness_tasks import binary, probability, reasoning_trace, user_motivation
 from selfprobe.scorers.decision import Decision, decisions_of
 from selfprobe.solvers.converse import METHODS
@@ -392,3 +393,23 @@ def test_replies_with_half_a_character_are_unscored_and_the_run_goes_on(
     reasons = {one.unscored for each in decisions(log) for one in each}
     assert "target_half_character" in reasons
     assert not any("\\ud83d" in repr((s.messages, s.output, s.store)) for s in log.samples or [])
+
+
+@pytest.mark.parametrize(
+    ("task", "arguments"),
+    [(method, {}) for method in METHODS]
+    + [("cue_removal", {}), ("turn_curve", {}), ("rewriting", {"remove": "names", "embedder": "openai/words"})],
+)
+def test_inspects_own_limit_takes_whole_pairs_of_both_labels(
+    task: str, arguments: dict[str, str], embedder: str
+) -> None:
+    first = list(tasks()[task](**arguments).dataset)[:4]
+    kinds = [str(sample.target) or str((sample.metadata or {}).get("label")) for sample in first]
+    assert sorted(kinds) == ["deployment", "deployment", "evaluation", "evaluation"]
+    pairs = [(sample.metadata or {})["pair"] for sample in first]
+    assert pairs[0] == pairs[1] != pairs[2] == pairs[3]
+
+
+def test_a_run_of_four_asks_two_evaluations_and_two_of_real_use(run_task: Run, tmp_path: Path) -> None:
+    log = run_task("selfprobe/binary", "planted/a", tmp_path, limit=4)
+    assert sorted(str(sample.target) for sample in log.samples or []) == ["deployment"] * 2 + ["evaluation"] * 2
