@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from selfprobe import options
+from selfprobe.safe import echo
 
 
 @click.group(cls=options.Group)
@@ -24,11 +25,11 @@ def collect(logs: tuple[str, ...], out: str) -> None:
     from selfprobe.errors import RunError
 
     rows, lost = judged_rows(logs)
-    click.echo(kept_table(rows))
+    echo(kept_table(rows))
     for reason, count in sorted(lost.items()):
-        click.echo(f"unscored: {count} ({reason})")
+        echo(f"unscored: {count} ({reason})")
     kept = [{key: value for key, value in row.items() if key != "kept"} for row in rows if row["kept"]]
     if not kept:
         raise RunError("no dilemma was kept, so no file is written; the threshold is the runs' -T threshold")
     Path(out).write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept), encoding="utf-8")
-    click.echo(f"{len(kept)} dilemmas in {out}: inspect eval selfprobe/ethical_dilemma -T dataset={out}")
+    echo(f"{len(kept)} dilemmas in {out}: inspect eval selfprobe/ethical_dilemma -T dataset={out}")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import click
 
 from selfprobe import options
+from selfprobe.safe import echo
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,8 @@ def tasks(as_json: bool) -> None:
         options.echo_json(found)
         return
     width = max(len(task.name) for task in found)
-    click.echo(f"{'task':{width}}  paper  calls  asks")
+    echo(f"{'task':{width}}  paper  calls  asks")
     for task in found:
         calls = "–" if task.calls is None else task.calls
         needs = f" Needs {' and '.join(task.needs)}." if task.needs else ""
-        click.echo(f"{task.name:{width}}  {task.paper or '–':>5}  {calls:>5}  {task.asks}{needs}")
+        echo(f"{task.name:{width}}  {task.paper or '–':>5}  {calls:>5}  {task.asks}{needs}")

@@ -1,7 +1,8 @@
 """One job a folder: two that run at once into the same logs would both ask, and pay, for the same samples.
 
 A wave keeps a file in its folder that says who runs. It is made so that one of several can make it: O_EXCL on a disk, a
-conditional write in a store. A killed process leaves it there; the next one on the same machine sees that and takes it.
+conditional write in a store. A killed process leaves it there; the next one on the same machine sees that and takes it,
+also where another program has the killed one's number by then.
 """
 
 import json
@@ -21,7 +22,10 @@ from selfprobe.errors import InputError, one_line
 from selfprobe.output import refusals
 
 NAME = "running.json"
-"""The file: host, process, and since when."""
+"""The file: host, process, when that started, and since when it runs here."""
+
+SLACK = 2.0
+"""Seconds by which two readings of a process's start may differ: the time of the boot is rounded."""
 
 
 @contextmanager
@@ -56,7 +60,8 @@ def claimed(log_dir: str) -> Iterator[None]:
 def _taken(system: Any, file: str, log_dir: str) -> bytes:
     """What this process wrote into the file."""
     now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
-    ours = json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "since": now}).encode()
+    process = {"host": socket.gethostname(), "pid": os.getpid(), "started": _start(psutil.Process())}
+    ours = json.dumps(process | {"since": now}).encode()
     try:
         _create(system, file, ours)
     except FileExistsError:
@@ -86,25 +91,39 @@ def _held(system: Any, file: str, log_dir: str) -> str:
     try:
         told = json.loads(system.cat_file(file))
         host, pid, since = str(told["host"]), int(told["pid"]), str(told["since"])
+        start = float(told["started"]) if "started" in told else None
     except FileNotFoundError:
         return ""
     except (ValueError, TypeError, KeyError):
-        host, pid, since = "another machine", 0, "some time"
-    if host == socket.gethostname() and not _alive(pid):
+        host, pid, since, start = "another machine", 0, "some time", None
+    here = host == socket.gethostname()
+    if here and not _alive(pid, start):
         return ""
-    said = (
-        f"{log_dir} is in use: process {pid} on {host} runs in it since {since}. Wait for it, or give another --log-dir"
+    return (
+        f"{log_dir} is in use: process {pid} on {host} runs in it since {since}. Wait for it, or give another --log-dir; "
+        f"if that process is {'another program' if here else 'gone'}, delete {NAME} there and the same command goes on"
     )
-    if host != socket.gethostname():
-        said += f"; if that process is gone, delete {NAME} there and the same command goes on"
-    return said
 
 
-def _alive(pid: int) -> bool:
-    """Whether another process of this machine has this number; the one that asks has had it only since it began."""
+def _alive(pid: int, start: float | None) -> bool:
+    """Whether the process of a claim runs on this machine; the one that asks has its number only since it began.
+
+    Args:
+        pid: Its number.
+        start: See `_start`; None in a claim of an earlier version, which any process of that number holds.
+    """
     try:
-        return pid != os.getpid() and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        process = psutil.Process(pid)
+        if pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
+            return False
+        return start is None or abs(_start(process) - start) <= SLACK
     except psutil.AccessDenied:
         return True
     except psutil.Error:
         return False
+
+
+def _start(process: psutil.Process) -> float:
+    """When a process began, in seconds after the machine did: no change of the clock moves that."""
+    boot = psutil.boot_time()  # before: older versions of psutil remember what it says
+    return round(process.create_time() - boot, 2)

@@ -1,7 +1,7 @@
 """The `selfprobe` command. Each subcommand lives beside what it does; the table says where.
 
 Exit status: 0 fine, 1 a run failed or cells are missing, 2 the command or its input is wrong, 130 interrupted (Ctrl-C),
-143 terminated (SIGTERM, which ends a run as Ctrl-C does); `check` has its own.
+143 terminated and 129 hung up (SIGTERM and SIGHUP, which end a run as Ctrl-C does); `check` has its own.
 """
 
 import os
@@ -13,12 +13,14 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
+from traceback import walk_tb
 from types import FrameType
 from typing import Any, NamedTuple, NoReturn
 
 import click
 
 from selfprobe import busy, options
+from selfprobe.safe import echo
 
 FAILED, WRONG, INTERRUPTED = 1, 2, 130
 
@@ -116,8 +118,17 @@ class Selfprobe(click.Group):
 
     def main(self, *args: Any, **extra: Any) -> NoReturn:
         """Run the command and end the process with its status."""
+        _refuse_closed_output()
         with self._terminable(), _called_from_here():
-            self._run(*args, **extra)
+            try:
+                self._run(*args, **extra)
+            except OSError as error:
+                if self.stopped != INTERRUPTED:  # the terminal is gone, and click's line of an interrupt with it
+                    sys.exit(self.stopped)
+                if not _of_output(error):
+                    raise
+                remedy = "free space there, or send it to another place"
+                _end(f"Error: cannot write to standard output ({error.strerror}): {remedy}", FAILED)
 
     def _run(self, *args: Any, **extra: Any) -> NoReturn:
         try:
@@ -147,11 +158,16 @@ class Selfprobe(click.Group):
             yield
             return
         self.stopped = INTERRUPTED
-        before = signal.signal(signal.SIGTERM, self._terminate)
+        before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+        if before[signal.SIGHUP] == signal.SIG_IGN:  # nohup asks for that
+            del before[signal.SIGHUP]
+        for number in before:
+            signal.signal(number, self._terminate)
         try:
             yield
         finally:
-            signal.signal(signal.SIGTERM, before)
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def _terminate(self, number: int, frame: FrameType | None) -> None:
         """End as Ctrl-C does: in a run by the event loop's own handler, which lets Inspect close its logs."""
@@ -189,8 +205,20 @@ def _mendable() -> tuple[type[Exception], ...]:
     return PrerequisiteError, RunError
 
 
+def _refuse_closed_output() -> None:
+    """Have a standard output that is closed (`>&-`) fail when it is written, where Python writes nothing at all."""
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
+
+
+def _of_output(error: OSError) -> bool:
+    """Whether click could not write what it was to print, and no other file is at fault."""
+    *_, (frame, _) = walk_tb(error.__traceback__)
+    return frame.f_code is click.echo.__code__
+
+
 def _end(said: str, status: int) -> NoReturn:
-    click.echo(" ".join(said.split()), err=True)
+    echo(" ".join(said.split()), err=True)
     sys.exit(status)
 
 
@@ -216,7 +244,7 @@ def fetch_model(name: str) -> None:
 
     if name not in MODELS:
         raise InputError(f"NAME must be one of {', '.join(MODELS)}, got {name!r}{meant(name, MODELS)}")
-    click.echo(fetch(MODELS[name]))
+    echo(fetch(MODELS[name]))
 
 
 @click.command()
@@ -230,7 +258,6 @@ def report(logs: tuple[str, ...], out: str, embedder: str | None, as_json: bool)
     from selfprobe.output import destination
     from selfprobe.page import write
     from selfprobe.report import page
-    from selfprobe.safe import clean
 
     destination(out)  # a wrong address shows before the work
     with busy.shown():
@@ -241,6 +268,6 @@ def report(logs: tuple[str, ...], out: str, embedder: str | None, as_json: bool)
     else:
         options.echo_lines([*made.lines, f"Report: {address}"])
     for line in made.holes:
-        click.echo(clean(f"  hole: {line}"), err=True)
+        echo(f"  hole: {line}", err=True)
     if made.holes:
         raise RunError("some cells are holes; the report names them")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from selfprobe import options
+from selfprobe.safe import echo
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,11 +50,11 @@ def decision_rows(paths: Iterable[str]) -> "tuple[pd.DataFrame, dict[str, str]]"
 def table(logs: tuple[str, ...], as_csv: bool, out: str | None) -> None:
     """Print every decision in LOGS as a row: what was asked, predicted, true, and why it is unscored."""
     from selfprobe.output import place_file
-    from selfprobe.safe import cleaned, csv, plain
+    from selfprobe.safe import cleaned, csv
 
     rows, ignored = decision_rows(logs)
     for log, why in ignored.items():
-        click.echo(plain(f"not used: {log}: {why}"), err=True)
+        echo(f"not used: {log}: {why}", err=True)
     if out is None and not as_csv:
         options.echo_json(cleaned(rows).to_dict("records"))
         return
@@ -62,7 +63,7 @@ def table(logs: tuple[str, ...], as_csv: bool, out: str | None) -> None:
     else:
         content = csv(rows) if as_csv else cleaned(rows).to_json(orient="records", indent=2).encode()
     if out is None:
-        click.echo(content.decode(), nl=False)
+        click.echo(content.decode(), nl=False)  # is clean, and too large for what `echo` remembers
         return
     place_file(content, out)
-    click.echo(f"{len(rows)} decisions of {rows.log.nunique()} logs in {out}")
+    echo(f"{len(rows)} decisions of {rows.log.nunique()} logs in {out}")

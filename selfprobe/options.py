@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 import click
 
+from selfprobe.safe import echo, escaped
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -288,7 +290,7 @@ def echo_json(value: Any) -> None:
     """Print results as JSON: dataclasses as objects, and what is undefined (NaN) as null."""
     import json
 
-    click.echo(json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+    echo(escaped(json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)))
 
 
 def echo_lines(lines: Iterable[str]) -> None:
@@ -302,7 +304,7 @@ def echo_lines(lines: Iterable[str]) -> None:
     width = shutil.get_terminal_size((100, 30)).columns if sys.stdout.isatty() else 0
     how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False, "subsequent_indent": "  "}
     for line in map(clean, lines):
-        click.echo(textwrap.fill(line, width, **how) if 0 < width < len(line) else line)
+        echo(textwrap.fill(line, width, **how) if 0 < width < len(line) else line)
 
 
 def _plain(value: Any) -> Any:

@@ -4,9 +4,10 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-import click
 from inspect_ai import Task, task_with
 from inspect_ai.solver import TaskState
+
+from selfprobe.safe import echo
 
 Key = tuple[int, str | int, int]
 """A sample of a wave: the number of its run, its id, its epoch."""
@@ -52,14 +53,14 @@ class Progress:
         self.announced = True
         samples = f", {sum(self.samples.values())} samples" if self.samples else ""
         runs = "run" if self.runs == 1 else "runs"
-        click.echo(f"{self.title}: {self.runs} {runs}{samples}; what is finished is not asked again", err=True)
+        echo(f"{self.title}: {self.runs} {runs}{samples}; what is finished is not asked again", err=True)
 
     def note(self, share: int, key: Key) -> None:
         """A sample is done."""
         tenths = self._tenths()
         self.done.add((share, key))
         if tenths < self._tenths() < 10:  # the end is said with the runs
-            click.echo(f"  {len(self.done)} of {sum(self.samples.values())} samples ({self.clock()})", err=True)
+            echo(f"  {len(self.done)} of {sum(self.samples.values())} samples ({self.clock()})", err=True)
 
     def clock(self) -> str:
         """Minutes and seconds since the wave began."""

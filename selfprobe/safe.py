@@ -3,8 +3,11 @@
 import json
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+
+import click
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,6 +90,26 @@ def harmless(cell: str) -> str:
 def clean(text: str) -> str:
     """The text without control characters and API keys."""
     return plain(masked(text))
+
+
+def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print a text without what a terminal obeys; the one place where lines are printed.
+
+    Args:
+        text: A line, or several.
+        err: To standard error, where nothing is lost but the text if that cannot be written.
+        nl: Whether a line feed follows.
+
+    Raises:
+        OSError: Standard output cannot be written.
+    """
+    with suppress(*[OSError] * err):
+        click.echo(clean(str(text)), err=err, nl=nl)
+
+
+def escaped(text: str) -> str:
+    """JSON in which characters that a terminal obeys are escapes, so that nothing is lost."""
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def cleaned(table: "pd.DataFrame") -> "pd.DataFrame":

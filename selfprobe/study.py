@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SkipValidatio
 from pydantic.fields import FieldInfo
 
 from selfprobe import configuration, options
+from selfprobe.safe import echo
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalSample
@@ -313,7 +314,7 @@ def _called(study: type[Study], values: dict[str, Any], *, yes: bool, dry_run: b
     asked = study.taken({**listed, "settings": settings})
     plan = asked.plan()
     costs = settings.costed(plan.costs, rounds=asked.rounds)
-    click.echo("\n".join(map(clean, [*plan.lines, "", *costs])), err=as_json)
+    echo("\n".join(map(clean, [*plan.lines, "", *costs])), err=as_json)
     if dry_run:
         return
     options.confirmed(yes)

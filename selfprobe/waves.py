@@ -5,8 +5,10 @@ its end where there is one. Here it is a line each time another tenth of the sam
 their first error.
 """
 
+import errno
 import gc
 import re
+import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import click
 from fsspec.core import url_to_fs
 from inspect_ai import Task, eval_set
 from inspect_ai.log import EvalLog
@@ -30,6 +31,7 @@ from selfprobe.logs import cause, counted, cut_in, found, summaries, unscored_in
 from selfprobe.on_ray import Cluster, Line, other_runs, place_logs, run_on_ray, shares_of
 from selfprobe.progress import Progress, samples_of, watch
 from selfprobe.run_settings import RunSettings
+from selfprobe.safe import echo
 
 SHOWN = 10
 """Models whose first error is shown; the others are counted."""
@@ -83,7 +85,7 @@ def _run_wave(
     except KeyboardInterrupt:
         raise _interrupted(runs, log_dir) from None
     done = sum(log.status == "success" for log in logs)
-    click.echo(f"  {done} of {len(runs)} runs done ({progress.clock()})", err=True)
+    echo(f"  {done} of {len(runs)} runs done ({progress.clock()})", err=True)
     _tell(logs, skippable=settings.skip_errors is False)
     return logs
 
@@ -141,7 +143,7 @@ def _asked(tasks: Sequence[Task], log_dir: str, given: Mapping[str, Any]) -> lis
             _sweep(logs, log_dir)
     except PrerequisiteError as error:
         raise InputError(_refusal(error, log_dir)) from None
-    except OSError as error:
+    except (OSError, sqlite3.Error) as error:
         raise InputError(_unwritable(error, log_dir)) from None
     if len(logs) < len(tasks) or any(log.status == "cancelled" for log in logs):
         raise KeyboardInterrupt
@@ -160,8 +162,13 @@ def _sweep(logs: Sequence[EvalLog], log_dir: str) -> None:
             system.rm(old.location)
 
 
-def _unwritable(error: OSError, log_dir: str) -> str:
+def _unwritable(error: OSError | sqlite3.Error, log_dir: str) -> str:
     """What could not be written: a log, or what Inspect keeps of a run in its own folder, below the home."""
+    buffer = "Inspect keeps what is under way below the home; set XDG_DATA_HOME to a folder with space"
+    if isinstance(error, sqlite3.Error):
+        return f"cannot keep what is under way ({one_line(error)}): {buffer}"
+    if error.errno == errno.ENOSPC and error.filename is None:  # whose file it was nobody knows
+        return f"the disk is full (logs go into {log_dir}): free space. {buffer}"
     place, logs = error.filename, str(Path(log_dir).absolute())
     if isinstance(place, str) and Path(place).is_absolute() and not (place.startswith(logs) or logs.startswith(place)):
         told = "Inspect keeps there what is under way; set XDG_DATA_HOME to a folder that can be written"
@@ -191,7 +198,7 @@ def complete(logs: Sequence[EvalLog]) -> bool:
     dumb = {model: reasons for model, reasons in silent.items() if model not in heard}
     for model, reasons in list(dumb.items())[:SHOWN]:
         [(reason, _)] = reasons.most_common(1) or [("no sample has a score", 0)]
-        click.echo(f"  {model}: nothing could be scored ({reason})", err=True)
+        echo(f"  {model}: nothing could be scored ({reason})", err=True)
     return ended and not dumb
 
 
@@ -200,14 +207,14 @@ def _tell_cut(logs: Sequence[EvalLog]) -> None:
     found = Counter((log.eval.model, name) for log in logs if log.status == "success" for name in cut_in(log))
     for (model, name), runs in list(found.items())[:SHOWN]:
         where = f"{runs} run{'s' * (runs != 1)}"
-        click.echo(f"  {model}: most replies of {where} ended at the token limit; -T {name}=… raises it", err=True)
+        echo(f"  {model}: most replies of {where} ended at the token limit; -T {name}=… raises it", err=True)
 
 
 def _tell_batchless(tasks: Sequence[Task]) -> None:
     models = {str(task.model): task.model for task in tasks if isinstance(task.model, Model)}
     without = [name for name, model in models.items() if not any("batcher" in field for field in vars(model.api))]
     if without:
-        click.echo(f"No batches for {', '.join(without)}: asked call by call, at the full price", err=True)
+        echo(f"No batches for {', '.join(without)}: asked call by call, at the full price", err=True)
 
 
 def _restart_batches(tasks: Sequence[Task]) -> None:
@@ -257,12 +264,12 @@ def _tell(logs: Sequence[EvalLog], *, skippable: bool) -> None:
         model.runs, model.samples = model.runs + 1, model.samples + len(errors)
         model.again |= log.status != "success" and not refused
     for name, model in list(failures.items())[:SHOWN]:
-        click.echo(f"  {name}: {model}", err=True)
+        echo(f"  {name}: {model}", err=True)
     if len(failures) > SHOWN:
-        click.echo(f"  and {len(failures) - SHOWN} further models", err=True)
+        echo(f"  and {len(failures) - SHOWN} further models", err=True)
     if any(model.again for model in failures.values()):
         skip = "; --skip-errors leaves out what fails for good" if skippable else ""
-        click.echo(f"  The same command asks again only for what failed{skip}.", err=True)
+        echo(f"  The same command asks again only for what failed{skip}.", err=True)
 
 
 def _interrupted(runs: Sequence[Task | DescribedRun], log_dir: str) -> Interrupted:

@@ -28,6 +28,7 @@ from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
 from selfprobe.inspect_private import PrerequisiteError
+from selfprobe.safe import echo
 
 LARGEST = 1_000_000_000
 """Bytes of a file that are fetched; the largest that we ask for has a tenth of them."""
@@ -89,7 +90,7 @@ class SourceError(Exception):
 
 def to_stderr(message: str) -> None:
     """Print one line to stderr, at once."""
-    print(message, file=sys.stderr, flush=True)
+    echo(message, err=True)
 
 
 def cache_folder() -> Path:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
+import psutil
 import pytest
 from click.testing import CliRunner
 
@@ -35,7 +36,7 @@ def gone() -> int:
 def test_a_folder_is_claimed_while_a_wave_runs_and_free_after_it(tmp_path: Path, place: str) -> None:
     folder = place.format(tmp_path / "made")
     with claimed(folder), fsspec.open(f"{folder}/{NAME}") as file:
-        assert json.load(file).keys() == {"host", "pid", "since"}
+        assert json.load(file).keys() == {"host", "pid", "since", "started"}
     system, inside = fsspec.core.url_to_fs(folder)
     assert system.ls(inside) == []
     with pytest.raises(KeyboardInterrupt), claimed(folder):
@@ -48,10 +49,35 @@ def test_a_second_job_of_this_machine_is_refused_in_a_line(tmp_path: Path, place
     folder = place.format(tmp_path)
     left(folder)
     said = rf"^{folder} is in use: process {os.getppid()} on \S+ runs in it since 2026-01-01 00:00:00 UTC\. "
-    with pytest.raises(InputError, match=said + r"Wait for it, or give another --log-dir$"), claimed(folder):
+    said += (
+        r"Wait for it, or give another --log-dir; if that process is another program, delete running.json there and "
+    )
+    with pytest.raises(InputError, match=said + "the same command goes on$"), claimed(folder):
         pytest.fail("two at once")
     with fsspec.open(f"{folder}/{NAME}") as file:
         assert json.load(file)["pid"] == os.getppid(), "the refused one left the other's claim"
+
+
+def started(pid: int) -> float:
+    return psutil.Process(pid).create_time() - psutil.boot_time()
+
+
+def test_a_claim_whose_number_another_program_has_now_is_taken_over(tmp_path: Path) -> None:
+    left(str(tmp_path), started=started(os.getppid()) - 60)
+    with claimed(str(tmp_path)):
+        pass
+
+
+def test_a_claim_holds_while_its_own_process_runs_whatever_the_clock_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left(str(tmp_path), started=started(os.getppid()))
+    boot, began = psutil.boot_time(), psutil.Process.create_time
+    for step in (0, 3600, -3600):  # an hour is put on or taken off: psutil's times of day move with it
+        monkeypatch.setattr(psutil, "boot_time", lambda step=step: boot + step)
+        monkeypatch.setattr(psutil.Process, "create_time", lambda process, step=step: began(process) + step)
+        with pytest.raises(InputError, match="is in use"), claimed(str(tmp_path)):
+            pytest.fail("it lives")
 
 
 @pytest.mark.parametrize("place", ["{}", "memory://{}"])
@@ -90,7 +116,9 @@ def test_the_claim_of_another_machine_holds_and_the_message_says_what_to_do(tmp_
         pass
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"pid": "x"}', "\x00"])
+@pytest.mark.parametrize(
+    "content", ["", "[]", '{"pid": "x"}', "\x00", '{"host": "h", "pid": 1, "since": "", "started": "x"}']
+)
 def test_a_claim_that_nobody_can_read_holds(tmp_path: Path, content: str) -> None:
     (tmp_path / NAME).write_text(content)
     with pytest.raises(InputError, match="is in use: .* on another machine .* delete"), claimed(str(tmp_path)):

@@ -1,6 +1,7 @@
 """The `selfprobe` command."""
 
 import os
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -13,6 +14,8 @@ from inspect_ai._util.error import PrerequisiteError
 
 from selfprobe import weights
 from selfprobe.cli import COMMANDS, main
+
+COMMAND = str(Path(sys.executable).with_name("selfprobe"))
 
 
 def test_the_installed_command_prints_its_version() -> None:
@@ -102,3 +105,38 @@ def test_a_folder_that_was_deleted_is_said(tmp_path: Path) -> None:
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
     assert done.stderr == "Error: the current folder is not there any more: change into one that is\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["tasks"], ["-h"], ["table", "examples/logs"], ["table", "--json", "examples/logs"]]
+)
+@pytest.mark.parametrize("where", [">/dev/full", ">&-"])
+def test_an_output_that_cannot_be_written_is_a_line_and_no_success(
+    arguments: list[str], where: str, root: Path
+) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f'exec "$@" {where}', "bash", COMMAND, *arguments],
+        cwd=root,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 1 and re.fullmatch(
+        r"Error: cannot write to standard output \(.+\): free space there, or send it to another place", line
+    )
+
+
+def test_another_error_of_a_file_is_not_said_to_be_the_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("selfprobe.catalogue.echo", broken)
+    done = CliRunner().invoke(main, ["tasks"])
+    assert isinstance(done.exception, OSError) and "standard output" not in done.output
+
+
+@pytest.mark.parametrize("where", ["2>/dev/full", "2>&-"])
+def test_an_error_output_that_cannot_be_written_changes_no_status(where: str, root: Path) -> None:
+    shell = ["bash", "-c", f'exec "$@" {where}', "bash", COMMAND]
+    assert subprocess.run([*shell, "bogus"], cwd=root, check=False).returncode == 2

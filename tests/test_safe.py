@@ -1,9 +1,13 @@
 """What others wrote is shown without harm: no control character, no key, no formula in a spreadsheet."""
 
+import ast
+import json
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
-from selfprobe.safe import clean, cleaned, concealed, csv, harmless, masked, plain
+from selfprobe.safe import clean, cleaned, concealed, csv, echo, escaped, harmless, masked, plain
 
 
 def test_characters_that_a_terminal_obeys_are_replaced_and_lines_stay() -> None:
@@ -82,3 +86,28 @@ def test_what_is_secret_of_a_models_arguments_is_concealed_and_the_rest_is_uncha
         "base_url": "https://me:…@host",
     }
     assert concealed(concealed(given)) == concealed(given)
+
+
+def test_a_line_is_printed_without_what_a_terminal_obeys(capsys: pytest.CaptureFixture[str]) -> None:
+    echo("a\x1b]0;title\x07b\u202ec sk-abc123def456")
+    echo("x\x9by", err=True)
+    assert tuple(capsys.readouterr()) == ("a\ufffd]0;title\ufffdb\ufffdc sk-…\n", "x\ufffdy\n")
+
+
+def test_json_for_a_terminal_is_escaped_and_says_the_same() -> None:
+    value = {"a\x1b": "\u202e\x9bé\n"}
+    shown = escaped(json.dumps(value, ensure_ascii=False))
+    assert json.loads(shown) == value and plain(shown) == shown and "é" in shown
+
+
+def test_no_other_module_prints(root: Path) -> None:
+    # JSON is escaped and a table is clean before; both are too large for what `echo` remembers
+    allowed = {"safe.py", "options.py", "decision_table.py"}
+    printing = {
+        path.name
+        for folder in ("selfprobe", "building", "solvers", "scorers")
+        for path in (root / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("click.echo", "click.secho", "print")
+    }
+    assert printing == allowed

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -200,14 +201,15 @@ def test_an_interrupt_ends_with_130_a_line_and_no_second_wave(
     assert done.stderr.splitlines()[-1] == "Interrupted: 0 of 2 runs done; the same command goes on."
 
 
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 @pytest.mark.parametrize("command", [MATRIX, STUDY])
-def test_sigterm_ends_as_ctrl_c_does_with_143(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: tuple[str, ...]
+def test_sigterm_and_sighup_end_as_ctrl_c_does_with_their_own_status(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: tuple[str, ...], number: signal.Signals, status: int
 ) -> None:
-    monkeypatch.setattr(waves, "eval_set", lambda *tasks, **settings: signal.raise_signal(signal.SIGTERM))
-    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(waves, "eval_set", lambda *tasks, **settings: signal.raise_signal(number))
+    before = signal.getsignal(number)
     done = called(*command, "--models", "planted/a,planted/b", "--log-dir", tmp_path / "m")
-    assert done.exit_code == 143 and signal.getsignal(signal.SIGTERM) is before
+    assert done.exit_code == status and signal.getsignal(number) is before
     assert done.stderr.splitlines()[-1] == "Interrupted: 0 of 2 runs done; the same command goes on."
 
 
@@ -222,8 +224,21 @@ def test_sigterm_ends_a_run_where_ctrl_c_is_ignored_as_in_the_background_of_a_sh
         signal.signal(signal.SIGINT, before)
 
 
+def test_a_run_under_nohup_goes_on_after_a_hangup(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def hung_up(*tasks: Any, **settings: Any) -> Any:
+        signal.raise_signal(signal.SIGHUP)
+        raise KeyboardInterrupt  # the run went on to here
+
+    monkeypatch.setattr(waves, "eval_set", hung_up)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert called(*MATRIX, "--models", "planted/a,planted/b", "--log-dir", tmp_path / "m").exit_code == 130
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_in_the_first_wave_ends_a_matrix_within_seconds(
     server: Any, questions: Path, tmp_path: Path, number: signal.Signals, status: int
 ) -> None:
@@ -277,3 +292,28 @@ def test_what_cannot_be_written_is_a_log_or_what_inspect_keeps_below_a_read_only
     logs = str(tmp_path / "logs")
     error = OSError(30, "Read-only file system", place and place.format(logs=logs))
     assert re.search(said, waves._unwritable(error, logs))
+
+
+def test_a_full_disk_is_a_line_that_names_both_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    errors = iter([OSError(28, "No space left on device"), sqlite3.OperationalError("database or disk is full")])
+
+    def full(*tasks: Any, **settings: Any) -> Any:
+        raise next(errors)
+
+    monkeypatch.setattr(waves, "eval_set", full)
+    done = [called(*MATRIX, "--models", "planted/a,planted/b", "--log-dir", tmp_path / "m") for _ in range(2)]
+    lines = [one.stderr.splitlines()[-1] for one in done]
+    assert [one.exit_code for one in done] == [2, 2]
+    assert lines[0].startswith(
+        f"Error: the disk is full (logs go into {tmp_path}/m/diagonal): free space. Inspect keeps"
+    )
+    assert lines[1].startswith("Error: cannot keep what is under way (database or disk is full): Inspect keeps")
+    assert all(line.endswith("set XDG_DATA_HOME to a folder with space") for line in lines)
+
+
+def test_names_in_a_dry_run_and_in_run_lines_hold_nothing_that_a_terminal_obeys(server: Any, tmp_path: Path) -> None:
+    models = "openai-api/fake/al\x1b]0;x\x07pha,openai-api/fake/be\u202eta"
+    command = (*MATRIX, "--models", models, "--log-dir", tmp_path / "m", "--max-retries", "0")
+    for done in (called(*command, "--dry-run"), called(*command)):
+        assert "fake/be\ufffdta" in done.output and "fake/al\ufffd]0;x\ufffdpha" in done.output
+        assert not re.search("[\x1b\x07\u202e]", done.output)

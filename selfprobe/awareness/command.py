@@ -8,6 +8,7 @@ import click
 
 from selfprobe import options
 from selfprobe.configuration import config
+from selfprobe.safe import echo
 from selfprobe.study import commands
 
 GRADED = ("user_motivation", "reasoning_trace")
@@ -108,12 +109,12 @@ def run(models: list[str], methods: list[str], yes: bool, dry_run: bool, **given
             "--placebo is of user_motivation, which is not among --methods; add it, or leave --placebo out"
         )
     study = Study(models=tuple(models), methods=chosen, settings=RunSettings.taken(given), **given)
-    click.echo(describe(study))
+    echo(describe(study))
     if dry_run:
         return
     options.confirmed(yes)
     complete = run_study(study)
-    click.echo(f"\nLogs: {study.log_dir}   Compare: selfprobe awareness compare {study.log_dir}")
+    echo(f"\nLogs: {study.log_dir}   Compare: selfprobe awareness compare {study.log_dir}")
     if not complete:
         raise RunError("runs failed, or nothing could be scored; see above")
 
@@ -172,8 +173,8 @@ def sample_labels(n: int, logs: Sequence[str], out: str, seed: int, methods: lis
         Path(out).write_bytes(csv(sheet.table))
     except OSError as error:
         raise InputError(f"cannot write {out}: {error.strerror}") from None
-    click.echo(sheet.told())
-    click.echo(f"Sheet: {out}   Then: selfprobe awareness validate {out} {' '.join(logs)}")
+    echo(sheet.told())
+    echo(f"Sheet: {out}   Then: selfprobe awareness validate {out} {' '.join(logs)}")
 
 
 @awareness.command()
@@ -196,7 +197,7 @@ def validate(paths: Sequence[str], as_json: bool) -> None:
         options.echo_json(found)
         return
     for line in found.lines():
-        click.echo(plain(line))
+        echo(plain(line))
 
 
 prevalence = copy(validate)
@@ -240,14 +241,12 @@ def features(
     judge = opened(grader) if grader else None
     found = write(logs, out, embedder=embedder, clusters=clusters, grader=judge, most=groups)
     if found is None:
-        click.echo(f"By number of clusters: {out}/figures/inertia.svg, {out}/clusters.csv; then give --clusters")
+        echo(f"By number of clusters: {out}/figures/inertia.svg, {out}/clusters.csv; then give --clusters")
         return
     named = [c for c in found.clusters if c.name]
     ours = sum(c.artefact for c in named)
-    click.echo(
-        f"{len(found.clusters)} clusters: {len(named)} named, {ours} of them artefacts of the question set aside"
-    )
+    echo(f"{len(found.clusters)} clusters: {len(named)} named, {ours} of them artefacts of the question set aside")
     for name in found.groups:
         quotes = sum(len(c.quotes) for c in found.clusters if c.group == name)
-        click.echo(f"  {quotes:5} quotes  {name}")
-    click.echo(f"Page: {out}/index.html")
+        echo(f"  {quotes:5} quotes  {name}")
+    echo(f"Page: {out}/index.html")

@@ -42,8 +42,11 @@ def panel_table(rows: PanelRows) -> dict[str, pd.DataFrame]:
     """The table `graders` of a page, where there was a panel."""
     table: list[dict[str, object]] = [
         {
-            **{"read": name, "first": pair.first, "second": pair.second},
-            **{"texts": pair.agreement.n, "equal": pair.agreement.observed},
+            "read": name,
+            "first": pair.first,
+            "second": pair.second,
+            "texts": pair.agreement.n,
+            "equal": pair.agreement.observed,
             **named("kappa", pair.agreement.kappa),
         }
         for name, pair in rows

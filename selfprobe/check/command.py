@@ -9,6 +9,7 @@ from click.core import ParameterSource
 
 from selfprobe import options
 from selfprobe.check import INCOMPLETE
+from selfprobe.safe import echo
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -87,7 +88,7 @@ def check(logs: tuple[str, ...], tasks: list[str] | None, save: str | None, base
     logged = load(logs)
     if tasks and (finished := _finished_before(began, logged)):
         told = f"Nothing was asked: the runs in {logs[0]} were finished at {finished}; a new folder asks anew"
-        click.echo(told, err=given["as_json"])
+        echo(told, err=given["as_json"])
     if before is not None:
         notes = [f"before: {line}" for line in earlier.left_out()] if earlier else []
         status = _gated(logged, before, notes + logged.left_out(), given)
@@ -96,7 +97,7 @@ def check(logs: tuple[str, ...], tasks: list[str] | None, save: str | None, base
     else:
         status = _judged(logged, MOST if given["most"] is None else given["most"], given)
     if status and save:
-        click.echo(f"No baseline is saved of runs with status {status}", err=True)
+        echo(f"No baseline is saved of runs with status {status}", err=True)
     elif save:
         _save(logged, save, told=not given["as_json"])
     return status
@@ -171,7 +172,7 @@ def _judged(logged: "Logged", most: float, given: Mapping[str, Any]) -> int:
         options.echo_json(page.fields(found))
     else:
         for line in page.lines(found):
-            click.echo(line)
+            echo(line)
     _for_ci(page.junit(found), page.annotations(found), page.markdown(found), given)
     return found.status
 
@@ -185,7 +186,7 @@ def _for_ci(junit: bytes, annotations: Sequence[str], summary: str, given: Mappi
         place_file(junit, given["junit"])
     if given["github"]:
         for line in annotations:
-            click.echo(line, err=given["as_json"])
+            echo(line, err=given["as_json"])
         summarise(summary)
 
 
@@ -209,7 +210,7 @@ def _gated(logged: "Logged", before: "list[Kept]", notes: list[str], given: Mapp
         options.echo_json(told | {"incomplete": gate.incomplete, "notes": gate.paired.notes})
     else:
         for line in page.lines(gate):
-            click.echo(line)
+            echo(line)
     if given["aa"] and gate.rows:
         _tell_flips(
             flips(resampled(gate.paired.pairs), given["aa"], **rule), "resamples of the items", given["as_json"]
@@ -243,26 +244,25 @@ def _against_itself(logged: "Logged", given: Mapping[str, Any]) -> int:
     found = flips(halved(runs), given["aa"], smallest=given["smallest"], lower=given["lower"])
     _tell_flips(found, "deals of the epochs into before and after, where nothing changed", given["as_json"])
     for name, why in bad.items():
-        click.echo(f"{name}  bad: {why}", err=given["as_json"])
+        echo(f"{name}  bad: {why}", err=given["as_json"])
     return INCOMPLETE if bad else 0
 
 
 def _tell_flips(found: "Counter[Verdict]", of: str, as_json: bool) -> None:
     shares = ", ".join(f"{verdict} {count}" for verdict, count in found.most_common())
-    click.echo(f"{found.total()} {of}: {shares}", err=as_json)
+    echo(f"{found.total()} {of}: {shares}", err=as_json)
 
 
 def _save(logged: "Logged", path: str, *, told: bool) -> None:
     """Write the baseline."""
     from selfprobe.check.baseline import save
-    from selfprobe.safe import clean
 
     runs = _kept(logged)
     size = save(runs, path)
     if told:
-        click.echo(f"Baseline: {path} ({len(runs)} run{'s' * (len(runs) != 1)}, {size / 1000:.0f} kB)")
+        echo(f"Baseline: {path} ({len(runs)} run{'s' * (len(runs) != 1)}, {size / 1000:.0f} kB)")
         for line in [f"{run.name}: not in the baseline: {why}" for run in runs for why in run.left_out.values()]:
-            click.echo(clean(line))
+            echo(line)
 
 
 def _kept(logged: "Logged") -> "list[Kept]":
@@ -287,7 +287,7 @@ def _run(tasks: Sequence[str], before: "list[Kept] | None", given: dict[str, Any
 
     settings = RunSettings.taken(given)
     plan = planned(tasks, given["model"], given["task_args"], limit=given["limit"], before=before)
-    click.echo(describe(plan, settings), err=given["as_json"])
+    echo(describe(plan, settings), err=given["as_json"])
     if given["dry_run"]:
         return None
     options.confirmed(given["yes"])

@@ -8,6 +8,7 @@ import click
 
 from selfprobe import options
 from selfprobe.configuration import read, refuse_unknown
+from selfprobe.safe import echo
 
 if TYPE_CHECKING:
     from selfprobe.matrix.run import Member, Plan
@@ -70,12 +71,12 @@ def matrix(
         # A dry run needs no API key and loads no weights; on a cluster both are on its nodes.
         if member.model.startswith("planted/") or not (dry_run or settings.cluster):
             member.named.open()
-    click.echo(describe(planned, settings))
+    echo(describe(planned, settings))
     if dry_run:
         return
     options.confirmed(yes)
     complete = run(planned, log_dir, settings=settings)
-    click.echo(f"\nLogs: {log_dir}   Report: selfprobe report {log_dir}   Browse: inspect view --log-dir {log_dir}")
+    echo(f"\nLogs: {log_dir}   Report: selfprobe report {log_dir}   Browse: inspect view --log-dir {log_dir}")
     if not complete:
         raise RunError("runs failed, or nothing could be scored; see above")
 
@@ -199,10 +200,10 @@ def diversity(
     if as_json:
         options.echo_json(rows)
         return
-    click.echo(table.drop(columns=["models", "embedder"]).round(3).to_string(index=False))
+    echo(table.drop(columns=["models", "embedder"]).round(3).to_string(index=False))
     for line in (*drawn.settings, *(f"not used: {log}: {why}" for log, why in drawn.ignored.items())):
-        click.echo(plain(line), err=True)
-    click.echo(f"models: {plain(', '.join(rows[0].models))}; embedder: {embedder}; written to {out}")
+        echo(plain(line), err=True)
+    echo(f"models: {plain(', '.join(rows[0].models))}; embedder: {embedder}; written to {out}")
 
 
 def _ask_openly(
@@ -217,7 +218,7 @@ def _ask_openly(
 
     settings = RunSettings.taken(how)
     members = [_member(entry, settings.model_args) for entry in _read(config).get("models", [])]
-    click.echo(describe(members, limit, settings), err=err)
+    echo(describe(members, limit, settings), err=err)
     if dry_run:
         return
     options.confirmed(yes)
@@ -245,7 +246,7 @@ def effort(logs: tuple[str, ...], out: str, as_json: bool) -> None:
     draw(points).savefig(image, dpi=200, format=out.rpartition(".")[2])
     place_file(image.getvalue(), out)
     for log, why in (there.aside | ignored).items():
-        click.echo(plain(f"not used: {log}: {why}"), err=True)
+        echo(plain(f"not used: {log}: {why}"), err=True)
     if as_json:
         options.echo_json(points)
         return
@@ -253,5 +254,5 @@ def effort(logs: tuple[str, ...], out: str, as_json: bool) -> None:
         numbers = "  ".join(f"{n} {shown(getattr(point, n), 4)}" for n in ("kl_predicted", "kl_direct", "kl_gain"))
         who = plain(f"{point.observer} on {point.target}")
         left = f" ({point.infinite} infinite left out)" if point.infinite else ""
-        click.echo(f"{who}  {point.effort:8} {numbers}  n={point.kl_gain.n}{left}")
-    click.echo(f"figure in {out}")
+        echo(f"{who}  {point.effort:8} {numbers}  n={point.kl_gain.n}{left}")
+    echo(f"figure in {out}")

@@ -17,6 +17,7 @@ from selfprobe.probes.options import (
     loading,
     said_plainly,
 )
+from selfprobe.safe import echo
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,7 +80,7 @@ def lens(asking: dict[str, Any], out: Path, dry_run: bool, loading: dict[str, An
         from selfprobe.mechanism import numbers, plan, run
 
         study = _study(asking, out, loading, dry_run)
-        click.echo(plan.plan_text(study, attention=True))
+        echo(plan.plan_text(study, attention=True))
         if dry_run:
             return
         found = run.readings(study, attention=None, spread=_spread(study, asking, loading, copied))
@@ -100,7 +101,7 @@ def attention(
         from selfprobe.mechanism import numbers, plan, run
 
         study = _study(asking, out, loading, dry_run)
-        click.echo(plan.plan_text(study, attention=True))
+        echo(plan.plan_text(study, attention=True))
         if dry_run:
             return
         found = run.readings(study, spread=_spread(study, asking, loading, copied))
@@ -150,9 +151,9 @@ def patch(
 
         blocks = loading.pop("layers")
         study = _study(asking, out, loading, dry_run)
-        click.echo(plan.plan_text(study, attention=True))
+        echo(plan.plan_text(study, attention=True))
         if dry_run and not blocks:
-            click.echo("Patching comes after; which blocks is known then (--layers says it now)")
+            echo("Patching comes after; which blocks is known then (--layers says it now)")
             return
         how: dict[str, Any] = {"into": into, "whole_tail": positions == "tail"}
         wanted = patch_run.chosen(study, blocks, **how) if blocks else None
@@ -165,7 +166,7 @@ def patch(
             block, _ = findings.block_of(page.with_fullest_lens(out, made))
             wanted = wanted or patch_run.chosen(study, (block,), **how)
         assert wanted is not None
-        click.echo(f"Patching: {plan.time_text(patch_run.cost(study, wanted), plan.tokens_a_second(study))}")
+        echo(f"Patching: {plan.time_text(patch_run.cost(study, wanted), plan.tokens_a_second(study))}")
         if dry_run:
             return
         names = [item.id for item in study.items]
@@ -216,8 +217,8 @@ def _publish(out: Path, made: "Mapping[str, pd.DataFrame]", *, tell: str = "lens
     from selfprobe.mechanism.page import publish
 
     address, told = publish(out, made, tell)
-    click.echo("\n" + "\n".join(f"- {sentence}" for sentence in told))
-    click.echo(f"\nTables: {out}/tables   Figures: {out}/figures   Page: {address}")
+    echo("\n" + "\n".join(f"- {sentence}" for sentence in told))
+    echo(f"\nTables: {out}/tables   Figures: {out}/figures   Page: {address}")
 
 
 mechanism.add_command(induce)

@@ -7,6 +7,7 @@ import click
 
 from selfprobe import options
 from selfprobe.probes.options import SYSTEM, TEMPLATE_ARGUMENT, gathered, loading, said_plainly, training
+from selfprobe.safe import echo
 
 
 @click.command()
@@ -75,15 +76,15 @@ def induce(
             judge, [str(row["question"]) for row in table.rows], taught=taught, held_out=held_out, labels=own
         )
         needed = needs(judge, study.examples(judge, 0), recipe, batch_tokens=batch_tokens, trainings=seeds)
-        click.echo(plan(study, needed, seeds))
+        echo(plan(study, needed, seeds))
         check_room(judge, needed, out)
         if dry_run:
             return
         told = {"dataset": table.metadata["dataset"], "dataset_sha256": table.sha256}
         found = run(judge, study, recipe, out, seeds=seeds, told=told, batch_tokens=batch_tokens)
         page, said = publish(out, judge.name, study, found)
-        click.echo("\n" + "\n\n".join(said))
-        click.echo(f"\nTables: {out}/tables   Figures: {out}/figures   Page: {page}")
+        echo("\n" + "\n\n".join(said))
+        echo(f"\nTables: {out}/tables   Figures: {out}/figures   Page: {page}")
 
 
 def _words(file: Path) -> list[str]:

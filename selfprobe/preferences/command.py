@@ -22,6 +22,7 @@ from selfprobe.probes.options import (
     reading_options,
     said_plainly,
 )
+from selfprobe.safe import echo
 
 if TYPE_CHECKING:
     from selfprobe.probes.score import Judgement
@@ -130,7 +131,7 @@ def run(
         for model, folder in zip(models, folders, strict=True):
             _run(model, folder, copied=copied, **given)
     if len(models) > 1:
-        click.echo(f"\nSide by side: selfprobe probe compare {' '.join(map(str, folders))}")
+        echo(f"\nSide by side: selfprobe probe compare {' '.join(map(str, folders))}")
 
 
 def _run(
@@ -176,12 +177,12 @@ def _run(
         say_plan(judge, sets, settings, out / "activations", sizes, **more)
         if dry_run:
             return
-        click.echo()
+        echo()
         given: dict[str, Any] = {"settings": settings, "loading": Loading(**loading), "logged": logged}
         given |= {"random_weights": untrained, "scoring": scoring, "processes": processes, "reader": reader}
         tables = run_probes(judge, sets, out, **given, **reading)
-        click.echo(findings(tables, settings))
-        click.echo(f"\nProbes: {out}/*.safetensors   Tables: {out}/tables   Report: {publish(out)}")
+        echo(findings(tables, settings))
+        echo(f"\nProbes: {out}/*.safetensors   Tables: {out}/tables   Report: {publish(out)}")
 
 
 def _settings(preset: str, **given: Any) -> "FitSettings":
@@ -210,11 +211,11 @@ def transfer(folder: Path) -> None:
         page = publish(folder)
         for kind, rows in tables["transfer"].query("metric == 'f1'").groupby("probe", sort=False):
             cells = rows.assign(f1=[shown(row) for row in rows.itertuples()])
-            click.echo(f"\n{kind}: F1, rows tested on, columns trained on")
-            click.echo(cells.pivot(index="tested_on", columns="trained_on", values="f1").to_string())
-        click.echo("\nCosines of the directions:")
-        click.echo(text(tables["cosine"].round(2)))
-        click.echo(f"\nTables: {folder}/tables   Figures: {folder}/figures   Report: {page}")
+            echo(f"\n{kind}: F1, rows tested on, columns trained on")
+            echo(cells.pivot(index="tested_on", columns="trained_on", values="f1").to_string())
+        echo("\nCosines of the directions:")
+        echo(text(tables["cosine"].round(2)))
+        echo(f"\nTables: {folder}/tables   Figures: {folder}/figures   Report: {page}")
 
 
 @probe.command()
@@ -243,8 +244,8 @@ def ablate(folder: Path, datasets: str, directions: int, limit: int, allow_pickl
         found = ablate_run(folder, limit=limit, allow_pickle=allow_pickle, **asked)
         page = publish(folder)
         found["change"] = [shown(row, sign=True) for row in found.itertuples()]
-        click.echo(text(found[["dataset", "direction", "f1", "change", "changed_answers", "n"]].round(3)))
-        click.echo(f"\nTable: {folder}/tables/ablation.csv   Figure: {folder}/figures/ablation.png   Report: {page}")
+        echo(text(found[["dataset", "direction", "f1", "change", "changed_answers", "n"]].round(3)))
+        echo(f"\nTable: {folder}/tables/ablation.csv   Figure: {folder}/figures/ablation.png   Report: {page}")
 
 
 @probe.command()
@@ -280,8 +281,8 @@ def score(file: Path, pairs: str, model: str | None, out: Path | None, cache: Pa
             out.parent.mkdir(parents=True, exist_ok=True)
             out.write_text(lines, encoding="utf-8")
         else:
-            click.echo(lines, nl=False)
-        click.echo(_summary(found, file, given.ties), err=True)
+            echo(lines, nl=False)
+        echo(_summary(found, file, given.ties), err=True)
 
 
 def _row(said: "Judgement") -> dict[str, Any]:

@@ -6,6 +6,7 @@ import click
 
 from selfprobe import options
 from selfprobe.probes.options import said_plainly
+from selfprobe.safe import echo
 
 
 @click.command()
@@ -24,7 +25,6 @@ def compare(folders: Sequence[str], out: str, as_json: bool) -> None:
         from selfprobe.preferences.compare import compared
         from selfprobe.preferences.compare_page import means, page
         from selfprobe.preferences.runs import read_runs
-        from selfprobe.safe import plain
 
         destination(out)
         found = compared(read_runs(folders))
@@ -34,7 +34,7 @@ def compare(folders: Sequence[str], out: str, as_json: bool) -> None:
             named = {name: table.to_dict("records") for name, table in found.tables.items() if name != "components"}
             options.echo_json({"missing": found.holes} | named)
             return
-        click.echo(plain(means(found.tables)))
+        echo(means(found.tables))
         for line in made.told:
-            click.echo(plain(line))
-        click.echo(f"\nPage: {address}   Tables: {out}/tables   Figures: {out}/figures")
+            echo(line)
+        echo(f"\nPage: {address}   Tables: {out}/tables   Figures: {out}/figures")

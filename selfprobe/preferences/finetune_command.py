@@ -7,6 +7,7 @@ import click
 
 from selfprobe import options
 from selfprobe.probes.options import asking_options, loading_options, reading_options, said_plainly, training
+from selfprobe.safe import echo
 
 
 @click.command()
@@ -70,7 +71,7 @@ def finetune(
         judge = load_model(model, **loading, chat=Chat(asking["system"] or "", dict(asking["arguments"])))
         claim(out, judge, sets)
         if lost := unfitted(out, {name: given.pairs for name, given in sets.items()}):
-            click.echo(f"{out} has no probes of {', '.join(lost)}: they are made first, as by `selfprobe probe run`")
+            echo(f"{out} has no probes of {', '.join(lost)}: they are made first, as by `selfprobe probe run`")
             if dry_run:
                 return
             run_probes(judge, sets, out, loading=Loading(**loading), random_weights=False, **reading)
@@ -89,10 +90,8 @@ def _say_plan(judge: Any, given: Any, recipe: Any, samples: int, batch_tokens: i
     for place, lesson in enumerate(given):
         needed = needs(judge, lesson.examples(samples), recipe, batch_tokens=batch_tokens, trainings=place + 1)
         of = f", {lesson.aspect}" if lesson.aspect else ""
-        click.echo(
-            f"{lesson.name}{of}, {len(lesson.half.train)} pairs to learn from, {len(lesson.half.test)} to test on"
-        )
-        click.echo(needed.text)
+        echo(f"{lesson.name}{of}, {len(lesson.half.train)} pairs to learn from, {len(lesson.half.test)} to test on")
+        echo(needed.text)
         check_room(judge, needed, out)
 
 
@@ -102,6 +101,6 @@ def _say_found(out: Path, made: Any) -> None:
     from selfprobe.preferences.page import costs, methods, publish, text
 
     page = publish(out)
-    click.echo("\n" + "\n".join(finetuned(made)))
-    click.echo(f"\n{text(methods(made['finetuned']).drop(columns='note'))}\n\n{text(costs(made['finetuning_cost']))}")
-    click.echo(f"\nTables: {out}/tables   Figures: {out}/figures   Report: {page}")
+    echo("\n" + "\n".join(finetuned(made)))
+    echo(f"\n{text(methods(made['finetuned']).drop(columns='note'))}\n\n{text(costs(made['finetuning_cost']))}")
+    echo(f"\nTables: {out}/tables   Figures: {out}/figures   Report: {page}")

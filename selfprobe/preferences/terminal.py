@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import click
-
 from selfprobe.preferences.findings import LEAD
 from selfprobe.preferences.findings import findings as sentences
 from selfprobe.preferences.page import best, methods, text
@@ -12,6 +10,7 @@ from selfprobe.probes import plan
 from selfprobe.probes.run import check_sets
 from selfprobe.probes.splits import FitSettings
 from selfprobe.probes.untrained import named
+from selfprobe.safe import echo
 
 
 def say_plan(
@@ -31,10 +30,10 @@ def say_plan(
     """
     planned = plan.plan_harvest(judge, sets, activations, **sizes, scoring=scoring)
     control = plan.plan_harvest(named(judge), sets, activations, **sizes) if untrained else None
-    click.echo(plan.plan_text(planned, control))
+    echo(plan.plan_text(planned, control))
     check_sets(sets, settings, {name: planned_set.reasons for name, planned_set in planned.sets.items()})
     plan.check_disk(planned, control)
-    click.echo(plan.time_text(judge, planned, control, copies))
+    echo(plan.time_text(judge, planned, control, copies))
 
 
 def findings(tables: Any, settings: FitSettings) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from selfprobe import options
+from selfprobe.safe import echo
 
 
 @click.group(cls=options.Group)
@@ -87,7 +88,7 @@ def card(out: str, as_json: bool, yes: bool, dry_run: bool, **given: Any) -> Non
     destination(out)
     both = sides(asked.dataset, against=asked.against, role=asked.role, context=asked.context, prompts=asked.prompts)
     pairs = pairs_of(both, asked.opponents)
-    click.echo(clean(describe(asked, both, pairs)), err=as_json)
+    echo(clean(describe(asked, both, pairs)), err=as_json)
     if dry_run:
         return
     options.confirmed(yes)
@@ -143,7 +144,7 @@ def rewrite(out: str, as_json: bool, yes: bool, dry_run: bool, **given: Any) -> 
     judges, remove = tuple(given.pop("judges")), tuple(given.pop("remove"))
     asked = Rewriting(judges=judges, remove=remove, settings=RunSettings.taken(given), **given)
     destination(out)
-    click.echo(clean(describe_rewriting(asked)), err=as_json)
+    echo(clean(describe_rewriting(asked)), err=as_json)
     if dry_run:
         return
     options.confirmed(yes)
