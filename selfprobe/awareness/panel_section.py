@@ -41,9 +41,14 @@ def panel_section(rows: PanelRows) -> list[Section]:
 def panel_table(rows: PanelRows) -> dict[str, pd.DataFrame]:
     """The table `graders` of a page, where there was a panel."""
     table = [
-        {"read": name, "first": pair.first, "second": pair.second}
-        | {"texts": pair.agreement.n, "equal": pair.agreement.observed}
-        | named("kappa", pair.agreement.kappa)
+        {
+            "read": name,
+            "first": pair.first,
+            "second": pair.second,
+            "texts": pair.agreement.n,
+            "equal": pair.agreement.observed,
+            **named("kappa", pair.agreement.kappa),
+        }
         for name, pair in rows
     ]
     return {"graders": pd.DataFrame(table)} if table else {}
