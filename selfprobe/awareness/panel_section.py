@@ -40,7 +40,7 @@ def panel_section(rows: PanelRows) -> list[Section]:
 
 def panel_table(rows: PanelRows) -> dict[str, pd.DataFrame]:
     """The table `graders` of a page, where there was a panel."""
-    table: list[dict[str, object]] = [
+    table = [
         {
             "read": name,
             "first": pair.first,

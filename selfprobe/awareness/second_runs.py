@@ -136,7 +136,9 @@ def settings_of(log: EvalLog, recorded: EvalLog | None) -> dict[str, str]:
     models = {"": own} | {
         f" of {role if len(bound) == 1 else one.model}": one for role, bound in roles.items() for one in bound
     }
-    given: dict[str, object] = {role: ",".join(one.model for one in bound) for role, bound in roles.items()}
+    given: dict[str, object] = {
+        role: ",".join(one.model for one in bound) for role, bound in roles.items() if role != "target"
+    }
     for of, model in models.items():
         given |= {f"model argument {name}{of}": value for name, value in concealed(model.args).items()}
         given |= {f"base_url{of}": model.base_url and masked(model.base_url)}
