@@ -101,7 +101,8 @@ def _held(system: Any, file: str, log_dir: str) -> str:
         return ""
     return (
         f"{log_dir} is in use: process {pid} on {host} runs in it since {since}. Wait for it, or give another "
-        f"--log-dir; if that process is {'another program' if here else 'gone'}, delete {NAME} there and the same command goes on"
+        f"--log-dir; if that process is {'another program' if here else 'gone'}, delete {NAME} there and the same "
+        "command goes on"
     )
 
 

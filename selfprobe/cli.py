@@ -127,6 +127,7 @@ class Selfprobe(click.Group):
                     sys.exit(self.stopped)
                 if not _of_output(error):
                     raise
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left is not tried again
                 remedy = "free space there, or send it to another place"
                 _end(f"Error: cannot write to standard output ({error.strerror}): {remedy}", FAILED)
 

@@ -290,7 +290,7 @@ def echo_json(value: Any) -> None:
     """Print results as JSON: dataclasses as objects, and what is undefined (NaN) as null."""
     import json
 
-    echo(escaped(json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)))
+    click.echo(escaped(json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)))
 
 
 def echo_lines(lines: Iterable[str]) -> None:

@@ -130,7 +130,7 @@ class Study:
                 for method, own in self.readings
                 for writer in self.subjects
                 for reader in self.subjects
-                if reader is not writer
+                if reader != writer
             ]
         return second
 

@@ -36,7 +36,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Written]:
     folder = tmp_path_factory.mktemp("observers")
     run(folder / "logs" / "one", "--observers")
     run(folder / "logs" / "two")
-    return folder, write([str(folder / "logs")], str(folder / "page"))
+    return folder, write([str(folder / "logs")], str(folder / "page"))[0]
 
 
 def stated(folder: Path, *, reader: str, writer: str, perspective: str) -> Mapping[str, float]:
@@ -106,7 +106,7 @@ def again(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Written]:
     for sample in log.samples or []:
         sample.store["Record:acts"]["reply"] |= {"text": f"Another reply to {sample.id}.", "model": MODELS[0]}
     write_eval_log(log, info.name)
-    return folder, write([str(folder / "logs")], str(folder / "page"))
+    return folder, write([str(folder / "logs")], str(folder / "page"))[0]
 
 
 def test_the_third_person_is_held_against_the_study_that_it_read_and_the_later_run_is_the_second(
