@@ -69,7 +69,8 @@ def asked(query: str, *, label_by_words: bool = False) -> Box:
 
 def test_a_subject_that_follows_the_label_is_said_to_see_more_than_the_words() -> None:
     box = asked("awareness=.95")
-    assert box.head == "Yes: alpha, binary, sees more than the words" and "the model sees more than the words." in box.text
+    assert box.head == "Yes: alpha, binary, sees more than the words"
+    assert "the model sees more than the words." in box.text
 
 
 def test_a_subject_that_follows_the_format_is_said_to() -> None:
