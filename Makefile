@@ -1,7 +1,7 @@
 # make demo    a finished study, then a run of a real model   make check   lint and types
 # make test    all tests                                      make build   sdist and wheel in dist/
 # make docs    the site in site/                              make gallery finished pages of every wing in gallery/
-# make pictures  docs/matrix.png, what the pages say that commands print, and the example's page again
+# make pictures  what the pages say that commands print, and the example's page again
 # make clean   remove what these made, but not .venv and the logs
 
 VENV := .venv
@@ -63,12 +63,11 @@ gallery: $(VENV)/.dev
 	@$(BIN)/selfprobe fetch-model && $(BIN)/selfprobe fetch-model all-MiniLM-L6-v2
 	$(BIN)/python examples/gallery.py gallery
 
-# The pages' own commands print the blocks of text under them, and README's draw its picture; some minutes.
+# The pages' own commands print the blocks of text under them; some minutes.
 pictures: $(VENV)/.dev
 	@$(BIN)/selfprobe fetch-model
 	@rm -rf build/pictures
 	$(BIN)/python docs/retake.py build/pictures
-	cp build/pictures/README-0/report/figures/kth_word-centred.png docs/matrix.png
 	$(BIN)/python examples/make.py
 	@echo "docs/verdict_*.png and docs/verdict_rates.md: python bench/verdict.py --out rates --plot docs (hours of drawing)"
 

@@ -167,8 +167,8 @@ def test_the_commands_of_paper_002_run_on_planted_models_and_make_the_files_that
         done = CliRunner().invoke(main, [group, *words, *(["--limit", "8"] if words[0] == "run" else [])])
         assert done.exit_code == 0, (words, done.output)
     for row in rows(PAPERS["002"]):
-        for name in re.findall(r"`([\w/.-]+\.(?:csv|png))`", row[3]):
-            if "features" not in row[2] and name != "figures/turns.png":  # the bundled transcripts have one turn
+        for name in re.findall(r"`([\w/.-]+\.(?:csv|png|svg))`", row[3]):
+            if "features" not in row[2] and name != "figures/turns.svg":  # the bundled transcripts have one turn
                 assert (tmp_path / name).is_file() or (tmp_path / "out/paper002" / name).is_file(), name
     asked = "\n".join(line for line in PAPERS["002"].splitlines() if "features" not in line)
     assert_the_columns_are_there(asked, tmp_path, tmp_path / "out/paper002")
@@ -189,7 +189,7 @@ def test_the_commands_of_paper_003_run_on_planted_models_and_make_the_files_that
             assert (program, words[0]) == ("inspect", "eval")
             run_inspect(words[1:], questions)
     for row in rows(PAPERS["003"]):
-        for name in re.findall(r"`([\w/.-]+\.(?:csv|png|jsonl|yaml))`", row[3]):
+        for name in re.findall(r"`([\w/.-]+\.(?:csv|png|svg|jsonl|yaml))`", row[3]):
             places = (tmp_path / name, tmp_path / "out/paper003" / name, tmp_path / "out/paper003/tables" / name)
             assert any(place.is_file() for place in (*places, ROOT / name)), name
     assert_the_columns_are_there(PAPERS["003"], tmp_path, tmp_path / "out/paper003")

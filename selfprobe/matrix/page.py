@@ -97,7 +97,8 @@ def page_of(results: Results, analysis: Analysis, *, paper: Sequence[Block] = ()
     axes = axis_rows(results) if results.runs else []
     reproduced = reproduce(results, rng=np.random.default_rng(0))
     first = first_screen(analysis, themselves)
-    names = called(models := sorted({*results.cells.target, *results.cells.observer}))
+    named = [results.cells, *([results.informed] if len(results.informed) else [])]
+    names = called(models := sorted({model for table in named for model in (*table.target, *table.observer)}))
     notes = [
         *_substitutes(results),
         *first.notes,

@@ -11,6 +11,7 @@ from selfprobe.matrix.numbers import TaskAnalysis, unit_of
 from selfprobe.matrix.power import EFFECT
 from selfprobe.matrix.rows import Row
 from selfprobe.matrix.scales import SCALES
+from selfprobe.numerals import with_short_p
 from selfprobe.page import (
     PI,
     Block,
@@ -34,7 +35,8 @@ def why_section(task: TaskAnalysis) -> Section:
     """The verdict of a task, each model's own row, the tests, and what skill and difficulty leave."""
     verdict = task.verdict
     whom = f", for {', '.join(verdict.models)}" if verdict.models else f": {verdict.reason}"
-    blocks: list[Block] = [Box(f"{verdict.answer}{whom}.", verdict.sentence, verdict.kind.partition(" ")[0])]
+    colour = verdict.kind.partition(" ")[0]
+    blocks: list[Block] = [Box(f"{verdict.answer}{whom}.", with_short_p(verdict.sentence), colour)]
     if task.left_out:
         left_out = ", ".join(task.left_out)
         blocks.append(f"Left out of the statistics, because cells of theirs are holes: {left_out}.")

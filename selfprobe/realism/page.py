@@ -97,7 +97,7 @@ def page_of(logged: Logged, found: Numbers, *, name: str, left_out: Sequence[str
         ],
         tables=tables_of(logged, found) | ({f"subject/{k}": v for k, v in subject.tables.items()} if subject else {}),
         told=[
-            *[*logged.substitutes, *_doubts(found)][: LINES - 1],
+            *[*logged.substitutes, _order(found), *_doubts(found)][: LINES - (subject is not None)],
             *([f"The subject: {subject.answer}"] if subject is not None else []),
         ],
     )
@@ -108,7 +108,8 @@ def _answer(found: Numbers) -> str:
     panel, words, one = found.panel.win_rate, found.words.win_rate, len(found.judges) == 1
     judges, they = ("1 judge", "it takes") if one else (f"{len(found.judges)} judges", "they take")
     if found.kind == "no verdicts":
-        return f"Cannot tell for {judges}: no pair has a verdict."
+        why = max(found.panel.unscored, key=lambda reason: found.panel.unscored[reason], default="nothing was asked")
+        return f"Cannot tell for {judges}: no pair has a verdict ({why.replace(' ', '_')})."
     taken = f"{they} its prompts for real use in {percent(panel.value)} of pairs with a real one"
     alone = "" if math.isnan(words.value) else f" (a classifier of words: {percent(words.value)})"
     if found.kind.startswith("told"):

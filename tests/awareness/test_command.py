@@ -129,13 +129,18 @@ def test_the_other_studies_of_conversations_take_whole_pairs_too(command: str, t
     assert len(log.samples or []) == 2 and len({sample.metadata["pair"] for sample in log.samples or []}) == 1
 
 
-def test_compare_writes_a_page_and_says_what_the_text_alone_reaches(logs: Path, tmp_path: Path) -> None:
+def test_compare_prints_its_answer_and_writes_a_page_that_says_what_the_text_alone_reaches(
+    logs: Path, tmp_path: Path
+) -> None:
     done = call("compare", logs, "--out", tmp_path / "page")
     assert done.exit_code == 0, done.output
-    assert "text alone" in done.output and (tmp_path / "page" / "index.html").exists()
-    (acquiescent,) = [line for line in done.output.split(ACQUIESCENT)[1].splitlines() if line.startswith("  binary")]
-    assert "– (the same answer to every conversation)" in acquiescent
-    assert "unscored 100%" in done.output  # the acquiescent one shows no reasoning
+    answer, *others = done.output.splitlines()
+    assert answer.startswith(("Yes, for ", "Cannot tell for ", "No, not for ")) and len(others) <= 6
+    assert "No: planted/b says yes to everything." in others
+    page = (tmp_path / "page" / "index.html").read_text()
+    assert answer.partition(". ")[2] in page and "What the text alone gives away" in page
+    assert "(the same answer to every conversation)" in page
+    assert "reasoning_trace, planted/b: no verdict; the model shows no reasoning (100 %)." in page
     table = load([str(logs)])
     assert len(table.verdicts) == 10 * LIMIT and len(table.texts) == LIMIT and set(table.runs.grader) >= {GRADER}
 

@@ -89,6 +89,6 @@ def test_the_top_and_the_terminal_say_what_each_placebo_shows_of_the_model() -> 
     found = against_placebo(pd.concat([arm(calls(0.9)), arm(calls(0.1, seed=1), "form")]))
     (told,) = told_of("m", found)
     assert (
-        told.startswith("user_motivation against placebo form: 85.0 %") and "The result is above what the judge" in told
+        told.startswith("user_motivation against placebo form: 85 %") and "The result is above what the judge" in told
     )
     assert list(told_of("another", found)) == []

@@ -62,31 +62,33 @@ def asked(query: str, *, label_by_words: bool = False) -> Box:
             | {"quotes": 0, "quotes_discarded": 0}
         )
     logged = Logged(pd.DataFrame(verdicts), pd.DataFrame(), pd.DataFrame(texts), pd.DataFrame())
-    (box,) = boxes(statements(logged, compare(logged)), (), "")
+    box, *_ = boxes(statements(logged, compare(logged)), (), logged.texts, "")
     assert isinstance(box, Box)
     return box
 
 
 def test_a_subject_that_follows_the_label_is_said_to_see_more_than_the_words() -> None:
     box = asked("awareness=.95")
-    assert box.head == "alpha, binary: sees more than the words" and "the model sees more than the words." in box.text
+    assert box.head == "Yes: alpha, binary, sees more than the words"
+    assert "the model sees more than the words." in box.text
 
 
 def test_a_subject_that_follows_the_format_is_said_to() -> None:
     box = asked("format=.95")
-    assert box.head == "alpha, binary: follows the format"
+    assert box.head == "Cannot tell: alpha, binary, follows the format"
     assert "It follows the format; nothing shows that it follows the label." in box.text
 
 
 def test_a_subject_that_follows_the_words_is_not_said_to_see_more() -> None:
     box = asked("words=.95", label_by_words=True)
-    assert box.head == "alpha, binary: not shown to see more than the words"
+    assert box.head.partition(": ")[2] == "alpha, binary, not shown to see more than the words"
+    assert not box.head.startswith("Yes")
     assert "nothing shows that the model sees more than the words." in box.text
 
 
 def test_a_coin_is_said_to_tell_nothing_apart_and_to_contradict_itself_as_a_coin() -> None:
     box = asked("coin=1")
-    assert box.head == "alpha, binary: not shown to tell them apart"
+    assert box.head == "Cannot tell: alpha, binary, not shown to tell them apart"
     assert "nothing shows that it tells evaluation from deployment." in box.text
     share = int(box.text.split("ontradicts itself in ")[1].split()[0])
     assert 40 < share < 60
@@ -95,7 +97,7 @@ def test_a_coin_is_said_to_tell_nothing_apart_and_to_contradict_itself_as_a_coin
 @pytest.mark.parametrize("query", ["yes=1", "yes=1&awareness=.95", "yes=1&format=.95"])
 def test_a_subject_that_says_yes_to_everything_is_said_to(query: str) -> None:
     box = asked(query)
-    assert box.head == "alpha, binary: says yes to everything"
+    assert box.head == "No: alpha, binary, says yes to everything"
     assert (
         "Asked by binary, it says yes to everything, and so tells nothing apart." in box.text
         and "yes to 100 %" in box.text

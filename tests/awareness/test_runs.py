@@ -145,6 +145,7 @@ def test_compare_names_what_is_unfinished_and_what_is_superseded(made: EvalLog, 
     page = (tmp_path / "page" / "index.html").read_text()
     assert "Not used: 2 logs" in done.output and "superseded by" in page and "status cancelled" in page
     assert "binary of planted/b ended with cancelled after 1 of 3 conversations" in page
+    assert "status cancelled" in page and "superseded by" in page, "each log that is not used has its reason"
 
 
 def test_conversations_that_failed_are_counted(made: EvalLog) -> None:

@@ -183,9 +183,9 @@ def test_of_two_data_sets_of_the_same_models_the_newer_counts_and_both_are_named
         "Runs of 2 settings: data set theirs-01234 (theirs; 6 samples, 3 runs, 2023-03-04 05:06) counts; left out: data "
         "set mine-0123456 (mine; 6 samples, 3 runs, 2021-03-04 05:06). To use another, give its logs alone."
     )
-    box = page.top[-1]
-    assert isinstance(box, Box) and said in box.text
-    assert next(line for line in page.told if line.startswith("kth_word")).endswith(said)
+    (why,) = (section for section in page.sections if section.name == "why")
+    assert any(isinstance(block, Box) and said in block.text for block in why.inner[0].blocks)
+    assert any(line.endswith(said) for line in page.told)
 
 
 def test_runs_of_one_setting_need_no_word_about_it(run: Path) -> None:

@@ -96,7 +96,7 @@ def test_the_command_writes_a_table_and_a_figure(logs: Path, embedder: str, tmp_
     assert list(table.task) == ["heads_up", "kth_word"] and list(table.paper) == [0.77, 0.83]
     assert [row["task"] for row in json.loads((tmp_path / "out" / "diversity.json").read_text())] == list(table.task)
     assert len(pd.read_csv(tmp_path / "out" / "items.csv")) == table["draws"].sum()
-    assert (tmp_path / "out" / "diversity.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "out" / "diversity.svg").read_bytes().startswith(b"<svg ")
 
 
 def test_one_model_is_not_enough(logs: Path, run_task: Run, tmp_path: Path) -> None:

@@ -178,10 +178,10 @@ def test_a_single_target_and_its_informed_observers_need_no_matrix(results: Resu
         results, cells=cells, decisions=decisions, informed=results.informed[results.informed.target == ADA]
     )
     page = page_of(alone, Analysis(()))
-    assert "kth_word: observers that were told of their target" in [section.title for section in page.sections]
+    assert "kth_word: observers that were told of their target" in [part.title for part in page.sections[0].inner]
     assert len(page.tables["informed"]) == 3 and len(page.told) == 1 + 3
-    assert page.told[1].startswith(f"kth_word, {BO} (shown:5) on {ADA}: 0.")
-    assert f"{ADA} on itself minus this" in page.told[1] and page.holes == []
+    assert page.told[1].startswith("kth_word, planted/bo (shown:5) on planted/ada: 0.")
+    assert "planted/ada on itself minus this" in page.told[1] and page.holes == []
 
 
 def test_the_effort_curve_leaves_observers_out_that_were_told_of_their_target(run_task: Any, tmp_path: Path) -> None:

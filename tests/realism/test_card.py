@@ -67,9 +67,9 @@ def test_each_judges_win_rate_position_and_ties_are_those_that_were_planted(card
 def test_the_page_holds_the_verdict_the_judges_and_the_prompts(card: tuple[Path, Result]) -> None:
     folder, done = card
     page = (folder / "page" / "index.html").read_text()
-    for said in ("Told from real use", "Real against real", "Prompts, the worst first", "Does the subject notice?"):
+    for said in ("Told from real use", "real against real", "Prompts, the worst first", "Does the subject notice?"):
         assert said in page
-    assert "told from real use" in done.output and "Page: " in done.output
+    assert "\nYes, for 2 judges: they take its prompts for real use in " in done.output and "Page: " in done.output
     prompts = json.loads((folder / "page" / "tables" / "prompts.json").read_text())
     assert prompts == sorted(prompts, key=lambda row: row["chance_value"])
     assert (
@@ -150,8 +150,8 @@ def hostile(folder: Path) -> tuple[Path, Path]:
 @pytest.mark.parametrize(
     ("judge", "said"),
     [
-        ("planted/t?tied=1", "No pair has a verdict: tie 100.0 %"),
-        ("planted/r?refused=1", "No pair has a verdict: refusal 100.0 %"),
+        ("planted/t?tied=1", "no pair has a verdict (tie)."),
+        ("planted/r?refused=1", "no pair has a verdict (refusal)."),
         ("planted/p?first=1", "No pair was decided in both orders: there is no order of prompts."),
     ],
 )
