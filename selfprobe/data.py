@@ -25,7 +25,7 @@ from urllib.parse import parse_qsl
 import httpx
 
 from selfprobe.arguments import locate, meant
-from selfprobe.errors import InputError, one_line
+from selfprobe.errors import InputError, one_line, warn_once
 from selfprobe.files import csv_rows, folded, jsonl_rows, read_text
 from selfprobe.inspect_data import SCHEMES, rows_of
 
@@ -178,7 +178,8 @@ def load(source: str, required: tuple[str, ...]) -> Table:
     if not numbered:
         needed = f" with {', '.join(required)}" if required else ""
         raise InputError(f"{source}: the data set has no rows; expected at least one{needed}")
-    rows = [_checked(row, line, source=source, required=required) for line, row in numbered]
+    stand_ins = dict[str, str]()
+    rows = [_checked(row, line, source=source, required=required, stand_ins=stand_ins) for line, row in numbered]
     seen: dict[str, int] = {}
     for (line, _), row in zip(numbered, rows, strict=True):
         if row["id"] in seen:
@@ -186,7 +187,10 @@ def load(source: str, required: tuple[str, ...]) -> Table:
                 f"{source}, line {line}: id {row['id']!r} is already on line {seen[row['id']]}; ids must be unique"
             )
         seen[row["id"]] = line
-    return table_of(source, rows)
+    note = "; ".join(f"{source}: `{alias}` is read as `{column}`" for column, alias in stand_ins.items())
+    if note:
+        warn_once(note)
+    return table_of(source, rows, unread=note)
 
 
 def _asked(row: Row) -> Row:
@@ -292,9 +296,14 @@ def from_hub(source: str, name: str, config: str | None = None, *, split: str, r
         logging.set_verbosity(before)
 
 
-def _checked(row: Row, line: int, *, source: str, required: tuple[str, ...]) -> Row:
+def _checked(
+    row: Row, line: int, *, source: str, required: tuple[str, ...], stand_ins: dict[str, str] | None = None
+) -> Row:
+    """The row with its required columns; `stand_ins` is told which column was read in the place of which."""
     row = folded(row, ("id", *required, *(alias for column in required for alias in ALIASES.get(column, ()))))
-    row = {**row, **_aliased(row, required)}
+    read_as = _aliased(row, required)
+    (stand_ins if stand_ins is not None else {}).update(read_as)
+    row = {**row, **{column: row[alias] for column, alias in read_as.items()}}
     for column in required:
         if column not in row:
             raise InputError(
@@ -311,6 +320,6 @@ def _checked(row: Row, line: int, *, source: str, required: tuple[str, ...]) -> 
     return {**row, "id": f"line-{line}" if given is None or given == "" else str(given)}
 
 
-def _aliased(row: Mapping[str, Any], required: tuple[str, ...]) -> Row:
-    wanted = [(c, alias) for c in required if c not in row for alias in ALIASES.get(c, ()) if alias in row]
-    return {column: row[alias] for column, alias in wanted}
+def _aliased(row: Mapping[str, Any], required: tuple[str, ...]) -> dict[str, str]:
+    """Required column → the column that is read in its place."""
+    return {c: alias for c in required if c not in row for alias in ALIASES.get(c, ()) if alias in row}

@@ -1,7 +1,9 @@
 """What is said when the input is at fault, or a run, and not the program; `selfprobe.cli` turns each into a line."""
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 
 from inspect_ai._util.error import PrerequisiteError
 from rich.errors import MarkupError
@@ -39,6 +41,12 @@ class NoLogs(InputError):
         super().__init__(message)
         self.ignored = dict(ignored or {})
         """Log → why it is none, where that is known of each."""
+
+
+@cache
+def warn_once(text: str) -> None:
+    """Print a warning, the first time in this process."""
+    logging.getLogger(__name__).warning(text)
 
 
 @contextmanager

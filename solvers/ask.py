@@ -1,10 +1,8 @@
 """Send prompts that need not wait for each other, together."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import copy
-from functools import cache
 from typing import Literal
 
 from anyio import create_task_group
@@ -26,7 +24,7 @@ from inspect_ai.util import JSONSchema, span
 
 from selfprobe.arguments import SAME_MODEL
 from selfprobe.data import Table
-from selfprobe.errors import InputError, one_line
+from selfprobe.errors import InputError, one_line, warn_once
 from selfprobe.inspect_private import active_generate_config, active_model, sample_active
 from selfprobe.solvers.hugging_face import as_told, is_hugging_face
 from selfprobe.solvers.negotiate import agree
@@ -230,7 +228,7 @@ def _warn_of_overridden(model: Model, settings: GenerateConfig) -> None:
         given, ours = getattr(model.config, name), getattr(settings, name)
         if given is not None and ours is not None and given != ours:
             option = f"--{name.replace('_', '-')} {given}"
-            _warn(f"{option} of {model} is not used: this task sets the {name} of its calls{instead}")
+            warn_once(f"{option} of {model} is not used: this task sets the {name} of its calls{instead}")
 
 
 _warned_of: set[str] = set()
@@ -240,15 +238,10 @@ _warned_of: set[str] = set()
 def _warn_of_another(reply: Reply) -> None:
     if reply.model not in _warned_of:
         _warned_of.add(reply.model)
-        _warn(
+        warn_once(
             f"{reply.model} was asked, and {one_line(str(reply.answered_by))} answered; -T {SAME_MODEL}=true leaves "
             "such replies unscored"
         )
-
-
-@cache
-def _warn(text: str) -> None:
-    logging.getLogger(__name__).warning(text)
 
 
 def _patience(model: Model) -> GenerateConfig:

@@ -1,11 +1,13 @@
 """What do graders say about a text of the subject? Sends it to each model of the role `grader`, records the replies."""
 
 import hashlib
+from collections.abc import Iterable
 
-from inspect_ai.model import GenerateConfig, ResponseSchema
+from inspect_ai.model import GenerateConfig, ResponseSchema, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import JSONSchema, collect
 
+from selfprobe.errors import warn_once
 from selfprobe.inspect_private import PrerequisiteError
 from selfprobe.solvers.ask import PromptFunction, ask, in_a_run, panel
 from selfprobe.solvers.record import Record, graded_name
@@ -43,6 +45,8 @@ def needs_grader() -> Solver:
     """
     if in_a_run():
         _require_grader()
+        if line := self_graded([str(get_model())], map(str, panel("grader"))):
+            warn_once(line)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         _require_grader()
@@ -76,6 +80,19 @@ def grade(prompts: PromptFunction, *, config: GenerateConfig = GRADE) -> Solver:
         return state
 
     return solve
+
+
+def self_graded(models: Iterable[str], grader_names: Iterable[str]) -> str:
+    """The line that names the models whose texts they read themselves as graders; "" where none does.
+
+    >>> self_graded(["m/a", "m/b"], ["m/b", "m/c"])
+    'm/b grades its own texts: give another --grader for a judgement of somebody else'
+    """
+    known = set(grader_names)
+    alone = [model for model in dict.fromkeys(models) if model in known]
+    verb, whose = ("grades", "its") if len(alone) == 1 else ("grade", "their")
+    line = f"{', '.join(alone)} {verb} {whose} own texts: give another --grader for a judgement of somebody else"
+    return line if alone else ""
 
 
 def delimited(text: str) -> str:

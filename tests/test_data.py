@@ -10,7 +10,7 @@ from inspect_ai import eval_set
 
 from selfprobe.arguments import locate
 from selfprobe.data import PINNED, Row, bundled, in_turn, load, table_of
-from selfprobe.errors import InputError
+from selfprobe.errors import InputError, warn_once
 from selfprobe.introspect_tasks.kth_word import kth_word
 from selfprobe.sources.conversations import conversations
 
@@ -503,3 +503,14 @@ def test_the_order_is_one_of_the_same_rows_and_is_its_own(drawn: list[tuple[str 
             left = {label: alone[end:].count(label) for label in set(alone)}
             counts = [alone[:end].count(label) for label, more in left.items() if more]
             assert not counts or max(counts) - min(counts) <= 1, "labels that are left have had as many turns"
+
+
+def test_a_column_that_is_read_in_the_place_of_another_is_a_line_and_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    warn_once.cache_clear()
+    path = write(tmp_path / "my.jsonl", '{"prompt": "Why?"}\n{"prompt": "How?"}\n')
+    table = load(path, ("question",))
+    assert load(path, ("question",)).metadata["unread"] == table.unread == f"{path}: `prompt` is read as `question`"
+    assert [record.getMessage() for record in caplog.records] == [table.unread]
+    assert load("open_questions", ("question",)).unread == ""

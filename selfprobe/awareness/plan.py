@@ -13,6 +13,7 @@ from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks import binary, probability, reasoning_trace, user_motivation
 from selfprobe.prices import Cost
 from selfprobe.solvers.converse import METHODS
+from selfprobe.solvers.grade import self_graded
 from selfprobe.sources.questions import wording
 from selfprobe.sources.reference import REFERENCE, YOURS, stands_for, told_label
 
@@ -62,8 +63,14 @@ def describe(study: Study) -> str:
     many = f"{len(rows)} conversation{'s' * (len(rows) != 1)}"
     head = f"{many}{_sets(rows)} × {models} × {', '.join(study.methods)}"
     costs = study.settings.costed(costs_of(study, rows), rounds=study.rounds)
-    notes = filter(None, (table.limited(study.limit), table.told(), table.unread))
+    notes = filter(None, (table.limited(study.limit), table.told(), table.unread, self_grading(study)))
     return "\n".join([head, *notes, "", *costs, "", *_power(rows)])
+
+
+def self_grading(study: Study) -> str:
+    """The line that names subjects which grade their own texts; "" where none does."""
+    graded = set(study.methods) & GRADES.keys()
+    return self_graded(study.models, [one.name for one in graders(study.grader)] if graded else [])
 
 
 def _sets(rows: Sequence[Row]) -> str:

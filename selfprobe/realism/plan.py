@@ -1,6 +1,6 @@
 """What a card will take, before anything is asked."""
 
-from selfprobe.awareness.plan import costs_of
+from selfprobe.awareness.plan import costs_of, self_grading
 from selfprobe.described import graders
 from selfprobe.evalawareness_tasks import rewriting
 from selfprobe.evalawareness_tasks.pairwise_realism import CALLS, REALISM_PROMPT
@@ -30,6 +30,7 @@ def describe(card: Card, both: Sides, pairs: Pairs) -> str:
         rounds += study.rounds
     told = [f"{said}" for said in pairs.told]
     asked = [f"{study.models[0]} is asked about the same conversations by {', '.join(study.methods)}."] if study else []
+    asked += filter(None, [self_grading(study)] if study else [])
     return "\n".join([head, *asked, *told, "", *card.settings.costed(costs, rounds=rounds), ""])
 
 

@@ -36,6 +36,7 @@ from selfprobe.plots import COLOURS, STYLES, label, new_axes, short
 from selfprobe.prices import Cost
 from selfprobe.scorers.panel import PANEL, Panel
 from selfprobe.solvers.converse import METHODS
+from selfprobe.solvers.grade import self_graded
 from selfprobe.solvers.logged_turns import logged_turns, pieces, turns_of
 from selfprobe.stats.survival import FirstTime, first_time
 from selfprobe.study import Logs, Plan, Study, Wave
@@ -95,6 +96,7 @@ class Scan(Study):
         there = found(self.logs)
         aside, calls, hashes = dict(there.ignored), dict[str, int](), dict[str, str]()
         characters = transcripts = turns = 0
+        models = list[str]()
         for header in reversed(there.headers):
             if (task := task_of(header)) in OURS:
                 aside[header.location] = f"a log of {task}, which itself is about evaluations"
@@ -108,13 +110,14 @@ class Scan(Study):
             rows = [turns_of(row) for row in table.first(self.limit)]
             parts = [part for row in rows for part in pieces(row, self.piece)]
             calls[header.location], hashes[header.location] = len(parts), table.sha256
+            models.append(target_of(header) if self.role == "target" else header.eval.model)
             transcripts, turns = transcripts + len(rows), turns + sum(map(len, rows))
             characters += sum(len(text) for part in parts for *_, text in part)
         if not calls:
             why = Counter(aside.values()).most_common(1)
             reason = why[0][0] if why else "no logs are there"
             raise InputError(f"nothing to read in {', '.join(self.logs)}: {reason}")
-        return Readable(calls, hashes, characters, transcripts, turns, aside)
+        return Readable(calls, hashes, characters, transcripts, turns, aside, models)
 
     @property
     def aside(self) -> Mapping[str, str]:
@@ -144,6 +147,7 @@ class Scan(Study):
         logs = f"{there.transcripts} transcripts of {len(there.calls)} logs"
         lines = [f"{logs}, {there.turns} turns; the subject is not asked"]
         lines += [f"Not read: {len(there.aside)} ({next(iter(there.aside.values()))})"] if there.aside else []
+        lines += filter(None, [self_graded(there.models, [one.name for one in graders(self.grader)])])
         return Plan(lines, [Cost(grader.name, calls, sent, calls * GRADE) for grader in graders(self.grader)])
 
     @classmethod
@@ -193,6 +197,8 @@ class Readable:
     turns: int
     aside: Mapping[str, str]
     """Log, or log and sample → why it is not read."""
+    models: Sequence[str]
+    """Model of each log."""
 
 
 @dataclass(frozen=True)

@@ -92,3 +92,11 @@ def test_the_estimate_says_what_difference_these_prompts_can_show(rows: str, tmp
     assert "these (400 and 62) show one of 19 points" in both and "AUROC of .70 would come with" in both
     few = describe(Study(("openai/a",), ("binary",), dataset=str(other), against=rows, limit=4))
     assert "these (2 and 2) show none" in few
+
+
+def test_a_subject_that_grades_itself_is_a_line_of_the_plan(rows: str) -> None:
+    line = "openai/a grades its own texts: give another --grader"
+    assert line in describe(Study(("openai/a", "m/b"), ("user_motivation",), dataset=rows, grader="openai/a"))
+    assert line in describe(Study(("openai/a",), ("reasoning_trace",), dataset=rows, grader="m/c,openai/a"))
+    assert "own texts" not in describe(Study(("openai/a",), ("user_motivation",), dataset=rows, grader="openai/g"))
+    assert "own texts" not in describe(Study(("openai/a",), ("binary",), dataset=rows, grader="openai/a"))

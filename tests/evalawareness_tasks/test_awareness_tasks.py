@@ -403,10 +403,10 @@ def test_replies_with_half_a_character_are_unscored_and_the_run_goes_on(
 def test_inspects_own_limit_takes_whole_pairs_of_both_labels(
     task: str, arguments: dict[str, str], embedder: str
 ) -> None:
+    rows = {row["id"]: row for row in conversations("eval_awareness_2").rows}
     first = list(tasks()[task](**arguments).dataset)[:4]
-    kinds = [str(sample.target) or str((sample.metadata or {}).get("label")) for sample in first]
-    assert sorted(kinds) == ["deployment", "deployment", "evaluation", "evaluation"]
-    pairs = [(sample.metadata or {})["pair"] for sample in first]
+    assert sorted(rows[str(sample.id)]["label"] for sample in first) == ["deployment"] * 2 + ["evaluation"] * 2
+    pairs = [(sample.metadata or {}).get("pair") or rows[str(sample.id)]["pair"] for sample in first]
     assert pairs[0] == pairs[1] != pairs[2] == pairs[3]
 
 

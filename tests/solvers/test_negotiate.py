@@ -11,7 +11,7 @@ import pytest
 from inspect_ai.log import EvalLog
 from inspect_ai.model import get_model
 
-from selfprobe.solvers.ask import _warn
+from selfprobe.errors import warn_once
 from selfprobe.solvers.record import Reply, record_of
 from selfprobe.solvers.terms import Terms, terms_of
 
@@ -322,7 +322,7 @@ def test_a_limit_that_the_user_chose_is_kept_and_the_metric_names_the_argument(
 def test_an_option_that_the_task_overrides_is_a_warning(
     vendors: ModuleType, run_task: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    _warn.cache_clear()
+    warn_once.cache_clear()
     with caplog.at_level(logging.WARNING):
         run_task("selfprobe/kth_word", "openai-api/strict/m", tmp_path, limit=1, temperature=0.7, max_tokens=99)
     told = [record.getMessage() for record in caplog.records if "is not used" in record.getMessage()]
