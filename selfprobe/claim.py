@@ -127,4 +127,4 @@ def _alive(pid: int, start: float | None) -> bool:
 def _start(process: psutil.Process) -> float:
     """When a process began, in seconds after the machine did: no change of the clock moves that."""
     boot = psutil.boot_time()  # before: older versions of psutil remember what it says
-    return round(process.create_time() - boot, 2)
+    return round(float(process.create_time()) - float(boot), 2)
