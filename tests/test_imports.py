@@ -40,7 +40,6 @@ FLOORS: tuple[set[str], ...] = (
         "header",
         "loose_json",
         "numerals",
-        "progress",
         "quotes",
         "refusal",
         "safe",
@@ -49,7 +48,7 @@ FLOORS: tuple[set[str], ...] = (
         "yaml_keys",
     },
     {"errors", "inspect_private", "parse", "references", "stats", "measure"},  # nothing else of ours
-    {"arguments", "files", "packed", "probability", "minilm"},
+    {"arguments", "progress", "files", "packed", "probability", "minilm"},
     {"weights", "plots", "options", "prices", "output"},
     {"configuration", "claim", "vector_cache"},
     {"logs", "embed", "page", "first_call"},
