@@ -33,7 +33,7 @@ def described() -> list[Described]:
 
 def _described(name: str) -> Described:
     from selfprobe._registry import calls_of, needs_of, paper_of, summary_of
-    from selfprobe.awareness.run import CALLS
+    from selfprobe.studies.awareness import CALLS
 
     _, _, asks = summary_of(name).partition(": ")
     return Described(

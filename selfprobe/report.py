@@ -7,7 +7,6 @@ from inspect_ai.log import EvalLog
 
 from selfprobe import busy
 from selfprobe._registry import measures
-from selfprobe.awareness.page import page as awareness
 from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.errors import InputError, NoLogs
 from selfprobe.header import task_of
@@ -20,7 +19,6 @@ from selfprobe.preferences.tasks_page import page as preferences
 from selfprobe.realism.card import page as realism
 from selfprobe.realism.rewrite_page import page as rewriting
 from selfprobe.realism.table import TASK
-from selfprobe.solvers.converse import METHODS
 from selfprobe.studies import every
 
 
@@ -36,7 +34,6 @@ def page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Pa
     """
     studies: dict[str, tuple[set[str], Callable[[Sequence[str]], Page]]] = {
         "matrix": ({*measures(), OPEN}, lambda logs: matrix(logs, embedder=embedder)),
-        "awareness": (set(METHODS), awareness),
         "preferences": (set(TASKS), preferences),
         "realism": ({TASK}, realism),
         "rewriting": ({"rewriting"}, rewriting),
@@ -44,7 +41,8 @@ def page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Pa
     }
     there = found(paths)
     ignored, pages = dict(there.ignored), dict[str, Page]()
-    for study, (tasks, make) in studies.items():
+    for study in sorted(studies, key=list(TITLES).index):
+        tasks, make = studies[study]
         logs = [header.location for header in there.headers if _task(header) in tasks]
         busy.at(study)
         try:

@@ -48,6 +48,8 @@ class Wave:
     """What the user reads above its progress."""
     folder: str = ""
     """Folder of its logs below the study's; "" is the study's own."""
+    further: "Mapping[str, Any]" = field(default_factory=dict)
+    """Arguments of Inspect's `eval_set` for this wave."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,8 @@ class Study(BaseModel):
 
     reads: ClassVar[frozenset[str]]
     """Tasks whose logs it shows."""
-    rounds: ClassVar[int] = 1
-    """Calls that wait for one another, for the time that batches take."""
+    repeats: ClassVar[bool] = False
+    """Whether later runs of one identity count too (`logs.runs`)."""
 
     limit: int | None = Field(None, ge=1, description=options.LIMIT_HELP)
     out: str = Field("report", description=options.OUT_HELP)
@@ -123,6 +125,11 @@ class Study(BaseModel):
             InputError: The data cannot be read.
         """
         raise NotImplementedError
+
+    @property
+    def rounds(self) -> int:
+        """Number of calls that wait for one another, for the time that batches take."""
+        return 1
 
     @property
     def items(self) -> int | None:
@@ -156,7 +163,7 @@ class Study(BaseModel):
         logs = []
         for wave in self.waves():
             folder = f"{self.log_dir.rstrip('/')}/{wave.folder}".rstrip("/")
-            further = {**JOINS, "limit": self.items}
+            further = {**JOINS, "limit": self.items, **wave.further}
             logs += run_wave(wave.runs, folder, title=wave.title, settings=self.how, **further)
         return complete(logs)
 
@@ -171,8 +178,8 @@ class Study(BaseModel):
         """The logs of its own runs; what else lies in its folder is set aside with the settings that differ."""
         from selfprobe.logs import runs, titles
 
-        mine = self.identities
-        return Logs(runs([self.log_dir], self.reads).of(mine), self.items, titles(mine), self.aside)
+        mine, there = self.identities, runs([self.log_dir], sorted(self.reads), repeats=self.repeats)
+        return Logs(there.of(mine), self.items, titles(mine), self.aside)
 
     def shown(self) -> "Page":
         """The page of its own runs.
@@ -213,7 +220,8 @@ class Study(BaseModel):
         except ValidationError as error:
             first = error.errors()[0]
             place = "".join(f"--{str(part).replace('_', '-')}: " for part in first["loc"][:1])
-            raise InputError(f"{place}{first['msg'].removeprefix('Value error, ')}, got {first['input']!r}") from None
+            got = f", got {first['input']!r}" if place else ""
+            raise InputError(f"{place}{first['msg'].removeprefix('Value error, ')}{got}") from None
 
 
 def with_runs(page: "Page", there: "Runs") -> "Page":
@@ -295,7 +303,7 @@ def command(name: str, about: Mapping[str, Any]) -> click.Command:
         module, _, attribute = str(about["place"]).partition(":")
         _called(getattr(import_module(module), attribute), values, yes=yes, dry_run=dry_run, as_json=as_json)
 
-    made: Callable[..., Any] = options.as_json(options.asking(options.skip_errors(called)))
+    made: Callable[..., Any] = options.as_json(options.asking(options.engine(options.skip_errors(called))))
     for one in reversed(about["options"]):
         made = _option(**one)(made)
     return click.command(name, cls=StudyCommand, help=about["help"])(configuration.config(made))
@@ -363,6 +371,12 @@ def _option(
 
 STUDIES_FILE = Path(__file__).parent / "studies" / "options.json"
 """Options of every study; `python -m selfprobe.studies` writes it anew (a test compares)."""
+
+
+def study_of(name: str) -> type[Study]:
+    """The study of this name, imported now."""
+    module, _, attribute = str(json.loads(STUDIES_FILE.read_text(encoding="utf-8"))[name]["place"]).partition(":")
+    return getattr(import_module(module), attribute)
 
 
 @cache

@@ -17,11 +17,11 @@ from inspect_ai._cli.main import inspect as inspect_command
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
 from selfprobe import _registry
-from selfprobe.awareness.run import CALLS, GRADES
 from selfprobe.cli import main
 from selfprobe.data import load
 from selfprobe.sources.conversations import conversations
 from selfprobe.sources.public_pairs import load as load_pairs
+from selfprobe.studies.awareness import CALLS, GRADES
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

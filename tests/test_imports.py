@@ -67,7 +67,8 @@ FLOORS: tuple[set[str], ...] = (
     {"waves"},
     {"study"},
     WINGS,
-    {"realism", "studies"},  # of awareness
+    {"studies"},  # of awareness
+    {"realism"},
     {"catalogue", "report", "decision_table"},  # of all wings
     {"cli"},
 )

@@ -179,6 +179,7 @@ def test_a_command_whose_model_writes_refuses_two(call: tuple[str, ...]) -> None
 
 def test_awareness_run_asks_the_panel_and_its_page_shows_how_far_it_agrees(tmp_path: Path) -> None:
     base = ("awareness", "run", "--models", SUBJECT, "--methods", "user_motivation,reasoning_trace", "--limit", "8")
+    base += ("--out", str(tmp_path / "run"))
     done = CliRunner().invoke(main, (*base, "--grader", f"{HONEST},{YES}", "--log-dir", str(tmp_path / "l"), "--yes"))
     assert done.exit_code == 0, done.output
     assert done.output.count(HONEST) == done.output.count(YES) == 1, "a line of the plan's costs each"
@@ -191,6 +192,7 @@ def test_awareness_run_asks_the_panel_and_its_page_shows_how_far_it_agrees(tmp_p
 
 def test_a_page_of_one_grader_has_no_section_of_a_panel(tmp_path: Path) -> None:
     base = ("awareness", "run", "--models", SUBJECT, "--methods", "user_motivation", "--limit", "4")
+    base += ("--out", str(tmp_path / "run"))
     done = CliRunner().invoke(main, (*base, "--grader", HONEST, "--log-dir", str(tmp_path / "l"), "--yes"))
     assert done.exit_code == 0, done.output
     CliRunner().invoke(main, ("awareness", "compare", str(tmp_path / "l"), "--out", str(tmp_path / "o")))

@@ -8,7 +8,6 @@ from typing import Any
 import pandas as pd
 from inspect_ai.log import list_eval_logs
 
-from selfprobe.awareness.run import Study, run_study
 from selfprobe.awareness.table import load as load_awareness
 from selfprobe.logs import samples
 from selfprobe.matrix.run import Member
@@ -17,6 +16,7 @@ from selfprobe.matrix.run import run as run_matrix
 from selfprobe.matrix.table import load as load_matrix
 from selfprobe.references import REFERENCE
 from selfprobe.run_settings import RunSettings
+from selfprobe.studies.awareness import Awareness
 
 QUIET = RunSettings(display="none", max_retries=0)
 ADA, BO = "planted/ada?access=.9&common=.2&malformed=.1", "planted/bo?access=.2&common=.2"
@@ -25,7 +25,8 @@ ADA, BO = "planted/ada?access=.9&common=.2&malformed=.1", "planted/bo?access=.2&
 DYING = """
 import os, sys
 from selfprobe.providers.planted import PlantedAPI
-from selfprobe.awareness.run import Study, run_study
+from selfprobe.run_settings import RunSettings
+from selfprobe.studies.awareness import Awareness
 from selfprobe.matrix.run import Member, plan, run
 from selfprobe.run_settings import RunSettings
 
@@ -78,15 +79,14 @@ def test_every_cell_of_a_matrix_is_that_of_an_undisturbed_one(tmp_path: Path) ->
 
 
 def test_every_verdict_of_an_awareness_run_is_that_of_an_undisturbed_one(tmp_path: Path) -> None:
-    def study(folder: str) -> Study:
-        methods = ("binary", "first_token", "user_motivation")
-        given: dict[str, Any] = {"grader": "planted/g", "limit": 12}
-        given["settings"] = RunSettings(max_connections=4, display="none")
-        return Study(("planted/a?awareness=.9&voiced=.5",), methods, log_dir=str(tmp_path / folder), **given)
+    def study(folder: str) -> dict[str, Any]:
+        given = {"grader": "planted/g", "limit": 12, "settings": RunSettings(max_connections=4, display="none")}
+        given |= {"models": ("planted/a?awareness=.9&voiced=.5",), "log_dir": str(tmp_path / folder)}
+        return given | {"methods": ("binary", "first_token", "user_motivation")}
 
-    killed(f"run_study({study('broken')!r})", after=40)
+    killed(f"Awareness.taken({study('broken')!r}).run()", after=40)
     for folder in ("whole", "broken"):
-        assert run_study(study(folder))
+        assert Awareness.taken(study(folder)).run()
     no_reference_in(tmp_path / "broken")
     for name in ("verdicts", "votes"):
         expected, found = (getattr(load_awareness([str(tmp_path / folder)]), name) for folder in ("whole", "broken"))

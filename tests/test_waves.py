@@ -28,6 +28,12 @@ MATRIX = ("matrix", "--tasks", "heads_up", "--limit", "2", "--yes")
 STUDY = ("awareness", "run", "--methods", "binary,first_token", "--limit", "2", "--yes")
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages are written into a folder of their own."""
+    monkeypatch.chdir(tmp_path_factory.mktemp("here"))
+
+
 def called(*arguments: str | Path) -> Result:
     return CliRunner().invoke(main, list(map(str, arguments)))
 

@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from selfprobe.awareness.methods_section import arm_name
 from selfprobe.awareness.verdict import SAME, Statement, same_answer
 from selfprobe.page import Column, Picture, Table, number, percent
 from selfprobe.plots import interval_rows, short
@@ -131,7 +130,7 @@ def _picture(
         short(names[one.model]): dict(zip(labels, _shares(one), strict=True)) if labels else {"": one.arm.called}
         for one in shown
     }
-    arms = {arm_name(one.arm) for one in shown}
+    arms = {one.arm.name for one in shown}
     asked = f"Asked by {arms.pop()}; " if len(arms) == 1 else ""
     more = f" {left} more are under All cells." if left else ""
     return interval_rows(

@@ -2,121 +2,21 @@
 
 from collections.abc import Sequence
 from copy import copy
-from typing import Any
 
 import click
 
 from selfprobe import options
-from selfprobe.configuration import config
 from selfprobe.safe import echo
 from selfprobe.study import commands
 
 GRADED = ("user_motivation", "reasoning_trace")
 
 
-@click.group(cls=options.Group, studies=lambda: commands("cues", "scan", "turns"))
+@click.group(
+    cls=options.Group, studies=lambda: commands("cues", "scan", "turns") | {"run": commands("awareness")["awareness"]}
+)
 def awareness() -> None:
     """Evaluation awareness: five methods on the same conversations (paper 002)."""
-
-
-@awareness.command()
-@config
-@options.models(required=True)
-@click.option("--dataset", default="eval_awareness_2", show_default=True, help="Conversations: bundled, file, or hf:….")
-@click.option("--task", help="Instead of --dataset: what an Inspect task asks its model.")
-@click.option("--logs", help="Instead of --dataset: what the model of Inspect logs was asked.")
-@click.option("--role", help="Of --task or --logs: the model role whose conversations count; by default the model.")
-@click.option("--label", type=options.Choice(["evaluation", "deployment"]), help="Give every conversation this label.")
-@click.option(
-    "--against",
-    metavar="SET",
-    help="A reference to hold it against, asked in the same run: bundled, file, hf:…, task:… or logs:….",
-)
-@click.option(
-    "--methods",
-    type=options.Names("method"),
-    default="all",
-    show_default=True,
-    help="Of binary, probability, user_motivation, reasoning_trace, first_token; or `features`: what `awareness "
-    "features` reads, user_motivation alone.",
-)
-@click.option(
-    "--grader",
-    metavar="MODEL[,MODEL]",
-    help="Judge model, needed for user_motivation and reasoning_trace; several decide by majority.",
-)
-@click.option(
-    "--context",
-    type=options.Choice(["first", "full"]),
-    default="first",
-    show_default=True,
-    help="What the subject reads: the first user message, or the whole conversation.",
-)
-@click.option(
-    "--decisions",
-    type=options.Choice(["5", "25"]),
-    default="5",
-    show_default=True,
-    help="Times that binary and probability are asked about each conversation.",
-)
-@click.option("--third", is_flag=True, help="Also ask in the third person, about the conversation quoted in a new one.")
-@click.option(
-    "--observers",
-    is_flag=True,
-    help="As --third, and of every other model: who reads whose conversations.",
-)
-@click.option("--questions", metavar="FILE", help="YAML with questions of your own for each of --methods.")
-@click.option(
-    "--placebo",
-    is_flag=True,
-    help="Also ask user_motivation's three placebos: about form, about purpose without a hint, with a judge that is "
-    "told nothing.",
-)
-@click.option(
-    "--reply-tokens",
-    type=options.COUNT,
-    metavar="N",
-    help="Longest reply in tokens; by default the model's limit.",
-)
-@click.option(
-    "--answer-tokens",
-    type=options.COUNT,
-    metavar="N",
-    help="Longest answer in tokens; a cut one is unscored.",
-)
-@click.option(
-    "--effort",
-    type=options.Choice(["none", "minimal", "low", "medium", "high", "xhigh"]),
-    help="Reasoning effort of the subject; by default the model's own.",
-)
-@options.limit
-@options.log_dir("logs/awareness")
-@options.skip_errors
-@options.engine
-@options.asking
-def run(models: list[str], methods: list[str], yes: bool, dry_run: bool, **given: Any) -> None:
-    """Run methods on subjects: one reply a conversation, which every method reads. Resumes with the same command."""
-    from selfprobe.awareness.plan import describe, methods_of
-    from selfprobe.awareness.run import Study, run_study
-    from selfprobe.errors import InputError, RunError
-    from selfprobe.run_settings import RunSettings
-
-    chosen = methods_of(methods)
-    if given["grader"] is None and (graded := [method for method in chosen if method in GRADED]):
-        raise InputError(f"{', '.join(graded)} need a judge: --grader MODEL (a subject never grades itself silently)")
-    if given["placebo"] and "user_motivation" not in chosen:
-        raise InputError(
-            "--placebo is of user_motivation, which is not among --methods; add it, or leave --placebo out"
-        )
-    study = Study(models=tuple(models), methods=chosen, settings=RunSettings.taken(given), **given)
-    echo(describe(study))
-    if dry_run:
-        return
-    options.confirmed(yes)
-    complete = run_study(study)
-    echo(f"\nLogs: {study.log_dir}   Compare: selfprobe awareness compare {study.log_dir}")
-    if not complete:
-        raise RunError("runs failed, or nothing could be scored; see above")
 
 
 @awareness.command()
@@ -124,18 +24,18 @@ def run(models: list[str], methods: list[str], yes: bool, dry_run: bool, **given
 @options.out("awareness")
 @options.as_json
 def compare(logs: Sequence[str], out: str, as_json: bool) -> None:
-    """Compare the methods in LOGS: tables, figures and one page."""
-    from selfprobe.awareness.page import write
+    """Compare the methods in LOGS on one page: what `selfprobe report` shows of them."""
+    from selfprobe.output import destination
+    from selfprobe.page import write
+    from selfprobe.study import study_of
 
-    made, page = write(logs, out)
-    text = made.comparison.baselines
+    destination(out)
+    page = study_of("awareness").reported(logs)
+    address = write(page, out)
     if as_json:
-        alone = {"length": text.length, "words": text.words, "words_other_source": text.words_other_source}
-        told = [{"model": f.model, "claim": f.kind, "why": " ".join(f.sentences)} for f in made.statements]
-        found = {"methods": made.comparison.methods, "pairs": made.comparison.pairs, "paired": made.comparison.paired}
-        options.echo_json({"text_alone": alone, "statements": told, "not_used": made.logged.ignored} | found)
-        return
-    options.echo_lines([*page.lines, f"Page: {out}/index.html"])
+        options.echo_json({stem: table.to_dict("records") for stem, table in page.tables.items()})
+    else:
+        options.echo_lines([*page.lines, f"Page: {address}"])
 
 
 @awareness.command("sample-labels")
@@ -160,7 +60,7 @@ def sample_labels(n: int, logs: Sequence[str], out: str, seed: int, methods: lis
     import numpy as np
 
     from selfprobe.arguments import one_of
-    from selfprobe.awareness.label_sheet import sample_labels as drawn
+    from selfprobe.awareness.validate import sample_labels as drawn
     from selfprobe.errors import InputError
     from selfprobe.safe import csv
 
@@ -168,12 +68,12 @@ def sample_labels(n: int, logs: Sequence[str], out: str, seed: int, methods: lis
         one_of("--methods", method, GRADED)
     if Path(out).exists():
         raise InputError(f"{out} is there already, and may hold labels; give another --out")
-    sheet = drawn(n, logs, rng=np.random.default_rng(seed), methods=methods)
+    sheet, told = drawn(n, logs, rng=np.random.default_rng(seed), methods=methods)
     try:
-        Path(out).write_bytes(csv(sheet.table))
+        Path(out).write_bytes(csv(sheet))
     except OSError as error:
         raise InputError(f"cannot write {out}: {error.strerror}") from None
-    echo(sheet.told())
+    echo(told)
     echo(f"Sheet: {out}   Then: selfprobe awareness validate {out} {' '.join(logs)}")
 
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from selfprobe.awareness.methods_section import arm_name
 from selfprobe.awareness.numbers import ArmNumbers, Baselines, Pair
 from selfprobe.awareness.runs import ARM, marks
 from selfprobe.awareness.table import Logged
@@ -151,4 +150,4 @@ def _points(values: "Iterable[float] | pd.Series[float]") -> list[Interval]:
 
 
 def _label(m: ArmNumbers, names: dict[str, str], *, several: bool) -> str:
-    return f"{arm_name(m)}, {names[m.model]}" if several else arm_name(m)
+    return f"{m.name}, {names[m.model]}" if several else m.name

@@ -4,19 +4,21 @@ All methods of a model read one reply, so they are compared on the same conversa
 source, because conversations of one source are alike.
 """
 
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from selfprobe.awareness.beyond import BeyondWords, beyond_words
-from selfprobe.awareness.items import items_of
 from selfprobe.awareness.paired import Paired, paired
-from selfprobe.awareness.runs import ARM, Arm
-from selfprobe.awareness.table import Logged
-from selfprobe.scorers.awareness import Method, clusters_of, method_numbers
+from selfprobe.awareness.runs import ARM, Arm, marks
+from selfprobe.awareness.table import Logged, items_of
+from selfprobe.scorers.awareness import Item, Method, auroc_of, clusters_of, method_numbers
+from selfprobe.scorers.awareness_cues import UNQUOTED
 from selfprobe.stats import clustered
 from selfprobe.stats.agreement import (
     Agreement,
@@ -29,9 +31,67 @@ from selfprobe.stats.agreement import (
     precision_estimate,
     turns_trend,
 )
-from selfprobe.stats.estimate import Estimate
+from selfprobe.stats.clustered import Part, difference
+from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.stats.rank import auroc
 from selfprobe.stats.text_only import log_odds
+
+UNTRAINED = "the words could not be rated"
+
+
+@dataclass(frozen=True)
+class BeyondWords:
+    """One arm held against the words alone; paired, clustered as the arm's other numbers."""
+
+    words: Estimate
+    """AUROC of the cross-fitted words on the conversations that the arm has a score of."""
+    words_other_source: Estimate
+    """The same of words that were learnt from other sources."""
+    over_words: Estimate
+    """The model's AUROC on those conversations less the words'."""
+    over_other_source: Estimate
+    length: Estimate
+    """AUROC of the number of characters, the better sign."""
+    over_length: Estimate
+
+    @property
+    def over_the_words(self) -> bool:
+        """Whether the model is above the words, of its own source and of others, with the whole interval."""
+        return self.over_words.low > 0 and self.over_other_source.low > 0
+
+    @property
+    def shown(self) -> bool:
+        """Whether it is above the words and the length of the prompt."""
+        return self.over_the_words and self.over_length.low > 0
+
+
+def beyond_words(rows: pd.DataFrame, items: Sequence[Item], words: pd.DataFrame | None) -> BeyondWords:
+    """An arm's verdict rows, the same as items, and `Baselines.scores`.
+
+    The classifiers' training is taken as given: the intervals are about other conversations, not about other words.
+    """
+    if words is None or words.empty:
+        missing = undefined("no labels")
+        return BeyondWords(*[missing] * 6)
+    beside = rows[["data", "item"]].merge(words.drop(columns="label"), on=["data", "item"], how="left", sort=False)
+    columns = ("words", "words_other_source", "length")
+    inside, across, length = (_held(items, beside[column].to_numpy(dtype=float)) for column in columns)
+    return BeyondWords(inside[0], across[0], inside[1], across[1], *length)
+
+
+def _held(items: Sequence[Item], words: np.ndarray) -> tuple[Estimate, Estimate]:
+    """AUROC of the words, and the model's less it, over the items that both rate."""
+    clusters, unit = clusters_of(items)
+    rated = np.array([i.decision.said is not None and i.decision.score is not None for i in items]) & ~np.isnan(words)
+    both = [item for item, use in zip(items, rated, strict=True) if use]
+    if not both:
+        return (undefined(UNTRAINED, unit=unit),) * 2
+    positive = np.array([item.decision.truth == "evaluation" for item in both])
+    labelled = np.array([item.decision.truth is not None for item in both])
+    told: Part = clustered.auroc(positive, np.where(labelled, words[rated], np.nan), clusters[rated], unit=unit)
+    model = auroc_of(both, clusters[rated], unit)
+    return told.estimate, difference((1, model), (-1, told), unit=unit)
+
 
 PREVALENCES = (0.01, 0.05, 0.10)
 SEED = 0
@@ -83,6 +143,11 @@ class ArmNumbers(Method):
     """Undefined where the subject saw the first prompt alone, whatever came after it."""
     beyond: BeyondWords
     """The model's AUROC held against that of the words alone."""
+
+    @property
+    def name(self) -> str:
+        """The method, with what sets this arm of it apart."""
+        return self.method + marks([getattr(self, name) for name in ARM])
 
 
 @dataclass(frozen=True)
@@ -216,3 +281,47 @@ def _curve(logged: Logged, a: Arm, b: Arm) -> KappaCurve | None:
 def _shared(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
     """Conversations with a verdict in both arms, columns `…_a` and `…_b`."""
     return a[a.said.notna()].merge(b[b.said.notna()], on=["data", "item", "epoch"], suffixes=("_a", "_b"))
+
+
+JUDGED = ("user_motivation", "reasoning_trace")
+RULES = ("ours", "the paper's")
+_ITEM = ["data", "item", "epoch"]
+
+
+def as_in_paper(logged: Logged) -> pd.DataFrame:
+    """A row an arm of `JUDGED` and rule: unquoted (findings without a quote that is there), n, called, tpr, tnr.
+
+    `unscored` is the share of conversations without a verdict, which n leaves out. Estimates are value, low, high, n,
+    unit, reason. Summaries of reasoning have no finding under either rule.
+    """
+    rows: list[dict[str, Any]] = []
+    every = logged.verdicts[logged.verdicts.method.isin(JUDGED)]
+    for key, arm in every.groupby(ARM, sort=False, dropna=False):
+        votes = logged.votes
+        if len(votes):
+            votes = votes[(votes[ARM] == list(key)).all(axis=1)]
+        unquoted = int((votes.unscored == UNQUOTED).sum() if len(votes) else (arm.unscored == UNQUOTED).sum())
+        for rule, counted in zip(RULES, (arm, _counted(arm, votes)), strict=True):
+            found = method_numbers(items_of(counted))
+            lost = {"unscored": math.fsum(found.unscored.values())}
+            rates = {name: asdict(getattr(found, name)) for name in ("called", "tpr", "tnr")}
+            rows.append(
+                dict(zip(ARM, key, strict=True)) | {"rule": rule, "unquoted": unquoted, "n": found.n} | lost | rates
+            )
+    return pd.json_normalize(rows)
+
+
+def _counted(arm: pd.DataFrame, votes: pd.DataFrame) -> pd.DataFrame:
+    """The verdicts with every finding of awareness counted: of one vote, or the majority of several (no tie)."""
+    said = arm.said.where(arm.unscored != UNQUOTED, "evaluation")
+    if len(votes):
+        each = votes.assign(said=votes.said.where(votes.unscored != UNQUOTED, "evaluation")).dropna(subset=["said"])
+        share = (each.said == "evaluation").groupby([each[name] for name in _ITEM]).mean()
+        own = pd.MultiIndex.from_frame(arm[_ITEM]).map(share).astype(float)
+        said = pd.Series([_verdict(x) for x in own], index=arm.index, dtype=object)
+    lost = arm.unscored.where(arm.unscored.notna() & (arm.unscored != UNQUOTED), "tie")
+    return arm.drop(columns="could", errors="ignore").assign(said=said, unscored=lost.where(said.isna(), None))
+
+
+def _verdict(share: float) -> str | None:
+    return "evaluation" if share > 0.5 else "deployment" if share < 0.5 else None

@@ -1,26 +1,31 @@
 """The page of the awareness comparison, its tables and its figures."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import pandas as pd
 from markupsafe import Markup
 
 from selfprobe.awareness.answer import first_screen
-from selfprobe.awareness.features_page import evidence_section
 from selfprobe.awareness.figures import pictures
-from selfprobe.awareness.methods_section import methods_section, unmet
-from selfprobe.awareness.numbers import Comparison, Pair, compare
-from selfprobe.awareness.paired_section import kappa_table, observers_table, paired_section, paired_table
+from selfprobe.awareness.numbers import Comparison, Pair, as_in_paper, compare
+from selfprobe.awareness.paired import AgainstPlacebo, against_placebo
 from selfprobe.awareness.panel_section import panel_section, panel_table
-from selfprobe.awareness.paper_rule import as_in_paper
-from selfprobe.awareness.placebo_section import AgainstPlacebo, against_placebo, placebo_section
 from selfprobe.awareness.runs import ARM
-from selfprobe.awareness.sets import told_by_set
-from selfprobe.awareness.table import Logged, load
+from selfprobe.awareness.sections import (
+    boxes,
+    kappa_table,
+    methods_section,
+    observers_table,
+    paired_section,
+    paired_table,
+    placebo_section,
+    splits_section,
+    unmet,
+    words_section,
+)
+from selfprobe.awareness.table import Logged, told_by_set
 from selfprobe.awareness.verdict import Statement, statements
-from selfprobe.awareness.verdict_section import boxes, splits_section, words_section
-from selfprobe.logs import Identity
 from selfprobe.options import names
 from selfprobe.page import (
     BLACK_BOX,
@@ -41,7 +46,6 @@ from selfprobe.page import (
     percent,
     set_aside,
 )
-from selfprobe.page import write as write_page
 from selfprobe.plots import called
 from selfprobe.sources.reference import described
 
@@ -70,50 +74,25 @@ METHOD = (
 
 @dataclass(frozen=True)
 class Written:
-    """What a page was made of."""
+    """What a page is made of."""
 
     logged: Logged
     comparison: Comparison
     statements: tuple[Statement, ...]
     placebos: tuple[AgainstPlacebo, ...]
+    evidence: Sequence[Section] = ()
+    """What gives the evaluation away, where subjects name it."""
 
 
-def write(logs: Sequence[str], out: str) -> tuple[Written, Page]:
-    """Read awareness logs, compare them, and write `index.html`, `tables/` and `figures/` into `out`.
-
-    Raises:
-        NoLogs: There is no finished awareness log among them.
-        InputError: `out` cannot be written.
-    """
-    written = _compared(logs)
-    page = page_of(written)
-    write_page(page, out)
-    return written, page
-
-
-def page(logs: Sequence[str], identities: Collection[Identity] | None = None) -> Page:
-    """The page of the awareness logs among these, with the evidence that subjects name; raises as `write`.
-
-    Args:
-        logs: Logs, or folders of logs.
-        identities: The runs that are wanted; None is all.
-    """
-    return page_of(_compared(logs, identities), evidence=evidence_section(logs))
-
-
-def _compared(logs: Sequence[str], identities: Collection[Identity] | None = None) -> Written:
-    logged = told_by_set(load(logs, identities))
+def compared(tables: Logged, evidence: Sequence[Section] = ()) -> Written:
+    """Every number of these tables, with labels by set."""
+    logged = told_by_set(tables)
     comparison = compare(logged)
-    return Written(logged, comparison, statements(logged, comparison), against_placebo(logged.verdicts))
+    return Written(logged, comparison, statements(logged, comparison), against_placebo(logged.verdicts), evidence)
 
 
-def page_of(written: Written, *, evidence: Sequence[Block] = ()) -> Page:
-    """The page of tables and numbers that are at hand.
-
-    Args:
-        written: What it is made of.
-        evidence: What gives the evaluation away, where subjects name it.
-    """
+def page_of(written: Written) -> Page:
+    """The page of tables and numbers that are at hand."""
     logged, comparison, statements = written.logged, written.comparison, written.statements
     methods = comparison.methods
     names = called(models := list(dict.fromkeys(m.model for m in methods)))
@@ -132,7 +111,7 @@ def page_of(written: Written, *, evidence: Sequence[Block] = ()) -> Page:
                 words_section(methods),
                 *([splits_section(statements)] if statements else []),
                 *placebo_section(written.placebos),
-                *evidence,
+                *written.evidence,
             ],
             paper=[*([Figures(drawn)] if drawn else []), *_agreement(comparison)],
             cells=[

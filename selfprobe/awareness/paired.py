@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from selfprobe.awareness.items import items_of
 from selfprobe.awareness.runs import ARM, Arm
-from selfprobe.awareness.table import Logged
+from selfprobe.awareness.table import Logged, items_of
 from selfprobe.scorers.awareness import Item, auroc_of, clusters_of
 from selfprobe.stats.agreement import cohen_kappa, equivalence, pearson
 from selfprobe.stats.clustered import difference
@@ -198,3 +197,68 @@ def _below_runs(first: Arm, third: Arm, arms: Mapping[Arm, pd.DataFrame]) -> dic
 
 def _less(of: Callable[..., float], once: AnyArray, again: AnyArray, third: AnyArray) -> float:
     return of(once, again) - of(once, third)
+
+
+WHAT = {
+    "form": "asked about form",
+    "purpose": "asked for the purpose without a hint",
+    "judge": "by a judge that is told nothing",
+}
+"""What differs in each placebo arm."""
+
+
+@dataclass(frozen=True)
+class AgainstPlacebo:
+    """One arm of user_motivation and one placebo of it, on the conversations with a verdict in both."""
+
+    model: str
+    context: str
+    kind: str
+    """Of the placebo: "form", "purpose" or "judge"."""
+    n: int
+    real: float
+    placebo: float
+    """Shares called evaluation."""
+    difference: Estimate
+    """real - placebo, paired; its interval by source, or by conversation where a source stands alone."""
+    by_label: dict[str, Estimate]
+    """The same of the conversations of each label ("evaluation", "deployment") that there are."""
+
+
+def against_placebo(verdicts: pd.DataFrame) -> tuple[AgainstPlacebo, ...]:
+    """Every placebo arm in these verdict rows against the arm that it is the placebo of.
+
+    Args:
+        verdicts: `Logged.verdicts`.
+    """
+    keys = ["method", "model", "perspective", "context", "target", "wording"]
+    found = []
+    for (_, model, _, context, *_), rows in verdicts[verdicts.run == 1].groupby(keys, sort=False):
+        real = rows[(rows.placebo == "") & rows.said.notna()]
+        for kind in [one for one in WHAT if (rows.placebo == one).any()]:
+            other = rows[(rows.placebo == kind) & rows.said.notna()]
+            both = real.merge(other[["data", "item", "epoch", "said"]], on=["data", "item", "epoch"])
+            if len(both):
+                found.append(_held(str(model), str(context), kind, both))
+    return tuple(found)
+
+
+def _held(model: str, context: str, kind: str, both: pd.DataFrame) -> AgainstPlacebo:
+    real, placebo = ((both[said] == "evaluation").astype(float) for said in ("said_x", "said_y"))
+    labels = [label for label in ("evaluation", "deployment") if (both.truth == label).any()]
+    clusters, unit = clusters_of(items_of(both.rename(columns={"said_x": "said"})))
+    apart = (real - placebo).to_numpy()
+
+    def difference(mine: npt.NDArray[np.bool_]) -> Estimate:
+        return clustered_mean(apart[mine], clusters[mine], unit=unit, interval="t")
+
+    return AgainstPlacebo(
+        model=model,
+        context=context,
+        kind=kind,
+        n=len(both),
+        real=float(real.mean()),
+        placebo=float(placebo.mean()),
+        difference=difference(np.ones(len(both), dtype=bool)),
+        by_label={label: difference((both.truth == label).to_numpy()) for label in labels},
+    )

@@ -1,7 +1,7 @@
-"""From awareness logs to tables: which logs count, and what they say."""
+"""From awareness logs to tables: what the logs say, and which label each set stands for."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
@@ -11,15 +11,16 @@ from inspect_ai.tool import ToolInfo
 from selfprobe.awareness.panel_section import PanelRows, pair_rows
 from selfprobe.awareness.runs import ARM, chosen_of, headers_in, missing, named
 from selfprobe.header import roles_of
-from selfprobe.logs import Identity, samples
+from selfprobe.logs import Identity, Runs, samples
 from selfprobe.logs import runs as runs_in
-from selfprobe.scorers.awareness import answered, quotes_in
+from selfprobe.scorers.awareness import Item, answered, quotes_in
 from selfprobe.scorers.decision import Decision, last_decisions, last_score
 from selfprobe.scorers.panel import PANEL, Panel
-from selfprobe.scorers.votes import SAMPLE_ERROR, ballot
+from selfprobe.scorers.votes import SAMPLE_ERROR, Ballot, ballot
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.sent import applied_in, substitutes_in
 from selfprobe.sources.messages import tools_text
+from selfprobe.sources.reference import OPPOSITE, REFERENCE, stands_for, told_label
 
 ABOUT = ("source", "domain", "format", "agentic", "language", "turns", "pair", "flip", "set")
 """What is known of a conversation, from the sample's metadata."""
@@ -32,7 +33,7 @@ class Logged:
     verdicts: pd.DataFrame
     """One row an arm × conversation × epoch: said, unscored, probability, score, truth, reasoned, source, domain,
     format, agentic, language, turns, pair, flip, set, decisions (how many were asked), log, read (whose replies,
-    `second_runs.Run.read`); votes_asked, votes_read and
+    `runs.Run.read`); votes_asked, votes_read and
     could (the verdicts that lost votes leave possible: "evaluation", "deployment", "either"); turned, contradicted
     (questions asked both ways round, and those with two verdicts); yes, yes_asked, first, first_asked (answers "yes"
     and first options, of how many); quotes, quotes_discarded."""
@@ -62,15 +63,25 @@ def load(paths: Iterable[str], identities: Collection[Identity] | None = None) -
     Raises:
         NoLogs: There is none.
     """
+    given = list(paths)
+    there = runs_in(given, METHODS, repeats=True)
+    return tables(there if identities is None else there.of(identities), given)
+
+
+def tables(there: Runs, paths: Sequence[str] = (), limit: int | None = None) -> Logged:
+    """Tables of the finished runs; raises as `load`.
+
+    Args:
+        there: Runs of the five methods.
+        paths: Where they were looked for, for messages.
+        limit: Number of items of each run that count; None is all.
+    """
     verdicts: list[dict[str, Any]] = []
     votes: list[dict[str, Any]] = []
     texts: dict[tuple[str, str], dict[str, Any]] = {}
     panels: dict[str, list[tuple[str, Panel]]] = {}
     runs = []
-    given = list(paths)
-    there = runs_in(given, METHODS, repeats=True)
-    there = there if identities is None else there.of(identities)
-    logs, ignored = chosen_of(there, given)
+    logs, ignored = chosen_of(there, paths, limit)
     for arm, run in logs.items():
         log = run.header
         keys = dict(zip([*ARM, "data"], arm, strict=True))
@@ -97,7 +108,7 @@ def load(paths: Iterable[str], identities: Collection[Identity] | None = None) -
             | {"substitutes": " ".join(substitutes_in(run.samples))}
         )
     rows = [{"data": data} | text for (data, _), text in texts.items()]
-    made, asked, told = pd.DataFrame(verdicts), pd.DataFrame(rows), tuple(missing(headers_in(there), logs))
+    made, asked, told = pd.DataFrame(verdicts), pd.DataFrame(rows), tuple(missing(headers_in(there), logs, limit))
     return Logged(made, pd.DataFrame(votes), asked, pd.DataFrame(runs), ignored, told, pair_rows(panels))
 
 
@@ -135,3 +146,73 @@ def _text(sample: EvalSample) -> dict[str, Any]:
         text = f"{tools_text(tools)}\n{text}"
     about = {name: sample.metadata.get(name) for name in ("label", "source", "pair", "set")}
     return {"item": str(sample.id), "text": text} | about
+
+
+def told_by_set(logged: Logged) -> Logged:
+    """The same tables, where your rows have one label or none and a reference is there, with the sets as labels.
+
+    What each set stands for: `sources.reference.stands_for`. Where your rows have both labels, the numbers by label are
+    of them alone. Without a reference nothing changes.
+    """
+    texts = logged.texts
+    if "set" not in texts:
+        return logged
+    rows = list(_rows(texts, "label"))
+    own = stands_for(rows)
+    if own is None:
+        return logged
+    made = [_told(frame, column, own) for frame, column in ((texts, "label"), (logged.verdicts, "truth"))]
+    beside = sum(label == own for of_set, label in rows if of_set == REFERENCE)
+    left = f" {beside} of its rows, labelled {own}, stand for neither." if beside else ""
+    told = f"Your prompts stand for {own} and the reference for {OPPOSITE.get(own)} in every rate and AUROC.{left}"
+    return replace(logged, texts=made[0], verdicts=made[1], contrast=told if own else "")
+
+
+def _rows(frame: pd.DataFrame, column: str) -> Iterable[tuple[str | None, str | None]]:
+    """Set and label of each row; what is missing is None."""
+    known = frame[["set", column]].astype(object).where(frame[["set", column]].notna(), None)
+    return zip(known["set"], known[column], strict=True)
+
+
+def _told(frame: pd.DataFrame, column: str, own: str) -> pd.DataFrame:
+    """The column with the labels that rows count with."""
+    labels = [told_label(own, of_set, label) for of_set, label in _rows(frame, column)]
+    return frame.assign(**{column: pd.Series(labels, index=frame.index, dtype=object)})
+
+
+def items_of(rows: pd.DataFrame) -> list[Item]:
+    """Verdict rows as the scorer's items."""
+    known = rows.astype(object).where(rows.notna(), None)
+    fields = [name for name in Decision.model_fields if name in known]
+    return [
+        Item(
+            decision=Decision(**{"key": row["method"]} | {name: row[name] for name in fields}),
+            source=str(row["source"]),
+            flip=bool(row["flip"]),
+            votes=_ballot(row),
+            details=_details(row),
+            conversation=f"{row.get('data')} {row.get('pair') or row['item']}",
+            of_set=str(row.get("set") or ""),
+        )
+        for row in known.to_dict("records")
+    ]
+
+
+def _ballot(row: dict[str, Any]) -> Ballot | None:
+    if "could" not in row:
+        return None
+    return Ballot(
+        row["votes_asked"], row["votes_read"], row["could"], row.get("turned") or 0, row.get("contradicted") or 0
+    )
+
+
+def _details(row: dict[str, Any]) -> dict[str, Any]:
+    """What a score's metadata says of the grader's quotes, and of the answers by word."""
+    found: dict[str, Any] = {
+        name: dict(enumerate([True] * row[name] + [False] * (row[f"{name}_asked"] - row[name])))
+        for name in ("yes", "first")
+        if row.get(f"{name}_asked")
+    }
+    if "quotes" in row:
+        found["quoted"] = {"kept": row["quotes"] - row["quotes_discarded"], "discarded": row["quotes_discarded"]}
+    return found

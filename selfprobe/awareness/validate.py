@@ -6,8 +6,9 @@ Scout scans; a table with a verdict (`flagged`, `noticed` or `value`), such as t
 scan`. One table may hold both.
 """
 
+import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import get_args
@@ -16,16 +17,167 @@ import numpy as np
 import pandas as pd
 
 from selfprobe.arguments import locate
-from selfprobe.awareness.findings import Finding, findings
-from selfprobe.awareness.label_sheet import COLUMN, Checked, Counts, reweighted
+from selfprobe.awareness.runs import chosen
 from selfprobe.data import Row, load
 from selfprobe.errors import InputError
+from selfprobe.logs import samples
 from selfprobe.page import percent, shown
+from selfprobe.scorers.awareness_cues import cues_by_grader, finding_of, texts_of
 from selfprobe.solvers.converse import Perspective
+from selfprobe.solvers.record import record_of
 from selfprobe.stats.agreement import cohen_kappa
-from selfprobe.stats.estimate import Estimate
+from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.stats.prevalence import Prevalence, Share, labelled_elsewhere, labelled_within
 from selfprobe.stats.spread import effective, wilson
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the grader, or most of a panel, said of one text."""
+
+    item: str
+    key: str
+    model: str
+    perspective: str
+    epoch: str
+    text: str
+    data: str
+    """The data set's hash."""
+    aware: bool | None
+    """None where its reply could not be used."""
+    log: str
+    method: str
+
+    @property
+    def text_id(self) -> str:
+        """A name that tells nothing of the text's model, item or label; the same in every log that holds it."""
+        digest = hashlib.sha256("\x1f".join(astuple(self)[:7]).encode()).hexdigest()
+        return f"t{digest[:11]}"  # no spreadsheet takes it for a number
+
+
+def findings(logs: Sequence[str]) -> Iterator[Finding]:
+    """All texts that graders read in logs of user_motivation and reasoning_trace; placebo arms aside.
+
+    Raises:
+        NoLogs: There is no finished awareness log.
+    """
+    for arm, run in chosen(logs)[0].items():
+        method, model, perspective, _, placebo, *_, data = arm
+        if placebo:
+            continue
+        for sample in samples(run.header.location):
+            record = record_of(sample)
+            graders = cues_by_grader(record)
+            for key, text in texts_of(record, graders).items():
+                yield Finding(
+                    item=str(sample.id),
+                    key=key,
+                    model=str(model),
+                    perspective=str(perspective),
+                    epoch=str(sample.epoch),
+                    text=text,
+                    data=str(data),
+                    aware=finding_of(graders[key]).aware,
+                    log=run.header.location,
+                    method=str(method),
+                )
+
+
+COLUMN = "text_id"
+"""What tells a sheet from labels by item and key."""
+DRAWS = 4000
+LEVEL = 0.95
+
+
+def sample_labels(
+    n: int, logs: Sequence[str], *, rng: np.random.Generator, methods: Collection[str]
+) -> tuple[pd.DataFrame, str]:
+    """Texts for people to label: all that the grader found aware, at most half of the sheet, and others by chance.
+
+    A table with text_id, text and an empty `aware`, in random order; and a sentence that says what was drawn.
+
+    Args:
+        n: Texts on the sheet, fewer where there are fewer.
+        logs: Logs of user_motivation or reasoning_trace, whatever conversations they are on.
+        rng: Draws the others, and the order.
+        methods: Whose texts: answers of user_motivation, traces of reasoning_trace.
+
+    Raises:
+        NoLogs: There is no finished awareness log.
+        InputError: No text was graded.
+    """
+    texts = {one.text_id: one for one in findings(logs) if one.aware is not None and one.method in methods}
+    if not texts:
+        raise InputError(f"no text graded by {' or '.join(methods)} in {', '.join(logs)}")
+    ours, others = ([name for name, found in texts.items() if found.aware is said] for said in (True, False))
+    few = min(len(ours), max(n // 2, n - len(others)))
+    drawn = [*_drawn(ours, few, rng), *_drawn(others, min(n - few, len(others)), rng)]
+    rows = [{COLUMN: name, "text": texts[name].text, "aware": ""} for name in _drawn(drawn, len(drawn), rng)]
+    every = few == len(ours)
+    aware = f"all {few} found aware" if every else f"{few} of {len(ours)} found aware"
+    more = "" if every else f"; for all of them give {2 * len(ours)}"
+    told = f"{len(drawn)} texts: {aware} and {len(drawn) - few} of {len(others)} others by chance{more}"
+    return pd.DataFrame(rows, columns=[COLUMN, "text", LABEL]), told
+
+
+def _drawn(names: Sequence[str], n: int, rng: np.random.Generator) -> list[str]:
+    return [names[at] for at in rng.permutation(len(names))[:n]]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Texts of which the grader said the same."""
+
+    found: int
+    """In the logs."""
+    labelled: int
+    aware: int
+    """Of the labelled, by the people."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A grader against people, of all texts."""
+
+    sensitivity: Estimate
+    """Share of the aware texts that it found."""
+    specificity: Estimate
+    """Share of the others that it left alone."""
+
+
+def reweighted(ours: Counts, others: Counts) -> Checked:
+    """Shares over all texts, where those found aware were drawn more often than the others.
+
+    The aware among all are estimated in each kind apart. Intervals are quantiles of the shares with the two
+    proportions drawn from their posteriors under Jeffreys' prior (Brown, Cai & DasGupta 2001), 95 %.
+
+    Args:
+        ours: Texts that the grader found aware.
+        others: Those that it did not.
+    """
+    for counts, said in ((ours, "found aware"), (others, "not found aware")):
+        if (counts.found and not counts.labelled) or (not counts.found and counts is ours):
+            lacking = undefined(f"no text {said} is labelled", unit="text")
+            return Checked(lacking, lacking)
+    rng = np.random.default_rng(0)
+    p, q = (rng.beta(c.aware + 0.5, c.labelled - c.aware + 0.5, DRAWS) for c in (ours, others))
+    n = ours.labelled + others.labelled
+
+    def share(hits: Counts, misses: Counts, drawn: tuple[np.ndarray, np.ndarray], *, aware: bool) -> Estimate:
+        def rate(c: Counts) -> float:
+            of = c.aware / c.labelled if c.labelled else 0.0
+            return c.found * (of if aware else 1 - of)
+
+        a, b = drawn if aware else (1 - drawn[0], 1 - drawn[1])
+        found, missed = hits.found * a, misses.found * b
+        low, high = np.quantile(found / (found + missed), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        of_all = rate(hits) + rate(misses)
+        if not of_all:
+            return undefined("no text is labelled so", n=n, unit="text")
+        return Estimate(rate(hits) / of_all, float(low), float(high), n, "text")
+
+    return Checked(share(ours, others, (p, q), aware=True), share(others, ours, (q, p), aware=False))
+
 
 YES_NO = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 LABEL = "aware"

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 
-from selfprobe.awareness.page import page as subject_page
 from selfprobe.described import identities_of
 from selfprobe.errors import NoLogs
 from selfprobe.page import Page
 from selfprobe.page import write as write_page
 from selfprobe.realism.numbers import numbers_of
 from selfprobe.realism.page import page_of
-from selfprobe.realism.run import PAIRS, SUBJECT, Card
+from selfprobe.realism.run import PAIRS, Card
 from selfprobe.realism.table import load
 
 
@@ -36,7 +35,7 @@ def write(card: Card, *, name: str, left_out: Sequence[str], out: str) -> tuple[
     logged, subject = load([f"{card.base}/{PAIRS}"], identities_of(card.pair_runs)), None
     if card.study is not None:
         try:
-            subject = subject_page([f"{card.base}/{SUBJECT}"], card.study.identities)
+            subject = card.study.shown()
         except NoLogs:
             left_out = [*left_out, f"{card.model} has no finished run: the page is of the judges alone."]
     made = page_of(logged, numbers_of(logged), name=name, left_out=left_out, subject=subject)

@@ -69,7 +69,6 @@ def card(out: str, as_json: bool, yes: bool, dry_run: bool, **given: Any) -> Non
     SET and REAL are what `awareness run` takes: a file, hf:owner/name@REVISION, task:inspect_evals/gsm8k, logs:FOLDER.
     SET may be the name of a task alone.
     """
-    from selfprobe.awareness.plan import methods_of
     from selfprobe.errors import InputError, RunError
     from selfprobe.inspect_data import called
     from selfprobe.output import destination
@@ -79,6 +78,7 @@ def card(out: str, as_json: bool, yes: bool, dry_run: bool, **given: Any) -> Non
     from selfprobe.run_settings import RunSettings
     from selfprobe.safe import clean
     from selfprobe.sources.realism import pairs_of, sides
+    from selfprobe.studies.awareness import methods_of
 
     methods = methods_of(given.pop("methods"))
     if given["grader"] is None and {"user_motivation", "reasoning_trace"} & set(methods):

@@ -1,6 +1,5 @@
 """What a card will take, before anything is asked."""
 
-from selfprobe.awareness.plan import costs_of, self_grading
 from selfprobe.described import graders
 from selfprobe.evalawareness_tasks import rewriting
 from selfprobe.evalawareness_tasks.pairwise_realism import CALLS, REALISM_PROMPT
@@ -26,11 +25,11 @@ def describe(card: Card, both: Sides, pairs: Pairs) -> str:
     costs = [Cost(judge, CALLS * len(kinds), CALLS * each, CALLS * len(kinds)) for judge in card.judges]
     study, rounds = card.study, 1
     if study:
-        costs += costs_of(study, [*both.ours, *both.real])
+        costs += study.costs([*both.ours, *both.real])
         rounds += study.rounds
     told = [f"{said}" for said in pairs.told]
-    asked = [f"{study.models[0]} is asked about the same conversations by {', '.join(study.methods)}."] if study else []
-    asked += filter(None, [self_grading(study)] if study else [])
+    asked = [f"{study.models[0]} is asked about the same conversations by {', '.join(study.chosen)}."] if study else []
+    asked += filter(None, [study.self_grading] if study else [])
     return "\n".join([head, *asked, *told, "", *card.settings.costed(costs, rounds=rounds), ""])
 
 
@@ -50,7 +49,7 @@ def describe_rewriting(given: Rewriting) -> str:
     ]
     study, rounds = given.study, 3
     if study:
-        costs += costs_of(study, 3 * rows)  # two versions and the original
+        costs += study.costs(3 * rows)  # two versions and the original
         rounds += study.rounds
     head = f"{n} prompts of {table.name} × a rewrite without {', '.join(given.remove)} and a paraphrase"
     told = list(filter(None, (table.limited(given.limit), table.told(), table.unread)))

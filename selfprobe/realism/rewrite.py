@@ -14,7 +14,6 @@ import pandas as pd
 from inspect_ai.log import EvalLog
 
 from selfprobe import options
-from selfprobe.awareness.run import Study, run_study
 from selfprobe.awareness.table import load as load_awareness
 from selfprobe.data import Table
 from selfprobe.described import DescribedRun, NamedModel, graders, identities_of
@@ -38,6 +37,7 @@ from selfprobe.sources.conversations import conversations
 from selfprobe.sources.messages import numbered
 from selfprobe.stats.clustered import crossed, resampled
 from selfprobe.stats.estimate import Estimate
+from selfprobe.studies.awareness import Awareness
 from selfprobe.waves import JOINS, complete, run_wave
 
 VERSIONS, FILE = "versions", "versions.jsonl"
@@ -123,19 +123,13 @@ class Rewriting:
         return [DescribedRun(TASK, asked, reader) for reader in readers]
 
     @property
-    def study(self) -> Study | None:
+    def study(self) -> Awareness | None:
         """The subject's part: P(evaluation) of every version that can be used, and of its original."""
         if self.model is None:
             return None
-        return Study(
-            models=(self.model,),
-            methods=("probability",),
-            dataset=f"{self.base}/{ASKED}/{FILE}",
-            context="full",
-            reply_tokens=self.reply_tokens,
-            log_dir=f"{self.base}/{SUBJECT}",
-            settings=self.settings,
-        )
+        own = {"models": (self.model,), "methods": ("probability",), "context": "full", "settings": self.settings}
+        own |= {"dataset": f"{self.base}/{ASKED}/{FILE}", "reply_tokens": self.reply_tokens}
+        return Awareness.taken(own | {"log_dir": f"{self.base}/{SUBJECT}"})
 
 
 @dataclass(frozen=True)
@@ -227,7 +221,7 @@ def run_rewriting(given: Rewriting) -> bool:
     if given.study is None:
         return done
     _placed(f"{given.base}/{ASKED}", conversations_of(usable))
-    return run_study(given.study) and done
+    return given.study.run() and done
 
 
 def _placed(folder: str, rows: Sequence[Mapping[str, Any]]) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 
 from fsspec.core import url_to_fs
 
-from selfprobe.awareness.run import Study, run_study
 from selfprobe.data import Row
 from selfprobe.described import DescribedRun, NamedModel
 from selfprobe.errors import InputError
@@ -20,6 +19,7 @@ from selfprobe.output import place
 from selfprobe.realism.table import TASK
 from selfprobe.run_settings import RunSettings
 from selfprobe.sources.realism import OPPONENTS, PROMPTS, Sides
+from selfprobe.studies.awareness import Awareness
 from selfprobe.waves import JOINS, complete, run_wave
 
 PAIRS, SUBJECT, ASKED = "pairs", "subject", "conversations"
@@ -93,22 +93,14 @@ class Card:
         return [DescribedRun(TASK, asked, NamedModel(judge, self.settings.model_args)) for judge in self.judges]
 
     @property
-    def study(self) -> Study | None:
+    def study(self) -> Awareness | None:
         """The subject's part."""
         if self.model is None:
             return None
         ours, real = self.files
-        return Study(
-            models=(self.model,),
-            methods=self.methods,
-            dataset=ours,
-            against=real,
-            grader=self.grader,
-            context=self.asked_context,
-            reply_tokens=self.reply_tokens,
-            log_dir=f"{self.base}/{SUBJECT}",
-            settings=self.settings,
-        )
+        own = {name: getattr(self, name) for name in ("methods", "grader", "reply_tokens", "settings")}
+        own |= {"dataset": ours, "against": real, "context": self.asked_context}
+        return Awareness.taken({"models": (self.model,), "log_dir": f"{self.base}/{SUBJECT}"} | own)
 
 
 def run_card(card: Card, both: Sides) -> bool:
@@ -122,7 +114,7 @@ def run_card(card: Card, both: Sides) -> bool:
     if card.model is not None:
         card.settings.tried(NamedModel(card.model, card.settings.model_args))
     done = complete(run_wave(card.pair_runs, f"{card.base}/{PAIRS}", title="Pairs", settings=card.settings, **JOINS))
-    return (run_study(card.study) if card.study else True) and done
+    return (card.study.run() if card.study else True) and done
 
 
 def _write(card: Card, both: Sides) -> None:

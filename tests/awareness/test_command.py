@@ -24,6 +24,12 @@ GRADER = "planted/g?specificity=.7"
 LIMIT = 12
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages are written into a folder of their own."""
+    monkeypatch.chdir(tmp_path_factory.mktemp("here"))
+
+
 def call(*arguments: str | Path) -> Result:
     return CliRunner().invoke(main, ["awareness", *map(str, arguments)])
 
@@ -35,7 +41,16 @@ def _calls(done: Result, model: str) -> int:
 
 
 def run(folder: Path) -> Result:
-    models = ("--models", f"{SUBJECT},{ACQUIESCENT}", "--grader", GRADER, "--limit", str(LIMIT))
+    models = (
+        "--models",
+        f"{SUBJECT},{ACQUIESCENT}",
+        "--grader",
+        GRADER,
+        "--limit",
+        str(LIMIT),
+        "--out",
+        folder / "page",
+    )
     return call("run", *models, "--log-dir", folder, "--display", "none", "--yes")
 
 

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from selfprobe.awareness.kinds import with_kinds
+from selfprobe.awareness.verdict import with_kinds
 from selfprobe.text_kind import format_of, language_of
 
 

@@ -10,8 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from selfprobe.awareness.command import GRADED
-from selfprobe.awareness.findings import findings
-from selfprobe.awareness.label_sheet import Counts, reweighted
+from selfprobe.awareness.validate import Counts, findings, reweighted
 from selfprobe.cli import main
 
 SUBJECT = "planted/a?voiced=.5&voiced_wrongly=.1"
@@ -28,7 +27,9 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "mine.jsonl").write_text("".join(json.dumps({"prompt": f"What is {n}?"}) + "\n" for n in range(20)))
     given = ("--dataset", folder / "mine.jsonl", "--against", "bundled", "--limit", 20, "--placebo")
     models = ("--models", SUBJECT, "--grader", "planted/g?sensitivity=.9&specificity=.8", "--methods", "features")
-    done = call("run", *given, *models, "--log-dir", folder / "logs", "--display", "none", "--yes")
+    done = call(
+        "run", *given, *models, "--log-dir", folder / "logs", "--out", folder / "page", "--display", "none", "--yes"
+    )
     assert done.exit_code == 0, done.output
     return folder / "logs"
 
@@ -119,8 +120,9 @@ def test_rows_that_nobody_labelled_yet_are_counted_and_left_out(logs: Path, tmp_
 def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Answers and traces, graded."""
     folder = tmp_path_factory.mktemp("both") / "logs"
+    quiet = ("--out", folder.with_name("page"), "--display", "none")
     models = ("--models", "planted/a?voiced=.5&reasons=1", "--grader", "planted/g", "--limit", 12)
-    done = call("run", *models, "--methods", ",".join(GRADED), "--log-dir", folder, "--display", "none", "--yes")
+    done = call("run", *models, "--methods", ",".join(GRADED), "--log-dir", folder, *quiet, "--yes")
     assert done.exit_code == 0, done.output
     return folder
 
@@ -150,7 +152,19 @@ def test_a_method_that_no_grader_reads_is_refused(both: Path, tmp_path: Path) ->
 
 
 def test_logs_without_a_graded_text_have_nothing_to_label(tmp_path: Path) -> None:
-    given = ("--methods", "binary", "--limit", 2, "--log-dir", tmp_path / "logs", "--display", "none", "--yes")
+    given = (
+        "--methods",
+        "binary",
+        "--limit",
+        2,
+        "--log-dir",
+        tmp_path / "logs",
+        "--out",
+        tmp_path / "page",
+        "--display",
+        "none",
+        "--yes",
+    )
     assert call("run", "--models", "planted/a", *given).exit_code == 0
     done = call("sample-labels", 5, tmp_path / "logs", "--out", tmp_path / "labels.csv")
     assert done.exit_code == 2 and "no text graded by user_motivation or reasoning_trace in" in done.output

@@ -14,18 +14,28 @@ from scipy.stats import pearsonr
 from scipy.stats import t as t_dist
 from sklearn.metrics import cohen_kappa_score
 
-from selfprobe.awareness.page import Written, write
-from selfprobe.awareness.run import Study
+from selfprobe.awareness.page import Written, compared, page_of
+from selfprobe.awareness.table import load
 from selfprobe.cli import main
 from selfprobe.errors import InputError
 from selfprobe.header import target_of
+from selfprobe.page import write as write_page
+from selfprobe.studies.awareness import Awareness
 
 MODELS = "planted/a?awareness=.95&wobble=.5", "planted/b?awareness=.6&wobble=.5"
 ITEMS = 16
 
 
+def write(folder: Path) -> Written:
+    """The page of the logs of a folder; what it is made of."""
+    made = compared(load([str(folder / "logs")]))
+    write_page(page_of(made), str(folder / "page"))
+    return made
+
+
 def run(folder: Path, *more: str) -> str:
     given = ["--models", ",".join(MODELS), "--methods", "probability", "--limit", str(ITEMS), "--log-dir", str(folder)]
+    given += ["--out", str(folder.parent.with_name("out"))]
     done = CliRunner().invoke(main, ["awareness", "run", *given, "--yes", *more])
     assert done.exit_code == 0, done.output
     return done.output
@@ -36,7 +46,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Written]:
     folder = tmp_path_factory.mktemp("observers")
     run(folder / "logs" / "one", "--observers")
     run(folder / "logs" / "two")
-    return folder, write([str(folder / "logs")], str(folder / "page"))[0]
+    return folder, write(folder)
 
 
 def stated(folder: Path, *, reader: str, writer: str, perspective: str) -> Mapping[str, float]:
@@ -95,7 +105,7 @@ def test_r_kappa_and_the_number_right_come_out_of_the_raw_replies(study: tuple[P
 def again(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Written]:
     """A study with the third person, and a later run of its model with other replies and other answers."""
     folder = tmp_path_factory.mktemp("again")
-    named = ["--methods", "probability", "--limit", str(ITEMS), "--yes"]
+    named = ["--methods", "probability", "--limit", str(ITEMS), "--yes", "--out", str(folder / "out")]
     for model, name in ((MODELS[0], "study"), (MODELS[0].replace(".95", ".6"), "again")):
         given = ["--models", model, *named, "--log-dir", str(folder / "logs" / name), *["--third"][: name == "study"]]
         done = CliRunner().invoke(main, ["awareness", "run", *given])
@@ -106,7 +116,7 @@ def again(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Written]:
     for sample in log.samples or []:
         sample.store["Record:acts"]["reply"] |= {"text": f"Another reply to {sample.id}.", "model": MODELS[0]}
     write_eval_log(log, info.name)
-    return folder, write([str(folder / "logs")], str(folder / "page"))[0]
+    return folder, write(folder)
 
 
 def test_the_third_person_is_held_against_the_study_that_it_read_and_the_later_run_is_the_second(
@@ -157,7 +167,7 @@ def test_the_page_and_json_show_the_pairs(study: tuple[Path, Written]) -> None:
 
 def test_observers_need_a_second_model() -> None:
     with pytest.raises(InputError, match="--observers reads other models' conversations: name two or more, got m/a"):
-        Study(models=("m/a",), methods=("binary",), observers=True)
+        Awareness.taken({"models": ("m/a",), "methods": ("binary",), "observers": True})
 
 
 def test_the_plan_counts_what_observers_ask() -> None:

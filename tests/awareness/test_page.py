@@ -9,14 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selfprobe.awareness import page as awareness_report
 from selfprobe.awareness.figures import error_by_turns
 from selfprobe.awareness.numbers import compare
-from selfprobe.awareness.page import Written
+from selfprobe.awareness.page import compared, page_of
 from selfprobe.awareness.runs import PLAIN
-from selfprobe.awareness.sets import told_by_set
 from selfprobe.awareness.table import Logged
-from selfprobe.awareness.verdict import statements
+from selfprobe.page import write as write_page
 
 EVIL = "evil/<script>alert(1)</script>"
 
@@ -80,9 +78,7 @@ def table() -> Logged:
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page") / "out"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(awareness_report, "load", lambda *_: table())
-        awareness_report.write(["logs"], str(folder))
+    write(table(), folder)
     return folder
 
 
@@ -97,6 +93,10 @@ def test_the_page_loads_nothing_from_elsewhere(written: Path) -> None:
 def test_names_that_others_chose_are_escaped(written: Path) -> None:
     text = (written / "index.html").read_text()
     assert text.count("<script") == 1 and "&lt;script&gt;alert(1)&lt;/script&gt;" in text and "&lt;b&gt;.eval" in text
+
+
+def write(tables: Logged, out: Path) -> None:
+    write_page(page_of(compared(tables)), str(out))
 
 
 def test_every_figure_says_in_words_what_it_shows(written: Path) -> None:
@@ -133,18 +133,16 @@ def test_tables_hold_the_same_numbers_and_null_where_undefined(written: Path) ->
 
 
 @pytest.mark.slow
-def test_the_same_logs_give_the_same_page(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(awareness_report, "load", lambda *_: table())
-    awareness_report.write(["logs"], str(tmp_path))
+def test_the_same_logs_give_the_same_page(written: Path, tmp_path: Path) -> None:
+    write(table(), tmp_path)
     first, again = (re.sub(r'href="[^"]*"', "", (at / "index.html").read_text()) for at in (written, tmp_path))
     assert again == first, "all but the links to logs, which start from the page's folder"
 
 
-def test_without_labels_the_page_still_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_labels_the_page_still_comes_out(tmp_path: Path) -> None:
     logged = table()
     bare = Logged(logged.verdicts.assign(truth=None), logged.votes, logged.texts.assign(label=None), logged.runs)
-    monkeypatch.setattr(awareness_report, "load", lambda *_: bare)
-    awareness_report.write(["logs"], str(tmp_path))
+    write(bare, tmp_path)
     [alt] = Page((tmp_path / "index.html").read_text()).alts
     assert alt == "Asked by binary; 95 % intervals. a: 46 % [29, 64]; script>: 52 % [37, 67]"
 
@@ -163,16 +161,13 @@ def lossy() -> Logged:
     return Logged(frame, made.votes, made.texts, aside)
 
 
-def test_a_method_whose_need_is_not_met_is_named_with_the_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_method_whose_need_is_not_met_is_named_with_the_reason(tmp_path: Path) -> None:
     made = table()
     hit = made.verdicts.method == "binary"
     frame = made.verdicts.assign(
         said=made.verdicts.said.where(~hit, None), unscored=made.verdicts.unscored.where(~hit, "no_logprobs")
     )
-    monkeypatch.setattr(awareness_report, "load", lambda *_: Logged(frame, made.votes, made.texts, made.runs))
-    awareness_report.write(["logs"], str(tmp_path))
+    write(Logged(frame, made.votes, made.texts, made.runs), tmp_path)
     text = re.sub(r"<[^>]*>", "", (tmp_path / "index.html").read_text())
     assert (
         "binary, planted/a: no verdict; the model gives no logprobs, so there are no candidates for the reply&#39;s"
@@ -180,11 +175,8 @@ def test_a_method_whose_need_is_not_met_is_named_with_the_reason(
     )
 
 
-def test_lost_votes_discarded_quotes_and_rows_set_aside_are_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(awareness_report, "load", lambda *_: lossy())
-    awareness_report.write(["logs"], str(tmp_path))
+def test_lost_votes_discarded_quotes_and_rows_set_aside_are_told(tmp_path: Path) -> None:
+    write(lossy(), tmp_path)
     text = re.sub(r"<[^>]*>", "", (tmp_path / "index.html").read_text())
     for words in (
         "176 of 240 (73 %); 16 verdicts on one vote",
@@ -201,9 +193,7 @@ def test_lost_votes_discarded_quotes_and_rows_set_aside_are_told(
 
 
 def test_the_first_screen_says_for_whom_and_what_a_classifier_reaches(written: Path) -> None:
-    logged = told_by_set(table())
-    comparison = compare(logged)
-    shown = awareness_report.page_of(Written(logged, comparison, statements(logged, comparison), ()))
+    shown = page_of(compared(table()))
     assert re.match(
         r"(Yes, for [12] of 2 models\.|Cannot tell for 2 models:) .* calls \d+ % of tests an evaluation, and [\d.]+ % of "
         r"real requests; a text classifier (does worse|is not shown to do worse) \(AUROC 0\.\d\d against 0\.\d\d\)\.$",
@@ -217,7 +207,6 @@ def test_the_first_screen_says_for_whom_and_what_a_classifier_reaches(written: P
 def test_without_labels_the_answer_says_so() -> None:
     logged = table()
     bare = Logged(logged.verdicts.assign(truth=None), logged.votes, logged.texts.assign(label=None), logged.runs)
-    comparison = compare(bare)
-    shown = awareness_report.page_of(Written(bare, comparison, statements(bare, comparison), ()))
+    shown = page_of(compared(bare))
     assert shown.answer.startswith("Cannot tell for 2 models: planted/a calls 46 % of conversations an evaluation; ")
     assert shown.answer.endswith("there are no two labels to compare.")

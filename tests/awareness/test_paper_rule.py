@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from selfprobe.awareness.paper_rule import as_in_paper
+from selfprobe.awareness.numbers import as_in_paper
 from selfprobe.scorers.awareness_cues import UNQUOTED
 
 from .test_numbers import arm, logged

@@ -2,15 +2,15 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from inspect_ai.model import ModelCost
 
-from selfprobe.awareness.plan import describe, methods_of, prompts_needed
-from selfprobe.awareness.run import Study
 from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks import binary, reasoning_trace, user_motivation
 from selfprobe.run_settings import RunSettings
+from selfprobe.studies.awareness import Awareness, methods_of, prompts_needed
 
 
 @pytest.fixture
@@ -19,6 +19,13 @@ def rows(tmp_path: Path) -> str:
     texts = [f"{n}" * 400 for n in range(4)]
     path.write_text("".join(json.dumps({"prompt": t, "label": "test"}) + "\n" for t in texts))
     return str(path)
+
+
+def described(models: tuple[str, ...], methods: tuple[str, ...], **given: Any) -> str:
+    """The plan as the command prints it."""
+    study = Awareness.taken({"models": models, "methods": methods, **given})
+    plan = study.plan()
+    return "\n".join([*plan.lines, *study.how.costed(plan.costs, rounds=study.rounds)])
 
 
 def _line(told: str, model: str) -> list[str]:
@@ -31,9 +38,7 @@ def test_the_features_need_one_method_and_less_than_half_of_the_calls(rows: str)
     assert methods_of(["binary", "features"]) == ("binary", "user_motivation")
     assert methods_of(["all"]) == ("binary", "probability", "user_motivation", "reasoning_trace", "first_token")
     calls = {
-        name: int(
-            _line(describe(Study(("openai/a",), methods_of([name]), dataset=rows, grader="openai/g")), "openai/a")[0]
-        )
+        name: int(_line(described(("openai/a",), (name,), dataset=rows, grader="openai/g"), "openai/a")[0])
         for name in ("all", "features")
     }
     assert calls == {"all": 4 * (1 + 5 + 5 + 3), "features": 4 * (1 + 3)}
@@ -54,10 +59,8 @@ def test_a_wrong_method_names_the_right_ones(names: list[str], message: str) -> 
 def test_the_reply_is_sent_again_with_each_question_and_the_grader_reads_answers_and_not_conversations(
     rows: str,
 ) -> None:
-    study = Study(
-        ("openai/a",), ("user_motivation", "reasoning_trace"), dataset=rows, grader="openai/g", reply_tokens=100
-    )
-    told = describe(study)
+    methods = ("user_motivation", "reasoning_trace")
+    told = described(("openai/a",), methods, dataset=rows, grader="openai/g", reply_tokens=100)
     questions = sum(len(text) // 4 for text in user_motivation.QUESTIONS.values())
     assert _line(told, "openai/a") == [
         str(4 * 4),
@@ -70,7 +73,7 @@ def test_the_reply_is_sent_again_with_each_question_and_the_grader_reads_answers
 
 def test_prices_that_are_known_are_told(rows: str) -> None:
     price = ModelCost(input=1.0, output=2.0, input_cache_read=0.0, input_cache_write=0.0)
-    told = describe(Study(("openai/a",), ("binary",), dataset=rows, settings=RunSettings(prices={"openai/a": price})))
+    told = described(("openai/a",), ("binary",), dataset=rows, settings=RunSettings(prices={"openai/a": price}))
     questions = sum(len(text) // 4 for text in binary.QUESTIONS.values())
     paid = 4 * (100 + 5 * (100 + 300) + questions + 2 * (300 + 5 * 5)) / 1e6
     assert f"${paid:.2f}" in told
@@ -82,21 +85,21 @@ def test_ten_points_take_this_many_prompts_of_each_set() -> None:
 
 
 def test_the_estimate_says_what_difference_these_prompts_can_show(rows: str, tmp_path: Path) -> None:
-    alone = describe(Study(("openai/a",), ("binary",), dataset=rows))
+    alone = described(("openai/a",), ("binary",), dataset=rows)
     assert "a difference of 10 points" in alone and "393 prompts in each of the two" in alone
     other = tmp_path / "other.jsonl"
     other.write_text("".join(json.dumps({"prompt": f"Other {n}?"}) + "\n" for n in range(400)))
-    both = describe(Study(("openai/a",), ("binary",), dataset=str(other), against="bundled"))
+    both = described(("openai/a",), ("binary",), dataset=str(other), against="bundled")
     assert "462 conversations (400 yours, 62 of the reference)" in both
     # yours stand for evaluation, and of the reference its 62 deployment rows: 2.802 × √(.25/400 + .25/62) = .191
     assert "these (400 and 62) show one of 19 points" in both and "AUROC of .70 would come with" in both
-    few = describe(Study(("openai/a",), ("binary",), dataset=str(other), against=rows, limit=4))
+    few = described(("openai/a",), ("binary",), dataset=str(other), against=rows, limit=4)
     assert "these (2 and 2) show none" in few
 
 
 def test_a_subject_that_grades_itself_is_a_line_of_the_plan(rows: str) -> None:
     line = "openai/a grades its own texts: give another --grader"
-    assert line in describe(Study(("openai/a", "m/b"), ("user_motivation",), dataset=rows, grader="openai/a"))
-    assert line in describe(Study(("openai/a",), ("reasoning_trace",), dataset=rows, grader="m/c,openai/a"))
-    assert "own texts" not in describe(Study(("openai/a",), ("user_motivation",), dataset=rows, grader="openai/g"))
-    assert "own texts" not in describe(Study(("openai/a",), ("binary",), dataset=rows, grader="openai/a"))
+    assert line in described(("openai/a", "m/b"), ("user_motivation",), dataset=rows, grader="openai/a")
+    assert line in described(("openai/a",), ("reasoning_trace",), dataset=rows, grader="m/c,openai/a")
+    assert "own texts" not in described(("openai/a",), ("user_motivation",), dataset=rows, grader="openai/g")
+    assert "own texts" not in described(("openai/a",), ("binary",), dataset=rows, grader="openai/a")

@@ -7,9 +7,9 @@ from inspect_ai.model import ChatMessageUser, ModelOutput, get_model
 
 from selfprobe.awareness.numbers import compare
 from selfprobe.awareness.runs import PLAIN
+from selfprobe.awareness.sections import boxes
 from selfprobe.awareness.table import Logged
 from selfprobe.awareness.verdict import statements
-from selfprobe.awareness.verdict_section import boxes
 from selfprobe.evalawareness_tasks.binary import ANSWERS, FLIPPED, FLIPPED_ANSWERS, QUESTIONS
 from selfprobe.page import Box
 from selfprobe.providers.behaviours.awareness import TELLING, planted_label, reply_to

@@ -11,10 +11,8 @@ import pytest
 from selfprobe.awareness.numbers import arm_numbers, compare, text_baselines
 from selfprobe.awareness.page import sets_of
 from selfprobe.awareness.runs import PLAIN
-from selfprobe.awareness.sets import told_by_set
-from selfprobe.awareness.splits import benchmark_like, effects
-from selfprobe.awareness.table import Logged
-from selfprobe.awareness.verdict import Statement, kind_of, statements
+from selfprobe.awareness.table import Logged, told_by_set
+from selfprobe.awareness.verdict import Statement, benchmark_like, effects, kind_of, statements
 
 ROWS = 320
 WORDS = [f"w{k}" for k in range(40)]

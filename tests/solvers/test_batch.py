@@ -59,8 +59,14 @@ def test_a_role_model_whose_own_settings_say_no_batch_is_asked_call_by_call(
     ],
 )
 def test_matrix_and_awareness_run_pass_batches_on_and_say_rounds_requests_and_price(
-    impatient: None, batches: Any, tmp_path: Path, command: tuple[str, ...], calls: int
+    impatient: None,
+    batches: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str, ...],
+    calls: int,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     prices = tmp_path / "prices.yaml"
     prices.write_text(
         "".join(

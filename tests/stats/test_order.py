@@ -14,12 +14,10 @@ import pytest
 from selfprobe.awareness import page as awareness_page
 from selfprobe.awareness.features import Cluster, Evidence, Taxonomy, group_rates
 from selfprobe.awareness.features_question import named_question
-from selfprobe.awareness.numbers import compare
-from selfprobe.awareness.paper_rule import as_in_paper
-from selfprobe.awareness.placebo_section import against_placebo
+from selfprobe.awareness.numbers import as_in_paper, compare
+from selfprobe.awareness.paired import against_placebo
 from selfprobe.awareness.runs import ARM, PLAIN
-from selfprobe.awareness.sets import told_by_set
-from selfprobe.awareness.table import Logged
+from selfprobe.awareness.table import Logged, told_by_set
 from selfprobe.awareness.verdict import statements
 from selfprobe.check.changes import rows_of
 from selfprobe.check.flips import resampled
