@@ -1,20 +1,167 @@
-"""What changed between two runs of the same items, and whether it is worse."""
+"""What changed between two runs of the same items, whether it is worse, and how often that verdict flips."""
 
 import math
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from selfprobe.check.kept import Kept
-from selfprobe.check.pairs import Pair, told_apart
+from selfprobe.check.baseline import UNBOUND, Kept
+from selfprobe.errors import InputError
 from selfprobe.safe import concealed
 from selfprobe.stats.estimate import holm
 from selfprobe.stats.paired import TWO_SIDED, Change, change
 from selfprobe.stats.spread import FloatArray
+
+Pair = tuple[Kept, Kept]
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Runs before and after."""
+
+    pairs: list[Pair] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    """A run's name → why it is not compared."""
+    notes: list[str] = field(default_factory=list)
+    """What a reader should know, and no reason to refuse."""
+
+
+def paired(before: Sequence[Kept], after: Sequence[Kept]) -> Paired:
+    """Hold each run of a baseline against the one of the same task, arguments and model; a single other model counts.
+
+    Args:
+        before: Of the baseline.
+        after: Of the logs.
+    """
+    out, left, there = Paired(), list(before), list(after)
+    for same in _SAME:
+        groups = defaultdict[Hashable, tuple[list[Kept], list[Kept]]](lambda: ([], []))
+        for side, runs in enumerate((left, there)):
+            for run in runs:
+                groups[same(run)][side].append(run)
+        for old, new in groups.values():
+            if len(old) == len(new) == 1:
+                _hold(old[0], new[0], out)
+                left.remove(old[0])
+                there.remove(new[0])
+    for run in left:
+        others = sorted(other.name for other in there if other.task == run.task)
+        if (twice := others.count(run.name)) > 1:
+            out.refused[run.name] = (
+                f"the logs have {twice} runs of it with other arguments or samples, and one is compared; give its log"
+            )
+            continue
+        of = ", ".join([*others[:3], *([f"{len(others) - 3} more"] if len(others) > 3 else [])]) or "none"
+        out.refused[run.name] = f"the baseline has it and the logs lack it; of {run.task} they have {of}"
+    named = {run.task for run in before}
+    for run in there:
+        if run.task not in named or not any(other.task == run.task for other in left):
+            out.notes.append(f"{run.name} is not in the baseline")
+    return out
+
+
+_SAME: tuple[Callable[[Kept], Hashable], ...] = (
+    lambda run: (run.task, repr(run.args), run.model, run.target, repr(concealed(run.model_args))),
+    lambda run: (run.task, repr(run.args), run.model, run.target),
+    lambda run: (run.task, repr(run.args), run.model),
+    lambda run: (run.task, repr(run.args), run.model == run.target),
+    lambda run: (run.task, run.model),
+    lambda run: run.task,
+)
+"""From the closest: what two runs share. The last ones find the pair whose difference is worth a word."""
+
+
+def told_apart(runs: Sequence[Kept]) -> list[str]:
+    """The task of each run, with its arguments where others of the same task and model have other ones."""
+    same = defaultdict[Hashable, set[str]](set)
+    for run in runs:
+        same[run.task, run.model, run.target].add(repr(run.args))
+    given = [", ".join(f"{name}={value}" for name, value in sorted(run.args.items())) or "defaults" for run in runs]
+    several = [len(same[run.task, run.model, run.target]) > 1 for run in runs]
+    return [f"{run.task} ({told})" if more else run.task for run, told, more in zip(runs, given, several, strict=True)]
+
+
+def _hold(old: Kept, new: Kept, out: Paired) -> None:
+    if why := refusal(old, new):
+        out.refused[new.name] = why
+        return
+    out.pairs.append((old, new))
+    if old.selfprobe != new.selfprobe:
+        out.notes.append(
+            f"{new.name}: the baseline is of selfprobe {old.selfprobe}, the logs are of {new.selfprobe}; the task's "
+            "version is the same"
+        )
+    if old.model != new.model:
+        out.notes.append(f"{new.name}: the baseline's model is {old.model}")
+    if old.epochs != new.epochs:
+        out.notes.append(
+            f"{new.name}: the baseline has {old.epochs} epoch{'s' * (old.epochs != 1)} of an item, the logs "
+            f"{new.epochs}; what is compared is each item's mean"
+        )
+    if not new.metric and (more := sorted(keys_of(new) - keys_of(old))):
+        out.notes.append(f"{new.name}: {', '.join(more)} is not in the baseline")
+    out.notes.extend(f"{new.name}: not compared: {why}" for why in new.left_out.values())
+
+
+def refusal(old: Kept, new: Kept) -> str:
+    """Why two runs say nothing about a change of the model, or ""."""
+    if old.version != new.version:
+        return f"the baseline is of task version {old.version}, the logs are of {new.version}; save a new baseline"
+    if old.args != new.args:
+        names = [name for name in sorted({*old.args, *new.args}) if old.args.get(name) != new.args.get(name)]
+        told = ", ".join(f"{n} was {_told(old, n)} and is {_told(new, n)}" for n in names)
+        return f"asked with other task arguments: {told}"
+    if old.data != new.data:
+        return f"another data set: its hash was {old.data[:12] or 'none'} and is {new.data[:12] or 'none'}"
+    if changed := [item for item in old.inputs.keys() & new.inputs.keys() if old.inputs[item] != new.inputs[item]]:
+        return f"{len(changed)} of {len(old.inputs)} samples ask something else under the same id, as {min(changed)}"
+    if changed := [item for item in old.answers.keys() & new.answers.keys() if old.answers[item] != new.answers[item]]:
+        return (
+            f"{len(changed)} of {len(old.answers)} samples have another target or other options, as {min(changed)}: "
+            "the same reply is scored otherwise; save a new baseline"
+        )
+    if old.plan != new.plan:
+        return "its solvers or their arguments changed (a prompt template among them)"
+    if why := _scored_otherwise(old, new):
+        return f"{why}: the same reply is scored otherwise; save a new baseline"
+    if old.prompts and new.prompts and not {*old.prompts} & {*new.prompts}:
+        return "the prompts changed, and the task's version did not; save a new baseline"
+    for less, more, told in ((new, old, "the baseline has numbers there"), (old, new, "that is the baseline's")):
+        if odd := [why for key, why in less.left_out.items() if key in keys_of(more)]:
+            return f"{odd[0]}; {told}"
+    if not new.metric and (gone := sorted(keys_of(old) - keys_of(new))) and keys_of(new):
+        return f"the logs lack the score {gone[0]}, which the baseline has; they have {', '.join(sorted(keys_of(new)))}"
+    if lacking := old.items.keys() - new.items.keys():
+        return (
+            f"the logs have {len(old.items) - len(lacking)} of the baseline's {len(old.items)} items (without "
+            f"{min(lacking)}); run all of them, or save a baseline of fewer"
+        )
+    return ""
+
+
+def _scored_otherwise(old: Kept, new: Kept) -> str:
+    """Another grader, or another argument of a scorer that both have; "" where there is none."""
+    if old.roles and new.roles:
+        for role in sorted({*old.roles, *new.roles}):
+            was, now = (run.roles.get(role, UNBOUND) for run in (old, new))
+            if was != now:
+                return f"another model has the role {role}, it was {was} and is {now}"
+    changed = [name for name in sorted({*old.scorers} & {*new.scorers}) if old.scorers[name] != new.scorers[name]]
+    return f"the arguments of its scorer {changed[0]} changed (its grader or a template among them)" if changed else ""
+
+
+def keys_of(run: Kept) -> set[str]:
+    """Of all values of a run, those that are unscored too."""
+    return {key for cell in run.items.values() for key in cell}
+
+
+def _told(run: Kept, name: str) -> str:
+    return repr(run.args[name]) if name in run.args else "left out"
+
 
 Cell = tuple[str, str]
 """An item and a key."""
@@ -233,3 +380,74 @@ def _clusters(run: Kept, cells: Sequence[Cell]) -> npt.NDArray[np.intp]:
 
 def _unit(run: Kept) -> str:
     return "cluster" if run.clusters else "item"
+
+
+WORST: tuple[Verdict, ...] = ("worse", "cannot tell", "no worse", "unchanged", "better")
+
+
+def worst(pairs: Sequence[Pair], *, smallest: float, lower: Collection[str] = ()) -> Verdict:
+    """The worst verdict of all rows."""
+    found = [row.verdict for row in rows_of(pairs, smallest=smallest, lower=lower)]
+    return min(found, key=WORST.index, default="cannot tell")
+
+
+def resampled(pairs: Sequence[Pair]) -> Callable[[np.random.Generator], list[Pair]]:
+    """Draws the items of both runs anew, whole clusters with replacement."""
+    return lambda rng: [_drawn(old, new, rng) for old, new in pairs]
+
+
+def _drawn(old: Kept, new: Kept, rng: np.random.Generator) -> Pair:
+    held: dict[str, list[str]] = {}
+    for item in old.items:
+        held.setdefault(new.clusters.get(item, item), []).append(item)
+    names = sorted(held)
+    picks = [(names[i], draw) for draw, i in enumerate(rng.integers(len(names), size=len(names)))]
+    drawn = [(item, f"{item} {draw}", f"{name} {draw}") for name, draw in picks for item in held[name]]
+    clusters = {name: cluster for _, name, cluster in drawn}
+
+    def of(run: Kept) -> Kept:
+        return replace(
+            run,
+            items={name: run.items[item] for item, name, _ in drawn},
+            blind={name: run.blind[item] for item, name, _ in drawn if item in run.blind},
+            reasoned={name: run.reasoned[item] for item, name, _ in drawn if item in run.reasoned},
+            clusters=clusters,
+        )
+
+    return of(old), of(new)
+
+
+def halved(runs: Sequence[Kept]) -> Callable[[np.random.Generator], list[Pair]]:
+    """Deals the epochs of each item to a run before and one after: the model against itself.
+
+    Raises:
+        InputError: A run has one epoch.
+    """
+    for run in runs:
+        if run.epochs < 2:
+            raise InputError(
+                f"--aa deals the epochs of a run to two sides, and {run.name} has one; run it with --epochs 2 or more, "
+                "or hold it against a baseline, and its items are drawn anew"
+            )
+    return lambda rng: [_dealt(run, rng) for run in runs]
+
+
+def _dealt(run: Kept, rng: np.random.Generator) -> Pair:
+    sides: tuple[dict[str, dict[str, list[float | str]]], ...] = ({}, {})
+    for item, cell in sorted(run.items.items()):
+        epochs = rng.permutation(max(map(len, cell.values()), default=0))
+        half = len(epochs) // 2
+        for side, chosen in zip(sides, (epochs[:half], epochs[half : 2 * half]), strict=True):
+            side[item] = {
+                key: [given[i] for i in sorted(chosen) if i < len(given)] or given[:1] for key, given in cell.items()
+            }
+    before, after = (replace(run, items=side, reasoned={}) for side in sides)
+    return before, after
+
+
+def flips(
+    draw: Callable[[np.random.Generator], list[Pair]], times: int, *, smallest: float, lower: Collection[str] = ()
+) -> Counter[Verdict]:
+    """How often which verdict is the worst; the same draws in every call."""
+    rng = np.random.default_rng(0)
+    return Counter(worst(draw(rng), smallest=smallest, lower=lower) for _ in range(times))

@@ -14,9 +14,10 @@ from selfprobe.safe import echo
 if TYPE_CHECKING:
     from collections import Counter
 
+    from selfprobe.check.baseline import Kept
     from selfprobe.check.changes import Verdict
-    from selfprobe.check.kept import Kept
-    from selfprobe.check.table import Logged
+    from selfprobe.check.page import Complete, Gate
+    from selfprobe.check.runs import Logged
 
 MOST = 0.1
 """Share of unscored values in a run that is good."""
@@ -71,7 +72,7 @@ def check(logs: tuple[str, ...], tasks: list[str] | None, save: str | None, base
     that failed since counts too.
     """
     from selfprobe.check.baseline import read
-    from selfprobe.check.table import load
+    from selfprobe.check.runs import load
 
     against: str | None = given.pop("against")
     _consistent(logs, tasks, baseline, against, save, given["model"])
@@ -165,37 +166,35 @@ def _finished_before(began: datetime, logged: "Logged") -> str:
 
 def _judged(logged: "Logged", most: float, given: Mapping[str, Any]) -> int:
     """Say of each run whether it is good; the exit status."""
-    from selfprobe.check import complete as page
+    from selfprobe.check.page import complete
 
-    found = page.complete(logged, most=most)
-    if given["as_json"]:
-        options.echo_json(page.fields(found))
-    else:
-        for line in page.lines(found):
-            echo(line)
-    _for_ci(page.junit(found), page.annotations(found), page.markdown(found), given)
-    return found.status
+    return _shown(complete(logged, most=most), given)
 
 
-def _for_ci(junit: bytes, annotations: Sequence[str], summary: str, given: Mapping[str, Any]) -> None:
-    """Write what --junit and --github ask for."""
-    from selfprobe.check.page import summarise
+def _shown(found: "Complete | Gate", given: Mapping[str, Any]) -> int:
+    """Print it, and write what --junit and --github ask for; the exit status."""
+    from selfprobe.check import page
     from selfprobe.output import place_file
 
+    if given["as_json"]:
+        options.echo_json(found.fields())
+    else:
+        for line in found.lines():
+            echo(line)
     if given["junit"]:
-        place_file(junit, given["junit"])
+        place_file(page.junit(found), given["junit"])
     if given["github"]:
-        for line in annotations:
+        for line in page.annotations(found):
             echo(line, err=given["as_json"])
-        summarise(summary)
+        page.summarise(page.markdown(found))
+    return found.status
 
 
 def _gated(logged: "Logged", before: "list[Kept]", notes: list[str], given: Mapping[str, Any]) -> int:
     """Say what changed; the exit status."""
     from selfprobe.arguments import meant
-    from selfprobe.check import page
-    from selfprobe.check.flips import flips, resampled
-    from selfprobe.check.gate import gated
+    from selfprobe.check.changes import flips, resampled
+    from selfprobe.check.page import gated
     from selfprobe.errors import InputError
 
     rule = {"smallest": given["smallest"], "lower": given["lower"]}
@@ -205,24 +204,17 @@ def _gated(logged: "Logged", before: "list[Kept]", notes: list[str], given: Mapp
     if unknown := [name for name in given["lower"] if known and name not in known]:
         hint = meant(unknown[0], known)
         raise InputError(f"--lower {unknown[0]}: no such metric; there are {', '.join(known)}{hint}")
-    if given["as_json"]:
-        told = {"status": gate.status, "rows": page.fields(gate.rows), "refused": gate.paired.refused}
-        options.echo_json(told | {"incomplete": gate.incomplete, "notes": gate.paired.notes})
-    else:
-        for line in page.lines(gate):
-            echo(line)
+    status = _shown(gate, given)
     if given["aa"] and gate.rows:
-        _tell_flips(
-            flips(resampled(gate.paired.pairs), given["aa"], **rule), "resamples of the items", given["as_json"]
-        )
-    _for_ci(page.junit(gate), page.annotations(gate), page.markdown(gate), given)
-    return gate.status
+        drawn = flips(resampled(gate.paired.pairs), given["aa"], **rule)
+        _tell_flips(drawn, "resamples of the items", given["as_json"])
+    return status
 
 
 def _now(logged: "Logged", most: float) -> "tuple[list[Kept], dict[str, str]]":
     """The runs that can be compared, and those that are bad in themselves with the reason."""
-    from selfprobe.check.kept import kept
-    from selfprobe.check.numbers import checked
+    from selfprobe.check.baseline import kept
+    from selfprobe.check.runs import checked
     from selfprobe.errors import InputError, one_line
 
     after, bad = [], dict(logged.broken)
@@ -238,7 +230,7 @@ def _now(logged: "Logged", most: float) -> "tuple[list[Kept], dict[str, str]]":
 
 def _against_itself(logged: "Logged", given: Mapping[str, Any]) -> int:
     """Say how often the epochs of runs differ from each other as a gate sees it; the exit status."""
-    from selfprobe.check.flips import flips, halved
+    from selfprobe.check.changes import flips, halved
 
     runs, bad = _now(logged, 1.0 if given["most"] is None else given["most"])
     found = flips(halved(runs), given["aa"], smallest=given["smallest"], lower=given["lower"])
@@ -271,7 +263,7 @@ def _kept(logged: "Logged") -> "list[Kept]":
     Raises:
         InputError: See `check.kept.kept`; or a log cannot be read.
     """
-    from selfprobe.check.kept import kept
+    from selfprobe.check.baseline import kept
     from selfprobe.errors import InputError
 
     if logged.broken:

@@ -10,7 +10,7 @@ from inspect_ai import Task
 from selfprobe._registry import defaults_of, measures
 from selfprobe._registry import tasks as tasks_by_name
 from selfprobe.arguments import meant, unknown
-from selfprobe.check.kept import Kept
+from selfprobe.check.baseline import Kept
 from selfprobe.described import DescribedRun, NamedModel
 from selfprobe.errors import InputError
 from selfprobe.prices import Cost

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from selfprobe.check.baseline import read, save
-from selfprobe.check.kept import Kept
+from selfprobe.check.baseline import Kept, read, save
 from selfprobe.cli import main
 from selfprobe.errors import InputError
 

@@ -5,11 +5,9 @@ from typing import Any
 
 import pytest
 
-from selfprobe.check.changes import rows_of
-from selfprobe.check.gate import gated
-from selfprobe.check.kept import Kept
-from selfprobe.check.page import moved, said, short, signed
-from selfprobe.check.pairs import paired, refusal
+from selfprobe.check.baseline import Kept
+from selfprobe.check.changes import paired, refusal, rows_of
+from selfprobe.check.page import gated, moved, said, short, signed
 
 
 def run(values: list[Any], **given: Any) -> Kept:

@@ -13,7 +13,7 @@ from inspect_ai.log import read_eval_log, write_eval_log
 from inspect_ai.scorer import Score, Scorer, Target, accuracy, scorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from selfprobe.check.numbers import share
+from selfprobe.check.runs import share
 from selfprobe.cli import main
 
 

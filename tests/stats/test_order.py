@@ -19,9 +19,8 @@ from selfprobe.awareness.paired import against_placebo
 from selfprobe.awareness.runs import ARM, PLAIN
 from selfprobe.awareness.table import Logged, told_by_set
 from selfprobe.awareness.verdict import statements
-from selfprobe.check.changes import rows_of
-from selfprobe.check.flips import resampled
-from selfprobe.check.kept import Kept
+from selfprobe.check.baseline import Kept
+from selfprobe.check.changes import resampled, rows_of
 from selfprobe.logs import Runs
 from selfprobe.matrix.numbers import analyse
 from selfprobe.matrix.page import page_of as matrix_page
