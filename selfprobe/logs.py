@@ -175,6 +175,8 @@ class Run:
     """1, or 2, 3 … where the same was asked again, each of which has samples of its own."""
     others: tuple[EvalLog, ...] = ()
     """Logs of the same identity that do not count, the best first."""
+    later: frozenset[str] = frozenset()
+    """Those of them that were made after it: by the time in the log, and in one second by the file's."""
 
     @property
     def next(self) -> "Run | None":
@@ -257,7 +259,8 @@ def runs(paths: Iterable[str], tasks: Collection[str] | None = None, *, repeats:
             else:
                 rest.append(header)
         aside |= {header.location: _superseded(header, best) for header in rest}
-        counted.append(Run(best, identity, others=tuple(rest)))
+        later = frozenset(header.location for header in headers[: headers.index(best)])
+        counted.append(Run(best, identity, others=tuple(rest), later=later))
         counted += [Run(header, identity, number) for number, header in enumerate(again[1:], start=2)]
     counted.sort(key=lambda run: (str(run.header.eval.created), run.header.stats.completed_at), reverse=True)
     return Runs(counted, aside)

@@ -114,7 +114,8 @@ def load(paths: Iterable[str]) -> Logged:
     there = runs_in(named)
     earlier, broken, runs = dict[str, str](), dict(there.aside), list[Run]()
     for one in there.counted:
-        failed = [log for log in one.others if log.status != "success" and not _makes_good(one.header, log)]
+        bad = [log for log in one.others if log.status != "success"]
+        failed = [log for log in bad if log.location in one.later or not _makes_good(one.header, log)]
         earlier |= {log.location: one.log for log in one.others if log not in failed}
         for header in (one.header, *failed):
             try:
@@ -130,9 +131,7 @@ def load(paths: Iterable[str]) -> Logged:
 
 
 def _makes_good(later: EvalLog, failed: EvalLog) -> bool:
-    """Whether a run began later than a failed one of the same and was to have all its samples, epochs counted."""
-    if str(later.eval.created) < str(failed.eval.created):
-        return False
+    """Whether a later run was to have all samples of a failed one of the same, epochs counted."""
     if (later.eval.config.epochs or 1) < (failed.eval.config.epochs or 1):
         return False
     had, has = failed.eval.dataset.sample_ids, later.eval.dataset.sample_ids
