@@ -19,8 +19,7 @@ def loaded(text: str, loader: type[Any] = yaml.SafeLoader) -> Any:
     """
     try:
         refuse_twice(text)
-        # inspect-evals-lint: ignore[host_code_execution] -- of the user, and no loader makes objects
-        return yaml.load(text, Loader=loader)
+        return yaml.load(text, Loader=loader)  # inspect-evals-lint: ignore[host_code_execution] -- a file of the user
     except RecursionError:
         raise yaml.YAMLError(f"it {TOO_DEEP}") from None
 
