@@ -19,7 +19,7 @@ def loaded(text: str, loader: type[Any] = yaml.SafeLoader) -> Any:
     """
     try:
         refuse_twice(text)
-        return yaml.load(text, Loader=loader)
+        return yaml.load(text, Loader=loader)  # inspect-evals-lint: ignore[host_code_execution] -- a file of the user
     except RecursionError:
         raise yaml.YAMLError(f"it {TOO_DEEP}") from None
 

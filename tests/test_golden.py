@@ -55,8 +55,24 @@ TABLES: Mapping[str, str] = {
 COLUMNS: Mapping[str, str] = {}
 """A column's name now, by its name then."""
 
-EXCEPTIONS: Mapping[tuple[str, str], str] = {}
+SUBJECTS = ("awareness/tables", "card/tables/subject")
+FEW = "intervals of fewer than six clusters are wider"
+ENDS = ("balanced_accuracy", "auroc", "called", "tpr", "tnr")
+EXCEPTIONS: Mapping[tuple[str, str], str] = {
+    **{(f"{study}/methods", "ece.high"): "an error of 0 in a bin has an upper end" for study in SUBJECTS},
+    **{(f"{study}/splits", f"{name}.{end}"): FEW for study in SUBJECTS for name in ENDS for end in ("low", "high")},
+    **{(f"{study}/splits", f"{name}.se"): FEW for study in SUBJECTS for name in ("brier", "mae")},
+}
 """(table, column) → why its numbers are others now."""
+
+NO_KEYS: Mapping[str, str] = {"scan": "model"}
+"""Study → a key that its old logs do not hold: a scan's subject stood in a log that lay in another folder."""
+
+ELSEWHERE = {
+    "matrix/tables/diversity": "diversity embeds replies",
+    "matrix/tables/diversity-items": "diversity embeds replies",
+}
+"""Tables that another command makes now, which the study `diversity` here compares: why."""
 
 KEYS = {
     *("task", "other_task", "target", "observer", "model", "method", "perspective", "context", "placebo", "wording"),
@@ -123,7 +139,8 @@ def moved(name: str, before: pd.DataFrame, after: pd.DataFrame) -> list[str]:
     """The numbers of a table that are not found again, a line each, without those of EXCEPTIONS."""
     before = before.rename(columns=COLUMNS)
     numbers = [column for column in before if pd.api.types.is_numeric_dtype(before[column])]
-    keys = [c for c in before if c in KEYS and (c not in numbers or c in COUNTED) and not before[c].isna().all()]
+    lost = NO_KEYS.get(name.partition("/")[0])
+    keys = [c for c in before if c in KEYS - {lost} and (c not in numbers or c in COUNTED) and before[c].notna().any()]
     known = dict(rows(after, keys)) if set(keys) <= set(after) else {}
     out = []
     for place, row in rows(before, keys):
@@ -152,7 +169,7 @@ def test_every_number_of_a_studys_tables_is_found_again(study: str, then: Path, 
     for path in tables:
         name = path.relative_to(then).with_suffix("").as_posix()
         place = (now / "out" / TABLES.get(name, name)).with_name(Path(TABLES.get(name, name)).name + path.suffix)
-        if not read(path).empty:
+        if name not in ELSEWHERE and not read(path).empty:
             out += moved(name, read(path), read(place)) if place.exists() else [f"{name}: no table {place.name}"]
     assert out == []
 

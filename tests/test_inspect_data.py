@@ -478,8 +478,7 @@ def test_any_tasks_samples_are_a_data_set_of_every_task(
     tasks: str, run_task: Callable[..., EvalLog], tmp_path: Path
 ) -> None:
     source = f"task:{tasks}@quiz"
-    (_, second) = load(source, ("question",)).rows
-    assert second["question"] == "What is 2 + 2?"
+    assert "What is 2 + 2?" in {row["question"] for row in load(source, ("question",)).rows}
     log = run_task("selfprobe/kth_word", "planted/a", tmp_path / "logs", task_args={"dataset": source})
     assert log.status == "success" and log.samples
     assert {sample.input for sample in log.samples} >= {"What is 2 + 2?"} and len(log.samples) == 2

@@ -90,7 +90,7 @@ def test_it_is_in_the_matrix_its_report_and_the_diversity_table(stranger: Path, 
     own = task.cells.set_index(["target", "observer"]).value
     assert own[ADA, ADA] > 0.75 and own[BO, BO] == 0
     assert "mode" not in task.without
-    replies, _ = replies_in([str(tmp_path)])
+    replies = replies_in([str(tmp_path)]).replies
     assert set(replies["word_count"]) == {ADA, BO}
 
 

@@ -99,7 +99,7 @@ def test_the_estimate_says_what_difference_these_prompts_can_show(rows: str, tmp
 
 def test_a_subject_that_grades_itself_is_a_line_of_the_plan(rows: str) -> None:
     line = "openai/a grades its own texts: give another --grader"
-    assert line in described(("openai/a", "m/b"), ("user_motivation",), dataset=rows, grader="openai/a")
-    assert line in described(("openai/a",), ("reasoning_trace",), dataset=rows, grader="m/c,openai/a")
+    assert line in described(("openai/a", "openai/b"), ("user_motivation",), dataset=rows, grader="openai/a")
+    assert line in described(("openai/a",), ("reasoning_trace",), dataset=rows, grader="openai/c,openai/a")
     assert "own texts" not in described(("openai/a",), ("user_motivation",), dataset=rows, grader="openai/g")
     assert "own texts" not in described(("openai/a",), ("binary",), dataset=rows, grader="openai/a")

@@ -27,7 +27,7 @@ def test_a_table_with_verdicts_and_labels_stands_alone(tmp_path: Path) -> None:
     path = csv(tmp_path, "t.csv", noticed=[True] * 30 + [False] * 70, aware=labels)
     assert validated([path]).result.corrected.value == pytest.approx(0.27)
     told = call("validate", path)
-    assert "\nflagged 30.0 % [21.9, 39.6], corrected for the judge's errors 27.0 % [" in told.output
+    assert "\nflagged 30 % [21.9, 39.6], corrected for the judge's errors 27 % [" in told.output
     assert "precision (found aware, aware): 10 of 15 = 0.667" in told.output
     assert call("prevalence", path).output == told.output, "by its earlier name too"
     assert "prevalence" not in call("-h").output

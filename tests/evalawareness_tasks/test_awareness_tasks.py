@@ -386,7 +386,7 @@ def test_two_hundred_turns_run(run_task: Run, tmp_path: Path) -> None:
 def test_replies_with_half_a_character_are_unscored_and_the_run_goes_on(
     task: str, run_task: Run, server: Any, tmp_path: Path
 ) -> None:
-    server.configure({"*": {"faults": {"half": 0.3}}})
+    server.configure({"*": {"faults": {"half": 0.6}}})
     model = "openai-api/fake/alpha"
     log = run_task(f"selfprobe/{task}", model, tmp_path, limit=8, model_roles={"grader": model})
     assert log.status == "success" and not [s.error for s in log.samples or [] if s.error]

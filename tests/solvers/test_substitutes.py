@@ -35,7 +35,6 @@ def one_gateway(gateways: Any) -> Iterator[Any]:
 @pytest.fixture
 def gateway(one_gateway: Any) -> Any:
     ask._warned_of.clear()
-    ask._warn.cache_clear()
     return one_gateway
 
 

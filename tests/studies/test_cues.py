@@ -114,7 +114,7 @@ def test_each_kind_of_edit_has_its_mean_size_and_probabilities_are_never_0(done:
     page = (folder / "page" / "index.html").read_text()
     size = forms[forms.arm.str.match(r"u\d")].change.abs().mean()
     rows = [row for row in page.split("<tr") if ">one thing taken out<" in row]
-    assert f">{size:.3f}<" in rows[0] and ">0.0000<" not in page
+    assert f">{size:.2f}<" in rows[0] and ">0.0000<" not in page
 
 
 def test_a_subject_that_goes_by_nothing_is_told_nothing(tmp_path: Path) -> None:
