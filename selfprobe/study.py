@@ -376,7 +376,8 @@ STUDIES_FILE = Path(__file__).parent / "studies" / "options.json"
 def study_of(name: str) -> type[Study]:
     """The study of this name, imported now."""
     module, _, attribute = str(json.loads(STUDIES_FILE.read_text(encoding="utf-8"))[name]["place"]).partition(":")
-    return getattr(import_module(module), attribute)
+    named: type[Study] = getattr(import_module(module), attribute)
+    return named
 
 
 @cache

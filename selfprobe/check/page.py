@@ -26,6 +26,9 @@ COMPLETE = "complete"
 """Suite of what is judged by itself."""
 
 
+Kind = Literal["", "failure", "error", "skipped"]
+
+
 @dataclass(frozen=True)
 class Case:
     """One thing that was judged, as a workflow shows it."""
@@ -35,7 +38,7 @@ class Case:
     """The run's task, or COMPLETE."""
     name: str
     """The metric, or the run."""
-    kind: Literal["", "failure", "error", "skipped"]
+    kind: Kind
     """JUnit's word; "" is good."""
     text: str
 
@@ -157,7 +160,7 @@ class Gate:
 
     def cases(self) -> list[Case]:
         """A suite a run, a case a metric; worse is a failure, refused an error, cannot tell skipped unless strict."""
-        kinds = {"worse": "failure", "cannot tell": "failure" if self.strict else "skipped"}
+        kinds: dict[str, Kind] = {"worse": "failure", "cannot tell": "failure" if self.strict else "skipped"}
         metrics = [
             Case(
                 f"{row.task} of {row.model}",

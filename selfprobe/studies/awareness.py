@@ -171,7 +171,7 @@ class Awareness(Study):
         subjects = [NamedModel(model, self.how.model_args) for model in self.models]
         first, *others = self.arms
         # Logprobs are of no use to other methods, and refused by some vendors.
-        own = {"logprobs": True} if first[0] != "first_token" and "first_token" in self.chosen else {}
+        own: dict[str, Any] = {"logprobs": True} if first[0] != "first_token" and "first_token" in self.chosen else {}
         # Where a provider lists candidates for each token, raw replies are most of a log.
         further = {"log_model_api": False}
         replies = [self._described(first[0], subject, **own) for subject in subjects]
