@@ -9,8 +9,10 @@ import errno
 import gc
 import re
 import sqlite3
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -136,7 +138,8 @@ def _asked(tasks: Sequence[Task], log_dir: str, given: Mapping[str, Any]) -> lis
     if not gc.get_freeze_count():  # else each full collection walks all that was imported: half a second, and often
         gc.freeze()
     try:
-        with taken_up(log_dir):
+        # Where nothing is left to ask, Inspect says so on standard output, which is for results.
+        with taken_up(log_dir), redirect_stdout(sys.stderr if given.get("display") == "none" else sys.stdout):
             _, logs = eval_set(
                 list(tasks), log_dir=log_dir, **{"max_tasks": len(tasks), "retry_cleanup": False, **given}
             )

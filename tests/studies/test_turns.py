@@ -1,6 +1,8 @@
 """`selfprobe awareness turns` on planted subjects that notice at a known turn."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -143,3 +145,14 @@ def test_turns_that_one_of_a_pair_does_not_reach_are_not_compared(tmp_path: Path
     rows = [talk(n, "evaluation", 4) for n in range(6)] + [talk(n, "deployment", 2) for n in range(6)]
     made = turns(rows, tmp_path)
     assert "after turn 2 (n = 6)" in made.output and "nan" not in made.output
+
+
+@pytest.mark.slow
+def test_a_second_run_that_asks_nothing_prints_json_alone(tmp_path: Path) -> None:
+    options = ["--models", "planted/m", "--limit", "2", "--log-dir", "t", "--out", "o", "--yes", "--json"]
+    command = [str(Path(sys.executable).with_name("selfprobe")), "awareness", "turns", "eval_awareness_2", *options]
+    first, second = (
+        json.loads(subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, timeout=300).stdout)
+        for _ in range(2)
+    )
+    assert first == second and first["runs"]
