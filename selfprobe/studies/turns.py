@@ -182,7 +182,7 @@ COLUMNS = (
     Column(
         "turn of change", lambda one: one.of.change.at.value if one.of.change.shown else None, lambda at: number(at, 0)
     ),
-    Column("change", lambda one: one.of.change.step.value, signed),
+    Column("step", lambda one: one.of.change.step.value, signed),
     Column("p", lambda one: one.of.change.p, p_digits),
 )
 

@@ -442,7 +442,8 @@ def turn_rows() -> pd.DataFrame:
 
 def turn_curve(rows: pd.DataFrame) -> Any:
     curve = turns.curve_of(rows, "m", rng=np.random.default_rng(0))
-    return [curve, list(turns.sentences(curve)), turns._rows_of([curve])]
+    finding = turns.finding_of(curve, "m")
+    return [curve, [finding.clause, *finding.notes], turns._rows_of([curve])]
 
 
 def cue_rows() -> pd.DataFrame:
@@ -466,7 +467,8 @@ def cue_rows() -> pd.DataFrame:
 
 def cues_found(rows: pd.DataFrame) -> Any:
     found = cues.found_in(rows, "m")
-    return [replace(found, rows=pd.DataFrame()), list(cues.sentences(found))]
+    finding = cues.finding_of(found, "m")
+    return [replace(found, rows=pd.DataFrame()), [finding.clause, *finding.notes]]
 
 
 def scan_rows() -> pd.DataFrame:
