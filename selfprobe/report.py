@@ -40,17 +40,18 @@ def page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Pa
         "preferences": (set(TASKS), preferences),
         "realism": ({TASK}, realism),
         "rewriting": ({"rewriting"}, rewriting),
-        **{study.__name__.lower(): (set(study.reads), study.reported) for study in every()},
     }
+    for study in every():
+        studies.setdefault(study.__name__.lower(), (set(study.reads), study.reported))
     there = found(paths)
     ignored, pages = dict(there.ignored), dict[str, Page]()
-    for study, (tasks, make) in studies.items():
+    for name, (tasks, make) in studies.items():
         logs = [header.location for header in there.headers if _task(header) in tasks]
-        busy.at(study)
+        busy.at(name)
         try:
-            pages |= {study: make(logs)} if logs else {}
+            pages |= {name: make(logs)} if logs else {}
         except NoLogs as none:
-            ignored |= none.ignored or dict.fromkeys(logs, f"{study}: {none}")
+            ignored |= none.ignored or dict.fromkeys(logs, f"{name}: {none}")
     known = set[str]().union(*(tasks for tasks, _ in studies.values()))
     ignored |= {header.location: _stray(header) for header in there.headers if _task(header) not in known}
     if not pages:

@@ -11,9 +11,7 @@ from inspect_ai.log import list_eval_logs
 from selfprobe.awareness.run import Study, run_study
 from selfprobe.awareness.table import load as load_awareness
 from selfprobe.logs import samples
-from selfprobe.matrix.run import Member
-from selfprobe.matrix.run import plan as plan_of
-from selfprobe.matrix.run import run as run_matrix
+from selfprobe.matrix.study import Matrix
 from selfprobe.matrix.table import load as load_matrix
 from selfprobe.references import REFERENCE
 from selfprobe.run_settings import RunSettings
@@ -26,7 +24,7 @@ DYING = """
 import os, sys
 from selfprobe.providers.planted import PlantedAPI
 from selfprobe.awareness.run import Study, run_study
-from selfprobe.matrix.run import Member, plan, run
+from selfprobe.matrix.study import Matrix
 from selfprobe.run_settings import RunSettings
 
 calls, answer = [0], PlantedAPI.generate
@@ -58,16 +56,11 @@ def no_reference_in(folder: Path) -> None:
 
 
 def test_every_cell_of_a_matrix_is_that_of_an_undisturbed_one(tmp_path: Path) -> None:
-    tasks = ["heads_up"]
-    planned = plan_of([Member(ADA), Member(BO)], tasks, limit=16, args={})
-    members = f"[Member({ADA!r}), Member({BO!r})]"
+    given = {"models": [ADA, BO], "tasks": ["heads_up"], "limit": 16}
     settings = RunSettings(display="none", max_connections=4)
-    killed(
-        f"run(plan({members}, {tasks!r}, limit=16, args={{}}), {str(tmp_path / 'broken')!r}, settings={settings!r})",
-        after=52,
-    )
+    killed(f"Matrix(**{given!r}, log_dir={str(tmp_path / 'broken')!r}, settings={settings!r}).ask()", after=52)
     for folder in ("whole", "broken"):
-        assert run_matrix(planned, str(tmp_path / folder), settings=QUIET)
+        assert Matrix(**given, log_dir=str(tmp_path / folder), settings=QUIET).ask()
     no_reference_in(tmp_path / "broken")
     expected, found = (load_matrix([str(tmp_path / folder)]) for folder in ("whole", "broken"))
     keys = ["task", "target", "observer", "item", "epoch", "key"]

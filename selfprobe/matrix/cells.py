@@ -1,6 +1,6 @@
 """What a run says of its cell, and the cells that need no run: two models' runs on themselves, joined."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,12 +51,12 @@ def lost_in(log: EvalLog) -> str:
         return ""
 
 
-def samples_of(log: str, lost: str) -> Samples | str:
-    """The rows, or why there are none."""
+def samples_of(log: str, lost: str, items: Collection[str] | None) -> Samples | str:
+    """The rows of these items (None is all), or why there are none."""
     if lost:
         return lost
     try:
-        seen = summaries(log)
+        seen = [sample for sample in summaries(log) if items is None or str(sample.id) in items]
         errors = [sample for sample in seen if sample.error]
         rows = [(str(s.id), s.epoch, decision) for s in seen for decision in last_decisions(s.scores)]
         return Samples(
@@ -77,7 +77,7 @@ def samples_of(log: str, lost: str) -> Samples | str:
         return f"cannot be read: {one_line(error)}"
 
 
-def cell_of(cell: Sequence[str], run: Run, samples: Samples) -> dict[str, Any]:
+def cell_of(cell: Sequence[str], run: Run, samples: Samples, limit: int | None) -> dict[str, Any]:
     """The row of a cell that is a run; the columns are those of `Results.cells`."""
     log = run.header
     if log.status == "success" and not samples.errors:
@@ -103,7 +103,7 @@ def cell_of(cell: Sequence[str], run: Run, samples: Samples) -> dict[str, Any]:
         "created": log.eval.created,
         "args": dict(log.eval.task_args),
         "settings": dict(run.identity.config),
-        "items": sorted(str(item) for item in log.eval.dataset.sample_ids or []),
+        "items": sorted(run.items(limit)),
         "joined": False,
         "applied": samples.applied,
         "substitutes": samples.substitutes,

@@ -3,7 +3,7 @@
 import io
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from selfprobe.embed import DEFAULT_EMBEDDER
+from selfprobe.logs import Identity
 from selfprobe.matrix.answer import first_screen
 from selfprobe.matrix.axes import axes_section, axes_table, axis_rows
 from selfprobe.matrix.comparable import left_out_of
@@ -49,18 +50,26 @@ MOST = 200
 """Samples whose replies a report embeds unasked: more take minutes."""
 
 
-def page(logs: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Page:
+def page(
+    logs: Sequence[str],
+    *,
+    embedder: str | None = DEFAULT_EMBEDDER,
+    of: Collection[Identity] | None = None,
+    limit: int | None = None,
+) -> Page:
     """The page of the matrices in these logs; with several models also how alike their replies are.
 
     Args:
         logs: Files and folders.
         embedder: What makes vectors of the replies; None: the default one, and of at most `MOST` samples.
+        of: The runs that are shown; None is all.
+        limit: Number of items of each that are shown; None is all.
 
     Raises:
         InputError: A path does not exist.
         NoLogs: There is no log of a matrix task among them.
     """
-    results = load(logs)
+    results = load(logs, of=of, limit=limit)
     sampled = [run.log for run in results.runs if run.identity.task == OPEN]
     results = replace(results, ignored={log: why for log, why in results.ignored.items() if log not in sampled})
     counting = [*_counting(results), *sampled]
