@@ -17,7 +17,7 @@ from selfprobe.matrix.cells import Cell
 from selfprobe.matrix.comparable import NOT_COMPARED, Choice, choose
 from selfprobe.output import place_file
 from selfprobe.page import Figures, Page, Picture, Section, named, set_aside, shown
-from selfprobe.plots import dots, label
+from selfprobe.plots import Drawing, dots, label
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.dilemma import dilemmas_of
 from selfprobe.scorers.dilemma_prediction import estimates, infinite
@@ -213,7 +213,7 @@ class Effort(Study):
 
     def written(self, page: Page) -> str:
         """Write the figure."""
-        assert page.picture is not None
+        assert page.picture is not None and not isinstance(page.picture.figure, Drawing)
         image = io.BytesIO()
         page.picture.figure.savefig(image, dpi=200, format=self.out.rpartition(".")[2])
         place_file(image.getvalue(), self.out)

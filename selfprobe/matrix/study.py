@@ -135,10 +135,11 @@ class Matrix(Study):
             given, of = defaults_of(task) | self.args_of(task), measures()[task]
             calls = size * (of.alone(given) + others * (of.observer + of.target))
             parts.append((calls, calls * of.tokens[0], calls * of.tokens[1]))
-            for count in self.arms.values() if of.informed else ():
-                calls = size * others * of.informed.calls(given)
-                longer = of.informed.tokens[0] + count * of.informed.example
-                parts.append((calls, calls * longer, calls * of.informed.tokens[1]))
+            for count in self.arms.values():
+                if (hint := of.informed) is not None:
+                    calls = size * others * hint.calls(given)
+                    longer = hint.tokens[0] + count * hint.example
+                    parts.append((calls, calls * longer, calls * hint.tokens[1]))
         calls, tokens_in, tokens_out = map(sum, zip(*parts, strict=True))
         return calls, tokens_in, tokens_out
 
