@@ -34,8 +34,7 @@ from selfprobe.header import target_of
 from selfprobe.inspect_private import PrerequisiteError
 from selfprobe.introspect_tasks.open_answers import SETS
 from selfprobe.logs import Run, first_of, lost_replies, read_best, runs, samples
-from selfprobe.matrix.cells import Cell
-from selfprobe.matrix.comparable import choose
+from selfprobe.matrix.cells import Cell, choose
 from selfprobe.matrix.published import TABLE_1
 from selfprobe.options import EMBEDDER_HELP, MODELS_HELP, OUT_HELP
 from selfprobe.page import PI, Block, Column, Figures, Page, Picture, Section, Table, estimated, number, set_aside

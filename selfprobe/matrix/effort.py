@@ -13,8 +13,7 @@ from pydantic import Field, field_validator
 from selfprobe.errors import InputError
 from selfprobe.header import effort_of, informed_of, target_of
 from selfprobe.logs import Run, first_of, read_best, runs
-from selfprobe.matrix.cells import Cell
-from selfprobe.matrix.comparable import NOT_COMPARED, Choice, choose
+from selfprobe.matrix.cells import NOT_COMPARED, Cell, Choice, choose
 from selfprobe.output import place_file
 from selfprobe.page import Figures, Page, Picture, Section, named, set_aside, shown
 from selfprobe.plots import Drawing, dots, label
@@ -61,7 +60,7 @@ class EffortPoint:
 
 
 def effort_points(runs: Sequence[Run]) -> tuple[list[EffortPoint], dict[str, str]]:
-    """A point for each models and effort of finished runs of ethical_dilemma, all of one setting (`comparable.choose`).
+    """A point for each models and effort of finished runs of ethical_dilemma, all of one setting (`cells.choose`).
 
     Args:
         runs: Also of other tasks.

@@ -20,7 +20,7 @@ from selfprobe.described import DescribedRun, NamedModel, identities_of
 from selfprobe.errors import InputError
 from selfprobe.logs import Identity, runs
 from selfprobe.matrix.page import page
-from selfprobe.matrix.power import planned
+from selfprobe.matrix.scales import planned
 from selfprobe.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
 from selfprobe.page import Page
 from selfprobe.prices import Cost

@@ -17,18 +17,20 @@ from selfprobe.logs import Identity, Run, item_count, none_found, runs
 from selfprobe.matrix.cells import (
     CELL,
     Cell,
+    Choice,
     DecisionRow,
     Samples,
     cell_of,
+    choose,
     crossed_rows,
     joinable,
     joined_cell,
     lost_in,
     no_log,
+    odd_cells,
     own_cell,
     samples_of,
 )
-from selfprobe.matrix.comparable import Choice, choose, odd_cells
 from selfprobe.matrix.effort import SWEPT
 from selfprobe.scorers.decision import Decision
 from selfprobe.scorers.frames import Frames
@@ -63,9 +65,9 @@ class Results:
     frames: Mapping[Cell, Frames] = field(default_factory=dict)
     """What models say of themselves and of another assistant, of the runs that asked both."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """See `comparable.Choice`."""
+    """See `cells.Choice`."""
     elsewhere: Mapping[Cell, str] = field(default_factory=dict)
-    """See `comparable.Choice`."""
+    """See `cells.Choice`."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class Matrix:
 def load(paths: Iterable[str], *, of: Collection[Identity] | None = None, limit: int | None = None) -> Results:
     """Tables of all logs of a matrix's tasks under these files and folders (local or any fsspec address).
 
-    The cells of a task are of one setting (`comparable.choose`); of one cell the finished run with most items counts,
+    The cells of a task are of one setting (`cells.choose`); of one cell the finished run with most items counts,
     then the newest (`logs.runs`); without a finished one it is "failed". Runs with an `effort` of their own give way to
     those without: they are points of the effort curve (`matrix.effort`). Cells that need no call are joined from their
     models' runs on themselves.

@@ -11,9 +11,9 @@ import pytest
 
 from selfprobe.errors import NoLogs
 from selfprobe.matrix.effort import effort_points
-from selfprobe.matrix.informed import INFORMED, closest
 from selfprobe.matrix.numbers import Analysis, TaskAnalysis, analyse
 from selfprobe.matrix.page import page_of
+from selfprobe.matrix.rows import INFORMED, closest
 from selfprobe.matrix.study import CELLS, DIAGONAL, Matrix
 from selfprobe.matrix.table import Results, load, matrix_of
 from selfprobe.run_settings import RunSettings
