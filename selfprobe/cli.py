@@ -21,6 +21,7 @@ import click
 
 from selfprobe import busy, options
 from selfprobe.safe import echo
+from selfprobe.study import commands
 
 FAILED, WRONG, INTERRUPTED = 1, 2, 130
 
@@ -29,7 +30,8 @@ class Command(NamedTuple):
     """A line of the table."""
 
     place: str
-    """Module and attribute; imported when the command is called, since Inspect alone takes seconds."""
+    """Module and attribute; imported when the command is called, since Inspect alone takes seconds. Of a study: its
+    name after `study:`."""
     help: str
     """The first line of the command's docstring (a test holds them together)."""
 
@@ -47,18 +49,18 @@ COMMANDS = {
         "selfprobe.building.command:dilemmas", "Make a data set of ethical dilemmas (paper 003, appendix F)."
     ),
     "diversity": Command(
-        "selfprobe.matrix.command:diversity",
+        "study:diversity",
         "How alike the closest two models' replies are, per task (paper 003, Table 1).",
     ),
     "effort": Command(
-        "selfprobe.matrix.command:effort",
+        "study:effort",
         "Draw KL(p‖p') and KL(p‖p*) by reasoning effort from LOGS of ethical_dilemma, one run an effort (-T effort=…).",
     ),
     "fetch-model": Command(
         "selfprobe.cli:fetch_model",
         "Fetch the weights of embedded/smollm2, or of the default embedder, once; verify them and print their path.",
     ),
-    "matrix": Command("selfprobe.matrix.command:matrix", "Run every observer on every target."),
+    "matrix": Command("study:matrix", "Run every observer on every target."),
     "mechanism": Command(
         "selfprobe.mechanism.command:mechanism",
         "Why models can introspect: lens, attention, patching and induction (paper 003, section 5).",
@@ -81,6 +83,9 @@ COMMANDS = {
     ),
 }
 
+ALIASES = {"self": "matrix"}
+"""Further names of commands."""
+
 
 class Selfprobe(click.Group):
     """The commands of `COMMANDS`, and the one place that turns errors into a line and an exit status."""
@@ -91,10 +96,11 @@ class Selfprobe(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name, or None."""
-        if cmd_name not in COMMANDS:
+        name = ALIASES.get(cmd_name, cmd_name)
+        if name not in COMMANDS:
             return None
-        module, _, attribute = COMMANDS[cmd_name].place.partition(":")
-        command = getattr(import_module(module), attribute)
+        module, _, attribute = COMMANDS[name].place.partition(":")
+        command = commands(attribute)[attribute] if module == "study" else getattr(import_module(module), attribute)
         assert isinstance(command, click.Command), COMMANDS[cmd_name]
         return command
 
@@ -102,7 +108,7 @@ class Selfprobe(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that was called; an unknown one is refused with the one that was meant."""
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args[0] not in {**COMMANDS, **ALIASES} and not args[0].startswith("-"):
             close = get_close_matches(args[0], COMMANDS, n=1)
             there = f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(COMMANDS))}"
             ctx.fail(f"No such command {args[0]!r}; {there}")

@@ -91,7 +91,8 @@ def _value(option: click.Option, value: Any, where: str) -> Any:
         return list(value.items())
     listed = isinstance(option.type, Names) or option.multiple
     right = isinstance(value, str) or (isinstance(value, int | float) and not isinstance(value, bool))
-    if isinstance(value, list) and listed and all(isinstance(one, str) for one in value):
+    entry = str | dict if isinstance(option.type, Names) and option.type.mappings else str
+    if isinstance(value, list) and listed and all(isinstance(one, entry) for one in value):
         return value
     if not right or (option.multiple and not isinstance(value, list)):
         raise click.UsageError(f"{where} must be {'a list of texts' if listed else 'one value'}, got {value!r}")

@@ -9,10 +9,11 @@ from inspect_ai.model import GenerateConfig, Model, ModelConfig, get_model
 
 from selfprobe import options
 from selfprobe._registry import tasks
-from selfprobe.arguments import meant
+from selfprobe.arguments import meant, unknown
 from selfprobe.errors import InputError, one_line
 from selfprobe.inspect_private import PrerequisiteError, registry_find, registry_info
 from selfprobe.logs import Identity, identified
+from selfprobe.safe import concealed
 
 
 def opened(name: str, **args: Any) -> Model:
@@ -76,6 +77,43 @@ class NamedModel:
     def provider(self) -> str:
         """What its name begins with."""
         return self.name.partition("/")[0]
+
+
+def configured(entries: Iterable[object]) -> tuple[NamedModel, ...]:
+    """The models of names and of mappings, not open yet.
+
+    Args:
+        entries: A mapping has `model`, `base_url`, `config` (generation settings; what a task fixes wins) and `args`
+            (model arguments, e.g. the pinned provider of OpenRouter).
+
+    Raises:
+        InputError: An entry is neither or has a wrong field, or a model is listed twice.
+    """
+    listed = [entry if isinstance(entry, NamedModel) else _configured(entry) for entry in entries]
+    names = [model.name for model in listed]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InputError(f"model {', '.join(twice)} is listed twice; list each model once")
+    return tuple(listed)
+
+
+def _configured(entry: object) -> NamedModel:
+    fields, known = {"model": entry} if isinstance(entry, str) else entry, ["args", "base_url", "config", "model"]
+    if not isinstance(fields, Mapping) or not isinstance(name := fields.get("model"), str):
+        raise InputError(f"a model is a name or a mapping of {', '.join(known)}; got {entry!r}")
+    if wrong := unknown(fields, known):
+        raise InputError(f"model {name}: unknown field {wrong}")
+    settings, there = fields.get("config") or {}, GenerateConfig.model_fields
+    for setting in settings:
+        if setting not in there:
+            raise InputError(f"model {name}: config has no setting {setting}{meant(setting, there)}")
+    try:
+        config = GenerateConfig(**settings)
+    except ValueError as error:
+        raise InputError(f"model {name}: wrong config: {one_line(error)}") from None
+    if settings.get("extra_headers") != concealed(settings.get("extra_headers"), "headers"):
+        remedy = "every log would hold it; give it under args, as default_headers, or by the environment"
+        raise InputError(f"model {name}: config.extra_headers has a header that may be secret: {remedy}")
+    return NamedModel(name, {"config": config, "base_url": fields.get("base_url"), **(fields.get("args") or {})})
 
 
 def graders(names: str | None) -> tuple[NamedModel, ...]:

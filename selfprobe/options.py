@@ -51,8 +51,10 @@ class Names(click.ParamType[list[str]]):
 
     name = "names"
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, *, mappings: bool = False) -> None:
         self.kind = kind
+        self.mappings = mappings
+        """Whether a file may give mappings in the place of names."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
         """The list of names."""
@@ -161,11 +163,9 @@ def out(default: str) -> Callable[[F], F]:
     return click.option("--out", default=default, show_default=True, help=OUT_HELP)
 
 
+EMBEDDER_HELP = "Sentence embeddings: the default (local, no key), openai/<name>, or a sentence-transformers model."
 embedder = click.option(
-    "--embedder",
-    default="sentence-transformers/all-MiniLM-L6-v2",
-    show_default=True,
-    help="Sentence embeddings: the default (local, no key), openai/<name>, or a sentence-transformers model.",
+    "--embedder", default="sentence-transformers/all-MiniLM-L6-v2", show_default=True, help=EMBEDDER_HELP
 )
 embedder_of_all = click.option(
     "--embedder",

@@ -37,18 +37,19 @@ def page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Pa
         "preferences": (set(TASKS), preferences),
         "realism": ({TASK}, realism),
         "rewriting": ({"rewriting"}, rewriting),
-        **{study.__name__.lower(): (set(study.reads), study.reported) for study in every()},
     }
+    for study in every():
+        studies.setdefault(study.__name__.lower(), (set(study.reads), study.reported))
     there = found(paths)
     ignored, pages = dict(there.ignored), dict[str, Page]()
-    for study in sorted(studies, key=list(TITLES).index):
-        tasks, make = studies[study]
+    for name in dict.fromkeys([*TITLES, *studies]):
+        tasks, make = studies[name]
         logs = [header.location for header in there.headers if _task(header) in tasks]
-        busy.at(study)
+        busy.at(name)
         try:
-            pages |= {study: make(logs)} if logs else {}
+            pages |= {name: make(logs)} if logs else {}
         except NoLogs as none:
-            ignored |= none.ignored or dict.fromkeys(logs, f"{study}: {none}")
+            ignored |= none.ignored or dict.fromkeys(logs, f"{name}: {none}")
     known = set[str]().union(*(tasks for tasks, _ in studies.values()))
     ignored |= {header.location: _stray(header) for header in there.headers if _task(header) not in known}
     if not pages:
@@ -88,7 +89,7 @@ TITLES = {
 
 
 def _together(pages: dict[str, Page]) -> Page:
-    lines = [f"{TITLES[study]}: {part.answer}" for study, part in pages.items() if part.answer]
+    lines = [f"{TITLES.get(study, study)}: {part.answer}" for study, part in pages.items() if part.answer]
     return Page(
         title="What do these models know about themselves?",
         parts=pages,

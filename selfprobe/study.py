@@ -5,6 +5,7 @@ Its command has -h, --config, --dry-run, --yes, --json, the plan, resuming and t
 the logs of every study, by the tasks that it reads.
 """
 
+import asyncio
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
 
 import click
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SkipValidation, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SkipValidation, ValidationError
 from pydantic.fields import FieldInfo
 
 from selfprobe import configuration, options
@@ -36,6 +37,16 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 Label = Literal["evaluation", "deployment"]
 OneModel = Annotated[str, AfterValidator(options.one_model)]
 
+
+def _configured(entries: Any) -> Any:
+    from selfprobe.described import configured
+
+    return configured(entries)
+
+
+Models = Annotated[tuple[Any, ...], BeforeValidator(_configured)]
+"""Models (`described.NamedModel`), of names and of mappings with their settings."""
+
 STUDIES: "list[type[Study]]" = []
 """All studies that were imported."""
 
@@ -49,8 +60,8 @@ class Wave:
     """What the user reads above its progress."""
     folder: str = ""
     """Folder of its logs below the study's; "" is the study's own."""
-    further: "Mapping[str, Any]" = field(default_factory=dict)
-    """Arguments of Inspect's `eval_set` for this wave."""
+    further: Mapping[str, Any] | None = None
+    """Arguments of `eval_set`; None is `waves.JOINS`."""
 
 
 @dataclass(frozen=True)
@@ -99,12 +110,16 @@ class Logs:
 class Study(BaseModel):
     """A question that is put to models. A wrong value is refused before anything is asked."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     reads: ClassVar[frozenset[str]]
     """Tasks whose logs it shows."""
     repeats: ClassVar[bool] = False
     """Whether later runs of one identity count too (`logs.runs`)."""
+    skips: ClassVar[bool] = True
+    """Whether items whose calls fail for good can be left out (--skip-errors)."""
+    figure: ClassVar[bool] = False
+    """Whether `out` is the file of a figure, not the folder of a page."""
 
     limit: int | None = Field(None, ge=1, description=options.LIMIT_HELP)
     out: str = Field("report", description=options.OUT_HELP)
@@ -128,8 +143,8 @@ class Study(BaseModel):
         """The runs; a later wave may read an earlier one's logs."""
         raise NotImplementedError
 
-    def plan(self) -> Plan:
-        """What will be asked. No model is asked for it.
+    def plan(self) -> Plan | None:
+        """What will be asked; None where nothing is, and logs are read. No model is asked for it.
 
         Raises:
             InputError: The data cannot be read.
@@ -170,7 +185,36 @@ class Study(BaseModel):
         """The answer, a picture, a small table; then details."""
         raise NotImplementedError
 
-    def run(self) -> bool:
+    def run(self) -> "Page":
+        """Ask what is not in the logs yet; the page of it, with its `answer` and its `tables` by name.
+
+        Raises:
+            Interrupted: The user stopped it.
+            InputError: A model cannot be had, or the log folder cannot be written.
+            NoLogs: No run ended well, or nothing in it could be read.
+        """
+        from selfprobe.logs import apart
+
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return self._asked()
+        return apart(self._asked)  # a notebook's loop runs already, and a thread has one of its own
+
+    def _asked(self) -> "Page":
+        self.tried()
+        if self.plan() is not None:
+            self.ask()
+        return self.shown()
+
+    def tried(self) -> None:
+        """Open what its runs need, before anything is shown or paid.
+
+        Raises:
+            InputError: A model cannot be had.
+        """
+
+    def ask(self) -> bool:
         """Ask what is not in the logs yet; True when all ended well and something could be scored.
 
         Raises:
@@ -182,8 +226,8 @@ class Study(BaseModel):
         logs = []
         for wave in self.waves():
             folder = f"{self.log_dir.rstrip('/')}/{wave.folder}".rstrip("/")
-            further = {**JOINS, "limit": self.items, **wave.further}
-            logs += run_wave(wave.runs, folder, title=wave.title, settings=self.how, **further)
+            further = JOINS if wave.further is None else wave.further
+            logs += run_wave(wave.runs, folder, title=wave.title, settings=self.how, **further, limit=self.items)
         return complete(logs)
 
     @property
@@ -208,6 +252,12 @@ class Study(BaseModel):
         """
         logs = self.collected()
         return with_runs(self.page(self.numbers(logs)), logs.runs)
+
+    def written(self, page: "Page") -> str:
+        """Write its page into `out`; the line that says where."""
+        from selfprobe.page import write
+
+        return f"Page: {write(page, self.out)}"
 
     @classmethod
     def reported(cls, paths: Sequence[str]) -> "Page":
@@ -238,9 +288,11 @@ class Study(BaseModel):
             return cls(**values)
         except ValidationError as error:
             first = error.errors()[0]
+            if isinstance(cause := first.get("ctx", {}).get("error"), InputError):
+                raise cause from None
             place = "".join(f"--{str(part).replace('_', '-')}: " for part in first["loc"][:1])
-            got = f", got {first['input']!r}" if place else ""
-            raise InputError(f"{place}{first['msg'].removeprefix('Value error, ')}{got}") from None
+            came = f", got {first['input']!r}" if place else ""
+            raise InputError(f"{place}{first['msg'].removeprefix('Value error, ')}{came}") from None
 
 
 def with_runs(page: "Page", there: "Runs") -> "Page":
@@ -269,6 +321,19 @@ def with_runs(page: "Page", there: "Runs") -> "Page":
 class StudyCommand(click.Command):
     """A command whose help shows what is measured first, and then how calls are made."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """A study without arguments takes a file in the place of --config; of other words it says what joins names."""
+        if not any(isinstance(param, click.Argument) for param in self.params):
+            given, words, _ = self.make_parser(ctx).parse_args(list(args))
+            if len(words) == 1 and Path(words[0]).is_file():
+                if (file := given.get("config", words[0])) != words[0]:
+                    raise click.UsageError(f"two configurations, {words[0]} and {file}; give one", ctx)
+                args = ["--config", words[0], *(word for word in args if word not in ("--config", words[0]))]
+            elif words:
+                said = " ".join(words)
+                raise click.UsageError(f"unexpected {said}; commas separate names, as in --models a,b,c", ctx)
+        return super().parse_args(ctx, args)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Two tables of options."""
         rows: dict[str, list[tuple[str, str]]] = {"Options": [], "How calls are made": []}
@@ -281,28 +346,29 @@ class StudyCommand(click.Command):
                     formatter.write_dl(records)
 
 
-KINDS: Mapping[Any, str] = {bool: "flag", int: "whole", float: "number"}
+KINDS: Mapping[Any, str] = {bool: "flag", int: "whole", float: "number", dict: "settings"}
 
 
 def described(study: type[Study]) -> dict[str, Any]:
     """A study's command as JSON holds it (`options.json`), so that help and wrong calls need no import of Inspect."""
-    shared = [key for key in Study.model_fields if key != "settings"]
+    shared = [key for key in Study.model_fields if not study.model_fields[key].exclude]
     order = [*(key for key in study.model_fields if key not in Study.model_fields), *shared]
     options_ = [_described(key, study.model_fields[key]) for key in order]
     place = f"{study.__module__}:{study.__name__}"
-    return {"place": place, "help": inspect.getdoc(study), "options": options_}
+    asks = not {"models", "grader"}.isdisjoint(study.model_fields)
+    return {"place": place, "help": inspect.getdoc(study), "asks": asks, "skips": study.skips, "options": options_}
 
 
 def _described(name: str, info: FieldInfo) -> dict[str, Any]:
     """A field as an option: its type, default and description. `examples=["SET"]` makes it an argument."""
     parts = [part for part in get_args(info.annotation) if part is not type(None)]
     kind = parts[0] if type(None) in get_args(info.annotation) else info.annotation
-    listed = get_origin(kind) is tuple
+    several = get_origin(kind) is tuple and ("names" if get_args(kind)[0] is str else "entries")
     bounds = {limit: getattr(one, limit) for one in info.metadata for limit in ("ge", "le") if hasattr(one, limit)}
     choices = [str(one) for one in get_args(kind)] if get_origin(kind) is Literal else []
     return {
         "name": name,
-        "kind": "names" if listed else "choice" if choices else KINDS.get(kind, "text"),
+        "kind": several or ("choice" if choices else KINDS.get(get_origin(kind) or kind, "text")),
         "argument": str(info.examples[0]) if info.examples else None,
         "required": info.is_required(),
         "default": None if info.is_required() else info.default,
@@ -321,11 +387,14 @@ def command(name: str, about: Mapping[str, Any]) -> click.Command:
         about: From `described`.
     """
 
-    def called(yes: bool, dry_run: bool, as_json: bool, **values: Any) -> None:
+    def called(as_json: bool, yes: bool = False, dry_run: bool = False, **values: Any) -> None:
         module, _, attribute = str(about["place"]).partition(":")
         _called(getattr(import_module(module), attribute), values, yes=yes, dry_run=dry_run, as_json=as_json)
 
-    made: Callable[..., Any] = options.as_json(options.asking(options.engine(options.skip_errors(called))))
+    made: Callable[..., Any] = called
+    if about["asks"]:
+        made = options.engine(options.asking(options.skip_errors(made) if about["skips"] else made))
+    made = options.as_json(made)
     for one in reversed(about["options"]):
         made = _option(**one)(made)
     return click.command(name, cls=StudyCommand, help=about["help"])(configuration.config(made))
@@ -334,30 +403,37 @@ def command(name: str, about: Mapping[str, Any]) -> click.Command:
 def _called(study: type[Study], values: dict[str, Any], *, yes: bool, dry_run: bool, as_json: bool) -> None:
     from selfprobe.errors import NoLogs, RunError
     from selfprobe.output import destination
-    from selfprobe.page import write
     from selfprobe.run_settings import RunSettings
     from selfprobe.safe import clean
 
-    destination(values["out"])
-    settings = RunSettings.taken(values)
+    if not study.figure:
+        destination(values["out"])
+    settings = RunSettings.taken(values) if "prices" in values else RunSettings()
     listed = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
     asked = study.taken({**listed, "settings": settings})
-    plan = asked.plan()
-    costs = settings.costed(plan.costs, rounds=asked.rounds)
-    echo("\n".join(map(clean, [*plan.lines, "", *costs])), err=as_json)
-    if dry_run:
-        return
-    options.confirmed(yes)
-    complete = asked.run()
+    if not dry_run:
+        asked.tried()
+    complete = True
+    if (plan := asked.plan()) is not None:
+        costs = settings.costed(plan.costs, rounds=asked.rounds)
+        echo("\n".join(map(clean, [*plan.lines, "", *costs])), err=as_json)
+        if dry_run:
+            return
+        options.confirmed(yes)
+        complete = asked.ask()
+    elif dry_run or yes or settings != RunSettings():
+        raise click.UsageError("options of a run (--yes, -M …) need --models or --config, which say whom to ask")
     try:
         page = asked.shown()
     except NoLogs as error:
+        if plan is None:
+            raise
         raise RunError(str(error)) from None
-    address = write(page, asked.out)
+    place = asked.written(page)
     if as_json:
         options.echo_json({stem: table.to_dict("records") for stem, table in page.tables.items()})
     else:
-        options.echo_lines(["", *page.lines, f"Page: {address}"])
+        options.echo_lines([*([""] if plan else []), *page.lines, place])
     if not complete:
         raise RunError("runs failed, or nothing could be scored; see above")
 
@@ -378,8 +454,12 @@ def _option(
         return click.argument(name, metavar=argument, required=required, nargs=-1 if kind == "names" else 1)
     if kind == "flag":
         return click.option(f"{flag}/--no-{flag[2:]}", default=default, show_default=True, help=help)
+    if kind == "settings":
+        more: dict[str, Any] = {"multiple": True, "callback": lambda ctx, param, value: dict(value), "hidden": not help}
+        return click.option("-T", flag, name, type=options.Assignment(), help=help, **more)
     types: dict[str, Callable[[], Any]] = {
         "names": lambda: options.Names(name.removesuffix("s")),
+        "entries": lambda: options.Names(name.removesuffix("s"), mappings=True),
         "choice": lambda: options.Choice(choices),
         "whole": lambda: click.IntRange(least, most),
         "number": lambda: options.Number(least, most),
@@ -387,6 +467,7 @@ def _option(
     }
     names = [flag, *({"models": ["--model"]}.get(name, []))]
     further = {"required": True} if required else {"default": default, "show_default": default not in (None, ())}
+    further["hidden"] = help is None
     metavar = "N" if kind == "whole" else None
     return click.option(*names, name, type=types[kind](), help=help, metavar=metavar, **further)
 

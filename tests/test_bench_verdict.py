@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from selfprobe.matrix.informed import INFORMED
+from selfprobe.matrix.rows import INFORMED
 
 FOLDER = Path(__file__).parents[1] / "bench"
 

@@ -24,7 +24,6 @@ from inspect_ai.event import ModelEvent
 from selfprobe import waves
 from selfprobe.cli import main
 from selfprobe.logs import found, samples, summaries, transcripts
-from selfprobe.matrix import run as matrix_run
 from selfprobe.providers.planted import PlantedAPI
 from selfprobe.solvers.record import record_of
 
@@ -46,7 +45,7 @@ def matrix(folder: Path) -> Result:
         str(ITEMS),
         "--yes",
     )
-    return called("matrix", *models, "--max-connections", "2", "--log-dir", folder / "m")
+    return called("matrix", *models, "--max-connections", "2", "--log-dir", folder / "m", "--out", folder / "page")
 
 
 ANSWER = PlantedAPI.generate
@@ -147,7 +146,7 @@ def test_a_log_folder_that_is_deleted_in_a_run_is_a_line_or_made_again_with_ever
 def test_sigterm_before_the_first_call_in_a_wave_and_between_waves_ends_with_143_and_the_same_command_goes_on(
     at: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, ended = waves._asked, matrix_run.run_wave
+    asked, ended = waves._asked, waves.run_wave
 
     def before(*given: Any) -> Any:
         terminated()
@@ -167,7 +166,7 @@ def test_sigterm_before_the_first_call_in_a_wave_and_between_waves_ends_with_143
     assert matrix(tmp_path).exit_code == 143
     made, logged = CALLS[0], answered(tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr(matrix_run, "run_wave", after)
+        patched.setattr(waves, "run_wave", after)
         assert matrix(tmp_path).exit_code == 143
     assert not list((tmp_path / "m").rglob("running.json"))
     assert matrix(tmp_path).exit_code == 0

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(not GOLDEN.is_dir(), reason="no shared/golden be
 EXACT = 1e-9
 
 STUDIES = {
-    "matrix": ("report", "logs/matrix", "--out", "out/matrix"),
+    "matrix": ("report", "logs/matrix", "--embedder", DEFAULT_EMBEDDER, "--out", "out/matrix"),
     "diversity": ("diversity", "logs/matrix", "--out", "out/diversity"),
     "awareness": ("report", "logs/awareness", "--out", "out/awareness"),
     "card": ("report", "logs/card", "--out", "out/card"),

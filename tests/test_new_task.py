@@ -14,7 +14,7 @@ from selfprobe import _registry
 from selfprobe.errors import InputError
 from selfprobe.matrix.diversity import replies_in
 from selfprobe.matrix.numbers import analyse
-from selfprobe.matrix.run import Member, plan, run
+from selfprobe.matrix.study import Matrix
 from selfprobe.matrix.table import load
 from selfprobe.providers import behaviours
 from selfprobe.providers.mind import BEHAVIOURS
@@ -81,9 +81,10 @@ def test_what_always_saying_the_best_number_reaches_is_graded_within_the_toleran
 
 
 def test_it_is_in_the_matrix_its_report_and_the_diversity_table(stranger: Path, tmp_path: Path) -> None:
-    planned = plan([Member(ADA), Member(BO)], ["word_count"], limit=40, args={})
-    assert planned.calls == 2 * 40 * 2
-    assert run(planned, str(tmp_path), settings=RunSettings(display="none"))
+    quiet = RunSettings(display="none")
+    asked = Matrix(models=[ADA, BO], tasks=["word_count"], limit=40, log_dir=str(tmp_path), settings=quiet)
+    assert [cost.calls for cost in asked.plan().costs] == [40 * 2] * 2
+    assert asked.ask()
     results = load([str(tmp_path)])
     (task,) = analyse(results, rng=np.random.default_rng(0)).tasks
     assert task.task == "word_count" and task.models == (ADA, BO) and task.matrix.holes == {}

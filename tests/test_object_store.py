@@ -50,6 +50,7 @@ def called(*arguments: str | Path) -> Result:
 def test_a_matrix_in_a_store_is_run_resumed_reported_and_checked_from_there(store: str, tmp_path: Path) -> None:
     command = ("matrix", "--models", "planted/a?access=.9,planted/b", "--tasks", "heads_up")
     given = ("--limit", "2", "--yes", "--display", "none", "--log-dir", f"{store}/m")
+    given = (*given, "--out", f"{store}/own-page")
     first = called(*command, *given)
     assert "2 of 2 runs done" in first.stderr
     again = called(*command, *given)

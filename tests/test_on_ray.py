@@ -22,7 +22,7 @@ from selfprobe.cli import main
 from selfprobe.described import DescribedRun, NamedModel
 from selfprobe.errors import InputError
 from selfprobe.logs import found, samples
-from selfprobe.matrix.run import Member, plan
+from selfprobe.matrix.study import Matrix
 from selfprobe.on_ray import Share, _gpus, place_logs, shares_of
 
 COMMAND = str(Path(sys.executable).with_name("selfprobe"))
@@ -58,6 +58,7 @@ def cluster(one_server: Any) -> Iterator[str]:
 def started(cluster: str | None, folder: str, *, models: str = FAKE) -> "subprocess.Popen[str]":
     """A matrix on a cluster, or in one process."""
     given = ("--tasks", "kth_word", "-T", "k=1", "--limit", "12", "--yes", "--log-dir", folder, "--max-retries", "0")
+    given = (*given, "--out", f"{folder}-page")
     where = ("--engine", "ray", "--ray-address", cluster) if cluster else ()
     return subprocess.Popen(
         [COMMAND, "matrix", "--models", models, *given, "--max-connections", str(CONNECTIONS), *where],
@@ -76,7 +77,8 @@ def wait_for(calls: int, server: Any, process: "subprocess.Popen[str]") -> None:
     assert process.poll() is None, process.communicate()[0]
 
 
-CALLS = plan([Member(name) for name in FAKE.split(",")], ["kth_word"], limit=12, args={"k": "1"}).calls
+STUDY = Matrix(models=FAKE.split(","), tasks=["kth_word"], limit=12, args={"k": "1"})
+CALLS = sum(cost.calls for cost in STUDY.plan().costs)
 
 ray_warns = pytest.mark.filterwarnings("default")
 
@@ -201,7 +203,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a log of planted/a and one of planted/b."""
     folder = tmp_path_factory.mktemp("logs")
     given = ("--models", "planted/a,planted/b", "--tasks", "heads_up", "--limit", "1", "--yes", "--display", "none")
-    done = CliRunner().invoke(main, ["matrix", *given, "--log-dir", str(folder)])
+    done = CliRunner().invoke(main, ["matrix", *given, "--log-dir", str(folder), "--out", str(folder / "page")])
     assert done.exit_code == 0, done.output
     return folder / "diagonal"
 

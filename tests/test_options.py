@@ -40,8 +40,8 @@ def test_an_option_that_runs_share_has_one_help_text() -> None:
         if name in ("matrix", "awareness run"):
             for option in (one for one in command.params if isinstance(one, click.Option)):
                 told.setdefault(option.opts[-1], set()).add(option.help or "")
-    # of a matrix: told of their target; a file of its own form
-    own = {"--observers", "--config"}
+    # of a matrix: hints about their target; in an awareness run other models
+    own = {"--observers"}
     assert {name for name, texts in told.items() if len(texts) > 1} == own
     assert all(told[{"-T": "task_args", "-M": "model_args"}.get(name, name)] for name in SHARED if name[1] == "-")
 

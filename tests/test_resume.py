@@ -10,9 +10,7 @@ from inspect_ai.log import list_eval_logs
 
 from selfprobe.awareness.table import load as load_awareness
 from selfprobe.logs import samples
-from selfprobe.matrix.run import Member
-from selfprobe.matrix.run import plan as plan_of
-from selfprobe.matrix.run import run as run_matrix
+from selfprobe.matrix.study import Matrix
 from selfprobe.matrix.table import load as load_matrix
 from selfprobe.references import REFERENCE
 from selfprobe.run_settings import RunSettings
@@ -25,9 +23,8 @@ ADA, BO = "planted/ada?access=.9&common=.2&malformed=.1", "planted/bo?access=.2&
 DYING = """
 import os, sys
 from selfprobe.providers.planted import PlantedAPI
-from selfprobe.run_settings import RunSettings
+from selfprobe.matrix.study import Matrix
 from selfprobe.studies.awareness import Awareness
-from selfprobe.matrix.run import Member, plan, run
 from selfprobe.run_settings import RunSettings
 
 calls, answer = [0], PlantedAPI.generate
@@ -59,16 +56,11 @@ def no_reference_in(folder: Path) -> None:
 
 
 def test_every_cell_of_a_matrix_is_that_of_an_undisturbed_one(tmp_path: Path) -> None:
-    tasks = ["heads_up"]
-    planned = plan_of([Member(ADA), Member(BO)], tasks, limit=16, args={})
-    members = f"[Member({ADA!r}), Member({BO!r})]"
+    given = {"models": [ADA, BO], "tasks": ["heads_up"], "limit": 16}
     settings = RunSettings(display="none", max_connections=4)
-    killed(
-        f"run(plan({members}, {tasks!r}, limit=16, args={{}}), {str(tmp_path / 'broken')!r}, settings={settings!r})",
-        after=52,
-    )
+    killed(f"Matrix(**{given!r}, log_dir={str(tmp_path / 'broken')!r}, settings={settings!r}).ask()", after=52)
     for folder in ("whole", "broken"):
-        assert run_matrix(planned, str(tmp_path / folder), settings=QUIET)
+        assert Matrix(**given, log_dir=str(tmp_path / folder), settings=QUIET).ask()
     no_reference_in(tmp_path / "broken")
     expected, found = (load_matrix([str(tmp_path / folder)]) for folder in ("whole", "broken"))
     keys = ["task", "target", "observer", "item", "epoch", "key"]
@@ -84,9 +76,9 @@ def test_every_verdict_of_an_awareness_run_is_that_of_an_undisturbed_one(tmp_pat
         given |= {"models": ("planted/a?awareness=.9&voiced=.5",), "log_dir": str(tmp_path / folder)}
         return given | {"methods": ("binary", "first_token", "user_motivation")}
 
-    killed(f"Awareness.taken({study('broken')!r}).run()", after=40)
+    killed(f"Awareness.taken({study('broken')!r}).ask()", after=40)
     for folder in ("whole", "broken"):
-        assert Awareness.taken(study(folder)).run()
+        assert Awareness.taken(study(folder)).ask()
     no_reference_in(tmp_path / "broken")
     for name in ("verdicts", "votes"):
         expected, found = (getattr(load_awareness([str(tmp_path / folder)]), name) for folder in ("whole", "broken"))

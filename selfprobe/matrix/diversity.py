@@ -14,32 +14,41 @@ task's own temperature and limit.
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from typing import Any, ClassVar, Self
 
 import anyio
 import numpy as np
 import pandas as pd
 from markupsafe import Markup
+from pydantic import Field, model_validator
 
 from selfprobe import busy
-from selfprobe._registry import measures
+from selfprobe._registry import defaults_of, measures, tasks
+from selfprobe.described import DescribedRun
 from selfprobe.embed import DEFAULT_EMBEDDER, Vectors, embed, require, unfetched
 from selfprobe.errors import InputError, NoLogs
 from selfprobe.header import target_of
 from selfprobe.inspect_private import PrerequisiteError
+from selfprobe.introspect_tasks.open_answers import SETS
 from selfprobe.logs import Run, first_of, lost_replies, read_best, runs, samples
-from selfprobe.matrix.cells import Cell
-from selfprobe.matrix.comparable import choose
+from selfprobe.matrix.cells import Cell, choose
 from selfprobe.matrix.published import TABLE_1
-from selfprobe.page import PI, Block, Column, Figures, Picture, Section, Table, estimated, number, set_aside
+from selfprobe.options import EMBEDDER_HELP, MODELS_HELP, OUT_HELP
+from selfprobe.page import PI, Block, Column, Figures, Page, Picture, Section, Table, estimated, number, set_aside
 from selfprobe.plots import interval_rows
+from selfprobe.prices import Cost
+from selfprobe.safe import cleaned, csv
 from selfprobe.solvers.record import record_of
 from selfprobe.stats.estimate import Estimate, clustered_mean
+from selfprobe.study import Models, Plan, Study, Wave
 
 OPEN = "open_answers"
 """The task of sampled, whole replies."""
+REPLY = 300
+"""A rough guess of the tokens of a reply."""
 
 Place = tuple[str, int, str]
 """Sample id, epoch and act."""
@@ -48,7 +57,7 @@ Replies = dict[str, dict[str, dict[Place, str]]]
 
 
 @dataclass(frozen=True)
-class Diversity:
+class Row:
     """One row of Table 1."""
 
     task: str
@@ -100,19 +109,19 @@ def replies_in(paths: Sequence[str]) -> Drawn:
     ignored = dict(there.aside)
     choice = choose(_cells(there.finished))
     ignored |= choice.aside
-    tasks: dict[str, dict[str, dict[Place, str]]] = defaultdict(dict)
+    found: dict[str, dict[str, dict[Place, str]]] = defaultdict(dict)
     for (row, model, _), run in sorted(choice.runs.items(), key=lambda pair: pair[0]):
         acts = None if run.identity.task == OPEN else known[row].acts
         replies = read_best(run, partial(_good_replies, acts=acts), ignored)
         if replies is not None:
-            tasks[row][model] = replies
-    if not any(len(models) > 1 for models in tasks.values()):
-        seen = "; ".join(f"{task}: {', '.join(models)}" for task, models in tasks.items()) or "no finished logs"
+            found[row][model] = replies
+    if not any(len(models) > 1 for models in found.values()):
+        seen = "; ".join(f"{task}: {', '.join(models)}" for task, models in found.items()) or "no finished logs"
         raise NoLogs(
             f"expected finished logs of two or more models on one of {', '.join([*known, OPEN])} in "
             f"{', '.join(paths)}; got {seen}{first_of(ignored)}"
         )
-    several = {task: models for task, models in tasks.items() if len(models) > 1}
+    several = {task: models for task, models in found.items() if len(models) > 1}
     return Drawn(several, ignored, [f"{row}: {told}" for row, told in choice.settings.items() if row in several])
 
 
@@ -152,7 +161,7 @@ async def closest_replies(
     return places, np.stack([np.einsum("id,id->i", one, other) for one, other in pairs], axis=1), repeats
 
 
-async def measure(tasks: Replies, *, embedder: str = DEFAULT_EMBEDDER) -> tuple[list[Diversity], pd.DataFrame]:
+async def measure(replies: Replies, *, embedder: str = DEFAULT_EMBEDDER) -> tuple[list[Row], pd.DataFrame]:
     """Table 1 of `replies_in`, and the closest similarity of each draw (columns task, item, epoch, act, closest).
 
     Raises:
@@ -161,7 +170,7 @@ async def measure(tasks: Replies, *, embedder: str = DEFAULT_EMBEDDER) -> tuple[
     """
     embedder = require(embedder)
     rows, items = [], []
-    for task, models in tasks.items():
+    for task, models in replies.items():
         busy.at(f"{task}: similarity of replies")
         places, similar, repeats = await closest_replies(models, embedder=embedder)
         if not places:
@@ -170,7 +179,7 @@ async def measure(tasks: Replies, *, embedder: str = DEFAULT_EMBEDDER) -> tuple[
         estimate = clustered_mean(closest, [sample for sample, _, _ in places], interval="t")
         seen = set[Place]().union(*models.values())
         rows.append(
-            Diversity(
+            Row(
                 task=task,
                 closest=estimate.value,
                 low=estimate.low,
@@ -207,10 +216,10 @@ def _good_replies(run: Run, acts: Sequence[str] | None) -> dict[Place, str]:
     }
 
 
-def draw(rows: Sequence[Diversity]) -> Picture:
+def draw(rows: Sequence[Row]) -> Picture:
     """A row a task: the closest two models with an interval, all pairs, two draws of one model, and the paper's."""
 
-    def marks(row: Diversity) -> dict[str, Estimate]:
+    def marks(row: Row) -> dict[str, Estimate]:
         alone = {"all pairs": row.pairwise, "two draws of one model": row.repeat}
         alone |= {} if row.paper is None else {"the paper's closest two": row.paper}
         points = {name: Estimate(x, math.nan, math.nan, row.items, "item") for name, x in alone.items()}
@@ -246,9 +255,13 @@ def diversity_section(logs: Sequence[str], *, embedder: str) -> tuple[list[Secti
         blocks: list[Block] = [f"Not measured: {error}"]
     else:
         tables = {"diversity": table_of(rows), "diversity-items": items}
-        intro = INTRO.format(embedder=embedder, paper=PI)
-        blocks = [intro, _shown(rows), *drawn.settings, Figures([draw(rows)]), *set_aside(drawn.ignored)]
+        blocks = _blocks(rows, drawn, embedder)
     return [Section(TITLE, blocks, name="diversity")], tables
+
+
+def _blocks(rows: Sequence[Row], drawn: Drawn, embedder: str) -> list[Block]:
+    intro = INTRO.format(embedder=embedder, paper=PI)
+    return [intro, _shown(rows), *drawn.settings, Figures([draw(rows)]), *set_aside(drawn.ignored)]
 
 
 TITLE = "Do the models answer alike?"
@@ -272,7 +285,7 @@ INTRO = Markup(
 )
 
 
-def _shown(rows: Sequence[Diversity]) -> Table:
+def _shown(rows: Sequence[Row]) -> Table:
     return Table(
         rows,
         (
@@ -292,6 +305,81 @@ def _shown(rows: Sequence[Diversity]) -> Table:
     )
 
 
-def table_of(rows: Sequence[Diversity]) -> pd.DataFrame:
+def table_of(rows: Sequence[Row]) -> pd.DataFrame:
     """Table 1 as a table, a row a task."""
     return pd.DataFrame([{**asdict(row), "models": ", ".join(row.models)} for row in rows])
+
+
+class Diversity(Study):
+    """How alike the closest two models' replies are, per task (paper 003, Table 1).
+
+    LOGS are logs, or folders of logs, of two or more models. With --models or --config these models are asked first,
+    for open answers, into the one folder LOGS. Beside its page the folder --out has diversity.csv, diversity.json,
+    items.csv and diversity.svg.
+    """
+
+    reads: ClassVar[frozenset[str]] = frozenset()
+    skips: ClassVar[bool] = False
+
+    logs: tuple[str, ...] = Field(examples=["LOGS"])
+    models: Models = Field((), description=f"Ask first: {MODELS_HELP}")
+    embedder: str = Field(DEFAULT_EMBEDDER, description=EMBEDDER_HELP)
+    tasks: tuple[str, ...] = ()
+    observers: tuple[str, ...] = ()
+    args: dict[str, Any] = Field({})
+    """Of a matrix's configuration, which may name the models; no option here."""
+    out: str = Field("diversity", description=OUT_HELP)
+    log_dir: str = Field("", exclude=True)
+
+    @model_validator(mode="after")
+    def _can_ask(self) -> Self:
+        if not self.models and self.limit is not None:
+            raise InputError("--limit and other options of a run need --models or --config, which say whom to ask")
+        if self.models and len(self.logs) > 1:
+            raise InputError(f"models are asked into one folder, got {', '.join(self.logs)}")
+        if len(self.models) == 1:
+            raise InputError(f"Table 1 compares two models or more, got {self.models[0].name}")
+        return self
+
+    def tried(self) -> None:
+        """Refuse an embedder that cannot be had, before anything is paid."""
+        require(self.embedder)
+
+    def plan(self) -> Plan | None:
+        """The prompts of the four rows, three draws of each reply; None where no model is to be asked."""
+        if not self.models:
+            return None
+        samples = {of: list(tasks()[OPEN](of=of).dataset)[: self.limit] for of in SETS}
+        prompts = [p for one in samples.values() for s in one for p in (s.metadata or {})["prompts"].values()]
+        draws = int(defaults_of(OPEN)["epochs"])
+        calls, sent = draws * len(prompts), draws * sum(len(prompt) // 4 for prompt in prompts)
+        items = ", ".join(f"{of} ({len(one)} items)" for of, one in samples.items())
+        head = f"{len(self.models)} models × {items}, {draws} draws of each reply"
+        return Plan([head], [Cost(model.name, calls, sent, calls * REPLY) for model in self.models])
+
+    def waves(self) -> Iterator[Wave]:
+        """One run a model and row of the table."""
+        models = [replace(model, args={**self.how.model_args, **model.args}) for model in self.models]
+        runs_ = [DescribedRun(OPEN, {"of": of} | self.how.shared, model) for of in SETS for model in models]
+        yield Wave(runs_, "Open answers")
+
+    def ask(self) -> bool:
+        """Ask into the folder LOGS."""
+        return super(Diversity, self.model_copy(update={"log_dir": self.logs[0]})).ask()
+
+    def shown(self) -> Page:
+        """All that the logs hold."""
+        drawn = replies_in(self.logs)
+        rows, items = anyio.run(lambda: measure(drawn.replies, embedder=self.embedder))
+        table = table_of(rows)
+        files = {
+            "diversity.csv": csv(table),
+            "diversity.json": cleaned(table).to_json(orient="records", indent=2).encode(),
+            "items.csv": csv(items),
+            "diversity.svg": draw(rows).rendered("svg"),
+        }
+        lines = table.drop(columns=["models", "embedder"]).round(3).to_string(index=False).splitlines()
+        lines += [*drawn.settings, *(f"not used: {log}: {why}" for log, why in drawn.ignored.items())]
+        lines.append(f"models: {', '.join(rows[0].models)}; embedder: {self.embedder}")
+        sections = [Section(TITLE, _blocks(rows, drawn, self.embedder), name="diversity")]
+        return Page(TITLE, sections=sections, tables={"diversity": table, "items": items}, files=files, told=lines)

@@ -3,7 +3,7 @@
 Who begins every answer with "The" and says "The" knows a habit. The habit of a cell is what the same answers get
 against the same target's acts at *other* items: a join that costs no call. A habit may hang on what kind of question it
 is, so pairs are drawn among all items and among those that are alike in something that can be seen
-(`selfprobe.matrix.alike`); where a target's own habit is largest, that one is taken off, from all observers of it. The
+(`groups`); where a target's own habit is largest, that one is taken off, from all observers of it. The
 item-specific score is what is left. With h_ij the grade of the answer at item i against the act at item j, an item's is
 
     h_ii - mean over j of h_ij - mean over j of h_ji + mean of all such pairs
@@ -12,6 +12,7 @@ whose mean is score minus habit, and whose spread over items is that of the diff
 """
 
 import operator
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,10 +20,62 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from selfprobe.matrix.alike import ALL
 from selfprobe.matrix.table import Matrix
 from selfprobe.measure import Measure
+from selfprobe.parse import normalise, words
 from selfprobe.stats.spread import FloatArray
+
+SMALLEST = 4
+"""Items of a group; smaller ones are put together, and what hangs on them is then no habit that is seen."""
+ALL = "all items"
+LENGTHS = 5
+A_TOPIC = 25
+"""Items for which there is a topic."""
+
+
+def groups(texts: pd.Series, kinds: pd.Series) -> Mapping[str, pd.Series]:
+    """Name of what is seen → item → group. The first is `ALL`, one group; those that part nothing are left out.
+
+    Args:
+        texts: Item → its text.
+        kinds: Item → the data set's kind of it, or "".
+    """
+    seen = {"kind": kinds.reindex(texts.index).fillna("").astype(str)}
+    seen["first word"] = texts.map(lambda text: normalise(next(iter(words(text)), "")))
+    seen["punctuation"] = texts.map(lambda text: "".join(sorted(set(re.findall(r"[^\w\s]", text)))))
+    seen["last sign"] = texts.map(lambda text: text.strip()[-1:] if re.search(r"[^\w\s]\s*$", text) else "")
+    counts = texts.map(lambda text: len(text.split()))
+    if counts.nunique() > 1:
+        seen["length"] = pd.qcut(counts, LENGTHS, labels=False, duplicates="drop").astype(str)
+    if len(texts) >= 2 * A_TOPIC:
+        seen["topic"] = _topics(texts)
+    joined = {name: _joined(group) for name, group in seen.items()}
+    everything = {ALL: pd.Series("", texts.index)}
+    return everything | {name: group for name, group in joined.items() if group.nunique() > 1}
+
+
+def _joined(group: pd.Series) -> pd.Series:
+    """Small groups as one; where that is small too it goes to the largest."""
+    sizes = group.map(group.value_counts())
+    out = group.where(sizes >= SMALLEST, "(others)")
+    rest = out == "(others)"
+    return out.where(~rest, out[~rest].mode()[0]) if 0 < rest.sum() < SMALLEST and not rest.all() else out
+
+
+def _topics(texts: pd.Series) -> pd.Series:
+    """Clusters of the texts' words."""
+    from sklearn.cluster import KMeans
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from threadpoolctl import threadpool_limits
+
+    vectorizer = TfidfVectorizer(stop_words="english", sublinear_tf=True)
+    if not any(map(vectorizer.build_analyzer(), texts)):
+        return pd.Series("", texts.index)
+    vectors = vectorizer.fit_transform(texts)
+    with threadpool_limits(1):
+        found = KMeans(len(texts) // A_TOPIC, n_init=3, random_state=0).fit_predict(vectors)
+    return pd.Series(found, texts.index).astype(str)
+
 
 SHIFTS = 12
 """Mismatched orders of the items, for tasks that score all decisions of an item together."""
@@ -59,7 +112,7 @@ def item_specific(
         rows: Decisions of the task.
         matrix: Its scores.
         measure: Its grading rule.
-        alike: From `alike.groups`: what is seen → item → group. By default all items are one group.
+        alike: From `groups`: what is seen → item → group. By default all items are one group.
     """
     hidden = np.isnan(matrix.scores)
     alike = alike or {ALL: pd.Series("", matrix.items)}

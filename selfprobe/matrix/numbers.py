@@ -11,6 +11,7 @@ import pandas as pd
 from selfprobe import busy
 from selfprobe._registry import measures
 from selfprobe.matrix.advantage import (
+    ModelsTest,
     Permutation,
     SelfAdvantage,
     capability_control,
@@ -19,12 +20,18 @@ from selfprobe.matrix.advantage import (
     self_advantage,
     total_bounds,
     total_of,
+    wilcoxon_models,
 )
-from selfprobe.matrix.alike import groups
-from selfprobe.matrix.habit import item_specific
-from selfprobe.matrix.informed import InformedObserver, informed_hits, informed_observers
-from selfprobe.matrix.paper import ModelsTest, wilcoxon_models
-from selfprobe.matrix.rows import Row, baseline_hits, rows_of, without
+from selfprobe.matrix.habit import groups, item_specific
+from selfprobe.matrix.rows import (
+    InformedObserver,
+    Row,
+    baseline_hits,
+    informed_hits,
+    informed_observers,
+    rows_of,
+    without,
+)
 from selfprobe.matrix.table import Matrix, Results, counted_rows, matrix_of
 from selfprobe.matrix.verdict import Verdict, verdict
 from selfprobe.stats.estimate import Estimate, clustered_mean, holm, undefined

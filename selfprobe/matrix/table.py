@@ -1,7 +1,7 @@
 """The tidy tables of a matrix, from its logs' headers and sample summaries; many are read in several processes."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -13,22 +13,24 @@ from joblib import Parallel, cpu_count, delayed
 from selfprobe._registry import measures
 from selfprobe.errors import NoLogs
 from selfprobe.header import informed_of, target_of
-from selfprobe.logs import Run, item_count, none_found, runs
+from selfprobe.logs import Identity, Run, item_count, none_found, runs
 from selfprobe.matrix.cells import (
     CELL,
     Cell,
+    Choice,
     DecisionRow,
     Samples,
     cell_of,
+    choose,
     crossed_rows,
     joinable,
     joined_cell,
     lost_in,
     no_log,
+    odd_cells,
     own_cell,
     samples_of,
 )
-from selfprobe.matrix.comparable import Choice, choose, odd_cells
 from selfprobe.matrix.effort import SWEPT
 from selfprobe.scorers.decision import Decision
 from selfprobe.scorers.frames import Frames
@@ -63,9 +65,9 @@ class Results:
     frames: Mapping[Cell, Frames] = field(default_factory=dict)
     """What models say of themselves and of another assistant, of the runs that asked both."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """See `comparable.Choice`."""
+    """See `cells.Choice`."""
     elsewhere: Mapping[Cell, str] = field(default_factory=dict)
-    """See `comparable.Choice`."""
+    """See `cells.Choice`."""
 
 
 @dataclass(frozen=True)
@@ -82,29 +84,34 @@ class Matrix:
     """(target, observer) → why there is nothing."""
 
 
-def load(paths: Iterable[str]) -> Results:
+def load(paths: Iterable[str], *, of: Collection[Identity] | None = None, limit: int | None = None) -> Results:
     """Tables of all logs of a matrix's tasks under these files and folders (local or any fsspec address).
 
-    The cells of a task are of one setting (`comparable.choose`); of one cell the finished run with most items counts,
+    The cells of a task are of one setting (`cells.choose`); of one cell the finished run with most items counts,
     then the newest (`logs.runs`); without a finished one it is "failed". Runs with an `effort` of their own give way to
     those without: they are points of the effort curve (`matrix.effort`). Cells that need no call are joined from their
     models' runs on themselves.
+
+    Args:
+        paths: Files and folders.
+        of: The runs that are wanted; None is all.
+        limit: Number of items of each that count; None is all.
 
     Raises:
         InputError: A path does not exist.
         NoLogs: There is no selfprobe log.
     """
     named, known = list(paths), measures()
-    there = runs(named)
+    there = runs(named) if of is None else runs(named).of(of)
     ignored = dict(there.aside)
-    ours, choice, read_all = _read(there.counted, ignored)
+    ours, choice, read_all = _read(there.counted, ignored, limit)
     chosen, read = _of_size(choice.runs, 3), _of_size(read_all, 3)
     told, read_told = _of_size(choice.runs, 4), _of_size(read_all, 4)
     if not chosen:
         why = "its observer was told of the target, and no model's run on itself is here to hold it against"
         ignored |= {run.log: why for run in told.values()}
         raise NoLogs(none_found(named, ignored), ignored)
-    cells = [cell_of(cell, run, read[cell]) for cell, run in chosen.items()]
+    cells = [cell_of(cell, run, read[cell], limit) for cell, run in chosen.items()]
     joined = [pair for task, measure in known.items() if measure.observer == 0 for pair in joinable(task, chosen)]
     rows = {cell: samples.decisions for cell, samples in read.items()}
     rows |= {pair: crossed_rows(rows[own_cell(pair, 1)], rows[own_cell(pair, 2)], known[pair[0]]) for pair in joined}
@@ -117,7 +124,7 @@ def load(paths: Iterable[str]) -> Results:
         items=_items(read),
         ignored=ignored,
         runs=ours,
-        informed=pd.DataFrame([cell_of(cell, run, read_told[cell]) for cell, run in told.items()]),
+        informed=pd.DataFrame([cell_of(cell, run, read_told[cell], limit) for cell, run in told.items()]),
         informed_decisions=_decisions({cell: samples.decisions for cell, samples in read_told.items()}, "arm"),
         frames=_frames({cell: samples for cell, samples in read.items() if chosen[cell].finished}),
         settings=choice.settings,
@@ -179,7 +186,9 @@ def _beside(decision: Decision, mean: float, most: float) -> Decision:
     return decision.model_copy(update={"floor": mean, "plain": {"nearest other reply": most}})
 
 
-def _read(found: Sequence[Run], ignored: dict[str, str]) -> tuple[list[Run], Choice, dict[Cell, Samples]]:
+def _read(
+    found: Sequence[Run], ignored: dict[str, str], limit: int | None
+) -> tuple[list[Run], Choice, dict[Cell, Samples]]:
     """The runs of the suite, those that count, and their samples; why the others do not count goes into `ignored`.
 
     Where a log turns out to be useless, the next one of the same identity takes its place.
@@ -195,7 +204,9 @@ def _read(found: Sequence[Run], ignored: dict[str, str]) -> tuple[list[Run], Cho
         headers = [run.header for run in waiting.values()]
         count = sum(item_count(log) * (log.eval.config.epochs or 1) for log in headers)
         processes = max(1, min(cpu_count(), len(headers), count // SAMPLES_A_PROCESS))
-        read_now = Parallel(n_jobs=processes)(delayed(samples_of)(log.location, lost_in(log)) for log in headers)
+        read_now = Parallel(n_jobs=processes)(
+            delayed(samples_of)(run.log, lost_in(run.header), limit and run.items(limit)) for run in waiting.values()
+        )
         for (cell, run), samples in zip(waiting.items(), read_now, strict=True):
             if isinstance(samples, Samples) and (samples.decisions or not _scored(run, samples)):
                 read[run.log] = samples

@@ -13,10 +13,8 @@ from typing import Literal
 import numpy as np
 
 from selfprobe.matrix.advantage import Permutation
-from selfprobe.matrix.informed import INFORMED
-from selfprobe.matrix.power import EFFECT
-from selfprobe.matrix.rows import Row
-from selfprobe.matrix.scales import SCALES
+from selfprobe.matrix.rows import INFORMED, Row
+from selfprobe.matrix.scales import EFFECT, SCALES
 from selfprobe.stats.estimate import Estimate, clustered_mean, holm
 from selfprobe.stats.spread import FloatArray
 

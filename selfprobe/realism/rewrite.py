@@ -221,7 +221,7 @@ def run_rewriting(given: Rewriting) -> bool:
     if given.study is None:
         return done
     _placed(f"{given.base}/{ASKED}", conversations_of(usable))
-    return given.study.run() and done
+    return given.study.ask() and done
 
 
 def _placed(folder: str, rows: Sequence[Mapping[str, Any]]) -> str:

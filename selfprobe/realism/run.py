@@ -114,7 +114,7 @@ def run_card(card: Card, both: Sides) -> bool:
     if card.model is not None:
         card.settings.tried(NamedModel(card.model, card.settings.model_args))
     done = complete(run_wave(card.pair_runs, f"{card.base}/{PAIRS}", title="Pairs", settings=card.settings, **JOINS))
-    return (card.study.run() if card.study else True) and done
+    return (card.study.ask() if card.study else True) and done
 
 
 def _write(card: Card, both: Sides) -> None:

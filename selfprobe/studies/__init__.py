@@ -1,4 +1,4 @@
-"""The studies, one file each."""
+"""The studies, one file each; those of a room lie there."""
 
 import pkgutil
 from importlib import import_module
@@ -6,15 +6,20 @@ from typing import Any
 
 from selfprobe.study import STUDIES, Study, described
 
+ROOMS = ("selfprobe.matrix.study", "selfprobe.matrix.diversity", "selfprobe.matrix.effort")
+"""Modules of rooms that have a study."""
+
 
 def every() -> list[type[Study]]:
     """All studies of the package."""
     for one in pkgutil.iter_modules(__path__):
         if not one.name.startswith("_"):
             import_module(f"{__name__}.{one.name}")
+    for room in ROOMS:
+        import_module(room)
     return STUDIES
 
 
 def listed() -> dict[str, dict[str, Any]]:
-    """Every study by the name of its file, as `described` has it now."""
-    return {study.__module__.rpartition(".")[2]: described(study) for study in every()}
+    """Every study by its name in small letters, as `described` has it now."""
+    return {study.__name__.lower(): described(study) for study in every()}

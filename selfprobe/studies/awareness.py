@@ -30,6 +30,7 @@ from selfprobe.sources.conversations import DEFAULT, conversations
 from selfprobe.sources.questions import wording
 from selfprobe.sources.reference import REFERENCE, YOURS, stands_for, told_label
 from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave
+from selfprobe.waves import JOINS
 
 REPLIES, METHODS_DIR = "replies", "methods"
 """Folders of the two waves below the log folder."""
@@ -173,7 +174,7 @@ class Awareness(Study):
         # Logprobs are of no use to other methods, and refused by some vendors.
         own: dict[str, Any] = {"logprobs": True} if first[0] != "first_token" and "first_token" in self.chosen else {}
         # Where a provider lists candidates for each token, raw replies are most of a log.
-        further = {"log_model_api": False}
+        further = {**JOINS, "log_model_api": False}
         replies = [self._described(first[0], subject, **own) for subject in subjects]
         self.how.tried(*graders(self.grader))  # they may have no part in the first wave
         yield Wave(replies, f"Replies, and {first[0]}", REPLIES, further)

@@ -11,7 +11,7 @@ from scipy.stats import entropy
 
 from selfprobe.introspect_tasks.ethical_dilemma import ethical_dilemma
 from selfprobe.logs import summaries
-from selfprobe.matrix.axes import axes_section, axes_table, axis_rows
+from selfprobe.matrix.sections import axes_section, axes_table, axis_rows
 from selfprobe.matrix.table import load
 
 

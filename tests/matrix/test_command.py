@@ -9,12 +9,19 @@ import pytest
 from click.testing import CliRunner, Result
 
 from selfprobe.cli import main
+from selfprobe.described import configured
 from selfprobe.embed import _load
-from selfprobe.matrix.run import Member
 
 COMMAND = str(Path(sys.executable).with_name("selfprobe"))
 FAKES = "openai-api/fake/alpha,openai-api/fake/beta"
 PLANTED = "planted/a?access=.9,planted/b?access=.5,planted/c?access=.1"
+
+
+def test_names_without_commas_are_told_to_have_some() -> None:
+    for names in ("planted/b", "planted/b planted/c"):
+        done = called("--models", "planted/a", *names.split(), "--tasks", "kth_word")
+        assert done.exit_code == 2, done.output
+        assert done.stderr.startswith(f"Error: unexpected {names}; commas separate names, as in --models a,b,c ")
 
 
 def called(*args: str) -> Result:
@@ -104,17 +111,17 @@ def test_a_yaml_file_gives_models_with_their_arguments_and_options_win(server: A
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[a, b]", "expected a mapping with args, limit, models, observers, tasks"),
-        ("model: [a]", "unknown field model; did you mean models?; there are args, limit, models, observers, tasks"),
-        ("observers: {shown: 5}", "observers must be a list of arms, such as shown:5, got {'shown': 5}"),
+        ("[a, b]", "expected a mapping with args, attempt-timeout, batch"),
+        ("model: [a]", "unknown field model; did you mean models?; there are args, attempt-timeout"),
+        ("observers: {shown: 5}", "observers must be a list of texts, got {'shown': 5}"),
         ("models:", "a matrix compares two models or more, got none"),
-        ("models: {a: b}", "models must be a list of models, got {'a': 'b'}"),
-        ("models: [3, a/b]", "a model is a name or a mapping of args, base_url, config, model; got 3"),
-        ("tasks: [3]", "tasks must be a list of task names, got [3]"),
-        ("limit: -3", "limit must be a whole number from 1, got -3"),
-        ("limit: 0", "limit must be a whole number from 1, got 0"),
-        ("limit: true", "limit must be a whole number from 1, got True"),
-        ("args: [k]", "args must be a mapping of task arguments, got ['k']"),
+        ("models: {a: b}", "models must be a list of texts, got {'a': 'b'}"),
+        ("models: [3, a/b]", "models must be a list of texts, got [3, 'a/b']"),
+        ("tasks: [3]", "tasks must be a list of texts, got [3]"),
+        ("limit: -3", "Invalid value for '--limit': -3 is not in the range x>=1."),
+        ("limit: 0", "Invalid value for '--limit': 0 is not in the range x>=1."),
+        ("limit: true", "limit must be one value, got True"),
+        ("args: [k]", "args must be a mapping, got ['k']"),
         ("models: [", "is not YAML"),
         ("models: [{name: a}]", "a model is a name or a mapping of args, base_url, config, model; got {'name': 'a'}"),
     ],
@@ -173,8 +180,8 @@ def test_a_wrong_model_argument_is_told(tmp_path: Path) -> None:
 
 
 def test_a_model_opened_for_the_check_is_the_one_that_runs() -> None:
-    member = Member("planted/a", args={"access": 0.5})
-    assert member.named.open() is member.named.open()
+    [model] = configured([{"model": "planted/a", "args": {"access": 0.5}}])
+    assert model.open() is model.open()
 
 
 def test_a_missing_extra_is_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +198,7 @@ def test_a_task_argument_without_a_value_is_a_usage_error() -> None:
 
 def test_two_matrices_in_one_folder_are_refused_by_name(questions: Path, tmp_path: Path) -> None:
     options = ["--models", PLANTED, "--tasks", "kth_word", "--limit", "2", "--log-dir", str(tmp_path / "m"), "--yes"]
-    options += ["--display", "none", "-T", f"dataset={questions}"]
+    options += ["--display", "none", "-T", f"dataset={questions}", "--out", str(tmp_path / "page")]
     assert called(*options, "-T", "k=1").exit_code == 0
     done = called(*options, "-T", "k=2")
     assert done.exit_code == 2 and f"{tmp_path / 'm' / 'diagonal'} holds a log of other runs (" in done.output
@@ -215,7 +222,7 @@ def test_matrix_and_report_run_from_the_shell_and_a_hole_shows_in_the_exit_statu
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
     assert "\nheads_up: Cannot tell, " in done.stdout and "\nkth_word: " in done.stdout
-    assert done.stdout.startswith("Yes, for 1 of 3 models in 1 of 2 tasks. In kth_word planted/a predicts itself in ")
+    assert done.stdout.startswith("Yes, for 1 of 3 models in 1 of 2 tasks. In kth_word planted/a ")
     assert (tmp_path / "report" / "index.html").exists()
     next((tmp_path / "m" / "cells").glob("*heads*.eval")).unlink()
     done = subprocess.run(

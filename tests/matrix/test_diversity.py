@@ -120,7 +120,7 @@ def test_a_row_is_of_one_setting_and_what_is_left_out_is_named(
     (line,) = drawn.settings
     assert line.startswith("kth_word: Runs of 3 settings: act_tokens not set, data set ")
     command = ["diversity", str(logs), str(tmp_path), "--out", str(tmp_path / "out"), "--embedder", embedder]
-    assert line in CliRunner().invoke(main, command).stderr
+    assert line in CliRunner().invoke(main, command).output
 
 
 def test_models_of_different_data_sets_alone_are_an_error_that_says_so(
@@ -162,9 +162,9 @@ def test_the_models_of_a_configuration_are_asked_first_for_all_four_rows_of_the_
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        (["--limit", "3"], "options of a run (--limit, --yes, -M …) need --config, which says whom to ask"),
-        (["other", "--config", "one.yaml"], "--config asks into one folder, got logs, other"),
-        (["--config", "one.yaml", "--dry-run"], "Table 1 compares two models or more, each once; got planted/a"),
+        (["--limit", "3"], "--limit and other options of a run need --models or --config, which say whom to ask"),
+        (["other", "--config", "one.yaml"], "models are asked into one folder, got logs, other"),
+        (["--config", "one.yaml", "--dry-run"], "Table 1 compares two models or more, got planted/a"),
     ],
 )
 def test_asking_without_models_or_into_several_folders_is_refused(

@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selfprobe.matrix.alike import ALL
-from selfprobe.matrix.habit import item_specific
+from selfprobe.matrix.habit import ALL, item_specific
 from selfprobe.matrix.table import Matrix
 from selfprobe.measure import Measure
 from selfprobe.scorers.dilemma import item_scores

@@ -11,10 +11,10 @@ import pytest
 
 from selfprobe.errors import NoLogs
 from selfprobe.matrix.effort import effort_points
-from selfprobe.matrix.informed import INFORMED, closest
 from selfprobe.matrix.numbers import Analysis, TaskAnalysis, analyse
 from selfprobe.matrix.page import page_of
-from selfprobe.matrix.run import CELLS, DIAGONAL, Member, plan, run
+from selfprobe.matrix.rows import INFORMED, closest
+from selfprobe.matrix.study import CELLS, DIAGONAL, Matrix
 from selfprobe.matrix.table import Results, load, matrix_of
 from selfprobe.run_settings import RunSettings
 
@@ -23,15 +23,23 @@ ADA, BO, FAY = (f"planted/{name}?access=0&echo=.9" for name in ("ada", "bo", "fa
 CY = "planted/cy?access=.9"
 """It knows itself."""
 
-MEMBERS = [Member(model) for model in (ADA, BO, CY, FAY)]
+MODELS = (ADA, BO, CY, FAY)
 QUIET = RunSettings(display="none")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("matrix")
-    planned = plan(MEMBERS, ["kth_word"], limit=25, args={"k": 1, "resamples": 0}, observers=["replayed", "shown:5"])
-    assert run(planned, str(path), settings=QUIET)
+    asked = Matrix(
+        models=MODELS,
+        tasks=["kth_word"],
+        limit=25,
+        args={"k": 1, "resamples": 0},
+        observers=["replayed", "shown:5"],
+        log_dir=str(path),
+        settings=QUIET,
+    )
+    assert asked.ask()
     return path
 
 
@@ -52,20 +60,24 @@ def uninformed(results: Results) -> Results:
 # ---- the plan
 
 
+def planned(tasks: list[str], *observers: str, **args: Any) -> tuple[int, int]:
+    """Calls of all models, and tokens that one sends."""
+    costs = Matrix(models=MODELS, tasks=tasks, limit=10, args=args, observers=observers).plan().costs
+    return sum(cost.calls for cost in costs), costs[0].tokens_in
+
+
 def test_further_cells_are_planned_for_every_two_models_and_an_example_costs_tokens() -> None:
-    plain = plan(MEMBERS, ["kth_word", "heads_up"], limit=10, args={"k": "1,2"})
-    told = plan(MEMBERS, ["kth_word", "heads_up"], limit=10, args={"k": "1,2"}, observers=["asked", "shown:5"])
-    assert plain.arms == () and told.arms == ("asked", "shown:5")
-    assert told.calls - plain.calls == 4 * 3 * 10 * 2 * 2, "M(M - 1) cells of n items, K calls each, for each arm"
-    asked = plan(MEMBERS, ["kth_word"], limit=10, args={"k": "1,2"}, observers=["asked"])
-    shown = plan(MEMBERS, ["kth_word"], limit=10, args={"k": "1,2"}, observers=["shown:5", "replayed"])
-    assert asked.calls == shown.calls and asked.costs[0].tokens_in < shown.costs[0].tokens_in
+    plain, _ = planned(["kth_word", "heads_up"], k="1,2")
+    told, _ = planned(["kth_word", "heads_up"], "asked", "shown:5", k="1,2")
+    assert told - plain == 4 * 3 * 10 * 2 * 2, "M(M - 1) cells of n items, K calls each, for each arm"
+    asked, shown = planned(["kth_word"], "asked", k="1,2"), planned(["kth_word"], "shown:5", "replayed", k="1,2")
+    assert asked[0] == shown[0] and asked[1] < shown[1]
 
 
 def test_another_assistant_costs_a_call_an_answer_and_only_in_the_runs_of_models_on_themselves() -> None:
     def calls(frame: str, *observers: str) -> int:
         args = {"k": "1,2", "resamples": 0, "epochs": 4, "frame": frame}
-        return plan(MEMBERS, ["kth_word", "ethical_dilemma"], limit=10, args=args, observers=observers).calls
+        return planned(["kth_word", "ethical_dilemma"], *observers, **args)[0]
 
     assert calls("self") == 4 * 10 * (3 + 12) and calls("both") == 4 * 10 * (5 + 16)
     assert calls("both", "asked") - calls("both") == calls("self", "asked") - calls("self") == 12 * 10 * (2 + 4)
@@ -100,7 +112,7 @@ def test_arms_that_cannot_be_are_refused_before_anything_runs(
     tasks: list[str], args: dict[str, Any], observers: list[str], said: str
 ) -> None:
     with pytest.raises(ValueError, match=said):
-        plan(MEMBERS, tasks, limit=10, args=args, observers=observers)
+        Matrix(models=MODELS, tasks=tasks, limit=10, args=args, observers=observers).plan()
 
 
 # ---- what comes out

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selfprobe.matrix.informed import INFORMED, NOT_RUN
 from selfprobe.matrix.numbers import analyse
 from selfprobe.matrix.reproduction import reproduce
-from selfprobe.matrix.self_section import self_table
+from selfprobe.matrix.rows import INFORMED, NOT_RUN
+from selfprobe.matrix.sections import self_table
 from selfprobe.matrix.table import Results
 
 Make = Callable[..., Results]
@@ -91,7 +91,7 @@ def test_perfect_access_keeps_its_p_through_holm(matrix_results: Make) -> None:
 
 
 def test_runs_of_another_task_version_than_the_diagonal_support_nothing(matrix_results: Make) -> None:
-    """Other arguments do not come so far: `comparable.choose` sets them aside when logs are read."""
+    """Other arguments do not come so far: `cells.choose` sets them aside when logs are read."""
     results = matrix_results(FIVE)
     own = results.cells.target == results.cells.observer
     results.cells["version"] = ["2" if one else "3" for one in own]

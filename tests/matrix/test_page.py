@@ -15,7 +15,7 @@ import pytest
 
 from selfprobe.matrix import page as report
 from selfprobe.matrix.numbers import Analysis, analyse
-from selfprobe.matrix.self_section import _of_its_log, self_table
+from selfprobe.matrix.sections import _of_its_log, self_table
 from selfprobe.matrix.table import Results, matrix_of
 from selfprobe.page import PI, Details, render
 from selfprobe.page import Page as MadePage

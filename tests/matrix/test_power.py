@@ -7,8 +7,8 @@ import pytest
 from scipy import special
 
 from selfprobe.matrix.habit import Specific
-from selfprobe.matrix.power import planned, powers, skill_alone
 from selfprobe.matrix.rows import rows_of
+from selfprobe.matrix.scales import planned, powers, skill_alone
 from selfprobe.stats.estimate import holm
 
 

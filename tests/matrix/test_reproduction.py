@@ -12,9 +12,15 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from selfprobe.matrix.paper_section import paper_sections, paper_tables
 from selfprobe.matrix.published import SELF
-from selfprobe.matrix.reproduction import AGGREGATE, Reproduction, mean_of_cells, reproduce
+from selfprobe.matrix.reproduction import (
+    AGGREGATE,
+    Reproduction,
+    mean_of_cells,
+    paper_sections,
+    paper_tables,
+    reproduce,
+)
 from selfprobe.matrix.table import Results
 from selfprobe.page import Page, files_of
 from selfprobe.stats.estimate import clustered_mean

@@ -15,13 +15,23 @@ from click.testing import CliRunner
 from selfprobe._registry import measures
 from selfprobe.cli import main
 from selfprobe.matrix.numbers import analyse
-from selfprobe.matrix.run import Member, plan, run
+from selfprobe.matrix.study import Matrix
 from selfprobe.matrix.table import load, matrix_of
 from selfprobe.run_settings import RunSettings
 
-ALPHA, BETA = Member("openai-api/fake/alpha"), Member("openai-api/fake/beta")
+ALPHA, BETA = "openai-api/fake/alpha", "openai-api/fake/beta"
 QUIET = RunSettings(display="none", max_retries=0)
 COMMAND = str(Path(sys.executable).with_name("selfprobe"))
+
+
+def study(folder: Path, limit: int, data: Path) -> Matrix:
+    """Both models on questions, with logs in this folder."""
+    args = {"dataset": str(data)}
+    return Matrix(models=[ALPHA, BETA], tasks=["kth_word"], limit=limit, args=args, log_dir=str(folder), settings=QUIET)
+
+
+def calls(models: list[str], tasks: list[str], limit: int, **args: Any) -> int:
+    return sum(cost.calls for cost in Matrix(models=models, tasks=tasks, limit=limit, args=args).plan().costs)
 
 
 # ---- the plan
@@ -30,24 +40,24 @@ COMMAND = str(Path(sys.executable).with_name("selfprobe"))
 def test_the_calls_are_the_minimum_of_each_task(monkeypatch: pytest.MonkeyPatch) -> None:
     """For 10 models: M·n·(1+K) and n·M for the ceiling, M·n·3·epochs, M·5n + M²·5n, M·n + M²·n, M·n + 2M²·n."""
     monkeypatch.setattr("selfprobe.embed._loaded", lambda _: None)  # a plan embeds nothing
-    members, m, n = [Member(f"planted/m{i}") for i in range(10)], 10, 7
+    models, m, n = [f"planted/m{i}" for i in range(10)], 10, 7
     expected = {
         "kth_word": m * n * (1 + 3) + m * n,
         "ethical_dilemma": m * n * 3 * 10,
         "paraphrase_recognition": m * 5 * n + m**2 * 5 * n,
         "heads_up": m * n + m**2 * n,
     }
-    for task, calls in expected.items():
-        assert plan(members, [task], limit=n, args={}).calls == calls, task
-    without_ceiling = plan(members, ["prompt_reconstruction"], limit=n, args={"resamples": 0})
-    assert without_ceiling.calls == m * n + 2 * m**2 * n
-    assert plan(members, list(expected), limit=n, args={}).calls == sum(expected.values())
+    for task, count in expected.items():
+        assert calls(models, [task], n) == count, task
+    assert calls(models, ["prompt_reconstruction"], n, resamples=0) == m * n + 2 * m**2 * n
+    assert calls(models, list(expected), n) == sum(expected.values())
 
 
 def test_arguments_go_to_the_tasks_that_have_them_and_change_the_calls() -> None:
-    planned = plan([ALPHA, BETA], ["kth_word", "heads_up"], limit=5, args={"k": "1,5", "resamples": 0})
-    assert planned.args == {"kth_word": {"k": "1,5", "resamples": 0}, "heads_up": {}}
-    assert planned.calls == 2 * 5 * 3 + 2 * 5 + 4 * 5
+    given = {"k": "1,5", "resamples": 0}
+    planned = Matrix(models=[ALPHA, BETA], tasks=["kth_word", "heads_up"], args=given)
+    assert (planned.args_of("kth_word"), planned.args_of("heads_up")) == (given, {})
+    assert calls([ALPHA, BETA], ["kth_word", "heads_up"], 5, **given) == 2 * 5 * 3 + 2 * 5 + 4 * 5
 
 
 @pytest.mark.parametrize(
@@ -63,12 +73,12 @@ def test_arguments_go_to_the_tasks_that_have_them_and_change_the_calls() -> None
 )
 def test_a_wrong_matrix_is_refused_before_anything_runs(members: Any, tasks: Any, args: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        plan(members, tasks, limit=5, args=args)
+        Matrix(models=members, tasks=tasks, limit=5, args=args)
 
 
 def test_every_task_of_a_matrix_exists(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("selfprobe.embed._loaded", lambda _: None)
-    assert set(plan([ALPHA, BETA], list(measures()), limit=1, args={}).items.values()) == {1}
+    assert set(Matrix(models=[ALPHA, BETA], tasks=list(measures()), limit=1).sizes.values()) == {1}
 
 
 # ---- runs against a server that counts
@@ -77,12 +87,12 @@ def test_every_task_of_a_matrix_exists(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_requests_are_those_planned_and_the_same_command_asks_nothing_more(
     server: Any, questions: Path, tmp_path: Path
 ) -> None:
-    planned = plan([ALPHA, BETA], ["kth_word"], limit=4, args={"dataset": str(questions)})
-    assert run(planned, str(tmp_path), settings=QUIET)
-    assert server.stats()["requests"] == planned.calls == 2 * 4 * 5
+    asked = study(tmp_path, 4, questions)
+    assert asked.ask()
+    assert server.stats()["requests"] == calls([ALPHA, BETA], ["kth_word"], 4) == 2 * 4 * 5
     assert server.stats()["duplicates"] == 2 * 4  # the ceiling asks again on purpose
-    assert run(planned, str(tmp_path), settings=QUIET)
-    assert server.stats()["requests"] == planned.calls
+    assert asked.ask()
+    assert server.stats()["requests"] == 2 * 4 * 5
     results = load([str(tmp_path)])
     assert len(results.cells) == 4 and matrix_of(results, "kth_word").holes == {}
 
@@ -90,10 +100,10 @@ def test_requests_are_those_planned_and_the_same_command_asks_nothing_more(
 def test_a_model_that_fails_leaves_holes_with_a_reason_and_a_resume_fills_them(
     server: Any, questions: Path, tmp_path: Path
 ) -> None:
-    planned = plan([ALPHA, BETA], ["kth_word"], limit=4, args={"dataset": str(questions)})
+    asked = study(tmp_path, 4, questions)
     server.configure({"beta": {"faults": {"500": 1.0}}})
     try:
-        assert not run(planned, str(tmp_path), settings=QUIET)
+        assert not asked.ask()
     finally:
         server.configure({"beta": {"faults": {}}})
     matrix = matrix_of(load([str(tmp_path)]), "kth_word")
@@ -105,17 +115,17 @@ def test_a_model_that_fails_leaves_holes_with_a_reason_and_a_resume_fills_them(
     ), hole
     assert np.isnan(matrix.scores[1]).all() and not np.isnan(matrix.scores[0, 0]).any()
     server.reset()
-    assert run(planned, str(tmp_path), settings=QUIET)
+    assert asked.ask()
     assert server.stats()["requests"] == 4 * 5  # beta's own; alpha is asked nothing again
     assert matrix_of(load([str(tmp_path)]), "kth_word").holes == {}
 
 
 @pytest.mark.slow
 def test_half_a_model_is_a_hole_and_not_a_smaller_sample(server: Any, questions: Path, tmp_path: Path) -> None:
-    planned = plan([ALPHA, BETA], ["kth_word"], limit=12, args={"dataset": str(questions)})
+    asked = study(tmp_path, 12, questions)
     server.configure({"beta": {"faults": {"500": 0.1}, "sticky": ["500"]}})
     try:
-        assert not run(planned, str(tmp_path), settings=QUIET)
+        assert not asked.ask()
     finally:
         server.configure({"beta": {"faults": {}, "sticky": []}})
     results = load([str(tmp_path)])
@@ -128,11 +138,10 @@ def test_half_a_model_is_a_hole_and_not_a_smaller_sample(server: Any, questions:
 
 @pytest.mark.slow
 def test_more_items_later_ask_only_for_those(server: Any, questions: Path, tmp_path: Path) -> None:
-    for limit, asked in ((3, 2 * 3 * 5), (5, 2 * 2 * 5)):
+    for limit, count in ((3, 2 * 3 * 5), (5, 2 * 2 * 5)):
         server.reset()
-        planned = plan([ALPHA, BETA], ["kth_word"], limit=limit, args={"dataset": str(questions)})
-        assert run(planned, str(tmp_path), settings=QUIET)
-        assert server.stats()["requests"] == asked
+        assert study(tmp_path, limit, questions).ask()
+        assert server.stats()["requests"] == count
     scores = matrix_of(load([str(tmp_path)]), "kth_word").scores
     assert scores.shape == (2, 2, 5) and not np.isnan(scores).any()
 
@@ -142,8 +151,9 @@ def test_a_killed_matrix_goes_on_and_asks_again_only_what_was_in_flight(
     server: Any, questions: Path, tmp_path: Path
 ) -> None:
     server.configure({"*": {"latency_ms": 300}})
-    command = [COMMAND, "matrix", "--models", f"{ALPHA.model},{BETA.model}", "--tasks", "kth_word", "--yes"]
+    command = [COMMAND, "matrix", "--models", f"{ALPHA},{BETA}", "--tasks", "kth_word", "--yes"]
     command += ["-T", f"dataset={questions}", "--log-dir", str(tmp_path), "--display", "none", "--max-connections", "4"]
+    command += ["--out", str(tmp_path / "page")]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 120
     while server.stats()["requests"] < 60 and time.monotonic() < deadline and process.poll() is None:

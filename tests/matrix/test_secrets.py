@@ -56,6 +56,7 @@ def test_a_matrix_asks_with_its_secrets_writes_none_of_them_and_is_found_again(
     config, logs, baseline = tmp_path / "c.yaml", tmp_path / "logs", tmp_path / "b.json"
     config.write_text(MODELS.format(url=url))
     command = ("matrix", config, "-M", 'default_headers={"X-Team": "team-blue7"}', "--log-dir", logs, "--yes")
+    command = (*command, "--out", tmp_path / "page")
     outputs = [called(*command)]
     asked = len(received)
     assert outputs[0].exit_code == 0, outputs[0].output

@@ -13,8 +13,7 @@ from scipy import stats as scipy_stats
 
 from selfprobe.matrix.advantage import Permutation, double_centre, observers_permuted, total_of
 from selfprobe.matrix.habit import Specific
-from selfprobe.matrix.informed import INFORMED
-from selfprobe.matrix.rows import above_zero, rows_of
+from selfprobe.matrix.rows import INFORMED, above_zero, rows_of
 from selfprobe.matrix.verdict import Verdict, verdict
 from selfprobe.stats.estimate import Estimate, clustered_mean, holm
 

@@ -1,0 +1,221 @@
+"""The cross-model matrix: every observer on every target, in two flat lists of ordinary runs (paper 003, §4.1, G.3).
+
+The diagonal (each model on itself) runs first; its logs are the record of the targets' acts. A cell off the diagonal
+replays the acts from there. Where the observer's prompt does not hold the target's text, such a cell needs no call and
+is no run: `matrix.table` joins the two models' runs on themselves. There `--observers` runs further cells, in which the
+observer is told of its target. There is no state beside the logs: the same command goes on where a killed one stopped.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from selfprobe._registry import defaults_of, measures, tasks
+from selfprobe.arguments import meant, unknown
+from selfprobe.described import DescribedRun, NamedModel, identities_of
+from selfprobe.errors import InputError
+from selfprobe.logs import Identity, runs
+from selfprobe.matrix.page import page
+from selfprobe.matrix.scales import planned
+from selfprobe.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
+from selfprobe.page import Page
+from selfprobe.prices import Cost
+from selfprobe.solvers.informed import examples_of
+from selfprobe.study import Models, Plan, Study, Wave
+
+SETS = {
+    "target_log": "a matrix records and replays its own answers: leave target_log out",
+    "observer_log": "a matrix records and replays its own answers: leave observer_log out",
+    "observer": "a matrix runs its informed observers beside the others: say --observers instead of -T observer",
+}
+"""Arguments of a single run that a matrix sets itself, and what to do."""
+
+DIAGONAL, CELLS = "diagonal", "cells"
+"""The two waves' folders below the matrix's log folder."""
+
+
+class Matrix(Study):
+    """Run every observer on every target. The same command goes on where a killed one stopped.
+
+    --config is a YAML file of the options by their long names. There a model may be a mapping of model, base_url,
+    config and args.
+    """
+
+    reads: ClassVar[frozenset[str]] = frozenset(measures())
+    skips: ClassVar[bool] = False
+
+    models: Models = Field((), description=MODELS_HELP)
+    tasks: tuple[str, ...] | None = Field(
+        None, description="Tasks, comma-separated. Default: the five of the paper's text."
+    )
+    observers: tuple[str, ...] = Field(
+        (),
+        description="Give observers a hint about the target: asked (its name), shown:N (N of its replies to other "
+        "items). Each runs a cell for every two models in kth_word and ethical_dilemma.",
+    )
+    args: dict[str, Any] = Field({}, description="Task argument; it goes to the tasks that have it.")
+    out: str = Field("matrix", description=OUT_HELP)
+    log_dir: str = Field("logs/matrix", description=LOG_DIR_HELP)
+
+    @model_validator(mode="after")
+    def _can_be(self) -> Self:
+        """Refuse too few models, an unknown task, and arguments and arms that no task here has."""
+        if len(self.models) < 2:
+            names = ", ".join(model.name for model in self.models) or "none"
+            raise InputError(f"a matrix compares two models or more, got {names}")
+        known = measures()
+        for task in self.chosen or ["(none)"]:
+            if task not in known:
+                raise InputError(f"unknown task {task}; a matrix can hold {', '.join(known)}{meant(task, known)}")
+        if set_here := sorted(SETS.keys() & self.args.keys()):
+            raise InputError(SETS[set_here[0]])
+        if self.args.get("frame") == "other":
+            raise InputError("with frame=other no model is asked about itself; say frame=both")
+        if wrong := unknown(self.args, sorted({name for task in self.chosen for name in defaults_of(task)})):
+            raise InputError(f"no task here has an argument {wrong}")
+        can = [task for task, measure in known.items() if measure.informed]
+        if self.arms and not set(can) & set(self.chosen):
+            raise InputError(f"no task here has observers that can be told of their target; {', '.join(can)} have")
+        return self
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """Its tasks."""
+        if self.tasks is None:
+            return tuple(task for task, measure in measures().items() if not measure.by_name)
+        return tuple(dict.fromkeys(self.tasks))
+
+    @property
+    def arms(self) -> dict[str, int]:
+        """How observers are told of their target in further cells → replies that they are shown."""
+        return {arm: count for arm in self.observers if (count := examples_of(arm)) is not None}
+
+    @cached_property
+    def named(self) -> tuple[NamedModel, ...]:
+        """Its models with their settings and those of all models, not open yet."""
+        return tuple(replace(model, args={**self.how.model_args, **model.args}) for model in self.models)
+
+    def args_of(self, task: str) -> dict[str, Any]:
+        """The arguments that a task has."""
+        return {name: value for name, value in (self.args | self.how.shared).items() if name in defaults_of(task)}
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Items by task after the limit.
+
+        Raises:
+            InputError: A task refuses an argument, or an arm shows more examples than there are other items.
+        """
+        sizes = {task: len(tasks()[task](**self.args_of(task)).dataset) for task in self.chosen}
+        sizes = {task: min(size, self.limit or size) for task, size in sizes.items()}
+        for task, size in sizes.items():
+            for arm, count in self.arms.items() if measures()[task].informed else ():
+                if size <= count:
+                    raise InputError(
+                        f"{arm} shows {count} other items, {task} has {size} items here; ask for at most "
+                        f"shown:{size - 1}, or for more items"
+                    )
+        return sizes
+
+    @property
+    def rounds(self) -> int:
+        """Calls of both waves that wait for one another."""
+        of = [measures()[task] for task in self.chosen]
+        return max(one.rounds for one in of) + max((one.observer > 0) + (one.target > 0) for one in of)
+
+    @property
+    def cost(self) -> tuple[int, int, int]:
+        """Calls of each model in both waves, at most (a paraphrase item with equal replies needs fewer), and tokens."""
+        parts, others = [], len(self.models) - 1
+        for task, size in self.sizes.items():
+            given, of = defaults_of(task) | self.args_of(task), measures()[task]
+            calls = size * (of.alone(given) + others * (of.observer + of.target))
+            parts.append((calls, calls * of.tokens[0], calls * of.tokens[1]))
+            for count in self.arms.values():
+                if (hint := of.informed) is not None:
+                    calls = size * others * hint.calls(given)
+                    longer = hint.tokens[0] + count * hint.example
+                    parts.append((calls, calls * longer, calls * hint.tokens[1]))
+        calls, tokens_in, tokens_out = map(sum, zip(*parts, strict=True))
+        return calls, tokens_in, tokens_out
+
+    def plan(self) -> Plan:
+        """Calls and tokens, and what a matrix of this size can detect."""
+        size, smallest = len(self.models), min(self.sizes.values())
+        least = planned(size, smallest, tests=size * len(self.chosen), rng=np.random.default_rng(0))
+        if size < 3:
+            power = "Two models name nobody: three are the least that can tell self-knowledge from skill."
+        elif least < 1:  # an advantage of 1: only the model itself is ever right
+            power = (
+                f"In 80 % of such matrices a model is named if its own advantage is about {least:.2f} or more "
+                f"(right/wrong scores around .5, {smallest} items; where scores are averaged over keys or epochs, less "
+                "is enough)."
+            )
+        else:
+            power = (
+                f"Of {smallest} items and scores around .5, a model is named in fewer than 80 % of such matrices, "
+                "however much it knows of itself; where the others score less, one can be named all the same."
+            )
+        items = ", ".join(f"{task} ({n} items)" for task, n in self.sizes.items())
+        further = f"{size * (size - 1)} further cells a task and arm"
+        arms = [f"Informed observers ({', '.join(self.arms)}) are included: {further}."] if self.arms else []
+        head = f"{size} models × {size} × {items}"
+        return Plan([head, *arms, power], [Cost(model.name, *self.cost) for model in self.named])
+
+    def tried(self) -> None:
+        """Open its models; on a cluster their keys are on the nodes."""
+        self.how.tried(*self.named)
+
+    def waves(self) -> Iterator[Wave]:
+        """Each model on itself; then the cells of the targets that ended well."""
+        alone = [self._run(task, model, model, None) for task in self.chosen for model in self.named]
+        yield Wave(alone, "Each model on itself", DIAGONAL, {})
+        folder = f"{self.log_dir.rstrip('/')}/{DIAGONAL}"
+        ended = [(run.identity, len(run.items())) for run in runs([folder], self.chosen).finished]
+        done = {(of.task, of.model) for of, items in ended if items >= self.sizes[of.task]}
+        cells = [
+            self._run(task, target, observer, arm, target_log=folder)
+            for task in self.chosen
+            for arm in self._cells(task)
+            for target in self.named
+            for observer in self.named
+            if target is not observer and (task, target.name) in done
+        ]
+        if cells:
+            # Cells that were runs in version 0.1.0 may lie there; another matrix's logs were refused by the first wave.
+            yield Wave(cells, "Each on the others", CELLS, {"log_dir_allow_dirty": True})
+
+    def _cells(self, task: str) -> tuple[str | None, ...]:
+        """The cells to run for each pair of models: a plain one, where the report cannot join it, or one an arm."""
+        measure = measures()[task]
+        return (None,) if measure.observer else tuple(self.arms) if measure.informed else ()
+
+    def _run(
+        self, task: str, target: NamedModel, observer: NamedModel, arm: str | None, **recorded: str
+    ) -> DescribedRun:
+        given = self.args_of(task) | recorded
+        if arm:  # whom else a model is asked about concerns its run on itself
+            given = {name: value for name, value in given.items() if name != "frame"} | {"observer": arm}
+        return DescribedRun(task, given, observer, {"target": target} if recorded else {}, {"target": target.name})
+
+    @property
+    def identities(self) -> list[Identity]:
+        """What its own runs are found by; no record is read for it."""
+        described = [run for wave in self.waves() for run in wave.runs]
+        return identities_of(
+            replace(run, args={name: value for name, value in run.args.items() if name != "target_log"})
+            for run in described
+        )
+
+    def shown(self) -> Page:
+        """The page of its own runs."""
+        return page([self.log_dir], embedder=None, of=self.identities, limit=self.limit)
+
+    @classmethod
+    def reported(cls, paths: Sequence[str]) -> Page:
+        """The page of all matrices under these paths."""
+        return page(paths, embedder=None)

@@ -1,0 +1,59 @@
+"""The matrix from Python and from the shell is one study."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from selfprobe import Matrix
+from selfprobe.cli import main
+from selfprobe.run_settings import RunSettings
+
+MODELS = ["planted/a?access=.9", "planted/b?access=.5", "planted/c?access=.1"]
+QUIET = RunSettings(display="none")
+
+
+def plain(table: pd.DataFrame) -> Any:
+    return json.loads(table.to_json(orient="records", double_precision=12))
+
+
+def test_python_gives_the_tables_that_the_command_gives(tmp_path: Path) -> None:
+    given = ("--models", ",".join(MODELS), "--tasks", "kth_word", "--limit", "6", "-T", "k=1", "--yes")
+    done = CliRunner().invoke(
+        main, ["self", *given, "--log-dir", str(tmp_path / "a"), "--out", str(tmp_path / "page"), "--json"]
+    )
+    assert done.exit_code == 0, done.output
+    printed = json.loads(done.stdout)
+    page = Matrix(
+        models=MODELS, tasks=["kth_word"], limit=6, args={"k": 1}, log_dir=str(tmp_path / "b"), settings=QUIET
+    ).run()
+    for name in ("cells", "advantage", "self", "table2"):
+        expected = plain(pd.DataFrame(printed[name]))
+        assert plain(page.tables[name]) == expected and expected, name
+    assert (tmp_path / "page" / "index.html").is_file()
+
+
+def test_its_page_is_of_the_items_that_it_was_asked_for(tmp_path: Path) -> None:
+    def shown(models: list[str], limit: int) -> pd.DataFrame:
+        study = Matrix(models=models, tasks=["kth_word"], limit=limit, log_dir=str(tmp_path), settings=QUIET)
+        return study.run().tables["cells"]
+
+    assert set(shown(MODELS, 5).n) == {5} and set(shown(MODELS, 3).n) == {3}
+
+
+def test_importing_the_package_imports_nothing_of_inspect_and_an_unknown_name_is_an_error() -> None:
+    code = "import selfprobe, sys; print('inspect_ai' in sys.modules, hasattr(selfprobe, 'Matrx'))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False False\n"
+
+
+def test_a_wrong_field_is_refused_from_python_with_what_is_expected() -> None:
+    with pytest.raises(ValueError, match="unknown task kth; a matrix can hold ethical_dilemma, "):
+        Matrix(models=MODELS, tasks=["kth"])
+    with pytest.raises(ValueError, match="Extra inputs are not permitted"):
+        Matrix(models=MODELS, task=["kth_word"])
