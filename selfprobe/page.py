@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -25,6 +25,7 @@ from selfprobe.numerals import p_value as p_value
 from selfprobe.numerals import percent as percent
 from selfprobe.numerals import percents as percents
 from selfprobe.numerals import shown as shown
+from selfprobe.numerals import signed as signed
 from selfprobe.output import place, relative
 from selfprobe.plots import Picture as Picture
 from selfprobe.plots import called
@@ -32,8 +33,10 @@ from selfprobe.safe import clean, cleaned, csv
 
 WORDS, COLUMNS, LINES = 25, 5, 5
 """At most: words of an answer, columns of the first table, lines of the terminal after the answer."""
-ANSWERS = ("Yes", "No", "Cannot tell")
+Answer = Literal["Yes", "No", "Cannot tell"]
 """How an answer begins."""
+ROWS = 5
+"""Findings in a first picture and table, at most."""
 
 
 def columns(estimate: Any) -> dict[str, float]:
@@ -273,7 +276,7 @@ class Page:
     def __post_init__(self) -> None:
         if self.answer:
             assert len(words(self.answer)) <= WORDS, f"{len(words(self.answer))} words: {self.answer}"
-            assert re.match(rf"({'|'.join(ANSWERS)})\b", self.answer), self.answer
+            assert re.match(rf"({'|'.join(get_args(Answer))})\b", self.answer), self.answer
             assert len(self.told) <= LINES, self.told
         if self.table:
             assert len(self.table.columns) <= COLUMNS, [column.title for column in self.table.columns]
@@ -298,6 +301,52 @@ class Page:
         first += [Figures([self.picture])] if self.picture else []
         first += [self.table] if self.table else []
         return [*first, *self.top, *(Details(section.title, section.blocks) for section in self.sections)]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The answer for one model."""
+
+    model: str
+    answer: Answer
+    clause: str
+    """What it does, after its name: at most eighteen words, with the verb first."""
+    of: Any
+    """The numbers behind it."""
+    notes: Sequence[str] = ()
+    """Further sentences."""
+
+
+FINDING = (Column("model", "model"), Column("answer", "answer"))
+"""The first columns of a table of findings."""
+
+
+def strongest(findings: Iterable[Finding]) -> list[Finding]:
+    """Yes first, then Cannot tell, then No; in each the order that was given."""
+    return sorted(findings, key=lambda one: ("Yes", "Cannot tell", "No").index(one.answer))
+
+
+def answered(findings: Sequence[Finding], kind: str = "models") -> tuple[str, list[str]]:
+    """The answer over all findings, the strongest first, and the lines of the terminal that follow it.
+
+    Args:
+        findings: At least one.
+        kind: What they are of.
+    """
+    first, count = findings[0], len(findings)
+    alike = sum(one.answer == first.answer for one in findings)
+    if count == 1:
+        head = {"Yes": "Yes, for", "No": "No, not for", "Cannot tell": "Cannot tell for"}[first.answer]
+        return f"{head} {first.model}: it {first.clause}.", list(first.notes)[:LINES]
+    lines = [f"{one.answer}: {one.model} {one.clause}." for one in findings]
+    if count > LINES:
+        lines[LINES - 1 :] = [f"{count - LINES + 1} more {kind} are on the page."]
+    if first.answer == "Yes":
+        return f"Yes, for {alike} of {count} {kind}. {first.model} {first.clause}.", lines
+    if first.answer == "No":
+        return f"No, not for any of {count} {kind}: {first.model} {first.clause}.", lines
+    share = f"{count}" if alike == count else f"{alike} of {count}"
+    return f"Cannot tell for {share} {kind}: {first.model} {first.clause}.", lines
 
 
 def words(text: str) -> list[str]:

@@ -224,7 +224,8 @@ def _rows(
     styles = {key: (*SERIES[i % len(SERIES)][:2], "") for i, key in enumerate(series)}
     sheet.legend(styles if len(series) > 1 else {}, bars=bars)
     step, top = 19.0, sheet.y + 4
-    height = sum(step * max(len(row), 1) + 9 for row in rows.values())
+    tall = {row: max(step * max(len(marks), 1) + 9, 16.0 * len(names[row]) + 8) for row, marks in rows.items()}
+    height = sum(tall.values())
 
     def at(x: float) -> float:
         return left + 12 + (x - low) / (high - low) * (right - left - 20)
@@ -236,9 +237,10 @@ def _rows(
         sheet.line(at(line), top, at(line), top + height, MUTED, dashes="4 3")
     y = top
     for row, estimates in rows.items():
-        middle = y + (step * max(len(estimates), 1) + 9) / 2 + 5 - 8 * (len(names[row]) - 1)
+        middle, end = y + tall[row] / 2 + 5 - 8 * (len(names[row]) - 1), y + tall[row]
         for place, line_of_name in enumerate(names[row]):
             sheet.text(left, middle + 16 * place, line_of_name, anchor="end")
+        y += (tall[row] - step * max(len(estimates), 1) - 9) / 2
         for key, e in estimates.items():
             y += step
             colour, mark, _ = styles[key]
@@ -252,7 +254,7 @@ def _rows(
             if not bars:
                 sheet.mark(at(e.value), y - 4.5, colour, mark)
             sheet.text(right, y, _written(e.value, scale), size=SMALL)
-        y += 9
+        y = end
     sheet.y = top + height + 22
     sheet.footing((left + right) / 2, axis)
     words = "; ".join(
@@ -273,6 +275,7 @@ def curves(
     diagonal: bool = False,
     marks: bool = True,
     alt: str = "",
+    shaded: tuple[float, float] | None = None,
 ) -> Picture:
     """Lines with a band between the ends of their intervals.
 
@@ -285,6 +288,7 @@ def curves(
         diagonal: Draw y = x, on axes from 0 to 1.
         marks: Whether each estimate has a mark.
         alt: The picture in words; without it every estimate is listed.
+        shaded: Ends of a span of the x axis.
     """
     xs = [float(x) for at, _ in series.values() for x in at]
     ys = [y for _, es in series.values() for e in es for y in (e.value, e.low, e.high) if math.isfinite(y)]
@@ -309,6 +313,9 @@ def curves(
         sheet.text(left - 6, py(y) + 4, f"{y:g}", anchor="end", size=SMALL)
     if diagonal:
         sheet.line(px(0), py(0), px(1), py(1), MUTED)
+    if shaded:
+        first, last = (min(max(px(x), left), right) for x in shaded)
+        sheet.area([(first, top), (last, top), (last, top + height), (first, top + height)], MUTED)
     for i, (at, estimates) in enumerate(series.values()):
         colour, mark, dashes = SERIES[i % len(SERIES)]
         points = [(px(x), e) for x, e in zip(at, estimates, strict=True) if math.isfinite(e.value)]

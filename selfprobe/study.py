@@ -9,7 +9,7 @@ import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from inspect_ai.log import EvalSample
     from inspect_ai.scorer import Score
 
+    from selfprobe.data import Table
     from selfprobe.described import DescribedRun
     from selfprobe.logs import Identity, Run, Runs
     from selfprobe.page import Page
@@ -71,6 +72,15 @@ class Logs:
     """Name of each run: its model, and the settings in which runs of one model differ."""
     aside: "Mapping[str, str]" = field(default_factory=dict)
     """Item → why it was not asked about, where the study knows it."""
+
+    @property
+    def models(self) -> dict[str, str]:
+        """Name of each run → what a sentence calls it: without settings of the model in which none differ."""
+        from selfprobe.plots import called
+
+        full = called(list(dict.fromkeys(identity.model for identity in self.names)))
+        short = {name: name.replace(one.model, full[one.model], 1) for one, name in self.names.items()}
+        return {name: text.replace(" ", "\N{NO-BREAK SPACE}") for name, text in short.items()}
 
     def scored(self) -> "Iterator[tuple[str, Run, EvalSample, Score]]":
         """Name, run, sample and score of each finished run."""
@@ -124,15 +134,24 @@ class Study(BaseModel):
         """
         raise NotImplementedError
 
+    @cached_property
+    def table(self) -> "Table | None":
+        """The items, where they are those of one data set.
+
+        Raises:
+            InputError: It cannot be read.
+        """
+        return None
+
     @property
     def items(self) -> int | None:
         """Number of items of each run: the limit, or less where it would split a pair; None is all."""
-        return self.limit
+        return len(self.table.first(self.limit)) if self.table and self.limit else self.limit
 
     @property
     def aside(self) -> Mapping[str, str]:
         """Item → why nothing is asked about it."""
-        return {}
+        return self.table.aside if self.table else {}
 
     @classmethod
     def numbers(cls, logs: Logs) -> Any:
@@ -220,7 +239,7 @@ def with_runs(page: "Page", there: "Runs") -> "Page":
     """The page with its last section, "Runs", and the table `runs`: the logs that it is made of, and their settings."""
     import pandas as pd
 
-    from selfprobe.page import Column, Log, Section, Table, set_aside
+    from selfprobe.page import LINES, Column, Log, Section, Table, set_aside
     from selfprobe.solvers.sent import substitutes_in
 
     rows: list[dict[str, Any]] = [
@@ -233,7 +252,10 @@ def with_runs(page: "Page", there: "Runs") -> "Page":
     table = pd.DataFrame([row | {"log": row["log"].address} for row in rows], columns=names)
     blocks = [*substitutes, Table(rows, [Column(name, name) for name in names]), *set_aside(there.aside)]
     sections = [*page.sections, Section("Runs", blocks, name="runs", menu="runs")]
-    return replace(page, sections=sections, tables={**page.tables, "runs": table}, told=[*page.told, *substitutes])
+    last = substitutes if len(substitutes) < 2 else [f"{substitutes[0]} {len(substitutes) - 1} more under Runs."]
+    told = [*page.told[: LINES - len(last)], *last]
+    models = [*page.models, *(run.identity.model for run in there.finished)]
+    return replace(page, sections=sections, tables={**page.tables, "runs": table}, told=told, models=models)
 
 
 class StudyCommand(click.Command):

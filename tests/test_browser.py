@@ -13,11 +13,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
+from inspect_ai import Task, eval
+from inspect_ai.dataset import Sample
+from inspect_ai.model import get_model
 
+from selfprobe.cli import main
 from selfprobe.matrix.numbers import analyse
 from selfprobe.matrix.page import page_of as matrix_page
 from selfprobe.page import Column, Details, Page, Section, Table, number, percent, render
 from selfprobe.report import page as report
+from tests.studies.test_cues import prompts
+from tests.studies.test_scan import PLAN, conversation, says
+from tests.studies.test_turns import talk
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "report" / "index.html"
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
@@ -90,6 +98,44 @@ def a_matrix(**access: float) -> Callable[[Run, Path, Any], Page]:
     return made
 
 
+def a_study(write: Callable[[Path], Path], *of: str) -> Callable[[Run, Path, Any], Page]:
+    """A study of what `write` put into the folder, as its command makes it; "" in `of` stands for that."""
+
+    def made(run_task: Run, folder: Path, matrix_results: Any) -> Page:
+        held = str(write(folder))
+        called = CliRunner().invoke(
+            main, [*(part or held for part in of), "--yes", "--out", str(folder / "o"), "--log-dir", str(folder / "l")]
+        )
+        assert called.exit_code == 0, called.output
+        return report([str(folder / "l")])
+
+    return made
+
+
+def transcripts(folder: Path) -> Path:
+    """Of evaluations that give themselves away at turn 3, and of real use."""
+    path = folder / "talks.jsonl"
+    path.write_text("\n".join(json.dumps(talk(n, label)) for n in range(8) for label in ("evaluation", "deployment")))
+    return path
+
+
+def giveaways(folder: Path) -> Path:
+    """Prompts, half of them with a sentence that gives them away."""
+    path = folder / "prompts.jsonl"
+    path.write_text("\n".join(map(json.dumps, prompts())))
+    return path
+
+
+def awareness_logs(folder: Path) -> Path:
+    """A log of an agent that brings an evaluation up in some transcripts."""
+    samples = [Sample(id=name, input=name, metadata={"turns": turns}) for name, (turns, _) in PLAN.items()]
+    task = Task(dataset=samples, solver=conversation(), name="planted_agent")
+    for model in ("mockllm/model", "mockllm/another"):
+        eval(task, model=get_model(model, custom_outputs=says), log_dir=str(folder / "agent"), display="none")
+    return folder / "agent"
+
+
+SUBJECTS = "planted/ada?unrest=.03,planted/bo?cued=0&unrest=.03,planted/cy?unrest=.05"
 JUDGE = {"model_roles": {"grader": "planted/g"}}
 PAGES: Pages = {
     "matrix": a_matrix(ada=0.9, bo=0.1, cy=0.8, di=0.2, ed=0.1, fay=0.3, gus=0.2),
@@ -108,6 +154,11 @@ PAGES: Pages = {
         ("selfprobe/pairwise_realism", "planted/bea?liking=.9", {}),
         ("selfprobe/pairwise_realism", "planted/cal?liking=.8", {}),
     ),
+    "turns": a_study(transcripts, "awareness", "turns", "", "--models", "planted/ada?unrest=.03"),
+    "turns of several": a_study(transcripts, "awareness", "turns", "", "--models", SUBJECTS),
+    "cues": a_study(giveaways, "awareness", "cues", "", "--models", "planted/ada?unrest=.03", "--grader", "planted/g"),
+    "cues of several": a_study(giveaways, "awareness", "cues", "", "--models", SUBJECTS),
+    "scan": a_study(awareness_logs, "awareness", "scan", "", "--grader", "planted/g"),
 }
 """The pages whose first screen is measured, by name: how each is made."""
 

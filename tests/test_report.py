@@ -109,7 +109,7 @@ def test_judges_logs_have_the_page_of_a_card(run_task: Run, tmp_path: Path) -> N
 def test_report_shows_logs_of_turns(run_task: Run, tmp_path: Path) -> None:
     run_task("selfprobe/turn_curve", "planted/ada", tmp_path, limit=4)
     made = page([str(tmp_path)])
-    assert set(made.tables["curves"].model) == {"planted/ada"} and made.title == "At which turn is it noticed?"
+    assert set(made.tables["curves"].model) == {"planted/ada"} and made.title.startswith("Does a model notice")
 
 
 def test_one_log_of_no_study_is_one_log(logs: Path, tmp_path: Path) -> None:

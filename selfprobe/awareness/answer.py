@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from selfprobe.awareness.methods_section import arm_name
 from selfprobe.awareness.verdict import SAME, Statement, same_answer
-from selfprobe.page import Column, Picture, Table, number, percent
+from selfprobe.page import Column, Finding, Picture, Table, answered, number, percent
 from selfprobe.plots import interval_rows, short
 from selfprobe.stats.estimate import Estimate
 
@@ -36,33 +36,20 @@ def first_screen(statements: Sequence[Statement], names: Mapping[str, str]) -> F
     names = {model: name.replace(" ", "\N{NO-BREAK SPACE}") for model, name in names.items()}
     ordered = sorted(statements, key=lambda one: (ORDER.index(one.answer), -_auroc(one)))
     shown, labels = ordered[:ROWS], _labels(ordered)
-    notes = [f"{one.answer}: {names[one.model]} {_clause(one, _labels([one]))}." for one in ordered]
+    found = [Finding(names[one.model], one.answer, _clause(one, _labels([one])), one) for one in ordered]
+    none = "Cannot tell for any model: no method read a model's own conversations."
+    answer, notes = answered(found) if found else (none, [])
     return FirstScreen(
-        _sentence(ordered, names),
+        answer,
         _picture(shown, names, labels, len(ordered) - len(shown)),
         _table(shown, names, labels) if shown else None,
-        tuple(notes if len(notes) > 1 else ()),
+        tuple(notes),
     )
 
 
 def _auroc(one: Statement) -> float:
     value = one.arm.auroc.value
     return -1.0 if math.isnan(value) else value
-
-
-def _sentence(ordered: Sequence[Statement], names: Mapping[str, str]) -> str:
-    if not ordered:
-        return "Cannot tell for any model: no method read a model's own conversations."
-    first, count = ordered[0], len(ordered)
-    who, clause = names[first.model], _clause(first, _labels([first]))
-    alike = sum(one.answer == first.answer for one in ordered)
-    if first.answer == "Yes":
-        return f"Yes, for {alike} of {count} models. {who} {clause}." if count > 1 else f"Yes, for {who}: it {clause}."
-    if count == 1:
-        return f"{'No, not' if first.answer == 'No' else 'Cannot tell'} for {who}: it {clause}."
-    if first.answer == "No":
-        return f"No, not for any of {count} models: {who} {clause}."
-    return f"Cannot tell for {alike if alike == count else f'{alike} of {count}'} models: {who} {clause}."
 
 
 def _labels(statements: Sequence[Statement]) -> tuple[str, str] | None:

@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pandas as pd
+from markupsafe import Markup
 from pydantic import Field
 
 from selfprobe.awareness.panel_section import pair_rows, panel_section, panel_table
@@ -17,32 +18,39 @@ from selfprobe.errors import InputError, NoLogs, one_line
 from selfprobe.evalawareness_tasks.turn_scan import PIECE, SCAN_PROMPT
 from selfprobe.header import target_of, task_of
 from selfprobe.logs import Identity, Run, found
-from selfprobe.options import LOG_DIR_HELP, OUT_HELP
+from selfprobe.options import LOG_DIR_HELP, OUT_HELP, names
 from selfprobe.page import (
+    FINDING,
+    LINES,
+    ROWS,
+    Answer,
     Block,
     Column,
     Details,
-    Figures,
+    Finding,
     Page,
     Picture,
     Section,
+    answered,
     estimated,
+    headings,
+    number,
     percent,
+    percents,
     set_aside,
-    shown,
+    strongest,
 )
 from selfprobe.page import Table as PageTable
-from selfprobe.plots import COLOURS, STYLES, label, new_axes, short
+from selfprobe.plots import curves as drawn_curves
+from selfprobe.plots import short
 from selfprobe.prices import Cost
 from selfprobe.scorers.panel import PANEL, Panel
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.grade import self_graded
 from selfprobe.solvers.logged_turns import logged_turns, pieces, turns_of
+from selfprobe.stats.estimate import Estimate
 from selfprobe.stats.survival import FirstTime, first_time
 from selfprobe.study import Logs, Plan, Study, Wave
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 GRADE = 80
 """A rough guess of the tokens of a grade."""
@@ -161,26 +169,36 @@ class Scan(Study):
         if rows.empty:
             raise NoLogs("no log could be read to its end; see above. The same command goes on")
         graders = dict.fromkeys(dict(run.identity.roles).get("grader", "?") for run in logs.runs.finished)
-        return Found(rows, quotes, " and ".join(graders), logs)
+        return Found(rows, quotes, list(graders), logs)
 
     @classmethod
     def page(cls, found: "Found") -> Page:
-        """The page, with tables transcripts, quotes and first_turn."""
+        """The answer by task and model, with tables transcripts, quotes and first_turn."""
         tasks = tasks_of(found.rows, found.quotes)
-        left = set_aside(found.logs.aside)
-        sections = [
-            Section("When it is noticed", [MEANS, _first(tasks), Figures([_picture(tasks)]), SILENT], "first"),
-            Section("Task × turn", [_PER_TURN, _turns(tasks)], "turns"),
-            Section("What was said", [_quotes(each) for each in tasks if len(each.quotes)] or ["Nothing."], "quotes"),
-            Section("What was read", [_read(tasks), *left], "read"),
-        ]
-        agreement = pair_rows({each.name: each.panels for each in tasks})
-        sections[1:1] = panel_section(agreement)
-        lead = f"Where models bring up an evaluation in existing logs, found by {found.graders}; no subject was asked."
-        transcripts = found.rows.drop(columns=PANEL, errors="ignore")
-        tables = {"transcripts": transcripts, "quotes": found.quotes, "first_turn": _rows_of_curves(tasks)}
-        tables |= panel_table(agreement)
-        return Page("Evaluation awareness in logs", lead, sections, tables=tables, told=list(_lines(tasks)))
+        findings = strongest(map(finding_of, sorted(tasks, key=lambda each: -each.noticed / max(each.curve.n, 1))))
+        answer, lines = answered(findings, _kind(tasks))
+        pairs = pair_rows({each.name: each.panels for each in tasks})
+        read = [each.model.partition(",")[0] for each in tasks]
+        graded = list(filter(None, [self_graded(read, [name for panel in found.graders for name in names(panel)])]))
+        said = Section("What was said", [_quotes(each) for each in tasks if len(each.quotes)] or ["Nothing."])
+        return Page(
+            "Do models bring up an evaluation in these logs?",
+            answer=answer,
+            picture=_picture(findings),
+            table=_table(findings),
+            sections=headings(
+                why=[f"Quotes were found by {' and '.join(found.graders)}; no subject was asked.", *graded, said],
+                cells=[_first(tasks), Section("Task × turn", [_PER_TURN, _turns(tasks)]), *panel_section(pairs)],
+                method=[MEANS, SILENT, Section("What was read", [_read(tasks), *set_aside(found.logs.aside)])],
+            ),
+            tables={
+                "transcripts": found.rows.drop(columns=PANEL, errors="ignore"),
+                "quotes": found.quotes,
+                "first_turn": _rows_of_curves(tasks),
+                **panel_table(pairs),
+            },
+            told=[*lines[: LINES - len(graded)], *graded],
+        )
 
 
 @dataclass(frozen=True)
@@ -207,7 +225,7 @@ class Found:
 
     rows: pd.DataFrame
     quotes: pd.DataFrame
-    graders: str
+    graders: Sequence[str]
     logs: Logs
 
 
@@ -319,14 +337,29 @@ def tasks_of(rows: pd.DataFrame, quotes: pd.DataFrame) -> list[ByTask]:
     return made
 
 
-def _lines(made: Sequence[ByTask]) -> list[str]:
-    lines = []
-    for each in made:
-        lost = int(each.rows.unscored.notna().sum())
-        unread = f"; {lost} unscored" if lost else ""
-        by = f"by turn {each.late} {shown(each.curve.by(each.late))}"
-        lines.append(f"{each.name}: noticed in {each.noticed} of {each.curve.n} transcripts; {by}{unread}")
-    return lines
+def _kind(made: Sequence[ByTask]) -> str:
+    """What findings are of."""
+    tasks, models = {each.task for each in made}, {each.model for each in made}
+    return "models" if len(tasks) == 1 else "tasks" if len(models) == 1 else "pairs of task and model"
+
+
+def finding_of(each: ByTask) -> Finding:
+    """The answer for a model in a task."""
+    who = f"{short(each.model, 40)} in {each.task}".replace(" ", "\N{NO-BREAK SPACE}")
+    lost, of = _reasons(each.rows), f"{each.noticed} of {each.curve.n} transcripts"
+    notes = [f"Unscored transcripts: {lost}."] if lost != "0" else []
+    answer: Answer = "Yes" if each.noticed else "Cannot tell" if notes or not each.curve.n else "No"
+    by = f" ({percents(each.curve.by(each.late))} by turn {each.late})" if each.noticed else ""
+    return Finding(who, answer, f"brings an evaluation up in {of}{by}", each, notes)
+
+
+def _table(findings: Sequence[Finding]) -> PageTable:
+    task = Column("task", lambda one: Markup("_<wbr>").join(one.of.task.split("_")))
+    count = Column("noticed in", lambda one: f"{one.of.noticed} of {one.of.curve.n}", str)
+    half = Column("half by turn", lambda one: one.of.curve.median, lambda turn: number(turn, 0))
+    several = len({one.of.task for one in findings}) > 1
+    columns = [*([task] if several else []), Column("model", lambda one: one.of.model), FINDING[1], count, half]
+    return PageTable(findings[:ROWS], columns)
 
 
 def _first(made: Sequence[ByTask]) -> PageTable:
@@ -409,36 +442,25 @@ def _quotes(each: ByTask) -> Block:
     return Details(f"{each.name}: {len(each.quotes)} quotes", [table, *(more if len(each.quotes) > SHOWN else [])])
 
 
-def _picture(made: Sequence[ByTask]) -> Picture:
-    alt = "Share of transcripts in which the model has brought up an evaluation, by turn"
-    caption = "Share noticed by each turn (Kaplan–Meier, 95 % interval); marks: transcripts that end unnoticed."
-    return Picture("first_turn", alt, caption, first_turn_figure([(each.name, each.curve) for each in made]))
+def _picture(findings: Sequence[Finding]) -> Picture | None:
+    """Share noticed by turn, a step line each."""
+    drawn = [one for one in findings if one.of.curve.n][:ROWS]
+    lines = {one.model.replace("\N{NO-BREAK SPACE}", " "): _steps(one.of.curve) for one in drawn}
+    words = "; ".join(f"{one.model} {one.clause}" for one in drawn)
+    more = f" {len(findings) - ROWS} more are under All cells." if len(findings) > ROWS else ""
+    caption, up = f"Kaplan–Meier, 95 % intervals.{more}", "share that has noticed"
+    how: dict[str, Any] = {"across": "turn", "up": up, "marks": False, "alt": f"{up.capitalize()}: {words}"}
+    return drawn_curves("first_turn", lines, caption=caption, **how) if lines else None
 
 
-def first_turn_figure(curves: Sequence[tuple[str, FirstTime]]) -> "Figure":
-    """Share noticed by turn, a step line each, with its interval; at most eight are drawn."""
-    figure, ax = new_axes(width=7.6, height=4.0)
-    for (name, curve), colour, style in zip(curves[:8], COLOURS * 2, STYLES * 2, strict=False):
-        if not curve.n:
-            continue
-        x = [0.0, *curve.times]
-        ax.step(
-            x, [0.0, *curve.happened], where="post", color=colour, linestyle=style, label=label(name), linewidth=1.8
-        )
-        ax.fill_between(x, [0.0, *curve.low], [0.0, *curve.high], step="post", color=colour, alpha=0.12, linewidth=0)
-        left = [
-            at
-            for at, risk, event in zip(range(len(curve.times)), curve.at_risk, curve.events, strict=True)
-            if risk - event > (curve.at_risk[at + 1] if at + 1 < len(curve.times) else 0)
-        ]
-        ax.plot(curve.times[left], curve.happened[left], "|", color=colour, markersize=7)
-    ax.set_ylim(0, 1)
-    ax.set_xlim(left=0)
-    ax.set_xlabel("turn")
-    ax.set_ylabel("share that has noticed")
-    if len(curves) > 1:
-        ax.legend(frameon=False, fontsize=8)
-    return figure
+def _steps(curve: FirstTime) -> tuple[list[float], list[Estimate]]:
+    """The corners of a step line and its band, from no share at turn 0."""
+    zero = Estimate(0.0, 0.0, 0.0, curve.n, curve.unit)
+    levels = [zero, *(curve.by(time) for time in curve.times)]
+    corners = [(0.0, zero)]
+    for time, before, after in zip(curve.times, levels, levels[1:], strict=False):
+        corners += [(float(time), before), (float(time), after)]
+    return [x for x, _ in corners], [level for _, level in corners]
 
 
 def _rows_of_curves(made: Sequence[ByTask]) -> pd.DataFrame:

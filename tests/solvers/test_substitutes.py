@@ -13,6 +13,7 @@ from inspect_ai.log import EvalLog, read_eval_log_sample_summaries
 from inspect_ai.model import get_model
 
 from selfprobe.cli import main
+from selfprobe.errors import warn_once
 from selfprobe.report import page
 from selfprobe.scorers.decision import Decision, last_decisions
 from selfprobe.solvers import ask
@@ -35,7 +36,7 @@ def one_gateway(gateways: Any) -> Iterator[Any]:
 @pytest.fixture
 def gateway(one_gateway: Any) -> Any:
     ask._warned_of.clear()
-    ask._warn.cache_clear()
+    warn_once.cache_clear()
     return one_gateway
 
 
@@ -172,3 +173,20 @@ def test_every_command_that_runs_models_has_the_option(
             assert sample.metadata["same_model"] is True
             reasons.update(d.unscored for d in last_decisions(sample.scores) if MODEL in json.dumps(sample.metadata))
     assert reasons and set(reasons) <= {"other_model", "target_other_model"}, done.output
+
+
+@pytest.mark.parametrize("study", ["cues", "scan"])
+def test_a_study_says_on_page_and_terminal_that_another_grader_answered(
+    study: str, gateway: Any, run_task: Run, tmp_path: Path
+) -> None:
+    gateway.fault = "other_model"
+    (tmp_path / "prompts.jsonl").write_text('{"prompt": "Water my garden. It is dry. Thank you for that."}')
+    if study == "scan":
+        run_task("selfprobe/kth_word", "planted/a", tmp_path / "read", limit=2, task_args={"k": 1})
+    read = [tmp_path / "read"] if study == "scan" else [tmp_path / "prompts.jsonl", "--models", "planted/a"]
+    places = ["--out", tmp_path / "page", "--log-dir", tmp_path / "logs", "--yes"]
+    done = CliRunner().invoke(main, ["awareness", study, *map(str, [*read, "--grader", MODEL, *places])])
+    line = f"{MODEL} (grader): "
+    assert done.exit_code in (0, 1) and line in done.output and f"came from {OTHER} (" in done.output, done.output
+    page = (tmp_path / "page/index.html").read_text()
+    assert line in page and f"came from {OTHER} (" in page

@@ -79,7 +79,8 @@ def done(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     result = scan(logs, out)
     assert result.exit_code == 0, result.output
     assert "5 transcripts of 1 logs, 18 turns; the subject is not asked" in result.output
-    assert "planted_agent, model: noticed in 3 of 5 transcripts" in result.output
+    answer = "Yes, for model in planted_agent: it brings an evaluation up in 3 of 5 transcripts (20 % ["
+    assert answer in result.output.replace("\N{NO-BREAK SPACE}", " ")
     return out
 
 

@@ -13,7 +13,7 @@ from inspect_ai.log import list_eval_logs, read_eval_log
 from selfprobe.cli import main
 from selfprobe.evalawareness_tasks.turn_curve import PLACEBO, QUESTIONS
 from selfprobe.providers.behaviours.turns import GIVEAWAYS
-from selfprobe.studies.turns import curve_of, sentences
+from selfprobe.studies.turns import curve_of, finding_of
 
 SUBJECT = "planted/a?unrest=.03&yea=.1"
 CUE = next(iter(GIVEAWAYS))
@@ -61,7 +61,7 @@ def test_the_planted_turn_and_step_are_found(done: tuple[Path, str]) -> None:
     assert found.change.step.value == pytest.approx(0.4, abs=0.03) and found.change.shown
     assert not found.placebo_change.shown
     assert found.p["deployment"][0].value == pytest.approx(0.2, abs=0.05)
-    assert "It changes at turn 3 [3, 3], by +0.38 [" in done[1]
+    assert "Yes, for planted/a: it notices at turn 3 [3, 3], by +0.38 [" in done[1]
 
 
 def test_each_turn_is_asked_three_times_after_the_messages_up_to_its_end(done: tuple[Path, str]) -> None:
@@ -85,14 +85,14 @@ def test_the_same_command_again_asks_nothing(done: tuple[Path, str]) -> None:
 
 def test_without_real_use_the_page_says_what_to_bring(tmp_path: Path) -> None:
     made = turns([talk(n, "evaluation") for n in range(7)], tmp_path, "--no-placebo")
-    assert "It changes at turn 3" in made.output and "Bring some with --against" in made.output
+    assert "it notices at turn 3" in made.output and "Bring some with --against" in made.output
     assert "2 calls" in made.output
 
 
 def test_one_turn_has_no_change(tmp_path: Path) -> None:
     rows = [{"id": n, "prompt": f"Help me with {n}.", "label": "evaluation"} for n in range(3)]
     made = turns(rows, tmp_path)
-    assert made.exit_code == 0 and "One turn alone was asked about" in made.output
+    assert made.exit_code == 0 and "Cannot tell for planted/a: it was asked after one turn alone." in made.output
 
 
 def test_what_a_subject_cannot_read_is_said_and_nothing_is_made_of_it(tmp_path: Path) -> None:
@@ -111,12 +111,13 @@ def test_a_subject_that_drifts_moves_the_placebo_too_and_pairs_show_no_change(tm
     rows = [talk(n, "deployment") | {"id": f"e{n}", "label": "evaluation"} for n in range(7)]
     rows += [talk(n + 20, "deployment") for n in range(7)]
     made = turns(rows, tmp_path, model="planted/a?drift=.02&unrest=.03")
-    assert "No turn can be named" in made.output, made.output
+    answer = "No, not for planted/a: it rates evaluations less than 0.10 above real use after every turn."
+    assert answer in made.output, made.output
 
 
 def test_a_shared_drift_without_pairs_is_said_to_be_in_the_placebo(tmp_path: Path) -> None:
     made = turns([talk(n, "deployment") for n in range(7)], tmp_path, model="planted/a?drift=.02")
-    assert "The placebo changes too" in made.output
+    assert "The placebo changes too" in made.output and "Cannot tell for planted/a: it changes at turn" in made.output
 
 
 def test_wrong_calls_are_said() -> None:
@@ -135,7 +136,7 @@ def test_a_curve_with_one_transcript_names_no_turn() -> None:
         ]
     )
     curve = curve_of(rows, "m", rng=np.random.default_rng(0))
-    assert any("no interval from one transcript" in line for line in sentences(curve))
+    assert "no interval from one transcript" in finding_of(curve, "m").clause
 
 
 def test_turns_that_one_of_a_pair_does_not_reach_are_not_compared(tmp_path: Path) -> None:
