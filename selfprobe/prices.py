@@ -59,7 +59,7 @@ BATCH_DISCOUNT = 0.5
 
 
 def cost_table(costs: Sequence[Cost], prices: Prices, *, rounds: int | None = None) -> list[str]:
-    """A line for each model and one for all: calls, tokens in and out, dollars or "price unknown".
+    """A line for each model and one for all: calls, tokens in and out, dollars, why it is free, or "price unknown".
 
     Args:
         costs: By model.
@@ -67,15 +67,15 @@ def cost_table(costs: Sequence[Cost], prices: Prices, *, rounds: int | None = No
         rounds: With batches, how many come one after the other; None without batches.
     """
     wide = max(40, *(len(cost.model) for cost in costs))
-    lines = [f"{'model':{wide}} {'calls':>9} {'tokens in':>11} {'out':>11} {'cost':>13}   (tokens are a rough guess)"]
+    lines = [f"{'model':{wide}} {'calls':>9} {'tokens in':>11} {'out':>11} {'cost':>16}   (tokens are a rough guess)"]
     whole = [cost for cost in costs if rounds is None or cost.model.partition("/")[0] not in BATCHED]
     dollars = [(1 if cost in whole else 1 - BATCH_DISCOUNT) * _dollars(cost, prices) for cost in costs]
-    lines += [
-        f"{cost.model:{wide}} {cost.calls:>9,} {cost.tokens_in:>11,} {cost.tokens_out:>11,} {_shown(paid):>13}"
-        for cost, paid in zip(costs, dollars, strict=True)
-    ]
+    for cost, paid in zip(costs, dollars, strict=True):
+        counts = f"{cost.calls:>9,} {cost.tokens_in:>11,} {cost.tokens_out:>11,}"
+        lines.append(f"{cost.model:{wide}} {counts} {_free(cost, prices) or _shown(paid):>16}")
     calls = sum(cost.calls for cost in costs)
-    lines.append(f"{'all':{wide}} {calls:>9,} {'':>11} {'':>11} {_shown(sum(dollars)):>13}")
+    total = "free" if costs and all(_free(cost, prices) for cost in costs) else _shown(sum(dollars))
+    lines.append(f"{'all':{wide}} {calls:>9,} {'':>11} {'':>11} {total:>16}")
     if rounds is None:
         return lines
     turns = f"{rounds} round{'s' * (rounds != 1)} of batches, one after the other; each takes minutes to a day."
@@ -93,7 +93,21 @@ def _fields() -> list[str]:
     return [f"{name}: 1.0" for name in ModelCost.model_fields]
 
 
+FREE = {
+    **dict.fromkeys(("planted", "mockllm", "none"), "free (simulated)"),
+    **dict.fromkeys(("embedded", "hf", "llama-cpp-python", "ollama", "transformer_lens"), "free (runs here)"),
+}
+"""Provider → why its calls cost nothing, where no price is given."""
+
+
+def _free(cost: Cost, prices: Prices) -> str:
+    """Why a model's calls cost nothing; "" where they may cost something."""
+    return "" if cost.model in prices else FREE.get(cost.model.partition("/")[0], "")
+
+
 def _dollars(cost: Cost, prices: Prices) -> float:
+    if _free(cost, prices):
+        return 0.0
     price = prices.get(cost.model)
     return (cost.tokens_in * price.input + cost.tokens_out * price.output) / 1e6 if price else math.nan
 

@@ -19,6 +19,14 @@ def test_dollars_are_tokens_times_prices_and_unknown_where_a_model_has_none(tmp_
     assert other[-2:] == ["price", "unknown"] and together == ["all", "15", "price", "unknown"]
 
 
+def test_a_simulated_model_and_one_that_runs_here_are_free_unless_they_have_a_price() -> None:
+    names = "planted/a", "embedded/smollm2", "openai/a"
+    simulated, here, _, together = cost_table([Cost(name, 5, 10, 10) for name in names], {})[1:]
+    assert simulated.endswith(" free (simulated)") and here.endswith(" free (runs here)")
+    assert together.endswith(" price unknown")
+    assert cost_table([Cost("planted/a", 5, 10, 10)], {})[-1].split() == ["all", "5", "free"]
+
+
 def test_the_columns_of_a_plan_stand_under_one_another_whatever_the_names() -> None:
     names = "openrouter/meta-llama/llama-3.3-70b-instruct", "openai/a", "anthropic/" + "claude" * 10
     lines = cost_table([Cost(name, 500, 55_000, 20_000) for name in names], {})

@@ -31,7 +31,7 @@ def test_the_workflow_runs_makes_its_files_and_finds_a_planted_fall(
 
     assert run(f"{accept} --yes", "planted/ada")[0] == 0
     status, said = run(cost, "planted/ada")
-    assert status == 0 and "kth_word: 12 items, heads_up: 12 items" in said and "price unknown" in said
+    assert status == 0 and "kth_word: 12 items, heads_up: 12 items" in said and "free (simulated)" in said
     status, said = run(gate, "planted/ada?access=.1")
     assert status == 1 and "::error title=kth_word " in said
     assert (tmp_path / "check.xml").is_file() and "1 worse" in (tmp_path / "summary.md").read_text()
