@@ -18,7 +18,7 @@ import click
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SkipValidation, ValidationError
 from pydantic.fields import FieldInfo
 
-from selfprobe import configuration, options
+from selfprobe import busy, configuration, options
 from selfprobe.safe import echo
 
 if TYPE_CHECKING:
@@ -172,11 +172,15 @@ class Study(BaseModel):
         """
         from selfprobe.waves import JOINS, complete, run_wave
 
+        busy.calls = busy.Calls(sum(cost.calls for cost in self.plan().costs))
         logs = []
-        for wave in self.waves():
-            folder = f"{self.log_dir.rstrip('/')}/{wave.folder}".rstrip("/")
-            further = {**JOINS, "limit": self.items}
-            logs += run_wave(wave.runs, folder, title=wave.title, settings=self.how, **further)
+        try:
+            for wave in self.waves():
+                folder = f"{self.log_dir.rstrip('/')}/{wave.folder}".rstrip("/")
+                further = {**JOINS, "limit": self.items}
+                logs += run_wave(wave.runs, folder, title=wave.title, settings=self.how, **further)
+        finally:
+            busy.calls = busy.Calls()
         return complete(logs)
 
     @property
