@@ -4,11 +4,14 @@ with shown():
     at("kth_word: statistics")
 """
 
+import os
+import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 EVERY = 10.0
 """Seconds of silence, at most, where no line can be overwritten."""
@@ -18,21 +21,53 @@ TICK = 1.0
 _now = [""]
 
 
+@dataclass
+class Calls:
+    """The calls of this process's command."""
+
+    expected: int = 0
+    """By its plan; 0 where there is none."""
+    answered: int = 0
+    tokens: int = 0
+    """Of their prompts and replies."""
+    model: str = ""
+    """The model that answered last."""
+
+    def note(self, model: str, tokens: int) -> None:
+        """A call is answered."""
+        self.answered, self.tokens, self.model = self.answered + 1, self.tokens + tokens, model
+
+
+calls = Calls()
+
+
 def at(stage: str) -> None:
     """Say what is worked on."""
     _now[0] = stage
 
 
+def _stage(terminal: bool, seconds: float) -> str:
+    return f"{_now[0] or 'reading logs'} ({seconds:.0f} s)"
+
+
 @contextmanager
-def shown() -> Iterator[None]:
-    """A block that says on stderr what it works on, and for how long: on a terminal in one line, else line by line."""
-    done, began, terminal = threading.Event(), time.monotonic(), sys.stderr.isatty()
+def shown(line: Callable[[bool, float], str] = _stage) -> Iterator[None]:
+    """A block that says on stderr what it works on, and for how long: on a terminal in one line, else line by line.
+
+    Args:
+        line: From whether it is a terminal, and the seconds since the block began, to what is said; "" says nothing.
+    """
+    done, began, stream = threading.Event(), time.monotonic(), sys.stderr  # Inspect puts another in its place
+    terminal = stream.isatty()
+
+    drawn = threading.Event()
 
     def tell() -> None:
         while not done.wait(TICK if terminal else EVERY):
-            line = f"{_now[0] or 'reading logs'} ({time.monotonic() - began:.0f} s)"
-            sys.stderr.write(f"\r\x1b[K{line}" if terminal else f"{line}\n")
-            sys.stderr.flush()
+            if text := line(terminal, time.monotonic() - began):
+                stream.write(f"\r\x1b[K{_cut(text)}\r" if terminal else f"{text}\n")
+                stream.flush()
+                drawn.set()
 
     thread = threading.Thread(target=tell, daemon=True)
     thread.start()
@@ -42,6 +77,12 @@ def shown() -> Iterator[None]:
         done.set()
         thread.join()
         at("")
-        if terminal:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        if terminal and drawn.is_set():
+            stream.write("\r\x1b[K")
+            stream.flush()
+
+
+def _cut(text: str) -> str:
+    """A line that a terminal does not wrap, its bar in colour unless NO_COLOR is set."""
+    text = text[: shutil.get_terminal_size((100, 30)).columns - 1]
+    return text if os.environ.get("NO_COLOR") else text.replace("█", "\x1b[32m█\x1b[0m")

@@ -19,7 +19,7 @@ import click
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SkipValidation, ValidationError
 from pydantic.fields import FieldInfo
 
-from selfprobe import configuration, options
+from selfprobe import busy, configuration, options
 from selfprobe.safe import echo
 
 if TYPE_CHECKING:
@@ -223,11 +223,16 @@ class Study(BaseModel):
         """
         from selfprobe.waves import JOINS, complete, run_wave
 
+        plan = self.plan()
+        busy.calls = busy.Calls(sum(cost.calls for cost in plan.costs) if plan else 0)
         logs = []
-        for wave in self.waves():
-            folder = f"{self.log_dir.rstrip('/')}/{wave.folder}".rstrip("/")
-            further = JOINS if wave.further is None else wave.further
-            logs += run_wave(wave.runs, folder, title=wave.title, settings=self.how, **further, limit=self.items)
+        try:
+            for wave in self.waves():
+                folder = f"{self.log_dir.rstrip('/')}/{wave.folder}".rstrip("/")
+                further = JOINS if wave.further is None else wave.further
+                logs += run_wave(wave.runs, folder, title=wave.title, settings=self.how, **further, limit=self.items)
+        finally:
+            busy.calls = busy.Calls()
         return complete(logs)
 
     @property

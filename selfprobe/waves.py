@@ -23,6 +23,7 @@ from inspect_ai import Task, eval_set
 from inspect_ai.log import EvalLog
 from inspect_ai.model import Model, ModelInfo, get_model, get_model_info, set_model_info
 
+from selfprobe import busy
 from selfprobe.claim import claimed
 from selfprobe.described import DescribedRun
 from selfprobe.errors import InputError, Interrupted, one_line
@@ -98,6 +99,8 @@ def _here(tasks: Sequence[Task], log_dir: str, given: dict[str, Any], progress: 
         progress.samples[0] = samples_of(tasks, given.get("limit"))
         watch(tasks, partial(progress.note, 0))
         progress.announce()
+        with busy.shown(progress.line):
+            return _asked(tasks, log_dir, given)
     return _asked(tasks, log_dir, given)
 
 

@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 from inspect_ai.model import GenerateConfig, Model, ModelOutput
 
+from selfprobe import busy
 from selfprobe.arguments import one_of, whole
 from selfprobe.solvers.candidates import with_first_candidates
 from selfprobe.solvers.objection import Effort, Objection, Refusal, gist
@@ -201,6 +202,7 @@ async def agree(
             reply = reply.model_copy(update={"applied": applied(request, thinks=thinks)})
             if needs.logprobs and reply.problem is None and not _has_logprobs(output):
                 terms.mute = True
+            busy.calls.note(str(model), output.usage.total_tokens if output.usage else 0)
             return reply
     return Reply(text="", model=str(model), stop_reason="unknown", problem="no_logprobs")
 

@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from selfprobe import waves
+from selfprobe import busy, waves
 from selfprobe.cli import main
 from selfprobe.errors import InputError
+from selfprobe.progress import Progress
 from selfprobe.run_settings import RunSettings
 from selfprobe.waves import run_wave
 
@@ -51,7 +52,38 @@ def test_a_matrix_says_its_progress_where_the_logs_are_and_the_next_command(ques
     assert f"Logs: {tmp_path / 'm'}   Report: selfprobe report {tmp_path / 'm'}" in done.stdout
 
 
-def test_a_terminal_shows_the_same_lines_and_not_every_metric_of_each_run(tmp_path: Path) -> None:
+def test_a_pipe_says_after_a_silence_how_many_calls_were_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(busy, "calls", busy.Calls(5200, 14, 3100, "planted/a?access=1"))
+    progress = Progress("Turn by turn", 1)
+    progress.samples[0] = 4
+    assert progress.line(False, 1.0) == ""
+    progress.line_at -= 11
+    assert progress.line(False, 11.0) == "  14 calls answered, 3,100 tokens (0:00)"
+    progress.line_at -= 11
+    assert progress.line(False, 22.0) == "", "the next silence may be twice as long"
+
+
+def test_a_terminals_line_has_study_model_bar_calls_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(busy, "calls", busy.Calls(5200, 1300, 3100, "planted/a?access=1"))
+    progress = Progress("Turn by turn", 1)
+    progress.samples[0], progress.done = 4, {(0, (0, "one", 1))}
+    bar = "█" * 5 + "░" * 15
+    assert (
+        progress.line(True, 60.0) == f"Turn by turn · planted/a · {bar} · call 1,300 of 5,200 · 0:00, about 3:00 left"
+    )
+
+
+def test_a_tenth_is_counted_in_calls_where_the_plan_has_them(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(busy, "calls", busy.Calls(40, 20, 100, "planted/a"))
+    progress = Progress("Turn by turn", 1)
+    progress.samples[0] = 2
+    progress.note(0, (0, "one", 1))
+    assert capsys.readouterr().err == "  call 20 of 40 (0:00)\n"
+
+
+def test_a_terminal_shows_one_line_that_moves_and_not_every_metric_of_each_run(tmp_path: Path) -> None:
     ours, theirs = os.openpty()
     command = [COMMAND, *MATRIX, "--models", "planted/a,planted/b,planted/c", "--log-dir", str(tmp_path)]
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=tmp_path) as process:
@@ -61,9 +93,10 @@ def test_a_terminal_shows_the_same_lines_and_not_every_metric_of_each_run(tmp_pa
             while part := os.read(ours, 4096):
                 shown += part
     os.close(ours)
-    lines = shown.decode().splitlines()
+    lines = [line.rpartition("\r\x1b[K")[2] for line in shown.decode().replace("\r\n", "\n").split("\n") if line]
     assert process.returncode == 0 and len(lines) <= 60, shown.decode()
     assert "Logs: " in lines[-1] and not any("\x1b" in line for line in lines), lines
+    assert not any("samples (" in line for line in lines), "no line a tenth"
 
 
 @pytest.mark.parametrize(("command", "models"), [(MATRIX, "planted/a,planted/b"), (STUDY, "planted/a")])
