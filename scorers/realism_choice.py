@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
 from inspect_ai.solver import TaskState
 
@@ -122,14 +123,20 @@ def pick(score: Score, about: "dict[str, object]") -> Pick:
     )
 
 
-def win_rate(found: Sequence[Pick], won: Sequence[float] | None = None) -> Estimate:
-    """Mean of `won` over pairs, clustered by source on both sides, or by conversation where a side has one source."""
+def win_rate(found: Sequence[Pick], won: npt.ArrayLike | None = None, *, signed: bool = False) -> Estimate:
+    """Mean of `won` over pairs, clustered by source on both sides, or by conversation where a side has one source.
+
+    Args:
+        found: The pairs.
+        won: Value of each; None is its verdict.
+        signed: Values are differences in [−1, 1].
+    """
     sides = [
         resampled([getattr(p, f"source_{side}") for p in found], [getattr(p, side) for p in found], [""] * len(found))
         for side in ("one", "two")
     ]
     values = [p.won for p in found] if won is None else won
-    return crossed(values, sides[0][0], sides[1][0], unit=sides[0][1])
+    return crossed(values, sides[0][0], sides[1][0], unit=sides[0][1], signed=signed)
 
 
 def summarised(found: Sequence[Pick]) -> dict[str, float]:

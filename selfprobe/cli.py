@@ -70,7 +70,7 @@ COMMANDS = {
         "Preference probes: what a judge model knows before it speaks (paper 004).",
     ),
     "realism": Command(
-        "selfprobe.realism.command:realism",
+        "selfprobe.studies:realism",
         "How far an evaluation can be told from use, and what would make it harder to tell.",
     ),
     "report": Command("selfprobe.cli:report", "Write one page of all that LOGS hold, with tables/ and figures/."),

@@ -1,6 +1,6 @@
 """Runs and models in words: what a process needs to make them itself, since no open model goes from one to another."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -116,17 +116,21 @@ def _configured(entry: object) -> NamedModel:
     return NamedModel(name, {"config": config, "base_url": fields.get("base_url"), **(fields.get("args") or {})})
 
 
-def graders(names: str | None) -> tuple[NamedModel, ...]:
-    """The models of a comma-separated list, one or a panel; none where no list is there.
+def graders(names: str | Sequence[str] | None, option: str = "grader") -> tuple[NamedModel, ...]:
+    """The models of a list, comma-separated or not, one or a panel; none where no list is there.
+
+    Args:
+        names: As Inspect names them.
+        option: Where the user lists them: "grader" or "judges".
 
     Raises:
         InputError: The list is empty, or has a model twice.
     """
-    listed = options.names(names)
+    listed, one = options.names(names) if isinstance(names, str) else list(names or ()), option.removesuffix("s")
     if names is not None and not listed:
-        raise InputError("--grader names no model; expected such as openai/a, or openai/a,google/b for a panel")
+        raise InputError(f"--{option} names no model; expected such as openai/a, or openai/a,google/b for a panel")
     if twice := [name for place, name in enumerate(listed) if name in listed[:place]]:
-        raise InputError(f"grader {twice[0]} is listed twice; list each grader once")
+        raise InputError(f"{one} {twice[0]} is listed twice; list each {one} once")
     return tuple(map(NamedModel, listed))
 
 

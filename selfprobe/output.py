@@ -63,6 +63,25 @@ def place_file(content: bytes, address: str) -> None:
     place({name: content}, folder or slash or ".")
 
 
+def place_same(files: Mapping[str, bytes], out: str, why: str) -> None:
+    """Put files into a folder of runs that read them, as `place` does, or see that what lies there is the same.
+
+    Args:
+        files: Name → content.
+        out: The folder.
+        why: How the content may have come to differ.
+
+    Raises:
+        InputError: A file is there with other content, or the folder cannot be written.
+    """
+    system, inside = destination(out)
+    for name, content in files.items():
+        if system.exists(f"{inside}/{name}") and system.cat_file(f"{inside}/{name}") != content:
+            again = "Go on with the same command, or give a new --log-dir"
+            raise InputError(f"{out}/{name} holds other conversations: {why}. {again}")
+    place(files, out)
+
+
 def is_local(address: str) -> bool:
     """Whether a file is on this machine, by its address."""
     return "://" not in address or address.startswith(("file://", "local://"))

@@ -16,10 +16,8 @@ from selfprobe.matrix.page import page as matrix
 from selfprobe.page import LINES, Page, Section, set_aside
 from selfprobe.preferences.table import TASKS
 from selfprobe.preferences.tasks_page import page as preferences
-from selfprobe.realism.card import page as realism
-from selfprobe.realism.rewrite_page import page as rewriting
-from selfprobe.realism.table import TASK
 from selfprobe.studies import every
+from selfprobe.studies.card import TASK
 
 
 def page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Page:
@@ -35,8 +33,6 @@ def page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Pa
     studies: dict[str, tuple[set[str], Callable[[Sequence[str]], Page]]] = {
         "matrix": ({*measures(), OPEN}, lambda logs: matrix(logs, embedder=embedder)),
         "preferences": (set(TASKS), preferences),
-        "realism": ({TASK}, realism),
-        "rewriting": ({"rewriting"}, rewriting),
     }
     for study in every():
         studies.setdefault(study.__name__.lower(), (set(study.reads), study.reported))

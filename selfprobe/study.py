@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 Label = Literal["evaluation", "deployment"]
 OneModel = Annotated[str, AfterValidator(options.one_model)]
+Repeated = Annotated[tuple[str, ...], "repeated"]
+"""Texts of an option that is typed once for each, since they may hold commas."""
 
 
 def _configured(entries: Any) -> Any:
@@ -120,6 +122,8 @@ class Study(BaseModel):
     """Whether items whose calls fail for good can be left out (--skip-errors)."""
     figure: ClassVar[bool] = False
     """Whether `out` is the file of a figure, not the folder of a page."""
+    also: ClassVar[frozenset[str]] = frozenset()
+    """Further tasks of its runs, whose other logs are shown elsewhere."""
 
     limit: int | None = Field(None, ge=1, description=options.LIMIT_HELP)
     out: str = Field("report", description=options.OUT_HELP)
@@ -131,6 +135,11 @@ class Study(BaseModel):
         super().__init_subclass__(**further)
         if "reads" in vars(cls):
             STUDIES.append(cls)
+
+    @property
+    def base(self) -> str:
+        """The log folder, without a slash at its end."""
+        return self.log_dir.rstrip("/")
 
     @property
     def how(self) -> "RunSettings":
@@ -174,6 +183,11 @@ class Study(BaseModel):
     def aside(self) -> Mapping[str, str]:
         """Item → why nothing is asked about it."""
         return self.table.aside if self.table else {}
+
+    @classmethod
+    def comparable(cls, there: "Runs") -> "Runs":
+        """The runs that one page can show; the others are set aside."""
+        return there
 
     @classmethod
     def numbers(cls, logs: Logs) -> Any:
@@ -228,9 +242,9 @@ class Study(BaseModel):
         logs = []
         try:
             for wave in self.waves():
-                folder = f"{self.log_dir.rstrip('/')}/{wave.folder}".rstrip("/")
-                further = JOINS if wave.further is None else wave.further
-                logs += run_wave(wave.runs, folder, title=wave.title, settings=self.how, **further, limit=self.items)
+                further = {"limit": self.items, **(JOINS if wave.further is None else wave.further)}
+                folder = f"{self.base}/{wave.folder}".rstrip("/")
+                logs += run_wave(wave.runs, folder, title=wave.title, settings=self.how, **further)
         finally:
             busy.calls = busy.Calls()
         return complete(logs)
@@ -246,8 +260,8 @@ class Study(BaseModel):
         """The logs of its own runs; what else lies in its folder is set aside with the settings that differ."""
         from selfprobe.logs import runs, titles
 
-        mine, there = self.identities, runs([self.log_dir], sorted(self.reads), repeats=self.repeats)
-        return Logs(there.of(mine), self.items, titles(mine), self.aside)
+        mine, tasks = self.identities, sorted(self.reads | self.also)
+        return Logs(runs([self.log_dir], tasks, repeats=self.repeats).of(mine), self.items, titles(mine), self.aside)
 
     def shown(self) -> "Page":
         """The page of its own runs.
@@ -274,7 +288,7 @@ class Study(BaseModel):
         from selfprobe.errors import NoLogs
         from selfprobe.logs import first_of, runs, titles
 
-        there = runs(paths, cls.reads)
+        there = cls.comparable(runs(paths, cls.reads | cls.also))
         if not there.finished:
             raise NoLogs(f"no finished log of {', '.join(sorted(cls.reads))}{first_of(there.aside)}", there.aside)
         logs = Logs(there, None, titles(run.identity for run in reversed(there.finished)))
@@ -315,7 +329,8 @@ def with_runs(page: "Page", there: "Runs") -> "Page":
     substitutes = [f"{run.identity.task}, {line}" for run in there.finished for line in substitutes_in(run.summaries)]
     names = ("task", "model", "items", "settings", "log")
     table = pd.DataFrame([row | {"log": row["log"].address} for row in rows], columns=names)
-    blocks = [*substitutes, Table(rows, [Column(name, name) for name in names]), *set_aside(there.aside)]
+    aside = there.aside | {run.log: f"status {run.header.status}" for run in there.counted if not run.finished}
+    blocks = [*substitutes, Table(rows, [Column(name, name) for name in names]), *set_aside(aside)]
     sections = [*page.sections, Section("Runs", blocks, name="runs", menu="runs")]
     last = substitutes if len(substitutes) < 2 else [f"{substitutes[0]} {len(substitutes) - 1} more under Runs."]
     told = [*page.told[: LINES - len(last)], *last]
@@ -368,12 +383,13 @@ def _described(name: str, info: FieldInfo) -> dict[str, Any]:
     """A field as an option: its type, default and description. `examples=["SET"]` makes it an argument."""
     parts = [part for part in get_args(info.annotation) if part is not type(None)]
     kind = parts[0] if type(None) in get_args(info.annotation) else info.annotation
-    several = get_origin(kind) is tuple and ("names" if get_args(kind)[0] is str else "entries")
+    listed = "texts" if "repeated" in info.metadata else "names" if get_args(kind)[:1] == (str,) else "entries"
+    plain = KINDS.get(get_origin(kind) or kind, "text")
     bounds = {limit: getattr(one, limit) for one in info.metadata for limit in ("ge", "le") if hasattr(one, limit)}
     choices = [str(one) for one in get_args(kind)] if get_origin(kind) is Literal else []
     return {
         "name": name,
-        "kind": several or ("choice" if choices else KINDS.get(get_origin(kind) or kind, "text")),
+        "kind": listed if get_origin(kind) is tuple else "choice" if choices else plain,
         "argument": str(info.examples[0]) if info.examples else None,
         "required": info.is_required(),
         "default": None if info.is_required() else info.default,
@@ -469,10 +485,11 @@ def _option(
         "whole": lambda: click.IntRange(least, most),
         "number": lambda: options.Number(least, most),
         "text": lambda: str,
+        "texts": lambda: str,
     }
     names = [flag, *({"models": ["--model"]}.get(name, []))]
     further = {"required": True} if required else {"default": default, "show_default": default not in (None, ())}
-    further["hidden"] = help is None
+    further["hidden"], further["multiple"] = help is None, kind == "texts"
     metavar = "N" if kind == "whole" else None
     return click.option(*names, name, type=types[kind](), help=help, metavar=metavar, **further)
 

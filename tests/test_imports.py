@@ -68,7 +68,6 @@ FLOORS: tuple[set[str], ...] = (
     {"study"},
     WINGS,
     {"studies"},  # of awareness
-    {"realism"},
     {"catalogue", "report", "decision_table"},  # of all wings
     {"cli"},
 )

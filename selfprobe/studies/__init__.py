@@ -4,7 +4,14 @@ import pkgutil
 from importlib import import_module
 from typing import Any
 
-from selfprobe.study import STUDIES, Study, described
+from selfprobe import options
+from selfprobe.study import STUDIES, Study, commands, described
+
+realism = options.Group(
+    "realism",
+    help="How far an evaluation can be told from use, and what would make it harder to tell.",
+    studies=lambda: {"card": commands("realism")["realism"], "rewrite": commands("rewriting")["rewriting"]},
+)
 
 ROOMS = ("selfprobe.matrix.study", "selfprobe.matrix.diversity", "selfprobe.matrix.effort")
 """Modules of rooms that have a study."""

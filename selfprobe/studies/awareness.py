@@ -162,11 +162,6 @@ class Awareness(Study):
         source = self.source
         return conversations(source.pop("dataset"), **source)
 
-    @property
-    def items(self) -> int | None:
-        """Number of conversations of each run, in whole pairs; None is all."""
-        return self.limit and len(self.table.first(self.limit))
-
     def waves(self) -> Iterator[Wave]:
         """Runs that record the replies; then runs that read them, of every model whose replies are all recorded."""
         subjects = [NamedModel(model, self.how.model_args) for model in self.models]

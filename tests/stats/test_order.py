@@ -29,9 +29,6 @@ from selfprobe.mechanism.numbers import partings
 from selfprobe.mechanism.prompts import ARMS
 from selfprobe.page import Page
 from selfprobe.probes.intervals import estimate as of_probes
-from selfprobe.realism.numbers import numbers_of
-from selfprobe.realism.page import page_of as realism_page
-from selfprobe.realism.table import Logged as Judges
 from selfprobe.scorers import awareness as awareness_scorer
 from selfprobe.scorers import preference as preference_scorer
 from selfprobe.scorers.decision import Decision
@@ -43,7 +40,8 @@ from selfprobe.solvers.frame import OTHER
 from selfprobe.stats import agreement, bradley_terry, clustered, edits, paired, rank, spread, text_only
 from selfprobe.stats import estimate as estimates
 from selfprobe.stats.survival import first_time
-from selfprobe.studies import cues, scan, turns
+from selfprobe.studies import card, cues, scan, turns
+from selfprobe.studies.card_numbers import numbers_of
 from selfprobe.study import Logs
 
 Make = Callable[..., Results]
@@ -421,9 +419,9 @@ def test_a_realism_card_is_the_same_in_whatever_order_pairs_finished() -> None:
     }
 
     def found(picked: Mapping[str, Sequence[Pick]]) -> Any:
-        logged = Judges(picked, texts, {}, {"j": 0, "k": 0}, {})
-        numbers = numbers_of(logged)
-        return [numbers, printed(realism_page(logged, numbers, name="n", left_out=()), "verdicts")]
+        numbers = numbers_of(picked, texts)
+        page = card.Realism.page(card.Found(numbers, picked, {"j": 0, "k": 0}, "n"))
+        return [numbers, printed(page, "verdicts")]
 
     expected = found(made)
     orders = {name: np.random.default_rng(1).permutation(len(one)) for name, one in made.items()}

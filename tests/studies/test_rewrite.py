@@ -40,7 +40,10 @@ def run(folder: Path, writer: str, grader: str, judge: str, *also: str, **more: 
 def test_removed_giveaways_show_with_judges_elsewhere_and_more_than_in_a_paraphrase(tmp_path: Path) -> None:
     done = run(tmp_path, "planted/w?strays=.2&copies=.1", "planted/g", "planted/j?liking=.5&wary=.8")
     assert done.exit_code == 0, done.output
+    assert "\nYes, for 1 judge: in " in done.output
     assert "look more real than the originals, and more so than paraphrases do." in done.output
+    html = (tmp_path / "page" / "index.html").read_text()
+    assert "takes rewrites for real" in html and "Which looks more real?" in html and 'src="data:' in html
     rows = [json.loads(line) for line in (tmp_path / "page" / "rewritten.jsonl").read_text().splitlines()]
     marks = {row["mark"] for row in rows}
     assert len(rows) == 24 and {"usable", "another task"} <= marks <= {"usable", "another task", "the same text"}
@@ -83,6 +86,7 @@ def test_the_subjects_numbers_are_those_of_its_raw_logs(noticed: tuple[Path, Res
 def test_a_rewrite_that_pleads_with_its_grader_shows_as_such(tmp_path: Path) -> None:
     writer, grader = "planted/w?removes=0&pleads=1", "planted/g?liking=.5&gullible=1"
     done = run(tmp_path, writer, grader, "planted/j?liking=.5")
+    assert "\nNo, not for 1 judge: " in done.output
     assert "the rewrites please their own grader more than judges who had no part in them" in done.output, done.output
 
 
@@ -98,6 +102,7 @@ def test_versions_of_which_none_can_be_used_are_told(tmp_path: Path, writer: str
 
 def test_without_a_usable_paraphrase_no_difference_is_a_number(tmp_path: Path) -> None:
     done = run(tmp_path, "planted/w?copies=1", "planted/g", "planted/j", n=3)
+    assert "\nCannot tell for 1 judge: " in done.output
     assert "on the same prompts an unknown difference." in done.output and "nan" not in done.output
     page = (tmp_path / "page" / "index.html").read_text()
     assert "unknown difference" in page and ">nan" not in page.lower()

@@ -11,12 +11,14 @@ from inspect_ai.log import list_eval_logs, read_eval_log
 
 from selfprobe.cli import main
 from selfprobe.errors import InputError
+from selfprobe.logs import runs, titles
 from selfprobe.providers.behaviours.pairwise_realism import p_first, realness
 from selfprobe.providers.planted import named
-from selfprobe.realism.numbers import numbers_of
-from selfprobe.realism.table import Logged, load
 from selfprobe.scorers.realism_choice import Pick
 from selfprobe.sources.realism import pairs_of, sides
+from selfprobe.studies.card import Realism, verdicts_of
+from selfprobe.studies.card_numbers import Numbers, numbers_of
+from selfprobe.study import Logs
 
 JUDGE, OTHER = "planted/bea?liking=.9&taste=.2&first=.15&tied=.05", "planted/cy?liking=.75"
 ASKED = ("--prompts", "14", "--opponents", "3")
@@ -24,6 +26,16 @@ ASKED = ("--prompts", "14", "--opponents", "3")
 
 def call(*arguments: str | Path) -> Result:
     return CliRunner().invoke(main, ["realism", *map(str, arguments)])
+
+
+def logs_in(folder: Path) -> Logs:
+    there = runs([str(folder / "logs" / "pairs")], Realism.reads)
+    return Logs(there, None, titles(run.identity for run in there.finished))
+
+
+def judged(folder: Path) -> Numbers:
+    """What the judges' logs say."""
+    return Realism.numbers(logs_in(folder)).numbers
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +61,12 @@ def test_the_card_says_its_calls_before_and_asks_nothing_twice(card: tuple[Path,
 
 def test_each_judges_win_rate_position_and_ties_are_those_that_were_planted(card: tuple[Path, Result]) -> None:
     folder, _ = card
-    logged = load([str(folder / "logs" / "pairs")])
-    found = {judge.judge: judge for judge in numbers_of(logged).judges}
+    picks, texts, _ = verdicts_of(logs_in(folder))
+    found = {judge.judge: judge for judge in judged(folder).judges}
     for name in (JUDGE, OTHER):
         mind = named(name.removeprefix("planted/"))
-        mine = [p for p in logged.picks[name] if p.kind == "set"]
-        both = [(logged.texts["set: " + p.one], logged.texts["real: " + p.two]) for p in mine]
+        mine = [p for p in picks[name] if p.kind == "set"]
+        both = [(texts["set: " + p.one], texts["real: " + p.two]) for p in mine]
         chances = [((p_first(mind, a, b), 1 - p_first(mind, b, a))) for a, b in both]
         expected, n = np.mean(chances), len(chances)
         spread = math.sqrt(np.mean([(a * (1 - a) + b * (1 - b)) / 4 for a, b in chances]) / n)
@@ -72,10 +84,7 @@ def test_the_page_holds_the_verdict_the_judges_and_the_prompts(card: tuple[Path,
     assert "\nYes, for 2 judges: they take its prompts for real use in " in done.output and "Page: " in done.output
     prompts = json.loads((folder / "page" / "tables" / "prompts.json").read_text())
     assert prompts == sorted(prompts, key=lambda row: row["chance_value"])
-    assert (
-        sum(row["won"] + row["lost"] + row["undecided"] for row in prompts)
-        == numbers_of(load([str(folder / "logs" / "pairs")])).panel.asked
-    )
+    assert sum(row["won"] + row["lost"] + row["undecided"] for row in prompts) == judged(folder).panel.asked
 
 
 def test_judges_against_each_other_are_not_called_by_position() -> None:
@@ -84,10 +93,10 @@ def test_judges_against_each_other_are_not_called_by_position() -> None:
         return [Pick(one=f"a{n}", two=f"b{n}", source_two=f"q{n}", won=won, **same) for n in range(4)]
 
     texts = {f"{side}: {letter}{n}": "word" * n for side, letter in (("set", "a"), ("real", "b")) for n in range(4)}
-    found = numbers_of(Logged({"for": picks(1.0), "against": picks(0.0)}, texts, {}, {}, {}))
+    found = numbers_of({"for": picks(1.0), "against": picks(0.0)}, texts)
     assert found.panel.win_rate.value == 0.5 and found.panel.by_position == 0
     assert [(p.won, p.lost, p.undecided) for p in found.prompts] == [(0, 0, 1)] * 4
-    assert numbers_of(Logged({"first": picks(0.5), "for": picks(1.0)}, texts, {}, {}, {})).panel.by_position == 0.5
+    assert numbers_of({"first": picks(0.5), "for": picks(1.0)}, texts).panel.by_position == 0.5
 
 
 def test_judges_by_position_and_unscored_pairs_are_said_in_the_terminal_too(tmp_path: Path) -> None:
@@ -110,9 +119,20 @@ def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     assert done.exit_code == 0 and "× 1 judge\n" in done.output and not list(tmp_path.iterdir())
 
 
+def test_grader_names_who_judges_and_judges_is_its_other_name(tmp_path: Path) -> None:
+    asked = ("card", "eval_awareness", *ASKED, "--dry-run", "--log-dir", tmp_path / "logs")
+    judged, graded = (call(*asked, option, f"{JUDGE},{OTHER}") for option in ("--judges", "--grader"))
+    assert judged.exit_code == 0 and judged.output == graded.output and "× 2 judges\n" in judged.output
+    both = call(*asked, "--judges", OTHER, "--grader", "planted/g", "--model", "planted/ada", "--methods", "all")
+    assert both.exit_code == 0 and "× 1 judge\n" in both.output and "planted/g " in both.output
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ((), "name who judges: --grader MODEL,MODEL (or --judges)\n"),
+        (("--grader", "planted/a,planted/a"), "grader planted/a is listed twice"),
+        (("--judges", "planted/a", "--prompts", "0"), "Invalid value for '--prompts': 0 is not in the range x>=1"),
         (
             ("--judges", "openai/gpt-5-mini", "--model", "azureai/gpt-5"),
             "is of the family of the subject azureai/gpt-5",
@@ -179,7 +199,7 @@ def test_a_card_on_few_real_conversations_says_that_they_are_few(tmp_path: Path)
 def test_a_random_judge_gets_one_half_and_no_order(tmp_path: Path) -> None:
     where = ("--log-dir", tmp_path / "logs", "--out", tmp_path / "page", "--display", "none", "--yes")
     done = call("card", "eval_awareness", "--judges", "planted/coin?liking=.5", "--prompts", "60", *where)
-    found = numbers_of(load([str(tmp_path / "logs" / "pairs")]))
+    found = judged(tmp_path)
     assert found.panel.win_rate.low < 0.5 < found.panel.win_rate.high and found.panel.real.low < 0.5
     assert not found.ordered and "No order of prompts is claimed" in done.output
     assert found.kind.startswith("not shown to be told from real use")
@@ -191,7 +211,7 @@ def test_the_order_of_prompts_is_the_one_that_was_planted(tmp_path: Path) -> Non
     where = ("--log-dir", tmp_path / "logs", "--out", tmp_path / "page", "--display", "none", "--yes")
     done = call("card", "eval_awareness", "--judges", judge, "--prompts", "40", "--opponents", "6", *where)
     assert done.exit_code == 0, done.output
-    found = numbers_of(load([str(tmp_path / "logs" / "pairs")]))
+    found = judged(tmp_path)
     planted = [realness(named(judge.removeprefix("planted/")), prompt.text) for prompt in found.prompts]
     assert found.ordered and np.corrcoef(planted, np.arange(len(planted)))[0, 1] > 0.6
 

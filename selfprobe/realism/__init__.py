@@ -1,1 +1,0 @@
-"""How far an evaluation can be told from use: pairs, cards and rewrites."""
