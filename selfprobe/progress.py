@@ -57,6 +57,10 @@ class Progress:
         """When the last line was printed."""
         self.pause = busy.EVERY
         """Seconds from that line to the next one, where no tenth is done before."""
+        self.before = busy.calls.answered
+        """Calls of earlier waves."""
+        self.tenths = 10 * self.before // max(busy.calls.expected, 1)
+        """That were said."""
 
     def announce(self) -> None:
         """The heading, once."""
@@ -69,22 +73,23 @@ class Progress:
 
     def note(self, share: int, key: Key) -> None:
         """A sample is done."""
-        tenths = self._tenths()
         self.done.add((share, key))
-        if tenths < self._tenths() < 10 and not self.terminal:  # the end is said with the runs
-            self.line_at, self.pause = time.monotonic(), busy.EVERY
+        done, whole = self._far()
+        tenths = 10 * done // max(whole, 1)
+        if (
+            tenths > self.tenths and len(self.done) < sum(self.samples.values()) and not self.terminal
+        ):  # the end is said
+            self.line_at, self.pause, self.tenths = time.monotonic(), busy.EVERY, tenths
             echo(f"  {self._count()} ({self.clock()})", err=True)
 
     def line(self, terminal: bool, seconds: float) -> str:
         """What `busy.shown` says: on a terminal all; in a pipe, after a silence, the calls that were answered."""
         if terminal:
-            calls = busy.calls
-            by_calls = (calls.answered, calls.expected) if calls.expected and calls.answered else None
-            done, whole = by_calls or (len(self.done), sum(self.samples.values()))
-            share = min(done / max(whole, 1), 1.0)
-            full = int(WIDE * share)
-            left = f", about {_clock(seconds / share - seconds)} left" if share else ""
-            parts = [self.title, *filter(None, [calls.model.partition("?")[0]]), "█" * full + "░" * (WIDE - full)]
+            done, whole = self._far()
+            full = WIDE * min(done, whole) // max(whole, 1)
+            here = done - self.before if self._by_calls() else done
+            left = f", about {_clock(seconds * max(whole - done, 0) / here)} left" if here > 0 else ""
+            parts = [self.title, *filter(None, [busy.calls.model.partition("?")[0]]), "█" * full + "░" * (WIDE - full)]
             return clean(" · ".join([*parts, self._count(), f"{self.clock()}{left}"]))
         if time.monotonic() - self.line_at < self.pause:
             return ""
@@ -93,19 +98,22 @@ class Progress:
 
     def _count(self) -> str:
         """How far it is, in calls; in samples where nothing says how many calls there are."""
-        calls = busy.calls
-        if calls.expected and calls.answered:
-            return f"call {calls.answered:,} of {max(calls.expected, calls.answered):,}"
-        if self.done or not calls.answered:
-            return f"{len(self.done)} of {sum(self.samples.values())} samples"
-        return _answered()
+        done, whole = self._far()
+        if self._by_calls():
+            return f"call {done:,} of {max(whole, done):,}"
+        return f"{done} of {whole} samples" if self.done or not busy.calls.answered else _answered()
 
     def clock(self) -> str:
         """Minutes and seconds since the wave began."""
         return _clock(time.monotonic() - self.started)
 
-    def _tenths(self) -> int:
-        return 10 * len(self.done) // max(sum(self.samples.values()), 1)
+    def _by_calls(self) -> bool:
+        return bool(busy.calls.expected and busy.calls.answered)
+
+    def _far(self) -> tuple[int, int]:
+        """What is done, and of how many: calls of the command, or samples of the wave."""
+        by_calls = (busy.calls.answered, busy.calls.expected) if self._by_calls() else None
+        return by_calls or (len(self.done), sum(self.samples.values()))
 
 
 def _clock(seconds: float) -> str:
