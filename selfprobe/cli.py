@@ -22,6 +22,7 @@ import click
 from selfprobe import busy, options
 from selfprobe.safe import echo
 from selfprobe.study import commands
+from selfprobe.usage import epilog, exemplified
 
 FAILED, WRONG, INTERRUPTED = 1, 2, 130
 
@@ -83,6 +84,14 @@ COMMANDS = {
     ),
 }
 
+GROUPS = {
+    "Ask models": ("matrix", "awareness", "realism", "probe"),
+    "Read logs": ("report", "check", "table"),
+    "Papers": ("mechanism", "diversity", "effort", "dilemmas"),
+    "Setup": ("tasks", "fetch-model"),
+}
+"""The commands as help lists them."""
+
 ALIASES = {"self": "matrix"}
 """Further names of commands."""
 
@@ -101,8 +110,8 @@ class Selfprobe(click.Group):
             return None
         module, _, attribute = COMMANDS[name].place.partition(":")
         command = commands(attribute)[attribute] if module == "study" else getattr(import_module(module), attribute)
-        assert isinstance(command, click.Command), COMMANDS[cmd_name]
-        return command
+        assert isinstance(command, click.Command), COMMANDS[name]
+        return exemplified(command, ctx, name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -116,8 +125,9 @@ class Selfprobe(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table, without importing any of them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, command.help) for name, command in sorted(COMMANDS.items())])
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, COMMANDS[name].help) for name in names])
 
     stopped = INTERRUPTED
     """The status after an interrupt."""
@@ -229,7 +239,7 @@ def _end(said: str, status: int) -> NoReturn:
     sys.exit(status)
 
 
-@click.group("selfprobe", cls=Selfprobe, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("selfprobe", cls=Selfprobe, epilog=epilog(""), context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="selfprobe")
 @click.pass_context
 def main(ctx: click.Context) -> None:

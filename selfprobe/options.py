@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from selfprobe.safe import echo, escaped
+from selfprobe.usage import exemplified
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,7 +36,7 @@ class Group(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name, or None."""
-        return self.studies().get(cmd_name) or super().get_command(ctx, cmd_name)
+        return exemplified(self.studies().get(cmd_name) or super().get_command(ctx, cmd_name), ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table of commands."""

@@ -44,6 +44,7 @@ FLOORS: tuple[set[str], ...] = (
         "refusal",
         "safe",
         "text_kind",
+        "usage",
         "word_roots",
         "yaml_keys",
     },

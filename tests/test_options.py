@@ -2,15 +2,18 @@
 
 import json
 import math
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from selfprobe import options
-from selfprobe.cli import COMMANDS, main
+from selfprobe.cli import COMMANDS, GROUPS, main
+from selfprobe.usage import EXAMPLES
 
 SHARED = ("--models", "--limit", "-T", "-M", "--max-connections", "--max-retries", "--attempt-timeout", "--prices")
 
@@ -28,10 +31,29 @@ def commands(group: click.Group, context: click.Context, path: str = "") -> Iter
 
 def test_every_command_takes_h_and_names_itself() -> None:
     names = [name for name, _ in commands(main, click.Context(main))]
-    assert len(names) >= len(COMMANDS)
+    assert len(names) >= len(COMMANDS) and sorted(sum(GROUPS.values(), ())) == sorted(COMMANDS)
     for name in names:
         shown = CliRunner().invoke(main, [*name.split(), "-h"])
         assert shown.exit_code == 0 and shown.output.startswith(f"Usage: selfprobe {name} "), shown.output
+
+
+def test_every_help_ends_with_two_examples_that_can_be_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("mine.jsonl", "real.jsonl", "labels.csv", "a.probe"):
+        Path(name).write_text("")
+    Path("probes").mkdir()
+    Path("a.probe").rename("probes/a.probe")
+    named = dict(commands(main, click.Context(main)))
+    assert {name for name, command in named.items() if not command.hidden} <= set(EXAMPLES)
+    for path in EXAMPLES:
+        shown = CliRunner().invoke(main, [*path.split(), "-h"]).output
+        *_, title, first, second = shown.rstrip().splitlines()
+        begin = " ".join(["  selfprobe", *path.split()])
+        assert title.strip() == "Examples:" and all(line.strip().startswith(begin.strip()) for line in (first, second))
+        for line in (first, second):
+            words = shlex.split(line)[1:]
+            command = max((one for one in named if words[: len(one.split())] == one.split()), key=len)
+            named[command].make_context(command, words[len(command.split()) :])  # refuses what it does not take
 
 
 def test_an_option_that_runs_share_has_one_help_text() -> None:
@@ -39,7 +61,7 @@ def test_an_option_that_runs_share_has_one_help_text() -> None:
     for name, command in commands(main, click.Context(main)):
         if name in ("matrix", "awareness run"):
             for option in (one for one in command.params if isinstance(one, click.Option)):
-                told.setdefault(option.opts[-1], set()).add(option.help or "")
+                told.setdefault(option.opts[0], set()).add(option.help or "")
     # of a matrix: hints about their target; in an awareness run other models
     own = {"--observers"}
     assert {name for name, texts in told.items() if len(texts) > 1} == own

@@ -1,0 +1,86 @@
+"""Two examples at the end of each help, which run as typed where the files that they name are there."""
+
+from collections.abc import Mapping
+
+import click
+
+EXAMPLES: Mapping[str, tuple[str, str]] = {
+    "": ("matrix --models planted/ada,planted/bo,planted/cy --limit 20", "report logs/matrix"),
+    "matrix": (
+        "--models planted/ada,planted/bo,planted/cy --tasks kth_word --limit 20",
+        "--models openai/gpt-5-mini,google/gemini-2.5-flash,mistral/mistral-medium-latest --dry-run",
+    ),
+    "awareness": ("run --models planted/ada --methods binary --limit 20", "turns logs/agents --models planted/ada"),
+    "awareness run": (
+        "--models planted/ada --methods binary,probability --limit 20",
+        "--models openai/gpt-5-mini --dataset mine.jsonl --grader google/gemini-2.5-flash --dry-run",
+    ),
+    "awareness turns": (
+        "logs/agents --models planted/ada --limit 10",
+        "mine.jsonl --models openai/gpt-5-mini --against real.jsonl --dry-run",
+    ),
+    "awareness cues": (
+        "mine.jsonl --models planted/ada",
+        "mine.jsonl --models openai/gpt-5-mini --grader google/gemini-2.5-flash --dry-run",
+    ),
+    "awareness scan": ("logs/agents --grader planted/g", "logs/agents --grader openai/gpt-5-mini --dry-run"),
+    "awareness features": ("logs/awareness", "logs/awareness --clusters 20 --grader openai/gpt-5-mini"),
+    "awareness sample-labels": ("50 logs/awareness", "50 logs/awareness --methods user_motivation --out sheet.csv"),
+    "awareness validate": ("labels.csv logs/awareness", "labels.csv logs/awareness --json"),
+    "awareness compare": ("logs/awareness", "logs/awareness --json"),
+    "check": ("logs/nightly", "logs/nightly --baseline baseline.json --junit gate.xml"),
+    "dilemmas": ("collect logs/judged --out mine.jsonl", "collect logs/a logs/b --out both.jsonl"),
+    "dilemmas collect": ("logs/judged --out mine.jsonl", "logs/a logs/b --out both.jsonl"),
+    "diversity": ("logs/matrix", "logs/matrix --json"),
+    "effort": ("logs/efforts", "logs/efforts --json"),
+    "fetch-model": ("", "all-MiniLM-L6-v2"),
+    "mechanism": ("lens --model smollm2", "attention --model smollm2"),
+    "mechanism lens": ("--model smollm2", "--model smollm2 --limit 10 --out lens"),
+    "mechanism attention": ("--model smollm2", "--model smollm2 --limit 10 --out attention"),
+    "mechanism patch": ("--model smollm2", "--model smollm2 --limit 10 --out patch"),
+    "mechanism induce": ("--model smollm2", "--model smollm2 --out induced"),
+    "probe": ("run --model smollm2", "compare probes"),
+    "probe run": ("--model smollm2", "--model smollm2 --datasets ours --out probes"),
+    "probe score": ("mine.jsonl --probe probes/a.probe", "mine.jsonl --probe probes/a.probe --out scored.csv"),
+    "probe transfer": ("probes", "other-probes"),
+    "probe ablate": ("probes", "probes --limit 50"),
+    "probe compare": ("probes", "probes logs/asked"),
+    "probe finetune": ("--model smollm2", "--model smollm2 --out judge"),
+    "realism": ("card mine.jsonl --judges planted/j", "card mine.jsonl --judges openai/gpt-5-mini --dry-run"),
+    "realism card": (
+        "mine.jsonl --judges planted/j,planted/k",
+        "mine.jsonl --judges openai/gpt-5-mini --model mistral/mistral-medium-latest --dry-run",
+    ),
+    "realism rewrite": (
+        "mine.jsonl --remove 'answer options' --writer planted/w --grader planted/g --judges planted/j",
+        "mine.jsonl --remove 'placeholder names' --writer openai/gpt-5-mini --grader google/gemini-2.5-flash "
+        "--judges anthropic/claude-haiku-4-5 --dry-run",
+    ),
+    "report": ("logs", "logs/matrix logs/awareness --out report"),
+    "table": ("logs", "logs --out decisions.parquet"),
+    "tasks": ("", "--json"),
+}
+"""Path of a command → what stands after it in two calls."""
+
+
+def exemplified(command: click.Command | None, parent: click.Context, name: str) -> click.Command | None:
+    """The command with its examples at the end of its help.
+
+    Args:
+        command: Of a group, or None.
+        parent: The group's context.
+        name: As it was called.
+    """
+    names = [name]
+    while parent.parent is not None:
+        names, parent = [str(parent.info_name), *names], parent.parent
+    path = " ".join(names)
+    if command is not None and path in EXAMPLES:
+        command.epilog = epilog(path)
+    return command
+
+
+def epilog(path: str) -> str:
+    """The examples of a command, each a line that help does not break."""
+    lines = [" ".join(["  selfprobe", *filter(None, (path, further))]) for further in EXAMPLES[path]]
+    return "\n".join(["\b", "Examples:", *lines])
