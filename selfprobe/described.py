@@ -1,5 +1,6 @@
 """Runs and models in words: what a process needs to make them itself, since no open model goes from one to another."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -116,22 +117,31 @@ def _configured(entry: object) -> NamedModel:
     return NamedModel(name, {"config": config, "base_url": fields.get("base_url"), **(fields.get("args") or {})})
 
 
-def graders(names: str | Sequence[str] | None, option: str = "grader") -> tuple[NamedModel, ...]:
+def graders(
+    names: str | Sequence[str] | None, option: str = "grader", subjects: Iterable[str] | None = None
+) -> tuple[NamedModel, ...]:
     """The models of a list, comma-separated or not, one or a panel; none where no list is there.
 
     Args:
         names: As Inspect names them.
         option: Where the user lists them: "grader" or "judges".
+        subjects: Models whose texts they read; None where the list was checked before. One of them is taken as a grader
+            where it is listed twice.
 
     Raises:
-        InputError: The list is empty, or has a model twice.
+        InputError: The list is empty, has a model twice, or has a subject once.
     """
     listed, one = options.names(names) if isinstance(names, str) else list(names or ()), option.removesuffix("s")
     if names is not None and not listed:
         raise InputError(f"--{option} names no model; expected such as openai/a, or openai/a,google/b for a panel")
-    if twice := [name for place, name in enumerate(listed) if name in listed[:place]]:
-        raise InputError(f"{one} {twice[0]} is listed twice; list each {one} once")
-    return tuple(map(NamedModel, listed))
+    for name, count in Counter(listed).items() if subjects is not None else ():
+        own = name in set(subjects or ())
+        if count > 1 and not own:
+            raise InputError(f"{one} {name} is listed twice; list each {one} once")
+        if count == 1 and own:
+            remedy = f"take another --{option}, or list it twice (--{option} {name},{name}) if you mean that"
+            raise InputError(f"{name} would grade its own texts: {remedy}")
+    return tuple(map(NamedModel, dict.fromkeys(listed)))
 
 
 @dataclass(frozen=True)

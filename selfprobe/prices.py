@@ -93,9 +93,13 @@ def _fields() -> list[str]:
     return [f"{name}: 1.0" for name in ModelCost.model_fields]
 
 
+LOCAL = ("embedded", "hf", "llama-cpp-python", "ollama", "transformer_lens")
+"""Providers of models that run on this machine."""
+LOCAL_LIMIT = 200
+"""Tokens of a reply of such a model where nobody sets a limit."""
 FREE = {
     **dict.fromkeys(("planted", "mockllm", "none"), "free (simulated)"),
-    **dict.fromkeys(("embedded", "hf", "llama-cpp-python", "ollama", "transformer_lens"), "free (runs here)"),
+    **dict.fromkeys(LOCAL, "free (runs here)"),
 }
 """Provider → why its calls cost nothing, where no price is given."""
 

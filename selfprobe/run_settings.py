@@ -1,13 +1,22 @@
 """How a command's runs are asked and shown, whatever they measure."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from selfprobe.arguments import SAME_MODEL
-from selfprobe.described import NamedModel
+from selfprobe.described import NamedModel, opened
 from selfprobe.on_ray import Cluster, wanted
 from selfprobe.prices import Cost, Prices, cost_table, read_prices
+from selfprobe.providers.embedded import EmbeddedAPI
+
+SHORT = 100
+"""Tokens of replies that the plan of a slow run names."""
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:,.0f} minutes" if seconds >= 90 else "a minute" if seconds >= 30 else "half a minute"
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,27 @@ class RunSettings:
         for cost in costs:
             NamedModel(cost.model).refuse_impossible()
         return cost_table(costs, self.prices, rounds=rounds if self.batch else None)
+
+    def lasting(self, costs: Sequence[Cost], shorter: Sequence[Cost] = ()) -> list[str]:
+        """How long the calls of embedded models take on this machine, by two calls that are timed; a line each.
+
+        Args:
+            costs: By model.
+            shorter: The same with replies of at most SHORT tokens; none where that cannot be chosen.
+        """
+        lines = []
+        for cost in costs if self.cluster is None else ():
+            if cost.calls and cost.model.startswith("embedded/"):
+                api = opened(cost.model, memoize=False, **self.model_args).api
+                assert isinstance(api, EmbeddedAPI)
+                read, written = asyncio.run(api.pace())
+                whole, *less = (
+                    _minutes(one.tokens_in / read + one.tokens_out / written)
+                    for one in (cost, *(each for each in shorter if each.model == cost.model))
+                )
+                tip = f"; --reply-tokens {SHORT} makes it {less[0]}" if less and less[0] != whole else ""
+                lines.append(f"{cost.model}: about {whole} on this machine{tip}")
+        return lines
 
     def tried(self, *models: NamedModel) -> None:
         """Open models that a later wave needs, before anything is paid; on a cluster their keys are on the nodes.

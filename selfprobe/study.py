@@ -175,6 +175,17 @@ class Study(BaseModel):
         return 1
 
     @property
+    def shorter(self) -> "Sequence[Cost]":
+        """What it costs with short replies, where it has --reply-tokens and they are longer."""
+        from selfprobe.prices import LOCAL_LIMIT
+        from selfprobe.run_settings import SHORT
+
+        if (getattr(self, "reply_tokens", SHORT) or LOCAL_LIMIT) <= SHORT:
+            return ()
+        plan = self.model_copy(update={"reply_tokens": SHORT}).plan()
+        return plan.costs if plan else ()
+
+    @property
     def items(self) -> int | None:
         """Number of items of each run: the limit, or less where it would split a pair; None is all."""
         return len(self.table.first(self.limit)) if self.table and self.limit else self.limit
@@ -437,6 +448,7 @@ def _called(study: type[Study], values: dict[str, Any], *, yes: bool, dry_run: b
     complete = True
     if (plan := asked.plan()) is not None:
         costs = settings.costed(plan.costs, rounds=asked.rounds)
+        costs += settings.lasting(plan.costs, asked.shorter)
         echo("\n".join(map(clean, [*plan.lines, "", *costs])), err=as_json)
         if dry_run:
             return

@@ -45,7 +45,7 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     "probe transfer": ("probes", "other-probes"),
     "probe ablate": ("probes", "probes --limit 50"),
     "probe compare": ("probes", "probes logs/asked"),
-    "probe finetune": ("--model smollm2", "--model smollm2 --out judge"),
+    "probe finetune": ("--model smollm2 --datasets ours", "--model smollm2 --datasets mine.jsonl --out judge"),
     "realism": ("card mine.jsonl --judges planted/j", "card mine.jsonl --judges openai/gpt-5-mini --dry-run"),
     "realism card": (
         "mine.jsonl --judges planted/j,planted/k",

@@ -26,6 +26,7 @@ from selfprobe.arguments import SAME_MODEL
 from selfprobe.data import Table
 from selfprobe.errors import InputError, one_line, warn_once
 from selfprobe.inspect_private import active_generate_config, active_model, sample_active
+from selfprobe.prices import LOCAL, LOCAL_LIMIT
 from selfprobe.solvers.hugging_face import as_told, is_hugging_face
 from selfprobe.solvers.negotiate import agree
 from selfprobe.solvers.record import Reply
@@ -109,7 +110,7 @@ async def ask(
     """
     model = role if isinstance(role, Model) else sole(role)
     _warn_of_overridden(model, config.merge(needs))
-    wishes = _patience(model).merge(config)
+    wishes = _patience(model).merge(_limit(model)).merge(config)
     replies: dict[str, Reply] = {}
 
     async def one(name: str, prompt: str | list[ChatMessage]) -> None:
@@ -265,6 +266,16 @@ def _patience(model: Model) -> GenerateConfig:
             batch=batch,  # the command line's does not reach role models otherwise
         )
     )
+
+
+def _limit(model: Model) -> GenerateConfig:
+    """LOCAL_LIMIT for a model that runs here, where neither user nor method says when a reply ends.
+
+    A small model that falls into a loop would else write for minutes, once an item.
+    """
+    chosen = (active_generate_config().max_tokens, model.config.max_tokens)
+    local = str(model).partition("/")[0] in LOCAL and chosen == (None, None)
+    return GenerateConfig(max_tokens=LOCAL_LIMIT) if local else NOTHING
 
 
 def _cache(name: str) -> CachePolicy | bool:

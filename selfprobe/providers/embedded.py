@@ -21,12 +21,13 @@ import functools
 import os
 import secrets
 import threading
+import time
 import weakref
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from inspect_ai.model import ChatMessage, GenerateConfig, ModelCall, ModelOutput
+from inspect_ai.model import ChatMessage, ChatMessageUser, GenerateConfig, ModelCall, ModelOutput
 from inspect_ai.tool import ToolChoice, ToolInfo
 from openai import APIStatusError, AsyncOpenAI
 from typing_extensions import override
@@ -208,6 +209,19 @@ class EmbeddedAPI(OpenAICompatibleAPI):
         if controller is not None and controller.concurrency > self.settings.slots:
             controller.set_max(self.settings.slots)
         return await super().generate(input, tools, tool_choice, config)
+
+    async def pace(self) -> tuple[float, float]:
+        """Tokens a second that it reads and that it writes, on this machine as busy as it is; measured by two calls."""
+        told: list[ChatMessage] = [ChatMessageUser(content="A word and another word. " * 20)]
+        first, second = [await self._timed(told, limit) for limit in (1, 25)]
+        return first[1] / first[0], 24 / max(second[0] - first[0], 1e-3)
+
+    async def _timed(self, prompt: list[ChatMessage], limit: int) -> tuple[float, int]:
+        began, config = time.monotonic(), GenerateConfig(max_tokens=limit, temperature=0)
+        output = await self.generate(prompt, [], "none", config)
+        answer = output[0] if isinstance(output, tuple) else output
+        usage = answer.usage if isinstance(answer, ModelOutput) else None
+        return time.monotonic() - began, usage.input_tokens if usage else 0
 
     @override
     def handle_bad_request(self, ex: APIStatusError) -> ModelOutput | Exception:

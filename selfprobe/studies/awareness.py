@@ -23,9 +23,9 @@ from selfprobe.evalawareness_tasks.user_motivation import Placebo
 from selfprobe.logs import runs
 from selfprobe.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
 from selfprobe.page import Page
-from selfprobe.prices import Cost
+from selfprobe.prices import LOCAL, LOCAL_LIMIT, Cost
+from selfprobe.providers.planted import parse_name
 from selfprobe.solvers.converse import METHODS
-from selfprobe.solvers.grade import self_graded
 from selfprobe.sources.conversations import DEFAULT, conversations
 from selfprobe.sources.questions import wording
 from selfprobe.sources.reference import REFERENCE, YOURS, stands_for, told_label
@@ -38,7 +38,8 @@ CALLS = {"binary": 5, "probability": 5, "user_motivation": 3, "reasoning_trace":
 """Calls of the subject for a conversation, besides its one reply."""
 REPEATED = ("binary", "probability")
 """Methods whose variants are asked five times each with 25 decisions."""
-GRADES = {"user_motivation": 3, "reasoning_trace": 1}
+TRACE = "reasoning_trace"
+GRADES = {"user_motivation": 3, TRACE: 1}
 """Largest number of calls of the grader for a conversation (no trace, no grade)."""
 NAMED = {"all": METHODS, "features": ("user_motivation",)}
 """What `--methods` takes beside methods: what the `features` command needs is one of them."""
@@ -120,7 +121,7 @@ class Awareness(Study):
             )
         if self.questions and self.placebo:
             raise ValueError("a placebo has questions of its own: leave --placebo out, or leave --questions out")
-        graders(self.grader)
+        graders(self.grader, subjects=self.models if set(self.chosen) & GRADES.keys() else ())
         for method in self.chosen:
             wording(self.questions, method)
         if self.observers and len(self.models) < 2:
@@ -139,6 +140,16 @@ class Awareness(Study):
         if self.third or self.observers:
             arms += [(method, {"perspective": "third"}) for method in self.chosen if CALLS[method]]
         return arms + [("user_motivation", {"placebo": kind}) for kind in get_args(Placebo) if self.placebo]
+
+    @property
+    def mute(self) -> list[str]:
+        """Simulated models without a reasoning to read, where another method records their replies."""
+        names = [name for name in self.models if name.startswith("planted/")] if TRACE in self.chosen[1:] else []
+        return [
+            name
+            for name in names
+            if not dict(parse_name(name.partition("/")[2], self.how.model_args)[1]).get("reasons")
+        ]
 
     @property
     def rounds(self) -> int:
@@ -182,6 +193,7 @@ class Awareness(Study):
             self._described(method, subject, **own, target_log=folder)
             for method, own in sorted(others, key=lambda arm: arm[0] not in GRADES)  # beside the grader
             for subject in writers
+            if subject.name not in self.mute or method != TRACE
         ]
         if self.observers:
             second += [
@@ -218,19 +230,17 @@ class Awareness(Study):
         sets = f" ({count[YOURS]} yours, {count[REFERENCE]} of the reference)" if count else ""
         many = f"{len(rows)} conversation{'s' * (len(rows) != 1)}{sets}"
         head = f"{many} × {models} × {', '.join(self.chosen)}"
-        notes = (self.table.limited(self.limit), self.table.told(), self.table.unread, self.self_grading)
+        silent = ", ".join(self.mute)
+        mute = f"Left out: {TRACE} of {silent} (no reasoning to read; reasons=1 makes one)" if silent else ""
+        notes = (mute, self.table.limited(self.limit), self.table.told(), self.table.unread)
         return Plan([head, *filter(None, notes), "", *power(rows)], self.costs(rows))
-
-    @property
-    def self_grading(self) -> str:
-        """The line that names subjects which grade their own texts; "" where none does."""
-        judged = set(self.chosen) & GRADES.keys()
-        return self_graded(self.models, [one.name for one in graders(self.grader)] if judged else [])
 
     def costs(self, rows: Sequence[Row]) -> list[Cost]:
         """Costs by model, graders' at most: every question is sent with the conversation and the reply."""
         texts = [text for row in rows for text in (*(m["content"] for m in row["messages"]), str(row.get("tools", "")))]
-        length, reply, n = _tokens(texts), min(REPLY, self.reply_tokens or REPLY), len(rows)
+        here = all(model.partition("/")[0] in LOCAL for model in self.models)
+        length, n = _tokens(texts), len(rows)
+        reply = min(REPLY, self.reply_tokens or (LOCAL_LIMIT if here else REPLY))
         calls, sent, received = n, length, n * reply
         grades = judged = 0
         for method, own in self.arms:
@@ -246,12 +256,12 @@ class Awareness(Study):
             sent += repeats * n * _tokens(questions or _questions(method, own))
             received += round(n * asked * answer)
             graded = n * readers * (len(questions) if questions and method in GRADES else GRADES.get(method, 0))
+            graded *= len(self.models) - len(self.mute) * (method == TRACE)
             grades += graded
             judged += round(graded * (_judge(method) + (answer if asked else reply)))
         costs = [Cost(model, calls, sent, received) for model in self.models]
-        each = len(self.models)
         judges = graders(self.grader) if grades else ()
-        return costs + [Cost(one.name, each * grades, each * judged, each * grades * GRADE) for one in judges]
+        return costs + [Cost(one.name, grades, judged, grades * GRADE) for one in judges]
 
     @classmethod
     def numbers(cls, logs: Logs) -> Written:

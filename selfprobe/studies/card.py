@@ -126,7 +126,9 @@ class Realism(Study):
             raise ValueError("name who judges: --grader MODEL,MODEL (or --judges)")
         if self.grader is None and GRADES.keys() & set(self.methods):
             raise ValueError("user_motivation and reasoning_trace need a judge of texts: --grader MODEL")
-        graders(self.grader)
+        subjects = () if self.model is None else (str(self.model),)
+        for listed, option in ((self.grader, "grader"), (self.judges, "judges")):
+            graders(listed, option, subjects=subjects if option == "grader" else ())
         for judge in self.panel if self.model else ():
             refuse_related(judge.name, str(self.model))
         return self
@@ -199,7 +201,6 @@ class Realism(Study):
         costs = [Cost(judge.name, CALLS * len(rows), CALLS * sent, CALLS * len(rows)) for judge in self.panel]
         if subject:
             lines.append(f"{self.model} is asked about the same conversations by {', '.join(self.methods)}.")
-            lines += filter(None, [subject.self_grading])
             costs += subject.costs([*self.both.ours, *self.both.real])
         return Plan([*lines, *self.pairs.told], costs)
 

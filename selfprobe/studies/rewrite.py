@@ -110,8 +110,11 @@ class Rewriting(Study):
     def _apart(self) -> Self:
         features_of(list(self.remove))
         subjects = [("subject", self.model)] if self.model else []
-        for what, held_out in [*(("judge", judge.name) for judge in graders(self.judges, "judges")), *subjects]:
-            for name, model in (("writer", self.writer), *(("grader", one.name) for one in graders(self.grader))):
+        for what, held_out in [*(("judge", judge.name) for judge in graders(self.judges, "judges", ())), *subjects]:
+            for name, model in (
+                ("writer", self.writer),
+                *(("grader", one.name) for one in graders(self.grader, subjects=())),
+            ):
                 if related(held_out, model):
                     raise ValueError(
                         f"the {what} {held_out} is of the family of the {name} {model}, and has a part in what it "

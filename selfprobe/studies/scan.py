@@ -155,8 +155,8 @@ class Scan(Study):
         logs = f"{there.transcripts} transcripts of {len(there.calls)} logs"
         lines = [f"{logs}, {there.turns} turns; the subject is not asked"]
         lines += [f"Not read: {len(there.aside)} ({next(iter(there.aside.values()))})"] if there.aside else []
-        lines += filter(None, [self_graded(there.models, [one.name for one in graders(self.grader)])])
-        return Plan(lines, [Cost(grader.name, calls, sent, calls * GRADE) for grader in graders(self.grader)])
+        judges = graders(self.grader, subjects=there.models)
+        return Plan(lines, [Cost(grader.name, calls, sent, calls * GRADE) for grader in judges])
 
     @classmethod
     def numbers(cls, logs: Logs) -> "Found":

@@ -19,7 +19,7 @@ from selfprobe.solvers.record import Record
 from selfprobe.stats.spread import wilson
 
 SUBJECT = "planted/a?awareness=.9&reasons=1&leaning=.5"
-ACQUIESCENT = "planted/b?yes=1"
+ACQUIESCENT = "planted/b?yes=1&reasons=1e-9"
 GRADER = "planted/g?specificity=.7"
 LIMIT = 12
 

@@ -97,9 +97,10 @@ def test_the_estimate_says_what_difference_these_prompts_can_show(rows: str, tmp
     assert "these (2 and 2) show none" in few
 
 
-def test_a_subject_that_grades_itself_is_a_line_of_the_plan(rows: str) -> None:
-    line = "openai/a grades its own texts: give another --grader"
-    assert line in described(("openai/a", "openai/b"), ("user_motivation",), dataset=rows, grader="openai/a")
-    assert line in described(("openai/a",), ("reasoning_trace",), dataset=rows, grader="openai/c,openai/a")
-    assert "own texts" not in described(("openai/a",), ("user_motivation",), dataset=rows, grader="openai/g")
-    assert "own texts" not in described(("openai/a",), ("binary",), dataset=rows, grader="openai/a")
+def test_a_subject_that_grades_itself_is_refused_unless_it_is_listed_twice(rows: str) -> None:
+    for models, grader in ((("openai/a", "openai/b"), "openai/a"), (("openai/a",), "openai/c,openai/a")):
+        with pytest.raises(InputError, match=r"openai/a would grade its own texts: .* \(--grader openai/a,openai/a\)"):
+            described(models, ("user_motivation",), dataset=rows, grader=grader)
+    twice = described(("openai/a",), ("reasoning_trace",), dataset=rows, grader="openai/a,openai/c,openai/a")
+    assert twice.count("openai/c") == 1
+    assert described(("openai/a",), ("binary",), dataset=rows, grader="openai/a")
