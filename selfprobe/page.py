@@ -8,6 +8,7 @@ replaced, and what looks like an API key is masked.
 
 import base64
 import hashlib
+import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,10 +27,10 @@ from selfprobe.numerals import percent as percent
 from selfprobe.numerals import percents as percents
 from selfprobe.numerals import shown as shown
 from selfprobe.numerals import signed as signed
-from selfprobe.output import place, relative
+from selfprobe.output import destination, place, refusals, relative
 from selfprobe.plots import Picture as Picture
 from selfprobe.plots import called
-from selfprobe.safe import clean, cleaned, csv
+from selfprobe.safe import clean, cleaned, csv, echo
 
 WORDS, COLUMNS, LINES = 25, 5, 5
 """At most: words of an answer, columns of the first table, lines of the terminal after the answer."""
@@ -357,11 +358,31 @@ def words(text: str) -> list[str]:
 def write(page: Page, out: str) -> str:
     """Put index.html, tables/ and figures/ into the folder `out` (local or any fsspec address); the page's address.
 
+    A page of other logs is replaced, which a line says.
+
     Raises:
         InputError: The folder cannot be written. What was there is then unchanged.
     """
+    before, mine = _logs_in(out), {log for name, table in page.tables.items() if _runs(name) for log in table["log"]}
     place(files_of(page, out), out)
+    if before and mine and before.isdisjoint(mine):
+        echo(f"{out} held a page of other logs, such as {min(before)}: it is replaced", err=True)
     return f"{out.rstrip('/')}/index.html"
+
+
+def _runs(name: str) -> bool:
+    return name.rpartition("/")[2] == "runs"
+
+
+def _logs_in(out: str) -> set[str]:
+    """The logs of the page that lies there."""
+    system, inside = destination(out)
+    try:
+        found = [*system.glob(f"{inside}/tables/runs.csv"), *system.glob(f"{inside}/tables/*/runs.csv")]
+        tables = [pd.read_csv(io.BytesIO(system.cat_file(file))) for file in found]
+    except (*refusals(), pd.errors.ParserError):  # what cannot be read is nobody's page
+        return set()
+    return {str(log) for table in tables if "log" in table for log in table["log"]}
 
 
 def files_of(page: Page, out: str) -> dict[str, bytes]:

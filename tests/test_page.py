@@ -167,3 +167,14 @@ def test_an_items_id_leads_to_its_text() -> None:
 def test_a_paper_is_a_title_with_a_link() -> None:
     html = render(page_of(Markup("As in {}.").format(PI)), "out")
     assert '<a href="https://arxiv.org/abs/2603.20276">“Me, Myself, and π”</a>' in html
+
+
+def test_a_page_of_other_logs_is_replaced_with_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def of(*logs: str) -> Page:
+        return Page("A question?", tables={"runs": pd.DataFrame({"log": logs})})
+
+    write(of("a.eval", "b.eval"), str(tmp_path))
+    write(of("b.eval", "c.eval"), str(tmp_path))
+    assert capsys.readouterr().err == ""
+    write(of("d.eval"), str(tmp_path))
+    assert "held a page of other logs, such as b.eval: it is replaced" in capsys.readouterr().err
