@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from selfprobe.check.baseline import Kept, read, save
 from selfprobe.cli import main
 from selfprobe.errors import InputError
+from selfprobe.studies.check import read, save
+from selfprobe.studies.check_numbers import Kept
 
 
 def run(**given: Any) -> Kept:

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from selfprobe.check.baseline import Kept
-from selfprobe.check.changes import paired, refusal, rows_of
-from selfprobe.check.page import gated, moved, said, short, signed
+from selfprobe.studies.check import gated, moved, said, short, signed
+from selfprobe.studies.check_numbers import Kept, paired, refusal, rows_of
 
 
 def run(values: list[Any], **given: Any) -> Kept:
@@ -24,9 +23,9 @@ def test_of_another_way_of_asking_the_same_model_is_worse_and_another_one_is_sai
     gate = gated([before], [now], smallest=0.05)
     [_, asked] = gate.rows
     assert (asked.metric, asked.verdict, gate.status) == ("asked", "worse", 1)
-    assert said(asked, gate) == "worse (effort none → effort low)"
+    assert said(asked, gate.smallest) == "worse (effort none → effort low)"
     gate = gated([before], [replace(now, model="n", target="n")], smallest=0.05)
-    assert gate.status == 0 and said(gate.rows[1], gate) == "not the same (effort none → effort low)"
+    assert gate.status == 0 and said(gate.rows[1], gate.smallest) == "not the same (effort none → effort low)"
     assert gated([before], [replace(now, model="n", target="n")], smallest=0.05, strict=True).status == 4
 
 

@@ -183,7 +183,7 @@ def test_hard_items_that_lack_a_score_are_no_rise(write: Write, baseline: str) -
     now = write("now", lambda item, epoch: 1.0 if item % 3 else float("nan"))
     done = check(now, "--baseline", baseline)
     assert done.exit_code == 1
-    score, unscored, _ = done.output.splitlines()
+    score, unscored, *_ = done.output.splitlines()
     assert "better" not in score
     assert unscored.split() == "quiz unscored .00 → .33 +.33 [+.21, +.46] n 60 worse (no_reason)".split()
 
