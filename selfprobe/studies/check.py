@@ -7,8 +7,8 @@ import os
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -29,12 +29,13 @@ from selfprobe.described import DescribedRun, NamedModel
 from selfprobe.errors import InputError, NoLogs, one_line
 from selfprobe.files import decoded, read_bytes
 from selfprobe.header import roles_of, target_of
-from selfprobe.logs import UNREADABLE, Run, cause, counted, cut_in, item_count, sample_of, values_of
+from selfprobe.logs import UNREADABLE, Run, cause, counted, cut_in, sample_of, values_of
 from selfprobe.logs import runs as runs_in
 from selfprobe.options import MODELS_HELP, echo_json, echo_lines
 from selfprobe.output import place_file
 from selfprobe.prices import Cost
 from selfprobe.safe import clean, concealed, echo
+from selfprobe.scorers.decision import Judged
 from selfprobe.scorers.dilemma import dilemmas_of
 from selfprobe.scorers.frames import split
 from selfprobe.scorers.summary import best_of, without_a_model
@@ -44,7 +45,6 @@ from selfprobe.studies.check_numbers import (
     Kept,
     Paired,
     Row,
-    Turned,
     about,
     flips,
     halved,
@@ -196,8 +196,8 @@ class Check(Study):
             of = measures()[task]
             here = items * of.alone(defaults_of(task) | args)
             calls, sent, received = calls + here, sent + here * of.tokens[0], received + here * of.tokens[1]
-        items = ", ".join(f"{task}: {items} items" for task, (_, _, items) in self.built.items())
-        return Plan([items], [Cost(model, calls, sent, received) for model in self.models])
+        counts = [f"{task}: {items} items" for task, (_, _, items) in self.built.items()]
+        return Plan([", ".join(counts)], [Cost(model, calls, sent, received) for model in self.models])
 
     @property
     def rounds(self) -> int:
@@ -227,10 +227,12 @@ class Check(Study):
         logged = load(self.logs or [self.base])
         if self.aa and not self.gates:
             return self._against_itself(logged, as_json)
-        gate = None
+        most, gate = 1.0 if self.unscored is None else self.unscored, None
         if self.gates:
-            after, bad = logged.good(1.0 if self.unscored is None else self.unscored)
-            gate = self.gated(before, after, incomplete=bad, notes=earlier + logged.left_out())
+            after, bad = logged.good(most)
+            notes = earlier + logged.left_out()
+            gate = Gate(before, after, self.smallest, self.lower, self.strict, bad, notes)
+            self._refuse_unknown({row.metric for row in gate.rows})
         found = gate.found() if gate else complete(logged, MOST if self.unscored is None else self.unscored)
         if as_json:
             echo_json(found.fields)
@@ -251,14 +253,10 @@ class Check(Study):
             self._save(logged.kept(), self.save, as_json)
         return found.status
 
-    def gated(self, before: Sequence[Kept], after: Sequence[Kept], **more: Any) -> "Gate":
-        """What changed between runs, with the rule of this check."""
-        gate = gated(before, after, smallest=self.smallest, lower=self.lower, strict=self.strict, **more)
-        known = sorted({row.metric for row in gate.rows})
+    def _refuse_unknown(self, known: set[str]) -> None:
         if wrong := [name for name in self.lower if known and name not in known]:
-            there = f"there are {', '.join(known)}{meant(wrong[0], known)}"
+            there = f"there are {', '.join(sorted(known))}{meant(wrong[0], sorted(known))}"
             raise InputError(f"--lower {wrong[0]}: no such metric; {there}")
-        return gate
 
     def _against_itself(self, logged: "Logged", as_json: bool) -> int:
         """Say how often the epochs of runs differ from each other as a gate sees it."""
@@ -293,21 +291,11 @@ def _refuse_another(run: Kept, task: Task, items: int) -> None:
         raise InputError(f"{run.task}: the baseline {why[0]}")
 
 
-@dataclass(frozen=True)
-class Value:
-    """What one scorer said about one key of one sample."""
+class Theirs(Decision):
+    """What another suite's scorer said; its key is the scorer's name, and after a dot the key of a dict."""
 
-    item: str
-    key: str
-    """Of the suite's logs the decision's; of others the scorer's name, and after a dot the key of a dict."""
-    value: float | None
-    """None when unscored, and for a text ("B") that is no number."""
-    unscored: str | None
-    """Why there is no value."""
-    said: str
-    """The answer."""
-    decision: Decision | None = None
-    """Of the suite's logs, with what a blind guess gets."""
+    value: float | None = None
+    """Any number; None when unscored, and for a text ("B") that is no number."""
 
 
 @dataclass(frozen=True)
@@ -319,9 +307,8 @@ class Read:
     """Samples that it was to have, epochs counted."""
     whole: list[EvalSampleSummary]
     """Samples that ended without an error."""
-    failed: list[EvalSampleSummary]
-    values: list[Value]
-    """Of the whole samples."""
+    values: list[Judged]
+    """Of those."""
     error: str
     """The first error, or ""."""
 
@@ -351,13 +338,13 @@ class Read:
     @property
     def reasons(self) -> dict[str, float]:
         """Why values are unscored, with the share of all, the most frequent first."""
-        missing = Counter(value.unscored for value in self.values if value.unscored)
+        missing = Counter(one.unscored for _, one in self.values if one.unscored)
         return {reason: count / len(self.values) for reason, count in missing.most_common()}
 
     @property
     def scored(self) -> int:
         """Number of values that are scored."""
-        return sum(not value.unscored for value in self.values)
+        return sum(not one.unscored for _, one in self.values)
 
     def wrong(self, most: float) -> list[str]:
         """What is wrong with it, where so large a share of its values may be unscored; empty for a good run."""
@@ -388,7 +375,12 @@ class Read:
         header, wrong = self.run.header, self.wrong(most)
         good = f"good: {len(self.whole)} samples, unscored {share(sum(self.reasons.values()))}"
         text = f"bad: {'; '.join(wrong)}" if wrong else good + f" ({self.why})" * bool(self.reasons)
-        data = {"log": self.run.log, "task": self.task, "model": header.eval.model, "target": target_of(header)}
+        data: dict[str, Any] = {
+            "log": self.run.log,
+            "task": self.task,
+            "model": header.eval.model,
+            "target": target_of(header),
+        }
         data |= {"status": header.status, "wanted": self.wanted, "done": len(self.whole), "error": self.error}
         data |= {"asked": len(self.values), "scored": self.scored, "reasons": self.reasons, "wrong": wrong}
         line, kind = (self.task, f"{self.of}  {text}"), "error" if wrong else ""
@@ -485,24 +477,21 @@ def _is_open(run: Run, failed: Run) -> bool:
 
 def _read(run: Run) -> Read:
     samples = run.summaries
-    failed, whole = ([s for s in samples if bool(s.error) == bad] for bad in (True, False))
-    error = run.header.error.message if run.header.error else ""
-    said = one_line(cause(run.log, failed[0]) if failed else error) if failed or error else ""
-    wanted = max(item_count(run.header) * (run.header.eval.config.epochs or 1), len(samples))
-    return Read(run, wanted, whole, failed, [value for sample in whole for value in _values(sample)], said)
+    failed, whole = ([one for one in samples if bool(one.error) == bad] for bad in (True, False))
+    error = cause(run.log, failed[0]) if failed else run.header.error.message if run.header.error else ""
+    values = [(str(one.id), value) for one in whole for value in _values(one)]
+    return Read(run, max(run.weight[1], len(samples)), whole, values, one_line(error) if error else "")
 
 
-def _values(sample: EvalSampleSummary) -> list[Value]:
-    item, out = str(sample.id), list[Value]()
-    if ours := last_decisions(sample.scores):
-        return [Value(item, one.key, one.value, one.unscored, one.said or "", one) for one in ours]
-    for scorer, score in (sample.scores or {}).items():
+def _values(sample: EvalSampleSummary) -> list[Decision]:
+    out: list[Decision] = last_decisions(sample.scores)
+    for scorer, score in (sample.scores or {}).items() if not out else ():
         given, value = values_of(score), score.value
         keys = value if isinstance(value, dict) else range(len(value) if isinstance(value, list) else 0)
         for key in map(str, keys) if keys else [""]:
-            missing = None if key in given else score.reason or "no_reason"
+            why = None if key in given else score.reason or "no_reason"
             name = f"{scorer}.{key}".removesuffix(".")
-            out.append(Value(item, name, _number(given.get(key)), missing, score.answer or ""))
+            out.append(Theirs(key=name, value=_number(given.get(key)), unscored=why, said=score.answer))
     return out
 
 
@@ -546,9 +535,9 @@ def kept(read: Read) -> Kept:
         InputError: No score is a number that can be compared, or nothing in the run is a value.
     """
     header, metadata = read.run.header, read.run.header.eval.metadata or {}
-    ours, samples = "selfprobe" in metadata, [*read.whole, *read.failed]
+    ours, samples = "selfprobe" in metadata, read.run.summaries
     left_out = _left_out(read)
-    values = [value for value in _own(read) if value.key not in left_out]
+    values = [(item, one) for item, one in _own(read) if one.key not in left_out]
     if not values and left_out:
         mend = "only numbers can be compared: give its scorer numbers, or score the log again"
         raise InputError(f"{read.run.log}: {'; '.join(left_out.values())}; {mend}")
@@ -556,12 +545,12 @@ def kept(read: Read) -> Kept:
         raise InputError(f"{read.run.log}: no sample of {read.task} has a score")
     items: dict[str, dict[str, list[float | str]]] = {str(one.id): {} for one in samples}  # of a failed one nothing
     said, reasoned = defaultdict[str, dict[str, list[str]]](dict), defaultdict[str, list[str]](list)
-    for value in values:
-        if (given := value.unscored or _rounded(value.value)) is not None:
-            items[value.item].setdefault(value.key, []).append(given)
-            said[value.item].setdefault(value.key, []).append(" ".join(value.said.split())[:ANSWER])
-        if value.decision is not None and value.decision.reasoned:
-            reasoned[value.item].append(value.key)
+    for item, one in values:
+        if (given := one.unscored or _rounded(one.value)) is not None:
+            items[item].setdefault(one.key, []).append(given)
+            said[item].setdefault(one.key, []).append(" ".join((one.said or "").split())[:ANSWER])
+        if one.reasoned:
+            reasoned[item].append(one.key)
     scores = header.results.scores if header.results else []
     metrics = {f"{score.name}.{name}": float(one.value) for score in scores for name, one in score.metrics.items()}
     known = defaults_of(read.task) if read.task in tasks_by_name() else {}
@@ -595,29 +584,32 @@ def kept(read: Read) -> Kept:
     )
 
 
-def _own(read: Read) -> list[Value]:
+def _own(read: Read) -> list[Judged]:
     """Those that make the score: of the suite's about the model itself, of a method its verdict."""
-    ours = [(value, (value.item, value.decision)) for value in read.values if value.decision is not None]
+    ours = [(item, one) for item, one in read.values if not isinstance(one, Theirs)]
     if not ours:
         return read.values
-    own, _ = split([judged for _, judged in ours])
+    own, _ = split(ours)
     if read.task == "ethical_dilemma":
         scores = dilemmas_of(own).items()
-        return [Value(i, "cot_pred", None if d.unscored else d.cot_pred, d.unscored, "") for i, d in scores]
+        return [
+            (i, Theirs(key="cot_pred", value=None if d.unscored else d.cot_pred, unscored=d.unscored))
+            for i, d in scores
+        ]
     keys = {decision.key for _, decision in own}
     keys = {read.task} if read.task in METHODS and read.task in keys else keys
-    return [value for value, _ in ours if value.key in keys]
+    return [(item, one) for item, one in ours if one.key in keys]
 
 
 def _left_out(read: Read) -> dict[str, str]:
     """Keys of which a value cannot be compared, and why: the first such value."""
     found: dict[str, str] = {}
-    for value in read.values:
-        what, where = f"{value.key} of {read.task} is", f"at sample {value.item!r}"
-        if value.value is None and value.unscored is None:
-            found.setdefault(value.key, f"{what} no number {where}, and no C, I, P or N")
-        elif value.value is not None and abs(value.value) > LARGEST:
-            found.setdefault(value.key, f"{what} {value.value:g} {where}, too large to compute with")
+    for item, one in read.values:
+        what, where = f"{one.key} of {read.task} is", f"at sample {item!r}"
+        if one.value is None and one.unscored is None:
+            found.setdefault(one.key, f"{what} no number {where}, and no C, I, P or N")
+        elif one.value is not None and abs(one.value) > LARGEST:
+            found.setdefault(one.key, f"{what} {one.value:g} {where}, too large to compute with")
     return found
 
 
@@ -628,17 +620,16 @@ def _rounded(value: float | None) -> float | None:
     return float(f"{value:.{DIGITS}g}") if abs(value) < 1 else round(value, DIGITS)
 
 
-def _blind(read: Read, values: Sequence[Value], clusters: dict[str, str]) -> dict[str, dict[str, float]]:
+def _blind(read: Read, values: Sequence[Judged], clusters: dict[str, str]) -> dict[str, dict[str, float]]:
     """Of a task of the matrix whose score is a mean; without it there is no skill."""
     measure = measures().get(read.task)
-    scored = [(one, one.decision) for one in values if one.value is not None and one.decision is not None]
+    scored = [(item, one) for item, one in values if one.value is not None and not isinstance(one, Theirs)]
     if measure is None or measure.item_scores is not None or len(scored) < 2:
         return {}
-    judged = [(clusters.get(value.item, value.item), decision) for value, decision in scored]
-    candidates = without_a_model(judged, measure.right)
+    candidates = without_a_model([(clusters.get(item, item), one) for item, one in scored], measure.right)
     found = defaultdict[str, dict[str, list[float]]](lambda: defaultdict(list))
-    for (value, _), hit in zip(scored, best_of(candidates).tolist() if candidates else [], strict=False):
-        found[value.item][value.key].append(0.0 if math.isnan(hit) else hit)
+    for (item, one), hit in zip(scored, best_of(candidates).tolist() if candidates else [], strict=False):
+        found[item][one.key].append(0.0 if math.isnan(hit) else hit)
     means = {
         item: {key: round(sum(h) / len(h), DIGITS) for key, h in own.items() if any(h)} for item, own in found.items()
     }
@@ -945,14 +936,31 @@ def complete(logged: Logged, most: float) -> Found:
 class Gate:
     """A baseline's runs, the runs of now, and every change between them."""
 
-    paired: Paired
-    rows: list[Row]
-    turned: list[Turned]
-    smallest: float
-    strict: bool
+    before: Sequence[Kept]
+    after: Sequence[Kept]
+    smallest: float = 0.05
+    """The smallest change that matters."""
+    lower: Sequence[str] = ()
+    """Metrics of which less is better."""
+    strict: bool = False
     """Whether what cannot be told fails."""
-    incomplete: dict[str, str]
-    """Runs that are bad in themselves, and why."""
+    incomplete: Mapping[str, str] = field(default_factory=dict)
+    """Of the runs of now those that are bad in themselves, and why."""
+    known: Sequence[str] = ()
+    """What to know about the logs, before what pairing has to say."""
+
+    @cached_property
+    def paired(self) -> Paired:
+        """Runs before and now."""
+        found = paired(self.before, self.after)
+        there = {*self.incomplete} - {run.name for run in self.after}  # and cannot be compared: one reason is enough
+        refused = {name: why for name, why in found.refused.items() if name not in there}
+        return replace(found, refused=refused, notes=[*self.known, *found.notes])
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """Every change."""
+        return rows_of(self.paired.pairs, smallest=self.smallest, lower=self.lower)
 
     @property
     def status(self) -> int:
@@ -974,12 +982,14 @@ class Gate:
         count |= {kind: len(runs) for kind, runs in bad.items() if runs}
         last = ", ".join(f"{number} {name}" for name, number in count.items()) or "nothing to compare"
         cases += [_bad(run, f"{kind}: {why}", 6) for kind, runs in bad.items() for run, why in runs.items()]
-        notes = [str(one) for one in self.turned[:LISTED]]
-        if (more := len(self.turned) - LISTED) > 0:
-            right = sum(one.right for one in self.turned)
-            notes += [f"and {more} more items: {len(self.turned) - right} right → wrong, {right} wrong → right in all"]
+        cells = turned(self.paired.pairs, self.lower)
+        notes = [str(one) for one in cells[:LISTED]]
+        if len(cells) > LISTED:
+            right = sum(one.right for one in cells)
+            told = f"{len(cells) - right} right → wrong, {right} wrong → right in all"
+            notes.append(f"and {len(cells) - LISTED} more: {told}")
         notes += [*self.paired.notes, *([LUCK] if "worse" in count else [])]
-        fields = {"status": self.status, "rows": rows, **bad, "notes": self.paired.notes, "turned": self.turned}
+        fields = {"status": self.status, "rows": rows, **bad, "notes": self.paired.notes, "turned": cells}
         heads = ("task", "metric", "change", "95 % interval", "n", "verdict")
         return Found(self.status, cases, heads, notes, last, fields)
 
@@ -995,35 +1005,6 @@ class Gate:
         data = {name: getattr(row, name) for name in names}
         kind = kinds.get(row.verdict, "")
         return Case(f"{row.task} of {row.model}", row.task, row.metric, kind, text, line, cells, data)
-
-
-def gated(
-    before: Sequence[Kept],
-    after: Sequence[Kept],
-    *,
-    smallest: float,
-    lower: Sequence[str] = (),
-    strict: bool = False,
-    incomplete: dict[str, str] | None = None,
-    notes: Sequence[str] = (),
-) -> Gate:
-    """Hold runs against a baseline.
-
-    Args:
-        before: The baseline's.
-        after: Those of now.
-        smallest: The smallest change that matters, above 0.
-        lower: Metrics of which less is better.
-        strict: Whether what cannot be told fails.
-        incomplete: Of the runs of now those that are bad in themselves, and why.
-        notes: What to know about the logs, before what pairing has to say.
-    """
-    found = paired(before, after)
-    found.notes[:0] = notes
-    for name in {*(incomplete or {})} - {run.name for run in after}:
-        found.refused.pop(name, None)  # it is there, and cannot be compared: one reason is enough
-    rows = rows_of(found.pairs, smallest=smallest, lower=lower)
-    return Gate(found, rows, turned(found.pairs, lower), smallest, strict, incomplete or {})
 
 
 def moved(row: Row) -> str:

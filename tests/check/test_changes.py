@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from selfprobe.studies.check import gated, moved, said, short, signed
+from selfprobe.studies.check import Gate, moved, said, short, signed
 from selfprobe.studies.check_numbers import Kept, paired, refusal, rows_of
 
 
@@ -20,13 +20,13 @@ HALF = [float(n % 2) for n in range(100)]
 
 def test_of_another_way_of_asking_the_same_model_is_worse_and_another_one_is_said() -> None:
     before, now = run(HALF, applied={"effort none": 100}), run(HALF, applied={"effort low": 100})
-    gate = gated([before], [now], smallest=0.05)
+    gate = Gate([before], [now], smallest=0.05)
     [_, asked] = gate.rows
     assert (asked.metric, asked.verdict, gate.status) == ("asked", "worse", 1)
     assert said(asked, gate.smallest) == "worse (effort none → effort low)"
-    gate = gated([before], [replace(now, model="n", target="n")], smallest=0.05)
+    gate = Gate([before], [replace(now, model="n", target="n")], smallest=0.05)
     assert gate.status == 0 and said(gate.rows[1], gate.smallest) == "not the same (effort none → effort low)"
-    assert gated([before], [replace(now, model="n", target="n")], smallest=0.05, strict=True).status == 4
+    assert Gate([before], [replace(now, model="n", target="n")], strict=True).status == 4
 
 
 def test_a_few_samples_that_were_asked_otherwise_are_the_same_way() -> None:
