@@ -190,8 +190,8 @@ def refusal(old: Kept, new: Kept) -> str:
     if old.args != new.args:
         names = [name for name in sorted({*old.args, *new.args}) if old.args.get(name) != new.args.get(name)]
         was, now = ([repr(run.args[n]) if n in run.args else "left out" for n in names] for run in (old, new))
-        told = [f"{name} was {one} and is {other}" for name, one, other in zip(names, was, now, strict=True)]
-        return f"asked with other task arguments: {', '.join(told)}"
+        args = [f"{name} was {one} and is {other}" for name, one, other in zip(names, was, now, strict=True)]
+        return f"asked with other task arguments: {', '.join(args)}"
     if old.data != new.data:
         return f"another data set: its hash was {old.data[:12] or 'none'} and is {new.data[:12] or 'none'}"
     if changed := [item for item in old.inputs.keys() & new.inputs.keys() if old.inputs[item] != new.inputs[item]]:
@@ -501,12 +501,12 @@ def _drawn(old: Kept, new: Kept, rng: np.random.Generator) -> Pair:
     drawn = {f"{item} {draw}": (item, f"{name} {draw}") for name, draw in picks for item in held[name]}
 
     def of(run: Kept) -> Kept:
-        items, blind, reasoned = (
+        tables: list[Any] = [
             {name: table[item] for name, (item, _) in drawn.items() if item in table}
             for table in (run.items, run.blind, run.reasoned)
-        )
+        ]
         clusters = {name: cluster for name, (_, cluster) in drawn.items()}
-        return replace(run, items=items, blind=blind, reasoned=reasoned, clusters=clusters)
+        return replace(run, items=tables[0], blind=tables[1], reasoned=tables[2], clusters=clusters)
 
     return of(old), of(new)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from selfprobe.studies.check import Gate, moved, said, short, signed
-from selfprobe.studies.check_numbers import Kept, paired, refusal, rows_of
+from selfprobe.studies.check_numbers import Kept, paired, refusal, rows_of, turned
 
 
 def run(values: list[Any], **given: Any) -> Kept:
@@ -112,3 +112,13 @@ def test_what_is_shown_adds_up_and_where_two_decimals_do_not_has_more() -> None:
 def test_numbers_are_short() -> None:
     assert [short(v) for v in (0.614, 1.0, -0.5, 12.34, float("nan"))] == [".61", "1.00", "-.50", "12.34", "?"]
     assert [signed(v) for v in (0.03, -0.131, -0.001)] == ["+.03", "−.13", ".00"]
+
+
+def test_what_turned_is_of_right_and_wrong_by_the_mean_of_epochs_and_of_no_likeness() -> None:
+    before = run([[1.0, 1.0, 0.0], 1.0, 0.5, 0.0], said={"i0": {"k": ["a", "a", "b"]}})
+    now = run([[0.0, 1.0, 0.0], "refusal", 0.0, 1.0], said={"i0": {"k": ["c", "a", "c"]}})
+    first, second = turned([(before, now)])
+    assert str(first) == 'quiz i0 k  right → wrong: "a" → "c"' and second.item == "i3" and second.right
+    assert [one.right for one in turned([(before, now)], lower=["accuracy"])] == [False, True]
+    assert turned([(before, now)], lower=["accuracy"])[0].item == "i3"
+    assert not turned([(run([0.2, 0.9]), run([0.9, 0.2]))])
