@@ -508,7 +508,7 @@ def _option(
         "texts": lambda: str,
     }
     names = [flag, *({"models": ["--model"], "tasks": ["--run"]}.get(name, []))]
-    further = {"required": True} if required else {"default": default, "show_default": default not in (None, ())}
+    further = {"required": True} if required else {"default": default, "show_default": default not in (None, (), "")}
     further["hidden"], further["multiple"] = help is None, kind == "texts"
     metavar = "N" if kind == "whole" else None
     return click.option(*names, name, type=types[kind](), help=help, metavar=metavar, **further)

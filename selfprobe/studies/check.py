@@ -145,7 +145,7 @@ class Check(Study):
             InputError: They cannot be read, or no score can change by --smallest.
         """
         earlier = load([self.against]) if self.against else None
-        runs = read(self.baseline) if self.baseline else earlier.kept() if earlier else []
+        runs = read_baseline(self.baseline) if self.baseline else earlier.kept() if earlier else []
         given = [v for run in runs for cell in run.items.values() for one in cell.values() for v in one]
         numbers = [value for value in given if not isinstance(value, str)]
         if self.smallest > 1 and numbers and all(0 <= number <= 1 for number in numbers):
@@ -223,16 +223,30 @@ class Check(Study):
 
     def tell(self, *, as_json: bool, planned: bool) -> int:
         """Judge the logs, print and write what was asked for; the exit status."""
-        before, earlier = self.before
         logged = load(self.logs or [self.base])
-        if self.aa and not self.gates:
-            return self._against_itself(logged, as_json)
-        most, gate = 1.0 if self.unscored is None else self.unscored, None
+        judge = self._against_itself if self.aa and not self.gates else self._judged
+        status = judge(logged, as_json)
+        if status and self.save:
+            echo(f"No baseline is saved of runs with status {status}", err=True)
+        elif self.save:
+            runs = logged.kept()
+            size = save_baseline(runs, self.save)
+            told = [f"Baseline: {self.save} ({len(runs)} run{'s' * (len(runs) != 1)}, {size / 1000:.0f} kB)"]
+            told += [f"{run.name}: not in the baseline: {why}" for run in runs for why in run.left_out.values()]
+            echo_lines([] if as_json else told)
+        return status
+
+    def _judged(self, logged: "Logged", as_json: bool) -> int:
+        """Say whether runs are complete, and what changed where there is a baseline."""
+        (before, earlier), gate = self.before, None
         if self.gates:
-            after, bad = logged.good(most)
+            after, bad = logged.good(1.0 if self.unscored is None else self.unscored)
             notes = earlier + logged.left_out()
             gate = Gate(before, after, self.smallest, self.lower, self.strict, bad, notes)
-            self._refuse_unknown({row.metric for row in gate.rows})
+            known = sorted({row.metric for row in gate.rows})
+            if wrong := [name for name in self.lower if known and name not in known]:
+                there = f"there are {', '.join(known)}{meant(wrong[0], known)}"
+                raise InputError(f"--lower {wrong[0]}: no such metric; {there}")
         found = gate.found() if gate else complete(logged, MOST if self.unscored is None else self.unscored)
         if as_json:
             echo_json(found.fields)
@@ -247,16 +261,7 @@ class Check(Study):
             summarise(found.markdown())
         if gate and self.aa and gate.rows:
             self._tell_flips(resampled(gate.paired.pairs), "resamples of the items", as_json)
-        if found.status and self.save:
-            echo(f"No baseline is saved of runs with status {found.status}", err=True)
-        elif self.save:
-            self._save(logged.kept(), self.save, as_json)
         return found.status
-
-    def _refuse_unknown(self, known: set[str]) -> None:
-        if wrong := [name for name in self.lower if known and name not in known]:
-            there = f"there are {', '.join(sorted(known))}{meant(wrong[0], sorted(known))}"
-            raise InputError(f"--lower {wrong[0]}: no such metric; {there}")
 
     def _against_itself(self, logged: "Logged", as_json: bool) -> int:
         """Say how often the epochs of runs differ from each other as a gate sees it."""
@@ -270,13 +275,6 @@ class Check(Study):
         found = flips(draw, self.aa or 1, smallest=self.smallest, lower=self.lower)
         shares = ", ".join(f"{verdict} {count}" for verdict, count in found.most_common())
         echo(f"{found.total()} {of}: {shares}", err=as_json)
-
-    def _save(self, runs: Sequence[Kept], path: str, as_json: bool) -> None:
-        size = save(runs, path)
-        told = [f"Baseline: {path} ({len(runs)} run{'s' * (len(runs) != 1)}, {size / 1000:.0f} kB)"]
-        told += [f"{run.name}: not in the baseline: {why}" for run in runs for why in run.left_out.values()]
-        if not as_json:
-            echo_lines(told)
 
 
 def _refuse_another(run: Kept, task: Task, items: int) -> None:
@@ -553,6 +551,7 @@ def kept(read: Read) -> Kept:
             reasoned[item].append(one.key)
     scores = header.results.scores if header.results else []
     metrics = {f"{score.name}.{name}": float(one.value) for score in scores for name, one in score.metrics.items()}
+    first = next((name for score in scores for name in score.metrics), "score")  # the mean of its decisions
     known = defaults_of(read.task) if read.task in tasks_by_name() else {}
     set_ = {k: v for k, v in header.eval.task_args.items() if v is not None and k not in ELSEWHERE}
     roles = {role: ", ".join(one.model for one in models) for role, models in roles_of(header).items()}
@@ -569,7 +568,7 @@ def kept(read: Read) -> Kept:
         plan="" if ours else _digest([(step.solver, step.params) for step in header.plan.steps]),
         prompts=_prompts(read.run, samples),
         applied=_sorted(read.asked) if ours else _settings(read),
-        metric=_metric(read.task, [name for score in scores for name in score.metrics]),
+        metric="accuracy" if read.task in METHODS else first if read.task in measures() else "",
         metrics=_sorted({name: round(value, DIGITS) for name, value in metrics.items() if math.isfinite(value)}),
         items=_sorted(items),
         blind=_blind(read, values, clusters),
@@ -689,13 +688,6 @@ def _settings(read: Read) -> dict[str, int]:
     return {way or "the model's own settings": len(read.whole)}
 
 
-def _metric(task: str, metrics: Sequence[str]) -> str:
-    """What the task calls the mean of its decisions: the first of its metrics; of a method with labels accuracy."""
-    if task in METHODS:
-        return "accuracy"
-    return (*metrics, "score")[0] if task in measures() else ""
-
-
 def _without_replies(given: dict[str, Any]) -> dict[str, Any]:
     """A scorer's arguments without `model_args`: a mock's replies have new ids in every run."""
     return {
@@ -724,7 +716,7 @@ YOUNGER = ("answers", "left_out", "roles", "scorers", "said")
 """Fields that older files lack; left out where they are empty, so that the same runs have the same bytes."""
 
 
-def save(runs: Sequence[Kept], path: str) -> int:
+def save_baseline(runs: Sequence[Kept], path: str) -> int:
     """Write a baseline: JSON for git, an item a line, the same bytes for the same runs; its size in bytes.
 
     Raises:
@@ -742,7 +734,7 @@ def _refuse_other_than_json(path: str, option: str = "") -> None:
         raise InputError(f"a baseline is a .json file, got {option}{path}")
 
 
-def read(path: str) -> list[Kept]:
+def read_baseline(path: str) -> list[Kept]:
     """The runs of a baseline.
 
     Raises:
@@ -913,12 +905,7 @@ def _bad(name: str, text: str, columns: int) -> Case:
 
 
 def complete(logged: Logged, most: float) -> Found:
-    """Whether each run is complete and scored.
-
-    Args:
-        logged: Of `load`.
-        most: The largest share of unscored values in a run that is good, 0 to 1.
-    """
+    """Whether each run is complete and scored, where so large a share of its values may be unscored."""
     cases = [run.case(most) for run in logged.runs]
     runs = [case.data for case in cases]
     last = f"{sum(not case.kind for case in cases)} of {len(cases)} runs good"

@@ -119,12 +119,7 @@ class Paired:
 
 
 def paired(before: Sequence[Kept], after: Sequence[Kept]) -> Paired:
-    """Hold each run of a baseline against the one of the same task, arguments and model; a single other model counts.
-
-    Args:
-        before: Of the baseline.
-        after: Of the logs.
-    """
+    """Hold each run of before against that of the same task, arguments and model; a single other model counts."""
     out, left, there = Paired(), list(before), list(after)
     for same in _SAME:
         groups = defaultdict[Hashable, tuple[list[Kept], list[Kept]]](lambda: ([], []))
@@ -166,21 +161,16 @@ def _hold(old: Kept, new: Kept, out: Paired) -> None:
         out.refused[new.name] = why
         return
     out.pairs.append((old, new))
-    if old.selfprobe != new.selfprobe:
-        out.notes.append(
-            f"{new.name}: the baseline is of selfprobe {old.selfprobe}, the logs are of {new.selfprobe}; the task's "
-            "version is the same"
-        )
-    if old.model != new.model:
-        out.notes.append(f"{new.name}: the baseline's model is {old.model}")
-    if old.epochs != new.epochs:
-        out.notes.append(
-            f"{new.name}: the baseline has {old.epochs} epoch{'s' * (old.epochs != 1)} of an item, the logs "
-            f"{new.epochs}; what is compared is each item's mean"
-        )
-    if not new.metric and (more := sorted(keys_of(new) - keys_of(old))):
-        out.notes.append(f"{new.name}: {', '.join(more)} is not in the baseline")
-    out.notes.extend(f"{new.name}: not compared: {why}" for why in new.left_out.values())
+    further = [] if new.metric else sorted(keys_of(new) - keys_of(old))
+    notes = {
+        f"the baseline is of selfprobe {old.selfprobe}, the logs are of {new.selfprobe}; the task's version is the "
+        "same": old.selfprobe != new.selfprobe,
+        f"the baseline's model is {old.model}": old.model != new.model,
+        f"the baseline has {old.epochs} epoch{'s' * (old.epochs != 1)} of an item, the logs {new.epochs}; what is "
+        "compared is each item's mean": old.epochs != new.epochs,
+        f"{', '.join(further)} is not in the baseline": bool(further),
+    } | {f"not compared: {why}": True for why in new.left_out.values()}
+    out.notes.extend(f"{new.name}: {note}" for note, is_so in notes.items() if is_so)
 
 
 def refusal(old: Kept, new: Kept) -> str:
