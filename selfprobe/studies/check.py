@@ -59,6 +59,7 @@ GOOD, WORSE, INCOMPLETE, UNTOLD = 0, 1, 3, 4
 """Exit statuses; 2 is the command line's."""
 MOST = 0.1
 """Share of unscored values in a run that is good."""
+UNSCORED_HELP = f"Largest share of unscored values in a good run. Default: {MOST}; with a baseline 1."
 SETS = ("target_log", "observer_log", "observer")
 """Task arguments that concern another model, or an earlier run."""
 LUCK = (
@@ -81,12 +82,7 @@ class Check(Study):
     figure: ClassVar[bool] = True
 
     logs: tuple[str, ...] = Field((), examples=["[LOGS]..."])
-    unscored: float | None = Field(
-        None,
-        ge=0,
-        le=1,
-        description=f"Largest share of unscored values in a good run. Default: {MOST}; with a baseline its own.",
-    )
+    unscored: float | None = Field(None, ge=0, le=1, description=UNSCORED_HELP)
     save: str | None = Field(None, description="Write a baseline of LOGS to this .json file: small, for git.")
     baseline: str | None = Field(None, description="Compare LOGS with this baseline, item by item.")
     against: str | None = Field(None, description="Earlier logs to compare with, instead of --baseline.")
@@ -373,13 +369,9 @@ class Read:
         header, wrong = self.run.header, self.wrong(most)
         good = f"good: {len(self.whole)} samples, unscored {share(sum(self.reasons.values()))}"
         text = f"bad: {'; '.join(wrong)}" if wrong else good + f" ({self.why})" * bool(self.reasons)
-        data: dict[str, Any] = {
-            "log": self.run.log,
-            "task": self.task,
-            "model": header.eval.model,
-            "target": target_of(header),
-        }
-        data |= {"status": header.status, "wanted": self.wanted, "done": len(self.whole), "error": self.error}
+        model = {"model": header.eval.model, "target": target_of(header)}
+        data = {"log": self.run.log, "task": self.task, **model, "status": header.status, "wanted": self.wanted}
+        data |= {"done": len(self.whole), "error": self.error}
         data |= {"asked": len(self.values), "scored": self.scored, "reasons": self.reasons, "wrong": wrong}
         line, kind = (self.task, f"{self.of}  {text}"), "error" if wrong else ""
         return Case(COMPLETE, COMPLETE, self.name, kind, text, line, (self.name, text), data)
@@ -567,19 +559,19 @@ def kept(read: Read) -> Kept:
         data=str(metadata.get("dataset_sha256", "")) if ours else "",
         plan="" if ours else _digest([(step.solver, step.params) for step in header.plan.steps]),
         prompts=_prompts(read.run, samples),
-        applied=_sorted(read.asked) if ours else _settings(read),
+        applied=dict(read.asked) if ours else _settings(read),
         metric="accuracy" if read.task in METHODS else first if read.task in measures() else "",
-        metrics=_sorted({name: round(value, DIGITS) for name, value in metrics.items() if math.isfinite(value)}),
-        items=_sorted(items),
+        metrics={name: round(value, DIGITS) for name, value in metrics.items() if math.isfinite(value)},
+        items=dict(sorted(items.items())),
         blind=_blind(read, values, clusters),
-        reasoned=_sorted(reasoned),
-        inputs={} if ours else _sorted({str(one.id): _digest(_asked(one), 8) for one in samples}),
-        clusters=_sorted(clusters),
-        answers={} if ours else _sorted({str(one.id): _digest(key, 8) for one in samples if (key := _right(one))}),
-        left_out=_sorted(left_out),
-        roles=_sorted({"grader": UNBOUND} | {role: of for role, of in roles.items() if role != "target"}),
-        scorers={} if ours else _sorted({score.scorer: _digest(_without_replies(score.params)) for score in scores}),
-        said=_sorted(said),
+        reasoned=dict(reasoned),
+        inputs={} if ours else {str(one.id): _digest(_asked(one), 8) for one in samples},
+        clusters=clusters,
+        answers={} if ours else {str(one.id): _digest(key, 8) for one in samples if (key := _right(one))},
+        left_out=left_out,
+        roles={"grader": UNBOUND} | {role: of for role, of in roles.items() if role != "target"},
+        scorers={} if ours else {score.scorer: _digest(_without_replies(score.params)) for score in scores},
+        said=dict(said),
     )
 
 
@@ -632,7 +624,7 @@ def _blind(read: Read, values: Sequence[Judged], clusters: dict[str, str]) -> di
     means = {
         item: {key: round(sum(h) / len(h), DIGITS) for key, h in own.items() if any(h)} for item, own in found.items()
     }
-    return _sorted({item: own for item, own in means.items() if own})
+    return {item: own for item, own in means.items() if own}
 
 
 def _prompts(run: Run, samples: Sequence[EvalSampleSummary]) -> list[str]:
@@ -699,10 +691,6 @@ def _without_replies(given: dict[str, Any]) -> dict[str, Any]:
 def _digest(told: object, length: int = 12) -> str:
     text = told if isinstance(told, str) else json.dumps(told, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:length]
-
-
-def _sorted(given: Any) -> dict[str, Any]:
-    return dict(sorted(given.items()))
 
 
 def _plain(given: Any) -> dict[str, Any]:

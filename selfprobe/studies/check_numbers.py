@@ -54,7 +54,7 @@ class Kept:
     plan: str
     """Digest of the solvers and their arguments; "" of the suite's, whose version says it."""
     prompts: list[str]
-    """See `prompts.prompts_of`, of the first sample."""
+    """Digests of the first sample's prompts."""
     applied: dict[str, int]
     """How the model was really asked, of other suites how it was to be asked → samples."""
     metric: str
