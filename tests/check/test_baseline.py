@@ -93,3 +93,44 @@ def test_a_number_that_became_infinite_is_a_change_by_hand(tmp_path: Path, numbe
 def test_a_baseline_is_a_json_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a baseline is a \.json file, got b\.txt"):
         save_baseline([run()], "b.txt")
+
+
+BEFORE = """{
+"baseline": 1,
+"sha256": "a323b8bc9d1f5500238ab9b97fa63c96562a4d9f83b978ccb29258fe95b3ac9c",
+"runs": [
+{
+ "task": "quiz",
+ "model": "m",
+ "target": "m",
+ "version": "1",
+ "selfprobe": "0.2.0",
+ "args": {},
+ "model_args": {},
+ "data": "",
+ "plan": "",
+ "prompts": [],
+ "applied": {},
+ "metric": "accuracy",
+ "metrics": {
+  "a.b": 0.5
+ },
+ "items": {
+  "i1": {"k1": [1.0], "k2": ["refusal"]}
+ },
+ "blind": {},
+ "reasoned": {},
+ "inputs": {},
+ "clusters": {}
+}
+]}
+"""
+"""A file of a version that kept no answers."""
+
+
+def test_a_baseline_of_the_version_before_is_read_and_saved_in_the_same_bytes(tmp_path: Path) -> None:
+    (tmp_path / "b.json").write_text(BEFORE)
+    kept = read_baseline(f"{tmp_path}/b.json")
+    assert kept == [run(items={"i1": {"k1": [1.0], "k2": ["refusal"]}})]
+    save_baseline(kept, f"{tmp_path}/again.json")
+    assert (tmp_path / "again.json").read_text() == BEFORE
