@@ -21,8 +21,7 @@ for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 import numpy as np  # noqa: E402
 
-from selfprobe.check.baseline import Kept  # noqa: E402
-from selfprobe.check.changes import Pair, rows_of  # noqa: E402
+from selfprobe.studies.check_numbers import Kept, Pair, rows_of  # noqa: E402
 
 SMALLEST = 0.05
 PAIRS = 1000

@@ -43,7 +43,7 @@ COMMANDS = {
         "Evaluation awareness: five methods on the same conversations (paper 002).",
     ),
     "check": Command(
-        "selfprobe.check.command:check",
+        "study:check",
         "Say by the exit status whether LOGS are complete and scored; for scripts, and for logs of any Inspect task.",
     ),
     "dilemmas": Command(

@@ -289,6 +289,32 @@ class Study(BaseModel):
 
         return f"Page: {write(page, self.out)}"
 
+    def tell(self, *, as_json: bool, planned: bool) -> int:
+        """Print and write its page; the exit status.
+
+        Args:
+            as_json: Print the tables instead of the answer.
+            planned: Whether a plan was printed before.
+
+        Raises:
+            RunError: Models were asked, and no run ended well.
+            NoLogs: There is no finished log.
+        """
+        from selfprobe.errors import NoLogs, RunError
+
+        try:
+            page = self.shown()
+        except NoLogs as error:
+            if not planned:
+                raise
+            raise RunError(str(error)) from None
+        place = self.written(page)
+        if as_json:
+            options.echo_json({stem: table.to_dict("records") for stem, table in page.tables.items()})
+        else:
+            options.echo_lines([*([""] if planned else []), *page.lines, place])
+        return 0
+
     @classmethod
     def reported(cls, paths: Sequence[str]) -> "Page":
         """The page of all its logs under these paths, each run named by the settings in which it differs.
@@ -396,7 +422,8 @@ def _described(name: str, info: FieldInfo) -> dict[str, Any]:
     kind = parts[0] if type(None) in get_args(info.annotation) else info.annotation
     listed = "texts" if "repeated" in info.metadata else "names" if get_args(kind)[:1] == (str,) else "entries"
     plain = KINDS.get(get_origin(kind) or kind, "text")
-    bounds = {limit: getattr(one, limit) for one in info.metadata for limit in ("ge", "le") if hasattr(one, limit)}
+    limits = ("ge", "le", "gt")
+    bounds = {limit: getattr(one, limit) for one in info.metadata for limit in limits if hasattr(one, limit)}
     choices = [str(one) for one in get_args(kind)] if get_origin(kind) is Literal else []
     return {
         "name": name,
@@ -408,6 +435,7 @@ def _described(name: str, info: FieldInfo) -> dict[str, Any]:
         "least": bounds.get("ge"),
         "most": bounds.get("le"),
         "choices": choices,
+        **({"above": bounds["gt"]} if "gt" in bounds else {}),
     }
 
 
@@ -419,9 +447,9 @@ def command(name: str, about: Mapping[str, Any]) -> click.Command:
         about: From `described`.
     """
 
-    def called(as_json: bool, yes: bool = False, dry_run: bool = False, **values: Any) -> None:
+    def called(as_json: bool, yes: bool = False, dry_run: bool = False, **values: Any) -> int:
         module, _, attribute = str(about["place"]).partition(":")
-        _called(getattr(import_module(module), attribute), values, yes=yes, dry_run=dry_run, as_json=as_json)
+        return _called(getattr(import_module(module), attribute), values, yes=yes, dry_run=dry_run, as_json=as_json)
 
     made: Callable[..., Any] = called
     if about["asks"]:
@@ -432,8 +460,8 @@ def command(name: str, about: Mapping[str, Any]) -> click.Command:
     return click.command(name, cls=StudyCommand, help=about["help"])(configuration.config(made))
 
 
-def _called(study: type[Study], values: dict[str, Any], *, yes: bool, dry_run: bool, as_json: bool) -> None:
-    from selfprobe.errors import NoLogs, RunError
+def _called(study: type[Study], values: dict[str, Any], *, yes: bool, dry_run: bool, as_json: bool) -> int:
+    from selfprobe.errors import RunError
     from selfprobe.output import destination
     from selfprobe.run_settings import RunSettings
     from selfprobe.safe import clean
@@ -451,24 +479,15 @@ def _called(study: type[Study], values: dict[str, Any], *, yes: bool, dry_run: b
         costs += settings.lasting(plan.costs, asked.shorter)
         echo("\n".join(map(clean, [*plan.lines, "", *costs])), err=as_json)
         if dry_run:
-            return
+            return 0
         options.confirmed(yes)
         complete = asked.ask()
-    elif dry_run or yes or settings != RunSettings():
-        raise click.UsageError("options of a run (--yes, -M …) need --models or --config, which say whom to ask")
-    try:
-        page = asked.shown()
-    except NoLogs as error:
-        if plan is None:
-            raise
-        raise RunError(str(error)) from None
-    place = asked.written(page)
-    if as_json:
-        options.echo_json({stem: table.to_dict("records") for stem, table in page.tables.items()})
-    else:
-        options.echo_lines([*([""] if plan else []), *page.lines, place])
-    if not complete:
+    elif dry_run or yes or settings not in (RunSettings(), RunSettings(skip_errors=False)):
+        raise click.UsageError("options of a run (--yes, -M …) need --models, --run or --config, which say whom to ask")
+    status = asked.tell(as_json=as_json, planned=plan is not None)
+    if not complete and not status:
         raise RunError("runs failed, or nothing could be scored; see above")
+    return status
 
 
 def _option(
@@ -481,6 +500,7 @@ def _option(
     least: Any,
     most: Any,
     choices: Sequence[str],
+    above: Any = None,
 ) -> Callable[..., Any]:
     flag = f"--{name.replace('_', '-')}"
     if argument:
@@ -495,12 +515,12 @@ def _option(
         "entries": lambda: options.Names(name.removesuffix("s"), mappings=True),
         "choice": lambda: options.Choice(choices),
         "whole": lambda: click.IntRange(least, most),
-        "number": lambda: options.Number(least, most),
+        "number": lambda: options.Number(least if above is None else above, most, min_open=above is not None),
         "text": lambda: str,
         "texts": lambda: str,
     }
-    names = [flag, *({"models": ["--model"]}.get(name, []))]
-    further = {"required": True} if required else {"default": default, "show_default": default not in (None, ())}
+    names = [flag, *({"models": ["--model"], "tasks": ["--run"]}.get(name, []))]
+    further = {"required": True} if required else {"default": default, "show_default": default not in (None, (), "")}
     further["hidden"], further["multiple"] = help is None, kind == "texts"
     metavar = "N" if kind == "whole" else None
     return click.option(*names, name, type=types[kind](), help=help, metavar=metavar, **further)

@@ -27,7 +27,7 @@ DEFINITIONS = (
     ast.ClassDef,
 )
 
-WINGS = {"matrix", "awareness", "preferences", "check", "mechanism"}
+WINGS = {"matrix", "awareness", "preferences", "mechanism"}
 """None of them knows another."""
 
 FLOORS: tuple[set[str], ...] = (

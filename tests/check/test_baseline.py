@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from selfprobe.check.baseline import Kept, read, save
 from selfprobe.cli import main
 from selfprobe.errors import InputError
+from selfprobe.studies.check import read_baseline, save_baseline
+from selfprobe.studies.check_numbers import Kept
 
 
 def run(**given: Any) -> Kept:
@@ -24,12 +25,12 @@ def check(*arguments: str | Path) -> Result:
 
 def test_what_was_saved_is_read(tmp_path: Path) -> None:
     runs = [run(), run(model="n", clusters={"i1": "c"})]
-    save(runs, f"{tmp_path}/b.json")
-    assert read(f"{tmp_path}/b.json") == runs
+    save_baseline(runs, f"{tmp_path}/b.json")
+    assert read_baseline(f"{tmp_path}/b.json") == runs
 
 
 def test_an_item_has_a_line_and_the_order_is_that_of_ids(tmp_path: Path) -> None:
-    save([run()], f"{tmp_path}/b.json")
+    save_baseline([run()], f"{tmp_path}/b.json")
     text = (tmp_path / "b.json").read_text()
     assert '  "i1": {"k1": [1.0], "k2": ["refusal"]},\n  "i2": {"k1": [1.0], "k2": ["refusal"]}\n' in text
 
@@ -40,7 +41,7 @@ def test_a_run_of_the_suite_keeps_its_decisions_in_the_same_bytes(run_task: Any,
         done = check(tmp_path / "logs", "--save", tmp_path / f"{name}.json", "--unscored", "1")
         assert done.exit_code == 0 and f"{name}.json (1 run, 3 kB)" in done.output
     assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
-    [kept] = read(f"{tmp_path}/one.json")
+    [kept] = read_baseline(f"{tmp_path}/one.json")
     assert (kept.task, kept.version, kept.metric, len(kept.items), len(kept.prompts)) == (
         "kth_word",
         "3",
@@ -67,28 +68,69 @@ def test_a_run_of_the_suite_keeps_its_decisions_in_the_same_bytes(run_task: Any,
 def test_a_file_that_is_no_baseline_is_refused_in_one_line(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "b.json").write_text(text)
     with pytest.raises(InputError, match=re.escape(said)):
-        read(f"{tmp_path}/b.json")
+        read_baseline(f"{tmp_path}/b.json")
     done = check(tmp_path, "--baseline", tmp_path / "b.json")
     assert done.exit_code == 2 and done.output.count("\n") == 1
 
 
 def test_a_baseline_that_was_changed_by_hand_is_refused(tmp_path: Path) -> None:
-    save([run()], f"{tmp_path}/b.json")
+    save_baseline([run()], f"{tmp_path}/b.json")
     path = tmp_path / "b.json"
     path.write_text(path.read_text().replace("[1.0]", "[0.0]", 1))
     with pytest.raises(InputError, match="was changed by hand, its sha256 is another; save a new one"):
-        read(str(path))
+        read_baseline(str(path))
 
 
 @pytest.mark.parametrize("number", ["1e999", f"1{'0' * 400}"])
 def test_a_number_that_became_infinite_is_a_change_by_hand(tmp_path: Path, number: str) -> None:
-    save([run()], f"{tmp_path}/b.json")
+    save_baseline([run()], f"{tmp_path}/b.json")
     path = tmp_path / "b.json"
     path.write_text(path.read_text().replace("[1.0]", f"[{number}]", 1))
     with pytest.raises(InputError, match="was changed by hand, it has a number that is infinite; save a new one"):
-        read(str(path))
+        read_baseline(str(path))
 
 
 def test_a_baseline_is_a_json_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a baseline is a \.json file, got b\.txt"):
-        save([run()], "b.txt")
+        save_baseline([run()], "b.txt")
+
+
+BEFORE = """{
+"baseline": 1,
+"sha256": "a323b8bc9d1f5500238ab9b97fa63c96562a4d9f83b978ccb29258fe95b3ac9c",
+"runs": [
+{
+ "task": "quiz",
+ "model": "m",
+ "target": "m",
+ "version": "1",
+ "selfprobe": "0.2.0",
+ "args": {},
+ "model_args": {},
+ "data": "",
+ "plan": "",
+ "prompts": [],
+ "applied": {},
+ "metric": "accuracy",
+ "metrics": {
+  "a.b": 0.5
+ },
+ "items": {
+  "i1": {"k1": [1.0], "k2": ["refusal"]}
+ },
+ "blind": {},
+ "reasoned": {},
+ "inputs": {},
+ "clusters": {}
+}
+]}
+"""
+"""A file of a version that kept no answers."""
+
+
+def test_a_baseline_of_the_version_before_is_read_and_saved_in_the_same_bytes(tmp_path: Path) -> None:
+    (tmp_path / "b.json").write_text(BEFORE)
+    kept = read_baseline(f"{tmp_path}/b.json")
+    assert kept == [run(items={"i1": {"k1": [1.0], "k2": ["refusal"]}})]
+    save_baseline(kept, f"{tmp_path}/again.json")
+    assert (tmp_path / "again.json").read_text() == BEFORE

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from selfprobe.check.baseline import Kept
-from selfprobe.check.changes import paired, refusal, rows_of
-from selfprobe.check.page import gated, moved, said, short, signed
+from selfprobe.studies.check import Gate, moved, said, short, signed
+from selfprobe.studies.check_numbers import Kept, paired, refusal, rows_of, turned
 
 
 def run(values: list[Any], **given: Any) -> Kept:
@@ -21,13 +20,13 @@ HALF = [float(n % 2) for n in range(100)]
 
 def test_of_another_way_of_asking_the_same_model_is_worse_and_another_one_is_said() -> None:
     before, now = run(HALF, applied={"effort none": 100}), run(HALF, applied={"effort low": 100})
-    gate = gated([before], [now], smallest=0.05)
+    gate = Gate([before], [now], smallest=0.05)
     [_, asked] = gate.rows
     assert (asked.metric, asked.verdict, gate.status) == ("asked", "worse", 1)
-    assert said(asked, gate) == "worse (effort none → effort low)"
-    gate = gated([before], [replace(now, model="n", target="n")], smallest=0.05)
-    assert gate.status == 0 and said(gate.rows[1], gate) == "not the same (effort none → effort low)"
-    assert gated([before], [replace(now, model="n", target="n")], smallest=0.05, strict=True).status == 4
+    assert said(asked, gate.smallest) == "worse (effort none → effort low)"
+    gate = Gate([before], [replace(now, model="n", target="n")], smallest=0.05)
+    assert gate.status == 0 and said(gate.rows[1], gate.smallest) == "not the same (effort none → effort low)"
+    assert Gate([before], [replace(now, model="n", target="n")], strict=True).status == 4
 
 
 def test_a_few_samples_that_were_asked_otherwise_are_the_same_way() -> None:
@@ -113,3 +112,13 @@ def test_what_is_shown_adds_up_and_where_two_decimals_do_not_has_more() -> None:
 def test_numbers_are_short() -> None:
     assert [short(v) for v in (0.614, 1.0, -0.5, 12.34, float("nan"))] == [".61", "1.00", "-.50", "12.34", "?"]
     assert [signed(v) for v in (0.03, -0.131, -0.001)] == ["+.03", "−.13", ".00"]
+
+
+def test_what_turned_is_of_right_and_wrong_by_the_mean_of_epochs_and_of_no_likeness() -> None:
+    before = run([[1.0, 1.0, 0.0], 1.0, 0.5, 0.0], said={"i0": {"k": ["a", "a", "b"]}})
+    now = run([[0.0, 1.0, 0.0], "refusal", 0.0, 1.0], said={"i0": {"k": ["c", "a", "c"]}})
+    first, second = turned([(before, now)])
+    assert str(first) == 'quiz i0 k  right → wrong: "a" → "c"' and second.item == "i3" and second.right
+    assert [one.right for one in turned([(before, now)], lower=["accuracy"])] == [False, True]
+    assert turned([(before, now)], lower=["accuracy"])[0].item == "i3"
+    assert not turned([(run([0.2, 0.9]), run([0.9, 0.2]))])

@@ -13,8 +13,8 @@ from inspect_ai.log import read_eval_log, write_eval_log
 from inspect_ai.scorer import Score, Scorer, Target, accuracy, scorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from selfprobe.check.runs import share
 from selfprobe.cli import main
+from selfprobe.studies.check import share
 
 
 def check(*arguments: str | Path) -> Result:

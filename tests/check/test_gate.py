@@ -183,7 +183,7 @@ def test_hard_items_that_lack_a_score_are_no_rise(write: Write, baseline: str) -
     now = write("now", lambda item, epoch: 1.0 if item % 3 else float("nan"))
     done = check(now, "--baseline", baseline)
     assert done.exit_code == 1
-    score, unscored, _ = done.output.splitlines()
+    score, unscored, *_ = done.output.splitlines()
     assert "better" not in score
     assert unscored.split() == "quiz unscored .00 → .33 +.33 [+.21, +.46] n 60 worse (no_reason)".split()
 
@@ -441,3 +441,36 @@ def test_options_that_do_not_go_together_are_2(baseline: str) -> None:
     ):
         done = check(*arguments)
         assert done.exit_code == 2 and said in done.output, done.output
+
+
+def answered(at: str, path: Path, answer: str) -> str:
+    """The log at a path with an answer to every item, written to another."""
+    log = read_eval_log(at)
+    for sample in log.samples or []:
+        assert sample.scores is not None
+        sample.scores["theirs"].answer = f"{answer} {sample.id}"
+    write_eval_log(log, str(path))
+    return str(path)
+
+
+def test_items_that_turned_are_listed_with_both_answers_ten_in_text_and_all_in_json(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    old = answered(write("old"), tmp_path / "a.eval", "yes")
+    now = answered(write("now", lambda i, e: float(i == 3 or fallen(i, e))), tmp_path / "b.eval", "no")
+    assert check(old, "--save", tmp_path / "b.json").exit_code == 0
+    for before in (("--baseline", tmp_path / "b.json"), ("--against", old)):
+        lines = check(now, *before, "--github").output.splitlines()
+        found = [line for line in lines if line.startswith("quiz ") and "right → wrong: " in line]
+        assert len(found) == 10 and found[0] == 'quiz 16 theirs  right → wrong: "yes 16" → "no 16"'
+        assert "and 1 more: 10 right → wrong, 1 wrong → right in all" in lines
+        told = json.loads(check(now, *before, "--json").stdout)["turned"]
+        assert len(told) == 11 and (told[-1]["item"], told[-1]["right"], told[-1]["was"]) == ("3", True, "yes 3")
+    assert 'right → wrong: "yes 16" → "no 16"' in (tmp_path / "summary.md").read_text()
+
+
+def test_an_alarm_says_that_a_baselines_luck_stays_and_a_good_gate_does_not(write: Write, baseline: str) -> None:
+    said = "one baseline in five has an alarm within 30 nights"
+    assert said in check(write("now", fallen), "--baseline", baseline).output
+    assert said not in check(write("same"), "--baseline", baseline).output

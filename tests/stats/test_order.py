@@ -19,8 +19,6 @@ from selfprobe.awareness.paired import against_placebo
 from selfprobe.awareness.runs import ARM, PLAIN
 from selfprobe.awareness.table import Logged, told_by_set
 from selfprobe.awareness.verdict import statements
-from selfprobe.check.baseline import Kept
-from selfprobe.check.changes import resampled, rows_of
 from selfprobe.logs import Runs
 from selfprobe.matrix.numbers import analyse
 from selfprobe.matrix.page import page_of as matrix_page
@@ -42,6 +40,7 @@ from selfprobe.stats import estimate as estimates
 from selfprobe.stats.survival import first_time
 from selfprobe.studies import card, cues, scan, turns
 from selfprobe.studies.card_numbers import numbers_of
+from selfprobe.studies.check_numbers import Kept, resampled, rows_of
 from selfprobe.study import Logs
 
 Make = Callable[..., Results]

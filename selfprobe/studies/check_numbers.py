@@ -1,22 +1,110 @@
-"""What changed between two runs of the same items, whether it is worse, and how often that verdict flips."""
+"""The numbers of `selfprobe check`: what changed between two runs of the same items, and whether it is worse."""
 
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from selfprobe.check.baseline import UNBOUND, Kept
 from selfprobe.errors import InputError
 from selfprobe.safe import concealed
 from selfprobe.stats.estimate import holm
 from selfprobe.stats.paired import TWO_SIDED, Change, change
 from selfprobe.stats.spread import FloatArray
 
+UNBOUND = "the evaluated model"
+"""Who has a role that nobody was given."""
+FAILED = "error"
+"""Why a decision of a sample that failed has no value."""
+FEWEST = 5
+"""Clusters from which a skill is compared; with fewer the score is."""
+SAME_WAY = 0.05
+"""Share of samples that may be asked otherwise than before, such as those that got a higher limit."""
+
+Cell = tuple[str, str]
+"""An item and a key."""
+Verdict = Literal["worse", "cannot tell", "no worse", "unchanged", "better"]
+WORST: tuple[Verdict, ...] = ("worse", "cannot tell", "no worse", "unchanged", "better")
+
+
+def about(model: str, target: str) -> str:
+    """What a run's name has of a target that is not its model."""
+    return f" about {target}" if target != model else ""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One run. All of it is JSON."""
+
+    task: str
+    model: str
+    target: str
+    version: str
+    """Of the task, without the data set's hash."""
+    selfprobe: str
+    """Version of the suite; "" of other suites' logs."""
+    args: dict[str, Any]
+    """Task arguments that are set, of the suite's those that are no default."""
+    model_args: dict[str, Any]
+    data: str
+    """Hash of the whole data set; "" of other suites', whose `inputs` are compared."""
+    plan: str
+    """Digest of the solvers and their arguments; "" of the suite's, whose version says it."""
+    prompts: list[str]
+    """Digests of the first sample's prompts."""
+    applied: dict[str, int]
+    """How the model was really asked, of other suites how it was to be asked → samples."""
+    metric: str
+    """What the score of the suite's task is called; "" of other suites', which have one a scorer."""
+    metrics: dict[str, float]
+    """As the log has them, for the reader."""
+    items: dict[str, dict[str, list[float | str]]]
+    """Item → key → of every epoch its value, or why there is none; nothing of a sample that failed."""
+    blind: dict[str, dict[str, float]] = field(default_factory=dict)
+    """The same cells: what the best guess without a model gets (chance, the most frequent truth), 0 where left out."""
+    reasoned: dict[str, list[str]] = field(default_factory=dict)
+    """Item → keys at which the model reasoned although it was not to, once an epoch."""
+    inputs: dict[str, str] = field(default_factory=dict)
+    """Item → digest of what it asks."""
+    clusters: dict[str, str] = field(default_factory=dict)
+    """Item → what it comes from, where items were grouped."""
+    answers: dict[str, str] = field(default_factory=dict)
+    """Item → digest of its options and its target; nothing in files of earlier versions."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Key of another suite's score → why it is not compared."""
+    roles: dict[str, str] = field(default_factory=dict)
+    """Role → its model, of all but the target; nothing in files of earlier versions."""
+    scorers: dict[str, str] = field(default_factory=dict)
+    """Scorer of another suite → digest of its arguments; nothing in files of earlier versions."""
+    said: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    """The same cells: what was answered, "" where it could not be read; nothing in files of earlier versions."""
+
+    @property
+    def epochs(self) -> int:
+        """Of the item that has most."""
+        return max((len(given) for cell in self.items.values() for given in cell.values()), default=0)
+
+    @property
+    def name(self) -> str:
+        """For people: the task and its model."""
+        return f"{self.task} of {self.model}{about(self.model, self.target)}"
+
+
 Pair = tuple[Kept, Kept]
+
+
+_SAME: tuple[Callable[[Kept], Hashable], ...] = (
+    lambda run: (run.task, repr(run.args), run.model, run.target, repr(concealed(run.model_args))),
+    lambda run: (run.task, repr(run.args), run.model, run.target),
+    lambda run: (run.task, repr(run.args), run.model),
+    lambda run: (run.task, repr(run.args), run.model == run.target),
+    lambda run: (run.task, run.model),
+    lambda run: run.task,
+)
+"""From the closest: what two runs share. The last ones find the pair whose difference is worth a word."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +119,7 @@ class Paired:
 
 
 def paired(before: Sequence[Kept], after: Sequence[Kept]) -> Paired:
-    """Hold each run of a baseline against the one of the same task, arguments and model; a single other model counts.
-
-    Args:
-        before: Of the baseline.
-        after: Of the logs.
-    """
+    """Hold each run of before against that of the same task, arguments and model; a single other model counts."""
     out, left, there = Paired(), list(before), list(after)
     for same in _SAME:
         groups = defaultdict[Hashable, tuple[list[Kept], list[Kept]]](lambda: ([], []))
@@ -64,24 +147,12 @@ def paired(before: Sequence[Kept], after: Sequence[Kept]) -> Paired:
     return out
 
 
-_SAME: tuple[Callable[[Kept], Hashable], ...] = (
-    lambda run: (run.task, repr(run.args), run.model, run.target, repr(concealed(run.model_args))),
-    lambda run: (run.task, repr(run.args), run.model, run.target),
-    lambda run: (run.task, repr(run.args), run.model),
-    lambda run: (run.task, repr(run.args), run.model == run.target),
-    lambda run: (run.task, run.model),
-    lambda run: run.task,
-)
-"""From the closest: what two runs share. The last ones find the pair whose difference is worth a word."""
-
-
 def told_apart(runs: Sequence[Kept]) -> list[str]:
     """The task of each run, with its arguments where others of the same task and model have other ones."""
-    same = defaultdict[Hashable, set[str]](set)
-    for run in runs:
-        same[run.task, run.model, run.target].add(repr(run.args))
+    ways = {(run.task, run.model, run.target, repr(run.args)) for run in runs}
+    same = Counter(way[:3] for way in ways)
     given = [", ".join(f"{name}={value}" for name, value in sorted(run.args.items())) or "defaults" for run in runs]
-    several = [len(same[run.task, run.model, run.target]) > 1 for run in runs]
+    several = [same[run.task, run.model, run.target] > 1 for run in runs]
     return [f"{run.task} ({told})" if more else run.task for run, told, more in zip(runs, given, several, strict=True)]
 
 
@@ -90,21 +161,16 @@ def _hold(old: Kept, new: Kept, out: Paired) -> None:
         out.refused[new.name] = why
         return
     out.pairs.append((old, new))
-    if old.selfprobe != new.selfprobe:
-        out.notes.append(
-            f"{new.name}: the baseline is of selfprobe {old.selfprobe}, the logs are of {new.selfprobe}; the task's "
-            "version is the same"
-        )
-    if old.model != new.model:
-        out.notes.append(f"{new.name}: the baseline's model is {old.model}")
-    if old.epochs != new.epochs:
-        out.notes.append(
-            f"{new.name}: the baseline has {old.epochs} epoch{'s' * (old.epochs != 1)} of an item, the logs "
-            f"{new.epochs}; what is compared is each item's mean"
-        )
-    if not new.metric and (more := sorted(keys_of(new) - keys_of(old))):
-        out.notes.append(f"{new.name}: {', '.join(more)} is not in the baseline")
-    out.notes.extend(f"{new.name}: not compared: {why}" for why in new.left_out.values())
+    further = [] if new.metric else sorted(keys_of(new) - keys_of(old))
+    notes = {
+        f"the baseline is of selfprobe {old.selfprobe}, the logs are of {new.selfprobe}; the task's version is the "
+        "same": old.selfprobe != new.selfprobe,
+        f"the baseline's model is {old.model}": old.model != new.model,
+        f"the baseline has {old.epochs} epoch{'s' * (old.epochs != 1)} of an item, the logs {new.epochs}; what is "
+        "compared is each item's mean": old.epochs != new.epochs,
+        f"{', '.join(further)} is not in the baseline": bool(further),
+    } | {f"not compared: {why}": True for why in new.left_out.values()}
+    out.notes.extend(f"{new.name}: {note}" for note, is_so in notes.items() if is_so)
 
 
 def refusal(old: Kept, new: Kept) -> str:
@@ -113,8 +179,9 @@ def refusal(old: Kept, new: Kept) -> str:
         return f"the baseline is of task version {old.version}, the logs are of {new.version}; save a new baseline"
     if old.args != new.args:
         names = [name for name in sorted({*old.args, *new.args}) if old.args.get(name) != new.args.get(name)]
-        told = ", ".join(f"{n} was {_told(old, n)} and is {_told(new, n)}" for n in names)
-        return f"asked with other task arguments: {told}"
+        was, now = ([repr(run.args[n]) if n in run.args else "left out" for n in names] for run in (old, new))
+        args = [f"{name} was {one} and is {other}" for name, one, other in zip(names, was, now, strict=True)]
+        return f"asked with other task arguments: {', '.join(args)}"
     if old.data != new.data:
         return f"another data set: its hash was {old.data[:12] or 'none'} and is {new.data[:12] or 'none'}"
     if changed := [item for item in old.inputs.keys() & new.inputs.keys() if old.inputs[item] != new.inputs[item]]:
@@ -157,22 +224,6 @@ def _scored_otherwise(old: Kept, new: Kept) -> str:
 def keys_of(run: Kept) -> set[str]:
     """Of all values of a run, those that are unscored too."""
     return {key for cell in run.items.values() for key in cell}
-
-
-def _told(run: Kept, name: str) -> str:
-    return repr(run.args[name]) if name in run.args else "left out"
-
-
-Cell = tuple[str, str]
-"""An item and a key."""
-Verdict = Literal["worse", "better", "unchanged", "no worse", "cannot tell"]
-
-FAILED = "error"
-"""Why a decision of a sample that failed has no value."""
-FEWEST = 5
-"""Clusters from which a skill is compared; with fewer the score is."""
-SAME_WAY = 0.05
-"""Share of samples that may be asked otherwise than before, such as those that got a higher limit."""
 
 
 @dataclass(frozen=True)
@@ -259,8 +310,7 @@ def _rows(old: Kept, new: Kept, lower: Collection[str]) -> Iterator[Row]:
     keys = list(dict.fromkeys(key for run in sides for cell in run.items.values() for key in cell))
     for names in [keys] if new.metric else [[key] for key in keys]:
         yield _score(old, new, names, lower)
-    cells = _cells(old, new, keys)
-    clusters, before, after = _clusters(new, cells), _side(old, cells), _side(new, cells)
+    clusters, before, after = _sides(old, new, _cells(old, new, keys))
     rates = {"unscored": (before.missing, after.missing), "reasoned": (before.reasoned, after.reasoned)}
     for name, (was, now) in rates.items():
         if was.any() or now.any():
@@ -274,8 +324,7 @@ def _rows(old: Kept, new: Kept, lower: Collection[str]) -> Iterator[Row]:
 
 def _score(old: Kept, new: Kept, keys: Sequence[str], lower: Collection[str]) -> Row:
     """The row of a score; a skill where something can be guessed without a model."""
-    cells = _cells(old, new, keys)
-    clusters, before, after = _clusters(new, cells), _side(old, cells), _side(new, cells)
+    clusters, before, after = _sides(old, new, _cells(old, new, keys))
     name = new.metric or keys[0]
     down = name in lower
     known = np.concatenate([before.values, after.values])
@@ -372,23 +421,60 @@ def _side(run: Kept, cells: Sequence[Cell]) -> _Side:
     )
 
 
-def _clusters(run: Kept, cells: Sequence[Cell]) -> npt.NDArray[np.intp]:
-    """The number of each cell's cluster, `[cell]`."""
+def _sides(old: Kept, new: Kept, cells: Sequence[Cell]) -> tuple[npt.NDArray[np.intp], _Side, _Side]:
+    """The number of each cell's cluster, `[cell]`, and both runs."""
     known: dict[str, int] = {}
-    return np.array([known.setdefault(run.clusters.get(item, item), len(known)) for item, _ in cells], dtype=np.intp)
+    clusters = [known.setdefault(new.clusters.get(item, item), len(known)) for item, _ in cells]
+    return np.array(clusters, dtype=np.intp), _side(old, cells), _side(new, cells)
 
 
 def _unit(run: Kept) -> str:
     return "cluster" if run.clusters else "item"
 
 
-WORST: tuple[Verdict, ...] = ("worse", "cannot tell", "no worse", "unchanged", "better")
+@dataclass(frozen=True)
+class Turned:
+    """A cell that was right and is wrong, or the reverse."""
+
+    task: str
+    model: str
+    item: str
+    key: str
+    right: bool
+    """Whether it is right now."""
+    was: str
+    """The most frequent answer of before; "" where none is kept."""
+    now: str
+
+    def __str__(self) -> str:
+        turn = "wrong → right" if self.right else "right → wrong"
+        answers = " → ".join(f'"{one}"' if one else "no answer kept" for one in (self.was, self.now))
+        return f"{self.task} {self.item} {self.key}  {turn}: {answers}"
 
 
-def worst(pairs: Sequence[Pair], *, smallest: float, lower: Collection[str] = ()) -> Verdict:
-    """The worst verdict of all rows."""
-    found = [row.verdict for row in rows_of(pairs, smallest=smallest, lower=lower)]
-    return min(found, key=WORST.index, default="cannot tell")
+def turned(pairs: Sequence[Pair], lower: Collection[str] = ()) -> list[Turned]:
+    """The cells that turned, those that are wrong now first; of scores that are 0, ½ or 1, by the mean of epochs."""
+    found = []
+    tasks = told_apart([new for _, new in pairs])
+    for task, (old, new) in zip(tasks, pairs, strict=True):
+        for key in sorted(keys_of(old) & keys_of(new)):
+            cells = _cells(old, new, [key])
+            given = [value for run in (old, new) for item, _ in cells for value in run.items[item].get(key, [])]
+            if not {value for value in given if not isinstance(value, str)} <= {0.0, 0.5, 1.0}:
+                continue
+            signs = (-1 if (new.metric or key) in lower else 1) * np.array(
+                [np.sign(_side(run, cells).values - 0.5) for run in (old, new)]
+            )
+            found += [
+                Turned(task, new.model, item, key, bool(now > 0), _answer(old, item, key), _answer(new, item, key))
+                for (item, _), was, now in zip(cells, *signs, strict=True)
+                if was * now < 0
+            ]
+    return sorted(found, key=lambda one: one.right)
+
+
+def _answer(run: Kept, item: str, key: str) -> str:
+    return Counter(run.said.get(item, {}).get(key, [""])).most_common(1)[0][0]
 
 
 def resampled(pairs: Sequence[Pair]) -> Callable[[np.random.Generator], list[Pair]]:
@@ -402,17 +488,15 @@ def _drawn(old: Kept, new: Kept, rng: np.random.Generator) -> Pair:
         held.setdefault(new.clusters.get(item, item), []).append(item)
     names = sorted(held)
     picks = [(names[i], draw) for draw, i in enumerate(rng.integers(len(names), size=len(names)))]
-    drawn = [(item, f"{item} {draw}", f"{name} {draw}") for name, draw in picks for item in held[name]]
-    clusters = {name: cluster for _, name, cluster in drawn}
+    drawn = {f"{item} {draw}": (item, f"{name} {draw}") for name, draw in picks for item in held[name]}
 
     def of(run: Kept) -> Kept:
-        return replace(
-            run,
-            items={name: run.items[item] for item, name, _ in drawn},
-            blind={name: run.blind[item] for item, name, _ in drawn if item in run.blind},
-            reasoned={name: run.reasoned[item] for item, name, _ in drawn if item in run.reasoned},
-            clusters=clusters,
-        )
+        tables: list[Any] = [
+            {name: table[item] for name, (item, _) in drawn.items() if item in table}
+            for table in (run.items, run.blind, run.reasoned)
+        ]
+        clusters = {name: cluster for name, (_, cluster) in drawn.items()}
+        return replace(run, items=tables[0], blind=tables[1], reasoned=tables[2], clusters=clusters)
 
     return of(old), of(new)
 
@@ -433,7 +517,7 @@ def halved(runs: Sequence[Kept]) -> Callable[[np.random.Generator], list[Pair]]:
 
 
 def _dealt(run: Kept, rng: np.random.Generator) -> Pair:
-    sides: tuple[dict[str, dict[str, list[float | str]]], ...] = ({}, {})
+    sides: tuple[dict[str, Any], ...] = ({}, {})
     for item, cell in sorted(run.items.items()):
         epochs = rng.permutation(max(map(len, cell.values()), default=0))
         half = len(epochs) // 2
@@ -448,6 +532,9 @@ def _dealt(run: Kept, rng: np.random.Generator) -> Pair:
 def flips(
     draw: Callable[[np.random.Generator], list[Pair]], times: int, *, smallest: float, lower: Collection[str] = ()
 ) -> Counter[Verdict]:
-    """How often which verdict is the worst; the same draws in every call."""
-    rng = np.random.default_rng(0)
-    return Counter(worst(draw(rng), smallest=smallest, lower=lower) for _ in range(times))
+    """How often which verdict is the worst of all rows; the same draws in every call."""
+    rng, worst = np.random.default_rng(0), Counter[Verdict]()
+    for _ in range(times):
+        found = [row.verdict for row in rows_of(draw(rng), smallest=smallest, lower=lower)]
+        worst[min(found, key=WORST.index, default="cannot tell")] += 1
+    return worst

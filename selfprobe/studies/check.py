@@ -1,0 +1,1036 @@
+"""Can a script rely on these logs, and did a model get worse? Of any Inspect task, said by the exit status."""
+
+import hashlib
+import json
+import math
+import os
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Any, ClassVar, Self
+from xml.etree import ElementTree
+
+from inspect_ai import Task
+from inspect_ai.event import ModelEvent
+from inspect_ai.log import EvalSampleSummary
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
+
+from selfprobe._registry import defaults_of, measures
+from selfprobe._registry import tasks as tasks_by_name
+from selfprobe.arguments import meant, unknown
+from selfprobe.decision import Decision, last_decisions
+from selfprobe.described import DescribedRun, NamedModel
+from selfprobe.errors import InputError, NoLogs, one_line
+from selfprobe.files import decoded, read_bytes
+from selfprobe.header import roles_of, target_of
+from selfprobe.logs import UNREADABLE, Run, cause, counted, cut_in, sample_of, values_of
+from selfprobe.logs import runs as runs_in
+from selfprobe.options import MODELS_HELP, echo_json, echo_lines
+from selfprobe.output import place_file
+from selfprobe.prices import Cost
+from selfprobe.safe import clean, concealed, echo
+from selfprobe.scorers.decision import Judged
+from selfprobe.scorers.dilemma import dilemmas_of
+from selfprobe.scorers.frames import split
+from selfprobe.scorers.summary import best_of, without_a_model
+from selfprobe.solvers.converse import METHODS
+from selfprobe.studies.check_numbers import (
+    UNBOUND,
+    Kept,
+    Paired,
+    Row,
+    about,
+    flips,
+    halved,
+    paired,
+    resampled,
+    rows_of,
+    turned,
+)
+from selfprobe.study import Plan, Study, Wave
+
+GOOD, WORSE, INCOMPLETE, UNTOLD = 0, 1, 3, 4
+"""Exit statuses; 2 is the command line's."""
+MOST = 0.1
+"""Share of unscored values in a run that is good."""
+UNSCORED_HELP = f"Largest share of unscored values in a good run. Default: {MOST}; with a baseline 1."
+SETS = ("target_log", "observer_log", "observer")
+"""Task arguments that concern another model, or an earlier run."""
+LUCK = (
+    "A baseline's own luck stays: of unchanged models one baseline in five has an alarm within 30 nights, and 5 to 7 % "
+    "have two in a row. Before acting, take a baseline of several epochs."
+)
+
+
+class Check(Study):
+    """Say by the exit status whether LOGS are complete and scored; for scripts, and for logs of any Inspect task.
+
+    With --baseline or --against also whether a model got worse. 0 is good: complete, and not worse; 1 worse; 2 a wrong
+    command; 3 incomplete: a run failed or lacks samples, nothing in it was scored, more is unscored than --unscored, a
+    log cannot be read, or it is not of the baseline's task, data or items; 4 cannot tell (--strict). Of runs with
+    the same task, models, arguments, settings and data the finished one with most samples counts, then the newest; one
+    that failed since counts too.
+    """
+
+    reads: ClassVar[frozenset[str]] = frozenset()
+    figure: ClassVar[bool] = True
+
+    logs: tuple[str, ...] = Field((), examples=["[LOGS]..."])
+    unscored: float | None = Field(None, ge=0, le=1, description=UNSCORED_HELP)
+    save: str | None = Field(None, description="Write a baseline of LOGS to this .json file: small, for git.")
+    baseline: str | None = Field(None, description="Compare LOGS with this baseline, item by item.")
+    against: str | None = Field(None, description="Earlier logs to compare with, instead of --baseline.")
+    smallest: float = Field(0.05, gt=0, description="The smallest change that matters.")
+    lower: tuple[str, ...] = Field((), description="Metrics of which less is better.")
+    strict: bool = Field(False, description="End with 4 where a change of --smallest cannot be told.")
+    aa: int | None = Field(None, ge=1, description="Say how often the verdict flips over N resamples.")
+    junit: str | None = Field(None, description="Write JUnit's XML to this file.")
+    github: bool = Field(False, description="Print annotations, and add to the step summary of a workflow.")
+    tasks: tuple[str, ...] = Field((), description="Instead of LOGS: run these tasks now (--run).")
+    models: tuple[str, ...] = Field((), description=f"For --run. {MODELS_HELP}")
+    args: dict[str, Any] = Field({}, description="For --run: task argument; it goes to the tasks that have it.")
+    log_dir: str = Field("", description="For --run: folder of the logs; empty is a new one in logs/check.")
+    out: str = Field("", exclude=True)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        """Refuse what does not go together, or would have no effect."""
+        if bool(self.logs) == bool(self.tasks):
+            raise InputError("give LOGS, or --run TASKS --model MODEL" + (", not both" if self.logs else ""))
+        if self.tasks and not self.models:
+            raise InputError("--run needs a model: --model MODEL")
+        if self.save is not None:
+            _refuse_other_than_json(self.save, "--save ")
+        if self.baseline and self.against:
+            raise InputError("--baseline and --against are both what was before; give one of them")
+        for_run = {"--limit": self.limit, "-T": self.args, "--model": self.models, "--log-dir": self.log_dir}
+        if alone := [flag for flag, given in for_run.items() if given and self.logs]:
+            raise InputError(f"{alone[0]} is for --run TASKS; with LOGS it has no effect")
+        idle = {"--strict": self.strict}
+        idle |= {} if self.aa else {"--lower": bool(self.lower), "--smallest": self.smallest != 0.05}
+        if without := [flag for flag, given in idle.items() if given and not self.gates]:
+            raise InputError(f"{without[0]} is about a change; say from what: --baseline FILE.json or --against LOGS2")
+        files = {"--junit": self.junit, "--github": self.github}
+        if mute := [flag for flag, given in files.items() if given and self.aa and not self.gates]:
+            raise InputError(
+                f"{mute[0]} has nothing to say of --aa alone; give --baseline or --against, or leave --aa out"
+            )
+        return self
+
+    @property
+    def gates(self) -> bool:
+        """Whether there is something to compare with."""
+        return bool(self.baseline or self.against)
+
+    @cached_property
+    def base(self) -> str:
+        """The log folder, without a slash at its end."""
+        return self.log_dir.rstrip("/") or f"logs/check/{datetime.now(UTC):%Y-%m-%dT%H-%M-%S}"
+
+    @cached_property
+    def before(self) -> tuple[list[Kept], list[str]]:
+        """The runs of before, and what to know of their logs.
+
+        Raises:
+            InputError: They cannot be read, or no score can change by --smallest.
+        """
+        earlier = load([self.against]) if self.against else None
+        runs = read_baseline(self.baseline) if self.baseline else earlier.kept() if earlier else []
+        given = [v for run in runs for cell in run.items.values() for one in cell.values() for v in one]
+        numbers = [value for value in given if not isinstance(value, str)]
+        if self.smallest > 1 and numbers and all(0 <= number <= 1 for number in numbers):
+            raise InputError(
+                f"--smallest {self.smallest:g} is more than any change can be: what was before lies in 0 to 1; give a "
+                "share such as .05"
+            )
+        return runs, [f"before: {line}" for line in earlier.left_out()] if earlier else []
+
+    @cached_property
+    def built(self) -> dict[str, tuple[Task, dict[str, Any], int]]:
+        """The tasks of --run with their arguments and numbers of items.
+
+        Raises:
+            InputError: A task or an argument that there is not; or the baseline is of another version, data set or
+                more items, so that the calls would be for nothing.
+        """
+        known = measures()
+        for task in self.tasks:
+            if task in known:
+                continue
+            if task in tasks_by_name():
+                how = (
+                    f"inspect eval selfprobe/{task} --model {self.models[0]} --log-dir LOGS, then selfprobe check LOGS"
+                )
+                raise InputError(f"--run takes {', '.join(known)}; run {task} by itself: {how}")
+            raise InputError(f"--run takes {', '.join(known)}; there is no task {task}{meant(task, known)}")
+        if set_here := [name for name in SETS if name in self.args]:
+            raise InputError(f"a gate asks a model about itself: leave {set_here[0]} out")
+        if wrong := unknown(self.args, sorted({name for task in self.tasks for name in defaults_of(task)})):
+            raise InputError(f"no task here has an argument {wrong}")
+        found = {}
+        for task in self.tasks:
+            args = {name: value for name, value in self.args.items() if name in defaults_of(task)}
+            made = tasks_by_name()[task](**args)
+            found[task] = made, args, min(len(made.dataset), self.limit or len(made.dataset))
+        for run in self.before[0]:
+            if run.task in found:
+                _refuse_another(run, found[run.task][0], found[run.task][2])
+        return found
+
+    def plan(self) -> Plan | None:
+        """Items, calls and tokens of --run."""
+        if not self.tasks:
+            return None
+        calls = sent = received = 0
+        for task, (_, args, items) in self.built.items():
+            of = measures()[task]
+            here = items * of.alone(defaults_of(task) | args)
+            calls, sent, received = calls + here, sent + here * of.tokens[0], received + here * of.tokens[1]
+        counts = [f"{task}: {items} items" for task, (_, _, items) in self.built.items()]
+        return Plan([", ".join(counts)], [Cost(model, calls, sent, received) for model in self.models])
+
+    @property
+    def rounds(self) -> int:
+        """Calls that wait for one another."""
+        return max(measures()[task].rounds for task in self.tasks)
+
+    def waves(self) -> Iterator[Wave]:
+        """Each task with each model."""
+        models = [NamedModel(model, self.how.model_args) for model in self.models]
+        asked = [(task, args | self.how.shared) for task, (_, args, _) in self.built.items()]
+        yield Wave([DescribedRun(*one, model) for model in models for one in asked], "Runs", further={})
+
+    def ask(self) -> bool:
+        """Run the tasks; say where all were there already."""
+        began = datetime.now(UTC).replace(microsecond=0)  # as logs have it
+        complete = super().ask()
+        ends = [run.header.stats.completed_at for run in runs_in([self.base]).counted]
+        last = max(map(datetime.fromisoformat, ends)) if ends and all(ends) else began
+        if last < began:
+            when = f"{last:%Y-%m-%d %H:%M} UTC; a new folder asks anew"
+            echo(f"Nothing was asked: the runs in {self.base} were finished at {when}", err=True)
+        return complete
+
+    def tell(self, *, as_json: bool, planned: bool) -> int:
+        """Judge the logs, print and write what was asked for; the exit status."""
+        logged = load(self.logs or [self.base])
+        judge = self._against_itself if self.aa and not self.gates else self._judged
+        status = judge(logged, as_json)
+        if status and self.save:
+            echo(f"No baseline is saved of runs with status {status}", err=True)
+        elif self.save:
+            runs = logged.kept()
+            size = save_baseline(runs, self.save)
+            told = [f"Baseline: {self.save} ({len(runs)} run{'s' * (len(runs) != 1)}, {size / 1000:.0f} kB)"]
+            told += [f"{run.name}: not in the baseline: {why}" for run in runs for why in run.left_out.values()]
+            echo_lines([] if as_json else told)
+        return status
+
+    def _judged(self, logged: "Logged", as_json: bool) -> int:
+        """Say whether runs are complete, and what changed where there is a baseline."""
+        (before, earlier), gate = self.before, None
+        if self.gates:
+            after, bad = logged.good(1.0 if self.unscored is None else self.unscored)
+            notes = earlier + logged.left_out()
+            gate = Gate(before, after, self.smallest, self.lower, self.strict, bad, notes)
+            known = sorted({row.metric for row in gate.rows})
+            if wrong := [name for name in self.lower if known and name not in known]:
+                there = f"there are {', '.join(known)}{meant(wrong[0], known)}"
+                raise InputError(f"--lower {wrong[0]}: no such metric; {there}")
+        found = gate.found() if gate else complete(logged, MOST if self.unscored is None else self.unscored)
+        if as_json:
+            echo_json(found.fields)
+        else:
+            for line in found.lines():
+                echo(line)
+        if self.junit:
+            place_file(found.junit(), self.junit)
+        if self.github:
+            for line in found.annotations():
+                echo(line, err=as_json)
+            summarise(found.markdown())
+        if gate and self.aa and gate.rows:
+            self._tell_flips(resampled(gate.paired.pairs), "resamples of the items", as_json)
+        return found.status
+
+    def _against_itself(self, logged: "Logged", as_json: bool) -> int:
+        """Say how often the epochs of runs differ from each other as a gate sees it."""
+        runs, bad = logged.good(1.0 if self.unscored is None else self.unscored)
+        self._tell_flips(halved(runs), "deals of the epochs into before and after, where nothing changed", as_json)
+        for name, why in bad.items():
+            echo(f"{name}  bad: {why}", err=as_json)
+        return INCOMPLETE if bad else GOOD
+
+    def _tell_flips(self, draw: Any, of: str, as_json: bool) -> None:
+        found = flips(draw, self.aa or 1, smallest=self.smallest, lower=self.lower)
+        shares = ", ".join(f"{verdict} {count}" for verdict, count in found.most_common())
+        echo(f"{found.total()} {of}: {shares}", err=as_json)
+
+
+def _refuse_another(run: Kept, task: Task, items: int) -> None:
+    """Refuse runs that no gate would hold against the baseline, before they are paid."""
+    version, data = str(task.version).partition("+")[0], (task.metadata or {}).get("dataset_sha256", "")
+    wrong = [
+        (version != run.version, f"is of task version {run.version}, here is {version}; save a new one"),
+        (data != run.data, f"is of another data set (hash {run.data[:12]}, here {data[:12]})"),
+        (items < len(run.items), f"has {len(run.items)} items, {items} would be run; raise --limit"),
+    ]
+    if why := [why for is_wrong, why in wrong if is_wrong]:
+        raise InputError(f"{run.task}: the baseline {why[0]}")
+
+
+class Theirs(Decision):
+    """What another suite's scorer said; its key is the scorer's name, and after a dot the key of a dict."""
+
+    value: float | None = None
+    """Any number; None when unscored, and for a text ("B") that is no number."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """One run: its log, and what its samples say."""
+
+    run: Run
+    wanted: int
+    """Samples that it was to have, epochs counted."""
+    whole: list[EvalSampleSummary]
+    """Samples that ended without an error."""
+    values: list[Judged]
+    """Of those."""
+    error: str
+    """The first error, or ""."""
+
+    @property
+    def task(self) -> str:
+        """Without a package."""
+        return self.run.identity.task
+
+    @property
+    def name(self) -> str:
+        """For people: the task, its model, and a target that is not its model."""
+        return f"{self.task} of {self.of}"
+
+    @property
+    def of(self) -> str:
+        """The model, and a target that is not it."""
+        model = self.run.header.eval.model
+        return model + about(model, target_of(self.run.header))
+
+    @property
+    def asked(self) -> Counter[str]:
+        """How the evaluated model was really asked (`solvers.sent`) → samples; nothing of other suites."""
+        told = [sample.metadata.get("applied") for sample in self.whole]
+        ways = [way.get("observer", way.get("target")) for way in told if isinstance(way, dict)]
+        return Counter("; ".join(sorted(str(way).split("; "))) for way in ways if way)
+
+    @property
+    def reasons(self) -> dict[str, float]:
+        """Why values are unscored, with the share of all, the most frequent first."""
+        missing = Counter(one.unscored for _, one in self.values if one.unscored)
+        return {reason: count / len(self.values) for reason, count in missing.most_common()}
+
+    @property
+    def scored(self) -> int:
+        """Number of values that are scored."""
+        return sum(not one.unscored for _, one in self.values)
+
+    def wrong(self, most: float) -> list[str]:
+        """What is wrong with it, where so large a share of its values may be unscored; empty for a good run."""
+        status, done, wrong = self.run.header.status, len(self.whole), list[str]()
+        if status != "success":
+            wrong.append({"started": "still running, or killed", "cancelled": "interrupted"}.get(status, "failed"))
+        if done < self.wanted:
+            told_why = self.error and not self.error.startswith("CancelledError")  # which every interrupt leaves
+            first = f", the first: {self.error}" if told_why else ""
+            wrong.append(f"{self.wanted - done} of {self.wanted} samples failed or missing{first}")
+        elif self.error:
+            wrong.append(self.error)
+        lost = 1 - self.scored / len(self.values) if self.values else 1.0
+        if not self.scored or counted(self.run.header) == 0:
+            wrong.append("nothing scored" + f" ({', '.join(list(self.reasons)[:3])})" * bool(self.reasons))
+        elif lost > most:
+            wrong.append(f"unscored {share(lost, most)} ({self.why}), more than {share(most)}")
+        cut = cut_in(self.run.header).items()
+        return wrong + [f"{part:.0%} of replies ended at the token limit; -T {arg}=… raises it" for arg, part in cut]
+
+    @property
+    def why(self) -> str:
+        """The three most frequent reasons with their shares."""
+        return ", ".join(f"{reason} {share(part)}" for reason, part in list(self.reasons.items())[:3])
+
+    def case(self, most: float) -> "Case":
+        """It as every output has it."""
+        header, wrong = self.run.header, self.wrong(most)
+        good = f"good: {len(self.whole)} samples, unscored {share(sum(self.reasons.values()))}"
+        text = f"bad: {'; '.join(wrong)}" if wrong else good + f" ({self.why})" * bool(self.reasons)
+        model = {"model": header.eval.model, "target": target_of(header)}
+        data = {"log": self.run.log, "task": self.task, **model, "status": header.status, "wanted": self.wanted}
+        data |= {"done": len(self.whole), "error": self.error}
+        data |= {"asked": len(self.values), "scored": self.scored, "reasons": self.reasons, "wrong": wrong}
+        line, kind = (self.task, f"{self.of}  {text}"), "error" if wrong else ""
+        return Case(COMPLETE, COMPLETE, self.name, kind, text, line, (self.name, text), data)
+
+
+@dataclass(frozen=True)
+class Logged:
+    """What a set of logs holds."""
+
+    runs: list[Read]
+    """Those that count (`logs.runs`), and failed ones that none of these makes good; the oldest first."""
+    earlier: dict[str, str]
+    """Log that does not count → log of the same that counts in its place."""
+    broken: dict[str, str]
+    """Logs that cannot be read, and why: nobody knows which run they were."""
+
+    def left_out(self) -> list[str]:
+        """For each run with others of the same: which log counts, and how many do not."""
+        count, run = Counter(self.earlier.values()), {one.run.log: one for one in self.runs}
+        return [
+            f"{run[log].task} of {run[log].run.header.eval.model}: {log.rpartition('/')[2]} counts; {number} other "
+            f"run{'s' * (number > 1)} of the same {'are' if number > 1 else 'is'} left out"
+            for log, number in count.items()
+        ]
+
+    def asked_differently(self) -> list[str]:
+        """A line for each task and model whose samples were not all asked with the same settings.
+
+        Their numbers are of one measurement only where that was meant, as with several `-T effort`.
+        """
+        found = defaultdict[tuple[str, str], Counter[str]](Counter)
+        for read in self.runs:
+            found[read.task, read.run.header.eval.model].update(read.asked)
+        lines = []
+        for (task, model), ways in found.items():
+            told = [f"{n} sample{'s' * (n != 1)} with {way.replace('; ', ' or ')}" for way, n in ways.most_common(4)]
+            more = [f"and {len(ways) - 4} further ways"] if len(ways) > 4 else []
+            lines += [f"{task}  {model} was not always asked alike: {'; '.join(told + more)}"] if len(ways) > 1 else []
+        return lines
+
+    def good(self, most: float) -> tuple[list[Kept], dict[str, str]]:
+        """The runs that can be compared, and those that are bad in themselves with the reason."""
+        after, bad = [], dict(self.broken)
+        for read in self.runs:
+            if wrong := read.wrong(most):
+                bad[read.name] = "; ".join(wrong)
+            try:
+                after.append(kept(read))
+            except InputError as error:
+                bad.setdefault(read.name, one_line(error))
+        return after, bad
+
+    def kept(self) -> list[Kept]:
+        """The runs as a baseline keeps them.
+
+        Raises:
+            InputError: See `kept`; or a log cannot be read.
+        """
+        for log, why in self.broken.items():
+            raise InputError(f"{log}: {why}")
+        return [kept(read) for read in self.runs]
+
+
+def load(paths: Iterable[str]) -> Logged:
+    """All logs of these files and folders.
+
+    Raises:
+        NoLogs: There is no log.
+        InputError: A path does not exist.
+    """
+    there = runs_in(named := list(paths))
+    earlier, broken, found = dict[str, str](), dict(there.aside), list[Read]()
+    for run in there.counted:
+        failed = [log for log in run.others if log.status != "success" and _is_open(run, replace(run, header=log))]
+        earlier |= {log.location: run.log for log in run.others if log not in failed}
+        for header in (run.header, *failed):
+            try:
+                found.append(_read(replace(run, header=header)))
+            except UNREADABLE as error:  # InputError is one
+                broken[header.location] = one_line(error)
+            else:
+                broken.pop(header.location, None)
+    broken = {log: why for log, why in broken.items() if log not in earlier}
+    if not found and not broken:
+        raise NoLogs(f"no log in {', '.join(named)}")
+    return Logged(sorted(found, key=lambda read: str(read.run.header.eval.created)), earlier, broken)
+
+
+def _is_open(run: Run, failed: Run) -> bool:
+    """Whether a failed run of the same is no better for the one that counts: it is later, or was to have more."""
+    return failed.log in run.later or failed.weight[1] > run.weight[1] or not failed.items() <= run.items()
+
+
+def _read(run: Run) -> Read:
+    samples = run.summaries
+    failed, whole = ([one for one in samples if bool(one.error) == bad] for bad in (True, False))
+    error = cause(run.log, failed[0]) if failed else run.header.error.message if run.header.error else ""
+    values = [(str(one.id), value) for one in whole for value in _values(one)]
+    return Read(run, max(run.weight[1], len(samples)), whole, values, one_line(error) if error else "")
+
+
+def _values(sample: EvalSampleSummary) -> list[Decision]:
+    out: list[Decision] = last_decisions(sample.scores)
+    for scorer, score in (sample.scores or {}).items() if not out else ():
+        given, value = values_of(score), score.value
+        keys = value if isinstance(value, dict) else range(len(value) if isinstance(value, list) else 0)
+        for key in map(str, keys) if keys else [""]:
+            why = None if key in given else score.reason or "no_reason"
+            name = f"{scorer}.{key}".removesuffix(".")
+            out.append(Theirs(key=name, value=_number(given.get(key)), unscored=why, said=score.answer))
+    return out
+
+
+WORDS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0} | {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+"""Inspect's: correct, partial, incorrect, no answer; and the words that it takes for numbers."""
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, str):
+        if (word := value if value in WORDS else value.lower()) in WORDS:
+            return WORDS[word]
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    if not isinstance(value, int | float) or math.isnan(value):
+        return None
+    return float(value) if abs(value) <= sys.float_info.max else math.copysign(math.inf, value)
+
+
+def share(x: float, *others: float) -> str:
+    """Two decimals, or as many as tell `x` from none, all, and `others`."""
+    for digits in range(2, 6):
+        if all(x == other or f"{x:.{digits}f}" != f"{other:.{digits}f}" for other in (0.0, 1.0, *others)):
+            break
+    return f"{x:.{digits}f}"
+
+
+ELSEWHERE = ("target_log", "observer_log", "limit")
+"""Task arguments that say where replies lie, not what is asked."""
+DIGITS, PROMPTS, ANSWER = 6, 8, 60
+"""Of a number that is kept; prompts of a sample, and characters of an answer that are."""
+LARGEST = 1e100
+"""A score beyond it has no variance in floating point, and is not compared."""
+
+
+def kept(read: Read) -> Kept:
+    """A run as a baseline keeps it.
+
+    Raises:
+        InputError: No score is a number that can be compared, or nothing in the run is a value.
+    """
+    header, metadata = read.run.header, read.run.header.eval.metadata or {}
+    ours, samples = "selfprobe" in metadata, read.run.summaries
+    left_out = _left_out(read)
+    values = [(item, one) for item, one in _own(read) if one.key not in left_out]
+    if not values and left_out:
+        mend = "only numbers can be compared: give its scorer numbers, or score the log again"
+        raise InputError(f"{read.run.log}: {'; '.join(left_out.values())}; {mend}")
+    if not values:
+        raise InputError(f"{read.run.log}: no sample of {read.task} has a score")
+    items: dict[str, dict[str, list[float | str]]] = {str(one.id): {} for one in samples}  # of a failed one nothing
+    said, reasoned = defaultdict[str, dict[str, list[str]]](dict), defaultdict[str, list[str]](list)
+    for item, one in values:
+        if (given := one.unscored or _rounded(one.value)) is not None:
+            items[item].setdefault(one.key, []).append(given)
+            said[item].setdefault(one.key, []).append(" ".join((one.said or "").split())[:ANSWER])
+        if one.reasoned:
+            reasoned[item].append(one.key)
+    scores = header.results.scores if header.results else []
+    metrics = {f"{score.name}.{name}": float(one.value) for score in scores for name, one in score.metrics.items()}
+    first = next((name for score in scores for name in score.metrics), "score")  # the mean of its decisions
+    known = defaults_of(read.task) if read.task in tasks_by_name() else {}
+    set_ = {k: v for k, v in header.eval.task_args.items() if v is not None and k not in ELSEWHERE}
+    roles = {role: ", ".join(one.model for one in models) for role, models in roles_of(header).items()}
+    clusters = {str(one.id): str(one.metadata["cluster"]) for one in samples if one.metadata.get("cluster")}
+    return Kept(
+        task=read.task,
+        model=header.eval.model,
+        target=target_of(header),
+        version=str(header.eval.task_version).partition("+")[0],
+        selfprobe=str(metadata.get("selfprobe", "")),
+        args=_plain({k: v for k, v in set_.items() if v != known.get(k)} if ours else header.eval.task_args),
+        model_args=_plain(concealed(header.eval.model_args)),
+        data=str(metadata.get("dataset_sha256", "")) if ours else "",
+        plan="" if ours else _digest([(step.solver, step.params) for step in header.plan.steps]),
+        prompts=_prompts(read.run, samples),
+        applied=dict(read.asked) if ours else _settings(read),
+        metric="accuracy" if read.task in METHODS else first if read.task in measures() else "",
+        metrics={name: round(value, DIGITS) for name, value in metrics.items() if math.isfinite(value)},
+        items=dict(sorted(items.items())),
+        blind=_blind(read, values, clusters),
+        reasoned=dict(reasoned),
+        inputs={} if ours else {str(one.id): _digest(_asked(one), 8) for one in samples},
+        clusters=clusters,
+        answers={} if ours else {str(one.id): _digest(key, 8) for one in samples if (key := _right(one))},
+        left_out=left_out,
+        roles={"grader": UNBOUND} | {role: of for role, of in roles.items() if role != "target"},
+        scorers={} if ours else {score.scorer: _digest(_without_replies(score.params)) for score in scores},
+        said=dict(said),
+    )
+
+
+def _own(read: Read) -> list[Judged]:
+    """Those that make the score: of the suite's about the model itself, of a method its verdict."""
+    ours = [(item, one) for item, one in read.values if not isinstance(one, Theirs)]
+    if not ours:
+        return read.values
+    own, _ = split(ours)
+    if read.task == "ethical_dilemma":
+        scores = dilemmas_of(own).items()
+        return [
+            (i, Theirs(key="cot_pred", value=None if d.unscored else d.cot_pred, unscored=d.unscored))
+            for i, d in scores
+        ]
+    keys = {decision.key for _, decision in own}
+    keys = {read.task} if read.task in METHODS and read.task in keys else keys
+    return [(item, one) for item, one in ours if one.key in keys]
+
+
+def _left_out(read: Read) -> dict[str, str]:
+    """Keys of which a value cannot be compared, and why: the first such value."""
+    found: dict[str, str] = {}
+    for item, one in read.values:
+        what, where = f"{one.key} of {read.task} is", f"at sample {item!r}"
+        if one.value is None and one.unscored is None:
+            found.setdefault(one.key, f"{what} no number {where}, and no C, I, P or N")
+        elif one.value is not None and abs(one.value) > LARGEST:
+            found.setdefault(one.key, f"{what} {one.value:g} {where}, too large to compute with")
+    return found
+
+
+def _rounded(value: float | None) -> float | None:
+    """Six decimals, of what is near 0 six digits."""
+    if value is None:
+        return None
+    return float(f"{value:.{DIGITS}g}") if abs(value) < 1 else round(value, DIGITS)
+
+
+def _blind(read: Read, values: Sequence[Judged], clusters: dict[str, str]) -> dict[str, dict[str, float]]:
+    """Of a task of the matrix whose score is a mean; without it there is no skill."""
+    measure = measures().get(read.task)
+    scored = [(item, one) for item, one in values if one.value is not None and not isinstance(one, Theirs)]
+    if measure is None or measure.item_scores is not None or len(scored) < 2:
+        return {}
+    candidates = without_a_model([(clusters.get(item, item), one) for item, one in scored], measure.right)
+    found = defaultdict[str, dict[str, list[float]]](lambda: defaultdict(list))
+    for (item, one), hit in zip(scored, best_of(candidates).tolist() if candidates else [], strict=False):
+        found[item][one.key].append(0.0 if math.isnan(hit) else hit)
+    means = {
+        item: {key: round(sum(h) / len(h), DIGITS) for key, h in own.items() if any(h)} for item, own in found.items()
+    }
+    return {item: own for item, own in means.items() if own}
+
+
+def _prompts(run: Run, samples: Sequence[EvalSampleSummary]) -> list[str]:
+    """Digests of the prompts of the first sample, in no order of calls, without the models' names where they are told.
+
+    Options are left out, since tasks shuffle them; `Kept.answers` has them. A prompt counts where no reply stands
+    before or in it, nobody was asked it as a grader, and it is more than the sample's own input: so the same for every
+    model. None may be left.
+
+    Raises:
+        InputError: The log cannot be read.
+    """
+    first = min(samples, key=lambda one: (bool(one.error), str(one.id), one.epoch))
+    whole, header = sample_of(run.log, first.id, first.epoch), run.header
+    calls = [e for e in whole.events if isinstance(e, ModelEvent) and e.role != "grader"]
+    replies = {call.output.completion.strip() for call in calls if call.output.choices} - {""}
+    told = header.eval.task_args.get("observer") == "asked"  # by name
+    names = {name for one in (header.eval.model, target_of(header)) for name in (one, one.partition("/")[2])}
+    own = whole.input if isinstance(whole.input, str) else "\n".join(message.text for message in whole.input)
+    options = sorted({*(whole.choices or [])} - {""}, key=len, reverse=True)
+    found = set[str]()
+    for call in calls:
+        text = "\n".join(message.text for message in call.input)
+        if text == own or any(m.role in ("assistant", "tool") for m in call.input) or any(r in text for r in replies):
+            continue
+        for name in sorted(names - {""}, key=len, reverse=True) if told else ():
+            text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "MODEL", text)
+        text = re.sub("|".join(map(re.escape, options)), "OPTION", text) if options else text
+        found.add(hashlib.sha256(text.encode()).hexdigest()[:12])
+    return sorted(found)[:PROMPTS]
+
+
+def _asked(sample: EvalSampleSummary) -> str:
+    """What a sample asks, texts alone: messages have ids of their own in every run."""
+    given = sample.input
+    return given if isinstance(given, str) else "\n".join(f"{message.role}: {message.text}" for message in given)
+
+
+def _right(sample: EvalSampleSummary) -> str:
+    """A sample's options and its target: letters as their options' texts, and in no order, since tasks shuffle them."""
+    options = sample.choices or []
+    target = [sample.target] if isinstance(sample.target, str) else sample.target
+    texts = dict(zip(ascii_uppercase, options, strict=False))
+    return "\n".join([*sorted(options), "→", *sorted(texts.get(one, one) for one in target)]) if any(target) else ""
+
+
+def _settings(read: Read) -> dict[str, int]:
+    """How another suite's model was to be asked."""
+    told = read.run.header.plan.config.model_dump(exclude_none=True)
+    told |= read.run.header.eval.model_generate_config.model_dump(exclude_none=True)
+    names = ("temperature", "top_p", "top_k", "max_tokens", "reasoning_effort", "reasoning_tokens", "effort")
+    way = ", ".join(f"{name} {told[name]}" for name in names if name in told)
+    return {way or "the model's own settings": len(read.whole)}
+
+
+def _without_replies(given: dict[str, Any]) -> dict[str, Any]:
+    """A scorer's arguments without `model_args`: a mock's replies have new ids in every run."""
+    return {
+        name: {k: v for k, v in value.items() if k != "model_args"} if isinstance(value, dict) else value
+        for name, value in given.items()
+    }
+
+
+def _digest(told: object, length: int = 12) -> str:
+    text = told if isinstance(told, str) else json.dumps(told, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+def _plain(given: Any) -> dict[str, Any]:
+    """As JSON has it."""
+    return dict(json.loads(json.dumps(given, sort_keys=True, default=str)))
+
+
+LONG = ("metrics", "items", "blind", "reasoned", "inputs", "clusters", "answers", "said")
+"""What has a line an entry in the file of a baseline."""
+YOUNGER = ("answers", "left_out", "roles", "scorers", "said")
+"""Fields that older files lack; left out where they are empty, so that the same runs have the same bytes."""
+
+
+def save_baseline(runs: Sequence[Kept], path: str) -> int:
+    """Write a baseline: JSON for git, an item a line, the same bytes for the same runs; its size in bytes.
+
+    Raises:
+        InputError: It cannot be written there, or the path is no .json file.
+    """
+    _refuse_other_than_json(path)
+    body = ",\n".join(_text(run) for run in sorted(runs, key=lambda run: (run.name, _json([run.args, run.model_args]))))
+    content = f'{{\n"baseline": 1,\n"sha256": "{_sum(body)}",\n"runs": [\n{body}\n]}}\n'.encode()
+    place_file(content, path)
+    return len(content)
+
+
+def _refuse_other_than_json(path: str, option: str = "") -> None:
+    if not path.endswith(".json"):
+        raise InputError(f"a baseline is a .json file, got {option}{path}")
+
+
+def read_baseline(path: str) -> list[Kept]:
+    """The runs of a baseline.
+
+    Raises:
+        InputError: It cannot be read, is no baseline, is of another form, or was changed by hand.
+    """
+    again = f"; save a new one: selfprobe check LOGS --save {path}"
+    try:
+        text = decoded(read_bytes(path), path)
+        found = json.loads(text, parse_constant=_refused)
+    except InputError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            raise InputError(f"there is no baseline {path}{again.replace('a new one', 'one')}") from None
+        raise
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is no baseline, it is not JSON ({one_line(error)}){again}") from None
+    if not isinstance(found, dict) or "baseline" not in found or not isinstance(found.get("runs"), list):
+        raise InputError(f"{path} is no baseline of selfprobe check{again}")
+    if found["baseline"] != 1:
+        raise InputError(f"{path} is a baseline of form {found['baseline']}, this selfprobe reads form 1{again}")
+    try:
+        runs = TypeAdapter(list[Kept]).validate_json(json.dumps(found["runs"]), strict=True)
+        same = _sum(",\n".join(map(_text, runs))) == found.get("sha256")
+    except ValidationError as error:
+        first = error.errors()[0]
+        at = " ".join(map(str, first["loc"]))
+        raise InputError(f"{path} was changed by hand: run {at}: {first['msg']}{again}") from None
+    except ValueError:  # 1e999 is JSON, and infinite
+        raise InputError(f"{path} was changed by hand, it has a number that is infinite{again}") from None
+    if not runs:
+        raise InputError(f"{path} holds no run{again}")
+    if not same:
+        raise InputError(f"{path} was changed by hand, its sha256 is another{again}")
+    return runs
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is no number")
+
+
+def _sum(body: str) -> str:
+    return hashlib.sha256(f"{body}\n".encode()).hexdigest()
+
+
+def _text(run: Kept) -> str:
+    parts = []
+    for name, value in asdict(run).items():
+        told = _json(value)
+        if name in LONG and value:
+            told = "{\n" + ",\n".join(f"  {_json(key)}: {_json(value[key])}" for key in sorted(value)) + "\n }"
+        parts += [f' "{name}": {told}'] if value or name not in YOUNGER else []
+    return "{\n" + ",\n".join(parts) + "\n}"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False)
+
+
+COMPLETE = "complete"
+"""Suite of what is judged by itself."""
+COUNTED = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
+"""What JUnit counts of a suite, and by which element."""
+LISTED = 10
+"""Items that turned which are shown."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing that was judged, a run or a metric, as every output has it."""
+
+    suite: str
+    group: str
+    """The run's task, or COMPLETE."""
+    name: str
+    """The metric, or the run."""
+    kind: str
+    """JUnit's word: failure, error or skipped; "" is good."""
+    text: str
+    line: tuple[str, ...]
+    """Its columns in a terminal."""
+    row: tuple[str, ...]
+    """Its row of the step summary."""
+    data: dict[str, Any]
+    """For programs."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a check says."""
+
+    status: int
+    cases: list[Case]
+    heads: tuple[str, ...]
+    """Of the rows of cases."""
+    notes: list[str]
+    """What a reader should know."""
+    last: str
+    fields: dict[str, Any]
+    """For programs."""
+
+    def lines(self) -> list[str]:
+        """A line a case, then what to know."""
+        whole = [case.line for case in self.cases if len(case.line) > 1]
+        widths = [max(map(len, column)) for column in zip(*whole, strict=True)]
+        out = [
+            "  ".join(f"{cell:{width}}" for cell, width in zip(case.line, widths or [0], strict=False)).rstrip()
+            for case in self.cases
+        ]
+        return [clean(line) for line in [*out, *self.notes, self.last]]
+
+    def markdown(self) -> str:
+        """The step summary of a GitHub workflow."""
+        rows = [[escaped(cell) for cell in case.row] for case in self.cases]
+        table = ["| " + " | ".join(row) + " |" for row in [self.heads, ["---"] * len(self.heads), *rows]]
+        notes = [f"- {escaped(line)}" for line in self.notes]
+        return "\n".join([f"### selfprobe check: {escaped(self.last)}", "", *table, "", *notes, ""])
+
+    def annotations(self) -> list[str]:
+        """GitHub's workflow commands: an error for what is worse, refused or bad, a warning for what cannot be told."""
+        out = []
+        for case in (one for one in self.cases if one.kind):
+            title = case.name if case.group == COMPLETE else f"{case.group} {case.name}"
+            title, text = (
+                clean(one).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A") for one in (title, case.text)
+            )
+            level = "warning" if case.kind == "skipped" else "error"
+            out.append(f"::{level} title={title.replace(':', '%3A').replace(',', '%2C')}::{text}")
+        return out
+
+    def junit(self) -> bytes:
+        """JUnit's XML."""
+        root = ElementTree.Element("testsuites", name="selfprobe check")
+        for name in dict.fromkeys(case.suite for case in self.cases):
+            suite = ElementTree.SubElement(root, "testsuite", name=clean(name))
+            for case in (one for one in self.cases if one.suite == name):
+                inside = ElementTree.SubElement(suite, "testcase", classname=clean(case.group), name=clean(case.name))
+                if case.kind:
+                    ElementTree.SubElement(inside, case.kind, message=clean(case.text))
+                else:
+                    ElementTree.SubElement(inside, "system-out").text = clean(case.text)
+            for count, tag in COUNTED.items():
+                suite.set(count, str(sum(1 for _ in suite.iter(tag))))
+        return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+
+
+def escaped(cell: str) -> str:
+    """A text for a cell of a Markdown table, in which nothing is a sign of Markdown or HTML."""
+    text = re.sub(r"([\\`*_|\[\]])", r"\\\1", " ".join(clean(cell).split()))
+    return text.replace("<", "&lt;").replace(">", "&gt;")
+
+
+def summarise(text: str) -> None:
+    """Add Markdown to the step summary, where there is one.
+
+    Raises:
+        InputError: Its file cannot be written.
+    """
+    if path := os.environ.get("GITHUB_STEP_SUMMARY"):
+        try:
+            with Path(path).open("a", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise InputError(f"cannot write the step summary {path}: {error.strerror}") from None
+
+
+def _bad(name: str, text: str, columns: int) -> Case:
+    """What is bad in itself."""
+    return Case(COMPLETE, COMPLETE, name, "error", text, (f"{name}  {text}",), (name, *[""] * (columns - 2), text), {})
+
+
+def complete(logged: Logged, most: float) -> Found:
+    """Whether each run is complete and scored, where so large a share of its values may be unscored."""
+    cases = [run.case(most) for run in logged.runs]
+    runs = [case.data for case in cases]
+    last = f"{sum(not case.kind for case in cases)} of {len(cases)} runs good"
+    if count := len(logged.broken):
+        last += f", {count} log{'s' * (count != 1)} cannot be read"
+    if count := len(logged.earlier):
+        last += f"; {count} other run{'s' * (count > 1)} of the same {'are' if count > 1 else 'is'} not counted"
+    cases += [_bad(log, f"bad: {why}", 2) for log, why in logged.broken.items()]
+    status = INCOMPLETE if any(case.kind for case in cases) else GOOD
+    fields = {"runs": runs, "broken": logged.broken, "earlier": logged.earlier, "whole": status == GOOD}
+    return Found(status, cases, ("run", "found"), [*logged.asked_differently(), *logged.left_out()], last, fields)
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A baseline's runs, the runs of now, and every change between them."""
+
+    before: Sequence[Kept]
+    after: Sequence[Kept]
+    smallest: float = 0.05
+    """The smallest change that matters."""
+    lower: Sequence[str] = ()
+    """Metrics of which less is better."""
+    strict: bool = False
+    """Whether what cannot be told fails."""
+    incomplete: Mapping[str, str] = field(default_factory=dict)
+    """Of the runs of now those that are bad in themselves, and why."""
+    known: Sequence[str] = ()
+    """What to know about the logs, before what pairing has to say."""
+
+    @cached_property
+    def paired(self) -> Paired:
+        """Runs before and now."""
+        found = paired(self.before, self.after)
+        there = {*self.incomplete} - {run.name for run in self.after}  # and cannot be compared: one reason is enough
+        refused = {name: why for name, why in found.refused.items() if name not in there}
+        return replace(found, refused=refused, notes=[*self.known, *found.notes])
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """Every change."""
+        return rows_of(self.paired.pairs, smallest=self.smallest, lower=self.lower)
+
+    @property
+    def status(self) -> int:
+        """The exit status."""
+        verdicts = {row.verdict for row in self.rows}
+        if self.paired.refused or self.incomplete or not self.rows:
+            return INCOMPLETE
+        if "worse" in verdicts:
+            return WORSE
+        return UNTOLD if self.strict and "cannot tell" in verdicts else GOOD
+
+    def found(self) -> Found:
+        """It as every output has it."""
+        bad = {"refused": self.paired.refused, "incomplete": self.incomplete}
+        several = len({row.model for row in self.rows}) > 1
+        cases = [self.case(row, several=several) for row in self.rows]
+        rows = [case.data for case in cases]
+        count = Counter[str](row.verdict for row in self.rows)
+        count |= {kind: len(runs) for kind, runs in bad.items() if runs}
+        last = ", ".join(f"{number} {name}" for name, number in count.items()) or "nothing to compare"
+        cases += [_bad(run, f"{kind}: {why}", 6) for kind, runs in bad.items() for run, why in runs.items()]
+        cells = turned(self.paired.pairs, self.lower)
+        notes = [str(one) for one in cells[:LISTED]]
+        if len(cells) > LISTED:
+            right = sum(one.right for one in cells)
+            told = f"{len(cells) - right} right → wrong, {right} wrong → right in all"
+            notes.append(f"and {len(cells) - LISTED} more: {told}")
+        notes += [*self.paired.notes, *([LUCK] if "worse" in count else [])]
+        fields = {"status": self.status, "rows": rows, **bad, "notes": self.paired.notes, "turned": cells}
+        heads = ("task", "metric", "change", "95 % interval", "n", "verdict")
+        return Found(self.status, cases, heads, notes, last, fields)
+
+    def case(self, row: Row, *, several: bool) -> Case:
+        """A metric: worse is a failure, cannot tell skipped unless strict."""
+        kinds = {"worse": "failure", "cannot tell": "failure" if self.strict else "skipped"}
+        change, size, verdict = moved(row), f"n {row.change.estimate.n}" if row.change else "", said(row, self.smallest)
+        names = ("task", "model", "metric", "verdict", "why", "change", "p_holm", "needed", "power")
+        text = f"{change} {size} {verdict}".strip()
+        line = (row.task, *([row.model] if several else []), row.metric, change, size, verdict)
+        short_, bracket, interval = change.partition(" [")
+        cells = (row.task, row.metric, short_, f"{bracket.strip()}{interval}", size.removeprefix("n "), verdict)
+        data = {name: getattr(row, name) for name in names}
+        kind = kinds.get(row.verdict, "")
+        return Case(f"{row.task} of {row.model}", row.task, row.metric, kind, text, line, cells, data)
+
+
+def moved(row: Row) -> str:
+    """Before, after and the change: `.61 → .48  −.13 [−.19, −.07]`, with two to four decimals, so that it adds up."""
+    if row.change is None:
+        return ""
+    one = row.change.estimate
+    digits = _adding_up(row.change.before, row.change.after, one.value)
+    before, after = short(row.change.before, digits), short(row.change.after, digits)
+    interval = "" if math.isnan(one.low) else f" [{signed(one.low, digits)}, {signed(one.high, digits)}]"
+    return f"{before} → {after}  {signed(one.value, digits)}{interval}"
+
+
+def _adding_up(before: float, after: float, change: float) -> int:
+    """Decimals: the fewest with which the rounded change is that of the rounded numbers; .474 → .336 is −.138.
+
+    Two where four do not suffice either: more would claim a precision that no run has.
+    """
+    numbers = (before, after, change)
+    for digits in range(2, 5) if all(map(math.isfinite, numbers)) else ():
+        was, now, moved = (float(short(number, digits)) for number in numbers)
+        if abs(now - was - moved) < 10**-digits / 2:
+            return digits
+    return 2
+
+
+def said(row: Row, smallest: float) -> str:
+    """The verdict, why, and what it would take to tell."""
+    if row.change is None:
+        return f"{'worse' if row.verdict == 'worse' else 'not the same'} ({row.why})"
+    word, told, one = str(row.verdict), row.why, row.change.estimate
+    if word == "cannot tell":
+        word = f"cannot tell a change of {short(smallest)}"
+        needed = row.needed or 0
+        many = f"{needed:,}" if needed < 10**9 else "more than a billion"
+        needs = f"needs {many} {one.unit}s" if needed > one.n else ""
+        told = row.why if row.why and row.metric != "unscored" else needs or one.reason
+    elif row.metric == "unscored" and word != "worse":
+        told = ""
+    return f"{word} ({told})" if told else word
+
+
+def short(value: float, digits: int = 2) -> str:
+    """`.61`, `1.00`, `12.3`: two decimals below 10, without a zero before the point."""
+    if math.isnan(value):
+        return "?"
+    text = f"{value:.{digits}f}" if abs(value) < 10 else f"{value:.{digits + 2}g}"
+    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
+
+
+def signed(value: float, digits: int = 2) -> str:
+    """`+.03`, `−.13`, `.00`."""
+    text = short(abs(value), digits)
+    return text if text == "?" or not text.strip(".0") else f"{'−' if value < 0 else '+'}{text}"
