@@ -1,6 +1,6 @@
 """The metric of the five methods of evaluation awareness: rates, AUROC and errors, clustered by source.
 
-The page of `selfprobe awareness compare` takes its numbers from here too: a method has one AUROC and one interval.
+The page of `selfprobe report` takes its numbers from here: a method has one AUROC and one interval.
 """
 
 import math

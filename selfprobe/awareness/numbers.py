@@ -166,7 +166,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Everything `selfprobe awareness compare` shows."""
+    """Everything `selfprobe report` shows."""
 
     baselines: Baselines
     methods: tuple[ArmNumbers, ...]
