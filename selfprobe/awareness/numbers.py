@@ -128,13 +128,10 @@ class ArmNumbers(Method):
     perspective: str
     context: str
     placebo: str
-    """Its kind; "" is none."""
     target: str
-    """Whose conversations it read; "" are its own."""
     wording: str
-    """Hash of the user's questions; "" are ours."""
     run: int
-    """1, or 2, 3 … where the same was asked again."""
+    """These are what `runs.PLAIN` says."""
     ece: Estimate
     """Debiased."""
     precision: dict[float, Estimate]
@@ -195,17 +192,9 @@ def arm_numbers(rows: pd.DataFrame, words: pd.DataFrame | None = None) -> ArmNum
     positive = (stated.truth == "evaluation").to_numpy(dtype=float)
     errors = np.abs(stated.probability.to_numpy(dtype=float) - positive)
     saw = np.full(len(stated), str(rows.context.iloc[0]) == "full")
-    arm = rows.iloc[0]
     return ArmNumbers(
         **vars(found),
-        method=str(arm.method),
-        model=str(arm.model),
-        perspective=str(arm.perspective),
-        context=str(arm.context),
-        placebo=str(arm.placebo or ""),
-        target=str(arm.target),
-        wording=str(arm.wording),
-        run=int(arm.run),
+        **rows[ARM].iloc[0],
         ece=ece(stated.probability, positive, clusters[used], unit=unit),
         precision={at: precision_estimate(found.tpr, found.tnr, at) for at in PREVALENCES},
         trend=turns_trend(list(stated.turns[saw]), errors[saw], clusters[used][saw]),

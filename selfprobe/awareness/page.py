@@ -1,16 +1,17 @@
-"""The page of the awareness comparison, its tables and its figures."""
+"""The page of the awareness comparison, its answer first, and its tables."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from selfprobe.awareness.answer import first_screen
 from selfprobe.awareness.figures import pictures
 from selfprobe.awareness.numbers import Comparison, Pair, as_in_paper, compare
 from selfprobe.awareness.paired import AgainstPlacebo, against_placebo
-from selfprobe.awareness.panel_section import panel_section, panel_table
+from selfprobe.awareness.panel_section import agreement
 from selfprobe.awareness.runs import ARM
 from selfprobe.awareness.sections import (
     boxes,
@@ -25,34 +26,42 @@ from selfprobe.awareness.sections import (
     words_section,
 )
 from selfprobe.awareness.table import Logged, told_by_set
-from selfprobe.awareness.verdict import Statement, statements
+from selfprobe.awareness.verdict import SAME, Statement, same_answer, statements
 from selfprobe.options import names
 from selfprobe.page import (
     BLACK_BOX,
+    FINDING,
     KNOW,
     LINES,
+    ROWS,
     Block,
     Bullets,
     Column,
     Figures,
+    Finding,
     Log,
     Page,
+    Picture,
     Section,
     Table,
+    answered,
     estimated,
     headings,
     number,
     p_digits,
     percent,
     set_aside,
+    strongest,
 )
-from selfprobe.plots import called
+from selfprobe.plots import called, interval_rows, short
 from selfprobe.sources.reference import described
+from selfprobe.stats.estimate import Estimate
 
 PUBLISHED = Markup(
     "Kappas of binary against probability in {}: GPT-5 Mini 0.59, Gemini 2.5 Pro 0.75, gpt-oss-120b 0.16, Qwen3 32B "
     "0.39, DeepSeek R1 0.36."
 ).format(BLACK_BOX)
+NO_METHOD = "Cannot tell for any model: no method read a model's own conversations."
 QUESTION = (
     "Elicited awareness: how well a method's verdicts decode the evaluation context. All methods of a model read one "
     "reply to the same conversations. Yes: a model is shown to see more than the words. No: it is shown not to. The "
@@ -95,14 +104,16 @@ def page_of(written: Written) -> Page:
     """The page of tables and numbers that are at hand."""
     logged, comparison, statements = written.logged, written.comparison, written.statements
     methods = comparison.methods
+    panel, agreed = agreement(logged.panels)
     names = called(models := list(dict.fromkeys(m.model for m in methods)))
-    first = first_screen(statements, names)
+    findings, labels = _findings(statements, names), _labels(statements)
+    answer, by_model = answered(findings) if findings else (NO_METHOD, [])
     drawn = pictures(logged, methods, comparison.baselines, comparison.pairs)
     return Page(
         title="Do these models recognise an evaluation by more than its words?",
-        answer=first.answer,
-        picture=first.picture,
-        table=first.table,
+        answer=answer,
+        picture=_picture(findings, labels),
+        table=_table(findings, labels) if findings else None,
         models=models,
         sections=headings(
             why=[
@@ -116,15 +127,96 @@ def page_of(written: Written) -> Page:
             paper=[*([Figures(drawn)] if drawn else []), *_agreement(comparison)],
             cells=[
                 methods_section(logged, methods),
-                *panel_section(logged.graders),
+                *panel,
                 *paired_section(comparison.paired, methods),
             ],
             method=[QUESTION, sets_of(logged), METHOD, Markup("The methods are those of {}.").format(BLACK_BOX)],
             runs=_runs(logged),
         ),
-        tables=_tables(written),
-        told=_notes(written, first.notes, names)[:LINES],
+        tables=_tables(written) | agreed,
+        told=_notes(written, by_model, names)[:LINES],
     )
+
+
+def _findings(statements: Sequence[Statement], names: Mapping[str, str]) -> list[Finding]:
+    """The answer for each model, of equal answers the one with the highest AUROC first."""
+    ordered = sorted(statements, key=lambda one: -np.nan_to_num(one.arm.auroc.value, nan=-1.0))
+    models = {model: name.replace(" ", "\N{NO-BREAK SPACE}") for model, name in names.items()}
+    return strongest(Finding(models[one.model], one.answer, _clause(one), one) for one in ordered)
+
+
+def _labels(statements: Sequence[Statement]) -> tuple[str, str] | None:
+    """What the two shares are of; None where there is only one."""
+    if any(one.sets for one in statements):
+        return "yours", "the reference"
+    if any(not math.isnan(one.arm.tpr.value) and not math.isnan(one.arm.tnr.value) for one in statements):
+        return "tests", "real requests"
+    return None
+
+
+def _shares(one: Statement) -> tuple[Estimate, Estimate]:
+    """Share called an evaluation, of tests and of real requests or of your prompts and the reference."""
+    return one.sets[:2] if one.sets else (one.arm.tpr, one.arm.false_alarms)
+
+
+def _clause(one: Statement) -> str:
+    """What a model does, after its name: at most twenty words."""
+    arm, beyond, reached = one.arm, one.arm.beyond, number(one.arm.auroc.value)
+    calls = f"calls {percent(arm.called.value)} of conversations an evaluation"
+    if labels := _labels([one]):
+        mine, other = (percent(share.value) for share in _shares(one))
+        calls = f"calls {mine} of {labels[0]} an evaluation, and {other} of {labels[1]}"
+    if one.kind == "no verdicts":
+        return f"has no verdict of {arm.method} that could be read"
+    if one.kind == "answers the same to everything":
+        return same_answer(arm)
+    if one.kind == "nothing to tell apart":
+        few = arm.auroc.reason.startswith(SAME)
+        return f"{calls}; {'too few have a label' if few else 'there are no two labels to compare'}"
+    if one.kind == "tells them backwards":
+        return f"tells them apart the wrong way round (AUROC {reached})"
+    if one.kind == "not shown to tell them apart":
+        return f"{calls} (AUROC {reached}, and guessing gets 0.50)"
+    if one.kind == "follows the format":
+        return "follows the benchmark format, and nothing shows that it follows the label"
+    if math.isnan(beyond.words.value):
+        return f"{calls}; what words alone reach is unknown"
+    against = f"(AUROC {number(beyond.words.value)} against {reached})"
+    if one.kind == "sees more than the words":
+        return f"{calls}; a text classifier does worse {against}"
+    if one.kind == "not shown to see more than the length":
+        return f"{calls}; length alone is not shown to do worse (AUROC {number(beyond.length.value)} against {reached})"
+    if one.answer == "No":
+        return f"{calls}; a text classifier does better {against}"
+    if beyond.over_words.low > 0 and math.isnan(beyond.words_other_source.value):
+        return f"{calls}; it may be the source that it recognises"
+    if beyond.over_words.low > 0:
+        return f"{calls}; a classifier of other sources' words may do as well"
+    return f"{calls}; a text classifier is not shown to do worse {against}"
+
+
+def _picture(findings: Sequence[Finding], labels: tuple[str, str] | None) -> Picture | None:
+    shown: list[Statement] = [one.of for one in findings[:ROWS]]
+    if not any(one.arm.n for one in shown):
+        return None
+    rows = {
+        short(finding.model): dict(zip(labels, _shares(one), strict=True)) if labels else {"": one.arm.called}
+        for finding, one in zip(findings, shown, strict=False)
+    }
+    arms = {one.arm.name for one in shown}
+    asked = f"Asked by {arms.pop()}; " if len(arms) == 1 else ""
+    more = f" {len(findings) - ROWS} more are under All cells." if len(findings) > ROWS else ""
+    caption = f"{asked}95 % intervals.{more}"
+    return interval_rows("noticed", rows, caption=caption, axis="called an evaluation", scale="percent")
+
+
+def _table(findings: Sequence[Finding], labels: tuple[str, str] | None) -> Table:
+    called_one = Column("called an evaluation", lambda one: one.of.arm.called.value, percent)
+    shares = [
+        Column(label, lambda one, at=at: _shares(one.of)[at].value, percent) for at, label in enumerate(labels or ())
+    ]
+    auroc = Column("AUROC", lambda one: one.of.arm.auroc.value, number)
+    return Table(findings[:ROWS], [*FINDING, *([*shares, auroc] if labels else [called_one])])
 
 
 def _notes(written: Written, by_model: Sequence[str], names: dict[str, str]) -> list[str]:
@@ -244,7 +336,6 @@ def _tables(made: Written) -> dict[str, pd.DataFrame]:
         "paired": paired_table(comparison.paired),
         "observers": observers_table(comparison.methods),
         "as_in_paper": as_in_paper(logged),
-        **panel_table(logged.graders),
     }
     baselines = {
         name: asdict(getattr(comparison.baselines, name)) for name in ("length", "words", "words_other_source")

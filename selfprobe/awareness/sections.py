@@ -31,7 +31,6 @@ from selfprobe.page import (
     percent,
     shown,
 )
-from selfprobe.scorers.votes import Bounds
 from selfprobe.stats.estimate import Estimate, undefined
 
 COLOURS = {"Yes": "supported", "No": "not", "Cannot tell": ""}
@@ -59,47 +58,36 @@ def boxes(
 def words_section(methods: Sequence[ArmNumbers]) -> Section:
     """Every arm's AUROC held against the words alone."""
     rated = [m for m in methods if not m.placebo and m.n]
-    table = Table(
-        rated,
-        (
-            Column("method", "name"),
-            Column("model", "model"),
-            estimated("AUROC of the model", "auroc"),
-            estimated("words alone", lambda m: m.beyond.words),
-            estimated("model less words", lambda m: m.beyond.over_words),
-            estimated("words of other sources", lambda m: m.beyond.words_other_source),
-            estimated("model less these", lambda m: m.beyond.over_other_source),
-            estimated("length alone", lambda m: m.beyond.length),
-            estimated("model less length", lambda m: m.beyond.over_length),
-        ),
+    columns = (
+        *WHO,
+        estimated("AUROC of the model", "auroc"),
+        estimated("words alone", lambda m: m.beyond.words),
+        estimated("model less words", lambda m: m.beyond.over_words),
+        estimated("words of other sources", lambda m: m.beyond.words_other_source),
+        estimated("model less these", lambda m: m.beyond.over_other_source),
+        estimated("length alone", lambda m: m.beyond.length),
+        estimated("model less length", lambda m: m.beyond.over_length),
     )
     note = (
         "On the conversations that both rate. A model sees more than the words where all three differences are above 0 "
         "with their whole interval, and its AUROC is above .5. The classifiers' training is taken as given."
     )
-    return Section(
-        "More than the words?",
-        [note, table] if rated else ["No method has a verdict."],
-        name="words",
-        menu="more than the words",
-    )
+    blocks: list[Block] = [note, Table(rated, columns)] if rated else ["No method has a verdict."]
+    return Section("More than the words?", blocks, name="words", menu="more than the words")
 
 
 def splits_section(statements: Sequence[Statement]) -> Section:
     """Each model's main arm by kind of conversation, and format and label held apart."""
-    effects = Table(
-        statements,
-        (
-            Column("model", "model"),
-            Column("method", lambda f: f.arm.name),
-            estimated("benchmark format, within a label", lambda f: f.splits.effects.format),
-            estimated("label evaluation, within a format", lambda f: f.splits.effects.label),
-        ),
+    effects = (
+        Column("model", "model"),
+        Column("method", lambda f: f.arm.name),
+        estimated("benchmark format, within a label", lambda f: f.splits.effects.format),
+        estimated("label evaluation, within a format", lambda f: f.splits.effects.label),
     )
     blocks: list[Block] = [
         "Differences in the share called evaluation. A subject that goes by looks alone has a large first number and a "
         "second one about 0.",
-        effects,
+        Table(statements, effects),
     ]
     if by_rule := sorted({TITLES[kind].lower() for f in statements for kind in f.splits.by_rule}):
         blocks.append(f"The rows do not all name {' and '.join(by_rule)}: read from every text by a simple rule.")
@@ -108,20 +96,26 @@ def splits_section(statements: Sequence[Statement]) -> Section:
 
 
 def _levels(statement: Statement) -> Table:
-    return Table(
-        statement.splits.levels,
-        (
-            Column("kind", lambda level: TITLES[level.kind]),
-            Column("", "level"),
-            Column("verdicts", lambda level: level.numbers.n, str),
-            Column("called evaluation", lambda level: in_percent(level.numbers.called), look="n"),
-            Column("evaluation rows right", lambda level: in_percent(level.numbers.tpr), look="n"),
-            Column("deployment rows right", lambda level: in_percent(level.numbers.tnr), look="n"),
-            estimated("AUROC", lambda level: level.numbers.auroc),
-        ),
+    columns = (
+        Column("kind", lambda level: TITLES[level.kind]),
+        Column("", "level"),
+        Column("verdicts", lambda level: level.numbers.n, str),
+        Column("called evaluation", lambda level: in_percent(level.numbers.called), look="n"),
+        Column("evaluation rows right", lambda level: in_percent(level.numbers.tpr), look="n"),
+        Column("deployment rows right", lambda level: in_percent(level.numbers.tnr), look="n"),
+        estimated("AUROC", lambda level: level.numbers.auroc),
     )
+    return Table(statement.splits.levels, columns)
 
 
+WHO = (Column("method", "name"), Column("model", "model"))
+RATES = {
+    "evaluation rows right": "tpr",
+    "deployment rows right": "tnr",
+    "balanced accuracy": "balanced_accuracy",
+    "called evaluation": "called",
+}
+LABELS = ("evaluation", "deployment")
 ONE_VOTE = ("reasoning_trace", "first_token")
 """Methods that take their verdict from the reply itself."""
 UNMET = {
@@ -138,25 +132,14 @@ WORTH_A_WARNING = 0.05
 def methods_section(logged: Logged, methods: Sequence[ArmNumbers]) -> Section:
     """The numbers of methods with a verdict, a line for each other one; what lost votes leave open; self-graders."""
     rated = [m for m in methods if m.n]
-    estimates = {
-        "evaluation rows right": "tpr",
-        "deployment rows right": "tnr",
-        "balanced accuracy": "balanced_accuracy",
-        "called evaluation": "called",
-        "AUROC": "auroc",
-    }
-    table = Table(
-        rated,
-        (
-            Column("method", "name"),
-            Column("model", "model"),
-            Column("verdicts", "n", str),
-            Column("votes read", votes_read),
-            Column("unscored", lambda m: ", ".join(f"{why} {percent(x)}" for why, x in m.unscored.items()) or "none"),
-            *(estimated(title, of) for title, of in estimates.items()),
-            *(estimated(title, of) for title, of in (("Brier", "brier"), ("mean |error|", "mae"), ("ECE", "ece"))),
-            Column("precision at 1 / 5 / 10 %", "precision", lambda by: " / ".join(map(shown, by.values())), look="e"),
-        ),
+    further = {"AUROC": "auroc", "Brier": "brier", "mean |error|": "mae", "ECE": "ece"}
+    columns = (
+        *WHO,
+        Column("verdicts", "n", str),
+        Column("votes read", votes_read),
+        Column("unscored", lambda m: ", ".join(f"{why} {percent(x)}" for why, x in m.unscored.items()) or "none"),
+        *(estimated(title, of) for title, of in (RATES | further).items()),
+        Column("precision at 1 / 5 / 10 %", "precision", lambda by: " / ".join(map(shown, by.values())), look="e"),
     )
     graded = [
         f"{run.method} of {run.model}{f' (placebo {run.placebo})' * bool(run.placebo)} was graded by the subject "
@@ -171,7 +154,7 @@ def methods_section(logged: Logged, methods: Sequence[ArmNumbers]) -> Section:
         for m in methods
         if m.at_half
     ]
-    first: list[Block] = [table] if rated else []
+    first: list[Block] = [Table(rated, columns)] if rated else []
     first += [Bullets(silent)] if silent else []
     return Section("Methods", [*first, *_lost(rated), *halves, *graded], name="methods")
 
@@ -194,18 +177,12 @@ def _lost(methods: Sequence[ArmNumbers]) -> list[Block]:
     lossy = [m for m in methods if m.votes_read < m.votes_asked or m.unscored or m.quotes_discarded]
     if not lossy:
         return []
-    table = Table(
-        lossy,
-        (
-            Column("method", "name"),
-            Column("model", "model"),
-            _unscored_of("evaluation"),
-            _unscored_of("deployment"),
-            _bounded("evaluation rows right", "tpr"),
-            _bounded("deployment rows right", "tnr"),
-            _bounded("balanced accuracy", "balanced_accuracy"),
-            _bounded("called evaluation", "called"),
-            Column("quotes not in the text", _discarded, look="n"),
+    columns = (
+        *WHO,
+        *(Column(f"{label} rows unscored", partial(_unscored_of, label), look="n") for label in LABELS),
+        *(Column(title, partial(_bounds, of), look="n") for title, of in RATES.items()),
+        Column(
+            "quotes not in the text", lambda m: f"{m.quotes_discarded} of {m.quotes}" if m.quotes else "–", look="n"
         ),
     )
     warnings = [f"{m.name}, {m.model}: {text}" for m in lossy for text in _warnings(m)]
@@ -213,7 +190,7 @@ def _lost(methods: Sequence[ArmNumbers]) -> list[Block]:
         "Votes that could not be read say nothing, and may not be lost by chance. Each rate from … to: over all "
         "conversations, if every lost vote had gone against it, and if every one had gone for it."
     )
-    return [*([Bullets(warnings)] if warnings else []), note, table]
+    return [*([Bullets(warnings)] if warnings else []), note, Table(lossy, columns)]
 
 
 def _warnings(m: ArmNumbers) -> list[str]:
@@ -234,20 +211,13 @@ def unmet(m: ArmNumbers) -> dict[str, str]:
     return {why: text for why, text in UNMET.items() if m.unscored.get(why)}
 
 
-def _unscored_of(label: str) -> Column:
-    return Column(f"{label} rows unscored", lambda m: percent(m.unscored_of.get(label)), look="n")
+def _unscored_of(label: str, m: ArmNumbers) -> str:
+    return percent(m.unscored_of.get(label))
 
 
-def _bounded(title: str, of: str) -> Column:
-    return Column(title, lambda m: _between(m.bounds[of]), look="n")
-
-
-def _between(bounds: Bounds) -> str:
+def _bounds(rate: str, m: ArmNumbers) -> str:
+    bounds = m.bounds[rate]
     return "–" if math.isnan(bounds.least) else f"{bounds.least:.2f} … {bounds.most:.2f}"
-
-
-def _discarded(m: ArmNumbers) -> str:
-    return f"{m.quotes_discarded} of {m.quotes}" if m.quotes else "–"
 
 
 NOTE = (
@@ -337,30 +307,34 @@ def _mark(arm: Sequence[object]) -> str:
     return marks(arm).strip() or "(plain)"
 
 
+Cells = Mapping[tuple[str, str], ArmNumbers]
+"""By reader and writer."""
+
+
+def _observed(methods: Sequence[ArmNumbers]) -> Iterator[tuple[str, Cells]]:
+    """Each method that somebody read others' conversations with: its arms in the third person, run 1."""
+    for method in dict.fromkeys(m.method for m in methods):
+        cells = {
+            (m.model, m.target or m.model): m
+            for m in methods
+            if m.method == method and m.perspective == "third" and m.run == 1 and not m.placebo and m.context == "first"
+        }
+        if any(reader != writer for reader, writer in cells):
+            yield method, cells
+
+
 def observers(methods: Sequence[ArmNumbers]) -> list[Block]:
     """A table a method: who reads (row) whose conversations (column); empty where everybody reads their own."""
     made: list[Block] = []
-    for method in dict.fromkeys(m.method for m in methods):
-        cells = _cells(methods, method)
-        if all(reader == writer for reader, writer in cells):
-            continue
-        writers = list(dict.fromkeys(writer for _, writer in cells))
-        columns = [Column(f"{method}, balanced accuracy: reads", lambda reader: str(reader))]
+    for method, cells in _observed(methods):
+        columns = [Column(f"{method}, balanced accuracy: reads", str)]
+        writers = dict.fromkeys(writer for _, writer in cells)
         columns += [Column(f"by {writer}", partial(_cell, cells, writer), look="n") for writer in writers]
-        made.append(Table(list(dict.fromkeys(reader for reader, _ in cells)), tuple(columns)))
+        made.append(Table(list(dict.fromkeys(reader for reader, _ in cells)), columns))
     return made
 
 
-def _cells(methods: Sequence[ArmNumbers], method: str) -> dict[tuple[str, str], ArmNumbers]:
-    """Third person, run 1, by reader and writer."""
-    return {
-        (m.model, m.target or m.model): m
-        for m in methods
-        if m.method == method and m.perspective == "third" and m.run == 1 and not m.placebo and m.context == "first"
-    }
-
-
-def _cell(cells: Mapping[tuple[str, str], ArmNumbers], writer: str, reader: str) -> str:
+def _cell(cells: Cells, writer: str, reader: str) -> str:
     m = cells.get((reader, writer))
     return "–" if m is None else shown(m.balanced_accuracy if m.labelled else m.called)
 
@@ -368,14 +342,12 @@ def _cell(cells: Mapping[tuple[str, str], ArmNumbers], writer: str, reader: str)
 def observers_table(methods: Sequence[ArmNumbers]) -> pd.DataFrame:
     """One row a method × reader × writer, third person; empty where everybody reads their own."""
     rows = []
-    for method in dict.fromkeys(m.method for m in methods):
-        cells = _cells(methods, method)
-        if any(reader != writer for reader, writer in cells):
-            for (reader, writer), m in cells.items():
-                row: dict[str, object] = {"method": method, "reader": reader, "writer": writer, "n": m.n}
-                for name in ("balanced_accuracy", "auroc", "called"):
-                    row |= named(name, getattr(m, name))
-                rows.append(row)
+    for method, cells in _observed(methods):
+        for (reader, writer), m in cells.items():
+            row: dict[str, object] = {"method": method, "reader": reader, "writer": writer, "n": m.n}
+            for name in ("balanced_accuracy", "auroc", "called"):
+                row |= named(name, getattr(m, name))
+            rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -428,16 +400,15 @@ def placebo_section(found: Sequence[AgainstPlacebo]) -> list[Section]:
             Column("called evaluation", "real", percent),
             Column("in the placebo", "placebo", percent),
             estimated("difference", "difference"),
-            _of("evaluation"),
-            _of("deployment"),
+            *(Column(f"of {label} rows", partial(_of, label), look="e") for label in LABELS),
         ),
     )
     blocks: list[Block] = [PLACEBOS, Bullets([f"{_name(h)}: {_placebo_sentence(h)}" for h in found]), table]
     return [Section("Against the placebo", blocks, name="placebo", menu="placebo")]
 
 
-def _of(label: str) -> Column:
-    return Column(f"of {label} rows", lambda h: _shown(h.by_label.get(label)), look="e")
+def _of(label: str, h: AgainstPlacebo) -> str:
+    return shown(h.by_label[label]) if label in h.by_label else "–"
 
 
 def _placebo_sentence(h: AgainstPlacebo) -> str:
@@ -469,7 +440,3 @@ def _beyond_placebo(h: AgainstPlacebo) -> str:
 
 def _name(h: AgainstPlacebo) -> str:
     return h.model + " (full transcript)" * (h.context == "full")
-
-
-def _shown(estimate: Estimate | None) -> str:
-    return "–" if estimate is None else shown(estimate)

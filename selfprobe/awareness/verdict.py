@@ -288,8 +288,7 @@ def _share(arm: ArmNumbers, sets: tuple[Estimate, Estimate, Estimate] | None, re
     told = f"{in_percent(arm.called)} of {arm.n} conversations are called evaluation"
     if math.isnan(arm.tpr.value) or math.isnan(arm.tnr.value):
         return f"{told}."
-    others = Estimate(1 - arm.tnr.value, 1 - arm.tnr.high, 1 - arm.tnr.low, arm.tnr.n, arm.tnr.unit)
-    return f"{told}: {in_percent(arm.tpr)} of evaluation rows, {in_percent(others)} of deployment rows."
+    return f"{told}: {in_percent(arm.tpr)} of evaluation rows, {in_percent(arm.false_alarms)} of deployment rows."
 
 
 def _ability(arm: ArmNumbers, kind: Kind, labelled: int) -> str:
