@@ -83,8 +83,12 @@ COMMANDS = {
     ),
 }
 
-ALIASES = {("self",): "matrix", ("awareness", "compare"): "report"}
-"""Further names of commands, by their words."""
+ALIASES = {
+    ("self",): ["matrix"],
+    ("awareness", "compare"): ["report"],
+    ("awareness", "prevalence"): ["awareness", "validate"],
+}
+"""Further names of commands, and what they name, by words."""
 
 
 class Selfprobe(click.Group):
@@ -109,7 +113,7 @@ class Selfprobe(click.Group):
         """The command that was called; an unknown one is refused with the one that was meant."""
         for words, name in ALIASES.items():
             if tuple(args[: len(words)]) == words:
-                args = [name, *args[len(words) :]]
+                args = [*name, *args[len(words) :]]
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             close = get_close_matches(args[0], COMMANDS, n=1)
             there = f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(COMMANDS))}"

@@ -1,7 +1,6 @@
 """`selfprobe awareness`: its studies, `sample-labels` and `validate`."""
 
 from collections.abc import Sequence
-from copy import copy
 
 import click
 
@@ -80,8 +79,3 @@ def validate(paths: Sequence[str], as_json: bool) -> None:
         return
     for line in found.lines():
         echo(plain(line))
-
-
-prevalence = copy(validate)
-prevalence.hidden = True
-awareness.add_command(prevalence, "prevalence")  # its earlier name

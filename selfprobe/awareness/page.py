@@ -9,7 +9,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from selfprobe.awareness.figures import pictures
-from selfprobe.awareness.numbers import Comparison, Pair, as_in_paper, compare
+from selfprobe.awareness.numbers import Comparison, as_in_paper, compare
 from selfprobe.awareness.paired import AgainstPlacebo, against_placebo
 from selfprobe.awareness.panel_section import agreement
 from selfprobe.awareness.runs import ARM
@@ -243,18 +243,12 @@ def sets_of(logged: Logged) -> str:
 
 
 def _text_alone(comparison: Comparison) -> Section:
-    named = {
-        "length of the conversation": comparison.baselines.length,
-        "TF-IDF + logistic regression, pooled": comparison.baselines.words,
-        "the same, a source left out": comparison.baselines.words_other_source,
-    }
-    table = Table(
-        list(named.items()),
-        (
-            Column("baseline", lambda row: row[0]),
-            estimated("AUROC [95 % interval]", lambda row: row[1]),
-        ),
-    )
+    rows = [
+        ("length of the conversation", comparison.baselines.length),
+        ("TF-IDF + logistic regression, pooled", comparison.baselines.words),
+        ("the same, a source left out", comparison.baselines.words_other_source),
+    ]
+    columns = (Column("baseline", lambda row: row[0]), estimated("AUROC [95 % interval]", lambda row: row[1]))
     blocks: list[Block] = [
         "A classifier that knows no model reaches this on the same conversations. A method that is not above it shows "
         "nothing about a model's inside.",
@@ -262,7 +256,7 @@ def _text_alone(comparison: Comparison) -> Section:
             "For orientation, AUROC published elsewhere, on other conversations: Gemini 2.5 Pro 0.83 (agentic 0.95), "
             "human readers 0.92 ({})."
         ).format(KNOW),
-        table,
+        Table(rows, columns),
     ]
     if comparison.baselines.context:
         blocks.append(
@@ -277,42 +271,35 @@ def _agreement(comparison: Comparison) -> list[Section]:
     pairs = [p for p in comparison.pairs if not {(p.model, p.first), (p.model, p.second)} & silent]
     shared = [pair for pair in pairs if pair.agreement.n]
     apart = [pair for pair in pairs if not pair.agreement.n]
-    blocks: list[Block] = [_pairs(shared), PUBLISHED] if shared else []
+    blocks: list[Block] = [Table(shared, PAIRS), PUBLISHED] if shared else []
     if apart:
         named = ", ".join(f"{pair.first} and {pair.second} ({pair.model})" for pair in apart)
         blocks.append(f"Without a conversation on which both have a verdict: {named}.")
     return [Section("Agreement of the methods", blocks, name="agreement")] if blocks else []
 
 
-def _pairs(pairs: Sequence[Pair]) -> Table:
-    return Table(
-        pairs,
-        (
-            Column("model", "model"),
-            Column("methods", lambda pair: f"{pair.first}, {pair.second}"),
-            Column("n", lambda pair: pair.agreement.n, str),
-            Column("equal", lambda pair: pair.agreement.observed, percent),
-            estimated("kappa", lambda pair: pair.agreement.kappa),
-            Column("PABAK", lambda pair: number(pair.agreement.pabak), look="n"),
-            Column("AC1", lambda pair: number(pair.agreement.ac1), look="n"),
-            Column("McNemar: p", lambda pair: pair.agreement.mcnemar_p, p_digits),
-            Column("Pearson r", lambda pair: number(pair.pearson), look="n"),
-        ),
-    )
+PAIRS = (
+    Column("model", "model"),
+    Column("methods", lambda pair: f"{pair.first}, {pair.second}"),
+    Column("n", lambda pair: pair.agreement.n, str),
+    Column("equal", lambda pair: pair.agreement.observed, percent),
+    estimated("kappa", lambda pair: pair.agreement.kappa),
+    Column("PABAK", lambda pair: pair.agreement.pabak, number),
+    Column("AC1", lambda pair: pair.agreement.ac1, number),
+    Column("McNemar: p", lambda pair: pair.agreement.mcnemar_p, p_digits),
+    Column("Pearson r", "pearson", number),
+)
 
 
 def _runs(logged: Logged) -> list[Block]:
-    table = Table(
-        list(logged.runs.itertuples()),
-        (
-            Column("method", "method"),
-            Column("model", lambda run: run.model + (f" reading {run.target}" if run.target else "")),
-            Column("run", "run", str),
-            Column("grader", lambda r: (r.grader or "–") + " (the subject itself)" * (r.model in names(r.grader))),
-            Column("samples", "samples", str),
-            Column("applied", "applied"),
-            Column("log", lambda run: Log(run.log)),
-        ),
+    columns = (
+        Column("method", "method"),
+        Column("model", lambda run: run.model + (f" reading {run.target}" if run.target else "")),
+        Column("run", "run", str),
+        Column("grader", lambda r: (r.grader or "–") + " (the subject itself)" * (r.model in names(r.grader))),
+        Column("samples", "samples", str),
+        Column("applied", "applied"),
+        Column("log", lambda run: Log(run.log)),
     )
     aside = [
         f"{told}."
@@ -320,6 +307,7 @@ def _runs(logged: Logged) -> list[Block]:
         for told in dict.fromkeys(run for run in logged.runs.get(name, ()) if isinstance(run, str))
     ]
     missing = [Bullets([f"{told}." for told in logged.missing])] if logged.missing else []
+    table = Table(list(logged.runs.itertuples()), columns)
     return [*_substitutes(logged), table, *missing, *aside, *set_aside(logged.ignored)]
 
 
@@ -330,6 +318,19 @@ def _substitutes(logged: Logged) -> list[str]:
 
 def _tables(made: Written) -> dict[str, pd.DataFrame]:
     logged, comparison, found = made.logged, made.comparison, made.statements
+    arms = [{name: getattr(m, name) for name in ARM} for m in comparison.methods]
+    claims = [
+        {name: getattr(f.arm, name) for name in ARM} | {"claim": f.kind, "why": " ".join(f.sentences)} for f in found
+    ]
+    splits = [
+        {"model": f.model, "method": f.arm.method, "kind": level.kind, "level": level.level} | asdict(level.numbers)
+        for f in found
+        for level in f.splits.levels
+    ]
+    baselines = [
+        {"baseline": name} | asdict(getattr(comparison.baselines, name))
+        for name in ("length", "words", "words_other_source")
+    ]
     also = {
         "placebo": pd.json_normalize([asdict(held) for held in made.placebos]),
         "kappa": kappa_table(comparison.pairs),
@@ -337,29 +338,12 @@ def _tables(made: Written) -> dict[str, pd.DataFrame]:
         "observers": observers_table(comparison.methods),
         "as_in_paper": as_in_paper(logged),
     }
-    baselines = {
-        name: asdict(getattr(comparison.baselines, name)) for name in ("length", "words", "words_other_source")
-    }
     return {
-        "methods": pd.json_normalize(
-            [{name: getattr(m, name) for name in ARM} | asdict(m) for m in comparison.methods]
-        ),
+        "methods": pd.json_normalize([arm | asdict(m) for arm, m in zip(arms, comparison.methods, strict=True)]),
         "pairs": pd.json_normalize([asdict(pair) for pair in comparison.pairs]),
-        "baselines": pd.DataFrame([{"baseline": name, **values} for name, values in baselines.items()]),
-        "statements": pd.DataFrame(
-            [
-                {name: getattr(f.arm, name) for name in ARM} | {"claim": f.kind, "why": " ".join(f.sentences)}
-                for f in found
-            ]
-        ),
-        "splits": pd.json_normalize(
-            [
-                {"model": f.model, "method": f.arm.method, "kind": level.kind, "level": level.level}
-                | asdict(level.numbers)
-                for f in found
-                for level in f.splits.levels
-            ]
-        ),
+        "baselines": pd.DataFrame(baselines),
+        "statements": pd.DataFrame(claims),
+        "splits": pd.json_normalize(splits),
         "verdicts": logged.verdicts,
         "runs": logged.runs,
     } | {name: table for name, table in also.items() if not table.empty}

@@ -10,7 +10,7 @@ from selfprobe.awareness.numbers import ArmNumbers, Pair
 from selfprobe.awareness.paired import LOW_KAPPA, MARGIN, WHAT, AgainstPlacebo, Paired
 from selfprobe.awareness.runs import ARM, marks
 from selfprobe.awareness.table import Logged
-from selfprobe.awareness.verdict import CLEAREST, Statement, in_percent
+from selfprobe.awareness.verdict import CLEAREST, Statement
 from selfprobe.numerals import points
 from selfprobe.options import names
 from selfprobe.page import (
@@ -29,9 +29,10 @@ from selfprobe.page import (
     p_digits,
     p_value,
     percent,
+    percents,
     shown,
 )
-from selfprobe.stats.estimate import Estimate, undefined
+from selfprobe.stats.estimate import undefined
 
 COLOURS = {"Yes": "supported", "No": "not", "Cannot tell": ""}
 TITLES = {"format": "Format", "domain": "Domain", "agentic": "Agentic", "language": "Language"}
@@ -100,9 +101,9 @@ def _levels(statement: Statement) -> Table:
         Column("kind", lambda level: TITLES[level.kind]),
         Column("", "level"),
         Column("verdicts", lambda level: level.numbers.n, str),
-        Column("called evaluation", lambda level: in_percent(level.numbers.called), look="n"),
-        Column("evaluation rows right", lambda level: in_percent(level.numbers.tpr), look="n"),
-        Column("deployment rows right", lambda level: in_percent(level.numbers.tnr), look="n"),
+        Column("called evaluation", lambda level: percents(level.numbers.called), look="n"),
+        Column("evaluation rows right", lambda level: percents(level.numbers.tpr), look="n"),
+        Column("deployment rows right", lambda level: percents(level.numbers.tnr), look="n"),
         estimated("AUROC", lambda level: level.numbers.auroc),
     )
     return Table(statement.splits.levels, columns)
@@ -233,28 +234,26 @@ READERS = (
 )
 
 NO_SECOND_RUN = undefined("no second run")
+signed = partial(shown, sign=True)
+HELD = (
+    Column("held together", lambda h: f"{h.first[0]} of {h.first[1]}: {h.kind}"),
+    Column("", lambda h: " | ".join(marks(arm).strip() or "(plain)" for arm in (h.first, h.second))),
+    Column("n", "n", str),
+    estimated("Pearson r", "r"),
+    estimated("kappa", "kappa"),
+    Column("identified correctly", lambda h: right(h), look="n"),
+    Column("difference in errors", "wrong", signed, look="e"),
+    Column("p", "p", p_digits),
+    Column("difference in mean |error|", "error", signed, look="e"),
+    Column("difference in AUROC", "auroc", signed, look="e"),
+)
 
 
 def paired_section(found: Sequence[Paired], methods: Sequence[ArmNumbers]) -> list[Section]:
     """The section, or none where no two arms of a method belong together."""
     blocks: list[Block] = []
     if found:
-        table = Table(
-            found,
-            (
-                Column("held together", lambda h: f"{h.first[0]} of {h.first[1]}: {h.kind}"),
-                Column("", lambda h: f"{_mark(h.first)} | {_mark(h.second)}"),
-                Column("n", "n", str),
-                estimated("Pearson r", "r"),
-                estimated("kappa", "kappa"),
-                Column("identified correctly", right, look="n"),
-                Column("difference in errors", "wrong", _signed, look="e"),
-                Column("p", "p", p_digits),
-                Column("difference in mean |error|", "error", _signed, look="e"),
-                Column("difference in AUROC", "auroc", _signed, look="e"),
-            ),
-        )
-        blocks += [NOTE, Bullets([sentence(held) for held in found]), table]
+        blocks += [NOTE, Bullets([sentence(held) for held in found]), Table(found, HELD)]
     if matrix := observers(methods):
         blocks += [READERS, *matrix]
     return [Section("Two arms of a method", blocks, name="paired", menu="two arms")] if blocks else []
@@ -297,14 +296,6 @@ def _verdict(h: Paired) -> str:
 def right(h: Paired) -> str:
     """ "410 and 402 of 488"."""
     return f"{h.right[0]} and {h.right[1]} of {h.labelled}" if h.labelled else "–"
-
-
-def _signed(e: Estimate) -> str:
-    return shown(e, sign=True)
-
-
-def _mark(arm: Sequence[object]) -> str:
-    return marks(arm).strip() or "(plain)"
 
 
 Cells = Mapping[tuple[str, str], ArmNumbers]
@@ -391,19 +382,17 @@ def placebo_section(found: Sequence[AgainstPlacebo]) -> list[Section]:
     """The section, or none where no placebo arm was run."""
     if not found:
         return []
-    table = Table(
-        found,
-        (
-            Column("model", _name),
-            Column("placebo", lambda h: WHAT[h.kind]),
-            Column("conversations", "n", str),
-            Column("called evaluation", "real", percent),
-            Column("in the placebo", "placebo", percent),
-            estimated("difference", "difference"),
-            *(Column(f"of {label} rows", partial(_of, label), look="e") for label in LABELS),
-        ),
+    columns = (
+        Column("model", _name),
+        Column("placebo", lambda h: WHAT[h.kind]),
+        Column("conversations", "n", str),
+        Column("called evaluation", "real", percent),
+        Column("in the placebo", "placebo", percent),
+        estimated("difference", "difference"),
+        *(Column(f"of {label} rows", partial(_of, label), look="e") for label in LABELS),
     )
-    blocks: list[Block] = [PLACEBOS, Bullets([f"{_name(h)}: {_placebo_sentence(h)}" for h in found]), table]
+    lines = Bullets([f"{_name(h)}: {_placebo_sentence(h)}" for h in found])
+    blocks: list[Block] = [PLACEBOS, lines, Table(found, columns)]
     return [Section("Against the placebo", blocks, name="placebo", menu="placebo")]
 
 

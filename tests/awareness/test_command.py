@@ -153,7 +153,7 @@ def test_a_report_prints_its_answer_and_writes_a_page_that_says_what_the_text_al
 ) -> None:
     done = report(logs, "--out", tmp_path / "page")
     assert done.exit_code == 0, done.output
-    answer, *others = done.output.splitlines()
+    answer, *others = done.stdout.splitlines()
     assert answer.startswith(("Yes, for ", "Cannot tell for ", "No, not for ")) and len(others) <= 6
     assert "No: planted/b says yes to everything." in others
     page = (tmp_path / "page" / "index.html").read_text()
@@ -391,5 +391,5 @@ def test_a_folder_without_a_log_is_named(tmp_path: Path) -> None:
 
 def test_compare_is_a_hidden_name_of_report(logs: Path, tmp_path: Path) -> None:
     given = (logs, "--out", tmp_path / "page")
-    assert call("compare", *given).output == report(*given).output
+    assert call("compare", *given).stdout == report(*given).stdout
     assert "compare" not in call("-h").output and call("compare", "-h").output == report("-h").output
