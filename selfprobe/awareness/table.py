@@ -103,8 +103,8 @@ def tables(there: Runs, paths: Sequence[str] = (), limit: int | None = None) -> 
         )
     rows = [{"data": data} | text for (data, _), text in texts.items()]
     told = tuple(missing([run.header for run in there.counted], logs, limit))
-    frames = [pd.DataFrame(of) for of in (verdicts, votes, rows, runs)]
-    return Logged(*frames, ignored=ignored, missing=told, panels=panels)
+    made, voted, asked, used = (pd.DataFrame(of) for of in (verdicts, votes, rows, runs))
+    return Logged(made, voted, asked, used, ignored, told, panels)
 
 
 def _decisions(sample: EvalSampleSummary, method: str) -> list[Decision]:

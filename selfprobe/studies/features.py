@@ -304,7 +304,7 @@ def evidence_in(logs: Sequence[str]) -> Evidence:
                 row["asked"] += cues.aware is not None
                 row["aware"] += cues.aware is True
                 if cues.aware is not None:
-                    graded.setdefault((*named.values(), header.eval.model), of | {"source": row["source"]})
+                    graded.setdefault((of["data"], of["item"], of["model"]), of | {"source": row["source"]})
                 quotes += [of | {"key": key, "answer": answer, "quote": quote} for quote in cues.quotes]
     columns = ["data", "item", "model", "key", "answer", "quote"]
     asked = pd.DataFrame(list(graded.values()), columns=[*columns[:3], "source"])
