@@ -142,8 +142,8 @@ class Features(Study):
     def found(self) -> "Taxonomy":
         """What the grader says of the clusters; it is asked once."""
         assert self.grader is not None, "_has_a_grader"
-        grader, quotes = NamedModel(self.grader).open(), list(self.evidence.quotes.quote)
-        return anyio.run(lambda: taxonomy(quotes, self.members, grader, most=self.groups))
+        grader, quotes, members = NamedModel(self.grader).open(), list(self.evidence.quotes.quote), self.members
+        return anyio.run(lambda: taxonomy(quotes, members, grader, most=self.groups))
 
     def tried(self) -> None:
         """Refuse an embedder or a grader that cannot be had."""
@@ -484,17 +484,17 @@ def _finding(subject: Named, name: str, there: Evidence, found: Taxonomy) -> Fin
     for cluster, row in mine:
         if cluster.name and not cluster.artefact:
             prompts.setdefault(cluster.group or cluster.name, set()).add((row.data, row.item))
-    name = name.replace(" ", "\N{NO-BREAK SPACE}")
+    name, of = name.replace(" ", "\N{NO-BREAK SPACE}"), (subject, prompts)
     if prompts:
         most = max(prompts, key=lambda feature: len(prompts[feature]))
         first = f"most often “{shorten(most, 40, placeholder='…')}”"
         clause = f"names {len(prompts)} feature{'s' * (len(prompts) > 1)}, {first} ({len(prompts[most])} prompts)"
-        return Finding(name, "Yes", clause, (subject, prompts))
+        return Finding(name, "Yes", clause, of)
     if not mine:
-        return Finding(name, "No", f"brings up an evaluation in none of {subject.conversations}", (subject, prompts))
+        return Finding(name, "No", f"brings one up in none of {subject.conversations} conversations", of)
     if any(cluster.name is None for cluster, _ in mine):
-        return Finding(name, "Cannot tell", "has evidence, which the grader did not name", (subject, prompts))
-    return Finding(name, "No", "names nothing but the question that it was asked", (subject, prompts))
+        return Finding(name, "Cannot tell", "has evidence, which the grader did not name", of)
+    return Finding(name, "No", "names nothing but the question that it was asked", of)
 
 
 COLUMNS = (

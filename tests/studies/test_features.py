@@ -275,6 +275,11 @@ def test_the_graders_calls_are_planned_before_they_are_paid(logs: str, embedder:
     assert curve.exit_code == 2 and "need --clusters, which says what is named" in curve.output
 
 
+def test_a_study_in_python_is_one_call(logs: str, embedder: str) -> None:
+    made = Features(logs=(logs,), embedder=embedder, clusters=1, grader="planted/g").shown()
+    assert made.answer and set(made.files) == {"prompts.parquet", "taxonomy.json"}
+
+
 def test_what_the_grader_did_not_name_is_shown_without_a_name(logs: str, embedder: str, tmp_path: Path) -> None:
     made, page = written(logs, tmp_path, embedder, lambda _: "no JSON")
     assert "could not be used (1 of 1 clusters)" in page and made.answer.startswith("Cannot tell for planted/a: ")
