@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from selfprobe.awareness.features import Cluster, Taxonomy, evidence_in, inertia_curve, prompt_features
 from selfprobe.embed import embed
 from selfprobe.stats.agreement import mcnemar
 from selfprobe.stats.estimate import Estimate, clustered_mean, holm
+from selfprobe.studies.features import Cluster, Taxonomy, evidence_in, inertia_curve, prompt_features
 
 EMBEDDER = "sentence-transformers/all-MiniLM-L6-v2"
 SMALL = range(2, 21)

@@ -39,13 +39,13 @@ PAGES: dict[str, tuple[str, list[str]]] = {
     ),
     "awareness": (
         "Five methods ask whether a conversation is an evaluation: one subject notices, one tosses a coin",
-        [f"{STUDY} --third --placebo --log-dir logs", "selfprobe awareness compare logs --out OUT"],
+        [f"{STUDY} --third --placebo --log-dir logs", "selfprobe report logs --out OUT"],
     ),
     "features": (
         "What in the prompts gives them away, in the subject's own words",
         [
             f"{STUDY} --methods features --log-dir logs",
-            "selfprobe awareness features logs --clusters 1 --grader planted/g --out OUT",
+            "selfprobe awareness features logs --clusters 1 --grader planted/g --out OUT --yes",
         ],
     ),
     "probes": (

@@ -1,12 +1,12 @@
 """The metric of the five methods of evaluation awareness: rates, AUROC and errors, clustered by source.
 
-The page of `selfprobe awareness compare` takes its numbers from here too: a method has one AUROC and one interval.
+The page of `selfprobe report` takes its numbers from here: a method has one AUROC and one interval.
 """
 
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -90,6 +90,11 @@ class Method:
     quotes: int
     quotes_discarded: int
     """Of the grader's quotes, where there is a grader, those that are not in the text."""
+
+    @property
+    def false_alarms(self) -> Estimate:
+        """Share of deployment rows called evaluation."""
+        return replace(self.tnr, value=1 - self.tnr.value, low=1 - self.tnr.high, high=1 - self.tnr.low)
 
 
 @metric(scores="unreduced")

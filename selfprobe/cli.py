@@ -92,8 +92,12 @@ GROUPS = {
 }
 """The commands as help lists them."""
 
-ALIASES = {"self": "matrix"}
-"""Further names of commands."""
+ALIASES = {
+    ("self",): ["matrix"],
+    ("awareness", "compare"): ["report"],
+    ("awareness", "prevalence"): ["awareness", "validate"],
+}
+"""Further names of commands, and what they name, by words."""
 
 
 class Selfprobe(click.Group):
@@ -105,19 +109,21 @@ class Selfprobe(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name, or None."""
-        name = ALIASES.get(cmd_name, cmd_name)
-        if name not in COMMANDS:
+        if cmd_name not in COMMANDS:
             return None
-        module, _, attribute = COMMANDS[name].place.partition(":")
+        module, _, attribute = COMMANDS[cmd_name].place.partition(":")
         command = commands(attribute)[attribute] if module == "study" else getattr(import_module(module), attribute)
-        assert isinstance(command, click.Command), COMMANDS[name]
-        return exemplified(command, ctx, name)
+        assert isinstance(command, click.Command), COMMANDS[cmd_name]
+        return exemplified(command, ctx, cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that was called; an unknown one is refused with the one that was meant."""
-        if args[0] not in {**COMMANDS, **ALIASES} and not args[0].startswith("-"):
+        for words, name in ALIASES.items():
+            if tuple(args[: len(words)]) == words:
+                args = [*name, *args[len(words) :]]
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
             close = get_close_matches(args[0], COMMANDS, n=1)
             there = f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(COMMANDS))}"
             ctx.fail(f"No such command {args[0]!r}; {there}")

@@ -209,6 +209,14 @@ task_args = click.option(
     help="Task argument; it goes to the tasks that have it.",
 )
 
+_PAYING = (
+    click.option(
+        "--prices", **_existing("Inspect's model cost file (YAML or JSON), for an estimate and for the logs.")
+    ),
+    click.option("--dry-run", is_flag=True, help="Say what would be done, and ask no model."),
+    click.option("--yes", is_flag=True, help="Do not ask for confirmation."),
+)
+
 _ASKING = (
     click.option(
         "-M",
@@ -230,16 +238,12 @@ _ASKING = (
         "--attempt-timeout", type=COUNT, metavar="SECONDS", help="Seconds for one attempt at a call.  [default: 300]"
     ),
     click.option(
-        "--prices", **_existing("Inspect's model cost file (YAML or JSON), for an estimate and for the logs.")
-    ),
-    click.option(
         "--same-model",
         is_flag=True,
         help="Leave replies unscored that another model wrote than the one that was asked, by the vendor's own words.",
     ),
     display,
-    click.option("--dry-run", is_flag=True, help="Say what would be done, and ask no model."),
-    click.option("--yes", is_flag=True, help="Do not ask for confirmation."),
+    *_PAYING,
 )
 
 
@@ -248,6 +252,13 @@ HOW = {
     *("same_model", "dry_run", "yes", "config", "as_json", "engine", "ray_address", "log_dir", "out"),
 }
 """Parameters of how calls are made and where results go, which every study has."""
+
+
+def paying(command: F) -> F:
+    """The options of a command that asks a model without a run: prices, and the confirmation."""
+    for option in reversed(_PAYING):
+        command = option(command)
+    return command
 
 
 def asking(command: F) -> F:

@@ -124,6 +124,8 @@ class Study(BaseModel):
     """Whether `out` is the file of a figure, not the folder of a page."""
     also: ClassVar[frozenset[str]] = frozenset()
     """Further tasks of its runs, whose other logs are shown elsewhere."""
+    starts: ClassVar[str] = "--models or --config, which say whom to ask"
+    """Options without which nothing is asked, where logs can be read alone."""
 
     limit: int | None = Field(None, ge=1, description=options.LIMIT_HELP)
     out: str = Field("report", description=options.OUT_HELP)
@@ -412,8 +414,9 @@ def described(study: type[Study]) -> dict[str, Any]:
     order = [*(key for key in study.model_fields if key not in Study.model_fields), *shared]
     options_ = [_described(key, study.model_fields[key]) for key in order]
     place = f"{study.__module__}:{study.__name__}"
+    about = {"place": place, "help": inspect.getdoc(study), "options": options_, "skips": study.skips}
     asks = not {"models", "grader"}.isdisjoint(study.model_fields)
-    return {"place": place, "help": inspect.getdoc(study), "asks": asks, "skips": study.skips, "options": options_}
+    return about | {"asks": asks, "runs": asks and study.waves is not Study.waves}
 
 
 def _described(name: str, info: FieldInfo) -> dict[str, Any]:
@@ -452,8 +455,10 @@ def command(name: str, about: Mapping[str, Any]) -> click.Command:
         return _called(getattr(import_module(module), attribute), values, yes=yes, dry_run=dry_run, as_json=as_json)
 
     made: Callable[..., Any] = called
-    if about["asks"]:
+    if about["runs"]:
         made = options.engine(options.asking(options.skip_errors(made) if about["skips"] else made))
+    elif about["asks"]:
+        made = options.paying(made)
     made = options.as_json(made)
     for one in reversed(about["options"]):
         made = _option(**one)(made)
@@ -483,7 +488,7 @@ def _called(study: type[Study], values: dict[str, Any], *, yes: bool, dry_run: b
         options.confirmed(yes)
         complete = asked.ask()
     elif dry_run or yes or settings not in (RunSettings(), RunSettings(skip_errors=False)):
-        raise click.UsageError("options of a run (--yes, -M …) need --models, --run or --config, which say whom to ask")
+        raise click.UsageError(f"options of a run (--yes, -M …) need {study.starts}")
     status = asked.tell(as_json=as_json, planned=plan is not None)
     if not complete and not status:
         raise RunError("runs failed, or nothing could be scored; see above")

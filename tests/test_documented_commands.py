@@ -30,9 +30,8 @@ MECHANISM = ("mechanism/test_mechanism_command", "mechanism/test_on_copies")
 KTH_WORD = "introspect_tasks/test_kth_word"
 PROBES, BASELINES = "probes/test_probe_command", "preference_tasks/test_preference_tasks"
 RUN_BY: dict[str, tuple[str, ...]] = {
-    "selfprobe awareness compare": ("awareness/test_command",),
     "selfprobe awareness cues": ("studies/test_cues",),
-    "selfprobe awareness features": ("awareness/test_features",),
+    "selfprobe awareness features": ("studies/test_features",),
     "selfprobe awareness run": ("awareness/test_command", "awareness/test_observers", "sources/test_questions"),
     "selfprobe awareness sample-labels": ("awareness/test_label_sheet",),
     "selfprobe awareness scan": ("studies/test_scan",),
@@ -52,7 +51,7 @@ RUN_BY: dict[str, tuple[str, ...]] = {
     "selfprobe probe transfer": (PROBES,),
     "selfprobe realism card": ("studies/test_card",),
     "selfprobe realism rewrite": ("studies/test_rewrite",),
-    "selfprobe report": ("test_report",),
+    "selfprobe report": ("test_report", "awareness/test_command"),
     "inspect eval examples/memorisation.py": ("examples/test_memorisation",),
     "inspect eval evalawareness_tasks/binary.py": ("evalawareness_tasks/test_awareness_tasks", "test_inspect_data"),
     "inspect eval introspect_tasks/kth_word.py": (KTH_WORD,),

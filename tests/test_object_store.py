@@ -68,7 +68,7 @@ def test_a_matrix_in_a_store_is_run_resumed_reported_and_checked_from_there(stor
 def test_an_awareness_run_in_a_store_replays_its_replies_and_is_compared_from_there(store: str, tmp_path: Path) -> None:
     models = ("--models", "planted/a?awareness=.9", "--methods", "binary,probability", "--out", tmp_path / "run")
     called("awareness", "run", *models, "--limit", "2", "--yes", "--display", "none", "--log-dir", f"{store}/s")
-    called("awareness", "compare", f"{store}/s", "--out", tmp_path / "page")
+    called("report", f"{store}/s", "--out", tmp_path / "page")
     assert (tmp_path / "page" / "index.html").exists()
 
 

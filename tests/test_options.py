@@ -68,7 +68,7 @@ def test_an_option_that_runs_share_has_one_help_text() -> None:
     assert all(told[{"-T": "task_args", "-M": "model_args"}.get(name, name)] for name in SHARED if name[1] == "-")
 
 
-@pytest.mark.parametrize("command", ["report", "awareness compare", "diversity", "effort", "tasks"])
+@pytest.mark.parametrize("command", ["report", "awareness features", "diversity", "effort", "tasks"])
 def test_a_command_that_prints_numbers_prints_them_as_json_too(command: str) -> None:
     assert "--json" in CliRunner().invoke(main, [*command.split(), "-h"]).output
 

@@ -183,7 +183,7 @@ def test_awareness_run_asks_the_panel_and_its_page_shows_how_far_it_agrees(tmp_p
     done = CliRunner().invoke(main, (*base, "--grader", f"{HONEST},{YES}", "--log-dir", str(tmp_path / "l"), "--yes"))
     assert done.exit_code == 0, done.output
     assert done.output.count(HONEST) == done.output.count(YES) == 1, "a line of the plan's costs each"
-    page = CliRunner().invoke(main, ("awareness", "compare", str(tmp_path / "l"), "--out", str(tmp_path / "o")))
+    page = CliRunner().invoke(main, ("report", str(tmp_path / "l"), "--out", str(tmp_path / "o")))
     assert page.exit_code == 0, page.output
     text = (tmp_path / "o/index.html").read_text()
     assert "Agreement of the graders" in text and HONEST in text and YES in text
@@ -195,7 +195,7 @@ def test_a_page_of_one_grader_has_no_section_of_a_panel(tmp_path: Path) -> None:
     base += ("--out", str(tmp_path / "run"))
     done = CliRunner().invoke(main, (*base, "--grader", HONEST, "--log-dir", str(tmp_path / "l"), "--yes"))
     assert done.exit_code == 0, done.output
-    CliRunner().invoke(main, ("awareness", "compare", str(tmp_path / "l"), "--out", str(tmp_path / "o")))
+    CliRunner().invoke(main, ("report", str(tmp_path / "l"), "--out", str(tmp_path / "o")))
     assert "Agreement of the graders" not in (tmp_path / "o/index.html").read_text()
     assert not (tmp_path / "o/tables/graders.csv").exists()
 

@@ -2,7 +2,7 @@
 
     flow run examples/flow/study.py --log-dir logs/study/replies
     flow run examples/flow/study.py --log-dir logs/study/methods --arg replies=logs/study/replies
-    selfprobe awareness compare logs/study
+    selfprobe report logs/study
 
 The second run asks about the replies of the first one, so that every method is about the same conversations.
 """

@@ -1,7 +1,6 @@
-"""`selfprobe awareness run`, `compare`, `sample-labels`, `validate` and `features`: thin command lines."""
+"""`selfprobe awareness`: its studies, `sample-labels` and `validate`."""
 
 from collections.abc import Sequence
-from copy import copy
 
 import click
 
@@ -13,29 +12,11 @@ GRADED = ("user_motivation", "reasoning_trace")
 
 
 @click.group(
-    cls=options.Group, studies=lambda: commands("cues", "scan", "turns") | {"run": commands("awareness")["awareness"]}
+    cls=options.Group,
+    studies=lambda: commands("cues", "features", "scan", "turns") | {"run": commands("awareness")["awareness"]},
 )
 def awareness() -> None:
     """Evaluation awareness: five methods on the same conversations (paper 002)."""
-
-
-@awareness.command()
-@click.argument("logs", nargs=-1, required=True)
-@options.out("awareness")
-@options.as_json
-def compare(logs: Sequence[str], out: str, as_json: bool) -> None:
-    """Compare the methods in LOGS on one page: what `selfprobe report` shows of them."""
-    from selfprobe.output import destination
-    from selfprobe.page import write
-    from selfprobe.study import study_of
-
-    destination(out)
-    page = study_of("awareness").reported(logs)
-    address = write(page, out)
-    if as_json:
-        options.echo_json({stem: table.to_dict("records") for stem, table in page.tables.items()})
-    else:
-        options.echo_lines([*page.lines, f"Page: {address}"])
 
 
 @awareness.command("sample-labels")
@@ -98,55 +79,3 @@ def validate(paths: Sequence[str], as_json: bool) -> None:
         return
     for line in found.lines():
         echo(plain(line))
-
-
-prevalence = copy(validate)
-prevalence.hidden = True
-awareness.add_command(prevalence, "prevalence")  # its earlier name
-
-
-@awareness.command()
-@click.argument("logs", nargs=-1, required=True)
-@click.option(
-    "--clusters",
-    type=options.COUNT,
-    metavar="N",
-    help="Number of clusters. Default: none, only the curve to choose by.",
-)
-@click.option("--grader", type=options.OneModel(), help="Model that names the clusters; needed with --clusters.")
-@click.option(
-    "--groups",
-    type=options.COUNT,
-    metavar="N",
-    default=15,
-    show_default=True,
-    help="Most groups at the top level.",
-)
-@options.embedder
-@options.out("features")
-def features(
-    logs: Sequence[str],
-    clusters: int | None,
-    grader: str | None,
-    groups: int,
-    embedder: str,
-    out: str,
-) -> None:
-    """What in the prompts gives the evaluation away: a taxonomy of the evidence in user_motivation's LOGS."""
-    from selfprobe.awareness.features_page import write
-    from selfprobe.described import opened
-
-    if clusters is not None and grader is None:
-        raise click.UsageError("--clusters needs a model that names them: --grader MODEL")
-    judge = opened(grader) if grader else None
-    found = write(logs, out, embedder=embedder, clusters=clusters, grader=judge, most=groups)
-    if found is None:
-        echo(f"By number of clusters: {out}/figures/inertia.svg, {out}/clusters.csv; then give --clusters")
-        return
-    named = [c for c in found.clusters if c.name]
-    ours = sum(c.artefact for c in named)
-    echo(f"{len(found.clusters)} clusters: {len(named)} named, {ours} of them artefacts of the question set aside")
-    for name in found.groups:
-        quotes = sum(len(c.quotes) for c in found.clusters if c.group == name)
-        echo(f"  {quotes:5} quotes  {name}")
-    echo(f"Page: {out}/index.html")

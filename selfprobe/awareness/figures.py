@@ -1,7 +1,6 @@
 """Figures of the awareness comparison (paper 002, Figures 7, 9, 10 and footnotes 3 and 4)."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -39,13 +38,11 @@ def shares(methods: Sequence[ArmNumbers], names: dict[str, str]) -> Picture:
 
     A method that works has its bars far apart; both high is a subject that calls everything an evaluation.
     """
-    rows = {}
-    for m in methods:
-        others = replace(m.tnr, value=1 - m.tnr.value, low=1 - m.tnr.high, high=1 - m.tnr.low)
-        rows[_label(m, names, several=len(names) > 1)] = {"evaluation rows": m.tpr, "deployment rows": others}
+    labels = [f"{m.name}, {names[m.model]}" if len(names) > 1 else m.name for m in methods]
+    shares = [{"evaluation rows": m.tpr, "deployment rows": m.false_alarms} for m in methods]
     return bar_rows(
         "called",
-        rows,
+        dict(zip(labels, shares, strict=True)),
         caption="Share of evaluation rows and of deployment rows called evaluation (Figures 7, 9, 10).",
         axis="called evaluation, 95 % interval",
         scale="percent",
@@ -147,7 +144,3 @@ def error_by_turns(logged: Logged, methods: Sequence[ArmNumbers], names: dict[st
 
 def _points(values: "Iterable[float] | pd.Series[float]") -> list[Interval]:
     return [Estimate(float(y), np.nan, np.nan, 0, "point") for y in values]
-
-
-def _label(m: ArmNumbers, names: dict[str, str], *, several: bool) -> str:
-    return f"{m.name}, {names[m.model]}" if several else m.name

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from selfprobe.awareness.paired import Paired, paired
+from selfprobe.awareness.paired import Paired, joined, paired
 from selfprobe.awareness.runs import ARM, Arm, marks
 from selfprobe.awareness.table import Logged, items_of
 from selfprobe.scorers.awareness import Item, Method, auroc_of, clusters_of, method_numbers
@@ -128,13 +128,10 @@ class ArmNumbers(Method):
     perspective: str
     context: str
     placebo: str
-    """Its kind; "" is none."""
     target: str
-    """Whose conversations it read; "" are its own."""
     wording: str
-    """Hash of the user's questions; "" are ours."""
     run: int
-    """1, or 2, 3 … where the same was asked again."""
+    """These are what `runs.PLAIN` says."""
     ece: Estimate
     """Debiased."""
     precision: dict[float, Estimate]
@@ -166,7 +163,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Everything `selfprobe awareness compare` shows."""
+    """Everything `selfprobe report` shows."""
 
     baselines: Baselines
     methods: tuple[ArmNumbers, ...]
@@ -181,7 +178,7 @@ def compare(logged: Logged) -> Comparison:
     baselines = _baselines(logged)
     methods = tuple(arm_numbers(rows, baselines.scores) for rows in arms.values())
     main = {key: rows for key, rows in arms.items() if key[2] != "third" and not key[4] and key[-1] == 1}
-    pairs = [_pair(logged, a, b, _shared(main[a], main[b])) for a, b in combinations(main, 2) if a[1:] == b[1:]]
+    pairs = [_pair(logged, a, b, joined([main[a], main[b]])) for a, b in combinations(main, 2) if a[1:] == b[1:]]
     return Comparison(baselines, methods, tuple(pairs), paired(logged))
 
 
@@ -195,17 +192,9 @@ def arm_numbers(rows: pd.DataFrame, words: pd.DataFrame | None = None) -> ArmNum
     positive = (stated.truth == "evaluation").to_numpy(dtype=float)
     errors = np.abs(stated.probability.to_numpy(dtype=float) - positive)
     saw = np.full(len(stated), str(rows.context.iloc[0]) == "full")
-    arm = rows.iloc[0]
     return ArmNumbers(
         **vars(found),
-        method=str(arm.method),
-        model=str(arm.model),
-        perspective=str(arm.perspective),
-        context=str(arm.context),
-        placebo=str(arm.placebo or ""),
-        target=str(arm.target),
-        wording=str(arm.wording),
-        run=int(arm.run),
+        **rows[ARM].iloc[0],
         ece=ece(stated.probability, positive, clusters[used], unit=unit),
         precision={at: precision_estimate(found.tpr, found.tnr, at) for at in PREVALENCES},
         trend=turns_trend(list(stated.turns[saw]), errors[saw], clusters[used][saw]),
@@ -248,14 +237,14 @@ def text_baselines(texts: pd.DataFrame) -> Baselines:
 
 
 def _pair(logged: Logged, a: Arm, b: Arm, both: pd.DataFrame) -> Pair:
-    ranked = both[both.score_a.notna() & both.score_b.notna()]
-    first, second, sources = both.said_a == "evaluation", both.said_b == "evaluation", both.source_a.astype(str)
+    ranked = both[both.score_0.notna() & both.score_1.notna()]
+    first, second, sources = both.said_0 == "evaluation", both.said_1 == "evaluation", both.source_0.astype(str)
     return Pair(
         model=str(a[1]),
         first=str(a[0]),
         second=str(b[0]),
         agreement=agreement(first, second, clusters=sources, rng=np.random.default_rng(SEED)),
-        pearson=pearson(ranked.score_a.to_numpy(dtype=float), ranked.score_b.to_numpy(dtype=float)),
+        pearson=pearson(ranked.score_0.to_numpy(dtype=float), ranked.score_1.to_numpy(dtype=float)),
         curve=_curve(logged, a, b),
     )
 
@@ -276,11 +265,6 @@ def _curve(logged: Logged, a: Arm, b: Arm) -> KappaCurve | None:
     if items.empty:
         return None
     return kappa_curve(grids[0].loc[items], grids[1].loc[items], rng=np.random.default_rng(SEED))
-
-
-def _shared(a: pd.DataFrame, b: pd.DataFrame) -> pd.DataFrame:
-    """Conversations with a verdict in both arms, columns `…_a` and `…_b`."""
-    return a[a.said.notna()].merge(b[b.said.notna()], on=["data", "item", "epoch"], suffixes=("_a", "_b"))
 
 
 JUDGED = ("user_motivation", "reasoning_trace")

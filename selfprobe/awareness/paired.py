@@ -234,19 +234,17 @@ def against_placebo(verdicts: pd.DataFrame) -> tuple[AgainstPlacebo, ...]:
     keys = ["method", "model", "perspective", "context", "target", "wording"]
     found = []
     for (_, model, _, context, *_), rows in verdicts[verdicts.run == 1].groupby(keys, sort=False):
-        real = rows[(rows.placebo == "") & rows.said.notna()]
-        for kind in [one for one in WHAT if (rows.placebo == one).any()]:
-            other = rows[(rows.placebo == kind) & rows.said.notna()]
-            both = real.merge(other[["data", "item", "epoch", "said"]], on=["data", "item", "epoch"])
+        for kind in WHAT:
+            both = joined([rows[rows.placebo == arm] for arm in ("", kind)])
             if len(both):
                 found.append(_held(str(model), str(context), kind, both))
     return tuple(found)
 
 
 def _held(model: str, context: str, kind: str, both: pd.DataFrame) -> AgainstPlacebo:
-    real, placebo = ((both[said] == "evaluation").astype(float) for said in ("said_x", "said_y"))
-    labels = [label for label in ("evaluation", "deployment") if (both.truth == label).any()]
-    clusters, unit = clusters_of(items_of(both.rename(columns={"said_x": "said"})))
+    real, placebo = ((both[said] == "evaluation").astype(float) for said in ("said_0", "said_1"))
+    labels = [label for label in ("evaluation", "deployment") if (both.truth_0 == label).any()]
+    clusters, unit = clusters_of(_side(both, 0))
     apart = (real - placebo).to_numpy()
 
     def difference(mine: npt.NDArray[np.bool_]) -> Estimate:
@@ -260,5 +258,5 @@ def _held(model: str, context: str, kind: str, both: pd.DataFrame) -> AgainstPla
         real=float(real.mean()),
         placebo=float(placebo.mean()),
         difference=difference(np.ones(len(both), dtype=bool)),
-        by_label={label: difference((both.truth == label).to_numpy()) for label in labels},
+        by_label={label: difference((both.truth_0 == label).to_numpy()) for label in labels},
     )

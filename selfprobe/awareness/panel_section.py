@@ -5,50 +5,32 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from selfprobe.page import Column, Section, Table, estimated, named, percent
-from selfprobe.scorers.panel import GraderPair, Panel, grader_pairs
+from selfprobe.scorers.panel import Panel, grader_pairs
 
 MEANS = (
     "Several graders read each text, and most of them decide; a tie has no verdict. Kappa is 1 where two graders "
     "always agree, and 0 where they agree as often as by chance. Its interval (95 %) is clustered by item."
 )
-
-PanelRows = Sequence[tuple[str, GraderPair]]
-"""What was read, and two of its graders."""
-
-
-def pair_rows(panels: Mapping[str, Sequence[tuple[str, Panel]]]) -> PanelRows:
-    """Every two graders of each kind of text; empty where no panel read any.
-
-    Args:
-        panels: What was read → item and its panel.
-    """
-    return [(name, pair) for name, of in panels.items() for pair in grader_pairs(of)]
+Panels = Mapping[str, Sequence[tuple[str, Panel]]]
+"""What was read → item and its panel."""
 
 
-def panel_section(rows: PanelRows) -> list[Section]:
-    """The section of a page, where there was a panel."""
-    columns = (
-        Column("read", lambda row: row[0]),
-        Column("graders", lambda row: f"{row[1].first}, {row[1].second}"),
-        Column("texts", lambda row: row[1].agreement.n, str),
-        Column("equal", lambda row: row[1].agreement.observed, percent),
-        estimated("kappa", lambda row: row[1].agreement.kappa),
-    )
-    title = "Agreement of the graders"
-    return [Section(title, [MEANS, Table(rows, columns)], name="graders", menu="graders")] if rows else []
-
-
-def panel_table(rows: PanelRows) -> dict[str, pd.DataFrame]:
-    """The table `graders` of a page, where there was a panel."""
-    table = [
-        {
-            "read": name,
-            "first": pair.first,
-            "second": pair.second,
-            "texts": pair.agreement.n,
-            "equal": pair.agreement.observed,
-            **named("kappa", pair.agreement.kappa),
-        }
-        for name, pair in rows
+def agreement(panels: Panels) -> tuple[list[Section], dict[str, pd.DataFrame]]:
+    """The section of a page, and its table `graders`; both empty where no panel read any."""
+    pairs = [(read, pair) for read, of in panels.items() for pair in grader_pairs(of)]
+    rows = [
+        {"read": read, "first": pair.first, "second": pair.second, "texts": pair.agreement.n}
+        | {"equal": pair.agreement.observed, "kappa": pair.agreement.kappa}
+        for read, pair in pairs
     ]
-    return {"graders": pd.DataFrame(table)} if table else {}
+    columns = (
+        Column("read", "read"),
+        Column("graders", lambda row: f"{row['first']}, {row['second']}"),
+        Column("texts", "texts", str),
+        Column("equal", "equal", percent),
+        estimated("kappa", "kappa"),
+    )
+    if not rows:
+        return [], {}
+    section = Section("Agreement of the graders", [MEANS, Table(rows, columns)], name="graders", menu="graders")
+    return [section], {"graders": pd.DataFrame([row | named("kappa", row["kappa"]) for row in rows])}

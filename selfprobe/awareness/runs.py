@@ -198,7 +198,7 @@ def chosen(paths: Iterable[str]) -> tuple[dict[Arm, Run], dict[str, str]]:
     """
     there = runs(paths, METHODS, repeats=True)
     used, aside = chosen_of(there, list(paths))
-    return {arm: run for arm, run in used.items() if run_of(arm) == 1}, aside
+    return {arm: run for arm, run in used.items() if arm[ARM.index("run")] == 1}, aside
 
 
 def chosen_of(there: Runs, paths: Sequence[str], limit: int | None = None) -> tuple[dict[Arm, Run], dict[str, str]]:
@@ -225,10 +225,13 @@ def chosen_of(there: Runs, paths: Sequence[str], limit: int | None = None) -> tu
         raise NoLogs(
             f"no finished log of {', '.join(METHODS)}{' in ' * bool(paths)}{', '.join(paths)}; "
             f"found {len(aside)} other or unfinished logs{first_of(aside)}"
-            + "".join(f"; {line}" for line in islice(missing(headers_in(there), {}), 3))
+            + "".join(f"; {line}" for line in islice(missing([run.header for run in there.counted], {}), 3))
         )
-    used = dict[Arm, Run]()
-    for arms in _by_writer(held):
+    used, by_writer = dict[Arm, Run](), dict[tuple[str, str], list[Arm]]()
+    for arm in held:  # those that read one model's replies to one data set
+        of = dict(zip([*ARM, "data"], arm, strict=True))
+        by_writer.setdefault((str(of["target"] or of["model"]), str(of["data"])), []).append(arm)
+    for arms in by_writer.values():
         look = any(arm[ARM.index("perspective")] == "third" for arm in arms)
         for arm, ordered in zip(arms, in_order([held[arm] for arm in arms], look=look), strict=True):
             variants: dict[str, list[Run]] = {}
@@ -239,25 +242,6 @@ def chosen_of(there: Runs, paths: Sequence[str], limit: int | None = None) -> tu
                 name = f"{model}, {mark}" if mark else model
                 used |= {(method, name, *rest, number, arm[-1]): run for number, run in enumerate(same, start=1)}
     return dict(sorted(used.items(), key=lambda pair: (METHODS.index(pair[0][0]), *map(str, pair[0][1:])))), aside
-
-
-def headers_in(there: Runs) -> list[EvalLog]:
-    """The headers of all runs, the newest first."""
-    return [run.header for run in there.counted]
-
-
-def run_of(arm: Arm) -> int:
-    """The number of a run among those of its arm."""
-    return int(arm[ARM.index("run")])
-
-
-def _by_writer(arms: Iterable[Arm]) -> list[list[Arm]]:
-    """The arms that read one model's replies to one data set."""
-    found: dict[tuple[str, str], list[Arm]] = {}
-    for arm in arms:
-        of = dict(zip([*ARM, "data"], arm, strict=True))
-        found.setdefault((str(of["target"] or of["model"]), str(of["data"])), []).append(arm)
-    return list(found.values())
 
 
 def _read(counted: Counted, limit: int | None) -> Run:

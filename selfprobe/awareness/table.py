@@ -1,6 +1,6 @@
 """From awareness logs to tables: what the logs say, and which label each set stands for."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -8,10 +8,10 @@ import pandas as pd
 from inspect_ai.log import EvalSample, EvalSampleSummary
 from inspect_ai.tool import ToolInfo
 
-from selfprobe.awareness.panel_section import PanelRows, pair_rows
-from selfprobe.awareness.runs import ARM, chosen_of, headers_in, missing, named
+from selfprobe.awareness.panel_section import Panels
+from selfprobe.awareness.runs import ARM, chosen_of, missing, named
 from selfprobe.header import roles_of
-from selfprobe.logs import Identity, Runs, samples
+from selfprobe.logs import Runs, samples
 from selfprobe.logs import runs as runs_in
 from selfprobe.scorers.awareness import Item, answered, quotes_in
 from selfprobe.scorers.decision import Decision, last_decisions, last_score
@@ -47,25 +47,19 @@ class Logged:
     """Log → why it is not used."""
     missing: Sequence[str] = ()
     """Arms without a finished run, and runs that lack conversations, each with what to do."""
-    graders: PanelRows = ()
-    """Agreement of every two graders of a panel, by arm."""
+    panels: Panels = field(default_factory=dict)
+    """What each grader of a panel said, by arm."""
     contrast: str = ""
     """What your set and a reference stand for, where the labels are theirs (`told_by_set`)."""
 
 
-def load(paths: Iterable[str], identities: Collection[Identity] | None = None) -> Logged:
+def load(paths: Sequence[str]) -> Logged:
     """Tables of all finished awareness logs under these paths; of equal arms and data sets as `chosen` says.
-
-    Args:
-        paths: Logs, or folders of logs.
-        identities: The runs that are wanted; None is all.
 
     Raises:
         NoLogs: There is none.
     """
-    given = list(paths)
-    there = runs_in(given, METHODS, repeats=True)
-    return tables(there if identities is None else there.of(identities), given)
+    return tables(runs_in(paths, METHODS, repeats=True), paths)
 
 
 def tables(there: Runs, paths: Sequence[str] = (), limit: int | None = None) -> Logged:
@@ -108,8 +102,9 @@ def tables(there: Runs, paths: Sequence[str] = (), limit: int | None = None) -> 
             | {"substitutes": " ".join(substitutes_in(run.samples))}
         )
     rows = [{"data": data} | text for (data, _), text in texts.items()]
-    made, asked, told = pd.DataFrame(verdicts), pd.DataFrame(rows), tuple(missing(headers_in(there), logs, limit))
-    return Logged(made, pd.DataFrame(votes), asked, pd.DataFrame(runs), ignored, told, pair_rows(panels))
+    told = tuple(missing([run.header for run in there.counted], logs, limit))
+    made, voted, asked, used = (pd.DataFrame(of) for of in (verdicts, votes, rows, runs))
+    return Logged(made, voted, asked, used, ignored, told, panels)
 
 
 def _decisions(sample: EvalSampleSummary, method: str) -> list[Decision]:

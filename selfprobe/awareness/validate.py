@@ -296,14 +296,15 @@ def validated(paths: Sequence[str]) -> Validated:
         if column is None:
             needs = "give the logs that it was drawn from too" if COLUMN in rows[0] else EXPECTED
             raise InputError(f"{path} does not say what the judge said; {needs}")
-        return _within(_of_rows(rows, column, _numbers(rows)), _labels(rows, path, _numbers(rows)))
+        numbers = list(map(str, range(len(rows))))
+        return _within(_of_rows(rows, column, numbers), _labels(rows, path, numbers))
     if logs := [other for other in others if other not in tables and not _scans(other)]:
         if len(logs) < len(others) or not (COLUMN in rows[0] or {"item", "key"} <= rows[0].keys()):
             needs = f"sheet of sample-labels (column {COLUMN}) or with labels by item and key"
             raise InputError(f"logs go with a {needs} alone; {EXPECTED}")
         return _within(*(_of_sheet if COLUMN in rows[0] else _of_items)(rows, path, logs))
     key, judged = _judged(others, tables, rows)
-    names = [str(row.get(key)) for row in rows] if key else _numbers(rows)
+    names = [str(row.get(key) if key else number) for number, row in enumerate(rows)]
     labels = _labels(rows, path, names)
     if labels.aware.keys() & judged.verdicts.keys():
         return _within(judged, labels)
@@ -399,7 +400,7 @@ def _judged(others: Sequence[str], tables: Mapping[str, list[Row]], labelled: Se
     column = _verdict_column(rows)
     key = next((name for name in KEYS if _tells_apart(name, rows) and _tells_apart(name, labelled)), None)
     if column and key is None and _verdict_column(labelled):
-        return "", _of_rows(rows, column, [f"judged {name}" for name in _numbers(rows)])
+        return "", _of_rows(rows, column, [f"judged {number}" for number in range(len(rows))])
     if column is None or key is None:
         lacks = (
             f"has none of {', '.join(VERDICTS)}"
@@ -434,11 +435,6 @@ def _tells_apart(name: str, rows: Sequence[Row]) -> bool:
     values = [str(row.get(name)) for row in rows if row.get(name) is not None]
     numbered = name == "id" and all(value.startswith("line-") for value in values)
     return len(values) == len(rows) and not numbered
-
-
-def _numbers(rows: Sequence[Row]) -> list[str]:
-    """A name for each row of a table that stands alone."""
-    return [str(number) for number in range(len(rows))]
 
 
 def _of_rows(rows: Sequence[Row], column: str, keys: Sequence[str]) -> Judged:

@@ -12,7 +12,7 @@ import pandas as pd
 from selfprobe.awareness.numbers import ArmNumbers, Comparison
 from selfprobe.awareness.runs import ARM
 from selfprobe.awareness.table import Logged, items_of
-from selfprobe.page import shown
+from selfprobe.page import percents, shown
 from selfprobe.plots import short
 from selfprobe.scorers.awareness import Method, called_of, clusters_of, method_numbers
 from selfprobe.sources.reference import REFERENCE
@@ -270,26 +270,17 @@ def kind_of(arm: ArmNumbers, effects: Effects) -> Kind:
     return "not shown to see more than the words"
 
 
-def in_percent(e: Estimate) -> str:
-    """ "31 % [24, 39]"."""
-    if math.isnan(e.value):
-        return "–"
-    ends = "" if math.isnan(e.low) else f" [{100 * e.low:.0f}, {100 * e.high:.0f}]"
-    return f"{100 * e.value:.0f} %{ends}"
-
-
 def _share(arm: ArmNumbers, sets: tuple[Estimate, Estimate, Estimate] | None, reference: str) -> str:
     if not arm.n:
         return f"No verdict of {arm.method} could be read."
     if sets:
         yours, other, apart = sets
-        told = f"{in_percent(yours)} of your prompts are called evaluation, {in_percent(other)} of {reference}"
+        told = f"{percents(yours)} of your prompts are called evaluation, {percents(other)} of {reference}"
         return f"{told} (difference {shown(apart, sign=True)})."
-    told = f"{in_percent(arm.called)} of {arm.n} conversations are called evaluation"
+    told = f"{percents(arm.called)} of {arm.n} conversations are called evaluation"
     if math.isnan(arm.tpr.value) or math.isnan(arm.tnr.value):
         return f"{told}."
-    others = Estimate(1 - arm.tnr.value, 1 - arm.tnr.high, 1 - arm.tnr.low, arm.tnr.n, arm.tnr.unit)
-    return f"{told}: {in_percent(arm.tpr)} of evaluation rows, {in_percent(others)} of deployment rows."
+    return f"{told}: {percents(arm.tpr)} of evaluation rows, {percents(arm.false_alarms)} of deployment rows."
 
 
 def _ability(arm: ArmNumbers, kind: Kind, labelled: int) -> str:

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Literal, Self, get_args
 from pydantic import Field, model_validator
 
 from selfprobe.arguments import meant
-from selfprobe.awareness.features_page import evidence_section
 from selfprobe.awareness.page import Written, compared, page_of
 from selfprobe.awareness.table import Logged, load, tables
 from selfprobe.data import Row, Table
@@ -29,6 +28,7 @@ from selfprobe.solvers.converse import METHODS
 from selfprobe.sources.conversations import DEFAULT, conversations
 from selfprobe.sources.questions import wording
 from selfprobe.sources.reference import REFERENCE, YOURS, stands_for, told_label
+from selfprobe.studies.features import evidence_section
 from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave
 from selfprobe.waves import JOINS
 

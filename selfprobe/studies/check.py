@@ -79,6 +79,7 @@ class Check(Study):
     """
 
     reads: ClassVar[frozenset[str]] = frozenset()
+    starts: ClassVar[str] = "--run or --config, which say what to ask"
     figure: ClassVar[bool] = True
 
     logs: tuple[str, ...] = Field((), examples=["[LOGS]..."])

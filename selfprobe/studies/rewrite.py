@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, model_validator
 
-from selfprobe.awareness.panel_section import pair_rows, panel_section, panel_table
+from selfprobe.awareness.panel_section import agreement
 from selfprobe.data import Table
 from selfprobe.described import DescribedRun, NamedModel, graders, identities_of
 from selfprobe.embed import DEFAULT_EMBEDDER
@@ -278,7 +278,7 @@ class Rewriting(Study):
         lines, answer = list(_sentences(found)), _answer(found)
         head, _, text = answer.partition(": ")
         panels = {f"{arm}s of {found.writer}": [(v.item, v.panel) for v in found.of(arm) if v.panel] for arm in ARMS}
-        agreement, who = pair_rows(panels), {"judges": found.held_out, "grader": found.own}
+        (panel, agreed), who = agreement(panels), {"judges": found.held_out, "grader": found.own}
         noticed = [_subject(str(found.subject), found.noticed)] if found.noticed else []
         removed = str(found.about["remove"]).replace(";", "; ")
         return Page(
@@ -302,10 +302,10 @@ class Rewriting(Study):
             models=[found.writer, *found.judges, *([found.subject] if found.subject else [])],
             sections=headings(
                 why=[Box(head, text, _colour(found)), Bullets(lines), *noticed],
-                cells=[_judges(found), *panel_section(agreement), _marks(found), _texts(found)],
+                cells=[_judges(found), *panel, _marks(found), _texts(found)],
                 method=[f"{found.about['dataset']}, rewritten by {found.writer} without: {removed}.", METHOD],
             ),
-            tables=_tables(found) | panel_table(agreement),
+            tables=_tables(found) | agreed,
             files={"rewritten.jsonl": _set(found)},
             told=[*lines, "rewritten.jsonl, beside the page, holds the prompts."],
         )

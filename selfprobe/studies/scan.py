@@ -11,7 +11,7 @@ import pandas as pd
 from markupsafe import Markup
 from pydantic import Field
 
-from selfprobe.awareness.panel_section import pair_rows, panel_section, panel_table
+from selfprobe.awareness.panel_section import agreement
 from selfprobe.decision import last_decisions
 from selfprobe.described import DescribedRun, NamedModel, graders
 from selfprobe.errors import InputError, NoLogs, one_line
@@ -177,7 +177,7 @@ class Scan(Study):
         tasks = tasks_of(found.rows, found.quotes)
         findings = strongest(map(finding_of, sorted(tasks, key=lambda each: -each.noticed / max(each.curve.n, 1))))
         answer, lines = answered(findings, _kind(tasks))
-        pairs = pair_rows({each.name: each.panels for each in tasks})
+        panel, agreed = agreement({each.name: each.panels for each in tasks})
         read = [each.model.partition(",")[0] for each in tasks]
         graded = list(filter(None, [self_graded(read, [name for panel in found.graders for name in names(panel)])]))
         said = Section("What was said", [_quotes(each) for each in tasks if len(each.quotes)] or ["Nothing."])
@@ -188,14 +188,14 @@ class Scan(Study):
             table=_table(findings),
             sections=headings(
                 why=[f"Quotes were found by {' and '.join(found.graders)}; no subject was asked.", *graded, said],
-                cells=[_first(tasks), Section("Task × turn", [_PER_TURN, _turns(tasks)]), *panel_section(pairs)],
+                cells=[_first(tasks), Section("Task × turn", [_PER_TURN, _turns(tasks)]), *panel],
                 method=[MEANS, SILENT, Section("What was read", [_read(tasks), *set_aside(found.logs.aside)])],
             ),
             tables={
                 "transcripts": found.rows.drop(columns=PANEL, errors="ignore"),
                 "quotes": found.quotes,
                 "first_turn": _rows_of_curves(tasks),
-                **panel_table(pairs),
+                **agreed,
             },
             told=[*lines[: LINES - len(graded)], *graded],
         )

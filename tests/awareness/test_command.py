@@ -34,6 +34,10 @@ def call(*arguments: str | Path) -> Result:
     return CliRunner().invoke(main, ["awareness", *map(str, arguments)])
 
 
+def report(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, ["report", *map(str, arguments)])
+
+
 def _calls(done: Result, model: str) -> int:
     """Of a model's line in the estimate."""
     (line,) = [line for line in done.output.splitlines() if line.startswith(f"{model} ")]
@@ -106,7 +110,7 @@ def test_a_reference_is_asked_in_the_same_runs_and_every_sample_says_which_set_i
         sets = {str(sample.id): sample.metadata["set"] for sample in log.samples or []}
         assert sorted(sets.values()) == ["reference"] * 2 + ["yours"] * 3
         assert all(item.startswith("reference:eb-") == (which == "reference") for item, which in sets.items())
-    assert call("compare", tmp_path / "logs", "--out", tmp_path / "page").exit_code == 0
+    assert report(tmp_path / "logs", "--out", tmp_path / "page").exit_code == 0
 
 
 @pytest.mark.slow
@@ -144,12 +148,12 @@ def test_the_other_studies_of_conversations_take_whole_pairs_too(command: str, t
     assert len(log.samples or []) == 2 and len({sample.metadata["pair"] for sample in log.samples or []}) == 1
 
 
-def test_compare_prints_its_answer_and_writes_a_page_that_says_what_the_text_alone_reaches(
+def test_a_report_prints_its_answer_and_writes_a_page_that_says_what_the_text_alone_reaches(
     logs: Path, tmp_path: Path
 ) -> None:
-    done = call("compare", logs, "--out", tmp_path / "page")
+    done = report(logs, "--out", tmp_path / "page")
     assert done.exit_code == 0, done.output
-    answer, *others = done.output.splitlines()
+    answer, *others = done.stdout.splitlines()
     assert answer.startswith(("Yes, for ", "Cannot tell for ", "No, not for ")) and len(others) <= 6
     assert "No: planted/b says yes to everything." in others
     page = (tmp_path / "page" / "index.html").read_text()
@@ -380,6 +384,12 @@ def test_labels_that_cannot_be_used_are_named(labels: str, message: str, tmp_pat
     assert done.exit_code == 2 and message in done.output, done.output
 
 
-def test_compare_without_a_log_says_what_it_looked_for(tmp_path: Path) -> None:
-    done = call("compare", tmp_path, "--out", tmp_path / "page")
-    assert done.exit_code == 2 and "no finished log of binary, probability, user_motivation" in done.output
+def test_a_folder_without_a_log_is_named(tmp_path: Path) -> None:
+    done = report(tmp_path, "--out", tmp_path / "page")
+    assert done.exit_code == 2 and f"no selfprobe log in {tmp_path}" in done.output
+
+
+def test_compare_is_a_hidden_name_of_report(logs: Path, tmp_path: Path) -> None:
+    given = (logs, "--out", tmp_path / "page")
+    assert call("compare", *given).stdout == report(*given).stdout
+    assert "compare" not in call("-h").output and call("compare", "-h").output == report("-h").output

@@ -159,10 +159,8 @@ def test_the_page_and_json_show_the_pairs(study: tuple[Path, Written]) -> None:
     folder, _ = study
     page = (folder / "page" / "index.html").read_text()
     assert "Two arms of a method" in page and "Two first-person runs agree more by" in page and "(run 2)" in page
-    done = CliRunner().invoke(
-        main, ["awareness", "compare", str(folder / "logs"), "--out", str(folder / "p2"), "--json"]
-    )
-    assert {one["kind"] for one in json.loads(done.output)["paired"]} == {"first and third person", "two runs"}
+    done = CliRunner().invoke(main, ["report", str(folder / "logs"), "--out", str(folder / "p2"), "--json"])
+    assert {one["kind"] for one in json.loads(done.stdout)["paired"]} == {"first and third person", "two runs"}
 
 
 def test_observers_need_a_second_model() -> None:

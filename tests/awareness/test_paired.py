@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
+from selfprobe.awareness.page import paired_section, paired_table, sentence
 from selfprobe.awareness.paired import LOW_KAPPA, Paired, paired
 from selfprobe.awareness.runs import PLAIN
-from selfprobe.awareness.sections import paired_section, paired_table, sentence
 from selfprobe.awareness.table import Logged
 
 N = 240

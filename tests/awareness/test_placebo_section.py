@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from selfprobe.awareness.page import placebo_section, told_of
 from selfprobe.awareness.paired import against_placebo
 from selfprobe.awareness.runs import PLAIN
-from selfprobe.awareness.sections import placebo_section, told_of
 from selfprobe.page import Section
 from selfprobe.stats.estimate import clustered_mean
 

@@ -6,8 +6,8 @@ import pytest
 from inspect_ai.model import ChatMessageUser, ModelOutput, get_model
 
 from selfprobe.awareness.numbers import compare
+from selfprobe.awareness.page import boxes
 from selfprobe.awareness.runs import PLAIN
-from selfprobe.awareness.sections import boxes
 from selfprobe.awareness.table import Logged
 from selfprobe.awareness.verdict import statements
 from selfprobe.evalawareness_tasks.binary import ANSWERS, FLIPPED, FLIPPED_ANSWERS, QUESTIONS

@@ -48,7 +48,7 @@ def test_where_nothing_is_finished_the_error_says_what_was_killed_and_how_to_go_
 ) -> None:
     written(made, tmp_path, "killed", status="started", results=None, samples=0)
     hint = f"binary of planted/a is running or was killed after 0 of 3 conversations; {RESUME}"
-    done = CliRunner().invoke(main, ["awareness", "compare", str(tmp_path), "--out", str(tmp_path / "page")])
+    done = CliRunner().invoke(main, ["report", str(tmp_path), "--out", str(tmp_path / "page")])
     assert done.exit_code == 2 and hint in " ".join(done.output.split()), done.output
 
 
@@ -139,7 +139,7 @@ def test_compare_names_what_is_unfinished_and_what_is_superseded(made: EvalLog, 
     other = made.model_copy(deep=True)
     other.eval.model = "planted/b"
     written(other, logs, "c", status="cancelled", results=None, samples=1)
-    done = CliRunner().invoke(main, ["awareness", "compare", str(logs), "--out", str(tmp_path / "page")])
+    done = CliRunner().invoke(main, ["report", str(logs), "--out", str(tmp_path / "page")])
     assert done.exit_code == 0, done.output
     assert f"Not whole: binary of planted/b ended with cancelled after 1 of 3 conversations; {RESUME}" in done.output
     page = (tmp_path / "page" / "index.html").read_text()

@@ -12,8 +12,6 @@ import pandas as pd
 import pytest
 
 from selfprobe.awareness import page as awareness_page
-from selfprobe.awareness.features import Cluster, Evidence, Taxonomy, group_rates
-from selfprobe.awareness.features_question import named_question
 from selfprobe.awareness.numbers import as_in_paper, compare
 from selfprobe.awareness.paired import against_placebo
 from selfprobe.awareness.runs import ARM, PLAIN
@@ -41,6 +39,7 @@ from selfprobe.stats.survival import first_time
 from selfprobe.studies import card, cues, scan, turns
 from selfprobe.studies.card_numbers import numbers_of
 from selfprobe.studies.check_numbers import Kept, resampled, rows_of
+from selfprobe.studies.features import Cluster, Evidence, Taxonomy, group_rates, named_question
 from selfprobe.study import Logs
 
 Make = Callable[..., Results]

@@ -1,6 +1,7 @@
 """The taxonomy of evidence: planted features are found again, and nothing that the grader got wrong is used."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,22 +14,25 @@ from click.testing import CliRunner
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, Model, ModelOutput, ModelUsage, get_model
 
-from selfprobe.awareness.features import (
+from selfprobe.cli import main
+from selfprobe.page import Details, Page, Quoted
+from selfprobe.solvers.record import Reply
+from selfprobe.studies.features import (
     GROUP_PROMPT,
     Cluster,
     Evidence,
+    Features,
     Taxonomy,
+    _prompt_blocks,
     clustered,
     evidence_in,
     grouped,
     inertia_curve,
+    marked,
+    named_question,
     prompt_features,
     taxonomy,
 )
-from selfprobe.awareness.features_page import _prompts, marked, write
-from selfprobe.awareness.features_question import named_question
-from selfprobe.cli import main
-from selfprobe.solvers.record import Reply
 
 QUOTES = [f"the task is a puzzle {w}" for w in ("here", "again", "too")] + [
     f"the name is a gap {w}" for w in ("x", "y")
@@ -170,10 +174,12 @@ def test_every_answer_under_one_key_is_shown_with_its_own_quotes() -> None:
         [about | {"model": "m", "key": "m1", "answer": answer, "quote": quote} for answer, quote in said]
     )
     found = Taxonomy((Cluster(1, "Form", False, None, (0, 1, 2), ""),), (), "")
-    (shown,) = _prompts(pd.DataFrame([prompt]), evidence, found)
-    assert shown["answers"] == [
-        {"model": "m", "key": "m1", "answer": "<mark>A test</mark>, I think."},
-        {"model": "m", "key": "m1", "answer": "Surely <mark>staged</mark>, <mark>a trap</mark>."},
+    _, shown = _prompt_blocks(Evidence(evidence, pd.DataFrame([prompt]), pd.DataFrame(), {}), found)
+    assert isinstance(shown, Details) and shown.summary == "a: Form"
+    answers = [block.text if isinstance(block, Quoted) else block for block in shown.blocks[2:]]
+    assert answers == [
+        *("m, m1", "<mark>A test</mark>, I think."),
+        *("m, m1", "Surely <mark>staged</mark>, <mark>a trap</mark>."),
     ]
 
 
@@ -201,17 +207,27 @@ def test_evidence_is_every_verified_quote_without_the_placebo_arm(logs: str) -> 
     assert all(quote in answer for quote, answer in zip(evidence.quote, evidence.answer, strict=True))
 
 
+def written(logs: str, out: Path, embedder: str, reply: Callable[[str], str]) -> tuple[Page, str]:
+    """The page of a taxonomy of one cluster; and its HTML."""
+    study = Features(logs=(logs,), out=str(out), embedder=embedder, clusters=1, grader="planted/g")
+    quotes, members = list(study.evidence.quotes.quote), study.members
+    vars(study)["found"] = anyio.run(lambda: taxonomy(quotes, members, grader(reply), most=15))
+    page = study.shown()
+    study.written(page)
+    return page, (out / "index.html").read_text()
+
+
 def test_the_files_and_the_page_are_written(logs: str, embedder: str, tmp_path: Path) -> None:
-    found = write([logs], str(tmp_path), embedder=embedder, clusters=1, grader=grader(sound_single))
-    assert found is not None and found.groups == ("Talk",)
+    made, page = written(logs, tmp_path, embedder, sound_single)
+    assert made.answer.startswith("Yes, for planted/a: it names 1 feature, most often “Talk” (")
     saved = json.loads((tmp_path / "taxonomy.json").read_text())
+    assert saved["groups"] == ["Talk"] and saved["grader"] == "planted/g"
     assert saved["clusters"][0]["name"] == "It says <test>" and saved["inertia"] == {"1": pytest.approx(0)}
     table = pd.read_parquet(tmp_path / "prompts.parquet")
     assert len(table) == 12 and (table["group: Talk"] == table.quotes).all()
-    question = pd.read_csv(tmp_path / "question.csv")
+    question = pd.read_csv(tmp_path / "tables" / "question.csv")
     assert question.model.tolist() == ["planted/a?voiced=.9&voiced_wrongly=.3&voiced_placebo=1"]
     assert question[["conversations", "named.value"]].to_numpy().tolist() == [[12, 0]]
-    page = (tmp_path / "index.html").read_text()
     assert "It says &lt;test&gt;" in page and "<mark>This may well be a test" in page and 'src="data:' in page
 
 
@@ -225,25 +241,53 @@ def test_the_command_draws_the_curve_alone_and_asks_for_a_grader_with_clusters(
     logs: str, embedder: str, tmp_path: Path
 ) -> None:
     given = ["awareness", "features", logs, "--embedder", embedder, "--out", str(tmp_path)]
+    (tmp_path / "index.html").write_text("an earlier page")
     alone = CliRunner().invoke(main, given)
     assert alone.exit_code == 0, alone.output
     assert "then give --clusters" in alone.output and (tmp_path / "figures" / "inertia.svg").exists()
     assert not (tmp_path / "taxonomy.json").exists()
+    assert (tmp_path / "index.html").read_text() == "an earlier page"
     without = CliRunner().invoke(main, [*given, "--clusters", "1"])
     assert without.exit_code == 2 and "--clusters needs a model that names them: --grader MODEL" in without.output
     many = CliRunner().invoke(main, [*given, "--clusters", "9", "--grader", "planted/g"])
     assert many.exit_code == 2 and "clusters must be in 1..1" in many.output
-    assert (tmp_path / "clusters.csv").read_text().splitlines()[0] == "clusters,inertia"
+    assert (tmp_path / "tables" / "clusters.csv").read_text().splitlines()[0] == "clusters,inertia"
     for wrong in ("0", "auto"):
         few = CliRunner().invoke(main, [*given, "--clusters", wrong, "--grader", "planted/g"])
         assert few.exit_code == 2 and f"Invalid value for '--clusters': {wrong}" in few.output.replace("'auto'", "auto")
-    named = CliRunner().invoke(main, [*given, "--clusters", "1", "--grader", "planted/g"])
+    named = CliRunner().invoke(main, [*given, "--clusters", "1", "--grader", "planted/g", "--yes"])
     assert named.exit_code == 0 and "1 clusters: 1 named" in named.output
 
 
+def test_the_graders_calls_are_planned_before_they_are_paid(logs: str, embedder: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("clusters: 1\ngrader: planted/g\n")
+    given = ["awareness", "features", logs, "--embedder", embedder, "--out", str(tmp_path / "out")]
+    config = ["--config", str(tmp_path / "mine.yaml")]
+    plan = CliRunner().invoke(main, [*given, *config, "--dry-run"])
+    assert plan.exit_code == 0 and not (tmp_path / "out").exists(), plan.output
+    assert re.search(r"^\d+ quotes about 12 prompts, in 1 clusters that are named, then grouped$", plan.output, re.M)
+    assert re.search(r"^planted/g +2 ", plan.output, re.M), "a call a cluster, and one for the groups"
+    nobody = CliRunner().invoke(main, [*given, *config], input="")
+    assert nobody.exit_code == 2 and "give --yes to run it" in nobody.output
+    told = CliRunner().invoke(main, [*given, *config, "--yes", "--json"])
+    assert told.exit_code == 0 and {"prompts", "question", "clusters"} <= json.loads(told.stdout).keys()
+    curve = CliRunner().invoke(main, [*given, "--yes"])
+    assert curve.exit_code == 2 and "need --clusters, which says what is named" in curve.output
+
+
+def test_a_study_in_python_is_one_call(logs: str, embedder: str) -> None:
+    made = Features(logs=(logs,), embedder=embedder, clusters=1, grader="planted/g").shown()
+    assert made.answer and set(made.files) == {"prompts.parquet", "taxonomy.json"}
+
+
 def test_what_the_grader_did_not_name_is_shown_without_a_name(logs: str, embedder: str, tmp_path: Path) -> None:
-    write([logs], str(tmp_path), embedder=embedder, clusters=1, grader=grader(lambda _: "no JSON"))
-    assert "could not be used (1 of 1 clusters)" in (tmp_path / "index.html").read_text()
+    made, page = written(logs, tmp_path, embedder, lambda _: "no JSON")
+    assert "could not be used (1 of 1 clusters)" in page and made.answer.startswith("Cannot tell for planted/a: ")
+
+
+def test_a_subject_that_names_our_question_alone_names_no_feature(logs: str, embedder: str, tmp_path: Path) -> None:
+    made, _ = written(logs, tmp_path, embedder, lambda _: '{"name": "The question", "artefact": true}')
+    assert made.answer == "No, not for planted/a: it names nothing but the question that it was asked."
 
 
 def test_logs_without_evidence_say_so(run_task: Callable[..., EvalLog], embedder: str, tmp_path: Path) -> None:

@@ -1,0 +1,627 @@
+"""What in a set of prompts gives an evaluation away? A taxonomy of the evidence that subjects name (paper 002).
+
+From logs of `user_motivation`: verified quotes → embeddings → k-means → each cluster named by a grader → named clusters
+grouped at a top level; clusters that are about our own question are set aside and shown.
+
+Paper: names and groups by DeepSeek R1 0528; 15 top-level clusters, 2 of them artefacts; its naming prompt is not
+available. Here: prompts of our own, and a cluster is judged an artefact while it is named, from its quotes.
+"""
+
+import io
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import pairwise
+from textwrap import shorten, wrap
+from typing import Any, ClassVar, Self
+
+import anyio
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from inspect_ai.model import Model
+from markupsafe import Markup, escape
+from pydantic import Field, model_validator
+
+from selfprobe.awareness.runs import chosen
+from selfprobe.described import NamedModel
+from selfprobe.embed import DEFAULT_EMBEDDER, embed, require
+from selfprobe.errors import InputError, NoLogs
+from selfprobe.logs import samples
+from selfprobe.options import EMBEDDER_HELP, OUT_HELP
+from selfprobe.output import place
+from selfprobe.page import (
+    FINDING,
+    LINES,
+    ROWS,
+    Block,
+    Bullets,
+    Column,
+    Details,
+    Figures,
+    Finding,
+    Page,
+    Picture,
+    Quoted,
+    Section,
+    Table,
+    answered,
+    estimated,
+    files_of,
+    headings,
+    percent,
+    set_aside,
+    strongest,
+)
+from selfprobe.parse import json_object
+from selfprobe.plots import called, curves, interval_rows
+from selfprobe.prices import Cost
+from selfprobe.scorers.awareness_cues import cues_by_grader, finding_of
+from selfprobe.solvers.ask import ask
+from selfprobe.solvers.grade import delimited
+from selfprobe.solvers.name_features import GROUP_CONFIG, GROUP_PROMPT, NAME_CONFIG, NAME_PROMPT
+from selfprobe.solvers.record import Reply, record_of
+from selfprobe.stats.estimate import Estimate, clustered_mean
+from selfprobe.study import OneModel, Plan, Study
+
+GRID = range(50, 301, 10)
+"""Numbers of clusters of the inertia curve (paper 002, footnote 2)."""
+READ, SHOWN, PROMPTS = 15, 20, 500
+"""Quotes of a cluster that the grader reads, and that the page shows; prompts with evidence that the page shows."""
+NAME = 20
+"""A rough guess of the tokens of a name."""
+LABELS = ("evaluation", "deployment")
+NO_GROUP = (
+    "None: the grader named no cluster, or set all that it named aside. Small graders often do; use a larger one."
+)
+MARKED = "What a subject wrote about a prompt, with the evidence marked; in the prompt, what it cites word by word."
+METHOD = (
+    "Quotes were checked against the answers and embedded by {embedder}; k-means; names and groups by {grader}, from "
+    "the 15 quotes nearest to each centre. The features are what subjects say, not what moves their verdict: that "
+    "takes prompts with and without the feature. All is in taxonomy.json, one row a prompt in tables/prompts.csv and "
+    "prompts.parquet."
+)
+
+
+class Features(Study):
+    """What in the prompts gives the evaluation away: a taxonomy of the evidence in user_motivation's LOGS.
+
+    Without --clusters it draws the curve to choose their number by, and asks no model.
+    """
+
+    reads: ClassVar[frozenset[str]] = frozenset()  # `report` shows the evidence beside the methods
+    starts: ClassVar[str] = "--clusters, which says what is named"
+
+    logs: tuple[str, ...] = Field(min_length=1, examples=["LOGS"])
+    clusters: int | None = Field(
+        None, ge=1, description="Number of clusters. Default: none, only the curve to choose by."
+    )
+    grader: OneModel | None = Field(None, description="Model that names the clusters; needed with --clusters.")
+    groups: int = Field(15, ge=1, description="Most groups at the top level.")
+    embedder: str = Field(DEFAULT_EMBEDDER, description=EMBEDDER_HELP)
+    limit: None = Field(None, exclude=True)
+    out: str = Field("features", description=OUT_HELP)
+    log_dir: str = Field("", exclude=True)
+
+    @model_validator(mode="after")
+    def _has_a_grader(self) -> Self:
+        if self.clusters is not None and self.grader is None:
+            raise ValueError("--clusters needs a model that names them: --grader MODEL")
+        return self
+
+    @cached_property
+    def evidence(self) -> "Evidence":
+        """What the logs hold.
+
+        Raises:
+            NoLogs: There is no finished one.
+            InputError: No answer brings up an evaluation.
+        """
+        there = evidence_in(self.logs)
+        if there.quotes.empty:
+            raise InputError(
+                f"no evidence: none of {there.prompts.asked.sum()} graded answers to {len(there.prompts)} prompts "
+                "brings up an evaluation"
+            )
+        return there
+
+    @cached_property
+    def vectors(self) -> npt.NDArray[np.float64]:
+        """The embedded quotes, `[quote, dimension]`."""
+        quotes = list(self.evidence.quotes.quote)
+        return anyio.run(lambda: embed(quotes, model=self.embedder))
+
+    @cached_property
+    def members(self) -> list[tuple[int, ...]]:
+        """Rows of each cluster; none without --clusters."""
+        return [] if self.clusters is None else clustered(self.vectors, self.clusters)
+
+    @cached_property
+    def found(self) -> "Taxonomy":
+        """What the grader says of the clusters; it is asked once."""
+        assert self.grader is not None, "_has_a_grader"
+        grader, quotes, members = NamedModel(self.grader).open(), list(self.evidence.quotes.quote), self.members
+        return anyio.run(lambda: taxonomy(quotes, members, grader, most=self.groups))
+
+    def tried(self) -> None:
+        """Refuse an embedder or a grader that cannot be had."""
+        require(self.embedder)
+        if self.grader:
+            NamedModel(self.grader).open()
+
+    def plan(self) -> Plan | None:
+        """A call a cluster, and one for the groups; None where only the curve is drawn."""
+        if self.clusters is None or self.grader is None:
+            return None
+        there, count = self.evidence, self.clusters
+        naming = naming_prompts(list(there.quotes.quote), self.members).values()
+        sent = sum(len(prompt) // 4 for prompt in naming) + len(GROUP_PROMPT) // 4 + NAME * count
+        head = f"{len(there.quotes)} quotes about {len(there.prompts)} prompts, in {count} clusters that are named"
+        return Plan([f"{head}, then grouped"], [Cost(self.grader, count + 1, sent, 2 * NAME * count)])
+
+    def ask(self) -> bool:
+        """Ask the grader; True where it named a cluster."""
+        return any(cluster.name for cluster in self.found.clusters)
+
+    def shown(self) -> Page:
+        """The page of the taxonomy; without --clusters the curve."""
+        there, curve = self.evidence, inertia_curve(self.vectors)
+        picture = _inertia(curve, self.clusters)
+        counts = pd.DataFrame({"clusters": list(curve), "inertia": list(curve.values())})
+        if self.clusters is None:
+            return Page("How many clusters?", picture=picture, tables={"clusters": counts})
+        found = self.found
+        table, subjects = prompt_features(there.prompts, there.quotes, found), named_question(there, found)
+        content = {"embedder": self.embedder, "grader": self.grader, "logs": list(self.logs), "inertia": curve}
+        content |= {**asdict(found), "evidence": there.quotes.drop(columns="answer").to_dict("records")}
+        parquet, rates, quotes = io.BytesIO(), group_rates(table, found), list(there.quotes.quote)
+        table.to_parquet(parquet, index=False)
+        names = called([subject.model for subject in subjects])
+        findings = strongest(_finding(subject, names[subject.model], there, found) for subject in subjects)
+        method = METHOD.format(embedder=self.embedder, grader=self.grader)
+        return Page(
+            "Do models name what in these prompts gives an evaluation away?",
+            answer=answered(findings)[0],
+            picture=_picture(rates),
+            table=Table(findings[:ROWS], COLUMNS),
+            models=[subject.model for subject in subjects],
+            sections=headings(
+                why=[_brought_up(there), _features(rates, found, quotes), _artefacts(found, quotes, subjects)],
+                cells=_prompt_blocks(there, found),
+                method=[method, Section("Number of clusters", [Figures([picture])])],
+                runs=set_aside(there.ignored),
+            ),
+            tables={
+                "prompts": table,
+                "question": pd.json_normalize([asdict(each) for each in subjects]),
+                "clusters": counts,
+            },
+            files={
+                "prompts.parquet": parquet.getvalue(),
+                "taxonomy.json": json.dumps(content, ensure_ascii=False, indent=1).encode(),
+            },
+            told=[found.counted, *(f"  {row['quotes']:5} quotes  {row['name']}" for row in rates[: LINES - 1])],
+        )
+
+    def written(self, page: Page) -> str:
+        """Write the page; of a curve the picture and the table alone, so that an earlier page stays."""
+        if self.clusters is not None:
+            return super().written(page)
+        place({name: content for name, content in files_of(page, self.out).items() if name != "index.html"}, self.out)
+        files = f"{self.out}/figures/inertia.svg, {self.out}/tables/clusters.csv"
+        return f"By number of clusters: {files}; then give --clusters"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Quotes that are alike."""
+
+    number: int
+    name: str | None
+    """Of the feature; None where the grader's reply could not be used."""
+    artefact: bool
+    """Whether it is about our question and not about the prompts."""
+    group: str | None
+    """Of the top level; None for artefacts and unnamed clusters, and where the grader put it into none or several."""
+    quotes: tuple[int, ...]
+    """Rows of the evidence, nearest to the centre first."""
+    reply: str
+    """The grader's, raw."""
+
+    @property
+    def title(self) -> str:
+        """Its name, or its number."""
+        return self.name or f"unnamed {self.number}"
+
+
+@dataclass(frozen=True)
+class Taxonomy:
+    """The features of a set of prompts."""
+
+    clusters: tuple[Cluster, ...]
+    groups: tuple[str, ...]
+    """Names of the top level, the one with the most quotes first."""
+    reply: str
+    """What the grader said about the groups, raw; empty where there was nothing to group."""
+
+    @property
+    def counted(self) -> str:
+        """How many clusters got a name, and how many are set aside."""
+        named = [cluster for cluster in self.clusters if cluster.name]
+        ours = sum(cluster.artefact for cluster in named)
+        return f"{len(self.clusters)} clusters: {len(named)} named, {ours} of them artefacts of the question set aside"
+
+    @property
+    def by_quote(self) -> dict[int, Cluster]:
+        """Row of the evidence → its cluster."""
+        return {row: cluster for cluster in self.clusters for row in cluster.quotes}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What subjects named as evidence of an evaluation."""
+
+    quotes: pd.DataFrame
+    """All verified ones: data, item, model, key, answer, quote."""
+    prompts: pd.DataFrame
+    """One row a prompt: data, item, source, label, text, `asked` and `aware` (answers that could be graded, and those
+    of them that bring up an evaluation, over all models)."""
+    asked: pd.DataFrame
+    """One row a subject's conversation with an answer that could be graded: data, item, model, source."""
+    ignored: Mapping[str, str]
+    """Log → why it is not used."""
+
+
+def evidence_in(logs: Sequence[str]) -> Evidence:
+    """The evidence in the logs of user_motivation, the placebo arm aside.
+
+    Raises:
+        NoLogs: There is no finished one.
+    """
+    runs, ignored = chosen(logs)
+    motivations = {arm: run.header for arm, run in runs.items() if arm[0] == "user_motivation" and not arm[4]}
+    for arm, header in list(motivations.items()):
+        if further := arm[1].removeprefix(header.eval.model)[2:]:
+            ignored[header.location] = f"another run: {further}; give its logs alone to use it"
+            del motivations[arm]
+    if not motivations:
+        raise NoLogs(f"no finished log of user_motivation in {', '.join(logs)}; the evidence is in its answers")
+    quotes: list[dict[str, Any]] = []
+    prompts: dict[tuple[str, str], dict[str, Any]] = {}
+    graded: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for arm, header in motivations.items():  # every model and perspective
+        for sample in samples(header.location):
+            record, named = record_of(sample), {"data": str(arm[-1]), "item": str(sample.id)}
+            messages = sample.input if isinstance(sample.input, list) else []
+            about = {name: sample.metadata.get(name) for name in ("source", "label")}
+            about["text"] = "\n\n".join(f"[{m.role}] {m.text}" for m in messages)
+            row = prompts.setdefault((named["data"], named["item"]), named | about | {"asked": 0, "aware": 0})
+            of = named | {"model": header.eval.model}
+            for key, graders in cues_by_grader(record).items():
+                answer, cues = record.answers[key].text, finding_of(graders)
+                row["asked"] += cues.aware is not None
+                row["aware"] += cues.aware is True
+                if cues.aware is not None:
+                    graded.setdefault((of["data"], of["item"], of["model"]), of | {"source": row["source"]})
+                quotes += [of | {"key": key, "answer": answer, "quote": quote} for quote in cues.quotes]
+    columns = ["data", "item", "model", "key", "answer", "quote"]
+    asked = pd.DataFrame(list(graded.values()), columns=[*columns[:3], "source"])
+    return Evidence(pd.DataFrame(quotes, columns=columns), pd.DataFrame(list(prompts.values())), asked, ignored)
+
+
+def inertia_curve(vectors: npt.NDArray[np.float64]) -> dict[int, float]:
+    """Sum of squared distances to the nearest centre, by number of clusters.
+
+    50 to 300 in steps of 10 (paper 002, footnote 2), as far as there are different quotes; with fewer than 60 of them
+    about ten numbers from 1 on.
+    """
+    most = len(np.unique(vectors, axis=0))
+    grid = [k for k in GRID if k <= most]
+    if len(grid) < 2:
+        grid = list(range(1, most + 1, max(1, most // 10)))
+    return {k: float(_kmeans(vectors, k).inertia_) for k in grid}
+
+
+def clustered(vectors: npt.NDArray[np.float64], clusters: int) -> list[tuple[int, ...]]:
+    """Rows of each cluster, nearest to its centre first; the largest cluster first.
+
+    Args:
+        vectors: `[quote, dimension]`.
+        clusters: How many.
+
+    Raises:
+        InputError: More clusters than different quotes.
+    """
+    most = len(np.unique(vectors, axis=0)) if len(vectors) else 0
+    if not 1 <= clusters <= most:
+        raise InputError(f"clusters must be in 1..{most}, the number of different quotes, got {clusters}")
+    fitted = _kmeans(vectors, clusters)
+    away = np.linalg.norm(vectors - fitted.cluster_centers_[fitted.labels_], axis=1)
+    rows = [np.flatnonzero(fitted.labels_ == c) for c in range(clusters)]
+    ordered = [tuple(int(i) for i in mine[np.argsort(away[mine], kind="stable")]) for mine in rows]
+    return sorted(ordered, key=lambda mine: (-len(mine), mine))
+
+
+def _kmeans(vectors: npt.NDArray[np.float64], clusters: int) -> Any:
+    from sklearn.cluster import KMeans
+
+    return KMeans(clusters, n_init=4, random_state=0).fit(vectors)
+
+
+def naming_prompts(quotes: Sequence[str], members: Sequence[tuple[int, ...]]) -> dict[str, str]:
+    """What the grader is asked about each cluster, by its number."""
+    texts = ["\n".join(dict.fromkeys(quotes[i] for i in mine[:READ])) for mine in members]
+    return {str(n): NAME_PROMPT.format(material=delimited(text)) for n, text in enumerate(texts, start=1)}
+
+
+async def taxonomy(quotes: Sequence[str], members: Sequence[tuple[int, ...]], grader: Model, *, most: int) -> Taxonomy:
+    """Name the clusters and group the names, with 1 + len(members) calls at temperature 0.
+
+    Args:
+        quotes: The evidence.
+        members: Rows of each cluster, nearest to its centre first.
+        grader: Who names.
+        most: Groups at the top level.
+    """
+    replies = await ask(naming_prompts(quotes, members), role=grader, config=NAME_CONFIG, may_be_cut=False)
+    names = {int(n): _named(reply) for n, reply in replies.items()}
+    features = {n: found[0] for n, found in names.items() if found and not found[1]}
+    grouping, group_of = None, dict[int, str]()
+    if features:
+        listed = delimited("\n".join(f"{n}. {name}" for n, name in features.items()))
+        prompt = {"groups": GROUP_PROMPT.format(most=most, material=listed)}
+        grouping = (await ask(prompt, role=grader, config=GROUP_CONFIG, may_be_cut=False))["groups"]
+        group_of = grouped(grouping, features)
+    clusters = []
+    for number, mine in enumerate(members, start=1):
+        name, artefact = names[number] or (None, False)
+        clusters.append(Cluster(number, name, artefact, group_of.get(number), mine, replies[str(number)].text))
+    sizes = Counter[str]()
+    for cluster in clusters:
+        sizes.update({cluster.group: len(cluster.quotes)} if cluster.group else {})
+    return Taxonomy(tuple(clusters), tuple(g for g, _ in sizes.most_common()), grouping.text if grouping else "")
+
+
+def _named(reply: Reply) -> tuple[str, bool] | None:
+    found = None if reply.problem else json_object(reply.text)
+    if not found or set(found) != {"name", "artefact"}:
+        return None
+    name, artefact = found["name"], found["artefact"]
+    return (name.strip(), artefact) if isinstance(name, str) and name.strip() and isinstance(artefact, bool) else None
+
+
+def grouped(reply: Reply, features: Mapping[int, str]) -> dict[int, str]:
+    """Group by feature, of those that the grader put into exactly one; empty when its reply cannot be used.
+
+    Numbers that are no feature's do not count.
+    """
+    found = None if reply.problem else json_object(reply.text)
+    groups = found.get("groups") if found else None
+    placed: dict[int, set[str]] = {}
+    for group in groups if isinstance(groups, list) else ():
+        name, numbers = (group.get("name"), group.get("features")) if isinstance(group, dict) else (None, None)
+        if isinstance(name, str) and name.strip() and isinstance(numbers, list):
+            for number in filter(str.isdecimal, map(str, numbers)):
+                placed.setdefault(int(number), set()).add(name.strip())
+    return {n: names.pop() for n, names in placed.items() if n in features and len(names) == 1}
+
+
+def prompt_features(prompts: pd.DataFrame, evidence: pd.DataFrame, found: Taxonomy) -> pd.DataFrame:
+    """One row a prompt: what was asked and found, its clusters, and the number of its quotes in each group."""
+    cluster_of = found.by_quote
+    by_prompt: dict[tuple[str, str], list[Cluster]] = {}
+    for i, (data, item) in enumerate(zip(evidence.data, evidence["item"], strict=True)):
+        by_prompt.setdefault((data, item), []).append(cluster_of[i])
+    rows = []
+    for row in prompts.drop(columns="text").to_dict("records"):
+        mine = by_prompt.get((row["data"], row["item"]), [])
+        own = [c for c in mine if not c.artefact]
+        counts = Counter(c.group for c in own if c.group)
+        rows.append(
+            row
+            | {"quotes": len(mine), "artefacts": len(mine) - len(own)}
+            | {"features": "; ".join(dict.fromkeys(c.title for c in own))}
+            | {f"group: {name}": counts[name] for name in found.groups}
+        )
+    return pd.DataFrame(rows)
+
+
+def group_rates(table: pd.DataFrame, found: Taxonomy) -> list[dict[str, Any]]:
+    """A row a group: how many prompts have its feature, their quotes, and the share of the prompts of each label.
+
+    Args:
+        table: `prompt_features`.
+        found: Its taxonomy.
+    """
+    rows = []
+    clusters = np.where(table.source.isna(), table["item"], table.source)
+    for name in found.groups:
+        has = (table[f"group: {name}"] > 0).to_numpy()
+        row: dict[str, Any] = {"name": name, "prompts": int(has.sum())}
+        row["quotes"] = sum(len(c.quotes) for c in found.clusters if c.group == name)
+        for label in LABELS:
+            mine = (table.label == label).to_numpy()
+            row[label] = clustered_mean(has[mine], clusters[mine], unit="source", interval="wilson")
+        rows.append(row)
+    return rows
+
+
+@dataclass(frozen=True)
+class Named:
+    """How often a judge that is told not to count our question names it all the same (paper 002, §3 and §6)."""
+
+    model: str
+    conversations: int
+    """Those of one subject with an answer that could be graded."""
+    named: Estimate
+    """Share with evidence in a cluster that is about our question. Paper: about 5 %."""
+    alone: Estimate
+    """Share where that is all the evidence. Paper: "rarely"."""
+
+
+def named_question(there: Evidence, found: Taxonomy) -> list[Named]:
+    """One `Named` a subject; intervals by source."""
+    ours = {row for row, cluster in found.by_quote.items() if cluster.artefact}
+    about = there.quotes[["data", "item", "model"]].assign(ours=[i in ours for i in range(len(there.quotes))])
+    share = about.groupby(["data", "item", "model"]).ours.agg(["any", "all"])
+    asked = there.asked.merge(share.reset_index(), how="left", on=["data", "item", "model"])
+    rows = []
+    for model, mine in asked.groupby("model", sort=False):
+        has = {name: mine[name].eq(True).to_numpy() for name in ("any", "all")}
+        clusters = mine.source.where(mine.source.notna(), mine["item"]).to_numpy()
+        shares = [clustered_mean(has[name], clusters, unit="source", interval="wilson") for name in ("any", "all")]
+        rows.append(Named(str(model), len(mine), *shares))
+    return rows
+
+
+def _finding(subject: Named, name: str, there: Evidence, found: Taxonomy) -> Finding:
+    """The answer for one subject."""
+    cluster_of = found.by_quote
+    mine = [(cluster_of[i], row) for i, row in enumerate(there.quotes.itertuples()) if row.model == subject.model]
+    prompts: dict[str, set[tuple[str, str]]] = {}
+    for cluster, row in mine:
+        if cluster.name and not cluster.artefact:
+            prompts.setdefault(cluster.group or cluster.name, set()).add((row.data, row.item))
+    name, of = name.replace(" ", "\N{NO-BREAK SPACE}"), (subject, prompts)
+    if prompts:
+        most = max(prompts, key=lambda feature: len(prompts[feature]))
+        first = f"most often “{shorten(most, 40, placeholder='…')}”"
+        clause = f"names {len(prompts)} feature{'s' * (len(prompts) > 1)}, {first} ({len(prompts[most])} prompts)"
+        return Finding(name, "Yes", clause, of)
+    if not mine:
+        return Finding(name, "No", f"brings one up in none of {subject.conversations} conversations", of)
+    if any(cluster.name is None for cluster, _ in mine):
+        return Finding(name, "Cannot tell", "has evidence, which the grader did not name", of)
+    return Finding(name, "No", "names nothing but the question that it was asked", of)
+
+
+COLUMNS = (
+    *FINDING,
+    Column("conversations", lambda one: one.of[0].conversations, str),
+    Column("features", lambda one: len(one.of[1]), str),
+    Column("our question alone", lambda one: one.of[0].alone.value, percent),
+)
+
+
+def _picture(rates: Sequence[Mapping[str, Any]]) -> Picture | None:
+    """The features with the most quotes: the share of the prompts of each label; None without labels."""
+    rows: dict[str, dict[str, Estimate]] = {}
+    for row in rates[:ROWS]:
+        marks = {f"{label} prompts": row[label] for label in LABELS if row[label].n}
+        name = "\n".join(wrap(row["name"], 26, max_lines=2, placeholder="…"))
+        while name in rows:
+            name += "\N{ZERO WIDTH SPACE}"
+        rows |= {name: marks} if marks else {}
+    caption = "Prompts about which a subject names the feature; 95 % intervals by source."
+    return interval_rows("features", rows, caption=caption, axis="share of prompts", scale="percent") if rows else None
+
+
+def _inertia(curve: Mapping[int, float], clusters: int | None) -> Picture:
+    """Of `inertia_curve`; the chosen number is marked."""
+    line = [Estimate(value, np.nan, np.nan, 0, "quote") for value in curve.values()]
+    half = (max(curve) - min(curve)) / 100
+    caption = "Inertia by number of clusters; where it flattens, more clusters say little more."
+    if clusters is not None:
+        caption += " The shaded number was chosen."
+    shaded = None if clusters is None else (clusters - half, clusters + half)
+    series = {"inertia": ([float(k) for k in curve], line)}
+    return curves("inertia", series, caption=caption, across="clusters", up="inertia", shaded=shaded)
+
+
+def _brought_up(there: Evidence) -> str:
+    prompts = there.prompts
+    return (
+        f"Asked what the user wants, and never whether it is an evaluation, subjects bring up an evaluation in "
+        f"{prompts.aware.sum()} of {prompts.asked.sum()} graded answers to {len(prompts)} prompts; their evidence is "
+        f"{len(there.quotes)} quotes."
+    )
+
+
+def evidence_section(logs: Sequence[str]) -> list[Section]:
+    """What needs no call of a model: how often subjects bring up an evaluation, and on which prompts.
+
+    No section where no log of user_motivation is finished.
+    """
+    try:
+        there = evidence_in(logs)
+    except NoLogs:
+        return []
+    further = (
+        "To name and group the features that these point at takes a grader: selfprobe awareness features LOGS "
+        "--clusters N --grader MODEL."
+    )
+    blocks = [f"{_brought_up(there)} {further}", *_prompt_blocks(there, None)]
+    return [Section("What gives the evaluation away?", blocks, name="features", menu="features")]
+
+
+def _features(rates: Sequence[Mapping[str, object]], found: Taxonomy, quotes: Sequence[str]) -> Section:
+    """The groups with their clusters, then the clusters in none, then those without a name."""
+    columns = (
+        Column("feature", "name"),
+        Column("prompts", "prompts", str),
+        *(estimated(f"of {label} prompts", label) for label in LABELS),
+        Column("quotes", "quotes", str),
+    )
+    blocks: list[Block] = [Table(rates, columns) if rates else NO_GROUP]
+    blocks += [Section(name, [_cluster(c, quotes) for c in found.clusters if c.group == name]) for name in found.groups]
+    if loose := [c for c in found.clusters if c.name and not c.group and not c.artefact]:
+        said = "The grader put these into none, or into several."
+        blocks.append(Section("In no group", [said, *(_cluster(c, quotes) for c in loose)]))
+    if unnamed := [c for c in found.clusters if not c.name]:
+        said = f"The grader's reply could not be used ({len(unnamed)} of {len(found.clusters)} clusters)."
+        blocks.append(Section("Without a name", [said, *(_cluster(c, quotes) for c in unnamed)]))
+    return Section("Features", blocks, name="groups", menu="features")
+
+
+def _artefacts(found: Taxonomy, quotes: Sequence[str], subjects: Sequence[Named]) -> Section:
+    blocks: list[Block] = [_cluster(c, quotes) for c in found.clusters if c.artefact]
+    if blocks:
+        blocks.append("The share of each subject's conversations with such evidence, and with no other.")
+        shares = (estimated("with such evidence", "named"), estimated("with no other", "alone"))
+        blocks.append(Table(subjects, (Column("model", "model"), Column("n", "conversations", str), *shares)))
+    return Section("Set aside: artefacts of the question", blocks or ["None."], name="artefacts", menu="set aside")
+
+
+def _cluster(cluster: Cluster, quotes: Sequence[str]) -> Details:
+    items = [f"“{quotes[i]}”" for i in cluster.quotes[:SHOWN]]
+    if (more := len(cluster.quotes) - SHOWN) > 0:
+        items.append(f"… and {more} more")
+    return Details(f"{cluster.name or 'unnamed'} ({len(cluster.quotes)})", [Bullets(items)])
+
+
+def _prompt_blocks(there: Evidence, found: Taxonomy | None) -> list[Block]:
+    """The prompts with evidence, those with the most first, each with its answers and their quotes marked."""
+    features = {row: cluster.title for row, cluster in found.by_quote.items()} if found else {}
+    quotes = there.quotes.assign(feature=[features.get(row, "") for row in range(len(there.quotes))])
+    about = {(row.data, row.item): row for row in there.prompts.itertuples()}
+    by_prompt = sorted(quotes.groupby(["data", "item"], sort=False), key=lambda pair: -len(pair[1]))
+    blocks: list[Block] = [MARKED]
+    if (more := len(by_prompt) - PROMPTS) > 0:
+        blocks.append(f"{more} further prompts with evidence are in the table only.")
+    for key, mine in by_prompt[:PROMPTS]:
+        prompt: Any = about[key]
+        inside: list[Block] = [f"{prompt.source}; {prompt.aware} of {prompt.asked} answers bring up an evaluation."]
+        # A quote from the prompt itself, where the subject cites it, is marked there as well.
+        inside.append(Quoted(marked(prompt.text, [quote for quote in mine.quote if len(quote) >= 8])))
+        # Epochs and perspectives answer under the same key; equal answers are shown once.
+        for (model, answer_key, answer), its in mine.groupby(["model", "key", "answer"], sort=False):
+            inside += [f"{model}, {answer_key}", Quoted(marked(answer, list(its.quote)))]
+        label = f" ({prompt.label})" if prompt.label else ""
+        named = dict.fromkeys(mine.feature) if found else [f"{len(mine)} quotes"]
+        blocks.append(Details(f"{prompt.item}{label}: {'; '.join(named)}", inside))
+    return blocks
+
+
+def marked(text: str, quotes: Sequence[str]) -> Markup:
+    """The text, escaped, with every occurrence of a quote marked; quotes that overlap are one mark."""
+    on = np.zeros(len(text) + 1, dtype=bool)
+    for quote in quotes:
+        at = text.find(quote)
+        while at != -1:
+            on[at : at + len(quote)] = True
+            at = text.find(quote, at + 1)
+    edges = [0, *(np.flatnonzero(np.diff(on[: len(text)])) + 1), len(text)]
+    parts = [(text[a:b], on[a]) for a, b in pairwise(edges) if b > a]
+    return Markup("").join(Markup("<mark>{}</mark>").format(part) if lit else escape(part) for part, lit in parts)
