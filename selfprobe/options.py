@@ -104,8 +104,8 @@ def open_model(text: str) -> str:
     if name == "smollm2" or path.exists() or path.suffix == ".gguf" or name.startswith((".", "/", "~")) or on_hub:
         return name
     raise ValueError(
-        f"{text} is no model whose weights can be read; give smollm2, a folder, a .gguf file, or a model of the hub "
-        "as OWNER/NAME, such as Qwen/Qwen3-8B"
+        "no model whose weights can be read: give smollm2, a folder, a .gguf file, or a model of the hub as "
+        "OWNER/NAME, such as Qwen/Qwen3-8B"
     )
 
 

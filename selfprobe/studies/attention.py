@@ -1,0 +1,244 @@
+"""Attention diffusion: does an introspective prompt spread attention? (Paper 003, §5.2, Figures 6 and 7)"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from selfprobe.mechanism.prompts import ARMS, MEASURES, TOLD
+from selfprobe.page import Answer, Block, Column, Details, Figures, Finding, Page, Picture, estimated, shown
+from selfprobe.page import Table as PageTable
+from selfprobe.plots import INK, bar_rows
+from selfprobe.stats.estimate import clustered_mean, holm, two_sided
+from selfprobe.studies.lens import (
+    COMPARED,
+    CONTROL_FIRST,
+    LEFT,
+    OTHER,
+    PAIRS,
+    PAPER_FIRST,
+    UNIT,
+    FloatArray,
+    Found,
+    Lens,
+    Tables,
+    arm,
+    block_of,
+    by_block,
+)
+
+if TYPE_CHECKING:
+    from selfprobe.mechanism.reading import Reading
+
+SCALES = ("entropy", "over ln N", "without the first token", "over ln (N − 1), without the first token")
+FAIR = SCALES[3]
+"""The scale on which neither length nor the first token widens a pattern."""
+PAPER = "Paper: +0.5326 nats at block 60, p < 1e-12, without a control; its text says lower, its Figure 7 higher."
+NOT = "It does not show what the attention is for."
+WHY_NOT = (
+    "This shows how widely the last token looks. Entropy grows with the number of tokens, and with any text between "
+    "the dilemma and the answer; only what is left beside a control of equal length can be due to what the instruction "
+    f"says. {NOT}"
+)
+
+
+class Attention(Lens):
+    """Does introspection spread attention? Entropy of the last token's pattern, by block and head (Figures 6, 7).
+
+    Beside the paper's comparison: an irrelevant text of equal length, entropy over ln N, without the first token.
+    """
+
+    reads: ClassVar[frozenset[str]] = frozenset()
+    patterns: ClassVar[bool] = True
+
+    @classmethod
+    def numbers(cls, readings: "Mapping[str, Reading]", blocks: Sequence[int]) -> dict[str, pd.DataFrame]:
+        """Tables lens, partings, attention, heads and places."""
+        makers = {"attention": attention_table, "heads": heads_table, "places": places_table}
+        return super().numbers(readings, blocks) | {name: make(readings, blocks) for name, make in makers.items()}
+
+    @classmethod
+    def page(cls, found: Found) -> Page:
+        """The answer at the block where the runs part, with tables attention, heads and places."""
+        tables = found.tables
+        block, why = block_of(tables, "attention")
+        rows = tables["attention"]
+        here = rows[rows.block == block]
+        at = here.set_index(["scale", "what"])
+        head = f"Block {block} ({why}), mean over its heads, paired over {int(at.n.max())} dilemmas:"
+        by_scale = [
+            f"Entropy, {'in nats' if scale == SCALES[0] else scale}: "
+            + "; ".join(f"{title} {_told(at.loc[(scale, what)])}" for what, title in COMPARED.items())
+            + "."
+            for scale in SCALES
+        ]
+        heads = tables["heads"][tables["heads"].scale == FAIR]
+        differ = "; ".join(f"{title} {_different(heads[heads.what == what])}" for what, title in COMPARED.items())
+        answer, clause = _answer(at.loc[(FAIR, LEFT)], block)
+        nats = at.loc[(SCALES[0], PAPER_FIRST)]
+        beside = at.loc[(FAIR, OTHER)]
+        notes = [
+            f"Block {block} ({why}): in nats, introspective less direct {shown(nats, 3, sign=True)}.",
+            f"Less the same about another assistant: {shown(beside, 3, sign=True)} {FAIR}.",
+            PAPER,
+            NOT,
+        ]
+        fair = rows[rows.scale == FAIR]
+        columns = [Column("comparison", "what", lambda what: COMPARED[what], "t"), estimated("difference", digits=3)]
+        return found.page(
+            "Does an introspective prompt spread the model's attention?",
+            Finding(found.model, answer, clause, at, notes),
+            picture=by_block("entropies", fair, COMPARED, caption=f"Entropy {FAIR}.", up="difference of entropy"),
+            table=PageTable(list(fair[fair.block == block].itertuples()), [*columns, Column("p", "p", small)]),
+            why=[head, *by_scale, f"Heads that differ after Holm's correction ({FAIR}): {differ}.", WHY_NOT],
+            paper=[PAPER, Figures([_in_nats(rows), _places(tables)])],
+            cells=[Figures([_heads(tables["heads"])]), *_tables(here, heads)],
+            method=["p is of a paired t over dilemmas, as the paper's; Holm's correction is over all heads."],
+            tables=("lens", "partings", "attention", "heads", "places"),
+        )
+
+
+def _answer(left: Any, block: int) -> tuple[Answer, str]:
+    clause = f"looks {{}} at block {block} than under irrelevant text of equal length, by {shown(left, 3, sign=True)}"
+    if math.isnan(left.low) or left.low <= 0 <= left.high:
+        return "Cannot tell", clause.format("neither more widely nor more narrowly")
+    return ("Yes", clause.format("more widely")) if left.low > 0 else ("No", clause.format("more narrowly"))
+
+
+def _told(row: Any) -> str:
+    return f"{shown(row, 4, sign=True)}, {small(row.p)}"
+
+
+def small(p: float) -> str:
+    """`p = 0.012`; a small one with its power of ten, which the paper's is compared with."""
+    return "no p" if pd.isna(p) else f"p = {p:.1g}" if p < 1e-3 else f"p = {p:.3f}"
+
+
+def _different(rows: pd.DataFrame) -> str:
+    up, down = (int(((rows.holm < 0.05) & (rows.value * sign > 0)).sum()) for sign in (1, -1))
+    return f"{up} wider and {down} narrower of {len(rows)}"
+
+
+def _in_nats(rows: pd.DataFrame) -> Picture:
+    caption = "Entropy in nats by block (Figure 7)."
+    return by_block("entropies_nats", rows[rows.scale == SCALES[0]], COMPARED, caption=caption, up="difference, nats")
+
+
+def _places(tables: Tables) -> Picture:
+    """Where the last token looks at the block where the runs part (Figure 6, as a mean)."""
+    block = block_of(tables, "places")[0]
+    rows = tables["places"]
+    here = rows[rows.block == block]
+    arms = {TOLD[name]: {row.place: row for row in part.itertuples()} for name, part in here.groupby("arm", sort=False)}
+    axis = f"share of the last token's attention at block {block}"
+    return bar_rows("places", arms, caption="Where the last token looks (Figure 6).", axis=axis, scale="percent")
+
+
+def _heads(rows: pd.DataFrame) -> Picture:
+    """Differences of entropy by block and head: the paper's comparison beside what is left; dots: after Holm."""
+    from matplotlib.figure import Figure
+
+    rows = rows[(rows.scale == FAIR) & rows.what.isin([PAPER_FIRST, LEFT])]
+    edge = max(float(rows.value.abs().max()), 1e-6)
+    blocks, count = rows.block.nunique(), rows["head"].nunique()
+    size = 2.6 + 0.28 * min(2 * count, 40), 1.6 + 0.16 * min(blocks, 64)
+    figure: Figure = Figure(figsize=size, layout="constrained", dpi=150)
+    drawn = []
+    for place, what in enumerate((PAPER_FIRST, LEFT)):
+        ax = figure.add_subplot(1, 2, place + 1)
+        table = rows[rows.what == what].pivot(index="block", columns="head")
+        image = ax.imshow(table["value"], cmap="PuOr", vmin=-edge, vmax=edge, aspect="auto", origin="lower")
+        y, x = np.nonzero((table["holm"] < 0.05).to_numpy())
+        ax.scatter(x, y, s=4, color=INK, linewidths=0)
+        ticks = np.unique(np.linspace(0, blocks - 1, min(blocks, 7)).round().astype(int))
+        ax.set_yticks(ticks, [str(table.index[tick]) for tick in ticks], fontsize=8)
+        ax.set_title(COMPARED[what].partition(" (")[0], fontsize=8.5, loc="left")
+        ax.set_xlabel("head", fontsize=8.5)
+        drawn.append(ax)
+    drawn[0].set_ylabel("block", fontsize=8.5)
+    figure.colorbar(image, ax=drawn, fraction=0.05, pad=0.03).ax.tick_params(labelsize=8)
+    caption = f"By block and head, {FAIR}; dots: after Holm."
+    return Picture("heads", f"{caption} The numbers are in tables/heads.csv.", caption, figure)
+
+
+def _tables(here: pd.DataFrame, heads: pd.DataFrame) -> list[Block]:
+    most = heads[heads.what == PAPER_FIRST].sort_values("holm").head(12)
+    others = heads[heads.what != PAPER_FIRST].set_index(["what", "block", "head"])
+    rows = [row._asdict() | _others(others, row.block, row.head) for row in most.itertuples()]
+    names = [Column(word, word) for word in (CONTROL_FIRST, LEFT, OTHER)]
+    columns = [Column("block", "block", str, "n"), Column("head", "head", str, "n")]
+    columns += [Column(PAPER_FIRST, "value", lambda v: f"{v:+.4f}"), Column("p, Holm", "holm", small), *names]
+    what = [Column("comparison", "what"), Column("scale", "scale"), estimated("difference", digits=4)]
+    return [
+        PageTable(list(here.itertuples()), [*what, Column("p", "p", small), Column("n", "n", str, "n")]),
+        Details("Heads that differ most in the paper's comparison, beside the others", [PageTable(rows, columns)]),
+    ]
+
+
+def _others(rows: pd.DataFrame, block: int, head: int) -> dict[str, str]:
+    found = rows.xs((block, head), level=("block", "head"))
+    return {str(row.Index): f"{row.value:+.4f}, {small(row.holm)}" for row in found.itertuples()}
+
+
+def scaled(readings: "Mapping[str, Reading]") -> dict[str, FloatArray]:
+    """Scale → entropy [dilemma, arm, layer, head] of the last token's pattern: `SCALES`."""
+    measured = np.stack([reading.attention for reading in readings.values()]).astype(float)
+    seen = np.stack([reading.tokens for reading in readings.values()]).astype(float)[:, :, None, None]
+    plain, rest = (measured[:, :, MEASURES.index(name)] for name in ("entropy", "rest"))
+    return dict(zip(SCALES, (plain, plain / np.log(seen), rest, rest / np.log(seen - 1)), strict=True))
+
+
+def attention_table(readings: "Mapping[str, Reading]", numbers: Sequence[int]) -> pd.DataFrame:
+    """block, what, scale, value, low, high, p, n: paired differences of entropy, mean over the heads of a block.
+
+    p: paired t over dilemmas, as the paper's.
+    """
+    names, rows = list(readings), []
+    for scale, entropies in scaled(readings).items():
+        by_block = entropies.mean(axis=3)  # [dilemma, arm, layer]
+        for a, b in PAIRS:
+            paired = by_block[:, arm(a)] - by_block[:, arm(b)]
+            for at, block in enumerate(numbers):
+                found = clustered_mean(paired[:, at], names, unit=UNIT, interval="t")
+                of = {"block": block, "what": f"{a} − {b}", "scale": scale}
+                rows.append(of | asdict(found) | {"p": two_sided(found)})
+    return pd.DataFrame(rows)
+
+
+def heads_table(readings: "Mapping[str, Reading]", numbers: Sequence[int]) -> pd.DataFrame:
+    """block, head, what, scale, value, p, holm, n: paired differences of entropy; Holm over all heads of a comparison.
+
+    A head whose entropy never differs has no p, and is no member of the family.
+    """
+    n, tables = len(readings), []
+    for scale, entropies in scaled(readings).items():
+        for a, b in PAIRS:
+            paired = entropies[:, arm(a)] - entropies[:, arm(b)]  # [dilemma, layer, head]
+            mean = paired.mean(axis=0)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                error = paired.std(axis=0, ddof=1) / math.sqrt(n) if n > 1 else np.full(mean.shape, math.nan)
+                told = np.where(error > 1e-9 * np.maximum(np.abs(mean), 1e-3), np.abs(mean) / error, math.nan)
+            p = 2 * stats.t.sf(told, n - 1)
+            blocks, heads = np.meshgrid(numbers, np.arange(mean.shape[1]), indexing="ij")
+            columns = {"block": blocks, "head": heads, "value": mean, "p": p, "holm": holm(p.ravel())}
+            table = pd.DataFrame({name: np.ravel(column) for name, column in columns.items()})
+            tables.append(table.assign(what=f"{a} − {b}", scale=scale, n=n))
+    return pd.concat(tables, ignore_index=True)
+
+
+def places_table(readings: "Mapping[str, Reading]", numbers: Sequence[int]) -> pd.DataFrame:
+    """block, arm, place, value, low, high, n: where the last token looks, mean over heads (Figure 6, §5.2's .059)."""
+    names, rows = list(readings), []
+    measured = np.stack([reading.attention for reading in readings.values()]).astype(float).mean(axis=4)
+    first, own, shared = (measured[:, :, MEASURES.index(name)] for name in ("first", "own", "shared"))
+    places = {"first token": first, "dilemma": shared, "instruction": 1 - first - own - shared, "itself": own}
+    for name in ARMS:
+        for place, weights in places.items():
+            for at, block in enumerate(numbers):
+                found = clustered_mean(weights[:, arm(name), at], names, unit=UNIT, interval="t")
+                rows.append({"block": block, "arm": name, "place": place} | asdict(found))
+    return pd.DataFrame(rows)
