@@ -388,19 +388,22 @@ def _described(name: str, info: FieldInfo) -> dict[str, Any]:
     kind = parts[0] if type(None) in get_args(info.annotation) else info.annotation
     listed = "texts" if "repeated" in info.metadata else "names" if get_args(kind)[:1] == (str,) else "entries"
     plain = "weights" if "weights" in info.metadata else KINDS.get(get_origin(kind) or kind, "text")
-    bounds = {limit: getattr(one, limit) for one in info.metadata for limit in ("ge", "le") if hasattr(one, limit)}
+    edges = ("ge", "le", "gt", "lt")
+    bounds = {edge: getattr(one, edge) for one in info.metadata for edge in edges if hasattr(one, edge)}
     choices = [str(one) for one in get_args(kind)] if get_origin(kind) is Literal else []
-    return {
+    option = {
         "name": name,
         "kind": listed if get_origin(kind) is tuple else "choice" if choices else plain,
         "argument": str(info.examples[0]) if info.examples else None,
-        "required": info.is_required(),
+        "required": info.is_required() or None,
         "default": None if info.is_required() else info.default,
         "help": info.description,
-        "least": bounds.get("ge"),
-        "most": bounds.get("le"),
-        "choices": choices,
+        "least": bounds.get("ge", bounds.get("gt")),
+        "most": bounds.get("le", bounds.get("lt")),
+        "between": not {"gt", "lt"}.isdisjoint(bounds) or None,
+        "choices": choices or None,
     }
+    return {key: value for key, value in option.items() if value is not None}
 
 
 def command(name: str, about: Mapping[str, Any]) -> click.Command:
@@ -467,13 +470,14 @@ def _called(study: type[Study], values: dict[str, Any], *, yes: bool, dry_run: b
 def _option(
     name: str,
     kind: str,
-    argument: str | None,
-    required: bool,
-    default: Any,
-    help: str | None,
-    least: Any,
-    most: Any,
-    choices: Sequence[str],
+    argument: str | None = None,
+    required: bool = False,
+    default: Any = None,
+    help: str | None = None,
+    least: Any = None,
+    most: Any = None,
+    between: bool = False,
+    choices: Sequence[str] = (),
 ) -> Callable[..., Any]:
     flag = f"--{name.replace('_', '-')}"
     if argument:
@@ -489,7 +493,7 @@ def _option(
         "entries": lambda: options.Names(name.removesuffix("s"), mappings=True),
         "choice": lambda: options.Choice(choices),
         "whole": lambda: click.IntRange(least, most),
-        "number": lambda: options.Number(least, most),
+        "number": lambda: options.Number(least, most, min_open=between, max_open=between),
         "text": lambda: str,
         "weights": lambda: options.OneModel(options.open_model),
         "texts": lambda: str,

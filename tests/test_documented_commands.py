@@ -41,7 +41,7 @@ RUN_BY: dict[str, tuple[str, ...]] = {
     "selfprobe check": ("check/test_gate", "check/test_workflow"),
     "selfprobe matrix": ("matrix/test_command", "test_on_ray"),
     "selfprobe mechanism attention": MECHANISM,
-    "selfprobe mechanism induce": ("mechanism/test_induce",),
+    "selfprobe mechanism induce": ("studies/test_induce",),
     "selfprobe mechanism lens": MECHANISM,
     "selfprobe mechanism patch": MECHANISM,
     "selfprobe probe ablate": (PROBES,),
