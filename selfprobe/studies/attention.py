@@ -56,10 +56,10 @@ class Attention(Lens):
     patterns: ClassVar[bool] = True
 
     @classmethod
-    def numbers(cls, readings: "Mapping[str, Reading]", blocks: Sequence[int]) -> dict[str, pd.DataFrame]:
+    def tabulated(cls, readings: "Mapping[str, Reading]", blocks: Sequence[int]) -> dict[str, pd.DataFrame]:
         """Tables lens, partings, attention, heads and places."""
         makers = {"attention": attention_table, "heads": heads_table, "places": places_table}
-        return super().numbers(readings, blocks) | {name: make(readings, blocks) for name, make in makers.items()}
+        return super().tabulated(readings, blocks) | {name: make(readings, blocks) for name, make in makers.items()}
 
     @classmethod
     def page(cls, found: Found) -> Page:
@@ -88,7 +88,7 @@ class Attention(Lens):
             NOT,
         ]
         fair = rows[rows.scale == FAIR]
-        columns = [Column("comparison", "what", lambda what: COMPARED[what], "t"), estimated("difference", digits=3)]
+        columns = [Column("comparison", lambda row: COMPARED[row.what]), estimated("difference", digits=3)]
         return found.page(
             "Does an introspective prompt spread the model's attention?",
             Finding(found.model, answer, clause, at, notes),

@@ -207,8 +207,11 @@ class Induce(LocalStudy):
         from selfprobe.probes.training import finetuned
 
         taught, folder, judge = self.material, self.folder, self.judge
-        texts = {"taught": taught.questions[: taught.taught], "held_out": taught.questions[taught.taught :]}
-        named = {"dataset": self.table.metadata["dataset"], "dataset_sha256": self.table.sha256}
+        texts: dict[str, Any] = {
+            "taught": taught.questions[: taught.taught],
+            "held_out": taught.questions[taught.taught :],
+        }
+        named: dict[str, Any] = {"dataset": self.table.metadata["dataset"], "dataset_sha256": self.table.sha256}
         self.claim(self.state, **named, **texts)
         sizes: dict[str, Any] = {"batch_tokens": self.batch_tokens, "progress": progress}
         progress(f"{judge.name}: reading {len(taught.questions)} questions before any training")
@@ -232,15 +235,9 @@ class Induce(LocalStudy):
         return self._induced
 
     @classmethod
-    def numbers(cls, found: "Induced") -> dict[str, pd.DataFrame]:
-        """All tables, by file stem."""
-        makers = {"figure4": figure4, "contrasts": contrasts, "seeds": seeds, "wordings": wordings, "training": curve}
-        return {name: make(found) for name, make in makers.items()}
-
-    @classmethod
     def page(cls, found: "Induced") -> Page:
         """The answer, with all tables."""
-        tables = cls.numbers(found)
+        tables = tables_of(found)
         answer, clause, why = verdict(tables)
         bars, chance = tables["figure4"], 1 / len(found.material.labels.words)
         after = bars[(bars.phase == "after") & (bars.questions == "learnt")].set_index(["kind", "word"])
@@ -651,3 +648,9 @@ def curve(found: Induced) -> pd.DataFrame:
         ],
         ignore_index=True,
     )
+
+
+def tables_of(found: Induced) -> dict[str, pd.DataFrame]:
+    """All tables, by file stem."""
+    makers = {"figure4": figure4, "contrasts": contrasts, "seeds": seeds, "wordings": wordings, "training": curve}
+    return {name: make(found) for name, make in makers.items()}

@@ -266,13 +266,13 @@ class Lens(SpreadStudy):
         return finite
 
     @classmethod
-    def numbers(cls, readings: "Mapping[str, Reading]", blocks: Sequence[int]) -> dict[str, pd.DataFrame]:
+    def tabulated(cls, readings: "Mapping[str, Reading]", blocks: Sequence[int]) -> dict[str, pd.DataFrame]:
         """Tables of readings, by file stem."""
         return {"lens": lens_table(readings, blocks), "partings": partings(readings, blocks)}
 
     def made(self) -> dict[str, pd.DataFrame]:
         """The tables of this study."""
-        return self.numbers(self.readings, self.judge.numbers)
+        return self.tabulated(self.readings, self.judge.numbers)
 
     def found(self) -> "Found":
         """Tables of this study and of those that the folder had."""

@@ -109,7 +109,7 @@ class Patch(Lens):
     @property
     def lens(self) -> dict[str, pd.DataFrame]:
         """Tables lens and partings of the dilemmas that are patched."""
-        return self.numbers(self.readings, self.judge.numbers)
+        return self.tabulated(self.readings, self.judge.numbers)
 
     @property
     def patched(self) -> list[Item]:

@@ -11,11 +11,10 @@ from scipy.special import softmax
 from selfprobe.mechanism.induce_prompts import COLUMNS, Asked, assigned
 from selfprobe.page import write
 from selfprobe.studies.induce import Induce, figure4, scored, seeds, wordings
+from selfprobe.studies.induce import tables_of as tables
 from selfprobe.studies.induce import verdict as judged
 
 from ..mechanism.tiny_words import planted
-
-tables = Induce.numbers
 
 
 def verdict(made: dict[str, pd.DataFrame]) -> str:
