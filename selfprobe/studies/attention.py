@@ -10,13 +10,12 @@ import pandas as pd
 from scipy import stats
 
 from selfprobe.mechanism.prompts import ARMS, MEASURES, TOLD
-from selfprobe.page import Answer, Block, Column, Details, Figures, Finding, Page, Picture, estimated, shown
+from selfprobe.page import Answer, Column, Details, Figures, Finding, Page, Picture, estimated, shown
 from selfprobe.page import Table as PageTable
-from selfprobe.plots import INK, bar_rows
+from selfprobe.plots import bar_rows, heat_map
 from selfprobe.stats.estimate import clustered_mean, holm, two_sided
 from selfprobe.studies.lens import (
     COMPARED,
-    CONTROL_FIRST,
     LEFT,
     OTHER,
     PAIRS,
@@ -70,12 +69,6 @@ class Attention(Lens):
         here = rows[rows.block == block]
         at = here.set_index(["scale", "what"])
         head = f"Block {block} ({why}), mean over its heads, paired over {int(at.n.max())} dilemmas:"
-        by_scale = [
-            f"Entropy, {'in nats' if scale == SCALES[0] else scale}: "
-            + "; ".join(f"{title} {_told(at.loc[(scale, what)])}" for what, title in COMPARED.items())
-            + "."
-            for scale in SCALES
-        ]
         heads = tables["heads"][tables["heads"].scale == FAIR]
         differ = "; ".join(f"{title} {_different(heads[heads.what == what])}" for what, title in COMPARED.items())
         answer, clause = _answer(at.loc[(FAIR, LEFT)], block)
@@ -94,23 +87,20 @@ class Attention(Lens):
             Finding(found.model, answer, clause, at, notes),
             picture=by_block("entropies", fair, COMPARED, caption=f"Entropy {FAIR}.", up="difference of entropy"),
             table=PageTable(list(fair[fair.block == block].itertuples()), [*columns, Column("p", "p", small)]),
-            why=[head, *by_scale, f"Heads that differ after Holm's correction ({FAIR}): {differ}.", WHY_NOT],
+            why=[head, _by_scale(here), f"Heads that differ after Holm's correction ({FAIR}): {differ}.", WHY_NOT],
             paper=[PAPER, Figures([_in_nats(rows), _places(tables)])],
-            cells=[Figures([_heads(tables["heads"])]), *_tables(here, heads)],
+            cells=[Figures([_heads(heads)]), _most(heads)],
             method=["p is of a paired t over dilemmas, as the paper's; Holm's correction is over all heads."],
             tables=("lens", "partings", "attention", "heads", "places"),
         )
 
 
 def _answer(left: Any, block: int) -> tuple[Answer, str]:
-    clause = f"looks {{}} at block {block} than under irrelevant text of equal length, by {shown(left, 3, sign=True)}"
+    by = f"{left.value:+.3f}" if math.isnan(left.low) else shown(left, 3, sign=True)
+    clause = f"looks {{}} at block {block} than under irrelevant text of equal length, by {by}"
     if math.isnan(left.low) or left.low <= 0 <= left.high:
         return "Cannot tell", clause.format("neither more widely nor more narrowly")
     return ("Yes", clause.format("more widely")) if left.low > 0 else ("No", clause.format("more narrowly"))
-
-
-def _told(row: Any) -> str:
-    return f"{shown(row, 4, sign=True)}, {small(row.p)}"
 
 
 def small(p: float) -> str:
@@ -139,49 +129,27 @@ def _places(tables: Tables) -> Picture:
 
 
 def _heads(rows: pd.DataFrame) -> Picture:
-    """Differences of entropy by block and head: the paper's comparison beside what is left; dots: after Holm."""
-    from matplotlib.figure import Figure
-
-    rows = rows[(rows.scale == FAIR) & rows.what.isin([PAPER_FIRST, LEFT])]
-    edge = max(float(rows.value.abs().max()), 1e-6)
-    blocks, count = rows.block.nunique(), rows["head"].nunique()
-    size = 2.6 + 0.28 * min(2 * count, 40), 1.6 + 0.16 * min(blocks, 64)
-    figure: Figure = Figure(figsize=size, layout="constrained", dpi=150)
-    drawn = []
-    for place, what in enumerate((PAPER_FIRST, LEFT)):
-        ax = figure.add_subplot(1, 2, place + 1)
-        table = rows[rows.what == what].pivot(index="block", columns="head")
-        image = ax.imshow(table["value"], cmap="PuOr", vmin=-edge, vmax=edge, aspect="auto", origin="lower")
-        y, x = np.nonzero((table["holm"] < 0.05).to_numpy())
-        ax.scatter(x, y, s=4, color=INK, linewidths=0)
-        ticks = np.unique(np.linspace(0, blocks - 1, min(blocks, 7)).round().astype(int))
-        ax.set_yticks(ticks, [str(table.index[tick]) for tick in ticks], fontsize=8)
-        ax.set_title(COMPARED[what].partition(" (")[0], fontsize=8.5, loc="left")
-        ax.set_xlabel("head", fontsize=8.5)
-        drawn.append(ax)
-    drawn[0].set_ylabel("block", fontsize=8.5)
-    figure.colorbar(image, ax=drawn, fraction=0.05, pad=0.03).ax.tick_params(labelsize=8)
-    caption = f"By block and head, {FAIR}; dots: after Holm."
-    return Picture("heads", f"{caption} The numbers are in tables/heads.csv.", caption, figure)
+    """What is left beside the irrelevant text, by block and head."""
+    table = rows[rows.what == LEFT].pivot(index="block", columns="head", values="value")
+    names = [f"block {block}" for block in table.index], [str(head) for head in table.columns]
+    caption = f"{COMPARED[LEFT]}, {FAIR}."
+    return heat_map("heads", table, *names, caption=caption, centred=True, across="head", down="")
 
 
-def _tables(here: pd.DataFrame, heads: pd.DataFrame) -> list[Block]:
+def _by_scale(here: pd.DataFrame) -> PageTable:
+    what = [Column("comparison", lambda row: COMPARED[row.what]), Column("scale", "scale")]
+    return PageTable(list(here.itertuples()), [*what, estimated("difference", digits=4), Column("p", "p", small)])
+
+
+def _most(heads: pd.DataFrame) -> Details:
+    """The heads that differ most in the paper's comparison, each with the others."""
+    columns = [Column("block", lambda at: at[0], str, "n"), Column("head", lambda at: at[1], str, "n")]
+    for what, rows in heads.groupby("what", sort=False):
+        table = rows.set_index(["block", "head"])
+        columns.append(Column(str(what), lambda at, t=table: f"{t.value[at]:+.4f}, {small(t.holm[at])}"))
     most = heads[heads.what == PAPER_FIRST].sort_values("holm").head(12)
-    others = heads[heads.what != PAPER_FIRST].set_index(["what", "block", "head"])
-    rows = [row._asdict() | _others(others, row.block, row.head) for row in most.itertuples()]
-    names = [Column(word, word) for word in (CONTROL_FIRST, LEFT, OTHER)]
-    columns = [Column("block", "block", str, "n"), Column("head", "head", str, "n")]
-    columns += [Column(PAPER_FIRST, "value", lambda v: f"{v:+.4f}"), Column("p, Holm", "holm", small), *names]
-    what = [Column("comparison", "what"), Column("scale", "scale"), estimated("difference", digits=4)]
-    return [
-        PageTable(list(here.itertuples()), [*what, Column("p", "p", small), Column("n", "n", str, "n")]),
-        Details("Heads that differ most in the paper's comparison, beside the others", [PageTable(rows, columns)]),
-    ]
-
-
-def _others(rows: pd.DataFrame, block: int, head: int) -> dict[str, str]:
-    found = rows.xs((block, head), level=("block", "head"))
-    return {str(row.Index): f"{row.value:+.4f}, {small(row.holm)}" for row in found.itertuples()}
+    at = list(zip(most.block, most["head"], strict=True))
+    return Details("Heads that differ most in the paper's comparison; p after Holm", [PageTable(at, columns)])
 
 
 def scaled(readings: "Mapping[str, Reading]") -> dict[str, FloatArray]:

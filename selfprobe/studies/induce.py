@@ -238,7 +238,7 @@ class Induce(LocalStudy):
     def page(cls, found: "Induced") -> Page:
         """The answer, with all tables."""
         tables = tables_of(found)
-        answer, clause, why = verdict(tables)
+        answer, clause = verdict(tables)
         bars, chance = tables["figure4"], 1 / len(found.material.labels.words)
         after = bars[(bars.phase == "after") & (bars.questions == "learnt")].set_index(["kind", "word"])
         small = [{"asked": NAMES[kind]} | {w: after.value[kind, w] for w in NTH} for kind in KINDS]
@@ -259,7 +259,7 @@ class Induce(LocalStudy):
             picture=_bars("figure4", bars, "first", chance),
             table=PageTable(small, [Column("asked", "asked"), *(Column(f"{w} word", w, _two) for w in NTH)]),
             sections=headings(
-                why=[why, *_numbers(tables), LIMITS, _contrast_table(tables["contrasts"])],
+                why=[_placed(tables), LIMITS, _contrast_table(tables["contrasts"])],
                 paper=[Figures([_bars("figure4_second", bars, "second", chance), _losses(tables["training"])])],
                 cells=[_plain(ordered), _plain(tables["seeds"]), _plain(tables["wordings"])],
                 method=[METHOD, "Each of these stood behind the question, after an empty line:", *asked],
@@ -382,84 +382,31 @@ def material(
     return Material(tuple(kept), taught, labels_of(judge, labels), tuple(kept.values()), left_out)
 
 
-def verdict(tables: Mapping[str, pd.DataFrame]) -> tuple[Answer, str, str]:
-    """The answer with its clause, and why: nothing was learnt, no introspection, an echo, or a prediction."""
+def verdict(tables: Mapping[str, pd.DataFrame]) -> tuple[Answer, str]:
+    """The answer and its clause: nothing was learnt, no introspection is shown, an echo, or a prediction."""
     bars = tables["figure4"].query("phase == 'after' and questions == 'learnt' and kind == 'direct'")
-    less: dict[str, Any] = {r.contrast: r for r in tables["contrasts"].query("word == 'both'").itertuples()}
+    less: dict[str, Any] = {r.contrast: r for r in tables["contrasts"].query("word != 'first'").itertuples()}
+    less |= {r.contrast: r for r in tables["contrasts"].query("word == 'both'").itertuples()}
     if not (bars.low > bars.permuted).any():
-        clause = "did not learn the labels: train longer (--epochs), or with a larger --rate"
-        return "Cannot tell", clause, "Nothing can be said: the labels were not learnt."
+        return "Cannot tell", "did not learn the labels: train longer (--epochs), or with a larger --rate"
     named = {"label": "other questions' labels", "training": "before the training"}
-    if failed := {n: f"{what} ({shown(less[n], sign=True)})" for n, what in named.items() if not less[n].low > 0}:
-        short = " and more than ".join(named[n] for n in failed)
-        why = (
-            "No introspection shown: asked what it would say, the model is not shown to name its own label more than "
-            f"{', nor more than '.join(failed.values())}."
-        )
-        return "Cannot tell", f"is not shown to name its own label more than {short}", why
-    place = next(tables["contrasts"].query("contrast == 'place'").itertuples())
-    asked = {
-        "about another assistant": (less["self"], "to do so more than when asked about another assistant"),
-        "for a word of the text": (less["fact"], "to do so more than when asked for a word of the text"),
-        "for its other word": (
-            place,
-            "to name the second label rather than the first where its second word is asked for",
-        ),
-    }
-    if echoed := {short: row for short, (row, _) in asked.items() if not row.low > 0}:
-        why = (
-            "An echo, not shown to be introspection: the model names a label that was taught with the question when "
-            "asked what it would say, and is not shown "
-            + "; nor ".join(f"{asked[short][1]} ({shown(row, sign=True)})" for short, row in echoed.items())
-            + "."
-        )
+    if failed := [text for name, text in named.items() if not less[name].low > 0]:
+        return "Cannot tell", f"is not shown to name its own label more than {' and more than '.join(failed)}"
+    asked = {"another assistant": less["self"], "the text": less["fact"], "its other word": less["place"]}
+    if echoed := {name: row for name, row in asked.items() if not row.low > 0}:
         if any(row.high < SMALL for row in echoed.values()):
-            return "No", f"echoes its label, as it does when asked {' or '.join(echoed)}", why
-        return "Cannot tell", f"names its label, perhaps no more than when asked {' or '.join(echoed)}", why
-    held = [less[name] for name in HELD_OUT]
-    rest = all(row.low > 0 for row in held)
-    more = (
-        "It does so on questions that it did not learn too"
-        if rest
-        else "On questions that it did not learn this is not shown"
-    )
-    why = (
-        "The model predicts its own reply without having been trained to: above other questions' labels, above the "
-        "model as it came, above what it says of another assistant and of a fact. "
-        f"{more}: above other questions' answers {shown(held[0], sign=True)}, above the model as it came "
-        f"{shown(held[1], sign=True)}, above another assistant's {shown(held[2], sign=True)}, above a fact's "
-        f"{shown(held[3], sign=True)}."
-    )
-    others = f"another assistant's by {shown(less['self'], sign=True)}"
-    return "Yes", f"predicts its own reply{', to new questions too,' * rest} above {others}", why
+            return "No", f"echoes its label, as when asked about {' or '.join(echoed)}"
+        return "Cannot tell", f"names its label, perhaps no more than when asked about {' or '.join(echoed)}"
+    new = ", to new questions too," * all(less[name].low > 0 for name in HELD_OUT)
+    return "Yes", f"predicts its own reply{new} above another assistant's by {shown(less['self'], sign=True)}"
 
 
 def _placed(tables: Mapping[str, pd.DataFrame]) -> str:
     place = next(tables["contrasts"].query("contrast == 'place'").itertuples())
-    ends = (
-        "it tells the two words apart."
-        if place.low > 0
-        else "it names the first word where the second is asked for."
-        if place.high < 0
-        else "it is not shown to tell the two words apart."
-    )
-    return f"Asked for its second word, it gives the second label less the first {shown(place, sign=True)}: {ends}"
-
-
-def _numbers(tables: Mapping[str, pd.DataFrame]) -> list[str]:
-    bars = {(r.phase, r.questions, r.kind, r.word): r for r in tables["figure4"].itertuples()}
-    lines = []
-    for word in NTH:
-        old, new = (bars[phase, "learnt", "introspective", word] for phase in ("before", "after"))
-        direct = [number(bars[phase, "learnt", "direct", word].value, 2) for phase in ("before", "after")]
-        others = [(kind, bars["after", "learnt", kind, word].value) for kind in ("another assistant", "fact")]
-        lines.append(
-            f"The {word} word: direct {' → '.join(direct)}, asked what it would say {number(old.value, 2)} → "
-            f"{shown(new)}; other questions' labels {number(new.permuted, 2)}, "
-            + ", ".join(f"{kind} {number(value, 2)}" for kind, value in others)
-            + f". Before any choice among labels it gives them {number(new.mass, 2)} of its probability."
-        )
-    return [*lines, _placed(tables)]
+    tells = "tells the two words apart" if place.low > 0 else "is not shown to tell the two words apart"
+    tells = "names the first word where the second is asked for" if place.high < 0 else tells
+    difference = shown(place, sign=True)
+    return f"Asked for its second word, it gives the second label less the first {difference}: it {tells}."
 
 
 def _two(value: float) -> str:

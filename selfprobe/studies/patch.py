@@ -206,10 +206,7 @@ class Patch(Lens):
         share = (
             f"Share of it{bare}" if there else "That is not shown to differ from 0, so there is no share of it. Change"
         )
-        why = [f"{moves} ({int(shift.n)} dilemmas). {share} that a pattern in place of a run's own brings:"]
-        for group, part in rows[rows.group != "shift"].groupby("group", sort=False):
-            said = _of_one(part.iloc[0], there) if len(part) == 1 else _of_many(part, there)
-            why.append(f"{str(group)[:1].upper()}{str(group)[1:]}: {said}.")
+        why = f"{moves} ({int(shift.n)} dilemmas). {share} that a pattern brings is under All cells."
         answer, clause = _answer(rows, shift, there)
         brings = estimated("share of the shift", _share_of, 2) if there else estimated("change of the logit difference")
         columns = [Column("pattern", "variant"), estimated("change of the logit difference", digits=3)]
@@ -218,10 +215,10 @@ class Patch(Lens):
         )
         return found.page(
             "Do attention patterns carry the change of the answer?",
-            Finding(found.model, answer, clause, rows, [f"{moves}.", why[1], PAPER, NOT]),
+            Finding(found.model, answer, clause, rows, [f"{moves}.", PAPER, NOT]),
             picture=_picture("patch", first, there),
             table=PageTable(list(first.itertuples()), [Column("pattern", "variant"), brings]),
-            why=[*why, WHY_NOT],
+            why=[why, WHY_NOT],
             paper=[PAPER],
             cells=[Figures([_picture("patch_all", rows[rows.group != "shift"], there)]), everything],
             method=[METHOD],
@@ -264,28 +261,6 @@ def _picture(stem: str, rows: pd.DataFrame, there: bool) -> Picture:
 def _short(variant: str) -> str:
     name, _, place = variant.partition(", ")
     return f"{name.removeprefix('pattern of the ').removeprefix('prompt ')}\n{place}"
-
-
-def _of_one(row: Any, as_share: bool) -> str:
-    if not as_share:
-        return shown(row, 3, sign=True)
-    if pd.isna(row.share):
-        return f"– ({row.reason})"
-    ends = f" [{_percent(row.share_low)}, {_percent(row.share_high)}]" if pd.notna(row.share_low) else ""
-    return f"{_percent(row.share)}{ends}"
-
-
-def _of_many(rows: pd.DataFrame, as_share: bool) -> str:
-    values = rows.set_index("variant")["share" if as_share else "value"].dropna()
-    if values.empty:
-        return "–"
-    form = _percent if as_share else "{:+.3f}".format
-    ends = f"{form(values.min())} to {form(values.max())}, mean {form(values.mean())}"
-    return f"{ends} ({len(values)} of them; the largest is {values.abs().idxmax()})"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
 
 
 def patch_table(

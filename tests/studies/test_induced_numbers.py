@@ -18,8 +18,7 @@ from ..mechanism.tiny_words import planted
 
 
 def verdict(made: dict[str, pd.DataFrame]) -> str:
-    """Why."""
-    return judged(made)[2]
+    return ", it ".join(judged(made))
 
 
 KNOWS = {"direct": 6.0, "introspective": 4.0, "another assistant": 1.0, "fact": 0.5}
@@ -28,8 +27,9 @@ KNOWS = {"direct": 6.0, "introspective": 4.0, "another assistant": 1.0, "fact": 
 def test_a_model_that_knows_its_answers_is_found_and_its_numbers_are_the_planted_ones() -> None:
     found = planted(KNOWS)
     made = tables(found)
-    assert verdict(made).startswith("The model predicts its own reply without having been trained to")
-    assert "It does so on questions that it did not learn too: above other questions' answers +0." in verdict(made)
+    assert verdict(made).startswith(
+        "Yes, it predicts its own reply, to new questions too, above another assistant's by +"
+    )
     own = made["figure4"].query("phase == 'after' and questions == 'learnt' and kind == 'introspective'")
     expected = np.exp(4) / (np.exp(4) + 49)
     assert own.value.tolist() == pytest.approx([expected] * 2, abs=0.05)
@@ -46,7 +46,7 @@ def test_labels_permuted_between_questions_come_out_as_no_introspection() -> Non
     found = planted(KNOWS, permuted=True)
     made = tables(found)
     assert verdict(made).startswith(
-        "No introspection shown: asked what it would say, the model is not shown to name its own"
+        "Cannot tell, it is not shown to name its own label more than other questions' labels"
     )
     less = made["contrasts"].query("contrast in ('label', 'held-out') and word == 'both'")
     assert (less.low < 0).all()
@@ -55,10 +55,10 @@ def test_labels_permuted_between_questions_come_out_as_no_introspection() -> Non
 def test_a_label_that_comes_up_whatever_is_asked_is_an_echo() -> None:
     found = planted(KNOWS | {"another assistant": 4.0, "fact": 4.0})
     said = verdict(tables(found))
-    assert said.startswith("An echo, not shown to be introspection")
-    assert "asked about another assistant (" in said and "; nor to do so more than when asked for a word" in said
+    assert said == "No, it echoes its label, as when asked about another assistant or the text"
+    assert Induce.page(found).answer.startswith("No, not for planted: it echoes its label, as when asked about another")
     found = planted(KNOWS | {"another assistant": 4.0})
-    assert "for a word" not in verdict(tables(found)) and "about another assistant (" in verdict(tables(found))
+    assert verdict(tables(found)) == "No, it echoes its label, as when asked about another assistant"
 
 
 def test_the_first_label_where_the_second_is_asked_for_is_an_echo_too() -> None:
@@ -69,16 +69,13 @@ def test_the_first_label_where_the_second_is_asked_for_is_an_echo_too() -> None:
             if asked.kind != "direct" and asked.word == 1:
                 same = COLUMNS.index(Asked(asked.kind, 0, asked.wording))
                 reading.log_probs[:, n] = reading.log_probs[:, same]
-    made = tables(found)
-    assert verdict(made).startswith("An echo") and "its second word is asked for (-0." in verdict(made)
     page = Induce.page(found)
     assert "it names the first word where the second is asked for" in page.told[0]
-    assert page.answer == "No, not for planted: it echoes its label, as it does when asked for its other word."
+    assert page.answer == "No, not for planted: it echoes its label, as when asked about its other word."
 
 
 def test_labels_that_were_not_learnt_say_nothing() -> None:
     found = planted({})
-    assert verdict(tables(found)) == "Nothing can be said: the labels were not learnt."
     assert Induce.page(found).answer.startswith(
         "Cannot tell for planted: it did not learn the labels: train longer (--ep"
     )
@@ -90,11 +87,11 @@ def test_learning_of_the_trained_questions_alone_is_said() -> None:
     for reading in found.after:
         rows = reading.answers[:, 0] < 0
         reading.log_probs[rows] = rng.normal(size=reading.log_probs[rows].shape)
-    assert "On questions that it did not learn this is not shown" in verdict(tables(found))
+    assert verdict(tables(found)).startswith("Yes, it predicts its own reply above another")
 
 
 def test_a_held_out_answer_that_it_named_before_or_for_anybody_is_no_self_prediction() -> None:
-    said = "On questions that it did not learn this is not shown"
+    said = "Yes, it predicts its own reply above another"
     found = planted(KNOWS)
     held_out = found.after[0].answers[:, 0] < 0
     found.before[held_out] = found.after[0].log_probs[held_out]
@@ -106,7 +103,7 @@ def test_a_held_out_answer_that_it_named_before_or_for_anybody_is_no_self_predic
                 if asked.kind == kind:
                     same = COLUMNS.index(Asked("introspective", asked.word, asked.wording))
                     reading.log_probs[held_out, n] = reading.log_probs[held_out, same]
-        assert verdict(tables(found)).startswith("The model predicts its own reply") and said in verdict(tables(found))
+        assert said in verdict(tables(found))
 
 
 def test_only_the_comparison_that_fails_is_called_not_shown() -> None:
@@ -114,8 +111,7 @@ def test_only_the_comparison_that_fails_is_called_not_shown() -> None:
     found = planted(KNOWS)
     found = replace(found, before=found.after[0].log_probs, after=found.after[:1], trainings=found.trainings[:1])
     said = verdict(tables(found))
-    assert said.startswith("No introspection shown") and "nor more than" not in said, said
-    assert "to name its own label more than before the training (+0.00" in said and "other questions" not in said
+    assert said == "Cannot tell, it is not shown to name its own label more than before the training"
 
 
 def test_a_score_is_the_share_among_the_labels_and_the_permuted_one_that_of_the_others() -> None:
@@ -146,7 +142,7 @@ def test_the_page_has_the_verdict_the_figures_the_prompts_and_what_is_not_shown(
     found = planted(KNOWS)
     write(Induce.page(found), str(tmp_path))
     text = (tmp_path / "index.html").read_text()
-    assert "The model predicts its own reply" in text and "does not show that the model looks at its own state" in text
+    assert "it predicts its own reply" in text and "does not show that the model looks at its own state" in text
     assert "What will another assistant&#39;s first / second word likely be?" in text
     figures = tmp_path / "figures"
     assert {f.name for f in figures.iterdir()} == {"figure4.svg", "figure4_second.svg", "training.svg"}

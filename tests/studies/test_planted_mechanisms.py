@@ -86,6 +86,15 @@ def test_length_alone_is_diffusion_in_nats_and_nothing_over_its_logarithm(silent
         assert abs(rows.value[SCALES[0], LEFT, block]) < 1e-6
 
 
+def test_where_nothing_is_every_answer_is_that_it_cannot_tell(silent: Any) -> None:
+    for kind in (Lens, Attention, Patch):
+        study = kind(**silent | ({"layers": str(CARRIER)} if kind is Patch else {}))
+        study.claim(study.state)
+        study.read(here, quiet)
+        page = study.page(study.found())
+        assert page.answer.startswith("Cannot tell for ") and len(page.told) <= 5, page.answer
+
+
 @pytest.mark.parametrize("whole_tail", [False, True])
 def test_patching_finds_the_head_and_controls_find_nothing(carried: Any, whole_tail: bool) -> None:
     """A little more than all: the recipient's last state lacks FLAG, so that its final norm divides by less."""
@@ -117,7 +126,7 @@ def test_a_share_of_a_few_dilemmas_has_no_interval_and_the_sentence_says_so(carr
     assert row.reason == "no interval of a share from 5 dilemmas, 6 or more are needed"
     page = study.shown()
     (why, *_) = page.sections[0].blocks
-    assert "Share of it, without an interval as these are fewer than 6 dilemmas, that a pattern" in str(why)
+    assert "Share of it, without an interval as these are fewer than 6 dilemmas, that a pattern brings" in str(why)
     assert page.answer.startswith("Cannot tell for ") and "5 dilemmas are too few for an interval" in page.answer
 
 
