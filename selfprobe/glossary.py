@@ -159,6 +159,7 @@ GLOSSARY = {
     # mechanisms
     "block": "Block of the transformer, from 0.",
     "head": "Attention head of the block, from 0.",
+    "step explains": "Share of how the size of the difference varies over blocks that one step explains.",
     "parts at block": f"First block after the step that fits the size of the difference best. {INTERVAL}",
     "first word": "Probability of the first label, among all labels.",
     "second word": "Probability of the second label, among all labels.",

@@ -8,8 +8,8 @@ of the folder. In the folder:
     tables/, figures/, index.html    what the studies made of it
 """
 
+import io
 import math
-import os
 import shutil
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -27,6 +27,7 @@ from selfprobe.data import Table, load
 from selfprobe.errors import InputError
 from selfprobe.local import Blocks, Progress, SpreadStudy
 from selfprobe.mechanism.prompts import ARMS, OPENING, TOLD, Item, items
+from selfprobe.output import place
 from selfprobe.page import (
     Answer,
     Column,
@@ -301,14 +302,19 @@ class Lens(SpreadStudy):
         end = int(lens.block.max())
         last = lens[lens.block == end].set_index("what")
         answer, clause = _answer(parts, lens)
+        after = f"after block {end}: the logit of A less that of B differs by"
         by = [
-            f"{title[:1].upper()}{title[1:]}, after block {end}: the logit of A less that of B differs by "
-            f"{shown(last.loc[what], sign=True)}."
-            for what, title in COMPARED.items()
+            f"{COMPARED[what].capitalize()}, {after} {shown(last.loc[what], sign=True)}."
+            for what in (PAPER_FIRST, LEFT)
         ]
         differences = lens[lens.what.isin(list(COMPARED))]
         wide = [dict(rows.set_index("what").iterrows()) | {"block": block} for block, rows in lens.groupby("block")]
-        columns = [Column("block", "block", str, "n"), *(estimated(what, what) for what in dict.fromkeys(lens.what))]
+        all_columns = [Column("block", "block", str, "n"), *(estimated(w, w) for w in dict.fromkeys(lens.what))]
+        rows = [{"comparison": title, "after": last.loc[what], **parts.loc[what]} for what, title in COMPARED.items()]
+        columns = [Column("comparison", "comparison"), Column("parts at block", pd.Series, _at, "e")]
+        columns.append(Column("p", "p", p_digits))
+        more = [estimated(f"difference after block {end}", "after"), Column("step explains", "fit", percent)]
+        more.append(Column("dilemmas", "n", str))
         arms = by_block("lens_arms", lens, TOLD, caption="Logit of A less that of B.", up="logit of A less that of B")
         step = parts.loc[PAPER_FIRST]
         parted = not math.isnan(step.block)
@@ -322,19 +328,12 @@ class Lens(SpreadStudy):
         )
         return found.page(
             "Does the model separate an introspective prompt from the direct question?",
-            Finding(found.model, answer, clause, parts, [by[0], by[2], PAPER, NOT]),
+            Finding(found.model, answer, clause, parts, [*by, PAPER, NOT]),
             picture=picture,
-            table=PageTable(
-                [{"what": title, "found": parts.loc[what]} for what, title in COMPARED.items()],
-                [
-                    Column("comparison", "what"),
-                    Column("parts at block", lambda row: row["found"], _at, "e"),
-                    Column("p", lambda row: row["found"].p, p_digits),
-                ],
-            ),
-            why=[*by, *(f"{COMPARED[what]}: {_parted(row, lens)}." for what, row in parts.iterrows()), WHY_NOT],
+            table=PageTable(rows, columns),
+            why=[*by, PageTable(rows, [columns[0], *more]), WHY_NOT],
             paper=[PAPER],
-            cells=[Figures([arms]), Details("By block", [PageTable(wide, columns)])],
+            cells=[Figures([arms]), Details("By block", [PageTable(wide, all_columns)])],
             method=[STEP],
             tables=("lens", "partings"),
         )
@@ -392,19 +391,7 @@ def _answer(parts: pd.DataFrame, lens: pd.DataFrame) -> tuple[Answer, str]:
 
 
 def _at(found: Any) -> str:
-    return "–" if math.isnan(found.block) else f"{found.block:.0f} [{found.low:.0f}, {found.high:.0f}]"
-
-
-def _parted(found: Any, lens: pd.DataFrame) -> str:
-    of = f"of {int(lens.block.min())} to {int(lens.block.max())}, {int(found.n)} dilemmas"
-    if found.n < SHOWABLE:
-        return f"whether they part cannot be shown by {int(found.n)} dilemmas ({SHOWABLE} or more can)"
-    if lens.block.min() == lens.block.max():
-        return f"block {int(lens.block.min())} alone was read, so where they part is not known"
-    if pd.isna(found.block):
-        return f"not shown to differ at any block ({of}, {p_value(found.p) if pd.notna(found.p) else 'no p'})"
-    step = f"; one step there explains {percent(found.fit)} of how the size varies" * bool(pd.notna(found.fit))
-    return f"they part at block {_at(found)} ({of}, {p_value(found.p)}{step})"
+    return "–" if pd.isna(found.block) else f"{found.block:.0f} [{found.low:.0f}, {found.high:.0f}]"
 
 
 def by_block(stem: str, rows: pd.DataFrame, names: Mapping[str, str], *, caption: str, **more: Any) -> Picture:
@@ -457,15 +444,9 @@ def kept(folder: Path, name: str) -> Arrays | None:
 
 def keep(folder: Path, name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     """Keep arrays under a name; the file appears whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    part = folder / f".{name}-{os.getpid()}.part"
-    try:
-        with part.open("wb") as file:
-            np.savez(file, **{name: np.asarray(array) for name, array in arrays.items()})  # type: ignore[arg-type]
-        part.replace(folder / f"{name}.npz")
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise InputError(f"{folder} cannot be written ({error}); what was written before is kept") from error
+    content = io.BytesIO()
+    np.savez(content, **{name: np.asarray(array) for name, array in arrays.items()})  # type: ignore[arg-type]
+    place({f"{name}.npz": content.getvalue()}, str(folder))
 
 
 @dataclass(frozen=True)
@@ -489,18 +470,21 @@ def arm(name: str) -> int:
     return list(ARMS).index(name)
 
 
+def means_of(columns: Mapping[str, FloatArray], names: Sequence[str], blocks: Sequence[int]) -> pd.DataFrame:
+    """block, what, value, low, high, n: means of `columns  # [dilemma, layer]`, clustered by dilemma."""
+    return pd.DataFrame(
+        {"block": block, "what": what} | asdict(clustered_mean(by[:, at], names, unit=UNIT, interval="t"))
+        for what, by in columns.items()
+        for at, block in enumerate(blocks)
+    )
+
+
 def lens_table(readings: "Mapping[str, Reading]", numbers: Sequence[int]) -> pd.DataFrame:
-    """block, what (an arm, or `a − b`), value, low, high, n: mean logit of A less that of B, clustered by dilemma."""
-    names = list(readings)
+    """`means_of` the logit of A less that of B: of each arm, and of each `a − b`."""
     values = np.stack([reading.lens for reading in readings.values()]).astype(float)  # [dilemma, arm, layer]
     columns = {name: values[:, arm(name)] for name in ARMS}
     columns |= {f"{a} − {b}": values[:, arm(a)] - values[:, arm(b)] for a, b in PAIRS}
-    rows = [
-        {"block": block, "what": what} | asdict(clustered_mean(by[:, at], names, unit=UNIT, interval="t"))
-        for what, by in columns.items()
-        for at, block in enumerate(numbers)
-    ]
-    return pd.DataFrame(rows)
+    return means_of(columns, list(readings), numbers)
 
 
 def partings(readings: "Mapping[str, Reading]", numbers: Sequence[int]) -> pd.DataFrame:

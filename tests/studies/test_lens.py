@@ -61,7 +61,7 @@ def test_each_command_says_what_it_takes_what_it_found_and_what_it_does_not_show
     }
     page = (folder / "out" / "index.html").read_text()
     assert all(f'id="{name}"' in page for name in ("lens", "attention", "patch"))
-    assert "they part at block 2" in page and "what is left" in page
+    assert "parts at block" in page and "step explains" in page and "what is left" in page
 
 
 def test_json_holds_the_tables_of_the_command_and_a_config_its_options(
