@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -86,7 +87,7 @@ class Attention(Lens):
             "Does an introspective prompt spread the model's attention?",
             Finding(found.model, answer, clause, at, notes),
             picture=by_block("entropies", fair, COMPARED, caption=f"Entropy {FAIR}.", up="difference of entropy"),
-            table=PageTable(list(fair[fair.block == block].itertuples()), [*columns, Column("p", "p", small)]),
+            table=PageTable(list(fair[fair.block == block].itertuples()), [*columns, Column("p", "p", _alone)]),
             why=[head, _by_scale(here), f"Heads that differ after Holm's correction ({FAIR}): {differ}.", WHY_NOT],
             paper=[PAPER, Figures([_in_nats(rows), _places(tables)])],
             cells=[Figures([_heads(heads)]), _most(heads)],
@@ -106,6 +107,10 @@ def _answer(left: Any, block: int) -> tuple[Answer, str]:
 def small(p: float) -> str:
     """`p = 0.012`; a small one with its power of ten, which the paper's is compared with."""
     return "no p" if pd.isna(p) else f"p = {p:.1g}" if p < 1e-3 else f"p = {p:.3f}"
+
+
+def _alone(p: float) -> str:
+    return small(p).removeprefix("p = ")
 
 
 def _different(rows: pd.DataFrame) -> str:
@@ -138,18 +143,21 @@ def _heads(rows: pd.DataFrame) -> Picture:
 
 def _by_scale(here: pd.DataFrame) -> PageTable:
     what = [Column("comparison", lambda row: COMPARED[row.what]), Column("scale", "scale")]
-    return PageTable(list(here.itertuples()), [*what, estimated("difference", digits=4), Column("p", "p", small)])
+    return PageTable(list(here.itertuples()), [*what, estimated("difference", digits=4), Column("p", "p", _alone)])
 
 
 def _most(heads: pd.DataFrame) -> Details:
     """The heads that differ most in the paper's comparison, each with the others."""
     columns = [Column("block", lambda at: at[0], str, "n"), Column("head", lambda at: at[1], str, "n")]
     for what, rows in heads.groupby("what", sort=False):
-        table = rows.set_index(["block", "head"])
-        columns.append(Column(str(what), lambda at, t=table: f"{t.value[at]:+.4f}, {small(t.holm[at])}"))
+        columns.append(Column(str(what), partial(_head, rows.set_index(["block", "head"]))))
     most = heads[heads.what == PAPER_FIRST].sort_values("holm").head(12)
     at = list(zip(most.block, most["head"], strict=True))
     return Details("Heads that differ most in the paper's comparison; p after Holm", [PageTable(at, columns)])
+
+
+def _head(rows: pd.DataFrame, at: tuple[int, int]) -> str:
+    return f"{rows.value[at]:+.4f}, {small(rows.holm[at])}"
 
 
 def scaled(readings: "Mapping[str, Reading]") -> dict[str, FloatArray]:

@@ -77,7 +77,7 @@ def test_json_holds_the_tables_of_the_command_and_a_config_its_options(
 
 
 def test_a_providers_model_is_refused_before_torch_transformers_or_pandas_are_imported() -> None:
-    for name in ("lens", "attention", "patch"):
+    for name in ("lens", "attention", "patch", "induce"):
         code = (
             "import sys; from selfprobe.cli import main; from click.testing import CliRunner; "
             f"r = CliRunner().invoke(main, ['mechanism', '{name}', '--model', 'gpt-4o']); "
