@@ -46,6 +46,7 @@ from selfprobe.page import (
 )
 from selfprobe.page import Table as PageTable
 from selfprobe.plots import curves
+from selfprobe.safe import echo
 from selfprobe.sources.pairs import digest
 from selfprobe.stats.estimate import clustered_mean
 from selfprobe.study import study_of
@@ -161,7 +162,7 @@ class Lens(SpreadStudy):
         self.claim(self.state, dry=True)
         judge, todo = self.judge, self.todo(patterns=True)
         tokens = sum(item.tokens for item in todo)
-        heads = int(judge.model.config.get_text_config().num_attention_heads)
+        heads = int(getattr(judge.model.config.get_text_config(), "num_attention_heads", 0))
         disk = len(todo) * (4 * len(ARMS) * len(judge.numbers) * (1 + 5 * heads) + 2000)
         free = shutil.disk_usage(next(p for p in (self.folder, *self.folder.absolute().parents) if p.exists())).free
         if disk > free:
@@ -236,7 +237,7 @@ class Lens(SpreadStudy):
         except NoPatterns as error:
             if self.patterns:
                 raise
-            progress(f"read without attention: {error}")
+            echo(f"read without attention: {error}", err=True)
             self._read(spread, progress, patterns=False)
 
     def _read(self, spread: "Spread", progress: Progress, *, patterns: bool) -> None:
