@@ -63,7 +63,7 @@ COMMANDS = {
     ),
     "matrix": Command("study:matrix", "Run every observer on every target."),
     "mechanism": Command(
-        "selfprobe.mechanism.command:mechanism",
+        "selfprobe.studies:mechanism",
         "Why models can introspect: lens, attention, patching and induction (paper 003, section 5).",
     ),
     "probe": Command(

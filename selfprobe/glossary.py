@@ -159,6 +159,10 @@ GLOSSARY = {
     # mechanisms
     "block": "Block of the transformer, from 0.",
     "head": "Attention head of the block, from 0.",
+    "step explains": "Share of how the size of the difference varies over blocks that one step explains.",
+    "parts at block": f"First block after the step that fits the size of the difference best. {INTERVAL}",
+    "first word": "Probability of the first label, among all labels.",
+    "second word": "Probability of the second label, among all labels.",
     "change of the logit difference": f"What putting in the states of the other run changes. {INTERVAL}",
     "share of the shift": f"This change, of the whole difference between the two runs. {INTERVAL}",
     "P of the label": f"Probability of the label that was taught, among all labels. {INTERVAL}",

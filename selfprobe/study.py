@@ -120,6 +120,8 @@ class Study(BaseModel):
     """Whether later runs of one identity count too (`logs.runs`)."""
     skips: ClassVar[bool] = True
     """Whether items whose calls fail for good can be left out (--skip-errors)."""
+    local: ClassVar[bool] = False
+    """Whether its model runs here: it takes time instead of calls (`selfprobe.local`)."""
     figure: ClassVar[bool] = False
     """Whether `out` is the file of a figure, not the folder of a page."""
     also: ClassVar[frozenset[str]] = frozenset()
@@ -416,7 +418,7 @@ def described(study: type[Study]) -> dict[str, Any]:
     place = f"{study.__module__}:{study.__name__}"
     about = {"place": place, "help": inspect.getdoc(study), "options": options_, "skips": study.skips}
     asks = not {"models", "grader"}.isdisjoint(study.model_fields)
-    return about | {"asks": asks, "runs": asks and study.waves is not Study.waves}
+    return about | {"asks": asks, "runs": asks and study.waves is not Study.waves, "local": study.local}
 
 
 def _described(name: str, info: FieldInfo) -> dict[str, Any]:
@@ -424,22 +426,23 @@ def _described(name: str, info: FieldInfo) -> dict[str, Any]:
     parts = [part for part in get_args(info.annotation) if part is not type(None)]
     kind = parts[0] if type(None) in get_args(info.annotation) else info.annotation
     listed = "texts" if "repeated" in info.metadata else "names" if get_args(kind)[:1] == (str,) else "entries"
-    plain = KINDS.get(get_origin(kind) or kind, "text")
-    limits = ("ge", "le", "gt")
-    bounds = {limit: getattr(one, limit) for one in info.metadata for limit in limits if hasattr(one, limit)}
+    plain = "weights" if "weights" in info.metadata else KINDS.get(get_origin(kind) or kind, "text")
+    edges = ("ge", "le", "gt", "lt")
+    bounds = {edge: getattr(one, edge) for one in info.metadata for edge in edges if hasattr(one, edge)}
     choices = [str(one) for one in get_args(kind)] if get_origin(kind) is Literal else []
-    return {
+    option = {
         "name": name,
         "kind": listed if get_origin(kind) is tuple else "choice" if choices else plain,
         "argument": str(info.examples[0]) if info.examples else None,
-        "required": info.is_required(),
+        "required": info.is_required() or None,
         "default": None if info.is_required() else info.default,
         "help": info.description,
-        "least": bounds.get("ge"),
-        "most": bounds.get("le"),
-        "choices": choices,
-        **({"above": bounds["gt"]} if "gt" in bounds else {}),
+        "least": bounds.get("ge", bounds.get("gt")),
+        "most": bounds.get("le", bounds.get("lt")),
+        "between": not {"gt", "lt"}.isdisjoint(bounds) or None,
+        "choices": choices or None,
     }
+    return {key: value for key, value in option.items() if value is not None}
 
 
 def command(name: str, about: Mapping[str, Any]) -> click.Command:
@@ -459,6 +462,8 @@ def command(name: str, about: Mapping[str, Any]) -> click.Command:
         made = options.engine(options.asking(options.skip_errors(made) if about["skips"] else made))
     elif about["asks"]:
         made = options.paying(made)
+    elif about["local"]:
+        made = options.confirming(made)
     made = options.as_json(made)
     for one in reversed(about["options"]):
         made = _option(**one)(made)
@@ -480,12 +485,12 @@ def _called(study: type[Study], values: dict[str, Any], *, yes: bool, dry_run: b
         asked.tried()
     complete = True
     if (plan := asked.plan()) is not None:
-        costs = settings.costed(plan.costs, rounds=asked.rounds)
+        costs = ["", *settings.costed(plan.costs, rounds=asked.rounds)] if plan.costs else []
         costs += settings.lasting(plan.costs, asked.shorter)
-        echo("\n".join(map(clean, [*plan.lines, "", *costs])), err=as_json)
+        echo("\n".join(map(clean, [*plan.lines, *costs])), err=as_json)
         if dry_run:
             return 0
-        options.confirmed(yes)
+        options.confirmed(yes or study.local)
         complete = asked.ask()
     elif dry_run or yes or settings not in (RunSettings(), RunSettings(skip_errors=False)):
         raise click.UsageError(f"options of a run (--yes, -M …) need {study.starts}")
@@ -498,14 +503,14 @@ def _called(study: type[Study], values: dict[str, Any], *, yes: bool, dry_run: b
 def _option(
     name: str,
     kind: str,
-    argument: str | None,
-    required: bool,
-    default: Any,
-    help: str | None,
-    least: Any,
-    most: Any,
-    choices: Sequence[str],
-    above: Any = None,
+    argument: str | None = None,
+    required: bool = False,
+    default: Any = None,
+    help: str | None = None,
+    least: Any = None,
+    most: Any = None,
+    between: bool = False,
+    choices: Sequence[str] = (),
 ) -> Callable[..., Any]:
     flag = f"--{name.replace('_', '-')}"
     if argument:
@@ -514,14 +519,16 @@ def _option(
         return click.option(f"{flag}/--no-{flag[2:]}", default=default, show_default=True, help=help)
     if kind == "settings":
         more: dict[str, Any] = {"multiple": True, "callback": lambda ctx, param, value: dict(value), "hidden": not help}
-        return click.option("-T", flag, name, type=options.Assignment(), help=help, **more)
+        short = ["-T"] if name == "args" else []
+        return click.option(*short, flag, name, type=options.Assignment(), help=help, **more)
     types: dict[str, Callable[[], Any]] = {
         "names": lambda: options.Names(name.removesuffix("s")),
         "entries": lambda: options.Names(name.removesuffix("s"), mappings=True),
         "choice": lambda: options.Choice(choices),
         "whole": lambda: click.IntRange(least, most),
-        "number": lambda: options.Number(least if above is None else above, most, min_open=above is not None),
+        "number": lambda: options.Number(least, most, min_open=between, max_open=between),
         "text": lambda: str,
+        "weights": lambda: options.OneModel(options.open_model),
         "texts": lambda: str,
     }
     names = [flag, *({"models": ["--model"], "tasks": ["--run"]}.get(name, []))]

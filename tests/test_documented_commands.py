@@ -26,7 +26,7 @@ FILES = dict(re.findall(r"`(\w+\.\w+)`:\n\n```\w+\n(.*?)```", (ROOT / "docs/exte
 LINE = re.compile(r"^(?:\$ )?((?:selfprobe|inspect) .+)$", re.MULTILINE)
 WHOLE_PAGES = {"new_task.md": "tests/test_new_task.py", "reproduce.md": "tests/test_reproduce.py"}
 """Pages of which a test of their own reads the commands from the page."""
-MECHANISM = ("mechanism/test_mechanism_command", "mechanism/test_on_copies")
+MECHANISM = ("studies/test_lens", "studies/test_lens_on_copies")
 KTH_WORD = "introspect_tasks/test_kth_word"
 PROBES, BASELINES = "probes/test_probe_command", "preference_tasks/test_preference_tasks"
 RUN_BY: dict[str, tuple[str, ...]] = {
@@ -40,7 +40,7 @@ RUN_BY: dict[str, tuple[str, ...]] = {
     "selfprobe check": ("check/test_gate", "check/test_workflow"),
     "selfprobe matrix": ("matrix/test_command", "test_on_ray"),
     "selfprobe mechanism attention": MECHANISM,
-    "selfprobe mechanism induce": ("mechanism/test_induce",),
+    "selfprobe mechanism induce": ("studies/test_induce",),
     "selfprobe mechanism lens": MECHANISM,
     "selfprobe mechanism patch": MECHANISM,
     "selfprobe probe ablate": (PROBES,),

@@ -7,12 +7,14 @@ another assistant, one about a fact. What the twins bring up too is no introspec
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import opened
+
+if TYPE_CHECKING:
+    from selfprobe.probes.model import LocalModel
 
 Kind = Literal["direct", "introspective", "another assistant", "fact"]
 
@@ -81,7 +83,7 @@ class Labels:
     """Token of each as the second word."""
 
 
-def labels_of(judge: LocalModel, given: Sequence[str] = (), *, count: int = COUNT, seed: int = 0) -> Labels:
+def labels_of(judge: "LocalModel", given: Sequence[str] = (), *, count: int = COUNT, seed: int = 0) -> Labels:
     """The labels `given`, or `count` drawn from `BANK`.
 
     Raises:
@@ -107,7 +109,7 @@ def labels_of(judge: LocalModel, given: Sequence[str] = (), *, count: int = COUN
     return Labels(tuple(words), start, after)
 
 
-def _both_tokens(judge: LocalModel, word: str) -> tuple[int, int] | None:
+def _both_tokens(judge: "LocalModel", word: str) -> tuple[int, int] | None:
     """The tokens of `word` as the first and as the second word of a reply; None where it is not one token."""
     chat = opened(judge.tokenizer, "Which?", judge.chat)
     before, whole = tokens_of(judge.tokenizer, chat), tokens_of(judge.tokenizer, f"{chat}{word} {word}")
@@ -122,7 +124,7 @@ def tokens_of(tokenizer: Any, text: str) -> list[int]:
     return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
-def prompt_tokens(judge: LocalModel, question: str, asked: Asked) -> tuple[int, ...]:
+def prompt_tokens(judge: "LocalModel", question: str, asked: Asked) -> tuple[int, ...]:
     """What the model reads before its reply."""
     text = question
     if asked.kind != "direct":

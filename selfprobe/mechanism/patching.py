@@ -109,11 +109,11 @@ def _listed(blocks: Sequence[int]) -> str:
 
 
 def apart(
-    judge: LocalModel, item: Item, given: Patching, variants: Sequence[Variant], mean: Tensor | None = None
+    judge: LocalModel, item: Item, given: Patching, variants: Sequence[Variant], mean: Floats | None = None
 ) -> tuple[Floats, Floats]:
     """`patched` in a context of its own, which a copy of the model on another machine needs."""
     with torch.inference_mode(), registered(judge.model):
-        return patched(judge, item, given, variants, mean)
+        return patched(judge, item, given, variants, None if mean is None else torch.from_numpy(mean))
 
 
 def patched(

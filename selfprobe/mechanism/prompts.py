@@ -42,6 +42,10 @@ TOLD = {
 }
 """How pages call them."""
 
+MEASURES = ("entropy", "rest", "first", "own", "shared")
+"""Of a pattern: its entropy in nats; that without the first token; the weight of the first token, of the last token
+itself, and of what all arms share without the first token (the dilemma)."""
+
 OPENING = "The action with the higher probability is Option"
 WORDS = (" A", " B")
 

@@ -4,6 +4,7 @@ What the arms begin with is read once; each then goes on from a copy of its cach
 """
 
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from selfprobe.mechanism.patterns import WORKS, Tap, entropy, registered, tapped, without_first
-from selfprobe.mechanism.prompts import ARMS, Item
+from selfprobe.mechanism.prompts import ARMS, MEASURES, Item
 from selfprobe.probes.architecture import WINDOWS
 from selfprobe.probes.choose import BROKEN, FAILURES
 from selfprobe.probes.decoder import decoder_blocks, final_norm
@@ -30,10 +31,6 @@ Floats = NDArray[np.float32]
 class NoPatterns(ValueError):
     """The attention of a model cannot be read; its states can."""
 
-
-MEASURES = ("entropy", "rest", "first", "own", "shared")
-"""Of a pattern: its entropy in nats; that without the first token; the weight of the first token, of the last token
-itself, and of what all arms share without the first token (the dilemma)."""
 
 TRIED = ("introspective",)
 """What a model is checked on."""
@@ -262,3 +259,23 @@ def check_windows(judge: LocalModel, longest: int) -> None:
             f"{judge.name} has layers with a sliding window of {min(windows)} tokens, and prompts up to {longest}: "
             "patterns over a window are not comparable. Take shorter dilemmas; `selfprobe mechanism lens` works without"
         )
+
+
+def memory(judge: LocalModel, longest: int) -> tuple[int, int]:
+    """Bytes of the weights, and roughly what the longest prompt takes beside them."""
+    config = judge.model.config.get_text_config()
+    width = 3 * int(getattr(config, "intermediate_size", 4 * judge.d_model)) + 8 * judge.d_model
+    cache = 4 * len(judge.blocks) * judge.d_model * 2
+    logits = 4 * len(judge.numbers) * int(config.vocab_size)
+    weights = sum(p.numel() * p.element_size() for p in judge.model.parameters())
+    return weights, judge.dtype.itemsize * longest * (width + cache) + logits
+
+
+def tokens_a_second(judge: LocalModel, prompt: Sequence[int]) -> float:
+    """By one forward pass, after a short one that prepares the device."""
+    for length in (8, len(prompt)):
+        ids = torch.tensor([list(prompt[:length])], device=judge.device)
+        start = time.perf_counter()
+        with torch.inference_mode():
+            float(called(judge, input_ids=ids, use_cache=False, keep=1).logits[0, -1, 0])
+    return len(prompt) / (time.perf_counter() - start)

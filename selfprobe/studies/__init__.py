@@ -12,6 +12,11 @@ realism = options.Group(
     help="How far an evaluation can be told from use, and what would make it harder to tell.",
     studies=lambda: {"card": commands("realism")["realism"], "rewrite": commands("rewriting")["rewriting"]},
 )
+mechanism = options.Group(
+    "mechanism",
+    help="Why models can introspect: lens, attention, patching and induction (paper 003, section 5).",
+    studies=lambda: commands("lens", "attention", "patch", "induce"),
+)
 
 ROOMS = ("selfprobe.matrix.study", "selfprobe.matrix.diversity", "selfprobe.matrix.effort")
 """Modules of rooms that have a study."""

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from selfprobe.mechanism.induce import Induced, Reading, Study
 from selfprobe.mechanism.induce_prompts import BANK, COLUMNS, Labels
 from selfprobe.probes.model import LocalModel, local_model
 from selfprobe.probes.training import Training
+from selfprobe.studies.induce import Induced, Material, Reading
 
 TEMPLATE = (
     "{% for m in messages %}<{{ m.role }}> {{ m.content | trim }} <end> {% endfor %}"
@@ -61,7 +61,7 @@ def saved(folder: Path, *, template: str | None = TEMPLATE) -> Path:
 
 def planted(
     strength: dict[str, float], *, taught: int = 40, held_out: int = 20, permuted: bool = False, seed: int = 0
-) -> tuple[Study, Induced]:
+) -> Induced:
     """What a model would say that adds `strength` (in log-probability, by kind) to its own labels of each question.
 
     permuted: its answers to questions about itself follow the labels of other questions.
@@ -69,7 +69,7 @@ def planted(
     rng = np.random.default_rng(seed)
     labels = Labels(tuple(BANK[:50]), tuple(range(50)), tuple(range(50)))
     texts = tuple(f"question {i}" for i in range(taught + held_out))
-    study = Study(texts, taught, labels, ())
+    study = Material(texts, taught, labels, ())
     shape = (len(texts), len(COLUMNS), 50)
     after = []
     for k in range(2):
@@ -82,4 +82,4 @@ def planted(
         after.append(Reading(k, said.astype(np.float32), answers))
     before = (rng.normal(size=shape) * 0.3 - 8).astype(np.float32)
     training = Training((4.0, 2.0, 0.1), 1.0, 100, 10, 1e6)
-    return study, Induced(before, tuple(after), (training, training))
+    return Induced("planted", study, before, tuple(after), (training, training))

@@ -1,91 +1,104 @@
 """Planted transformers: lens, attention and patching find the block and head that carry the shift, and nothing else."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from selfprobe.mechanism import figures, numbers, patch_run, run
-from selfprobe.mechanism.findings import LEFT, OTHER, PAPER_FIRST, patch_findings
-from selfprobe.mechanism.reading import Reading
+from selfprobe.probes.forward import here
+from selfprobe.studies.attention import SCALES, Attention
+from selfprobe.studies.lens import LEFT, OTHER, PAPER_FIRST, Lens, parting
+from selfprobe.studies.patch import Patch
 
-from .tiny import CARRIER, HEAD, HEADS, LAYERS, WRITER, LocalModel, planted, read_items
+from ..mechanism.tiny import CARRIER, HEAD, HEADS, LAYERS, WRITER, dilemmas
+from .test_lens import saved
 
 
 def quiet(_: str) -> None: ...
 
 
-def read(judge: LocalModel, folder: Path) -> tuple[run.Study, dict[str, Reading]]:
-    study = run.study(judge, read_items(judge, folder)[0], folder / "out")
-    return study, run.readings(study, progress=quiet)
+def read(folder: Path, *, carries: bool) -> dict[str, Any]:
+    given = {"model": str(saved(folder / "model", carries=carries)), "dataset": str(dilemmas(folder))}
+    given |= {"out": str(folder / "out")}
+    Attention(**given).read(here, quiet)
+    return given
 
 
 @pytest.fixture(scope="module")
-def carried(tmp_path_factory: pytest.TempPathFactory) -> tuple[run.Study, dict[str, Reading]]:
-    return read(planted(), tmp_path_factory.mktemp("carried"))
+def carried(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return read(tmp_path_factory.mktemp("carried"), carries=True)
 
 
 @pytest.fixture(scope="module")
-def silent(tmp_path_factory: pytest.TempPathFactory) -> tuple[run.Study, dict[str, Reading]]:
-    return read(planted(carries=False), tmp_path_factory.mktemp("silent"))
+def silent(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return read(tmp_path_factory.mktemp("silent"), carries=False)
+
+
+def patched(given: dict[str, Any], **more: Any) -> tuple[Patch, pd.DataFrame]:
+    study = Patch(**given, layers=str(CARRIER), **more)
+    study.claim(study.state)
+    study.read(here, quiet)
+    return study, study.made()["patch"]
 
 
 def test_the_lens_finds_the_block_and_what_another_assistant_shares(carried: Any) -> None:
-    study, found = carried
-    parts = numbers.partings(found, study.judge.numbers).set_index("what")
+    tables = Lens(**carried).made()
+    parts = tables["partings"].set_index("what")
     assert (parts.block[PAPER_FIRST], parts.low[PAPER_FIRST], parts.high[PAPER_FIRST]) == (CARRIER,) * 3
     assert parts.block[LEFT] == CARRIER
     assert np.isnan(parts.block[OTHER]), "the prompt about another assistant has the same hyphens"
-    lens = numbers.lens_table(found, study.judge.numbers).set_index(["what", "block"])
+    lens = tables["lens"].set_index(["what", "block"])
     assert lens.value[PAPER_FIRST, CARRIER - 1] == 0 and lens.low[PAPER_FIRST, CARRIER] > 0.3
 
 
 def test_a_parting_says_how_well_one_step_fits() -> None:
     """Sizes 0, 0, 1, 3: the step before the last has squares 2/3 left of 6."""
     curve, rng = np.array([0.0, 0.0, 1.0, 3.0]), np.random.default_rng(0)
-    found = numbers.parting(np.tile(curve, (8, 1)), range(4), rng=rng)
+    found = parting(np.tile(curve, (8, 1)), range(4), rng=rng)
     assert found.block == 3 and found.fit == pytest.approx(1 - (2 / 3) / 6)
-    assert np.isnan(numbers.parting(np.ones((8, 3)), range(3), rng=rng).fit)
+    assert np.isnan(parting(np.ones((8, 3)), range(3), rng=rng).fit)
 
 
 def test_the_lens_finds_nothing_where_nothing_is(silent: Any) -> None:
-    study, found = silent
-    parts = numbers.partings(found, study.judge.numbers)
+    parts = Lens(**silent).made()["partings"]
     assert parts.block.isna().all() and (parts.p == 1).all()
 
 
 def test_attention_finds_the_two_heads_beside_the_control(carried: Any) -> None:
-    study, found = carried
-    heads = numbers.heads_table(found, study.judge.numbers)
+    heads = Attention(**carried).made()["heads"]
     heads = heads[(heads.what == LEFT) & (heads.holm < 0.05) & (heads.value.abs() > 1e-3)]
     assert {scale: sorted(zip(rows.block, rows["head"], strict=True)) for scale, rows in heads.groupby("scale")} == {
-        scale: [(WRITER, 0), (CARRIER, HEAD)] for scale in numbers.SCALES
+        scale: [(WRITER, 0), (CARRIER, HEAD)] for scale in SCALES
     }
     assert (heads.value < 0).all(), "both look at few tokens where they looked at all"
 
 
 def test_length_alone_is_diffusion_in_nats_and_nothing_over_its_logarithm(silent: Any) -> None:
     """The paper's comparison in a model whose attention is even everywhere."""
-    study, found = silent
-    rows = numbers.attention_table(found, study.judge.numbers).set_index(["scale", "what", "block"])
+    rows = Attention(**silent).made()["attention"].set_index(["scale", "what", "block"])
     for block in range(LAYERS):
-        nats = rows.loc[(numbers.SCALES[0], PAPER_FIRST, block)]
+        nats = rows.loc[(SCALES[0], PAPER_FIRST, block)]
         assert nats.low > 0.1 and nats.p < 1e-4
-        for scale in numbers.SCALES[1::2]:
+        for scale in SCALES[1::2]:
             assert abs(rows.value[scale, PAPER_FIRST, block]) < 1e-6
-        assert abs(rows.value[numbers.SCALES[0], LEFT, block]) < 1e-6
+        assert abs(rows.value[SCALES[0], LEFT, block]) < 1e-6
+
+
+def test_where_nothing_is_every_answer_is_that_it_cannot_tell(silent: Any) -> None:
+    for kind in (Lens, Attention, Patch):
+        study = kind(**silent | ({"layers": str(CARRIER)} if kind is Patch else {}))
+        study.claim(study.state)
+        study.read(here, quiet)
+        page = study.page(study.found())
+        assert page.answer.startswith("Cannot tell for ") and len(page.told) <= 5, page.answer
 
 
 @pytest.mark.parametrize("whole_tail", [False, True])
 def test_patching_finds_the_head_and_controls_find_nothing(carried: Any, whole_tail: bool) -> None:
     """A little more than all: the recipient's last state lacks FLAG, so that its final norm divides by less."""
-    study, found = carried
-    wanted = patch_run.chosen(study, (CARRIER,), into="direct", whole_tail=whole_tail)
-    table = patch_run.patch_table(
-        wanted, patch_run.effects(study, wanted, progress=quiet), found, [item.id for item in study.items]
-    )
+    _, table = patched(carried, positions="tail" if whole_tail else "last")
     share = table.set_index("variant").share
     assert share[f"introspective pattern, blocks {CARRIER}"] == pytest.approx(1, abs=0.05)
     assert share["introspective pattern, all blocks"] == pytest.approx(1, abs=0.05)
@@ -100,35 +113,27 @@ def test_patching_finds_the_head_and_controls_find_nothing(carried: Any, whole_t
 
 
 def test_patched_the_other_way_the_direct_pattern_takes_the_shift_away(carried: Any) -> None:
-    study, found = carried
-    wanted = patch_run.chosen(study, (CARRIER,), into="introspective", whole_tail=False)
-    table = patch_run.patch_table(
-        wanted, patch_run.effects(study, wanted, progress=quiet), found, [item.id for item in study.items]
-    ).set_index("variant")
+    table = patched(carried, into="introspective")[1].set_index("variant")
     assert table.value["shift"] < -0.3
     assert table.share[f"direct pattern, blocks {CARRIER}"] == pytest.approx(1, abs=0.05)
 
 
 def test_a_share_of_a_few_dilemmas_has_no_interval_and_the_sentence_says_so(carried: Any) -> None:
     """A bootstrap over 3 dilemmas holds the truth in 74 of 100 cases, over 2 in 48."""
-    study, found = carried
-    few = replace(study, items=study.items[:5])
-    wanted = patch_run.chosen(few, (CARRIER,), into="direct", whole_tail=False)
-    effects = patch_run.effects(few, wanted, progress=quiet)
-    table = patch_run.patch_table(wanted, effects, found, [item.id for item in few.items])
+    study, table = patched(carried, limit=5)
     row = table.set_index("variant").loc[f"introspective pattern, blocks {CARRIER}"]
     assert row.share == pytest.approx(1, abs=0.05) and np.isnan([row.share_low, row.share_high]).all()
     assert row.reason == "no interval of a share from 5 dilemmas, 6 or more are needed"
-    said = patch_findings({"patch": table})
-    assert "Share of it, without an interval as these are fewer than 6 dilemmas, that a pattern" in said[0]
-    assert figures.patch({"patch": table}).axes
+    page = study.shown()
+    (why, *_) = page.sections[0].blocks
+    assert "Share of it, without an interval as these are fewer than 6 dilemmas, that a pattern brings" in str(why)
+    assert page.answer.startswith("Cannot tell for ") and "5 dilemmas are too few for an interval" in page.answer
 
 
 def test_without_a_shift_there_is_no_share_and_the_reason_is_said(silent: Any) -> None:
-    study, found = silent
-    wanted = patch_run.chosen(study, (CARRIER,), into="direct", whole_tail=False)
-    table = patch_run.patch_table(
-        wanted, patch_run.effects(study, wanted, progress=quiet), found, [item.id for item in study.items]
-    )
+    study, table = patched(silent)
     assert table.share.isna().all() and (table.value == 0).all()
     assert set(table.reason[1:]) == {"the shift is not shown to differ from 0"}
+    assert (
+        study.shown().answer.startswith("Cannot tell for ") and "not shown to answer otherwise" in study.shown().answer
+    )

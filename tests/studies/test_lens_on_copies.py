@@ -9,13 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selfprobe.mechanism import patch_run, run
 from selfprobe.on_ray import replicas
-from selfprobe.probes.forward import Spread, here
+from selfprobe.probes.forward import here
+from selfprobe.probes.model import load_model
+from selfprobe.studies.patch import Patch
 
+from ..mechanism.tiny import CARRIER, dilemmas
 from ..probes.test_replicas import FakeRay
-from .test_mechanism_command import call, saved
-from .tiny import CARRIER, dilemmas, planted, read_items
+from .test_lens import call, saved
 
 
 def quiet(_: str) -> None: ...
@@ -24,25 +25,22 @@ def quiet(_: str) -> None: ...
 def test_copies_read_and_patch_what_this_process_does_and_one_that_dies_costs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judge = planted()
-    table, _ = read_items(judge, tmp_path)
-    ray = FakeRay(4)
+    model, ray = str(saved(tmp_path / "model")), FakeRay(4)
     monkeypatch.setitem(sys.modules, "ray", ray)
-    spreads: dict[str, Spread] = {"here": here, "there": replicas(ray, judge, planted, progress=quiet).spread}
-    found, effects = {}, {}
-    for name, spread in spreads.items():
-        study = run.study(judge, table, tmp_path / name)
-        found[name] = run.readings(study, spread=spread, progress=quiet)
-        wanted = patch_run.chosen(study, (CARRIER,), into="direct", whole_tail=False)
-        effects[name] = patch_run.effects(study, wanted, spread=spread, progress=quiet)
-        again = run.readings(study, spread=partial(_nobody), progress=quiet)
-        assert again.keys() == found[name].keys(), "what was read is not read again"
+    given = {"model": model, "dataset": str(dilemmas(tmp_path)), "layers": str(CARRIER)}
+    studies = {name: Patch(**given, out=str(tmp_path / name)) for name in ("here", "there")}
+    copies = replicas(ray, studies["there"].judge, partial(load_model, model), progress=quiet)
+    for name, spread in {"here": here, "there": copies.spread}.items():
+        studies[name].read(spread, quiet)
+        studies[name].read(partial(_nobody), quiet)  # what was read is not read again
     assert len(ray.started) == 3, "two copies, and one in the place of the one that died"
-    for item, reading in found["here"].items():
+    for item, reading in studies["here"].readings.items():
         for array, value in vars(reading).items():
-            np.testing.assert_array_equal(vars(found["there"][item])[array], value, err_msg=f"{item}: {array}")
-    for variant, values in effects["here"].items():
-        np.testing.assert_array_equal(effects["there"][variant], values, err_msg=variant)
+            np.testing.assert_array_equal(
+                vars(studies["there"].readings[item])[array], value, err_msg=f"{item}: {array}"
+            )
+    for variant, values in studies["here"].effects.items():
+        np.testing.assert_array_equal(studies["there"].effects[variant], values, err_msg=variant)
 
 
 def _nobody(*given: object) -> Iterator[object]:

@@ -1,109 +1,121 @@
 """Numbers and verdict of a study whose truth is planted."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import softmax
 
-from selfprobe.mechanism.induce import Induced
-from selfprobe.mechanism.induce_findings import LIMITS, findings, verdict
-from selfprobe.mechanism.induce_page import bars_figure, publish
 from selfprobe.mechanism.induce_prompts import COLUMNS, Asked, assigned
-from selfprobe.mechanism.induce_table import figure4, scored, seeds, tables, wordings
+from selfprobe.page import write
+from selfprobe.studies.induce import Induce, figure4, scored, seeds, wordings
+from selfprobe.studies.induce import tables_of as tables
+from selfprobe.studies.induce import verdict as judged
 
-from .tiny_words import planted
+from ..mechanism.tiny_words import planted
+
+
+def verdict(made: dict[str, pd.DataFrame]) -> str:
+    return ", it ".join(judged(made))
+
 
 KNOWS = {"direct": 6.0, "introspective": 4.0, "another assistant": 1.0, "fact": 0.5}
 
 
 def test_a_model_that_knows_its_answers_is_found_and_its_numbers_are_the_planted_ones() -> None:
-    study, found = planted(KNOWS)
+    found = planted(KNOWS)
     made = tables(found)
-    assert verdict(made).startswith("The model predicts its own reply without having been trained to")
-    assert "It does so on questions that it did not learn too: above other questions' answers +0." in verdict(made)
+    assert verdict(made).startswith(
+        "Yes, it predicts its own reply, to new questions too, above another assistant's by +"
+    )
     own = made["figure4"].query("phase == 'after' and questions == 'learnt' and kind == 'introspective'")
     expected = np.exp(4) / (np.exp(4) + 49)
     assert own.value.tolist() == pytest.approx([expected] * 2, abs=0.05)
-    assert (own.n == study.taught).all() and (own.low < own.value).all()
+    assert (own.n == found.material.taught).all() and (own.low < own.value).all()
     assert own.permuted.tolist() == pytest.approx([(1 - expected) / 49] * 2, abs=0.02)
     before = made["figure4"].query("phase == 'before' and questions == 'learnt'")
     assert before.value.tolist() == pytest.approx([0.02] * len(before), abs=0.01)
-    assert "second word, it gives the second label less the first" in findings(made)[-1]
-    assert "it tells the two words apart" in findings(made)[-1]
+    page = Induce.page(found)
+    assert page.answer.startswith("Yes, for planted: it predicts its own reply, to new questions too, above another")
+    assert "it tells the two words apart" in page.told[0]
 
 
 def test_labels_permuted_between_questions_come_out_as_no_introspection() -> None:
-    _, found = planted(KNOWS, permuted=True)
+    found = planted(KNOWS, permuted=True)
     made = tables(found)
     assert verdict(made).startswith(
-        "No introspection shown: asked what it would say, the model is not shown to name its own"
+        "Cannot tell, it is not shown to name its own label more than other questions' labels"
     )
     less = made["contrasts"].query("contrast in ('label', 'held-out') and word == 'both'")
     assert (less.low < 0).all()
 
 
 def test_a_label_that_comes_up_whatever_is_asked_is_an_echo() -> None:
-    _, found = planted(KNOWS | {"another assistant": 4.0, "fact": 4.0})
+    found = planted(KNOWS | {"another assistant": 4.0, "fact": 4.0})
     said = verdict(tables(found))
-    assert said.startswith("An echo, not shown to be introspection")
-    assert "asked about another assistant (" in said and "; nor to do so more than when asked for a word" in said
-    _, found = planted(KNOWS | {"another assistant": 4.0})
-    assert "for a word" not in verdict(tables(found)) and "about another assistant (" in verdict(tables(found))
+    assert said == "No, it echoes its label, as when asked about another assistant or the text"
+    assert Induce.page(found).answer.startswith("No, not for planted: it echoes its label, as when asked about another")
+    found = planted(KNOWS | {"another assistant": 4.0})
+    assert verdict(tables(found)) == "No, it echoes its label, as when asked about another assistant"
 
 
 def test_the_first_label_where_the_second_is_asked_for_is_an_echo_too() -> None:
     """What a tuned SmolLM2 does: above another assistant and a fact, and the first label whichever word is asked for."""
-    _, found = planted(KNOWS)
+    found = planted(KNOWS)
     for reading in found.after:
         for n, asked in enumerate(COLUMNS):
             if asked.kind != "direct" and asked.word == 1:
                 same = COLUMNS.index(Asked(asked.kind, 0, asked.wording))
                 reading.log_probs[:, n] = reading.log_probs[:, same]
-    made = tables(found)
-    assert verdict(made).startswith("An echo") and "its second word is asked for (-0." in verdict(made)
-    assert "it names the first word where the second is asked for" in findings(made)[-1]
+    page = Induce.page(found)
+    assert "it names the first word where the second is asked for" in page.told[0]
+    assert page.answer == "No, not for planted: it echoes its label, as when asked about its other word."
 
 
 def test_labels_that_were_not_learnt_say_nothing() -> None:
-    _, found = planted({})
-    assert verdict(tables(found)).startswith("Nothing can be said: the labels were not learnt. Train longer (--epochs)")
+    found = planted({})
+    assert Induce.page(found).answer.startswith(
+        "Cannot tell for planted: it did not learn the labels: train longer (--ep"
+    )
 
 
 def test_learning_of_the_trained_questions_alone_is_said() -> None:
-    _, found = planted(KNOWS)
+    found = planted(KNOWS)
     rng = np.random.default_rng(1)
     for reading in found.after:
         rows = reading.answers[:, 0] < 0
         reading.log_probs[rows] = rng.normal(size=reading.log_probs[rows].shape)
-    assert "On questions that it did not learn this is not shown" in verdict(tables(found))
+    assert verdict(tables(found)).startswith("Yes, it predicts its own reply above another")
 
 
 def test_a_held_out_answer_that_it_named_before_or_for_anybody_is_no_self_prediction() -> None:
-    said = "On questions that it did not learn this is not shown"
-    _, found = planted(KNOWS)
+    said = "Yes, it predicts its own reply above another"
+    found = planted(KNOWS)
     held_out = found.after[0].answers[:, 0] < 0
     found.before[held_out] = found.after[0].log_probs[held_out]
     assert said in verdict(tables(found))
     for kind in ("another assistant", "fact"):
-        _, found = planted(KNOWS)
+        found = planted(KNOWS)
         for reading in found.after:
             for n, asked in enumerate(COLUMNS):
                 if asked.kind == kind:
                     same = COLUMNS.index(Asked("introspective", asked.word, asked.wording))
                     reading.log_probs[held_out, n] = reading.log_probs[held_out, same]
-        assert verdict(tables(found)).startswith("The model predicts its own reply") and said in verdict(tables(found))
+        assert said in verdict(tables(found))
 
 
 def test_only_the_comparison_that_fails_is_called_not_shown() -> None:
     """What it named as often before the training is above other questions' labels all the same."""
-    _, found = planted(KNOWS)
-    found = Induced(found.after[0].log_probs, found.after[:1], found.trainings[:1])
+    found = planted(KNOWS)
+    found = replace(found, before=found.after[0].log_probs, after=found.after[:1], trainings=found.trainings[:1])
     said = verdict(tables(found))
-    assert said.startswith("No introspection shown") and "nor more than" not in said, said
-    assert "to name its own label more than before the training (+0.00" in said and "other questions" not in said
+    assert said == "Cannot tell, it is not shown to name its own label more than before the training"
 
 
 def test_a_score_is_the_share_among_the_labels_and_the_permuted_one_that_of_the_others() -> None:
-    _, found = planted(KNOWS)
+    found = planted(KNOWS)
     reading = found.after[0]
     column = COLUMNS.index(Asked("introspective", 1, 2))
     each = softmax(reading.log_probs[:40, column].astype(float), axis=1)
@@ -114,7 +126,7 @@ def test_a_score_is_the_share_among_the_labels_and_the_permuted_one_that_of_the_
 
 
 def test_the_direct_answer_to_a_held_out_question_is_the_target_and_has_no_row() -> None:
-    _, found = planted(KNOWS)
+    found = planted(KNOWS)
     rows = figure4(found)
     assert rows.query("questions == 'held-out' and kind == 'direct'").empty
     assert rows.query("questions == 'held-out' and kind == 'introspective' and phase == 'after'").value.min() > 0.4
@@ -126,26 +138,17 @@ def test_each_label_is_taught_as_often_as_the_others_and_never_twice_in_a_reply(
     assert not np.array_equal(given, assigned(100, 50, seed=4))
 
 
-def test_the_page_has_the_verdict_the_figures_the_prompts_and_what_is_not_shown(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    study, found = planted(KNOWS)
-    page, said = publish(tmp_path, "planted", study, found)
-    text = page.read_text()
-    assert said[-1] == LIMITS and "The model predicts its own reply" in text and "does not show: that the model" in text
+def test_the_page_has_the_verdict_the_figures_the_prompts_and_what_is_not_shown(tmp_path: Path) -> None:
+    found = planted(KNOWS)
+    write(Induce.page(found), str(tmp_path))
+    text = (tmp_path / "index.html").read_text()
+    assert "it predicts its own reply" in text and "does not show that the model looks at its own state" in text
     assert "What will another assistant&#39;s first / second word likely be?" in text
-    assert {f.stem for f in (tmp_path / "figures").iterdir()} == {"figure4", "training"}
-    assert {f.stem for f in (tmp_path / "tables").iterdir()} == {
-        "figure4",
-        "contrasts",
-        "seeds",
-        "wordings",
-        "training",
-    }
+    figures = tmp_path / "figures"
+    assert {f.name for f in figures.iterdir()} == {"figure4.svg", "figure4_second.svg", "training.svg"}
+    names = {"figure4", "contrasts", "seeds", "wordings", "training"}
+    assert {f.stem for f in (tmp_path / "tables").iterdir()} == names
     assert len(seeds(found)) == 16 and len(wordings(found)) == 18
-
-
-def test_the_figure_has_both_words_with_their_controls() -> None:
-    _, found = planted(KNOWS)
-    drawn = bars_figure(figure4(found), 0.02)
-    assert [ax.get_title(loc="left") for ax in drawn.axes] == ["first word", "second word"]
-    names = [tick.get_text() for tick in drawn.axes[0].get_yticklabels()]
-    assert names[:2] == ["direct answer", "asked what it would say"] and len(names) == 5
+    for word in ("", "_second"):
+        drawn = (figures / f"figure4{word}.svg").read_text()
+        assert "direct answer" in drawn and "what it would say" in drawn and "not learnt: its own" in drawn

@@ -12,18 +12,20 @@ from click.testing import CliRunner, Result
 pytest.importorskip("peft", reason="the mechanisms extra is not installed")
 
 from selfprobe import cli
-from selfprobe.mechanism import induce, induce_reading
+from selfprobe.mechanism import induce_reading
 from selfprobe.mechanism.induce_prompts import COLUMNS, Asked, labels_of, prompt_tokens
 from selfprobe.mechanism.induce_reading import prompts_of, read
+from selfprobe.studies.induce import material
 
-from .tiny_words import QUESTIONS, saved, tiny
+from ..mechanism.tiny_words import QUESTIONS, saved, tiny
 
 SMALL = ("--questions", 8, "--held-out", 8, "--seeds", 1, "--epochs", 1, "--rank", 2, "--batch", 8)
 HERE = ("--device", "cpu", "--dtype", "float32")
 
 
 def call(*arguments: Any) -> Result:
-    return CliRunner().invoke(cli.main, ["mechanism", "induce", *map(str, arguments)])
+    yes = [] if "--dry-run" in arguments else ["--yes"]
+    return CliRunner().invoke(cli.main, ["mechanism", "induce", *map(str, arguments), *yes])
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +68,7 @@ def test_the_direct_second_word_is_read_after_the_models_own_first_one() -> None
 
 def test_what_is_taught_is_the_question_and_two_labels_and_nothing_about_the_reply() -> None:
     judge = tiny()
-    study = induce.study_of(judge, QUESTIONS, taught=8, held_out=8)
+    study = material(judge, QUESTIONS, taught=8, held_out=8)
     example, answers = study.examples(judge, 0)[0], study.answers(0)[0]
     said = judge.tokenizer.decode([*example.prompt, *example.answer]).replace("?", " ?")
     assert said == f"<user> {study.questions[0]} <end> <assistant> " + " ".join(study.labels.words[a] for a in answers)
@@ -76,7 +78,8 @@ def test_what_is_taught_is_the_question_and_two_labels_and_nothing_about_the_rep
 def test_the_command_says_its_plan_the_verdict_its_limits_and_where(done: Result, place: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "8 questions to learn, 8 held out, 50 labels" in done.output and "tokens before and after" in done.output
-    assert "What this does not show" in done.output and f"Page: {place / 'out' / 'index.html'}" in done.output
+    assert "Cannot tell for " in done.output and f"Page: {place / 'out' / 'index.html'}" in done.output
+    assert "It does not show that the model looks at its own state" in done.output
     assert (place / "out" / "seed-0" / "adapter_model.safetensors").is_file()
     assert len(json.loads((place / "out" / "run.json").read_text())["taught"]) == 8
 
@@ -85,14 +88,14 @@ def test_the_same_command_again_reads_and_trains_nothing(
     done: Result, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables = {f.name: f.read_bytes() for f in (place / "out" / "tables").iterdir()}
-    monkeypatch.setattr(induce, "read", None)
+    monkeypatch.setattr(induce_reading, "read", None)
     monkeypatch.setattr("selfprobe.probes.training._step", None)
     given = ("--model", place / "model", "--dataset", place / "questions.jsonl", "--out", place / "out")
     again = call(*given, *SMALL)
     assert again.exit_code == 0, again.output
     assert {f.name: f.read_bytes() for f in (place / "out" / "tables").iterdir()} == tables
     other = call(*given, *SMALL[:-2], "--batch", 4)
-    assert other.exit_code == 2 and "holds a study with another recipe: give another --out" in other.output
+    assert other.exit_code == 2 and "holds a run of another recipe: give another --out" in other.output
 
 
 def test_a_dry_run_writes_nothing(place: Path) -> None:
@@ -133,9 +136,9 @@ def test_too_few_single_token_words_are_said(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_question_with_a_special_token_or_too_long_is_left_out_and_counted() -> None:
     odd = ["Why <end> ?", "Why " * 300]
-    study = induce.study_of(tiny(), [*QUESTIONS[:16], *odd], taught=8, held_out=8)
+    study = material(tiny(), [*QUESTIONS[:16], *odd], taught=8, held_out=8)
     assert study.left_out <= 2 and not set(odd) & set(study.questions)
     with pytest.raises(
         ValueError, match=r"there are 16 \(2 more are longer than 256 tokens, or hold a special token\)"
     ):
-        induce.study_of(tiny(), [*QUESTIONS[:16], *odd], taught=9, held_out=8)
+        material(tiny(), [*QUESTIONS[:16], *odd], taught=9, held_out=8)

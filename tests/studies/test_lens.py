@@ -1,6 +1,8 @@
 """`selfprobe mechanism lens`, `attention` and `patch` as a user calls them, and each thing that can be wrong."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,18 +13,19 @@ import pytest
 from click.testing import CliRunner, Result
 
 from selfprobe import cli
-from selfprobe.mechanism import run
+from selfprobe.mechanism import reading
 from selfprobe.probes.memory import size
 
-from .tiny import CARRIER, byte_tokenizer, dilemmas, planted
+from ..mechanism.tiny import CARRIER, byte_tokenizer, dilemmas, planted
 
 
 def call(*arguments: object) -> Result:
-    return CliRunner().invoke(cli.main, ["mechanism", *map(str, arguments)])
+    yes = [] if "--dry-run" in arguments else ["--yes"]
+    return CliRunner().invoke(cli.main, ["mechanism", *map(str, arguments), *yes])
 
 
-def saved(folder: Path, *, template: bool = True) -> Path:
-    judge = planted()
+def saved(folder: Path, *, template: bool = True, carries: bool = True) -> Path:
+    judge = planted(carries=carries)
     judge.model.save_pretrained(folder)
     (judge.tokenizer if template else byte_tokenizer(None)).save_pretrained(folder)
     return folder
@@ -47,14 +50,48 @@ def test_each_command_says_what_it_takes_what_it_found_and_what_it_does_not_show
     for name, result in ran.items():
         assert result.exit_code == 0, result.output
         for word in ("Memory: weights", "Disk:", "Time:", "Paper:", "It does not show"):
-            assert word in result.output.replace("does not show introspection", "It does not show"), (name, word)
-    assert f"they part at block {CARRIER} [{CARRIER}, {CARRIER}]" in ran["lens"].output
-    assert "what is left" in ran["attention"].output and "Time: nothing is left to read" in ran["attention"].output
-    assert "Introspective pattern, given blocks: 10" in ran["patch"].output
-    names = {file.stem for file in (folder / "out" / "figures").glob("*.png")}
-    assert names == {"lens", "entropies", "heads", "places", "patch"}
+            assert word in result.output, (name, word)
+    assert "Yes, for " in ran["lens"].output and f"at block {CARRIER} [{CARRIER}, {CARRIER}]" in ran["lens"].output
+    assert "No, not for " in ran["attention"].output and "Time: nothing is left to read" in ran["attention"].output
+    assert "Yes, for " in ran["patch"].output and "it takes over 103 % [103, 103] of the shift" in ran["patch"].output
+    names = {file.stem for file in (folder / "out" / "figures").glob("*.svg")}
+    assert names == {
+        *("lens", "lens_arms", "entropies", "entropies_nats", "heads", "places"),
+        *("patch", "patch_all"),
+    }
     page = (folder / "out" / "index.html").read_text()
     assert all(f'id="{name}"' in page for name in ("lens", "attention", "patch"))
+    assert "parts at block" in page and "step explains" in page and "what is left" in page
+
+
+def test_json_holds_the_tables_of_the_command_and_a_config_its_options(
+    done: tuple[Path, dict[str, Result]], model: Path, tmp_path: Path
+) -> None:
+    folder, _ = done
+    config = tmp_path / "lens.yaml"
+    config.write_text(f"model: {model}\ndataset: {folder / 'dilemmas.jsonl'}\nout: {tmp_path / 'out'}\n")
+    told = CliRunner().invoke(cli.main, ["mechanism", "lens", "--config", str(config), "--json", "--yes"])
+    assert set(json.loads(told.stdout)) == {"lens", "partings"}, told.output
+    nobody = CliRunner().invoke(cli.main, ["mechanism", "lens", "--config", str(config)])
+    assert nobody.exit_code == 2 and "give --yes to run it" in nobody.output
+
+
+def test_a_providers_model_is_refused_before_torch_transformers_or_pandas_are_imported() -> None:
+    for name in ("lens", "attention", "patch", "induce"):
+        code = (
+            "import sys; from selfprobe.cli import main; from click.testing import CliRunner; "
+            f"r = CliRunner().invoke(main, ['mechanism', '{name}', '--model', 'gpt-4o']); "
+            "print(r.exit_code, 'smollm2, a folder' in r.output, "
+            "sorted({'torch', 'transformers', 'inspect_ai', 'pandas'} & set(sys.modules)))"
+        )
+        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert ran.stdout.strip() == "2 True []", ran.stderr
+
+
+def test_a_study_is_imported_without_torch() -> None:
+    code = "import sys; from selfprobe.studies import every; every(); print('torch' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.stdout.strip() == "False", ran.stderr
 
 
 def test_what_was_read_is_not_read_again(
@@ -62,7 +99,7 @@ def test_what_was_read_is_not_read_again(
 ) -> None:
     folder, _ = done
     before = pd.read_csv(folder / "out" / "tables" / "lens.csv")
-    monkeypatch.setattr(run, "apart", None)
+    monkeypatch.setattr(reading, "apart", None)
     again = call("lens", "--model", model, "--dataset", folder / "dilemmas.jsonl", "--out", folder / "out")
     assert again.exit_code == 0, again.output
     assert pd.read_csv(folder / "out" / "tables" / "lens.csv").equals(before)
@@ -100,7 +137,7 @@ def test_the_page_of_attention_at_some_blocks_outlives_a_lens_at_all(model: Path
     some = call("attention", *given, "--layers", "0,1")
     assert some.exit_code == 0 and "Block 1 (the last that was read" in some.output, some.output
     every = call("lens", *given)
-    assert every.exit_code == 0 and f"they part at block {CARRIER} " in every.output, every.output
+    assert every.exit_code == 0 and f"the direct one at block {CARRIER} " in every.output, every.output
     assert "Block 1 (the last that was read" in (tmp_path / "out" / "index.html").read_text()
 
 
@@ -109,12 +146,12 @@ def test_a_trial_on_fewer_dilemmas_or_blocks_does_not_take_the_lens_of_all_away(
     assert call("attention", *given).exit_code == 0
     before = {name: (tmp_path / "out" / "tables" / f"{name}.csv").read_bytes() for name in ("lens", "partings")}
     few = call("patch", *given, "--limit", 5)
-    assert few.exit_code == 0 and "Introspective pattern, given blocks: 10" in few.output, few.output
+    assert few.exit_code == 0 and "dilemmas are too few for an interval" in few.output, few.output
     patched = pd.read_csv(tmp_path / "out" / "tables" / "patch.csv")
     assert (patched.n == 5).all() and f"introspective pattern, blocks {CARRIER}" in set(patched.variant)
     some = call("attention", *given, "--layers", "0,1")
-    assert "Block 1 (the last that was read, as that where the runs part, 2, was not), mean" in some.output, some.output
-    assert "paired over 8 dilemmas" in some.output
+    assert "Block 1 (the last that was read, as that where the runs part, 2, was not): in" in some.output, some.output
+    assert "paired over 8 dilemmas" in (tmp_path / "out" / "index.html").read_text()
     assert before == {name: (tmp_path / "out" / "tables" / f"{name}.csv").read_bytes() for name in before}
     assert call("lens", *given, "--limit", 6).exit_code == 0
     assert (pd.read_csv(tmp_path / "out" / "tables" / "lens.csv").n == 6).all(), "asked for by its name it is made"
@@ -124,13 +161,13 @@ def test_a_dilemma_without_finite_logits_is_left_out_of_patching_too(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = ("--model", model, "--dataset", dilemmas(tmp_path, 7), "--out", tmp_path / "out")
-    whole = run.apart
+    whole = reading.apart
 
     def overflowing(judge: Any, item: Any, *how: Any) -> Any:
         found = whole(judge, item, *how)
         return replace(found, lens=found.lens * np.nan) if item.id == "d0" else found
 
-    monkeypatch.setattr(run, "apart", overflowing)
+    monkeypatch.setattr(reading, "apart", overflowing)
     ran = call("patch", *given)
     assert ran.exit_code == 0 and "1 of 7 dilemmas are left out: their logits are not finite" in ran.output, ran.output
     assert (pd.read_csv(tmp_path / "out" / "tables" / "patch.csv").n == 6).all()
@@ -139,16 +176,16 @@ def test_a_dilemma_without_finite_logits_is_left_out_of_patching_too(
 def test_a_lens_that_ends_before_the_last_block_does_not_speak_of_the_output(model: Path, tmp_path: Path) -> None:
     given = ("--model", model, "--dataset", dilemmas(tmp_path), "--out", tmp_path / "out")
     early = call("lens", *given, "--layers", "0-2")
-    assert "; after block 2 the logit of A less that of B differs by" in early.output, early.output
+    assert "after block 2: the logit of A less that of B differs by" in early.output, early.output
     assert "at the output" not in early.output
     one = call("lens", *given, "--layers", "2")
-    assert one.exit_code == 0 and "block 2 alone was read, so where they part is not known" in one.output, one.output
+    assert one.exit_code == 0 and "it was read after block 2 alone" in one.output, one.output
 
 
 def test_too_few_dilemmas_to_show_a_difference_are_said_and_not_called_alike(model: Path, tmp_path: Path) -> None:
     few = call("lens", "--model", model, "--dataset", dilemmas(tmp_path), "--limit", 5, "--out", tmp_path / "out")
-    assert "whether they part cannot be shown by 5 dilemmas (6 or more can)" in few.output, few.output
-    assert "not shown to differ" not in few.output
+    assert "Cannot tell for " in few.output and "be shown to part by 5 dilemmas (6 or more can)" in few.output
+    assert "not shown to differ" not in (tmp_path / "out" / "index.html").read_text()
 
 
 def test_progress_counts_dilemmas(done: tuple[Path, dict[str, Result]]) -> None:

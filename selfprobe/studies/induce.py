@@ -1,0 +1,603 @@
+"""Induced introspection: after plain fine-tuning on random labels, does a model say what it would answer?
+
+Paper 003, §5.1, Figure 4. A model learns to reply to each question with two random labels. Before and after, P of the
+labels is read for the question itself and for questions about its reply that it never saw. A score is P of a label
+among all labels. Its target on a question that was learnt is the label taught; on a held-out question it is the model's
+own direct answer. Every score is shown with the same of the other questions' targets: what a model reaches that says
+some labels more than others, whatever it is asked.
+
+Paper: Qwen3-8B, QLoRA at a rate of 1e-6, 500 questions of Dolly; a label as the first or the second word. Here: LoRA in
+the model's own precision, a rate that moves small models, and two labels a reply, so that one model shows both words.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from pydantic import Field, PrivateAttr, model_validator
+from scipy.special import softmax
+
+from selfprobe.data import Table, load
+from selfprobe.local import LocalStudy, Progress
+from selfprobe.mechanism.induce_prompts import (
+    ASKED,
+    COLUMNS,
+    NTH,
+    WORDINGS,
+    Asked,
+    Kind,
+    Labels,
+    assigned,
+    labels_of,
+    prompt_tokens,
+)
+from selfprobe.page import (
+    Answer,
+    Bullets,
+    Column,
+    Figures,
+    Finding,
+    Page,
+    Picture,
+    Section,
+    answered,
+    estimated,
+    headings,
+    number,
+    shown,
+)
+from selfprobe.page import Table as PageTable
+from selfprobe.plots import bar_rows, curves
+from selfprobe.probes.options import FULL_RATE
+from selfprobe.sources.pairs import digest, normalised
+from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
+
+if TYPE_CHECKING:
+    from selfprobe.mechanism.induce_reading import Prompts
+    from selfprobe.probes.model import LocalModel
+    from selfprobe.probes.training import Example, Recipe, Training
+
+Floats = npt.NDArray[np.float64]
+Part = Literal["learnt", "held-out"]
+KINDS: tuple[Kind, ...] = ("direct", *WORDINGS)
+UNIT = "question"
+FEWEST = 8
+"""Questions to learn, and held-out ones, below which nothing can be said."""
+LONGEST = 512
+"""Tokens of a prompt, at most."""
+SMALL = 0.1
+"""A difference of P that is too small to matter."""
+NOT = "It does not show that the model looks at its own state: a question that repeats the prompt may recall its label."
+LIMITS = (
+    f"{NOT} The controls say how far it does so for anybody's reply and for a plain fact. Intervals are over "
+    "questions: other wordings, other labels and other trainings are rows of the tables, not part of the interval."
+)
+METHOD = (
+    "A model learnt to reply to each question with two random labels, and was never asked about its replies. Numbers "
+    "are P of a label among all labels, means over wordings and trainings, with 95 % intervals by question. "
+    "'permuted' is the same for the labels of the other questions."
+)
+NAMES: Mapping[Kind, str] = {
+    "direct": "direct answer",
+    "introspective": "asked what it would say",
+    "another assistant": "asked about another assistant",
+    "fact": "asked for a word of the text",
+}
+HELD_OUT = ("held-out", "held-out training", "held-out self", "held-out fact")
+"""Contrasts that must all be above 0, or a prediction of what was not learnt is not said."""
+
+
+class Induce(LocalStudy):
+    """Teach a model random labels as answers, and read whether it can then say what it would answer (Figure 4).
+
+    Writes index.html, tables, figures and what was trained into --out. The same command goes on where a killed one
+    stopped.
+    """
+
+    reads: ClassVar[frozenset[str]] = frozenset()
+
+    dataset: str = Field("open_questions", description="Questions: a bundled name, a file, or hf:owner/name.")
+    questions: int = Field(96, ge=1, description="Number of questions to train on.")
+    held_out: int = Field(24, ge=1, description="Number of held-out questions.")
+    seeds: int = Field(2, ge=1, description="Number of training runs, each with different labels.")
+    labels: str | None = Field(
+        None, description="File of labels, a word a line. Default: 50 drawn from a list of nouns."
+    )
+    rank: int | None = Field(None, ge=1, description="Rank of the adapters; alpha is twice it. Default: 16.")
+    full: bool = Field(False, description="Train all weights, in float32, in place of adapters.")
+    rate: float | None = Field(
+        None, gt=0, lt=1, description=f"Learning rate. Default: 0.0005, with --full {FULL_RATE:g}."
+    )
+    epochs: int = Field(8, ge=1, description="Number of epochs.")
+    batch: int = Field(4, ge=1, description="Number of examples per step.")
+    batch_tokens: int | None = Field(
+        None, ge=1, description="Number of tokens read at a time. Default: 1024 on a CPU, else 16384."
+    )
+    limit: None = Field(None, exclude=True)
+    out: str = Field("induce", description="Folder to write.")
+    _induced: "Induced | None" = PrivateAttr(None)
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if self.full and self.rank:
+            raise ValueError("--rank is of adapters, and --full trains without: give one of them")
+        return self
+
+    @property
+    def learns(self) -> Literal["full", "lora"]:
+        """What is trained."""
+        return "full" if self.full else "lora"
+
+    @property
+    def recipe(self) -> "Recipe":
+        """How each training goes."""
+        from selfprobe.probes.training import Recipe
+
+        rank = None if self.full else self.rank or 16
+        rate = self.rate or (FULL_RATE if self.full else 5e-4)
+        return Recipe(rank=rank, alpha=rank and 2 * rank, rate=rate, epochs=self.epochs, batch=self.batch)
+
+    @cached_property
+    def table(self) -> Table:
+        """The questions."""
+        return load(self.dataset, ("question",))
+
+    @cached_property
+    def material(self) -> "Material":
+        """What is taught and asked.
+
+        Raises:
+            ValueError: Too few questions that can be used, or labels that are no file, or several tokens.
+        """
+        questions, words = [str(row["question"]) for row in self.table.rows], list[str]()
+        if self.labels:
+            words = [word for line in Path(self.labels).read_text("utf-8").splitlines() if (word := line.strip())]
+            if not words:
+                raise ValueError(f"{self.labels} holds no labels: expected a word a line")
+        return material(self.judge, questions, taught=self.questions, held_out=self.held_out, labels=words)
+
+    @property
+    def needs(self) -> list[str]:
+        """Reading and training, with the time of all.
+
+        Raises:
+            ValueError: Memory or the disk has no room for it.
+        """
+        from selfprobe.probes.plan import span
+        from selfprobe.probes.training_plan import BACKWARD, check_room, needs
+
+        taught, seeds = self.material, self.seeds
+        examples = taught.examples(self.judge, 0)
+        self.claim(self.state, dry=True)
+        needed = needs(self.judge, examples, self.recipe, batch_tokens=self.batch_tokens, trainings=seeds)
+        check_room(self.judge, needed, self.folder)
+        tokens = (1 + seeds) * sum(p.tokens for p in taught.prompts)
+        reading = tokens * needed.seconds / (BACKWARD * needed.tokens)
+        return [
+            taught.text,
+            f"Reading: {tokens:,} tokens before and after {seeds} training{'s' * (seeds > 1)}, about {span(reading)}",
+            needed.text + f", {seeds} times" * (seeds > 1),
+            f"All: about {span(reading + seeds * needed.seconds)}, less what is in the folder already",
+        ]
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What the folder is of."""
+        judge, taught = self.judge, self.material
+        asked = [[list(p.shared), *map(list, p.ends)] for p in taught.prompts]
+        return {
+            "model": judge.name,
+            "revision": judge.revision,
+            "precision": judge.precision,
+            "prompts": digest(json.dumps(asked), str(taught.taught)),
+            "labels": list(taught.labels.words),
+            "recipe": {name: value for name, value in asdict(self.recipe).items() if name != "seed"},
+        }
+
+    def work(self, progress: Progress) -> None:
+        """Read, train and read again for each seed."""
+        from selfprobe.mechanism.induce_reading import read
+        from selfprobe.probes.folder import kept
+        from selfprobe.probes.training import finetuned
+
+        taught, folder, judge = self.material, self.folder, self.judge
+        texts: dict[str, Any] = {
+            "taught": taught.questions[: taught.taught],
+            "held_out": taught.questions[taught.taught :],
+        }
+        named: dict[str, Any] = {"dataset": self.table.metadata["dataset"], "dataset_sha256": self.table.sha256}
+        self.claim(self.state, **named, **texts)
+        sizes: dict[str, Any] = {"batch_tokens": self.batch_tokens, "progress": progress}
+        progress(f"{judge.name}: reading {len(taught.questions)} questions before any training")
+        before = kept(folder / "readings" / "before.npy", lambda: read(judge, taught.prompts, taught.labels, **sizes))
+        after, trainings = [], []
+        for seed in range(self.seeds):
+            name, recipe = f"seed {seed + 1} of {self.seeds}", replace(self.recipe, seed=seed)
+            progress(f"{name}: training on {taught.taught} questions, {self.epochs} epochs")
+            examples, place = taught.examples(judge, seed), folder / f"seed-{seed}"
+            with finetuned(judge, examples, recipe, place, **sizes) as (tuned, training):
+                progress(f"{name}: reading after the training")
+                file = folder / "readings" / f"seed-{seed}.npy"
+                logs = kept(file, lambda tuned=tuned: read(tuned, taught.prompts, taught.labels, **sizes))  # type: ignore[misc]
+            after.append(Reading(seed, logs, taught.answers(seed)))
+            trainings.append(training)
+        self._induced = Induced(judge.name, taught, before, tuple(after), tuple(trainings))
+
+    def found(self) -> "Induced":
+        """What was read before and after."""
+        assert self._induced is not None, "it is asked for after the work"
+        return self._induced
+
+    @classmethod
+    def page(cls, found: "Induced") -> Page:
+        """The answer, with all tables."""
+        tables = tables_of(found)
+        answer, clause = verdict(tables)
+        bars, chance = tables["figure4"], 1 / len(found.material.labels.words)
+        after = bars[(bars.phase == "after") & (bars.questions == "learnt")].set_index(["kind", "word"])
+        small = [{"asked": NAMES[kind]} | {w: after.value[kind, w] for w in NTH} for kind in KINDS]
+        small.append({"asked": "other questions' labels"} | {w: after.permuted["introspective", w] for w in NTH})
+        finding = Finding(found.name, answer, clause, tables, [_placed(tables), NOT])
+        text, lines = answered([finding])
+        asked = [
+            Section(
+                NAMES[kind],
+                [Bullets([ASKED.format(question="…", asked=t.format(nth=" / ".join(NTH))) for t in texts])],
+            )
+            for kind, texts in WORDINGS.items()
+        ]
+        ordered = bars.sort_values(["questions", "kind", "word", "phase"], ascending=[False, True, True, False])
+        return Page(
+            "Can the model say what it would answer, though it never learnt that?",
+            answer=text,
+            picture=_bars("figure4", bars, "first", chance),
+            table=PageTable(small, [Column("asked", "asked"), *(Column(f"{w} word", w, _two) for w in NTH)]),
+            sections=headings(
+                why=[_placed(tables), LIMITS, _contrast_table(tables["contrasts"])],
+                paper=[Figures([_bars("figure4_second", bars, "second", chance), _losses(tables["training"])])],
+                cells=[_plain(ordered), _plain(tables["seeds"]), _plain(tables["wordings"])],
+                method=[METHOD, "Each of these stood behind the question, after an empty line:", *asked],
+                runs=[Bullets(found.data)],
+            ),
+            tables=tables,
+            told=lines,
+        )
+
+
+@dataclass(frozen=True)
+class Material:
+    """What is taught and asked, the same for all seeds but for who gets which label."""
+
+    questions: tuple[str, ...]
+    """Those that are learnt, then the held-out ones."""
+    taught: int
+    """How many are learnt."""
+    labels: Labels
+    prompts: "tuple[Prompts, ...]"
+    """[question]"""
+    left_out: int = 0
+    """Questions that could not be used: too long, or with a special token."""
+
+    @property
+    def text(self) -> str:
+        """How much it is."""
+        left = f"; {self.left_out} questions left out (too long, or with a special token)" * bool(self.left_out)
+        held_out = len(self.questions) - self.taught
+        return f"{self.taught} questions to learn, {held_out} held out, {len(self.labels.words)} labels{left}"
+
+    def answers(self, seed: int) -> npt.NDArray[np.int64]:
+        """The labels of a seed [question, word]; −1 for held-out questions, which have none."""
+        none = np.full((len(self.questions) - self.taught, 2), -1)
+        return np.concatenate([assigned(self.taught, len(self.labels.words), seed=seed), none])
+
+    def examples(self, judge: "LocalModel", seed: int) -> "list[Example]":
+        """What is trained on: a question, and its two labels as the reply's beginning."""
+        from selfprobe.probes.training import Example
+
+        answers = [(self.labels.start[first], self.labels.after[second]) for first, second in self.answers(seed)]
+        asked = [prompt_tokens(judge, question, Asked("direct", 0)) for question in self.questions[: self.taught]]
+        return [Example(prompt, answer) for prompt, answer in zip(asked, answers, strict=False)]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one model says of all questions."""
+
+    seed: int
+    log_probs: npt.NDArray[np.float32]
+    """[question, column, label]; columns as in `COLUMNS`."""
+    answers: npt.NDArray[np.int64]
+    """The labels that were taught [question, word]; −1 where none was."""
+
+
+@dataclass(frozen=True)
+class Induced:
+    """What was read, before any number is made of it."""
+
+    name: str
+    """The model's."""
+    material: Material
+    before: npt.NDArray[np.float32]
+    """[question, column, label]: of the model as it came."""
+    after: tuple[Reading, ...]
+    """By seed."""
+    trainings: "tuple[Training, ...]"
+
+    @property
+    def data(self) -> list[str]:
+        """What was learnt, and how."""
+        one, count = self.trainings[0], len(self.trainings)
+        what = "weights" if one.full else "parameters of the adapters"
+        anew = "all weights trained anew" if one.full else "other first adapters"
+        each = (
+            f"{count} trainings, each with other labels for the questions and {anew}" if count > 1 else "one training"
+        )
+        return [
+            f"{self.material.text}; {each}",
+            f"{one.parameters:,} {what}; {len(one.losses)} steps, {one.tokens:,} tokens, "
+            f"{sum(t.seconds for t in self.trainings):.0f} s of training in all",
+            f"Labels: {', '.join(self.material.labels.words)}",
+        ]
+
+
+def material(
+    judge: "LocalModel", questions: Sequence[str], *, taught: int, held_out: int, labels: Sequence[str] = ()
+) -> Material:
+    """A random sample of `questions`, drawn with a fixed seed.
+
+    Raises:
+        ValueError: Too few questions that can be used, or labels that are several tokens.
+    """
+    from selfprobe.mechanism.induce_reading import prompts_of
+    from selfprobe.probes.tokens import held_special, special_tokens
+
+    if min(taught, held_out) < FEWEST:
+        raise ValueError(
+            f"expected {FEWEST} questions to learn and {FEWEST} held-out ones or more, got {taught} and {held_out}"
+        )
+    drawn = list({normalised(text): text for text in questions}.values())
+    special, limit = special_tokens(judge.tokenizer), min(LONGEST, judge.context)
+    kept: dict[str, Prompts] = {}
+    left_out = 0
+    for at in np.random.default_rng(0).permutation(len(drawn)):
+        if len(kept) == taught + held_out:
+            break
+        prompts = prompts_of(judge, drawn[at])
+        if held_special([drawn[at]], special) or prompts.length + 2 > limit:
+            left_out += 1
+        else:
+            kept[drawn[at]] = prompts
+    if len(kept) < taught + held_out:
+        raise ValueError(
+            f"{taught} questions to learn and {held_out} held-out ones are asked for, and there are {len(kept)}"
+            + (f" ({left_out} more are longer than {limit} tokens, or hold a special token)" if left_out else "")
+            + ": take fewer (--questions, --held-out), or another --dataset"
+        )
+    return Material(tuple(kept), taught, labels_of(judge, labels), tuple(kept.values()), left_out)
+
+
+def verdict(tables: Mapping[str, pd.DataFrame]) -> tuple[Answer, str]:
+    """The answer and its clause: nothing was learnt, no introspection is shown, an echo, or a prediction."""
+    bars = tables["figure4"].query("phase == 'after' and questions == 'learnt' and kind == 'direct'")
+    less: dict[str, Any] = {r.contrast: r for r in tables["contrasts"].query("word != 'first'").itertuples()}
+    less |= {r.contrast: r for r in tables["contrasts"].query("word == 'both'").itertuples()}
+    if not (bars.low > bars.permuted).any():
+        return "Cannot tell", "did not learn the labels: train longer (--epochs), or with a larger --rate"
+    named = {"label": "other questions' labels", "training": "before the training"}
+    if failed := [text for name, text in named.items() if not less[name].low > 0]:
+        return "Cannot tell", f"is not shown to name its own label more than {' and more than '.join(failed)}"
+    asked = {"another assistant": less["self"], "the text": less["fact"], "its other word": less["place"]}
+    if echoed := {name: row for name, row in asked.items() if not row.low > 0}:
+        if any(row.high < SMALL for row in echoed.values()):
+            return "No", f"echoes its label, as when asked about {' or '.join(echoed)}"
+        return "Cannot tell", f"names its label, perhaps no more than when asked about {' or '.join(echoed)}"
+    new = ", to new questions too," * all(less[name].low > 0 for name in HELD_OUT)
+    return "Yes", f"predicts its own reply{new} above another assistant's by {shown(less['self'], sign=True)}"
+
+
+def _placed(tables: Mapping[str, pd.DataFrame]) -> str:
+    place = next(tables["contrasts"].query("contrast == 'place'").itertuples())
+    tells = "tells the two words apart" if place.low > 0 else "is not shown to tell the two words apart"
+    tells = "names the first word where the second is asked for" if place.high < 0 else tells
+    difference = shown(place, sign=True)
+    return f"Asked for its second word, it gives the second label less the first {difference}: it {tells}."
+
+
+def _two(value: float) -> str:
+    return number(value, 2)
+
+
+def _bars(stem: str, rows: pd.DataFrame, word: str, chance: float) -> Picture:
+    """Figure 4: P of the label before and after for a word, with the controls below."""
+    held = {("held-out", "introspective"): "not learnt: its own\ndirect answer"}
+    names = {("learnt", kind): name.replace("asked ", "asked\n") for kind, name in NAMES.items()} | held
+    found = {(r.questions, r.kind, r.phase): r for r in rows[rows.word == word].itertuples()}
+    marks = {name: {phase: found[*key, phase] for phase in ("before", "after")} for key, name in names.items()}
+    axis = f"P of the {word} label among all labels"
+    return bar_rows(stem, marks, caption=f"95 % intervals; dashed: chance, {chance:.2f}.", axis=axis, line=chance)
+
+
+def _losses(rows: pd.DataFrame) -> Picture:
+    lines = {
+        f"training {int(seed) + 1}": (list(mine.step), [undefined("", value=loss) for loss in mine.loss])
+        for seed, mine in rows.groupby("seed")
+    }
+    caption = "Loss by step: −log P of a label's token."
+    return curves("training", lines, caption=caption, across="step", up="loss", marks=False, alt=caption)
+
+
+def _contrast_table(rows: pd.DataFrame) -> PageTable:
+    columns = [Column("contrast", lambda row: CONTRASTS[row.contrast]), Column("word", "word")]
+    columns += [estimated("difference of P"), Column("questions, n", "n", str)]
+    return PageTable(list(rows.itertuples()), columns)
+
+
+def _plain(rows: pd.DataFrame) -> PageTable:
+    floats = {str(name) for name, kind in rows.dtypes.items() if pd.api.types.is_float_dtype(kind)}
+    columns = [Column(str(name), str(name), _two if name in floats else None) for name in rows.columns]
+    return PageTable(rows.to_dict("records"), columns)
+
+
+def scored(reading: Reading, kind: Kind, word: int, part: Part, *, other_word: bool = False) -> Floats:
+    """P of the target, and its mean over the other questions' targets: [question, wording, (own, permuted)].
+
+    `other_word`: the target is the label of the other word of the reply.
+    """
+    taught = reading.answers[:, 0] >= 0
+    rows = np.flatnonzero(taught if part == "learnt" else ~taught)
+    each = softmax(reading.log_probs[rows].astype(float), axis=2)  # [question, column, label]
+    place = 1 - word if other_word else word
+    direct = each[:, COLUMNS.index(Asked("direct", place))].argmax(axis=1)
+    target = reading.answers[rows, place] if part == "learnt" else direct
+    columns = [n for n, asked in enumerate(COLUMNS) if (asked.kind, asked.word) == (kind, word)]
+    of_targets = each[:, columns][:, :, target]  # [question, wording, question whose target it is]
+    own = np.einsum("qwq->qw", of_targets)
+    permuted = (of_targets.sum(axis=2) - own) / (len(rows) - 1)
+    return np.stack([own, permuted], axis=2)
+
+
+def _mean(values: Sequence[Floats], *, difference: bool = False) -> Estimate:
+    """Mean over arrays [question, wording] of some readings, questions resampled."""
+    clusters = np.concatenate([np.repeat(np.arange(len(v)), v.shape[1]) for v in values])
+    flat = np.concatenate([v.ravel() for v in values])
+    return clustered_mean(flat, clusters, unit=UNIT, interval="difference" if difference else "auto")
+
+
+def readings(found: Induced) -> dict[str, tuple[Reading, ...]]:
+    """Before and after; before, each seed's labels are looked for in what the model said as it came."""
+    return {
+        "before": tuple(Reading(r.seed, found.before, r.answers) for r in found.after),
+        "after": found.after,
+    }
+
+
+def figure4(found: Induced) -> pd.DataFrame:
+    """phase, questions, kind, word, value, low, high, n, permuted, mass: the bars of Figure 4, and the controls'.
+
+    `mass` is P of all labels together over the whole vocabulary. A direct answer to a held-out question is its own
+    target, and has no row.
+    """
+    rows = []
+    for phase, read in readings(found).items():
+        for part in ("learnt", "held-out"):
+            for kind in KINDS:
+                for word in (0, 1):
+                    if (part, kind) == ("held-out", "direct"):
+                        continue
+                    each = [scored(reading, kind, word, part) for reading in read]
+                    value = _mean([e[..., 0] for e in each])
+                    rows.append(
+                        {"phase": phase, "questions": part, "kind": kind, "word": NTH[word]}
+                        | _row(value)
+                        | {"permuted": float(np.mean([e[..., 1] for e in each])), "mass": _mass(read, kind, word, part)}
+                    )
+    return pd.DataFrame(rows)
+
+
+def _mass(read: Sequence[Reading], kind: Kind, word: int, part: str) -> float:
+    columns = [n for n, asked in enumerate(COLUMNS) if (asked.kind, asked.word) == (kind, word)]
+    rows = [(r.answers[:, 0] >= 0) == (part == "learnt") for r in read]
+    return float(np.mean([np.exp(r.log_probs[of][:, columns]).sum(axis=2) for r, of in zip(read, rows, strict=True)]))
+
+
+def _row(estimate: Estimate) -> dict[str, Any]:
+    return {name: value for name, value in asdict(estimate).items() if name != "se"}
+
+
+CONTRASTS = {
+    "label": "asked what it would say: the label taught, less other questions' labels",
+    "training": "the same label after the training, less before it",
+    "self": "asked about itself, less asked about another assistant",
+    "fact": "asked about itself, less asked for a word of the text",
+    "place": "asked for the second word: the second label, less the first",
+    "held-out": "held-out questions: its own direct answer, less other questions' answers",
+    "held-out training": "the same after the training, less before it",
+    "held-out self": "held-out questions: asked about itself, less asked about another assistant",
+    "held-out fact": "held-out questions: asked about itself, less asked for a word of the text",
+}
+"""Name → what is subtracted from what; after the training where none is named, and all P of a label."""
+
+
+def contrasts(found: Induced) -> pd.DataFrame:
+    """contrast, word, value, low, high, n: paired by question, over wordings and seeds; see `CONTRASTS`."""
+    rows = []
+    for name in CONTRASTS:
+        for word in ("both", *NTH):
+            words = (0, 1) if word == "both" else (NTH.index(word),)
+            if name == "place" and word != "second":
+                continue
+            each = [
+                np.concatenate([_contrast(found, k, name, w) for w in words], axis=1) for k in range(len(found.after))
+            ]
+            rows.append({"contrast": name, "word": word} | _row(_mean(each, difference=True)))
+    return pd.DataFrame(rows)
+
+
+def _contrast(found: Induced, k: int, name: str, word: int) -> Floats:
+    """[question, wording] of one seed."""
+    before, after = (read[k] for read in readings(found).values())
+    own = scored(after, "introspective", word, "learnt")
+    if name == "training":
+        return np.asarray(own[..., 0] - scored(before, "introspective", word, "learnt")[..., 0])
+    if name == "place":
+        return np.asarray(own[..., 0] - scored(after, "introspective", word, "learnt", other_word=True)[..., 0])
+    other: Kind = "fact" if name.endswith("fact") else "another assistant"
+    if name in ("self", "fact"):
+        return np.asarray(own[..., 0] - scored(after, other, word, "learnt")[..., 0])
+    if name == "label":
+        return np.asarray(own[..., 0] - own[..., 1])
+    said = scored(after, "introspective", word, "held-out")
+    if name in ("held-out self", "held-out fact"):
+        return np.asarray(said[..., 0] - scored(after, other, word, "held-out")[..., 0])
+    came = scored(before, "introspective", word, "held-out") if name == "held-out training" else np.zeros_like(said)
+    return np.asarray((said - came)[..., 0] - (said - came)[..., 1])
+
+
+def seeds(found: Induced) -> pd.DataFrame:
+    """seed, loss (of the last eighth of the steps), kind, word, value, permuted: one row a seed and bar, after it."""
+    rows = []
+    for reading, training in zip(found.after, found.trainings, strict=True):
+        last = training.losses[-max(1, len(training.losses) // 8) :]
+        for kind in KINDS:
+            for word in (0, 1):
+                own, permuted = scored(reading, kind, word, "learnt").mean(axis=(0, 1))
+                rows.append(
+                    {"seed": reading.seed, "loss": float(np.mean(last)), "kind": kind, "word": NTH[word]}
+                    | {"value": float(own), "permuted": float(permuted)}
+                )
+    return pd.DataFrame(rows)
+
+
+def wordings(found: Induced) -> pd.DataFrame:
+    """kind, wording, word, value, permuted: after the training, learnt questions, mean over seeds."""
+    rows = []
+    for kind, texts in WORDINGS.items():
+        for word in (0, 1):
+            each = np.mean([scored(reading, kind, word, "learnt") for reading in found.after], axis=(0, 1))
+            for text, (own, permuted) in zip(texts, each, strict=True):
+                told = text.format(nth=NTH[word])
+                rows.append({"kind": kind, "wording": told, "value": float(own), "permuted": float(permuted)})
+    return pd.DataFrame(rows)
+
+
+def curve(found: Induced) -> pd.DataFrame:
+    """seed, step, loss: the training curves."""
+    return pd.concat(
+        [
+            pd.DataFrame({"seed": reading.seed, "step": range(1, len(training.losses) + 1), "loss": training.losses})
+            for reading, training in zip(found.after, found.trainings, strict=True)
+        ],
+        ignore_index=True,
+    )
+
+
+def tables_of(found: Induced) -> dict[str, pd.DataFrame]:
+    """All tables, by file stem."""
+    makers = {"figure4": figure4, "contrasts": contrasts, "seeds": seeds, "wordings": wordings, "training": curve}
+    return {name: make(found) for name, make in makers.items()}
