@@ -103,6 +103,9 @@ def _place_here(files: Mapping[str, bytes], folder: Path) -> None:
     """Write beside and rename. The new files lie in `folder` meanwhile: a renaming never leaves the disk, so that it
     needs no space and cannot stop half way."""
     folder.mkdir(parents=True, exist_ok=True)
+    if len(files) == 1 and _is_device(target := folder / next(iter(files))):
+        target.write_bytes(next(iter(files.values())))
+        return
     beside = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
     try:
         for name, content in files.items():
@@ -120,6 +123,11 @@ def _place_here(files: Mapping[str, bytes], folder: Path) -> None:
             raise
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def _is_device(place: Path) -> bool:
+    """Whether a file takes what is written and keeps nothing, as /dev/stdout or a pipe: none takes its place."""
+    return place.exists() and not place.is_file() and not place.is_dir()
 
 
 def _move(names: list[str], beside: Path, folder: Path) -> None:

@@ -1,6 +1,8 @@
 """A folder of files is placed whole or not at all, here and at any fsspec address."""
 
 import errno
+import os
+import stat
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,7 @@ import fsspec
 import pytest
 
 from selfprobe.errors import InputError
-from selfprobe.output import destination, is_local, place
+from selfprobe.output import destination, is_local, place, place_file
 
 FILES = {"index.html": b"new page", "tables/a.csv": b"new table"}
 
@@ -92,3 +94,14 @@ def test_missing_credentials_are_one_line(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_place_that_can_only_be_read_is_refused() -> None:
     with pytest.raises(InputError, match=r"^cannot write to http"):
         place(FILES, "http://127.0.0.1:9/x")
+
+
+def test_a_device_is_written_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        place_file(b"rows", str(pipe))
+        assert os.read(reader, 10) == b"rows" and stat.S_ISFIFO(pipe.stat().st_mode)
+    finally:
+        os.close(reader)
