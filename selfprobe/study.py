@@ -335,7 +335,7 @@ def with_runs(page: "Page", there: "Runs") -> "Page":
     last = substitutes if len(substitutes) < 2 else [f"{substitutes[0]} {len(substitutes) - 1} more under Runs."]
     told = [*page.told[: LINES - len(last)], *last]
     models = [*page.models, *(run.identity.model for run in there.finished)]
-    return replace(page, sections=sections, tables={**page.tables, "runs": table}, told=told, models=models)
+    return replace(page, sections=sections, tables={"runs": table, **page.tables}, told=told, models=models)
 
 
 class StudyCommand(click.Command):

@@ -72,7 +72,7 @@ def run_probes(
         out: The run's folder. The same call goes on with a killed run. `settings`: of `splits.PRESETS` or your own.
         limit: So many pairs of each data set, with a fixed seed; None: all. `longest`: in tokens. `path`, `reader`: see
             `forward`. `processes`: so many fits at a time.
-        logged: Data set → method → pair id → margin of other methods; see `preferences.table.margins`.
+        logged: Data set → method → pair id → margin of other methods; see `studies.preferences.margins`.
         random_weights: Also read them under random weights; see `untrained.wanted`. `scoring`: also score each text
             alone, by default of data with aspects; see `rate`.
 

@@ -243,7 +243,7 @@ def test_bad_rows_are_named_before_any_forward_pass(
 ) -> None:
     given, message = BAD_ROWS[case]
     monkeypatch.setattr(forward, "states_of", None)
-    monkeypatch.setattr("selfprobe.preferences.command.quiet_model", None)  # not even the model is loaded
+    monkeypatch.setattr("selfprobe.studies.probe.quiet_model", None)  # not even the model is loaded
     ran = call("run", "--model", model, "--datasets", written(tmp_path / "one.jsonl", given), "--out", tmp_path / "out")
     assert ran.exit_code == 2, ran.output
     assert ran.output.startswith("Error: ") and message in ran.output and "Traceback" not in ran.output

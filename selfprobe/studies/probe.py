@@ -10,7 +10,6 @@ import click
 
 from selfprobe import options
 from selfprobe.configuration import config
-from selfprobe.preferences.compare_command import compare
 from selfprobe.preferences.finetune_command import finetune
 from selfprobe.probes.options import (
     ALLOW_PICKLE,
@@ -23,6 +22,7 @@ from selfprobe.probes.options import (
     said_plainly,
 )
 from selfprobe.safe import echo
+from selfprobe.study import commands
 
 if TYPE_CHECKING:
     from selfprobe.probes.score import Judgement
@@ -55,12 +55,11 @@ fitting_options = gathered(
 """What replaces a preset's own; as `FitSettings` has it."""
 
 
-@click.group(cls=options.Group)
+@click.group(cls=options.Group, studies=lambda: {"compare": commands("probecompare")["probecompare"]})
 def probe() -> None:
     """Preference probes: what a judge model knows before it speaks (paper 004)."""
 
 
-probe.add_command(compare)
 probe.add_command(finetune)
 
 
@@ -193,7 +192,7 @@ def _settings(preset: str, **given: Any) -> "FitSettings":
 
 
 def _margins(logs: Sequence[str], sets: Any) -> Any:
-    from selfprobe.preferences.table import margins  # Inspect's log readers take seconds to import
+    from selfprobe.studies.preferences import margins  # Inspect's log readers take seconds to import
 
     return margins(logs, sets)
 
