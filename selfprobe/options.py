@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -79,15 +80,47 @@ def one_model(text: str) -> str:
     return text
 
 
+HOSTS = frozenset(
+    "anthropic azureai bedrock cf embedded fireworks goodfire grok groq hf-inference-providers llama-cpp-python "
+    "mistral mockllm nnterp ollama openai-api openrouter perplexity planted sagemaker sglang together transformer_lens "
+    "vllm".split()
+)
+"""Inspect's providers that are no owner on the hub."""
+
+
+def open_model(text: str) -> str:
+    """The name of a model whose weights can be read, as `load_model` takes it: without Inspect's hf/ or embedded/.
+
+    Raises:
+        ValueError: It is a provider's.
+    """
+    name = "smollm2" if text == "embedded/smollm2" else text.removeprefix("hf/")
+    path = Path(name).expanduser()
+    owner, _, rest = name.partition("/")
+    hosted = (
+        owner in HOSTS or name.startswith("google/gemini") or (owner == "openai" and not rest.startswith("gpt-oss"))
+    )
+    on_hub = bool(rest) and "/" not in rest and not hosted
+    if name == "smollm2" or path.exists() or path.suffix == ".gguf" or name.startswith((".", "/", "~")) or on_hub:
+        return name
+    raise ValueError(
+        f"{text} is no model whose weights can be read; give smollm2, a folder, a .gguf file, or a model of the hub "
+        "as OWNER/NAME, such as Qwen/Qwen3-8B"
+    )
+
+
 class OneModel(click.ParamType[str]):
-    """The name of a single model."""
+    """The name of a single model, which a function checks."""
 
     name = "MODEL"
+
+    def __init__(self, check: Callable[[str], str] = one_model) -> None:
+        self.check = check
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The name."""
         try:
-            return one_model(str(value))
+            return self.check(str(value))
         except ValueError as error:
             self.fail(f"{error}; got {value}", param, ctx)
 
@@ -208,6 +241,10 @@ task_args = click.option(
     help="Task argument; it goes to the tasks that have it.",
 )
 
+_CONFIRMED = (
+    click.option("--dry-run", is_flag=True, help="Say what would be done, and ask no model."),
+    click.option("--yes", is_flag=True, help="Do not ask for confirmation."),
+)
 _ASKING = (
     click.option(
         "-M",
@@ -237,21 +274,30 @@ _ASKING = (
         help="Leave replies unscored that another model wrote than the one that was asked, by the vendor's own words.",
     ),
     display,
-    click.option("--dry-run", is_flag=True, help="Say what would be done, and ask no model."),
-    click.option("--yes", is_flag=True, help="Do not ask for confirmation."),
+    *_CONFIRMED,
 )
 
 
 HOW = {
     *("model_args", "batch", "max_connections", "max_retries", "attempt_timeout", "prices", "display", "skip_errors"),
-    *("same_model", "dry_run", "yes", "config", "as_json", "engine", "ray_address", "log_dir", "out"),
+    *("same_model", "dry_run", "yes", "config", "as_json", "engine", "ray_address", "replicas", "log_dir", "out"),
+    *("revision", "device", "dtype", "device_map", "attention", "quantize", "allow_pickle"),
 }
 """Parameters of how calls are made and where results go, which every study has."""
 
 
 def asking(command: F) -> F:
     """The options of every command that runs tasks: how they are called, shown and confirmed."""
-    for option in reversed(_ASKING):
+    return _with(_ASKING, command)
+
+
+def confirming(command: F) -> F:
+    """The options of a command that works here: it is tried without work, and confirmed."""
+    return _with(_CONFIRMED, command)
+
+
+def _with(chosen: Sequence[Callable[[Any], Any]], command: F) -> F:
+    for option in reversed(chosen):
         command = option(command)
     return command
 
@@ -281,9 +327,7 @@ _ENGINE = (
 
 def engine(command: F) -> F:
     """The options of where runs are made."""
-    for option in reversed(_ENGINE):
-        command = option(command)
-    return command
+    return _with(_ENGINE, command)
 
 
 def echo_json(value: Any) -> None:

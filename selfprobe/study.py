@@ -120,6 +120,8 @@ class Study(BaseModel):
     """Whether later runs of one identity count too (`logs.runs`)."""
     skips: ClassVar[bool] = True
     """Whether items whose calls fail for good can be left out (--skip-errors)."""
+    local: ClassVar[bool] = False
+    """Whether its model runs here: it takes time instead of calls (`selfprobe.local`)."""
     figure: ClassVar[bool] = False
     """Whether `out` is the file of a figure, not the folder of a page."""
     also: ClassVar[frozenset[str]] = frozenset()
@@ -376,7 +378,8 @@ def described(study: type[Study]) -> dict[str, Any]:
     options_ = [_described(key, study.model_fields[key]) for key in order]
     place = f"{study.__module__}:{study.__name__}"
     asks = not {"models", "grader"}.isdisjoint(study.model_fields)
-    return {"place": place, "help": inspect.getdoc(study), "asks": asks, "skips": study.skips, "options": options_}
+    how = {"asks": asks, "skips": study.skips, "local": study.local}
+    return {"place": place, "help": inspect.getdoc(study), **how, "options": options_}
 
 
 def _described(name: str, info: FieldInfo) -> dict[str, Any]:
@@ -384,7 +387,7 @@ def _described(name: str, info: FieldInfo) -> dict[str, Any]:
     parts = [part for part in get_args(info.annotation) if part is not type(None)]
     kind = parts[0] if type(None) in get_args(info.annotation) else info.annotation
     listed = "texts" if "repeated" in info.metadata else "names" if get_args(kind)[:1] == (str,) else "entries"
-    plain = KINDS.get(get_origin(kind) or kind, "text")
+    plain = "weights" if "weights" in info.metadata else KINDS.get(get_origin(kind) or kind, "text")
     bounds = {limit: getattr(one, limit) for one in info.metadata for limit in ("ge", "le") if hasattr(one, limit)}
     choices = [str(one) for one in get_args(kind)] if get_origin(kind) is Literal else []
     return {
@@ -415,6 +418,8 @@ def command(name: str, about: Mapping[str, Any]) -> click.Command:
     made: Callable[..., Any] = called
     if about["asks"]:
         made = options.engine(options.asking(options.skip_errors(made) if about["skips"] else made))
+    elif about["local"]:
+        made = options.confirming(made)
     made = options.as_json(made)
     for one in reversed(about["options"]):
         made = _option(**one)(made)
@@ -436,8 +441,8 @@ def _called(study: type[Study], values: dict[str, Any], *, yes: bool, dry_run: b
         asked.tried()
     complete = True
     if (plan := asked.plan()) is not None:
-        costs = settings.costed(plan.costs, rounds=asked.rounds)
-        echo("\n".join(map(clean, [*plan.lines, "", *costs])), err=as_json)
+        costs = ["", *settings.costed(plan.costs, rounds=asked.rounds)] if plan.costs else []
+        echo("\n".join(map(clean, [*plan.lines, *costs])), err=as_json)
         if dry_run:
             return
         options.confirmed(yes)
@@ -477,7 +482,8 @@ def _option(
         return click.option(f"{flag}/--no-{flag[2:]}", default=default, show_default=True, help=help)
     if kind == "settings":
         more: dict[str, Any] = {"multiple": True, "callback": lambda ctx, param, value: dict(value), "hidden": not help}
-        return click.option("-T", flag, name, type=options.Assignment(), help=help, **more)
+        short = ["-T"] if name == "args" else []
+        return click.option(*short, flag, name, type=options.Assignment(), help=help, **more)
     types: dict[str, Callable[[], Any]] = {
         "names": lambda: options.Names(name.removesuffix("s")),
         "entries": lambda: options.Names(name.removesuffix("s"), mappings=True),
@@ -485,6 +491,7 @@ def _option(
         "whole": lambda: click.IntRange(least, most),
         "number": lambda: options.Number(least, most),
         "text": lambda: str,
+        "weights": lambda: options.OneModel(options.open_model),
         "texts": lambda: str,
     }
     names = [flag, *({"models": ["--model"]}.get(name, []))]

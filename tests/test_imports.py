@@ -66,6 +66,7 @@ FLOORS: tuple[set[str], ...] = (
     {"run_settings"},
     {"waves"},
     {"study"},
+    {"local"},
     WINGS,
     {"studies"},  # of awareness
     {"catalogue", "report", "decision_table"},  # of all wings

@@ -41,22 +41,32 @@ def said_plainly(going_on: str) -> Iterator[None]:
         raise Interrupted(f"Interrupted. {going_on}") from None
 
 
+def blocks(text: str) -> tuple[int, ...]:
+    """Numbers of blocks: 3, 8-12, 0-31:4 (every fourth), and lists of these; rising, each once.
+
+    Raises:
+        ValueError: It is none of these.
+    """
+    found: set[int] = set()
+    for part in options.names(text):
+        match = re.fullmatch(r"(\d+)(?:-(\d+)(?::([1-9]\d*))?)?", part)
+        if not match or int(match[2] or match[1]) < int(match[1]):
+            raise ValueError(f"expected blocks as 3, 8-12 or 0-31:4, got {part!r}")
+        found |= set(range(int(match[1]), int(match[2] or match[1]) + 1, int(match[3] or 1)))
+    return tuple(sorted(found))
+
+
 class Layers(click.ParamType[tuple[int, ...]]):
-    """Numbers of blocks: 3, 8-12, 0-31:4 (every fourth), and lists of these."""
+    """Numbers of `blocks`."""
 
     name = "layers"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
         """The numbers, rising, each once."""
-        if isinstance(value, tuple):
-            return value
-        found: set[int] = set()
-        for part in options.names(value):
-            match = re.fullmatch(r"(\d+)(?:-(\d+)(?::([1-9]\d*))?)?", part)
-            if not match or int(match[2] or match[1]) < int(match[1]):
-                self.fail(f"expected blocks as 3, 8-12 or 0-31:4, got {part!r}", param, ctx)
-            found |= set(range(int(match[1]), int(match[2] or match[1]) + 1, int(match[3] or 1)))
-        return tuple(sorted(found))
+        try:
+            return value if isinstance(value, tuple) else blocks(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
 def gathered(name: str, *given: Callable[[Command], Command]) -> Callable[[Command], Command]:
