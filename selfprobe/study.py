@@ -375,9 +375,9 @@ def described(study: type[Study]) -> dict[str, Any]:
     """A study's command as JSON holds it (`options.json`), so that help and wrong calls need no import of Inspect."""
     shared = [key for key in Study.model_fields if not study.model_fields[key].exclude]
     order = [*(key for key in study.model_fields if key not in Study.model_fields), *shared]
-    options_ = [_described(key, study.model_fields[key]) for key in order]
+    options_ = [_described(key, info) for key in order if not (info := study.model_fields[key]).exclude]
     place = f"{study.__module__}:{study.__name__}"
-    asks = not {"models", "grader"}.isdisjoint(study.model_fields)
+    asks = not study.local and not {"models", "grader"}.isdisjoint(study.model_fields)
     how = {"asks": asks, "skips": study.skips, "local": study.local}
     return {"place": place, "help": inspect.getdoc(study), **how, "options": options_}
 

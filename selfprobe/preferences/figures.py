@@ -1,6 +1,7 @@
 """Figures of one probe run, and of several side by side (paper 004, all figures). No file is written here."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,25 +37,18 @@ FAMILIES = ("#1b7837", "#2166ac", "#b35806", "#762a83", "#c51b7d", "#35978f")
 
 def made(tables: Mapping[str, pd.DataFrame]) -> "dict[str, Figure]":
     """File stem → figure, of those whose tables are there."""
-    figures = {}
-    if "methods" in tables:
-        figures["methods"] = methods(tables["methods"])
-    if "layers" in tables:
-        figures["layers"] = layers(tables["layers"], tables["floors"], tables["methods"])
-    if "transfer" in tables:
-        figures["transfer"] = transfer(tables["transfer"])
-    if "cosine" in tables:
-        figures["cosine"] = cosine(tables["cosine"])
-    if "adversarial" in tables:
-        figures["adversarial"] = adversarial(tables["adversarial"])
-    if "finetuned" in tables:
-        figures["finetuned"] = methods(tables["finetuned"])
-        figures["finetuning"] = finetuning(tables["finetuning"])
-    if "ablation" in tables:
-        figures["ablation"] = ablation(tables["ablation"])
-    if "components" in tables:
-        figures["components"] = components(tables["components"], by="dataset")
-    return figures
+    makers: Mapping[str, Callable[[pd.DataFrame], Figure]] = {
+        "methods": methods,
+        "layers": lambda table: layers(table, tables["floors"], tables["methods"]),
+        "transfer": transfer,
+        "cosine": cosine,
+        "adversarial": adversarial,
+        "finetuned": methods,
+        "finetuning": finetuning,
+        "ablation": ablation,
+        "components": partial(components, by="dataset"),
+    }
+    return {name: make(tables[name]) for name, make in makers.items() if name in tables}
 
 
 def methods(table: pd.DataFrame, *, metric: str = "f1") -> "Figure":

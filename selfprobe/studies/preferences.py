@@ -33,6 +33,7 @@ from selfprobe.sources.public_pairs import PairSet, named
 from selfprobe.stats.estimate import Estimate
 from selfprobe.study import Logs, Study
 
+TASKS = ("pairwise_preference", "direct_scoring", "g_eval", "preference_probe")
 ROWS = 6
 """Runs in picture and table, at most."""
 ORDER = ("Yes", "Cannot tell", "No")
@@ -89,7 +90,7 @@ class Judged:
 class Preferences(Study):
     """Does each model prefer the better of two texts? The runs are those of `inspect eval`."""
 
-    reads: ClassVar[frozenset[str]] = frozenset({"pairwise_preference", "direct_scoring", "g_eval", "preference_probe"})
+    reads: ClassVar[frozenset[str]] = frozenset(TASKS)
 
     @classmethod
     def comparable(cls, there: Runs) -> Runs:
@@ -228,7 +229,7 @@ def margins(paths: Iterable[str], sets: Mapping[str, PairSet]) -> Margins:
         ValueError: No finished log is of these tasks and data sets, or a log is of other pairs than the run.
     """
     typed = list(paths)
-    finished = runs(typed, Preferences.reads).finished
+    finished = runs(typed, TASKS).finished
     by_set: dict[str, list[Run]] = {}
     for run in reversed(finished):  # the newest last
         if (name := _data_set(run.header)) in sets:
@@ -236,7 +237,7 @@ def margins(paths: Iterable[str], sets: Mapping[str, PairSet]) -> Margins:
     if not by_set:
         held = ", ".join(sorted({_data_set(run.header) for run in finished})) or "none"
         raise ValueError(
-            f"no finished log of {', '.join(sorted(Preferences.reads))} on {', '.join(sets)} in {', '.join(typed)}; "
+            f"no finished log of {', '.join(TASKS)} on {', '.join(sets)} in {', '.join(typed)}; "
             f"found {len(finished)} logs, of these tasks on: {held}"
         )
     result: Margins = {}

@@ -1,200 +1,28 @@
-"""`selfprobe probe run`, `transfer`, `ablate` and `score`: thin command lines over selfprobe/probes."""
+"""`selfprobe probe transfer`, `ablate` and `score`: thin command lines over selfprobe/probes."""
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from selfprobe import options
-from selfprobe.configuration import config
-from selfprobe.preferences.finetune_command import finetune
-from selfprobe.probes.options import (
-    ALLOW_PICKLE,
-    asking_options,
-    engine_options,
-    gathered,
-    loading_options,
-    quiet_model,
-    reading_options,
-    said_plainly,
-)
+from selfprobe.probes.options import ALLOW_PICKLE, quiet_model, said_plainly
 from selfprobe.safe import echo
 from selfprobe.study import commands
 
 if TYPE_CHECKING:
     from selfprobe.probes.score import Judgement
-    from selfprobe.probes.splits import FitSettings
 
 
-fitting_options = gathered(
-    "fitting",
-    click.option(
-        "--prompts",
-        type=options.Choice(["paper", "conversations"]),
-        help="The paper's with the question in a line of its own, or of whole conversations (MT-Bench without judges "
-        "who are authors); by default the preset's.",
-    ),
-    click.option(
-        "--aspects",
-        type=options.Choice(["together", "apart"]),
-        help="Of SummEval, NEWSROOM, HANNA: one probe for all aspects, or one for each and their mean; by default the "
-        "preset's (apart but for strict).",
-    ),
-    click.option(
-        "--train", type=options.COUNT, metavar="N", help="Train on N pairs of each data set, test on the others."
-    ),
-    click.option("--seeds", type=options.COUNT, metavar="N", help="Random halves; by default 5."),
-    click.option(
-        "--resamples", type=click.IntRange(min=100), metavar="N", help="Resamples of an interval; by default 500."
-    ),
-    click.option("--orientation", help="Sign of the unsupervised direction: few:K, logit, none or oracle."),
-)
-"""What replaces a preset's own; as `FitSettings` has it."""
+def _studies() -> dict[str, click.Command]:
+    return {name: commands(f"probe{name}")[f"probe{name}"] for name in ("compare", "finetune", "run")}
 
 
-@click.group(cls=options.Group, studies=lambda: {"compare": commands("probecompare")["probecompare"]})
+@click.group(cls=options.Group, studies=_studies)
 def probe() -> None:
     """Preference probes: what a judge model knows before it speaks (paper 004)."""
-
-
-probe.add_command(finetune)
-
-
-@probe.command()
-@config
-@click.option(
-    "--model",
-    "--models",
-    "models",
-    type=options.Names("model"),
-    required=True,
-    help="Folder, .gguf file, hub name, or smollm2; of several, comma-separated, each gets a folder in --out.",
-)
-@click.option(
-    "--datasets",
-    type=options.Names("data set"),
-    required=True,
-    help="Comma-separated: llmbar, mt_bench …, NAME=PATH, or your own .jsonl, .json, .csv, .tsv, .parquet, hf:….",
-)
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default="probes", show_default=True)
-@click.option(
-    "--preset",
-    type=click.Choice(["strict", "paper", "released-code"]),
-    default="strict",
-    show_default=True,
-    help="strict is the honest measurement; the others replicate.",
-)
-@fitting_options
-@click.option(
-    "--logs", multiple=True, help="Also show methods from logs of pairwise_preference, direct_scoring, g_eval."
-)
-@click.option(
-    "--random-weights/--no-random-weights",
-    default=None,
-    help="Control: the same architecture with random weights; by default up to 1 billion parameters.",
-)
-@click.option(
-    "--scoring/--no-scoring",
-    default=None,
-    help="Also ask for a score of each text alone (direct scoring, G-Eval); by default of summeval, newsroom, hanna.",
-)
-@click.option("--processes", type=options.COUNT, metavar="N", default=1, help="Fit in so many processes.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be done (the model is loaded).")
-@reading_options
-@engine_options
-@asking_options
-@loading_options
-def run(
-    models: list[str],
-    out: Path,
-    engine: dict[str, Any],
-    **given: Any,
-) -> None:
-    """Read states at all layers, fit both probes, and hold them against prompting and controls.
-
-    Writes probes, tables, figures, index.html and report.md into --out. The same command goes on where a killed one
-    stopped.
-    """
-    from selfprobe.on_ray import copies
-    from selfprobe.plots import short
-
-    folders = [out / short(name.rstrip("/"), 100) for name in models] if len(models) > 1 else [out] * len(models)
-    if not models or len(set(folders)) < len(folders):
-        raise click.UsageError(
-            f"each model needs a folder of its own in {out}, got models {', '.join(models) or 'none'}"
-        )
-    with copies(**engine) as copied:
-        for model, folder in zip(models, folders, strict=True):
-            _run(model, folder, copied=copied, **given)
-    if len(models) > 1:
-        echo(f"\nSide by side: selfprobe probe compare {' '.join(map(str, folders))}")
-
-
-def _run(
-    model: str,
-    out: Path,
-    *,
-    copied: Any,
-    datasets: list[str],
-    preset: str,
-    logs: Sequence[str],
-    random_weights: bool | None,
-    scoring: bool | None,
-    processes: int,
-    dry_run: bool,
-    fitting: dict[str, Any],
-    reading: dict[str, Any],
-    asking: dict[str, Any],
-    loading: dict[str, Any],
-) -> None:
-    """One model."""
-    with said_plainly("The same command goes on where this one stopped."):
-        from selfprobe.preferences.page import publish
-        from selfprobe.preferences.terminal import findings, say_plan
-        from selfprobe.probes.folder import claim
-        from selfprobe.probes.forward import in_process
-        from selfprobe.probes.rate import check_scoring
-        from selfprobe.probes.run import Loading, check_sets, load_sets, run_probes
-        from selfprobe.probes.tokens import Chat
-        from selfprobe.probes.untrained import wanted
-        from selfprobe.sources.own import Words
-
-        settings = _settings(preset, **fitting)
-        words = Words(asking["question"] or "", asking["item"] or "")
-        sets = load_sets(datasets, reading["limit"], words, prompts=settings.prompts)
-        check_sets(sets, settings)
-        check_scoring(sets, scoring)
-        logged = _margins(logs, sets) if logs else None
-        judge = quiet_model(model, loading | {"chat": Chat(asking["system"] or "", dict(asking["arguments"]))})
-        reader = copied(judge, model, loading) if copied else in_process
-        claim(out, judge, sets)
-        sizes, untrained = {name: reading[name] for name in ("longest", "batch_tokens")}, wanted(judge, random_weights)
-        more: dict[str, Any] = {"untrained": untrained, "scoring": scoring, "copies": getattr(reader, "count", 1)}
-        say_plan(judge, sets, settings, out / "activations", sizes, **more)
-        if dry_run:
-            return
-        echo()
-        given: dict[str, Any] = {"settings": settings, "loading": Loading(**loading), "logged": logged}
-        given |= {"random_weights": untrained, "scoring": scoring, "processes": processes, "reader": reader}
-        tables = run_probes(judge, sets, out, **given, **reading)
-        echo(findings(tables, settings))
-        echo(f"\nProbes: {out}/*.safetensors   Tables: {out}/tables   Report: {publish(out)}")
-
-
-def _settings(preset: str, **given: Any) -> "FitSettings":
-    """A preset with what the user gave (not None) in place of its own."""
-    from selfprobe.probes.splits import PRESETS
-
-    return replace(PRESETS[preset], **{name: value for name, value in given.items() if value is not None})
-
-
-def _margins(logs: Sequence[str], sets: Any) -> Any:
-    from selfprobe.studies.preferences import margins  # Inspect's log readers take seconds to import
-
-    return margins(logs, sets)
 
 
 @probe.command()

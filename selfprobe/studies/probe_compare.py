@@ -50,7 +50,7 @@ from selfprobe.page import (
 )
 from selfprobe.plots import interval_rows
 from selfprobe.preferences import figures
-from selfprobe.preferences.findings import TEXT_ONLY
+from selfprobe.preferences.findings import TEXT_ONLY, claimed
 from selfprobe.preferences.page import text_table
 from selfprobe.preferences.runs import Run, read_runs
 from selfprobe.probes.options import said_plainly
@@ -477,18 +477,9 @@ COLUMNS = (
 def finding_of(run: Run, above: pd.DataFrame) -> Finding:
     """The answer for one run, from the table `above`."""
     of = {row.against: row for row in above[above.model == run.model].itertuples()}
-    less = of["prompting"]
-    by = f"asking, by F1 {shown(less, sign=True)}"
     lost = [told for name, told in TEXT_ONLY.items() if name in of and not of[name].low > 0]
-    if less.high < 0:
-        return Finding(run.model, "No", f"has a probe below {by}", of)
-    if not less.low > 0:
-        return Finding(run.model, "Cannot tell", f"has a probe that is not shown to be above {by}", of)
-    if lost:
-        return Finding(
-            run.model, "Cannot tell", f"has a probe above {by}, and not above the texts' {' and '.join(lost)}", of
-        )
-    return Finding(run.model, "Yes", f"has a probe above {by}", of)
+    answer, clause = claimed(of["prompting"], "asking, by F1", lost)
+    return Finding(run.model, answer, clause, of)
 
 
 def _picture(findings: Sequence[Finding]) -> Picture:
