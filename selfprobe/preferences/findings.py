@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from selfprobe.page import Answer, Finding, shown
+from selfprobe.page import Answer, Finding, shown, signed
 
 Tables = Mapping[str, pd.DataFrame]
 
@@ -29,12 +29,11 @@ class Beside:
 
     dataset: str
     probe: Any
-    """Its row of the table methods; `asking` likewise."""
-    asking: Any
-    controls: dict[str, Any]
-    """What a sentence calls it → its row."""
+    """Its row of the table methods."""
+    others: dict[str, Any]
+    """Asking first, then the controls by what a sentence calls them: their rows."""
     margins: dict[str, Any]
-    """Likewise, asking first: the probe less that."""
+    """Likewise: the probe less that."""
     floor: Any
     """What the best layer finds on shuffled labels; None where the run has none."""
 
@@ -45,20 +44,15 @@ class Beside:
         lucky = self.floor is not None and not self.probe.value > self.floor.high
         return lost | ({LUCK: ""} if lucky else {})
 
-    @property
-    def other(self) -> float:
-        """AUROC of asking."""
-        return float(self.asking.value)
 
-    @property
-    def value(self) -> float:
-        """AUROC of the probe."""
-        return float(self.probe.value)
+@dataclass(frozen=True)
+class Numbers:
+    """AUROC of a probe and of asking, or of a judge and of the probe, on one data set, and the paired difference."""
 
-    @property
-    def less(self) -> float:
-        """The paired difference."""
-        return float(self.margins["asking"].value)
+    dataset: str
+    value: float
+    other: float
+    less: float
 
 
 def beside(tables: Tables, kind: str) -> list[Beside]:
@@ -71,14 +65,12 @@ def beside(tables: Tables, kind: str) -> list[Beside]:
         mine, less, luck = (rows[rows.dataset == dataset] for rows in (methods, differences, floors))
         rows: dict[str, Any] = {row.method: row for row in mine.itertuples()}
         margins: dict[str, Any] = {row.against: row for row in less[less.probe == kind].itertuples()}
-        names = {
-            f"{method}, {kind}" if method == "random weights" else method: name for method, name in CONTROLS.items()
-        }
-        controls = {name: rows[method] for method, name in names.items() if method in rows}
-        told = {"prompting": "asking"} | {method: name for method, name in names.items() if method in rows}
+        every = {"prompting": "asking"} | CONTROLS
+        names = {name: f"{method}, {kind}" if method == "random weights" else method for method, name in every.items()}
+        there = {name: method for name, method in names.items() if method in rows}
         floor = next(iter(luck[(luck.probe == kind) & ~luck.over.str.contains("signs")].itertuples()), None)
-        by = {name: margins[method] for method, name in told.items()}
-        found.append(Beside(str(dataset), rows[kind], rows["prompting"], controls, by, floor))
+        others, by = ({name: of[method] for name, method in there.items()} for of in (rows, margins))
+        found.append(Beside(str(dataset), rows[kind], others, by, floor))
     return found
 
 
@@ -90,7 +82,7 @@ def claimed(less: Any, than: str, lost: Sequence[str]) -> tuple[Answer, str]:
         than: What the difference is to, and of which number.
         lost: What else it is not shown to be above.
     """
-    by = f"{than} {shown(less, sign=True)}"
+    by = f"{than} {signed(less.value) if math.isnan(less.low) else shown(less, sign=True)}"
     if less.high < 0:
         return "No", f"has a probe below {by}"
     if not less.low > 0:
@@ -104,11 +96,12 @@ def probed(tables: Tables) -> list[Finding]:
     """By data set: is the supervised probe above asking and every control?"""
     found = []
     for one in beside(tables, "supervised"):
-        lost = [name for name in one.not_above if name != "asking"]
-        answer, clause = claimed(one.margins["asking"], "asking, by AUROC", lost)
+        lost, less = [name for name in one.not_above if name != "asking"], one.margins["asking"]
+        answer, clause = claimed(less, "asking, by AUROC", lost)
         if "LEAKS" in str(one.probe.note):
             answer, clause = "Cannot tell", "has a probe that test labels or test texts reached"
-        found.append(Finding(one.dataset, answer, clause, one))
+        of = Numbers(one.dataset, one.probe.value, one.others["asking"].value, less.value)
+        found.append(Finding(one.dataset, answer, clause, of))
     return found
 
 
@@ -127,11 +120,12 @@ def findings(tables: Tables) -> list[str]:
 
 
 def _sentence(one: Beside) -> str:
-    told = [f"{name} {row.value:.2f}".replace("nan", "–") for name, row in one.controls.items()]
+    asking, *controls = one.others.items()
+    told = [f"{name} {row.value:.2f}".replace("nan", "–") for name, row in controls]
     if one.floor is not None:
         told.append(f"{LUCK} {one.floor.mean:.2f} (95 % stay below {one.floor.high:.2f})")
     text = (
-        f"{shown(one.probe)}, asking {shown(one.asking)}, paired difference {shown(one.margins['asking'], sign=True)}; "
+        f"{shown(one.probe)}, asking {shown(asking[1])}, paired difference {shown(one.margins['asking'], sign=True)}; "
         f"controls: {', '.join(told)}"
     )
     note = str(one.probe.note)
@@ -151,24 +145,14 @@ TEXT_ONLY = {"no model (TF-IDF)": "words", "no model (length)": "length"}
 JUDGES = ("fine-tuned judge", "fine-tuned judge, all weights")
 
 
-@dataclass(frozen=True)
-class Trained:
-    """AUROC of a judge and of the supervised probe on one data set, and the paired difference."""
-
-    dataset: str
-    value: float
-    other: float
-    less: float
-
-
 def judged(tables: Tables) -> list[Finding]:
     """By data set and training: is the fine-tuned judge above the supervised probe?"""
     methods, less = (tables[name].query("metric == @METRIC") for name in ("finetuned", "finetuned_less"))
     found = []
     for row in less[less.against == "supervised"].itertuples():
         rows: dict[str, Any] = {one.method: one for one in methods[methods.dataset == row.dataset].itertuples()}
-        of = Trained(row.dataset, rows[row.probe].value, rows["supervised"].value, row.value)
-        by = f"its probe, by AUROC {shown(row, sign=True)}"
+        of = Numbers(row.dataset, rows[row.probe].value, rows["supervised"].value, row.value)
+        by = f"its probe, by AUROC {signed(row.value) if math.isnan(row.low) else shown(row, sign=True)}"
         answer: Answer = "Yes" if row.low > 0 else "No" if row.high < 0 else "Cannot tell"
         place = "above" if row.low > 0 else "below" if row.high < 0 else "that is not shown to differ from"
         name = (

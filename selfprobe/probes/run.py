@@ -16,7 +16,6 @@ from typing import Any, Literal
 import pandas as pd
 
 from selfprobe.probes import rate, tables, untrained
-from selfprobe.probes.components import components_table
 from selfprobe.probes.decoder import decoder_blocks
 from selfprobe.probes.evaluate import METRICS, Fits, fit_all, fitted_apart, split_pairs
 from selfprobe.probes.folder import claim, probe_name, write_run, write_tables
@@ -252,7 +251,7 @@ def _tables(
         "floors": lambda f, _: tables.floors_table(f),
         "selected_on_test": lambda f, _: tables.selected_on_test(f),
         "rounding": lambda f, _: tables.rounding_table(f),
-        "components": lambda f, _: components_table(f),
+        "components": lambda f, _: tables.components_table(f),
     }
     made: dict[str, pd.DataFrame] = {}
     for count, (table, make) in enumerate(makers.items(), start=1):

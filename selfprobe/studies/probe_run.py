@@ -215,7 +215,7 @@ class ProbeRun(OfPairs, SpreadStudy):
 
         check_sets(self.sets, self.fitting)
         check_scoring(self.sets, self.scoring)
-        assert self.logged is None or self.logs
+        _ = self.logged  # read before a model is loaded, as the sets are
         return [line for one in self.each for line in one.needed()]
 
     def needed(self) -> list[str]:
@@ -316,7 +316,7 @@ class ProbeFinetune(OfPairs):
         from selfprobe.probes.finetune import lessons
         from selfprobe.probes.folder import claim
 
-        assert self.sets  # before the model is loaded
+        _ = self.sets  # read before the model is loaded
         claim(self.folder, self.judge, self.sets)
         if lost := self.unfitted():
             first = f"{self.out} has no probes of {', '.join(lost)}: they are made first, as by `selfprobe probe run`"
