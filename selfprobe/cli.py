@@ -67,7 +67,7 @@ COMMANDS = {
         "Why models can introspect: lens, attention, patching and induction (paper 003, section 5).",
     ),
     "probe": Command(
-        "selfprobe.preferences.command:probe",
+        "selfprobe.studies.probe:probe",
         "Preference probes: what a judge model knows before it speaks (paper 004).",
     ),
     "realism": Command(

@@ -14,8 +14,6 @@ from selfprobe.logs import found, none_found
 from selfprobe.matrix.diversity import OPEN
 from selfprobe.matrix.page import page as matrix
 from selfprobe.page import LINES, Page, Section, set_aside
-from selfprobe.preferences.table import TASKS
-from selfprobe.preferences.tasks_page import page as preferences
 from selfprobe.studies import every
 from selfprobe.studies.card import TASK
 
@@ -32,7 +30,6 @@ def page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Pa
     """
     studies: dict[str, tuple[set[str], Callable[[Sequence[str]], Page]]] = {
         "matrix": ({*measures(), OPEN}, lambda logs: matrix(logs, embedder=embedder)),
-        "preferences": (set(TASKS), preferences),
     }
     for study in every():
         studies.setdefault(study.__name__.lower(), (set(study.reads), study.reported))

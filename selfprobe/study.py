@@ -376,7 +376,7 @@ def with_runs(page: "Page", there: "Runs") -> "Page":
     last = substitutes if len(substitutes) < 2 else [f"{substitutes[0]} {len(substitutes) - 1} more under Runs."]
     told = [*page.told[: LINES - len(last)], *last]
     models = [*page.models, *(run.identity.model for run in there.finished)]
-    return replace(page, sections=sections, tables={**page.tables, "runs": table}, told=told, models=models)
+    return replace(page, sections=sections, tables={"runs": table, **page.tables}, told=told, models=models)
 
 
 class StudyCommand(click.Command):
@@ -414,10 +414,10 @@ def described(study: type[Study]) -> dict[str, Any]:
     """A study's command as JSON holds it (`options.json`), so that help and wrong calls need no import of Inspect."""
     shared = [key for key in Study.model_fields if not study.model_fields[key].exclude]
     order = [*(key for key in study.model_fields if key not in Study.model_fields), *shared]
-    options_ = [_described(key, study.model_fields[key]) for key in order]
+    options_ = [_described(key, info) for key in order if not (info := study.model_fields[key]).exclude]
     place = f"{study.__module__}:{study.__name__}"
     about = {"place": place, "help": inspect.getdoc(study), "options": options_, "skips": study.skips}
-    asks = not {"models", "grader"}.isdisjoint(study.model_fields)
+    asks = not study.local and not {"models", "grader"}.isdisjoint(study.model_fields)
     return about | {"asks": asks, "runs": asks and study.waves is not Study.waves, "local": study.local}
 
 

@@ -44,7 +44,7 @@ RUN_BY: dict[str, tuple[str, ...]] = {
     "selfprobe mechanism lens": MECHANISM,
     "selfprobe mechanism patch": MECHANISM,
     "selfprobe probe ablate": (PROBES,),
-    "selfprobe probe compare": ("preferences/test_compare",),
+    "selfprobe probe compare": ("studies/test_probe_compare",),
     "selfprobe probe finetune": ("probes/test_finetune",),
     "selfprobe probe run": (PROBES, "probes/test_own_data_command", "probes/test_replicas", "test_configuration"),
     "selfprobe probe score": (PROBES,),

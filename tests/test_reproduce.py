@@ -224,7 +224,8 @@ def tiny_pairs(spec: str, **_: Any) -> Any:
 
 
 def small_probe_words(words: list[str], folder: Path) -> list[str]:
-    """The same command of tiny models, of few pairs, on this machine."""
+    """The same command of tiny models, of few pairs, on this machine; nobody is asked."""
+    words += ["--yes"] * (words[0] == "run")
     small = {"cuda": "cpu", "bfloat16": "float32", "5000": "16"}
     small |= {name: str(folder / "models" / PROBED[1]) for name in ("meta-llama/Llama-3.1-8B-Instruct", TUNED)}
     words = [

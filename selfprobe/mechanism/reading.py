@@ -18,8 +18,7 @@ from torch import Tensor, nn
 
 from selfprobe.mechanism.patterns import WORKS, Tap, entropy, registered, tapped, without_first
 from selfprobe.mechanism.prompts import ARMS, MEASURES, Item
-from selfprobe.probes.architecture import WINDOWS
-from selfprobe.probes.choose import BROKEN, FAILURES
+from selfprobe.probes.choose import BROKEN, FAILURES, WINDOWS
 from selfprobe.probes.decoder import decoder_blocks, final_norm
 from selfprobe.probes.forward import called, recorded
 from selfprobe.probes.model import LocalModel

@@ -1,11 +1,15 @@
 """What a probe run found, in sentences: each probe beside asking and the controls that have learnt nothing."""
 
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from selfprobe.page import shown
+from selfprobe.page import Answer, Finding, shown, signed
+
+Tables = Mapping[str, pd.DataFrame]
 
 METRIC = "auroc"
 """Of all numbers in the sentences: at .5 nothing is known, however often a method says 1."""
@@ -19,62 +23,143 @@ CONTROLS = {
 LUCK = "the best layer on shuffled labels"
 
 
-def findings(tables: dict[str, pd.DataFrame]) -> list[str]:
-    """One paragraph a data set and probe, from the tables methods, differences and floors of a run.
+@dataclass(frozen=True)
+class Beside:
+    """A probe of one data set beside asking and the controls."""
 
-    "one, supervised probe: 0.74 [0.70, 0.78], asking 0.66 [0.62, 0.70], paired difference +0.08 [+0.03, +0.13];
-    controls: length 0.58, words 0.61, … Not shown to be above: …"
-    """
+    dataset: str
+    probe: Any
+    """Its row of the table methods."""
+    others: dict[str, Any]
+    """Asking first, then the controls by what a sentence calls them: their rows."""
+    margins: dict[str, Any]
+    """Likewise: the probe less that."""
+    floor: Any
+    """What the best layer finds on shuffled labels; None where the run has none."""
+
+    @property
+    def not_above(self) -> dict[str, str]:
+        """What the probe is not shown to be above, by the paired differences and luck's 95 %, and what shows that."""
+        lost = {name: f" ({shown(row, sign=True)})" for name, row in self.margins.items() if not row.low > 0}
+        lucky = self.floor is not None and not self.probe.value > self.floor.high
+        return lost | ({LUCK: ""} if lucky else {})
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """AUROC of a probe and of asking, or of a judge and of the probe, on one data set, and the paired difference."""
+
+    dataset: str
+    value: float
+    other: float
+    less: float
+
+
+def beside(tables: Tables, kind: str) -> list[Beside]:
+    """The probes of one kind by data set, from the tables methods, differences and floors of a run."""
     methods, differences, floors = (
         tables[name].query("metric == @METRIC") for name in ("methods", "differences", "floors")
     )
     found = []
     for dataset in dict.fromkeys(methods.dataset):
         mine, less, luck = (rows[rows.dataset == dataset] for rows in (methods, differences, floors))
-        for kind in ("supervised", "unsupervised"):
-            found.append(f"{dataset}, {kind} probe: " + _sentence(kind, mine, less[less.probe == kind], luck))
+        rows: dict[str, Any] = {row.method: row for row in mine.itertuples()}
+        margins: dict[str, Any] = {row.against: row for row in less[less.probe == kind].itertuples()}
+        every = {"prompting": "asking"} | CONTROLS
+        names = {name: f"{method}, {kind}" if method == "random weights" else method for method, name in every.items()}
+        there = {name: method for name, method in names.items() if method in rows}
+        floor = next(iter(luck[(luck.probe == kind) & ~luck.over.str.contains("signs")].itertuples()), None)
+        others, by = ({name: of[method] for name, method in there.items()} for of in (rows, margins))
+        found.append(Beside(str(dataset), rows[kind], others, by, floor))
     return found
 
 
-def _sentence(kind: str, methods: pd.DataFrame, less: pd.DataFrame, luck: pd.DataFrame) -> str:
-    rows: dict[str, Any] = {row.method: row for row in methods.itertuples()}
-    margins: dict[str, Any] = {row.against: row for row in less.itertuples()}
-    probe = rows[kind]
-    text = f"{shown(probe)}, asking {shown(rows['prompting'])}"
-    text += f", paired difference {shown(margins['prompting'], sign=True)}; controls: "
-    names = {"prompting": "asking"}
-    for method, name in CONTROLS.items():
-        full = f"{method}, {kind}" if method == "random weights" else method
-        if full in rows:
-            names[full] = name
-            text += f"{name} {rows[full].value:.2f}, ".replace("nan", "–")
-    floor = next(iter(luck[(luck.probe == kind) & ~luck.over.str.contains("signs")].itertuples()), None)
-    if floor is None:
-        text = text.removesuffix(", ")
-    else:
-        text += f"{LUCK} {floor.mean:.2f} (95 % stay below {floor.high:.2f})"
-    note = str(probe.note)
+def claimed(less: Any, than: str, lost: Sequence[str]) -> tuple[Answer, str]:
+    """An answer and its clause: Yes where a probe is above asking, and above everything else.
+
+    Args:
+        less: The paired difference to asking.
+        than: What the difference is to, and of which number.
+        lost: What else it is not shown to be above.
+    """
+    by = f"{than} {signed(less.value) if math.isnan(less.low) else shown(less, sign=True)}"
+    if less.high < 0:
+        return "No", f"has a probe below {by}"
+    if not less.low > 0:
+        return "Cannot tell", f"has a probe that is not shown to be above {by}"
+    if lost:
+        return "Cannot tell", f"has a probe above {by}, and not above {lost[0]}"
+    return "Yes", f"has a probe above {by}"
+
+
+def probed(tables: Tables) -> list[Finding]:
+    """By data set: is the supervised probe above asking and every control?"""
+    found = []
+    for one in beside(tables, "supervised"):
+        lost, less = [name for name in one.not_above if name != "asking"], one.margins["asking"]
+        answer, clause = claimed(less, "asking, by AUROC", lost)
+        if "LEAKS" in str(one.probe.note):
+            answer, clause = "Cannot tell", "has a probe that test labels or test texts reached"
+        of = Numbers(one.dataset, one.probe.value, one.others["asking"].value, less.value)
+        found.append(Finding(one.dataset, answer, clause, of))
+    return found
+
+
+def findings(tables: Tables) -> list[str]:
+    """One paragraph a data set and probe, from the tables methods, differences and floors of a run.
+
+    "one, supervised probe: 0.74 [0.70, 0.78], asking 0.66 [0.62, 0.70], paired difference +0.08 [+0.03, +0.13];
+    controls: length 0.58, words 0.61, … Not shown to be above: …"
+    """
+    both = {kind: beside(tables, kind) for kind in ("supervised", "unsupervised")}
+    return [
+        f"{one.dataset}, {kind} probe: {_sentence(one)}"
+        for pair in zip(*both.values(), strict=True)
+        for kind, one in zip(both, pair, strict=True)
+    ]
+
+
+def _sentence(one: Beside) -> str:
+    asking, *controls = one.others.items()
+    told = [f"{name} {row.value:.2f}".replace("nan", "–") for name, row in controls]
+    if one.floor is not None:
+        told.append(f"{LUCK} {one.floor.mean:.2f} (95 % stay below {one.floor.high:.2f})")
+    text = (
+        f"{shown(one.probe)}, asking {shown(asking[1])}, paired difference {shown(one.margins['asking'], sign=True)}; "
+        f"controls: {', '.join(told)}"
+    )
+    note = str(one.probe.note)
     if "LEAKS" in note:
         return f"{text}. Test labels or test texts reached this probe: it is no measurement."
     if "sign arbitrary" in note:
         return f"{text}. The sign is arbitrary: a number under .5 says as much as one above it."
-    return f"{text}. {_verdict(probe, margins, names, floor)}"
-
-
-def _verdict(probe: Any, margins: dict[str, Any], names: dict[str, str], floor: Any) -> str:
-    """What the probe is not shown to be above: by the paired differences, and by luck's 95 %."""
-    if math.isnan(probe.value):
-        return "No score, no verdict."
-    short = [f"{name} ({shown(margins[m], sign=True)})" for m, name in names.items() if not margins[m].low > 0]
-    if floor is not None and not probe.value > floor.high:
-        short.append(LUCK)
-    if short:
-        return f"Not shown to be above {'; '.join(short)}."
-    return "Above asking and every control."
+    if math.isnan(one.probe.value):
+        return f"{text}. No score, no verdict."
+    if lost := one.not_above:
+        return f"{text}. Not shown to be above {'; '.join(f'{name}{by}' for name, by in lost.items())}."
+    return f"{text}. Above asking and every control."
 
 
 TEXT_ONLY = {"no model (TF-IDF)": "words", "no model (length)": "length"}
 """Controls that see the texts alone, and how sentences call them."""
+JUDGES = ("fine-tuned judge", "fine-tuned judge, all weights")
+
+
+def judged(tables: Tables) -> list[Finding]:
+    """By data set and training: is the fine-tuned judge above the supervised probe?"""
+    methods, less = (tables[name].query("metric == @METRIC") for name in ("finetuned", "finetuned_less"))
+    found = []
+    for row in less[less.against == "supervised"].itertuples():
+        rows: dict[str, Any] = {one.method: one for one in methods[methods.dataset == row.dataset].itertuples()}
+        of = Numbers(row.dataset, rows[row.probe].value, rows["supervised"].value, row.value)
+        by = f"its probe, by AUROC {signed(row.value) if math.isnan(row.low) else shown(row, sign=True)}"
+        answer: Answer = "Yes" if row.low > 0 else "No" if row.high < 0 else "Cannot tell"
+        place = "above" if row.low > 0 else "below" if row.high < 0 else "that is not shown to differ from"
+        name = (
+            row.dataset if row.probe == JUDGES[0] else f"{row.dataset} (all weights)".replace(" ", "\N{NO-BREAK SPACE}")
+        )
+        found.append(Finding(name, answer, f"has a fine-tuned judge {place} {by}", of))
+    return found
 
 
 def _above_texts(margins: pd.DataFrame) -> str:
@@ -84,7 +169,7 @@ def _above_texts(margins: pd.DataFrame) -> str:
     return f", and not shown to be above what the texts tell without a model: {', '.join(lost)}" if lost else ""
 
 
-def finetuned(tables: dict[str, pd.DataFrame]) -> list[str]:
+def finetuned(tables: Tables) -> list[str]:
     """A sentence a data set and training: the fine-tuned judge beside the probe and asking, and what either costs."""
     found = []
     methods, less = (tables[name].query("metric == @METRIC") for name in ("finetuned", "finetuned_less"))

@@ -1,14 +1,36 @@
 """From the tables in a probe run's folder to its figures and its page, index.html and as text report.md."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, Literal
 
 import pandas as pd
 
-from selfprobe.page import Block, Column, Figures, Page, Picture, Section, Table, shown, write
+from selfprobe.page import (
+    LINES,
+    ROWS,
+    Block,
+    Bullets,
+    Column,
+    Figures,
+    Finding,
+    Page,
+    Picture,
+    Section,
+    Table,
+    answered,
+    headings,
+    number,
+    shown,
+    signed,
+    strongest,
+    write,
+)
+from selfprobe.plots import interval_rows, short
 from selfprobe.preferences import figures
-from selfprobe.preferences.findings import LEAD, findings, finetuned
+from selfprobe.preferences.findings import JUDGES, LEAD, METRIC, findings, finetuned, judged, probed
 from selfprobe.probes.folder import read_run
 
 Tables = dict[str, pd.DataFrame]
@@ -31,30 +53,46 @@ CAPTIONS = {
 OF_DATA = {"ties": "rows without a better text", "left_out": "pairs not drawn", "scored": "pairs scored"}
 OF_DATA |= {"unscored": "pairs unscored", "humans_agree": "people agree", "humans_low": "from", "humans_high": "to"}
 """Columns of the table of data by what they count."""
-FOUND = "What was found"
+DRAWN = ("supervised", "unsupervised", "prompting", *JUDGES)
+TITLES = {
+    "probes": "Do probes of {} judge better than asking it?",
+    "judges": "Does {} judge better when it is fine-tuned than its probe does?",
+}
+_OTHERS = {"probes": "asking", "judges": "probe"}
+COLUMNS = {
+    about: (
+        Column("data set", "model"),
+        Column("answer", "answer"),
+        Column("probe" if about == "probes" else "judge", lambda one: one.of.value, number),
+        Column(other, lambda one: one.of.other, number),
+        Column("difference", lambda one: one.of.less, signed),
+    )
+    for about, other in _OTHERS.items()
+}
+"""AUROC of the probe and of asking, or of the judge and of the probe."""
 LUCK = "Best layer and sign picked on the test half, to be read against luck."
 
 
-def publish(out: Path) -> Path:
-    """Write index.html, report.md and figures/ from tables/*.csv of the run in `out`; the path of index.html."""
+def page_of(out: Path, about: Literal["probes", "judges"] = "probes") -> Page:
+    """The page of the run in `out`, with report.md: of its probes, or of the judges that were trained beside them."""
     tables = {file.stem: pd.read_csv(file) for file in sorted((out / "tables").glob("*.csv"))}
     state = read_run(out)
-    title = f"Preference probes of {state['model']}"
-    train = state["settings"].get("train", 0.5)
+    model, train = short(state["model"].rstrip("/")), state["settings"].get("train", 0.5)
     halves = "halves" if train == 0.5 else f"splits that train on {f'{train:.0%}' if train < 1 else f'{train:g} pairs'}"
     lead = (
-        f"Revision {state['revision']}, preset {state['settings']['name']}, {state['settings']['seeds']} {halves}, "
-        f"orientation {state['settings']['orientation']}, selfprobe {state['selfprobe']}. Numbers are means over test "
-        "halves with 95 % intervals by question. The intervals hold for the probes as fitted, and allow for pairs that "
-        "train the probe of one half and test that of another. Layers of the tables are counted from 0: layer 3 is the "
-        "state after block 4 of the figures."
+        f"{state['model']}, revision {state['revision']}, preset {state['settings']['name']}, "
+        f"{state['settings']['seeds']} {halves}, orientation {state['settings']['orientation']}, selfprobe "
+        f"{state['selfprobe']}. Numbers are means over test halves with 95 % intervals by question. The intervals hold "
+        "for the probes as fitted, and allow for pairs that train the probe of one half and test that of another. "
+        "Layers of the tables are counted from 0: layer 3 is the state after block 4 of the figures."
     )
+    judges = finetuned(tables) if "finetuned" in tables else []
+    said = [*findings(tables), *judges]
+    found = strongest(judged(tables) if about == "judges" else probed(tables))
+    answer, told = answered(found, "data sets")
+    sections, lines = list[Section](), [f"# {TITLES[about].format(model)}", "", answer, "", LEAD, ""]
+    lines += [*(f"- {sentence}" for sentence in said), "", lead]
     drawn = figures.made(tables)
-    sections, lines = [], [f"# {title}", "", lead]
-    if {"methods", "differences", "floors"} <= set(tables):
-        said = [LEAD, *findings(tables), *(finetuned(tables) if "finetuned" in tables else ())]
-        sections.append(Section(FOUND, list[Block](said), name="found", menu="found"))
-        lines += ["", f"## {FOUND}", "", said[0], "", *(f"- {sentence}" for sentence in said[1:])]
     for name, caption in (*CAPTIONS.items(), ("data", "Data")):
         if name not in tables:
             continue
@@ -67,9 +105,36 @@ def publish(out: Path) -> Path:
         if name in drawn:
             blocks.append(Figures([Picture(name, f"{caption}: the numbers of the table above", caption, drawn[name])]))
             lines += ["", f"![{caption}](figures/{name}.png)"]
-        sections.append(Section(caption, blocks, name=name, menu=name))
-    page = Page(title, lead, sections, files={"report.md": ("\n".join(lines) + "\n").encode()})
-    return Path(write(page, str(out)))
+        sections.append(Section(caption, blocks, name=name))
+    return Page(
+        TITLES[about].format(model),
+        answer=answer,
+        picture=_picture(found, tables, about),
+        table=Table(found[:ROWS], COLUMNS[about]),
+        sections=headings(why=[LEAD, Bullets(said)], cells=sections, method=[lead]),
+        tables=tables,
+        files={"report.md": ("\n".join(lines) + "\n").encode()},
+        told=judges[:LINES] if about == "judges" else told,
+    )
+
+
+def publish(out: Path) -> str:
+    """Write the page of the run in `out`, report.md and figures/; the page's address."""
+    return write(replace(page_of(out), tables={}), str(out))
+
+
+def _picture(found: Sequence[Finding], tables: Tables, about: str) -> Picture:
+    """AUROC of the probes and of asking; a judge in the place of the unsupervised probe."""
+    every = tables["finetuned" if about == "judges" else "methods"]
+    methods = every[every.metric == METRIC]
+    shown_methods = [name for name in dict.fromkeys(methods.method) if name in DRAWN]
+    rows = {}
+    for one in found[:ROWS]:
+        mine = {row.method: row for row in methods[methods.dataset == one.of.dataset].itertuples()}
+        rows[one.model] = {name: mine[name] for name in shown_methods if name in mine}
+    more = f" {len(found) - ROWS} more data sets are under All cells." if len(found) > ROWS else ""
+    caption = f"95 % intervals by question.{more}"
+    return interval_rows(about, rows, caption=caption, axis="AUROC on held-out pairs", line=0.5)
 
 
 def _rows(name: str, tables: Tables) -> pd.DataFrame:
@@ -93,15 +158,13 @@ def _rows(name: str, tables: Tables) -> pd.DataFrame:
     if name == "rounding":
         return table.pivot(index="layer", columns="dataset", values="rounding").round(3).reset_index()
     if name in ("differences", "finetuned_less"):
-        return differences(table)
-    if name == "aspects":
-        rows = table[table.metric == "f1"].assign(f1=lambda t: [shown(r) for r in t.itertuples()])
-        return rows.pivot(index=["dataset", "aspect"], columns="method", values="f1").reset_index()
-    if name in ("transfer", "adversarial"):
+        return _by_metric(table, ["dataset", "probe", "against"], sign=True).rename(columns={"against": "less"})
+    if name in ("aspects", "transfer", "adversarial"):
         rows = table[table.metric == "f1"].assign(f1=lambda t: [shown(r) for r in t.itertuples()])
         if name == "transfer":
             return rows[["trained_on", "tested_on", "probe", "f1", "n"]]
-        return rows.pivot(index="subset", columns="method", values="f1").reset_index()
+        index = ["dataset", "aspect"] if name == "aspects" else ["subset"]
+        return rows.pivot(index=index, columns="method", values="f1").reset_index()
     if name == "data":
         return table.round(3).rename(columns=OF_DATA)
     rows = table.assign(change=lambda t: [shown(r, sign=True) for r in t.itertuples()]).round({"changed_answers": 3})
@@ -145,21 +208,18 @@ def _cell(value: object) -> str:
 
 def methods(table: pd.DataFrame) -> pd.DataFrame:
     """dataset, method, f1, accuracy, auroc, n, note, with intervals as text; one row a method."""
-    rows = []
-    for (dataset, method), part in table.groupby(["dataset", "method"], sort=False):
-        by = {r.metric: r for r in part.itertuples()}
-        numbers = {metric: shown(by[metric]) for metric in ("f1", "accuracy", "auroc")}
-        rows.append({"dataset": dataset, "method": method} | numbers | {"n": by["f1"].n, "note": by["f1"].note})
-    return pd.DataFrame(rows)
+    return _by_metric(table, ["dataset", "method"], more=("n", "note"))
 
 
-def differences(table: pd.DataFrame) -> pd.DataFrame:
-    """dataset, probe, less, f1, accuracy, auroc, n, with intervals as text; one row a comparison."""
+def _by_metric(
+    table: pd.DataFrame, keys: list[str], *, more: Sequence[str] = ("n",), sign: bool = False
+) -> pd.DataFrame:
+    """The keys, f1, accuracy and auroc with intervals as text, and what else the rows of f1 hold; one row a key."""
     rows = []
-    for (dataset, probe, against), part in table.groupby(["dataset", "probe", "against"], sort=False):
-        by = {r.metric: r for r in part.itertuples()}
-        numbers = {metric: shown(by[metric], sign=True) for metric in ("f1", "accuracy", "auroc")}
-        rows.append({"dataset": dataset, "probe": probe, "less": against} | numbers | {"n": by["f1"].n})
+    for key, part in table.groupby(keys, sort=False):
+        by: dict[str, Any] = {row.metric: row for row in part.itertuples()}
+        numbers = {metric: shown(by[metric], sign=sign) for metric in ("f1", "accuracy", "auroc")}
+        rows.append(dict(zip(keys, key, strict=True)) | numbers | {name: getattr(by["f1"], name) for name in more})
     return pd.DataFrame(rows)
 
 

@@ -5,16 +5,17 @@ reference and the difference of a pair's two sides, which is what a probe reads,
 hidden from a side reaches it: neither the other side's token nor a pad.
 """
 
+import inspect
 import logging
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from selfprobe.probes.architecture import blocked, length_switches
+from selfprobe.probes.decoder import decoder_blocks
 from selfprobe.probes.forward import WAYS, States, Way, states_of
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.precision import HALVES, in_float32
@@ -34,6 +35,49 @@ LEAK = 1e-2
 """Largest effect of a side's token on the other side, as a share of its effect on its own; 0 but for rounding."""
 FAILURES = (AssertionError, AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError)
 """What a model raises that takes no such mask, cache or padding; each family says it in its own way."""
+
+
+WINDOWS = ("sliding_window", "attention_chunk_size", "attention_window_size", "window_size", "local_attention")
+"""Settings that hide far tokens: layers that do so have a mask of their own, which the tree mask would replace."""
+
+
+def length_switches(config: Any) -> tuple[int, ...]:
+    """Lengths up to and past which positions are turned differently, for a whole batch (Phi-3's long rope)."""
+    rope = getattr(config, "rope_parameters", None) or {}
+    found = {
+        int(kind["original_max_position_embeddings"])
+        for kind in (rope, *rope.values())  # one for all layers, or one a type of layer
+        if isinstance(kind, dict) and kind.get("rope_type") == "longrope"
+    }
+    return tuple(sorted(found))
+
+
+def blocked(judge: LocalModel, way: Way, switches: Sequence[int], longest: int) -> str:
+    """Why `way` would be wrong for prompts of up to `longest` tokens, or "" where only a trial can tell.
+
+    A trial might not see a few hidden tokens, and on a CPU a state-space model takes long for each: its scan goes from
+    token to token.
+    """
+    config = judge.model.config.get_text_config()
+    windows = [w for name in WINDOWS if isinstance(w := getattr(config, name, None), int) and 0 < w <= longest]
+    if way == "tree_mask" and windows:
+        return f"pairs of up to {longest} tokens pass the sliding window of {min(windows)}"
+    if way == "tree_mask" and recurrent(judge):
+        return "its blocks mix neighbouring tokens without attention, and no mask hides one from the next"
+    if way == "shared_cache" and "past_key_values" not in inspect.signature(judge.model.forward).parameters:
+        return "it goes on from no key-value cache"
+    if way == "shared_cache" and switches:
+        return f"positions are turned anew past {switches[0]} tokens, and a cache would keep the old ones"
+    return ""
+
+
+def recurrent(judge: LocalModel) -> bool:
+    """Whether some block convolves over tokens, as all state-space models and their hybrids do."""
+    return any(
+        isinstance(module, nn.Conv1d) and module.kernel_size[0] > 1
+        for block in decoder_blocks(judge.model)
+        for module in block.modules()
+    )
 
 
 class WrongWay(ValueError):

@@ -6,8 +6,8 @@ probe.score(states[200:]), probe.predict_proba(states[200:])
 probe.save("p.safetensors")
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from numbers import Integral, Real
 from pathlib import Path
@@ -19,15 +19,51 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
-from selfprobe.probes.fit import Kind, Orders, best_layer, check_labels, parse_orientation
+from selfprobe.probes.fit import FloatArray, Kind, Orders, best_layer, check_labels, parse_orientation
 from selfprobe.probes.kinds import LABELLED, Lesson, calibrated, learn
-from selfprobe.probes.layouts import Layers, layers_of_array
 from selfprobe.stats.rank import accuracy
 
 if TYPE_CHECKING:
     from selfprobe.probes.probe_file import Card
 
 Floats = npt.NDArray[np.float64]
+LAYOUTS = {
+    2: "[pair, d_model] (differences of the sides)",
+    4: "[pair, order, side, d_model]",
+    5: "[pair, layer, order, side, d_model]",
+}
+
+
+@dataclass(frozen=True)
+class Layers:
+    """States of some pairs."""
+
+    numbers: Sequence[int]
+    """Of the layers, from 0; one alone goes by any number."""
+    width: int
+    """d_model."""
+    read: Callable[[int], FloatArray]
+    """Number → states [pair, order, side, d_model]."""
+    differences: bool = False
+    """The layout is [pair, d_model], which has one order."""
+
+    def number(self, layer: int | str) -> int:
+        """The layer that `layer` names: a number or "last"."""
+        if isinstance(layer, str) or (len(self.numbers) == 1 and layer < 0):
+            return self.numbers[-1]
+        if len(self.numbers) > 1 and layer not in self.numbers:
+            raise ValueError(f"layer must be one of {', '.join(map(str, self.numbers))}, got {layer}")
+        return int(layer)
+
+
+def layers_of_array(x: npt.NDArray[np.floating[Any]]) -> Layers:
+    """Layers of an array in one of `LAYOUTS`; ValueError where it is in none."""
+    if x.ndim not in LAYOUTS or (x.ndim > 2 and (x.shape[-2] != 2 or x.shape[-3] not in (1, 2))):
+        raise ValueError(f"states must be a Harvest or an array {', '.join(LAYOUTS.values())}, got shape {x.shape}")
+    if x.ndim == 5:
+        return Layers(range(x.shape[1]), x.shape[-1], lambda number: x[:, number])
+    states = x if x.ndim == 4 else np.stack([x / 2, -x / 2], axis=1)[:, None]
+    return Layers([0], x.shape[-1], lambda _: states, differences=x.ndim == 2)
 
 
 class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -198,7 +234,7 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def from_hub(cls, repository: str, *, revision: str | None = None, token: str | None = None) -> Self:
         """A fitted probe, uploaded as probe.safetensors to `repository` ("owner/name") on the Hugging Face hub."""
-        from selfprobe.probes.hub import fetched
+        from selfprobe.probes.probe_file import fetched
 
         return cls.load(fetched(repository, revision=revision, token=token))
 

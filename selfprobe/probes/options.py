@@ -95,42 +95,6 @@ TEMPLATE_ARGUMENT = click.option(
     help="Argument of the chat template, as enable_thinking=false.",
 )
 
-asking_options = gathered(
-    "asking",
-    click.option(
-        "--question", metavar="TEXT", help='Asked of your own pairs, as "more honest"; by default "more helpful".'
-    ),
-    click.option("--item", metavar="TEXT", help='What their texts are called, as "answer"; by default "response".'),
-    SYSTEM,
-    TEMPLATE_ARGUMENT,
-)
-"""What is asked about a pair, and what else goes into the chat template."""
-
-reading_options = gathered(
-    "reading",
-    click.option(
-        "--limit",
-        type=options.COUNT,
-        metavar="N",
-        default=2000,
-        show_default=True,
-        help="Take at most N pairs of each data set, always the same ones, drawn at random.",
-    ),
-    click.option("--longest", type=options.COUNT, metavar="N", help="Skip pairs longer than this many tokens."),
-    click.option(
-        "--path",
-        type=click.Choice(["auto", "tree_mask", "shared_cache", "two_forwards"]),
-        default="auto",
-        show_default=True,
-        help="Way of the forward passes; auto takes the fastest that agrees with two plain ones.",
-    ),
-    click.option(
-        "--batch-tokens", type=options.COUNT, metavar="N", help="Tokens of a batch; 1024 on a CPU, else 16384."
-    ),
-)
-"""Which pairs are read, and how; as `run_probes` takes them."""
-
-
 engine_options = gathered(
     "engine",
     click.option(
@@ -187,9 +151,6 @@ def loading(layers: str = "") -> Callable[[Command], Command]:
         *of_layers,
         ALLOW_PICKLE,
     )
-
-
-loading_options = loading("Blocks whose states are kept and read, as 8,16,24 or 0-31:4, from 0; by default all.")
 
 
 FULL_RATE = 2e-5

@@ -15,6 +15,10 @@ from selfprobe.probes.fit import FloatArray, Kind, Orders, Probe, parse_orientat
 from selfprobe.probes.tokens import Chat
 
 FORMAT = "selfprobe-probe-1"
+ON_HUB = "probe.safetensors"
+"""Name of a probe's file on the Hugging Face hub."""
+LARGEST = 100_000_000
+"""Bytes of a probe's file that are fetched; a direction of 16,384 numbers has 64 kB."""
 DTYPES = ("float32", "bfloat16", "float16")
 ARRAYS = ("direction", "mean_plus", "mean_minus")
 STRICT = ConfigDict(extra="forbid", strict=True)
@@ -176,3 +180,20 @@ def _read(kind: type[T], name: str, metadata: dict[str, Any], path: Path) -> T:
         place = ".".join(map(str, (name, *first["loc"])))
         given = "" if first["type"] in ("missing", "json_invalid") else f", got {str(first['input'])[:60]!r}"
         raise ValueError(f"{path} is no sound probe: {place}: {first['msg']}{given}") from None
+
+
+def fetched(repository: str, *, revision: str | None = None, token: str | None = None) -> Path:
+    """The probe's file in `repository`, from the hub or its cache; ValueError where there is none, or a huge one."""
+    import httpx
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    try:
+        size = hf_hub_download(repository, ON_HUB, revision=revision, token=token, dry_run=True).file_size or 0
+        if size > LARGEST:
+            told = f"{size / 1e6:,.0f} MB; no probe has over {LARGEST / 1e6:.0f} MB"
+            raise ValueError(f"{repository}: {ON_HUB} has {told}")
+        return Path(hf_hub_download(repository, ON_HUB, revision=revision, token=token))
+    except (HfHubHTTPError, HFValidationError, httpx.HTTPError, OSError) as error:
+        why = str(error).strip().partition("\n")[0]
+        raise ValueError(f"{repository}: no probe ({ON_HUB}) can be loaded from the hub ({why})") from error

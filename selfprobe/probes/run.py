@@ -6,16 +6,16 @@ run_probes("smollm2", ["llmbar", "mine.jsonl"], Path("probes"))
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
+from types import MappingProxyType
 from typing import Any, Literal
 
 import pandas as pd
 
 from selfprobe.probes import rate, tables, untrained
-from selfprobe.probes.components import components_table
 from selfprobe.probes.decoder import decoder_blocks
 from selfprobe.probes.evaluate import METRICS, Fits, fit_all, fitted_apart, split_pairs
 from selfprobe.probes.folder import claim, probe_name, write_run, write_tables
@@ -32,27 +32,13 @@ from selfprobe.sources.public_pairs import LLMBAR_NATURAL, PairSet, load
 from selfprobe.weights import Progress, to_stderr
 
 
-@dataclass(frozen=True)
-class Loading:
-    """How a model is loaded; see `model.load_model`."""
-
-    revision: str | None = None
-    device: str = "cpu"
-    dtype: str = "float32"
-    device_map: str | None = None
-    attention: str | None = None
-    quantize: Literal["4bit", "8bit"] | None = None
-    layers: tuple[int, ...] = ()
-    allow_pickle: bool = False
-
-
 def run_probes(
     model: str | LocalModel,
     datasets: Sequence[str] | Mapping[str, PairSet],
     out: Path,
     *,
     settings: FitSettings = PRESETS["strict"],
-    loading: Loading | None = None,
+    loading: Mapping[str, Any] = MappingProxyType({}),
     limit: int | None = 2000,
     longest: int | None = None,
     path: Way | Literal["auto"] = "auto",
@@ -67,12 +53,12 @@ def run_probes(
     """Harvest, fit and test every data set; write the run's folder and return its tables by name.
 
     Args:
-        model: Name or path for `load_model`, or a loaded one (`loading`: how it was).
+        model: Name or path for `load_model`, or a loaded one (`loading`: how it was, as `load_model` takes it).
         datasets: Specs for `sources.load` (a name, NAME=PATH, or a file), or what `load_sets` made of them.
         out: The run's folder. The same call goes on with a killed run. `settings`: of `splits.PRESETS` or your own.
         limit: So many pairs of each data set, with a fixed seed; None: all. `longest`: in tokens. `path`, `reader`: see
             `forward`. `processes`: so many fits at a time.
-        logged: Data set → method → pair id → margin of other methods; see `preferences.table.margins`.
+        logged: Data set → method → pair id → margin of other methods; see `studies.preferences.margins`.
         random_weights: Also read them under random weights; see `untrained.wanted`. `scoring`: also score each text
             alone, by default of data with aspects; see `rate`.
 
@@ -81,11 +67,11 @@ def run_probes(
     sets = datasets if isinstance(datasets, Mapping) else load_sets(datasets, limit, prompts=settings.prompts)
     check_sets(sets, settings)
     rate.check_scoring(sets, scoring)
-    judge = model if isinstance(model, LocalModel) else load_model(model, **asdict(loading or Loading()))
+    judge = model if isinstance(model, LocalModel) else load_model(model, **loading)
     claim(out, judge, sets)
     reading: dict[str, Any] = {"path": path, "batch_tokens": batch_tokens, "longest": longest}
     harvests = _harvested(judge, sets, out, reading, reader, progress)
-    state = _state(out, judge, loading or Loading(), settings, sets, harvests)
+    state = _state(out, judge, loading, settings, sets, harvests)
     write_run(out, state | {"reading": {"limit": limit} | reading})
     fits = {name: _fitted(name, harvested, settings, progress, processes) for name, harvested in harvests.items()}
     if untrained.wanted(judge, random_weights):
@@ -188,7 +174,7 @@ def load_sets(
 def _state(
     out: Path,
     judge: LocalModel,
-    loading: Loading,
+    loading: Mapping[str, Any],
     settings: FitSettings,
     sets: Mapping[str, PairSet],
     harvests: Mapping[str, Harvest],
@@ -203,7 +189,7 @@ def _state(
         "versions": {name: version(name) for name in ("torch", "transformers", "numpy", "scikit-learn")}
         | {"python": python_version()},
         # Nor may a folder that somebody sends grant what its command line granted.
-        "loading": {name: value for name, value in asdict(loading).items() if name != "allow_pickle"},
+        "loading": {name: value for name, value in loading.items() if name != "allow_pickle"},
         "chat": {"system": judge.chat.system, "arguments": dict(judge.chat.arguments)},
         "settings": asdict(settings),
         "datasets": {
@@ -265,7 +251,7 @@ def _tables(
         "floors": lambda f, _: tables.floors_table(f),
         "selected_on_test": lambda f, _: tables.selected_on_test(f),
         "rounding": lambda f, _: tables.rounding_table(f),
-        "components": lambda f, _: components_table(f),
+        "components": lambda f, _: tables.components_table(f),
     }
     made: dict[str, pd.DataFrame] = {}
     for count, (table, make) in enumerate(makers.items(), start=1):

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selfprobe.preferences.findings import findings
+from selfprobe.preferences.findings import findings, judged, probed
 
 
 def row(value: float, **names: Any) -> dict[str, Any]:
@@ -73,3 +73,28 @@ def test_a_run_without_random_weights_does_not_name_them() -> None:
     for name, column in (("methods", "method"), ("differences", "against")):
         given[name] = given[name][~given[name][column].str.startswith("random weights")]
     assert "random weights" not in findings(given)[0]
+
+
+@pytest.mark.parametrize(
+    ("margins", "note", "answer", "clause"),
+    [
+        ({}, "", "Yes", "has a probe above asking, by AUROC +0.08 [+0.04, +0.12]"),
+        ({"no model (length)": 0.01}, "", "Cannot tell", "has a probe above asking, by AUROC +0.08 [+0.04, +0.12], and not above length"),
+        ({"prompting": 0.01}, "", "Cannot tell", "has a probe that is not shown to be above asking, by AUROC +0.01 [-0.03, +0.05]"),
+        ({"prompting": -0.1}, "", "No", "has a probe below asking, by AUROC -0.10 [-0.14, -0.06]"),
+        ({}, "LEAKS test labels", "Cannot tell", "has a probe that test labels or test texts reached"),
+    ],
+)  # fmt: skip
+def test_yes_is_above_asking_and_above_every_control(
+    margins: dict[str, float], note: str, answer: str, clause: str
+) -> None:
+    (one,) = probed(tables(note=note, margins=margins))
+    assert (one.model, one.answer, one.clause) == ("one", answer, clause)
+
+
+@pytest.mark.parametrize(("less", "answer"), [(0.1, "Yes"), (0.01, "Cannot tell"), (-0.1, "No")])
+def test_a_judge_is_answered_for_by_its_difference_to_the_probe(less: float, answer: str) -> None:
+    methods = [row(0.7, dataset="one", method=name) for name in ("fine-tuned judge", "supervised")]
+    margin = row(less, dataset="one", probe="fine-tuned judge", against="supervised")
+    (one,) = judged({"finetuned": pd.DataFrame(methods), "finetuned_less": pd.DataFrame([margin])})
+    assert one.answer == answer and "its probe, by AUROC" in one.clause

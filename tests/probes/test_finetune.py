@@ -1,6 +1,7 @@
 """The fine-tuned judge beside the probe: same pairs, same half, and a killed or finished one."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ QUICK = ("--limit", 24, "--rank", 4, "--rate", 0.01, "--epochs", 2)
 
 
 def call(*arguments: Any) -> Result:
-    return CliRunner().invoke(cli.main, ["probe", "finetune", *map(str, arguments)])
+    return CliRunner().invoke(cli.main, ["probe", "finetune", *map(str, arguments), "--yes"])
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +84,7 @@ def test_without_a_probe_run_the_probes_are_made_first(
 
 def test_the_judge_stands_beside_the_probes_of_the_run(done: Result, place: Path) -> None:
     assert done.exit_code == 0, done.output
+    assert re.search(r"^(Yes|No|Cannot tell).* fine-tuned judge .* its probe, by AUROC", done.output, re.MULTILINE)
     assert "one: fine-tuned judge " in done.output and "Learning took" in done.output
     rows = table(place, "finetuned")
     assert set(rows.method) == {

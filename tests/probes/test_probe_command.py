@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ TOY = ("--seeds", 1, "--resamples", 100, "--no-random-weights")
 
 
 def call(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(cli.main, ["probe", *map(str, arguments)])
+    """A study asks before it reads; here nobody answers."""
+    words = [*map(str, arguments)]
+    return CliRunner().invoke(cli.main, ["probe", *words, *(["--yes"] if words[0] in ("run", "finetune") else [])])
 
 
 def saved(folder: Path, *, seed: int = 0, template: str | None = "", context: int = 4096) -> Path:
@@ -75,17 +78,20 @@ def test_run_says_its_plan_then_what_was_found_and_where(done: tuple[Path, Resul
     plan, _, found = ran.output.partition("To do: 96 forward passes (each pair once an order), ")
     assert "one                   24         0       48" in plan
     assert "Memory: weights" in found and "Disk:" in found
-    assert "supervised" in found and "no model (TF-IDF)" in found and "what luck alone finds" in found
+    assert re.search(r"^(Yes|No|Cannot tell).*\.$", found, re.MULTILINE) and "AUROC" in found
     out = folder / "probes"
     assert {f.name for f in out.iterdir()} == {
         "activations", "figures", "tables", "run.json", "report.md", "index.html",
         *(f"{d}-{k}.safetensors" for d in ("one", "two") for k in ("supervised", "unsupervised")),
     }  # fmt: skip
-    assert {f.stem for f in (out / "figures").iterdir()} == {"methods", "layers", "transfer", "cosine", "components"}
+    assert {f.stem for f in (out / "figures").iterdir()} == {
+        *("probes", "methods", "layers", "transfer", "cosine", "components")
+    }
     report = (out / "report.md").read_text()
     assert "| one | supervised |" in report and "![By layer](figures/layers.png)" in report
     page = (out / "index.html").read_text()
     names = {"dataset", "probe", "method", "metric", "less", "note", "origin", "reasons", "trained_on", "tested_on"}
+    names |= {"answer", "data set"}
     untold = set(re.findall(r"<th(?![^>]*title)[^>]*>([^<]+)", page)) - names - {"one", "two"}
     assert untold <= {"a", "b"} and "layer 3 is the state after block 4" in page
 
@@ -111,12 +117,14 @@ def test_the_plan_counts_the_texts_that_are_scored_alone_and_still_to_be(model: 
     assert "Direct scoring and G-Eval:" not in call(*given, "--scoring", "--dry-run").output
 
 
-def test_the_findings_come_first_in_the_terminal_and_on_the_page(done: tuple[Path, Result]) -> None:
+def test_the_answer_comes_first_in_the_terminal_and_on_the_page(done: tuple[Path, Result]) -> None:
     folder, ran = done
-    report = (folder / "probes" / "report.md").read_text()
-    for text in (ran.output, report):
+    report, page = ((folder / "probes" / name).read_text() for name in ("report.md", "index.html"))
+    answer = next(line for line in ran.output.splitlines() if re.match("Yes|No,|Cannot tell", line))
+    assert answer in report and "judge better than asking it?" in page and '<p class="answer">' in page
+    for text in (report, page):
         assert "one, supervised probe: " in text and "paired difference " in text and "controls: length " in text
-        assert text.index("one, supervised probe: ") < text.index("no model (TF-IDF)")
+    assert report.index("one, supervised probe: ") < report.index("no model (TF-IDF)")
     assert "## Probes less asking and less each control, pair by pair" in report
 
 
@@ -149,7 +157,7 @@ def test_an_interrupted_run_keeps_what_it_read_and_goes_on(
     monkeypatch.setattr(forward, "states_of", interrupted)
     given = ("run", "--model", model, "--datasets", file, "--out", tmp_path / "out", *TOY)
     stopped = call(*given, "--path", "two_forwards", "--batch-tokens", 1100)
-    assert stopped.exit_code == 130 and "Interrupted. The same command goes on where this one stopped" in stopped.output
+    assert stopped.exit_code == 130 and "Interrupted. What was read is kept; the same command goes on" in stopped.output
     kept = sum(asked[:-1])
     assert 0 < kept < 48
     asked.clear()
@@ -243,7 +251,7 @@ def test_bad_rows_are_named_before_any_forward_pass(
 ) -> None:
     given, message = BAD_ROWS[case]
     monkeypatch.setattr(forward, "states_of", None)
-    monkeypatch.setattr("selfprobe.preferences.command.quiet_model", None)  # not even the model is loaded
+    monkeypatch.setattr("selfprobe.probes.model.load_model", None)  # not even the model is loaded
     ran = call("run", "--model", model, "--datasets", written(tmp_path / "one.jsonl", given), "--out", tmp_path / "out")
     assert ran.exit_code == 2, ran.output
     assert ran.output.startswith("Error: ") and message in ran.output and "Traceback" not in ran.output
@@ -302,6 +310,28 @@ def test_bad_data_sets_and_files_are_named(done: tuple[Path, Result], model: Pat
     refused("not UTF-8", "run", "--model", model, "--datasets", tmp_path / "latin.jsonl", "--out", out)
     (tmp_path / "bad.jsonl").write_text('{"id": 1}\n{oops\n')
     refused("bad.jsonl, line 2: not JSON", "run", "--model", model, "--datasets", tmp_path / "bad.jsonl", "--out", out)
+
+
+@pytest.mark.parametrize("command", ["run", "finetune"])
+def test_a_model_without_weights_is_refused_before_torch_is_there(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    ran = call(command, "--model", "gpt-4o", "--datasets", "ours")
+    assert ran.exit_code == 2 and "gpt-4o is no model whose weights can be read; give smollm2" in ran.output
+
+
+def test_several_models_get_a_folder_and_a_page_each(model: Path, tmp_path: Path) -> None:
+    file, other = written(tmp_path / "one.jsonl", rows("one")), saved(tmp_path / "other", seed=1)
+    given = ("run", "--models", f"{model},{other}", "--datasets", file, "--out", tmp_path / "out")
+    planned = call(*given, "--dry-run", *TOY)
+    assert planned.exit_code == 0 and planned.output.count("To do: 48 forward passes") == 2, planned.output
+    ran = call(*given, *TOY)
+    assert ran.exit_code == 0 and "Side by side: selfprobe probe compare " in ran.output, ran.output
+    for name in (model.name, other.name):
+        assert f"{name}: " in ran.output and (tmp_path / "out" / name / "index.html").is_file()
+    same = call("run", "--models", f"{model},{model}/", "--datasets", file, "--out", tmp_path / "out")
+    assert same.exit_code == 2 and "each model needs a folder of its own in" in same.output
 
 
 def test_too_little_memory_is_said_before_the_weights_are_loaded(

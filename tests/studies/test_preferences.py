@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from selfprobe.preference_tasks.pairwise_preference import pairwise_preference
-from selfprobe.preferences.table import margins
 from selfprobe.sources.public_pairs import load
+from selfprobe.studies.preferences import margins
 
 
 def written(path: Path, **more: Any) -> str:

@@ -12,11 +12,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from selfprobe import cli
-from selfprobe.preferences.compare import compared, mean_of
-from selfprobe.preferences.compare_figures import LINES, size_text
-from selfprobe.preferences.compare_words import counted, drops, rise
+from selfprobe.preferences.figures import LINES, size_text
 from selfprobe.preferences.runs import family_of, read_runs, size_of
 from selfprobe.stats.estimate import Estimate
+from selfprobe.studies.probe_compare import compared, counted, drops, mean_of, page, rise
 
 METHODS = ("supervised", "unsupervised", "prompting", "no model (length)")
 QUALITY = ("newsroom", "summeval", "hanna")
@@ -195,7 +194,8 @@ def test_table_1_has_both_probes_in_a_row(three: list[str]) -> None:
 def test_the_command_writes_page_tables_and_pictures(three: list[str], tmp_path: Path) -> None:
     ran = call(*three, "--out", tmp_path / "out")
     assert ran.exit_code == 0, ran.output
-    assert "text quality, F1:" in ran.output and "Page: " in ran.output
+    assert ran.output.startswith("Yes, for 1 of 3 models. Llama-3.1-70B-Instruct has a probe above asking, by F1 +0.10")
+    assert "Page: " in ran.output and len(ran.output.splitlines()) < 8
     made = {file.relative_to(tmp_path / "out").as_posix() for file in (tmp_path / "out").rglob("*.*")}
     for name in (
         "index.html", "tables/scores.csv", "tables/groups.csv", "tables/table1.csv", "figures/means-text-quality.png",
@@ -337,7 +337,8 @@ def test_fine_tuned_judges_stand_beside_the_probes_and_leave_no_hole(tmp_path: P
     assert len(found.tables["scores"].query("method == 'supervised' and dataset == 'hanna' and metric == 'f1'")) == 1
     assert not any("no mean" in hole for hole in found.holes), "the probes have all three sets"
     assert "fine-tuned judge" in {method for method, _, _ in LINES}
-    assert "fine-tuned judge" in call(place, "--out", tmp_path / "out").output
+    assert call(place, "--out", tmp_path / "out").exit_code == 0
+    assert "fine-tuned judge" in (tmp_path / "out/index.html").read_text()
 
 
 def test_the_page_says_how_aspects_were_fitted(tmp_path: Path) -> None:
@@ -345,3 +346,26 @@ def test_the_page_says_how_aspects_were_fitted(tmp_path: Path) -> None:
         place = folder(tmp_path / aspects, MODELS[2], settings={"name": "paper", "seeds": 5, "aspects": aspects})
         assert call(place, "--out", tmp_path / f"out-{aspects}").exit_code == 0
         assert told in (tmp_path / f"out-{aspects}/index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("asking", "words", "said"),
+    [
+        (0.2, 0.1, "Yes, for gemma-2-2b-it: it has a probe above asking, by F1 +0.20 [+0.15, +0.23]."),
+        (
+            0.2,
+            0.0,
+            "Cannot tell for gemma-2-2b-it: it has a probe above asking, by F1 +0.20 [+0.15, +0.23], and not above",
+        ),
+        (0.02, 0.1, "Cannot tell for gemma-2-2b-it: it has a probe that is not shown to be above asking"),
+        (-0.2, 0.1, "No, not for gemma-2-2b-it: it has a probe below asking, by F1 -0.20 [-0.25, -0.17]."),
+    ],
+)
+def test_yes_is_above_asking_and_above_what_the_texts_tell(
+    tmp_path: Path, asking: float, words: float, said: str
+) -> None:
+    place = folder(tmp_path / "a", MODELS[2], sets=("hanna",))
+    against = {"prompting": asking, "no model (TF-IDF)": words, "no model (length)": 0.3}
+    rows = [numbers(v, dataset="hanna", probe="supervised", against=a, metric="f1") for a, v in against.items()]
+    pd.DataFrame(rows).to_csv(place / "tables/differences.csv", index=False)
+    assert page(compared(read_runs([str(place)]))).answer.startswith(said)

@@ -1,0 +1,604 @@
+"""Probes of several models side by side: do they judge better than asking, and where? Paper 004, figures and tables.
+
+No model is asked and nothing is fitted: every number is one of a run's folder, a mean of such, or a count of them.
+
+above         the supervised probe less asking and less each control without a model, one row a run: the answer
+models        one row a run
+scores        every method on every data set (figures 1 right, 12 to 23)
+groups        means over the data sets of a group (figures 2, 3)
+small_above_large  a small model's probe less a larger one's answers (§5.1)
+cases         in how many cases a probe is above asking and above the other probe (§5.1, §5.2)
+depth         by layer, as a share of the model's blocks (figures 6, 7)
+rise          where these curves jump, and where they come near their best (appendix A)
+table1        probes of one data set on another (table 1); cosine: their directions (figure 5)
+adversarial   LLMBar (figures 4, 8 to 11); drops: what its subsets take from a probe and from asking (§5.4)
+table2        asking with a direction taken out (table 2)
+components    the first two components of the contrast differences (figure 1 left)
+missing       what some runs have and others do not, a sentence a row
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations, product
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pandas as pd
+from pydantic import Field
+
+from selfprobe.options import OUT_HELP
+from selfprobe.page import (
+    FINDING,
+    LINES,
+    ROWS,
+    Block,
+    Bullets,
+    Column,
+    Figures,
+    Finding,
+    Page,
+    Picture,
+    Section,
+    Table,
+    answered,
+    estimated,
+    headings,
+    named,
+    shown,
+    strongest,
+)
+from selfprobe.plots import interval_rows
+from selfprobe.preferences import figures
+from selfprobe.preferences.findings import TEXT_ONLY, claimed
+from selfprobe.preferences.page import text_table
+from selfprobe.preferences.runs import Run, read_runs
+from selfprobe.probes.options import said_plainly
+from selfprobe.sources.public_pairs import LLMBAR_NATURAL
+from selfprobe.stats.estimate import Estimate, undefined
+from selfprobe.study import Study
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Tables = Mapping[str, pd.DataFrame]
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "text quality": ("newsroom", "summeval", "hanna"),
+    "common sense": ("rocstories", "mctaco", "caters"),
+}
+"""What figures 2 and 3 average over."""
+PROBES = ("supervised", "unsupervised")
+CHANCE = 0.5
+NEAR = 0.9
+"""A curve is near its best at this share of the way up from `CHANCE`."""
+MEANS = (
+    "The unweighted mean over the data sets of a group; its interval takes them as independent. A model without one of "
+    "them has no mean. Of NEWSROOM, SummEval and HANNA "
+)
+ASPECTS = {
+    "apart": "each aspect has a probe of its own, and a number is the mean over aspects, of every method.",
+    "together": "one probe learns from all aspects; the paper's code fits and averages each (`--aspects apart`).",
+}
+SMALL = (
+    "The same of a smaller model's probe against a larger model's own answers, each two models of a family on a data "
+    "set; the intervals take both as independent (table small_above_large)."
+)
+DROPS = (
+    "A drop is F1 on a natural subset less that on an adversarial one. In how many cases (a model and subset) the "
+    "probe's is smaller than asking's (above), and in how many the interval says so; it takes the four scores as "
+    "independent (table drops)."
+)
+RISE = (
+    "Where each curve rises most from one block to the next (jump), and the first block at which it has made nine "
+    "tenths of the way from .5 to its best (near); as shares of the model's blocks, without intervals. Empty where "
+    "even the best block is not shown to be above .5."
+)
+CASES = (
+    "In how many cases (a model on a data set) the probe's number is the larger one (above), and in how many the 95 % "
+    "interval of the paired difference says so (shown above, shown below)."
+)
+PAPERS = {"mt_bench": "figure 1, right"} | {
+    name: f"figures {12 + k} and {18 + k}" for k, name in enumerate(name for sets in GROUPS.values() for name in sets)
+}
+"""Which of the paper's figures show a data set by size."""
+METHOD = (
+    "Runs of `selfprobe probe run` on the same data and under one preset. Numbers are weighted F1 on held-out pairs, "
+    "with 95 % intervals by question, which hold for the probes as fitted. Preset: "
+)
+WHY = (
+    "Yes: the supervised probe's F1 less that of asking, the mean over the model's data sets, has its whole 95 % "
+    "interval above 0, and so have its differences to what the texts tell without a model (their words, their length). "
+    "No: the interval of the difference to asking is below 0."
+)
+
+
+class ProbeCompare(Study):
+    """Hold runs of several models side by side: scores by size, means over data sets, transfer, layers, ablation.
+
+    FOLDERS are those of `probe run`, one a model, or FAMILY=FOLDER; by default the family and size of a model come from
+    its name. No model is asked. Refused: runs on other pairs, of other layers, or under another preset.
+    """
+
+    reads: ClassVar[frozenset[str]] = frozenset()
+
+    folders: tuple[str, ...] = Field(examples=["FOLDERS"])
+    out: str = Field("probes-compared", description=OUT_HELP)
+    limit: None = Field(None, exclude=True)
+    log_dir: str = Field("", exclude=True)
+
+    def plan(self) -> None:
+        """Nothing is asked."""
+
+    def shown(self) -> Page:
+        """The page of the runs in these folders.
+
+        Raises:
+            InputError: A folder holds no finished run, or its run cannot be compared with the others.
+        """
+        with said_plainly("Nothing was written."):
+            return page(compared(read_runs(self.folders)))
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What several runs say together."""
+
+    runs: Sequence[Run]
+    tables: Mapping[str, pd.DataFrame]
+    """By file stem; without those that no run has."""
+    holes: Sequence[str]
+    """What is missing, a sentence each."""
+
+
+def compared(runs: Sequence[Run]) -> Compared:
+    """The tables of these runs, and what is missing in them."""
+    groups, scores, depth = _groups(runs), _scores(runs), _depth(runs)
+    adversarial = _joined(runs, "adversarial")
+    made = {
+        "above": pd.DataFrame([row for run in runs for row in _above(run)]),
+        "models": _models(runs),
+        "scores": scores,
+        "groups": groups,
+        "cases": _cases(runs),
+        "small_above_large": small_above_large(scores),
+        "depth": depth,
+        "rise": rise(depth),
+        "table1": _table1(runs),
+        "cosine": _joined(runs, "cosine"),
+        "adversarial": adversarial,
+        "drops": drops(adversarial),
+        "table2": _joined(runs, "ablation"),
+        "components": _joined(runs, "components"),
+    }
+    return Compared(runs, {name: table for name, table in made.items() if len(table)}, list(_holes(runs, groups)))
+
+
+def mean_of(parts: Sequence[Estimate]) -> Estimate:
+    """The mean of estimates from different data sets, which are independent.
+
+    Its interval is MOVER's. Undefined where a part is.
+    """
+    n = sum(part.n for part in parts)
+    if missing := [part for part in parts if math.isnan(part.value)]:
+        return undefined(missing[0].reason or "a data set has no score", n=n, unit="question")
+    reason = next((part.reason for part in parts if math.isnan(part.low) and part.reason), "")
+    return replace(mover(*((1 / len(parts), part) for part in parts)), n=n, reason=reason)
+
+
+def _estimate(row: Any) -> Estimate:
+    reason = getattr(row, "reason", "")
+    return Estimate(row.value, row.low, row.high, int(row.n), "question", reason if isinstance(reason, str) else "")
+
+
+def _scores(runs: Sequence[Run]) -> pd.DataFrame:
+    """The runs' methods and their fine-tuned judges, which are tested on the half that one split leaves."""
+    methods, tuned = _joined(runs, "methods"), _joined(runs, "finetuned")
+    return pd.concat([methods, tuned[~tuned.method.isin(methods.method)]], ignore_index=True) if len(tuned) else methods
+
+
+def _joined(runs: Sequence[Run], name: str) -> pd.DataFrame:
+    """A table of all runs under one another, with the models' names before; empty where none has it."""
+    parts = [part for run in runs if len(part := run.table(name))]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def _models(runs: Sequence[Run]) -> pd.DataFrame:
+    rows = []
+    for run in runs:
+        loading = run.state.get("loading", {})
+        rows.append(
+            run.names
+            | {"blocks": run.blocks, "asked_for": run.state["model"], "revision": run.state["revision"]}
+            | {"dtype": loading.get("quantize") or loading.get("dtype", ""), "preset": run.state["settings"]["name"]}
+            | {"aspects": run.state["settings"].get("aspects", "together")}
+            | {"data_sets": ", ".join(run.state["datasets"]), "selfprobe": run.state.get("selfprobe", "")}
+            | {"folder": str(run.folder)}
+        )
+    return pd.DataFrame(rows)
+
+
+def _groups(runs: Sequence[Run]) -> pd.DataFrame:
+    """group, data_sets, method, metric, value, low, high, n, unit, reason: undefined where a data set is missing."""
+    rows = []
+    for run in runs:
+        methods = _scores([run]).drop(columns=list(run.names))
+        for group, sets in GROUPS.items():
+            there = methods[methods.dataset.isin(sets)]
+            for (method, metric), part in there.groupby(["method", "metric"], sort=False):
+                by_set = part.set_index("dataset")
+                if missing := [name for name in sets if name not in by_set.index]:
+                    found = undefined(f"no {', '.join(missing)}", n=int(part.n.sum()), unit="question")
+                else:
+                    found = mean_of([_estimate(by_set.loc[name]) for name in sets])
+                named = {"group": group, "data_sets": ", ".join(sets), "method": method, "metric": metric}
+                rows.append(run.names | named | asdict(found))
+    return pd.DataFrame(rows)
+
+
+def _cases(runs: Sequence[Run]) -> pd.DataFrame:
+    """probe, against, metric, cases (of a model and data set), above, shown_above (interval over 0), shown_below."""
+    every = _joined(runs, "differences")
+    wanted = every[every.against.isin(("prompting", "unsupervised"))].dropna(subset=["value"])
+    return pd.DataFrame(
+        [
+            {"probe": probe, "against": against, "metric": metric, "cases": len(part)}
+            | {"above": int((part.value > 0).sum()), "shown_above": int((part.low > 0).sum())}
+            | {"shown_below": int((part.high < 0).sum())}
+            for (probe, against, metric), part in wanted.groupby(["probe", "against", "metric"], sort=False)
+        ]
+    )
+
+
+def _depth(runs: Sequence[Run]) -> pd.DataFrame:
+    """The runs' layers, with `depth`: the block's number (the first is 1) as a share of the model's blocks."""
+    every = _joined(runs, "layers")
+    blocks = {run.model: run.blocks for run in runs}
+    return every.assign(depth=(every.layer + 1) / every.model.map(blocks))
+
+
+def _table1(runs: Sequence[Run]) -> pd.DataFrame:
+    """tested_on, trained_on, metric; the supervised and the unsupervised probe's value, low and high, and n."""
+    every = _joined(runs, "transfer")
+    if not len(every):
+        return every
+    keys = ["model", "family", "parameters", "tested_on", "trained_on", "metric"]
+    sides = [
+        every[every.probe == kind][[*keys, "value", "low", "high", "n"]].rename(
+            columns={name: f"{kind}_{name}" for name in ("value", "low", "high")}
+        )
+        for kind in PROBES
+    ]
+    return sides[0].merge(sides[1].drop(columns="n"), on=keys)
+
+
+def _holes(runs: Sequence[Run], groups: pd.DataFrame) -> Iterator[str]:
+    """What some runs have and others do not, and what is drawn nowhere."""
+    named = list(dict.fromkeys(name for run in runs for name in run.state["datasets"]))
+    for name in named:
+        if without := [run.model for run in runs if name not in run.state["datasets"]]:
+            yield f"{name} was not run with {', '.join(without)}."
+    if len(groups):
+        probed = groups[groups.method.isin(PROBES)]  # a judge may be fine-tuned on some sets alone
+        incomplete = probed[probed.reason.fillna("").str.startswith("no ")]
+        for (group, model, reason), _ in incomplete.groupby(["group", "model", "reason"], sort=False):
+            yield f"{model} has {reason}: no mean over {group}, which takes {', '.join(GROUPS[group])}."
+    for run in runs:
+        if math.isnan(run.parameters):
+            yield f"{run.model}: neither the run nor the name says how large it is, so it is in no figure by size."
+    for name in named:
+        scored = {run.model: _scored(run, name) for run in runs if name in run.state["datasets"]}
+        if len(set(scored.values())) > 1:
+            told = ", ".join(f"{model} {count}" for model, count in scored.items())
+            yield f"{name}: models could read different numbers of its pairs, and are tested on these ({told})."
+    yield from _elsewhere(runs)
+
+
+def _scored(run: Run, name: str) -> int:
+    data = run.tables["data"]
+    return int(data[data.dataset == name].scored.sum())
+
+
+def _elsewhere(runs: Sequence[Run]) -> Iterator[str]:
+    for table, made in (("transfer", "two data sets"), ("ablation", "`selfprobe probe ablate`")):
+        without = [run.model for run in runs if table not in run.tables]
+        if 0 < len(without) < len(runs):
+            yield f"{table}: not of {', '.join(without)}; it takes {made}."
+
+
+def _above(run: Run) -> Iterator[dict[str, Any]]:
+    """data_sets, against, value, low, high, n, unit, reason: F1 of the supervised probe less asking, and controls."""
+    every = run.tables["differences"].query("metric == 'f1' and probe == 'supervised'")
+    for against in ("prompting", *TEXT_ONLY):
+        parts = [_estimate(row) for row in every[every.against == against].itertuples()]
+        if parts or against == "prompting":
+            found = mean_of(parts) if parts else undefined("the run has none", n=0, unit="question")
+            yield run.names | {"data_sets": len(parts), "against": against} | asdict(found)
+
+
+def small_above_large(scores: pd.DataFrame) -> pd.DataFrame:
+    """family, dataset, probe, small, large, times (as many parameters), value, low, high; F1, small less large.
+
+    Paper: "almost always", read off figure 2. Here: each two models of a family. The interval takes both scores as
+    independent (MOVER, Zou and Donner 2008); they are of the same pairs, so it is rather too wide.
+
+    Args:
+        scores: family, model, parameters, dataset (or group), method, metric, value, low, high.
+    """
+    column = "dataset" if "dataset" in scores else "group"
+    f1 = scores[(scores.metric == "f1") & scores.value.notna() & scores.parameters.notna()]
+    rows = []
+    for (family, name), part in f1.groupby(["family", column], sort=False):
+        by = {(row.model, row.method): row for row in part.itertuples()}
+        models = part.drop_duplicates("model").sort_values("parameters")[["model", "parameters"]].to_numpy().tolist()
+        for (small, few), (large, many) in combinations(models, 2):
+            for probe in PROBES:
+                one, other = by.get((small, probe)), by.get((large, "prompting"))
+                if few < many and one is not None and other is not None:
+                    of = {"family": family, column: name, "probe": probe, "small": small, "large": large}
+                    rows.append(of | {"times": many / few} | _ends(mover((1, one), (-1, other))))
+    return pd.DataFrame(rows)
+
+
+def mover(*parts: tuple[float, Any]) -> Estimate:
+    """The weighted sum of independent scores, with MOVER's interval (Zou and Donner 2008).
+
+    Each end is as far from the sum as the parts' ends are from theirs, in quadrature.
+
+    Args:
+        parts: Each a weight and what has value, low and high: an estimate, or a row of a table.
+    """
+    value = sum(weight * part.value for weight, part in parts)
+    down = [weight * (part.value - (part.low if weight > 0 else part.high)) for weight, part in parts]
+    up = [weight * ((part.high if weight > 0 else part.low) - part.value) for weight, part in parts]
+    return Estimate(value, value - math.hypot(*down), value + math.hypot(*up), 0, "question")
+
+
+def _ends(found: Estimate) -> dict[str, float]:
+    return {"value": found.value, "low": found.low, "high": found.high}
+
+
+def drops(adversarial: pd.DataFrame) -> pd.DataFrame:
+    """model, family, subset, natural, probe, probe_drop, prompting_drop, value, low, high; F1, each with low and high.
+
+    A drop is the score on the natural pairs less that on an adversarial subset; `value` is asking's less the probe's,
+    above 0 where the probe's is the smaller one. Paper: "for all but one subset". Here: of each model and natural
+    subset. The intervals take the scores as independent (`mover`); probe and asking are of the same pairs, so that
+    they are rather too wide.
+
+    Args:
+        adversarial: model, family, subset, method, metric, value, low, high; empty where no run has LLMBar.
+    """
+    if not len(adversarial):
+        return adversarial
+    f1 = adversarial[(adversarial.metric == "f1") & adversarial.value.notna()]
+    rows = []
+    for (model, family), part in f1.groupby(["model", "family"], sort=False):
+        by = {(row.subset, row.method): row for row in part.itertuples()}
+        subsets = list(dict.fromkeys(part.subset))
+        for natural, subset in product(subsets, subsets):
+            if natural not in LLMBAR_NATURAL or subset in LLMBAR_NATURAL:
+                continue
+            for probe in PROBES:
+                cells = [by.get((name, method)) for method in (probe, "prompting") for name in (natural, subset)]
+                if any(cell is None for cell in cells):
+                    continue
+                own, own_hard, asked, asked_hard = cells
+                lost = named("probe_drop", mover((1, own), (-1, own_hard)))
+                lost |= named("prompting_drop", mover((1, asked), (-1, asked_hard)))
+                of = {"model": model, "family": family, "subset": subset, "natural": natural, "probe": probe}
+                found = mover((1, asked), (-1, asked_hard), (-1, own), (1, own_hard))
+                rows.append(of | lost | _ends(found))
+    return pd.DataFrame(rows)
+
+
+def rise(depth: pd.DataFrame) -> pd.DataFrame:
+    """Of each model, data set and probe: best, best_depth, jump, jump_depth, near_depth.
+
+    `jump` is the largest rise of F1 from one read block to the next, at `jump_depth`; `near_depth` is the first block
+    at which the curve has made `NEAR` of the way from chance to its best. Depths are shares of the model's blocks. NaN
+    where even the best block is not shown to be above chance. Paper: in words ("a discontinuity", "by around 40-50 %").
+
+    Args:
+        depth: model, family, parameters, dataset, probe, metric, depth, value, low.
+    """
+    rows = []
+    names = ["model", "family", "parameters", "dataset", "probe"]
+    for key, part in depth[depth.metric == "f1"].groupby(names, sort=False, dropna=False):
+        rows.append(dict(zip(names, key, strict=True)) | _of_curve(part.sort_values("depth")))
+    return pd.DataFrame(rows)
+
+
+def _of_curve(curve: pd.DataFrame) -> dict[str, float]:
+    empty = {"best": math.nan, "best_depth": math.nan, "jump": math.nan, "jump_depth": math.nan, "near_depth": math.nan}
+    known = curve[curve.value.notna()]
+    if len(known) < 2:
+        return empty
+    best = known.loc[known.value.idxmax()]
+    told = empty | {"best": float(best.value), "best_depth": float(best.depth)}
+    if not best.low > CHANCE:
+        return told
+    steps = known.value.diff()
+    near = known[known.value >= CHANCE + NEAR * (best.value - CHANCE)]
+    return told | {
+        "jump": float(steps.max()),
+        "jump_depth": float(known.depth[steps.idxmax()]),
+        "near_depth": float(near.depth.iloc[0]),
+    }
+
+
+def counted(found: pd.DataFrame) -> pd.DataFrame:
+    """probe, cases, above, shown_above, shown_below of `small_above_large` or `drops`."""
+    parts: Sequence[tuple[Any, pd.DataFrame]] = list(found.groupby("probe", sort=False))
+    return pd.DataFrame(
+        [
+            {"probe": probe, "cases": len(part), "above": int((part.value > 0).sum())}
+            | {"shown_above": int((part.low > 0).sum()), "shown_below": int((part.high < 0).sum())}
+            for probe, part in parts
+        ]
+    )
+
+
+def page(found: Compared) -> Page:
+    """The answer by run; what the paper shows of several models under its headings."""
+    tables, findings = found.tables, strongest(finding_of(run, found.tables["above"]) for run in found.runs)
+    answer, lines = answered(findings)
+    if found.holes:
+        more = f" {len(found.holes) - 1} more under Runs." if len(found.holes) > 1 else ""
+        lines = [*lines[: LINES - 1], f"Missing: {found.holes[0]}{more}"]
+    models = tables["models"][["model", "family", "parameters", "blocks", "dtype", "data_sets"]]
+    sized = models.assign(parameters=[figures.size_text(p) for p in models.parameters])
+    return Page(
+        "Do probes of a model's states judge better than its own answers?",
+        answer=answer,
+        picture=_picture(findings),
+        table=Table(findings[:ROWS], COLUMNS),
+        sections=headings(
+            why=[WHY, *_counts(tables)],
+            paper=[Section(title, blocks) for title, made in PAPER.items() if (blocks := list(made(tables)))],
+            cells=[Section(name, [text_table(_by_method(rows))]) for name, rows in _sets(tables)],
+            method=[
+                f"{METHOD}{found.runs[0].state['settings']['name']}.",
+                MEANS + ASPECTS[tables["models"].aspects[0]],
+            ],
+            runs=[text_table(sized), *([Bullets(found.holes)] if found.holes else [])],
+        ),
+        tables={**tables, "missing": pd.DataFrame({"what": found.holes})},
+        told=lines,
+    )
+
+
+COLUMNS = (
+    *FINDING,
+    Column("data sets", lambda one: one.of["prompting"].data_sets, str),
+    estimated("probe less asking, F1", lambda one: one.of["prompting"]),
+)
+
+
+def finding_of(run: Run, above: pd.DataFrame) -> Finding:
+    """The answer for one run, from the table `above`."""
+    of = {row.against: row for row in above[above.model == run.model].itertuples()}
+    lost = [told for name, told in TEXT_ONLY.items() if name in of and not of[name].low > 0]
+    answer, clause = claimed(of["prompting"], "asking, by F1", lost)
+    return Finding(run.model, answer, clause, of)
+
+
+def _picture(findings: Sequence[Finding]) -> Picture:
+    rows = {one.model: {"supervised probe less asking": one.of["prompting"]} for one in findings[:ROWS]}
+    more = f" {len(findings) - ROWS} more are in the table above.csv." if len(findings) > ROWS else ""
+    caption = f"Means over data sets with 95 % intervals.{more}"
+    return interval_rows("above", rows, caption=caption, axis="F1, probe less asking", line=0)
+
+
+def _slug(name: object) -> str:
+    """A name as a file has it."""
+    return re.sub(r"[^\w.-]+", "-", str(name)).strip("-.") or "model"
+
+
+def _figure(name: str, caption: str, figure: "Figure") -> Figures:
+    return Figures([Picture(name, f"{caption}: the numbers are in the tables", caption, figure)])
+
+
+def _sets(tables: Tables) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Each group and data set with its scores."""
+    for table, column in (("groups", "group"), ("scores", "dataset")):
+        if table in tables:
+            yield from ((str(name), rows) for name, rows in tables[table].groupby(column, sort=False))
+
+
+def _sizes(tables: Tables) -> Iterator[Block]:
+    """A figure by size of each group and data set that has one."""
+    for name, rows in _sets(tables):
+        title = f"{name} ({PAPERS[name]})" if name in PAPERS else name
+        drawn = rows[rows.parameters.notna() & (rows.metric == "f1") & rows.value.notna()]
+        if len(drawn):
+            stem = f"{'means' if name in GROUPS else 'size'}-{_slug(name)}"
+            yield _figure(stem, f"{title}, by size", figures.by_size(drawn, title=title))
+
+
+def _by_method(rows: pd.DataFrame) -> pd.DataFrame:
+    """model, then a column a method: F1 with its interval as text."""
+    f1 = rows[rows.metric == "f1"]
+    methods, models = list(dict.fromkeys(f1.method)), list(dict.fromkeys(f1.model))
+    cells = {(row.model, row.method): shown(row) for row in f1.itertuples()}
+    return pd.DataFrame([{"model": m} | {name: cells.get((m, name), "") for name in methods} for m in models])
+
+
+def _counts(tables: Tables) -> Iterator[Block]:
+    """In how many cases what the paper says in words holds."""
+    if "cases" in tables:
+        yield CASES
+        yield text_table(tables["cases"].query("metric == 'f1'").drop(columns="metric"))
+    for name, said in (("small_above_large", SMALL), ("drops", DROPS)):
+        if name in tables:
+            yield said
+            yield text_table(counted(tables[name]))
+
+
+def _layers(tables: Tables) -> Iterator[Block]:
+    for name, rows in tables["depth"].groupby("dataset", sort=False):
+        yield _figure(f"depth-{_slug(name)}", f"{name}, by layer", figures.by_depth(rows, title=f"{name}, by layer"))
+    if "rise" in tables:
+        yield RISE
+        yield text_table(tables["rise"].drop(columns=["family", "parameters"]).round(2))
+
+
+def _transfer(tables: Tables) -> Iterator[Block]:
+    """A table a model, as the paper's: rows tested on, columns trained on, supervised / unsupervised."""
+    if "table1" not in tables:
+        return
+    for model, rows in tables["table1"].query("metric == 'f1'").groupby("model", sort=False):
+        pairs = [[shown(_ends_of(row, kind)) for kind in PROBES] for row in rows.itertuples()]
+        names = list(dict.fromkeys(rows.trained_on))
+        cells = rows.assign(cell=[" / ".join(pair) for pair in pairs])
+        wide = cells.pivot(index="tested_on", columns="trained_on", values="cell").loc[names, names]
+        yield f"{model}: F1, supervised / unsupervised; rows tested on, columns trained on."
+        yield text_table(wide.rename_axis(None, axis=1).reset_index())
+    yield from _by("model", "table1", tables, _transfer_map)
+
+
+def _ends_of(row: Any, kind: str) -> Estimate:
+    value, low, high = (getattr(row, f"{kind}_{end}") for end in ("value", "low", "high"))
+    return Estimate(value, low, high, row.n, "question")
+
+
+def _transfer_map(rows: pd.DataFrame) -> "Figure":
+    keys = ["tested_on", "trained_on", "metric"]
+    long = [
+        rows[keys].assign(probe=kind, **{end: rows[f"{kind}_{end}"] for end in ("value", "low", "high")})
+        for kind in PROBES
+    ]
+    return figures.transfer(pd.concat(long, ignore_index=True))
+
+
+def _by(column: str, name: str, tables: Tables, draw: "Callable[[pd.DataFrame], Figure]") -> Iterator[Block]:
+    """A picture of a table for each model, or data set."""
+    if name in tables:
+        for one, rows in tables[name].groupby(column, sort=False):
+            yield _figure(f"{name}-{_slug(one)}", str(one), draw(rows))
+
+
+def _ablation(tables: Tables) -> Iterator[Block]:
+    if "table2" not in tables:
+        return
+    table = tables["table2"]
+    yield _figure("table2", "Change of F1 with a direction taken out", figures.changes(table))
+    rows = table[table.direction != "none"]
+    rows = rows.assign(change=[shown(row, sign=True) for row in rows.itertuples()])
+    cells = rows.pivot_table(
+        index=["dataset", "direction"], columns="model", values="change", aggfunc="first", sort=False
+    )
+    yield text_table(cells.rename_axis(None, axis=1).reset_index().fillna(""))
+
+
+PAPER: "Mapping[str, Callable[[Tables], Iterator[Block]]]" = {
+    "By size (figures 1 to 3, 12 to 23)": _sizes,
+    "By layer (figures 6, 7)": _layers,
+    "Probes of one data set on another (table 1)": _transfer,
+    "Directions (figure 5)": lambda tables: _by("model", "cosine", tables, figures.cosine),
+    "LLMBar (figures 4, 8 to 11)": lambda tables: _by("model", "adversarial", tables, figures.adversarial),
+    "A direction taken out (table 2)": _ablation,
+    "First two components (figure 1, left)": lambda tables: _by(
+        "dataset", "components", tables, lambda rows: figures.components(rows, by="model")
+    ),
+}
+"""What the paper shows, and how it is made here."""

@@ -1,0 +1,362 @@
+"""Preference probes of a model, and a judge that is trained from it: what it knows before it speaks (paper 004)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from selfprobe import options
+from selfprobe.local import Blocks, LocalStudy, OpenModel, Progress, SpreadStudy
+from selfprobe.page import Page, write
+from selfprobe.plots import short
+from selfprobe.preferences.page import page_of
+from selfprobe.probes.options import FULL_RATE
+from selfprobe.study import Repeated
+
+if TYPE_CHECKING:
+    from selfprobe.probes.finetune import Lesson
+    from selfprobe.probes.forward import Reader
+    from selfprobe.probes.splits import FitSettings
+    from selfprobe.probes.training import Recipe
+    from selfprobe.sources.public_pairs import PairSet
+
+OpenModels = Annotated[tuple[str, ...], AfterValidator(lambda names: tuple(map(options.open_model, names)))]
+BLOCKS_HELP = "Blocks whose states are kept and read, as 8,16,24 or 0-31:4, from 0. Default: all."
+
+
+class OfPairs(LocalStudy):
+    """What a study of text pairs reads, and where."""
+
+    datasets: tuple[str, ...] = Field(
+        description="Comma-separated: llmbar, mt_bench …, NAME=PATH, or your own .jsonl, .json, .csv, .tsv, .parquet, "
+        "hf:…."
+    )
+    question: str | None = Field(None, description='Asked of your own pairs. Default: "more helpful".')
+    item: str | None = Field(None, description='What their texts are called, as "answer". Default: "response".')
+    limit: int | None = Field(
+        2000, ge=1, description="Take at most N pairs of each data set, always the same ones, drawn at random."
+    )
+    longest: int | None = Field(None, ge=1, description="Skip pairs longer than this many tokens.")
+    path: Literal["auto", "tree_mask", "shared_cache", "two_forwards"] = Field(
+        "auto", description="Way of the forward passes; auto takes the fastest that agrees with two plain ones."
+    )
+    batch_tokens: int | None = Field(None, ge=1, description="Tokens of a batch. Default: 1024 on a CPU, else 16384.")
+    layers: Blocks = Field("", description=BLOCKS_HELP)
+    out: str = Field("probes", description="Local folder of the states, probes, tables and the page.")
+
+    @property
+    def fitting(self) -> "FitSettings":
+        """How probes are fitted and tested."""
+        from selfprobe.probes.splits import PRESETS
+
+        return PRESETS["strict"]
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """Which pairs are read, and how, as `run_probes` takes it."""
+        return self.model_dump(include={"limit", "longest", "path", "batch_tokens"}) | {"loading": self.loading}
+
+    @cached_property
+    def sets(self) -> "dict[str, PairSet]":
+        """The pairs by data set.
+
+        Raises:
+            ValueError: There are none, or they cannot be read.
+        """
+        from selfprobe.probes.run import load_sets
+        from selfprobe.sources.own import Words
+
+        words = Words(self.question or "", self.item or "")
+        return load_sets(self.datasets, self.limit, words, prompts=self.fitting.prompts)
+
+    def to_read(self, *, untrained: bool = False, scoring: bool | None = None, copies: int = 1) -> list[str]:
+        """Passes, tokens, memory, disk and time of reading the states.
+
+        Args:
+            untrained: Whether they are read under random weights too.
+            scoring: Whether each text is scored alone too; None as `rate` has it.
+            copies: Of the model, which share the pairs.
+
+        Raises:
+            ValueError: Too little can be read, or the disk is too small.
+        """
+        from selfprobe.probes import plan
+        from selfprobe.probes.run import check_sets
+        from selfprobe.probes.untrained import named
+
+        given: dict[str, Any] = {"longest": self.longest, "batch_tokens": self.batch_tokens}
+        states = self.folder / "activations"
+        planned = plan.plan_harvest(self.judge, self.sets, states, **given, scoring=scoring)
+        control = plan.plan_harvest(named(self.judge), self.sets, states, **given) if untrained else None
+        check_sets(self.sets, self.fitting, {name: one.reasons for name, one in planned.sets.items()})
+        plan.check_disk(planned, control)
+        return [plan.plan_text(planned, control), plan.time_text(self.judge, planned, control, copies)]
+
+    def found(self) -> Path:
+        """The folder."""
+        return self.folder
+
+    @classmethod
+    def page(cls, found: Path) -> Page:
+        """What the probes found."""
+        return page_of(found)
+
+    def written(self, page: Page) -> str:
+        """Write the page beside the tables, which the run wrote."""
+        return f"Probes: {self.out}/*.safetensors   Page: {write(replace(page, tables={}), self.out)}"
+
+
+class ProbeRun(OfPairs, SpreadStudy):
+    """Read states at all layers, fit both probes, and hold them against prompting and controls.
+
+    Writes probes, tables, figures, index.html and report.md into --out. The same command goes on where a killed one
+    stopped.
+    """
+
+    reads: ClassVar[frozenset[str]] = frozenset()
+
+    models: OpenModels = Field(
+        description="Models whose weights are read: smollm2, a folder, a .gguf file or a hub name; of several, "
+        "comma-separated, each gets a folder in --out."
+    )
+    model: OpenModel = Field("", exclude=True)
+    preset: Literal["strict", "paper", "released-code"] = Field(
+        "strict", description="strict is the honest measurement; the others replicate."
+    )
+    prompts: Literal["paper", "conversations"] | None = Field(
+        None,
+        description="The paper's with the question in a line of its own, or of whole conversations (MT-Bench without "
+        "judges who are authors). Default: the preset's.",
+    )
+    aspects: Literal["together", "apart"] | None = Field(
+        None,
+        description="Of SummEval, NEWSROOM, HANNA: one probe for all aspects, or one for each and their mean. Default: "
+        "the preset's (apart but for strict).",
+    )
+    train: int | None = Field(None, ge=1, description="Train on N pairs of each data set, test on the others.")
+    seeds: int | None = Field(None, ge=1, description="Number of random halves. Default: 5.")
+    resamples: int | None = Field(None, ge=100, description="Resamples of an interval. Default: 500.")
+    orientation: str | None = Field(
+        None, description="Sign of the unsupervised direction: few:K, logit, none or oracle. Default: the preset's."
+    )
+    logs: Repeated = Field(
+        (), description="Also show methods from logs of pairwise_preference, direct_scoring, g_eval."
+    )
+    random_weights: bool | None = Field(
+        None,
+        description="Control: the same architecture with random weights. Default: up to 1 billion parameters.",
+    )
+    scoring: bool | None = Field(
+        None,
+        description="Also ask for a score of each text alone (direct scoring, G-Eval). Default: of summeval, newsroom, "
+        "hanna.",
+    )
+    processes: int = Field(1, ge=1, description="Number of processes that fit.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _first(cls, given: dict[str, Any]) -> dict[str, Any]:
+        return {"model": next(iter(given.get("models") or ["smollm2"]))} | given
+
+    @model_validator(mode="after")
+    def _apart(self) -> Self:
+        if not self.models or len(set(self._folders)) < len(self.models):
+            told = ", ".join(self.models) or "none"
+            raise ValueError(f"each model needs a folder of its own in {self.out}, got models {told}")
+        return self
+
+    @property
+    def _folders(self) -> list[str]:
+        several = len(self.models) > 1
+        return [f"{self.out}/{short(name.rstrip('/'), 100)}" if several else self.out for name in self.models]
+
+    @property
+    def each(self) -> "Iterator[ProbeRun]":
+        """The study of each model; of several one at a time is in memory."""
+        if len(self.models) == 1:
+            yield self
+            return
+        for model, folder in zip(self.models, self._folders, strict=True):
+            yield self.model_copy(update={"models": (model,), "model": model, "out": folder})
+
+    @property
+    def fitting(self) -> "FitSettings":
+        """The preset with what is given in place of its own."""
+        from selfprobe.probes.splits import PRESETS
+
+        names = {"prompts", "aspects", "train", "seeds", "resamples", "orientation"}
+        return replace(PRESETS[self.preset], **self.model_dump(include=names, exclude_none=True))
+
+    @cached_property
+    def logged(self) -> Mapping[str, Any] | None:
+        """Margins of other methods, from their logs."""
+        from selfprobe.studies.preferences import margins
+
+        return margins(self.logs, self.sets) if self.logs else None
+
+    @contextmanager
+    def reader(self) -> "Iterator[Reader]":
+        """A block with what reads states: this process, or copies of the model on a cluster."""
+        from selfprobe.on_ray import copies
+        from selfprobe.probes.forward import in_process
+
+        with copies(self.engine, self.ray_address, self.replicas) as copied:
+            yield copied(self.judge, self.model, self.loading) if copied else in_process
+
+    @property
+    def needs(self) -> list[str]:
+        """What each model takes."""
+        from selfprobe.probes.rate import check_scoring
+        from selfprobe.probes.run import check_sets
+
+        check_sets(self.sets, self.fitting)
+        check_scoring(self.sets, self.scoring)
+        _ = self.logged  # read before a model is loaded, as the sets are
+        return [line for one in self.each for line in one.needed()]
+
+    def needed(self) -> list[str]:
+        """What its one model takes."""
+        from selfprobe.probes.folder import claim
+        from selfprobe.probes.untrained import wanted
+
+        with self.reader() as reader:
+            claim(self.folder, self.judge, self.sets)
+            untrained = wanted(self.judge, self.random_weights)
+            return self.to_read(untrained=untrained, scoring=self.scoring, copies=getattr(reader, "count", 1))
+
+    def work(self, progress: Progress) -> None:
+        """Read, fit and test; of several models each folder gets its page when it is done."""
+        from selfprobe.probes.run import run_probes
+
+        how: dict[str, Any] = {"settings": self.fitting, "logged": self.logged, "progress": progress}
+        how |= self.model_dump(include={"random_weights", "scoring", "processes"})
+        for one in self.each:
+            with one.reader() as reader:
+                run_probes(one.judge, one.sets, one.folder, reader=reader, **how, **self.reading)
+            if one is not self:
+                one.written(one.shown())
+
+    def shown(self) -> Page:
+        """The page of the model's folder; of several what each says."""
+        if len(self.models) == 1:
+            return super().shown()
+        pages = {Path(one.out).name: one.shown() for one in self.each}
+        tables = {f"{name}/{stem}": table for name, page in pages.items() for stem, table in page.tables.items()}
+        told = [f"{name}: {page.answer}" for name, page in pages.items()]
+        return Page("Do probes of these models judge better than asking them?", tables=tables, told=told)
+
+    def written(self, page: Page) -> str:
+        """Write the page; of several models each has its own."""
+        if len(self.models) == 1:
+            return super().written(page)
+        return f"Pages: {self.out}/*/index.html   Side by side: selfprobe probe compare {' '.join(self._folders)}"
+
+
+class ProbeFinetune(OfPairs):
+    """Train the model itself as a judge on the half that its probe learnt from, and test both on the other.
+
+    Paper 004, section 5.2 and appendix D: adapters (LoRA), or with --full all weights. Adds tables and figures to the
+    page in --out. The same command goes on where a killed one stopped.
+    """
+
+    reads: ClassVar[frozenset[str]] = frozenset()
+
+    rank: int | None = Field(None, ge=1, description="Rank of the adapters; alpha is the same. Default: 64.")
+    full: bool = Field(False, description="Train all weights, in float32, in place of adapters.")
+    rate: float | None = Field(
+        None,
+        gt=0,
+        lt=1,
+        description=f"Falls to 0 over the last fifth. Default: 0.0001, with --full {FULL_RATE:g}.",
+    )
+    epochs: int = Field(1, ge=1, description="Passes over the examples.")
+    batch: int = Field(8, ge=1, description="Examples of a step.")
+    samples: int = Field(
+        5000, ge=1, description="Train on a random sample of this many texts: a pair in one order each."
+    )
+    seed: int = Field(0, ge=0, description="Random seed of the training.")
+    out: str = Field(
+        "probes",
+        description="Folder of the probe run of the same model and data; without one the probes are made first.",
+    )
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if self.full and self.rank:
+            raise ValueError("--rank is of adapters, and --full trains without: give one of them")
+        return self
+
+    @property
+    def learns(self) -> Literal["full", "lora"]:
+        """What is trained."""
+        return "full" if self.full else "lora"
+
+    @property
+    def recipe(self) -> "Recipe":
+        """How the model is trained."""
+        from selfprobe.probes.training import Recipe
+
+        rank, rate = (None, FULL_RATE) if self.full else (self.rank or 64, 1e-4)
+        given = self.model_dump(include={"epochs", "batch", "seed"})
+        return Recipe(rank=rank, alpha=rank, rate=self.rate or rate, **given)
+
+    def unfitted(self) -> list[str]:
+        """The data sets whose probes are still to be made."""
+        from selfprobe.probes.finetune import unfitted
+
+        return unfitted(self.folder, {name: given.pairs for name, given in self.sets.items()})
+
+    @property
+    def needs(self) -> list[str]:
+        """What each training takes, or first what reading the states does."""
+        from selfprobe.probes.finetune import lessons
+        from selfprobe.probes.folder import claim
+
+        _ = self.sets  # read before the model is loaded
+        claim(self.folder, self.judge, self.sets)
+        if lost := self.unfitted():
+            first = f"{self.out} has no probes of {', '.join(lost)}: they are made first, as by `selfprobe probe run`"
+            return [first, *self.to_read()]
+        return self.to_train(lessons(self.folder, self.judge, list(self.sets)))
+
+    def to_train(self, given: "Sequence[Lesson]") -> list[str]:
+        """What each training takes.
+
+        Raises:
+            ValueError: Memory or the disk does not suffice.
+        """
+        from selfprobe.probes.training_plan import check_room, needs
+
+        lines = []
+        for place, lesson in enumerate(given):
+            sizes: dict[str, Any] = {"batch_tokens": self.batch_tokens, "trainings": place + 1}
+            needed = needs(self.judge, lesson.examples(self.samples), self.recipe, **sizes)
+            check_room(self.judge, needed, self.folder)
+            of = f", {lesson.aspect}" if lesson.aspect else ""
+            learnt, tested = len(lesson.half.train), len(lesson.half.test)
+            lines += [f"{lesson.name}{of}, {learnt} pairs to learn from, {tested} to test on", needed.text]
+        return lines
+
+    def work(self, progress: Progress) -> None:
+        """Train and test, where need be after the probes."""
+        from selfprobe.probes import run
+        from selfprobe.probes.finetune import finetune_run, lessons
+
+        missing = self.unfitted()
+        if missing:
+            how: dict[str, Any] = {"random_weights": False, "progress": progress}
+            run.run_probes(self.judge, self.sets, self.folder, **how, **self.reading)
+        given = lessons(self.folder, self.judge, list(self.sets))
+        for line in self.to_train(given) if missing else ():
+            progress(line)
+        sizes: dict[str, Any] = {"samples": self.samples, "batch_tokens": self.batch_tokens}
+        finetune_run(self.folder, self.judge, given, recipe=self.recipe, progress=progress, **sizes)
+
+    @classmethod
+    def page(cls, found: Path) -> Page:
+        """What the judge found."""
+        return page_of(found, about="judges")
