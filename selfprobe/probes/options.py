@@ -2,17 +2,15 @@
 
 import errno
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import wraps
-from typing import Any, Literal
+from typing import Any
 
 import click
 
 from selfprobe import options
 from selfprobe.probes import EXTRA
 
-Command = Callable[..., None]
 ALLOW_PICKLE = click.option("--allow-pickle", is_flag=True, help="Load weights that exist only as pickle.")
 
 
@@ -56,68 +54,6 @@ def blocks(text: str) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-class Layers(click.ParamType[tuple[int, ...]]):
-    """Numbers of `blocks`."""
-
-    name = "layers"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        """The numbers, rising, each once."""
-        try:
-            return value if isinstance(value, tuple) else blocks(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-def gathered(name: str, *given: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Options whose values come as one dict, the argument `name`."""
-
-    def decorate(command: Command) -> Command:
-        @wraps(command)
-        def gathering(**values: Any) -> None:
-            command(**{name: {each: values.pop(each) for each in names}}, **values)
-
-        options_of: Command = gathering
-        for option in reversed(given):
-            options_of = option(options_of)
-        names = [param.name for param in options_of.__click_params__[-len(given) :]]  # type: ignore[attr-defined]
-        return options_of
-
-    return decorate
-
-
-SYSTEM = click.option("--system", metavar="TEXT", help="System turn before what is asked; by default none.")
-TEMPLATE_ARGUMENT = click.option(
-    "--template-arg",
-    "arguments",
-    type=options.Assignment(),
-    multiple=True,
-    help="Argument of the chat template, as enable_thinking=false.",
-)
-
-engine_options = gathered(
-    "engine",
-    click.option(
-        "--engine",
-        type=options.Choice(["transformers", "ray"]),
-        default="transformers",
-        show_default=True,
-        help="ray: copies of the model read on the nodes of a Ray cluster.",
-    ),
-    click.option(
-        "--ray-address", metavar="HOST:PORT", help="Address of the cluster.  [default: RAY_ADDRESS, or one here]"
-    ),
-    click.option(
-        "--replicas",
-        type=options.COUNT,
-        metavar="N",
-        help="Number of model copies. Default: one per GPU (or per group of GPUs that a copy needs); without GPUs one "
-        "per node.",
-    ),
-)
-"""Where the forward passes are made; as `on_ray.copies` takes them."""
-
-
 def quiet_model(name: str, loading: dict[str, Any]) -> Any:
     """The model, without transformers' bars; ValueError, before it is loaded, where memory does not suffice."""
     from selfprobe.probes.memory import check_memory
@@ -128,64 +64,5 @@ def quiet_model(name: str, loading: dict[str, Any]) -> Any:
     return load_model(name, **loading)
 
 
-def loading(layers: str = "") -> Callable[[Command], Command]:
-    """How a model is loaded, as `load_model` takes it; `layers`: the help of --layers, "" where it has no use."""
-    of_layers = [click.option("--layers", type=Layers(), default="", help=layers)] if layers else []
-    return gathered(
-        "loading",
-        click.option("--revision", help="Commit of a hub model."),
-        click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1, mps …"),
-        click.option(
-            "--dtype",
-            type=click.Choice(["float32", "bfloat16", "float16"]),
-            default="float32",
-            show_default=True,
-        ),
-        click.option("--device-map", help="Accelerate's, such as auto: spread over devices."),
-        click.option("--attention", help="transformers' attn_implementation; by default its own choice."),
-        click.option(
-            "--quantize",
-            type=click.Choice(["4bit", "8bit"]),
-            help="Load with bitsandbytes, computing in --dtype.",
-        ),
-        *of_layers,
-        ALLOW_PICKLE,
-    )
-
-
 FULL_RATE = 2e-5
 """Of a training of all weights, which move together: adapters take some ten times as much."""
-
-
-def training(*, rank: int, alpha: Literal[1, 2], rate: float, epochs: int, batch: int) -> Callable[[Command], Command]:
-    """How a model is trained, with these defaults; fields of a `Recipe`. `alpha` is that of rank 1."""
-    between = options.Number(0, 1, min_open=True, max_open=True)
-    each: dict[str, Any] = {"type": options.COUNT, "metavar": "N", "show_default": True}
-    of_rank = {1: "the same", 2: "twice it"}[alpha]
-
-    def decorate(command: Command) -> Command:
-        @wraps(command)
-        def trained(**values: Any) -> None:
-            given = values.pop("training")
-            full, own = given.pop("full"), given["rank"]
-            if full and own:
-                raise click.UsageError("--rank is of adapters, and --full trains without: give one of them")
-            size = None if full else own or rank
-            given |= {"rank": size, "alpha": size and alpha * size}
-            given["rate"] = given["rate"] or (FULL_RATE if full else rate)
-            command(training=given, **values)
-
-        return gathered(
-            "training",
-            click.option("--rank", help=f"Of the adapters; by default {rank}; alpha is {of_rank}.", **each),
-            click.option("--full", is_flag=True, help="Train all weights, in float32, in place of adapters."),
-            click.option(
-                "--rate",
-                type=between,
-                help=f"Falls to 0 over the last fifth; by default {rate:g}, with --full {FULL_RATE:g}.",
-            ),
-            click.option("--epochs", default=epochs, **each),
-            click.option("--batch", default=batch, help="Examples of a step.", **each),
-        )(trained)
-
-    return decorate

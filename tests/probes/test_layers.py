@@ -10,7 +10,7 @@ import pytest
 from selfprobe.probes import ContrastProbe
 from selfprobe.probes.harvesting import harvest, open_harvest
 from selfprobe.probes.model import load_model
-from selfprobe.probes.options import Layers
+from selfprobe.probes.options import blocks
 from selfprobe.probes.probe_file import load_probe
 
 from .conftest import some_pairs
@@ -27,7 +27,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [("", ()), ("3", (3,)), ("8-11", (8, 9, 10, 11)), ("0-9:4", (0, 4, 8)), ("7,1-2,2", (1, 2, 7))],
 )
 def test_layers_are_written_as_numbers_spans_and_steps(text: str, numbers: tuple[int, ...]) -> None:
-    assert Layers().convert(text, None, None) == numbers
+    assert blocks(text) == numbers
 
 
 def test_kept_layers_are_those_of_a_whole_harvest_under_their_own_numbers(model: Path, tmp_path: Path) -> None:
