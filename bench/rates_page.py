@@ -16,7 +16,7 @@ COVER = 0.93, 0.97
 KINDS = ("supported", "not told apart", "not supported", "underpowered")
 KINDS_AT = ((5, 100),)
 """Sizes of which every verdict is shown."""
-PARTS = ("null", "real", "access", "open", "learner", "detects", "interval")
+PARTS = ("null", "real", "sibling", "access", "open", "learner", "detects", "interval")
 """The tables, in the order in which they are drawn."""
 COLOURS, MARKERS = (MUTED, OTHERS, SELF, INK), "osD^v"
 INTRO = """# How often the verdict is right
@@ -43,6 +43,11 @@ REALS = """## Nulls of real words
 
 A model's predictions of itself are the first three words of another real model of another family, outside the matrix:
 nobody has access, and models are alike as they are. Of 62 models and 805 instructions.
+"""
+SIBLINGS = """## Words of a sibling
+
+The same with the words of a model of the same family, which no other model of the matrix belongs to: what stands for
+access here, where its likeness is larger than that of others.
 """
 ACCESS = """## Access: "supported" where somebody has it
 
@@ -141,6 +146,7 @@ def write(counts: Counts, folder: Path) -> str:
     sections: tuple[tuple[str, str, str, float | None], ...] = (
         ("null", NULLS, "supported without access", LIMIT),
         ("real", REALS, "supported without access, real words", LIMIT),
+        ("sibling", SIBLINGS, "supported, a sibling's words", None),
         ("access", ACCESS, "supported with access", None),
         ("learner", LEARNERS, "supported without access, beside a learner", LIMIT),
         ("open", OPEN, "supported without access", LIMIT),

@@ -1,8 +1,8 @@
 """Makes examples/logs and examples/report anew: `python examples/make.py`, a few minutes on two cores.
 
 Five simulated models predict their own and each other's words (`ada` and `cy` know themselves, the others do not),
-and SmolLM2-135M, a real model, says which of two responses is better. tests/test_examples.py holds the committed files to
-what this script makes.
+and SmolLM2-135M, a real model, says which of two responses is better. tests/test_examples.py holds the committed files
+to what this script makes.
 """
 
 import os

@@ -57,7 +57,9 @@ def test_every_line_has_the_models_that_are_asked_for() -> None:
             assert x.shape == specific.scores.shape == (size, size, 12), line.name
             assert all(hit.shape == (size, 12) for hit in hits.values()), line.name
             assert stand_ins is None or stand_ins.shape == (size, size, 12), line.name
-            assert line.knows <= set(range(size)) and bool(line.knows) == (line.group == "access"), line.name
+            assert line.knows <= set(range(size)) and bool(line.knows) == (line.group in ("access", "sibling")), (
+                line.name
+            )
 
 
 def test_of_twins_nobody_is_alone_and_a_loner_is_its_own_twin_no_more_than_others() -> None:

@@ -70,8 +70,8 @@ def verdict(
     outsider, unless an informed observer was run, and the permutation of observers agrees, where it could: where less
     than alpha of all orders leave the named in place. Not told apart: T, or a model on some scale, is above 0, but
     nobody is named. Not supported: what is above 0 is explained by a baseline or a stand-in, or nothing is, and an
-    advantage of interest would have been seen: one of `EFFECT` in a single model, or T is below the `smallest`. Else
-    underpowered.
+    advantage of interest would have been seen: one of `EFFECT` in a single model, or T is below the `smallest` and some
+    advantage of a single model would have been seen. Else underpowered.
 
     Args:
         rows: One a model.
@@ -188,9 +188,11 @@ def _nobody(
     if seen <= EFFECT:
         saw = f"An advantage of {EFFECT:.2f} of one model would have been seen."
         return Verdict("not supported", f"{text} {saw}", f"{NOBODY}; an advantage of {EFFECT:.2f} would show")
-    if total.high <= smallest:
-        alone = f"one of {seen:.2f}" if math.isfinite(seen) else "none, however large,"
-        ruled = f"An advantage of {smallest:g} for all is ruled out; of a single model {alone} would have been seen."
+    if total.high <= smallest and math.isfinite(seen):
+        ruled = (
+            f"An advantage of {smallest:g} for all is ruled out; of a single model one of {seen:.2f} would have been "
+        )
+        ruled += "seen."
         return Verdict("not supported", f"{text} {ruled}", f"{NOBODY}; {smallest:g} for all is ruled out")
     least = f"An advantage of {seen:.2f} or more" if math.isfinite(seen) else "No advantage, however large,"
     missed = f"one below {seen:.2f} may be missed" if math.isfinite(seen) else "any may be missed"

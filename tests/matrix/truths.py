@@ -42,7 +42,7 @@ Drawn = tuple[FloatArray, Specific, dict[str, FloatArray], FloatArray | None]
 Draw = Callable[[np.random.Generator, int], Drawn]
 """From a generator and a number of items to the scores, what is item-specific of them, the baselines' hits, and what
 the replies of other models get [target, other model, item]."""
-Group = Literal["null", "access", "learner", "open", "real"]
+Group = Literal["null", "access", "learner", "open", "real", "sibling"]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,8 @@ class Line:
     name: str
     draw: Draw
     group: Group
-    """A null that the verdict must pass; access; an informed observer's; or a null that it does not claim to pass."""
+    """A null that the verdict must pass; access; an informed observer's; a null that it does not claim to pass; or real
+    words, of another family or of the model's own."""
     knows: frozenset[int] = frozenset()
     """The models with access."""
 
@@ -68,7 +69,7 @@ def lines(size: int) -> Iterator[Line]:
     yield Line("open, one cell in ten has 1.5 logits", alike(size, 1.5, None), "open")
     if REAL.is_dir():
         yield Line("real words", partial(real, size, False), "real")
-        yield Line("real words of a sibling", partial(real, size, True), "access", frozenset(range(size)))
+        yield Line("real words of a sibling", partial(real, size, True), "sibling", frozenset(range(size)))
     yield Line("open, words: habits by a kind unseen", worded(_habits(size), {}, kinds="unseen"), "open")
 
 
