@@ -171,8 +171,8 @@ def _nobody(
     if some:
         first = min(some, key=lambda row: row.steps["noise"])
         like = _like_skill(first, rows, means, tells)
-        told = (like, "skill alone could look like this") if like else _blocked(first, rows, tells, replies, alpha)
-        text, why = told
+        skill = (like, "skill alone could look like this")
+        text, why = skill if like else _blocked(first, rows, tells, replies, alpha)
         return Verdict("not told apart", text + habit, f"{first.model} stands out, but {why}")
     best = max(rows, key=lambda row: row.above_fit)
     if total.low > 0 and (like := _like_skill(best, rows, means, tells)):

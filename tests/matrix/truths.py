@@ -287,7 +287,25 @@ def real(size: int, sibling: bool, rng: np.random.Generator, items: int) -> Draw
 
     x, stood = graded(said), graded(truth)
     seen = {ALL: pd.Series("", pd.Index([f"q{i:04}" for i in range(len(at))]))}
-    return x, specific(x, said, truth, seen), modes(truth, seen), stood
+    return x, without_habit(said, truth), modes(truth, seen), stood
+
+
+def without_habit(said: FloatArray, truth: FloatArray) -> Specific:
+    """`specific` of words [model, item, k] of which all items are alike, without tables: a hundred times as quick."""
+    size, items, keys = truth.shape
+    words_ = np.unique(np.stack([said, truth]), return_inverse=True)
+    a, b = words_[1].reshape(2, size, items, keys)
+    found, habit = np.full((size, size, items, keys), np.nan), np.full((size, size, keys), np.nan)
+    for t, o, k in np.ndindex(size, size, keys):
+        both = (said[o, :, k] != NONE) & (truth[t, :, k] != NONE)
+        one, other, pairs = a[o, both, k], b[t, both, k], max(int(both.sum()) - 1, 1)
+        right = one == other
+        hits = (np.bincount(other, minlength=len(words_[0]))[one] - right) / pairs
+        met = (np.bincount(one, minlength=len(words_[0]))[other] - right) / pairs
+        found[t, o, both, k], habit[t, o, k] = right - hits - met + hits.mean(), hits.mean()
+    known = ~np.isnan(found)
+    scores_ = np.where(known.any(axis=3), np.nansum(found, axis=3) / np.maximum(known.sum(axis=3), 1), np.nan)
+    return Specific(scores_, habit.mean(axis=2), "habit")
 
 
 def worded(
