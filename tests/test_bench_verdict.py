@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from selfprobe.matrix.rows import INFORMED
@@ -127,3 +128,22 @@ def test_two_processes_count_what_one_counts(tmp_path: Path) -> None:
         assert done.returncode == 0 and "## Nulls" in done.stdout, done.stderr
     one, two = ((tmp_path / processes / "counts.json").read_text() for processes in ("1", "2"))
     assert json.loads(one) == json.loads(two)
+
+
+def test_words_without_tables_are_scored_as_with_them() -> None:
+    truths, rng = part("truths"), np.random.default_rng(3)
+    said, truth = rng.integers(0, 6, (2, 4, 40, 2))
+    said[0, 3, 1] = truth[2, 5, 0] = truths.NONE
+    alike = {truths.ALL: pd.Series("", pd.Index([f"q{i:04}" for i in range(40)]))}
+    missing = (truth[:, None] == truths.NONE) | (said[None] == truths.NONE)
+    x = np.nanmean(np.where(missing, np.nan, truth[:, None] == said[None]), axis=3)
+    assert truths.without_habit(said, truth).scores == pytest.approx(truths.specific(x, said, truth, alike).scores)
+
+
+@pytest.mark.skipif(not part("truths").REAL.is_dir(), reason="no shared/data/real_replies beside the project")
+def test_real_words_of_others_are_predicted_and_are_no_access() -> None:
+    truths = part("truths")
+    for line in [one for one in truths.lines(5) if one.group == "real"]:
+        x, specific, hits, stand_ins = line.draw(np.random.default_rng(0), 208)
+        assert x.shape == specific.scores.shape == stand_ins.shape == (5, 5, 208) and hits["mode"].shape == (5, 208)
+        assert 0.02 < np.nanmean(x) < 0.6
