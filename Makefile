@@ -18,7 +18,7 @@ MAPPED := introspect_tasks evalawareness_tasks preference_tasks building solvers
 
 demo: $(VENV)/.installed
 	@echo
-	@echo "1 of 2: a finished study from its logs (examples/logs: three simulated models, and SmolLM2-135M as a judge)"
+	@echo "1 of 2: a finished study from its logs (examples/logs: five simulated models, and SmolLM2-135M as a judge)"
 	@$(BIN)/selfprobe report examples/logs --out logs/example
 	@echo "Open that page in a browser; examples/report/index.html is the same one, made earlier."
 	@echo

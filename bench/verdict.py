@@ -1,13 +1,14 @@
 """How often the verdict names a model that has no access, how often one that has, and what its intervals hold.
 
-    python bench/verdict.py --out rates                           # 100 matrices of each line at each of nine sizes
-    python bench/verdict.py --out rates --matrices 1000           # goes on from there
-    python bench/verdict.py --out rates --plot docs               # tables and pictures of what was drawn, no drawing
-    python bench/verdict.py --models 5 --items 100 --only strong  # some sizes and lines
-    python bench/verdict.py --smoke                               # that it runs
+    python bench/verdict.py --out rates                  # 100 matrices of each line at each of five sizes
+    python bench/verdict.py --out rates --matrices 1000  # goes on from there
+    python bench/verdict.py --out rates --plot docs      # tables and pictures of what was drawn, no drawing
+    python bench/verdict.py --sizes 5x100 --only strong  # some sizes and lines
+    python bench/verdict.py --smoke                      # that it runs
 
-Scores are drawn, no model runs; truths.py and intervals.py in tests/matrix hold what is true of them. Matrix k of a
-line and size is the same in every run, so counts add up; they are kept in OUT/counts.json, where they are safe every
+REAL_REPLIES=FOLDER names the real replies, where they are not beside the project; without them their lines are left
+out. Scores are drawn, no model runs; truths.py and intervals.py in tests/matrix hold what is true of them. Matrix k of
+a line and size is the same in every run, so counts add up; they are kept in OUT/counts.json, where they are safe every
 few seconds. The tables are printed at the end and written to OUT (`verdict_rates.md` and pictures).
 """
 
@@ -40,7 +41,7 @@ from selfprobe.matrix.verdict import Verdict, verdict  # noqa: E402
 from selfprobe.stats.estimate import holm  # noqa: E402
 
 ALPHA = 0.05
-TOLD = 100
+TOLD = 20
 """Matrices of a line of which, at `KINDS_AT`, the whole verdict is told; else whether it is "supported": quicker."""
 CHUNK = 20
 FEW = 10
@@ -48,6 +49,10 @@ FEW = 10
 STATED_FROM = 20
 """Matrices without access whose stated advantages' median is the one tried."""
 OFF = (-0.02, 0.0, 0.02)
+SIZES = ((5, 100), (8, 100), (5, 200), (5, 400), (11, 50))
+"""Models and items."""
+REAL_SIZES = tuple((models, items) for models in (5, 8) for items in (208, 400, 800))
+"""Those of real words."""
 
 
 @dataclass(frozen=True)
@@ -65,15 +70,22 @@ class Job:
         return " | ".join((self.part, self.name, str(self.models), str(self.items)))
 
 
-def jobs(models: Iterable[int], items: Iterable[int]) -> list[Job]:
-    """All of them, table by table, the smallest sizes first."""
+def jobs(sizes: Iterable[tuple[int, int]], real: Iterable[tuple[int, int]] = ()) -> list[Job]:
+    """All of them, table by table, size by size; `real` are those of real words."""
     found: list[Job] = []
-    for size, n in sorted(((size, n) for size in models for n in items), key=lambda both: both[0] ** 2 * both[1]):
-        found += [Job(line.group, line.name, size, n) for line in lines(size)]
+    sizes = list(sizes)
+    for size, n in sizes:
+        found += [Job(line.group, line.name, size, n) for line in lines(size) if not _real(line)]
         found += [Job("detects", f"{name}: {off:+.2f}", size, n) for name in _detectable(size) for off in OFF]
-    for n in sorted({FEW, *items}):
+    for size, n in real:
+        found += [Job(line.group, line.name, size, n) for line in lines(size) if _real(line)]
+    for n in sorted({FEW, *(n for _, n in sizes)}):
         found += [Job("interval", one.name, MODELS, n) for one in intervals()]
     return sorted(found, key=lambda job: PARTS.index(job.part))
+
+
+def _real(line: Line) -> bool:
+    return line.name.startswith("real words")
 
 
 def drawn_once(job: Job, number: int, smoke: bool = False) -> Counter[str]:
@@ -97,9 +109,9 @@ def drawn_once(job: Job, number: int, smoke: bool = False) -> Counter[str]:
 
 def judged(given: Drawn, rng: np.random.Generator, *, whole: bool = True) -> Verdict | None:
     """The verdict of one matrix, alone in its report; None where nobody is named and not the `whole` is asked for."""
-    x, specific, hits = given
+    x, specific, hits, stand_ins = given
     names = [str(i) for i in range(len(x))]
-    rows = rows_of(names, x, specific, hits, tests=len(names), rng=rng, power=whole)
+    rows = rows_of(names, x, specific, hits, tests=len(names), rng=rng, power=whole, stand_ins=stand_ins)
     p_holm = holm([row.p for row in rows]).tolist()
     if not whole and not min(p_holm, default=1) < ALPHA:
         return None
@@ -107,8 +119,8 @@ def judged(given: Drawn, rng: np.random.Generator, *, whole: bool = True) -> Ver
         rows,
         p_holm=p_holm,
         total=total_of(specific.scores),
-        permutation=observers_permuted(double_centre(specific.scores.mean(axis=2)), rng=rng),
-        means=x.mean(axis=2),
+        permutation=observers_permuted(double_centre(np.nanmean(specific.scores, axis=2)), rng=rng),
+        means=np.nanmean(x, axis=2),
     )
 
 
@@ -131,7 +143,7 @@ def stated(name: str, size: int, items: int, matrices: int = STATED_FROM) -> flo
     found = []
     for number in range(matrices):
         rng = np.random.default_rng([1, number])
-        x, specific, hits = drawn(form, shape, shape)(rng, items)
+        x, specific, hits, _ = drawn(form, shape, shape)(rng, items)
         rows = rows_of([str(i) for i in range(size)], x, specific, hits, tests=size, rng=rng)
         found.append(rows[size // 2].power.detects)
     return float(np.median(np.nan_to_num(found, nan=np.inf)))
@@ -209,29 +221,28 @@ def _progress(job: Job, done: int, left: int, seconds: float) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-def _numbers(text: str, least: int) -> list[int]:
-    """From "3,5,11"."""
+def _sizes(text: str) -> list[tuple[int, int]]:
+    """From "5x100,8x100"."""
     try:
-        found = [int(part) for part in text.split(",")]
+        found = [(int(models), int(items)) for models, items in (part.split("x") for part in text.split(","))]
     except ValueError:
         found = []
-    if not found or min(found) < least:
-        raise argparse.ArgumentTypeError(f"expected whole numbers of {least} or more with commas between, got {text!r}")
+    if not found or min(models for models, _ in found) < 3 or min(items for _, items in found) < 2:
+        raise argparse.ArgumentTypeError(
+            f"expected sizes like 5x100,8x100, of 3 models and 2 items or more, got {text!r}"
+        )
     return found
 
 
 def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--matrices", type=int, default=100, help="of each line and size (default 100)")
-    parser.add_argument("--models", type=lambda text: _numbers(text, 3), default=[3, 5, 11], help="default 3,5,11")
-    parser.add_argument(
-        "--items", type=lambda text: _numbers(text, 2), default=[50, 100, 400], help="default 50,100,400"
-    )
+    parser.add_argument("--sizes", type=_sizes, help="models x items; of real words too (default: those of the page)")
     parser.add_argument("--only", default="", help="the lines whose name holds this")
     parser.add_argument("--out", type=Path, help="folder of the counts, to go on later (default: they are not kept)")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--plot", type=Path, help="draw nothing: tables and pictures of what OUT holds, to this folder")
-    parser.add_argument("--smoke", action="store_true", help="two matrices of 3 models and 50 items a line")
+    parser.add_argument("--smoke", action="store_true", help="two matrices of 4 models and 50 items a line")
     given = parser.parse_args(words)
     if given.matrices < 1 or given.processes < 1:
         parser.error("--matrices and --processes must be 1 or more")
@@ -240,8 +251,8 @@ def main(words: Sequence[str] | None = None) -> None:
             parser.error("--plot needs --out with a folder that holds counts.json, from an earlier run")
         print(write(_kept(given.out / "counts.json"), given.plot), end="")
         return
-    matrices, sizes = (2, ([3], [50])) if given.smoke else (given.matrices, (given.models, given.items))
-    todo = [job for job in jobs(*sizes) if given.only in job.name]
+    matrices, sizes = (2, [(4, 50)]) if given.smoke else (given.matrices, given.sizes)
+    todo = [job for job in jobs(sizes or SIZES, sizes or REAL_SIZES) if given.only in job.name]
     if not todo:
         parser.error(f"no line's name holds {given.only!r}")
     pool = ProcessPoolExecutor(given.processes) if given.processes > 1 else None

@@ -25,7 +25,7 @@ EFFORT = "inspect eval selfprobe/ethical_dilemma --model planted/ada --limit 20 
 
 PAGES: dict[str, tuple[str, list[str]]] = {
     "matrix": (
-        "Three simulated models predict each other: two know themselves",
+        "Five simulated models predict each other: two know themselves",
         [f"selfprobe report {HERE / 'logs'} --out OUT"],
     ),
     "effort": (

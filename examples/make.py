@@ -1,8 +1,8 @@
 """Makes examples/logs and examples/report anew: `python examples/make.py`, a few minutes on two cores.
 
-Three simulated models predict their own and each other's words (`ada` and `cy` know themselves, `bo` does not), and
-SmolLM2-135M, a real model, says which of two responses is better. tests/test_examples.py holds the committed files to
-what this script makes.
+Five simulated models predict their own and each other's words (`ada` and `cy` know themselves, the others do not),
+and SmolLM2-135M, a real model, says which of two responses is better. tests/test_examples.py holds the committed files
+to what this script makes.
 """
 
 import os
@@ -13,7 +13,13 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
-MODELS = ("planted/ada?access=.85&general=.3", "planted/bo?access=0&general=.5", "planted/cy?access=.8&general=.3")
+MODELS = (
+    "planted/ada?access=.85&general=.3",
+    "planted/bo?access=0&general=.5",
+    "planted/cy?access=.8&general=.3",
+    "planted/di?access=0&general=.5",
+    "planted/ed?access=0&general=.4",
+)
 ITEMS = 48
 PAIRS = 40
 

@@ -148,6 +148,8 @@ MEASURE = Measure(
     alone=lambda given: (3 + (given["frame"] == "both")) * int(given["epochs"]),
     tokens=(300, 220),
     acts=("cot",),
+    act=("p", "p_predicted"),
+    replies="choices",
     act_only=frozenset({"rollout_tokens"}),
     sides={"p": "target", "p_direct": "target", "p_predicted": "observer"},
     item_scores=item_scores,

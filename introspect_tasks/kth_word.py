@@ -91,6 +91,7 @@ MEASURE = Measure(
     ),
     tokens=(110, 40),
     acts=("answer",),
+    replies="words",
     frames=frames,
     informed=Informed(calls=lambda given: len(_positions(given["k"])), tokens=(110, 12), example=60),
     act_only=frozenset({"act_tokens"}),

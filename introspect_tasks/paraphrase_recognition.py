@@ -91,6 +91,7 @@ MEASURE = Measure(
     rounds=2,
     tokens=(500, 200),
     acts=VARIANTS,
+    chance=lambda given: 1 / int(given["candidates"]),
     text_tells=False,  # the truth is a shuffled slot
 )
 

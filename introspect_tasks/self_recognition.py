@@ -60,6 +60,7 @@ MEASURE = Measure(
     rounds=2,
     tokens=(300, 300),
     acts=("cold", "warm"),
+    chance=lambda given: 1 / 2,
     act_only=frozenset({"act_tokens"}),
     text_tells=False,  # the truth is a shuffled slot
     by_name=True,

@@ -67,6 +67,7 @@ MEASURE = Measure(
     rounds=2,
     tokens=(120, 20),
     acts=("subset",),
+    chance=lambda given: 1 / len(EMOTIONS),
     act_only=frozenset({"act_tokens"}),
     text_tells=False,  # the item's text is the truth
     by_name=True,

@@ -52,6 +52,12 @@ class Measure:
     """Whether an item's text can tell its truth. False where the text is the truth, or the truth a shuffled slot."""
     right: Right = operator.eq
     """How a prediction is graded; the scorer and every baseline use it."""
+    chance: Callable[[Mapping[str, Any]], float] = lambda given: 0.0
+    """What a blind guess gets, from the task's arguments; where it is unknown before a run, 0."""
+    replies: str = "replies"
+    """What the truths are, as a reader calls them: words, choices."""
+    act: tuple[str, str] | None = None
+    """The decision in which a target acts, and the one that predicts it, where they are apart."""
     sides: Mapping[str, Side] = field(default_factory=dict, hash=False)
     """Decisions that one side alone makes, by key; any other takes a truth from the target and a prediction."""
     item_scores: "Callable[[pd.DataFrame], pd.Series] | None" = None

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from selfprobe.matrix.rows import INFORMED
@@ -29,7 +30,7 @@ def bench(*given: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_draw_that_was_stopped_goes_on_and_counts_every_matrix_once(tmp_path: Path) -> None:
     module = part("verdict")
-    todo = [job for job in module.jobs([3], [20]) if "graded" in job.name and job.part == "access"]
+    todo = [job for job in module.jobs([(4, 20)]) if "graded" in job.name and job.part == "access"]
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     module.run(todo, 3, tmp_path / "a", None, smoke=True)
@@ -41,7 +42,7 @@ def test_a_draw_that_was_stopped_goes_on_and_counts_every_matrix_once(tmp_path: 
 
 def test_a_verdict_told_in_short_names_whom_the_whole_one_names() -> None:
     module = part("verdict")
-    line = next(line for line in module.lines(3) if line.name == "words: one knower, constants")
+    line = next(line for line in module.lines(5) if line.name == "words: one knower, constants")
     for number in range(3):
         whole, short = (
             module.judged(line.draw(np.random.default_rng(number), 60), np.random.default_rng(9), whole=whole)
@@ -53,10 +54,13 @@ def test_a_verdict_told_in_short_names_whom_the_whole_one_names() -> None:
 def test_every_line_has_the_models_that_are_asked_for() -> None:
     for size in (3, 5):
         for line in part("truths").lines(size):
-            x, specific, hits = line.draw(np.random.default_rng(0), 12)
+            x, specific, hits, stand_ins = line.draw(np.random.default_rng(0), 12)
             assert x.shape == specific.scores.shape == (size, size, 12), line.name
             assert all(hit.shape == (size, 12) for hit in hits.values()), line.name
-            assert line.knows <= set(range(size)) and bool(line.knows) == (line.group == "access"), line.name
+            assert stand_ins is None or stand_ins.shape == (size, size, 12), line.name
+            assert line.knows <= set(range(size)) and bool(line.knows) == (line.group in ("access", "sibling")), (
+                line.name
+            )
 
 
 def test_of_twins_nobody_is_alone_and_a_loner_is_its_own_twin_no_more_than_others() -> None:
@@ -68,7 +72,7 @@ def test_of_twins_nobody_is_alone_and_a_loner_is_its_own_twin_no_more_than_other
 
 
 def test_who_learned_all_of_a_habit_gets_what_the_model_gets() -> None:
-    x, _, hits = part("truths").learner(3, 1.0, np.random.default_rng(0), 50)
+    x, _, hits, _ = part("truths").learner(3, 1.0, np.random.default_rng(0), 50)
     assert (hits[INFORMED][0] == x[0, 0]).all()
 
 
@@ -95,8 +99,8 @@ def test_the_page_says_what_was_drawn_and_what_was_not(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (("--models", "2,5"), "expected whole numbers of 3 or more with commas between, got '2,5'"),
-        (("--items", "many"), "expected whole numbers of 2 or more with commas between, got 'many'"),
+        (("--sizes", "2x50,5x100"), "of 3 models and 2 items or more, got '2x50,5x100'"),
+        (("--sizes", "many"), "expected sizes like 5x100,8x100"),
         (("--only", "nothing like it"), "no line's name holds 'nothing like it'"),
         (("--plot", "docs"), "--plot needs --out with a folder that holds counts.json, from an earlier run"),
         (("--matrices", "0"), "--matrices and --processes must be 1 or more"),
@@ -119,8 +123,27 @@ def test_a_file_that_holds_no_counts_is_told_and_left_alone(held: str, tmp_path:
 @pytest.mark.slow
 def test_two_processes_count_what_one_counts(tmp_path: Path) -> None:
     for processes in ("1", "2"):
-        size = ("--models", "3", "--items", "20", "--matrices", "4", "--only", "null, product")
+        size = ("--sizes", "4x20", "--matrices", "4", "--only", "null, product")
         done = bench(*size, "--out", str(tmp_path / processes), "--processes", processes)
         assert done.returncode == 0 and "## Nulls" in done.stdout, done.stderr
     one, two = ((tmp_path / processes / "counts.json").read_text() for processes in ("1", "2"))
     assert json.loads(one) == json.loads(two)
+
+
+def test_words_without_tables_are_scored_as_with_them() -> None:
+    truths, rng = part("truths"), np.random.default_rng(3)
+    said, truth = rng.integers(0, 6, (2, 4, 40, 2))
+    said[0, 3, 1] = truth[2, 5, 0] = truths.NONE
+    alike = {truths.ALL: pd.Series("", pd.Index([f"q{i:04}" for i in range(40)]))}
+    missing = (truth[:, None] == truths.NONE) | (said[None] == truths.NONE)
+    x = np.nanmean(np.where(missing, np.nan, truth[:, None] == said[None]), axis=3)
+    assert truths.without_habit(said, truth).scores == pytest.approx(truths.specific(x, said, truth, alike).scores)
+
+
+@pytest.mark.skipif(not part("truths").REAL.is_dir(), reason="no shared/data/real_replies beside the project")
+def test_real_words_of_others_are_predicted_and_are_no_access() -> None:
+    truths = part("truths")
+    for line in [one for one in truths.lines(5) if one.group == "real"]:
+        x, specific, hits, stand_ins = line.draw(np.random.default_rng(0), 208)
+        assert x.shape == specific.scores.shape == stand_ins.shape == (5, 5, 208) and hits["mode"].shape == (5, 208)
+        assert 0.02 < np.nanmean(x) < 0.6

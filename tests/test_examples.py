@@ -53,6 +53,6 @@ def test_the_page_has_no_hole_and_its_verdicts_are_the_committed_ones(embedder: 
     made = page([str(EXAMPLES / "logs")], embedder=embedder)
     html = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", (EXAMPLES / "report" / "index.html").read_text("utf-8")))
     assert made.holes == []
-    assert made.parts["matrix"].answer.startswith("Yes, for 2 of 3 models. planted/")
-    assert "planted/ada, planted/cy know more of themselves than any other model" in html
+    assert made.parts["matrix"].answer.startswith("Yes, for 2 of 5 models. planted/")
+    assert "planted/ada, planted/cy predict themselves beyond what skill, habits" in html
     assert all(part.answer in html for part in made.parts.values()), "run examples/make.py again"

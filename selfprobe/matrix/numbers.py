@@ -30,11 +30,13 @@ from selfprobe.matrix.rows import (
     informed_hits,
     informed_observers,
     rows_of,
+    stand_in_scores,
     without,
 )
 from selfprobe.matrix.table import Matrix, Results, counted_rows, matrix_of
 from selfprobe.matrix.verdict import Verdict, verdict
 from selfprobe.stats.estimate import Estimate, clustered_mean, holm, undefined
+from selfprobe.stats.pairs import FEWEST
 from selfprobe.stats.spread import FloatArray
 
 RESAMPLES = 1000
@@ -100,7 +102,7 @@ def analyse(results: Results, *, rng: np.random.Generator) -> Analysis:
     """All statistics of the matrices in these results. A task that has a single model is left out."""
     matrices = [matrix_of(results, task) for task in sorted(set(results.cells.task))]
     matrices = [matrix for matrix in matrices if len(matrix.models) > 1]
-    tests = sum(size for matrix in matrices if (size := len(complete_models(matrix))) > 2)
+    tests = sum(size for matrix in matrices if (size := len(complete_models(matrix))) >= FEWEST)
     streams = dict(zip(measures(), rng.spawn(len(measures())), strict=True))  # no task moves another's resamples
     return Analysis(tuple(_judged([_task(results, m, tests, streams[m.task]) for m in matrices], results)))
 
@@ -123,6 +125,7 @@ def _judged(tasks: Sequence[TaskAnalysis], results: Results) -> list[TaskAnalysi
                 frames=measures()[task.task].frames is not None
                 and all(cell[0] != task.task for cell in results.frames),
                 informed=measures()[task.task].informed is not None,
+                replies=measures()[task.task].replies,
             )
         if len(task.models) < 3 and task.left_out:
             fell = f" Left out: {', '.join(task.left_out)} ({task.holes})."
@@ -147,6 +150,8 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
     hits = baseline_hits(results, matrix, models, alike) if enough else {}
     hits |= informed_hits(told, models, len(matrix.items)) if enough else {}
     hits = {name: by_cluster(hit, cluster) for name, hit in hits.items()}
+    stood = stand_in_scores(results, matrix, models) if enough else None
+    stood = None if stood is None else by_cluster(stood, cluster)
     rows, graded = counted_rows(results, matrix), measures()[matrix.task].graded
     specific = item_specific(rows, matrix, measures()[matrix.task], alike).of(at)
     specific = replace(specific, scores=by_cluster(specific.scores, cluster))
@@ -173,7 +178,9 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
         worst=total_bounds(scores) if enough else (float("nan"),) * 2,
         permutation=shuffled,
         taken_off=specific.told,
-        rows=rows_of(models, scores, specific, hits, tests=tests, rng=rng, graded=graded) if enough else (),
+        rows=rows_of(models, scores, specific, hits, tests=tests, rng=rng, graded=graded, stand_ins=stood)
+        if enough
+        else (),
         rows_p_holm=(),
         informed=told,
         without=without(results, matrix.task, hits),

@@ -18,9 +18,9 @@ from selfprobe.matrix.cells import left_out_of
 from selfprobe.matrix.diversity import OPEN, diversity_section, not_measured
 from selfprobe.matrix.effort import effort_sections
 from selfprobe.matrix.numbers import Analysis, TaskAnalysis, analyse
+from selfprobe.matrix.power import EFFECT
 from selfprobe.matrix.reproduction import paper_sections, paper_tables, reproduce
 from selfprobe.matrix.rows import Row
-from selfprobe.matrix.scales import EFFECT
 from selfprobe.matrix.sections import (
     axes_section,
     axes_table,
@@ -190,7 +190,7 @@ def _sentence(
     if len(by_answer["No"]) < len(tasks):
         count = len(tasks) - len(analysis.tasks)
         return f"Cannot tell for {models} models in {count} of {len(tasks)} tasks; No in the others."
-    why = "none knows more of itself than skill, habit and baselines explain"
+    why = "none predicts itself beyond what skill, habits and every other model here explain"
     return f"No, not for any of {models} models in {len(tasks)} tasks: {why}."
 
 
@@ -199,14 +199,14 @@ def _only(standings: Sequence[Standing], names: dict[str, str], scale: Scale) ->
     one = standings[0] if standings else None
     who = _who(_models(standings), names) if standings else "any model"
     if len(standings) != 1 or one is None:
-        return f"Cannot tell for {who}: each task has a single model, and comparing takes three."
+        return f"Cannot tell for {who}: each task has a single model, and comparing takes five."
     if math.isnan(one.itself.value):
         return f"Cannot tell for {who}: it has no score."
     at = percent(one.itself.value) if scale == "percent" else number(one.itself.value)
     reached = f"it predicts itself in {at} of cases" if scale == "percent" else f"it scores {at} on itself"
     guess = percent(one.guess.value) if scale == "percent" else number(one.guess.value)
     without = "" if math.isnan(one.guess.value) else f", guessing without a model {guess}"
-    return f"Cannot tell for {who} alone: {reached}{without}; comparing takes three models."
+    return f"Cannot tell for {who} alone: {reached}{without}; comparing takes five models."
 
 
 def _reached(one: Standing, names: dict[str, str], scale: Scale, *, brief: bool = False) -> str:
@@ -402,10 +402,10 @@ def _alone(analysis: Analysis, themselves: pd.DataFrame) -> list[str]:
         return []
     holes = [f"{row.task}, {row.model}: no score, since {row.hole}." for row in lone.itertuples() if row.hole]
     names, tasks = list(dict.fromkeys(lone.model)), ",".join(dict.fromkeys(lone.task))
-    models = shlex.quote(",".join([*names, "B", "C"][: max(3, len(names))]))
+    models = shlex.quote(",".join([*names, "B", "C", "D", "E"][: max(5, len(names))]))
     return [
         *holes,
-        f"One model alone has no verdict, which compares it with at least two others: selfprobe matrix --models "
+        f"One model alone has no verdict, which compares it with at least four others: selfprobe matrix --models "
         f"{models} --tasks {tasks}.",
     ]
 
@@ -445,16 +445,21 @@ METHOD = {
     "model must know more of itself than that one.",
     "informed observer": "An observer that was told the target's name, or shown replies of the target to other items. "
     "Where there is one, a named model must know more of itself than the one that comes closest to it.",
-    "Yes": "A named model knows more of itself than every other observer does, beyond skill, on all three scales (as "
-    "scored, log, logit), item-specific, and more than each baseline on its own row. The p is corrected by Holm over "
-    "all models and tasks, and the permutation of the observers agrees where it can. In the tables: supported.",
-    "on any scale at all": "The model also beats, on itself, a better observer of the others: no scale makes skill of "
-    "that (the scores cross).",
+    "over the fit": "A model's own cell less what its skill and predictability give, as fitted to the other cells.",
+    "pairs": "How much particular models know of one another anyhow (shared data, distillation). More items do not "
+    "make it less.",
+    "likest other's replies": "What another model's own replies get as predictions of this model, from the logs.",
+    "Yes": "A named model's own cell stands out above skill, noise and the spread of all other pairs, item-specific; "
+    "it is above each baseline and each other model's own replies on its own row. Its own unscored replies count as "
+    "wrong. The p is corrected by Holm over all models and tasks, and the permutation of the observers agrees where "
+    "it can. In the tables: supported.",
     "No": "Nothing is above 0, or a baseline explains it; an advantage of interest would have been seen. In the "
     "tables: not supported.",
-    "Cannot tell": f"Something is above 0, but skill could look like this (in the tables: not told apart), or this "
-    f"size could not see an advantage of {EFFECT:.2f} in one model (underpowered).",
-    "what can still pass": "Habits that hang on something in the question which the baselines do not see.",
+    "Cannot tell": "Something is above 0, but skill or the likeness of models could look like this (in the tables: "
+    f"not told apart), or this size could not see an advantage of {EFFECT:.2f} in one model (underpowered). With three "
+    "models nobody can be named.",
+    "what can still pass": "Habits that hang on something in the question which the baselines do not see; a likeness "
+    "of few models that none of the others has.",
 }
 """The words of the page, for people who have not read the paper."""
 
@@ -462,8 +467,8 @@ METHOD = {
 def _method() -> list[Block]:
     rows = Table(list(METHOD.items()), (Column("word", lambda row: row[0]), Column("what it says", lambda row: row[1])))
     tests = Markup(
-        "The question is that of {}. Tests: <code>selfprobe/matrix/scales.py</code>, <code>habit.py</code>, "
-        "<code>verdict.py</code>; how often they are right: <code>docs/verdict_rates.md</code>."
+        "The question is that of {}. Tests: <code>selfprobe/stats/pairs.py</code>, <code>selfprobe/matrix/habit.py"
+        "</code>, <code>verdict.py</code>; how often they are right: <code>docs/verdict_rates.md</code>."
     ).format(PI)
     return [rows, tests]
 
@@ -518,13 +523,15 @@ def _advantage_table(analysis: Analysis) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _row_columns(task: TaskAnalysis, model: str) -> dict[str, float]:
+def _row_columns(task: TaskAnalysis, model: str) -> dict[str, Any]:
     """What the table of advantages holds of a model's own row."""
     return next(
         (
             {"p": row.p, "p_holm": p, "habit": row.habit, "item_specific": row.specific.value}
-            | {f"p_{scale.replace(' ', '_')}": value for scale, value in row.beyond.scales.items()}
-            | {"p_crossing": row.beyond.crossing, "detects": row.power.detects, "items_needed": row.power.items}
+            | {f"p_{step.replace(' ', '_')}": value for step, value in row.steps.items()}
+            | {"over_fit": row.above_fit, "pairs": row.pairs}
+            | {"likest": row.stand_in[0], "likest_replies": row.stand_in[1]}
+            | {"detects": row.power.detects, "items_needed": row.power.items}
             for row, p in zip(task.rows, task.rows_p_holm, strict=True)
             if row.model == model
         ),

@@ -27,7 +27,6 @@ from selfprobe.matrix.advantage import (
 )
 from selfprobe.matrix.numbers import by_cluster, clusters_of, complete_models, unit_of, unscored_cells
 from selfprobe.matrix.published import PLACES, SELF, TABLE_2, WILCOXON_P, paper_name
-from selfprobe.matrix.scales import resampled
 from selfprobe.matrix.sections import self_against_others
 from selfprobe.matrix.table import Matrix, Results, matrix_of
 from selfprobe.page import (
@@ -251,6 +250,18 @@ def _self_and_others(task: PaperTask) -> SelfAndOthers:
     others = tuple(mean_of_cells(np.delete(scores[i], i, axis=0), task.cluster) for i in at)
     test = wilcoxon_models([one.value for one in own], [one.value for one in others])
     return SelfAndOthers(task.task, task.models, own, others, test)
+
+
+def resampled(scores: FloatArray, rng: np.random.Generator, resamples: int) -> FloatArray:
+    """Cell means [resample, target, observer]; a cell that a resample leaves without a score has the observed mean."""
+    size, n = len(scores), scores.shape[2]
+    scored = ~np.isnan(scores)
+    flat = np.where(scored, scores, 0.0).reshape(-1, n).T  # [item, cell]
+    times = rng.multinomial(n, np.full(n, 1 / n), size=resamples).astype(float)
+    counts = np.full(1, float(n)) if scored.all() else times @ scored.reshape(-1, n).T
+    observed = flat.sum(axis=0) / scored.reshape(-1, n).sum(axis=1)
+    drawn = np.where(counts > 0, (times @ flat) / np.maximum(counts, 1), observed)
+    return np.asarray(drawn.reshape(resamples, size, size))
 
 
 def _aggregate(

@@ -1,4 +1,7 @@
-"""Everything that is claimed of one model is tested on its own row: its skill, its habit, and what needs no model.
+"""Everything that is claimed of one model is tested on its own row: its own cell, its habit, and what needs no call.
+
+A stand-in is another model's own reply, taken as a prediction of this one: models are alike, and that is no knowledge
+of oneself.
 
 The strongest control is what an observer reaches that was given a hint about the target (`-T observer=asked|shown:N`):
 what a stranger learns from a name or a few examples is no privileged access. A model is compared with the informed
@@ -6,6 +9,7 @@ observer that comes closest to it, on the items that both score.
 """
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -17,10 +21,11 @@ from scipy import special
 from selfprobe._registry import measures
 from selfprobe.matrix.cells import odd_cells
 from selfprobe.matrix.habit import ALL, Specific
-from selfprobe.matrix.scales import Beyond, Power, beyond_skill, powers
+from selfprobe.matrix.power import Power, powers
 from selfprobe.matrix.table import Matrix, Results, item_scores
 from selfprobe.measure import Measure
 from selfprobe.stats.estimate import Estimate, clustered_mean, mode_baseline
+from selfprobe.stats.pairs import FEWEST, own_cells
 from selfprobe.stats.spread import FloatArray
 from selfprobe.stats.text_only import SMALLEST_TEXT_SAMPLE, text_only_observer
 
@@ -146,22 +151,32 @@ class Row:
     """Baseline → score on itself minus the baseline's, on the same items."""
     guess: Estimate
     """The score of the best baseline that needs no model, with its interval; undefined without any."""
-    beyond: Beyond
-    """Its contrasts."""
-    unscored: Beyond | None
-    """The same with its own unscored replies counted as wrong; None where none is missing that others have."""
+    stand_ins: Mapping[str, Estimate]
+    """Other model → score on itself minus what that model's own replies get as predictions, on the same items."""
+    steps: Mapping[str, float]
+    """One of `stats.pairs.STEPS` → one-sided p; NaN with fewer than four models."""
+    scales: Mapping[str, float]
+    """Scale → one-sided p that its own cell is above what skill and predictability give and the noise; NaN where the
+    other cells reject the scale."""
+    above_fit: float
+    """Its own cell above what skill and predictability give, item-specific."""
+    pairs: float
+    """Standard deviation by which pairs of these models differ anyhow."""
+    outsider: bool
+    """Whether a stranger to look-alikes would have these cells too; see `stats.pairs.OwnCells`."""
     power: Power
     """What this matrix could see of it."""
 
     @property
-    def skill_p(self) -> float:
-        """That it knows more of itself than any rival does beyond skill, on every scale."""
-        return max(*self.beyond.scales.values(), self.beyond.above)
+    def test_p(self) -> float:
+        """That its own cell stands out above skill, noise and pairs, without any baseline."""
+        return float(np.max(list(self.steps.values())))
 
     @property
-    def missing_p(self) -> float:
-        """The same with its own unscored replies counted as wrong: what is missing may be what it does not know."""
-        return 0.0 if self.unscored is None else max(*self.unscored.scales.values(), self.unscored.above)
+    def stand_in(self) -> tuple[str, float]:
+        """The other model whose own replies come closest, and what they get; ("", NaN) without any."""
+        gets = {name: self.score.value - over.value for name, over in self.stand_ins.items()}
+        return max(gets.items(), key=lambda item: item[1], default=("", math.nan))
 
     @property
     def baselines(self) -> Mapping[str, float]:
@@ -182,7 +197,8 @@ class Row:
     @property
     def p(self) -> float:
         """That it has access: the largest of all p that are asked for."""
-        return max([self.skill_p, self.missing_p, *self.over_p.values()])
+        stand_ins = [above_zero(estimate) for estimate in self.stand_ins.values()]
+        return float(np.max([self.test_p, *self.over_p.values(), *stand_ins]))
 
 
 def _above(score: FloatArray, hit: FloatArray, interval: Literal["difference", "t"]) -> Estimate:
@@ -211,6 +227,7 @@ def rows_of(
     rng: np.random.Generator,
     graded: bool = True,
     power: bool = True,
+    stand_ins: FloatArray | None = None,
 ) -> tuple[Row, ...]:
     """A row a model; none where fewer than three models or two items allow no contrast.
 
@@ -220,16 +237,18 @@ def rows_of(
         specific: Of the same cells.
         hits: Baseline → what it gets right, [target, item].
         tests: Rows of all tasks of the report, over which p is corrected.
-        rng: Resamples the items.
+        rng: Draws matrices for the power.
         graded: See `Measure`; of other scores a difference has a t interval.
         power: Whether to tell what this matrix could see: most of the time, and no part of whether a model is named.
+        stand_ins: What the replies of other models get as predictions, [target, other model, item].
     """
     if len(models) < 3 or scores.shape[2] < 2 or np.isnan(specific.scores).all(axis=2).any():
         return ()
-    found, items = beyond_skill(specific.scores, rng=rng), np.arange(scores.shape[2])
-    worst = worst_of_own(specific)
-    unscored = None if worst is None else beyond_skill(worst, rng=rng)
-    could = powers(specific.scores, tests=tests, rng=rng) if power else [Power(math.nan, math.nan)] * len(models)
+    given = with_own_missing(specific)
+    floor = not graded and not specific.told
+    found, items = own_cells(given, floor=floor), np.arange(scores.shape[2])
+    none = [Power(math.nan, math.nan)] * len(models)
+    could = powers(given, tests=tests, rng=rng, floor=floor) if power and len(models) >= FEWEST else none
     means, out = np.nanmean(scores, axis=2), []
     interval: Literal["difference", "t"] = "difference" if graded else "t"
     for i, model in enumerate(models):
@@ -237,6 +256,7 @@ def rows_of(
         score, over = scores[i, i], {name: _above(scores[i, i], hit[i], interval) for name, hit in hits.items()}
         least = {name: e.value for name, e in over.items() if name != INFORMED and e.n}
         best = hits[min(least, key=lambda name: least[name])][i] if least else np.full(len(items), math.nan)
+        stood = {} if stand_ins is None else {o: _above(score, stand_ins[i, k], interval) for k, o in enumerate(models)}
         out.append(
             Row(
                 model=model,
@@ -248,25 +268,69 @@ def rows_of(
                 rival_score=float(means[i, j]),
                 over={name: estimate for name, estimate in over.items() if estimate.n},
                 guess=clustered_mean(np.where(np.isnan(score), math.nan, best), items),
-                beyond=found[i],
-                unscored=unscored[i] if unscored else None,
+                stand_ins={other: estimate for other, estimate in stood.items() if other != model and estimate.n},
+                steps={name: float(p[i]) for name, p in found.steps.items()},
+                scales={name: float(p[i]) for name, p in found.scales.items()},
+                above_fit=float(found.over[i]),
+                pairs=found.spread,
+                outsider=bool(found.outsider[i]),
                 power=could[i],
             )
         )
     return tuple(out)
 
 
-def worst_of_own(specific: Specific) -> FloatArray | None:
+def with_own_missing(specific: Specific) -> FloatArray:
     """The item-specific scores with each model's own missing ones as wrong, where another observer has one.
 
-    None where nothing is missing. An item that nobody has, since the target's act failed, says nothing of anybody.
+    An item that nobody has, since the target's act failed, says nothing of anybody. Where no habit is known, the test
+    itself counts what is missing as the worst score that there is.
     """
     scores, own = specific.scores.copy(), np.arange(len(specific.scores))
-    lost = np.isnan(scores[own, own]) & ~np.isnan(scores).all(axis=1)
-    if not lost.any():
-        return None
-    scores[own, own] = np.where(lost, -np.nan_to_num(specific.habit[own, own])[:, None], scores[own, own])
+    wrong = -specific.habit[own, own][:, None]
+    lost = np.isnan(scores[own, own]) & ~np.isnan(scores).all(axis=1) & ~np.isnan(wrong)
+    scores[own, own] = np.where(lost, wrong, scores[own, own])
     return scores
+
+
+def stand_in_scores(results: Results, matrix: Matrix, models: Sequence[str]) -> FloatArray | None:
+    """[target, other model, item]: what the other's own replies get as predictions of the target; None of no task.
+
+    A join of the models' runs on themselves, which costs no call, where the truth is a class that the item's text does
+    not tell, or a number (`Measure.act`).
+    """
+    measure = measures()[matrix.task]
+    rows = results.decisions[results.decisions.task == matrix.task]
+    own = rows[(rows.target == rows.observer) & rows.target.isin(list(models))]
+    if measure.act:
+        acted, said = measure.act
+        acts = own[own.key.map(measure.sides) == "target"]
+        pairs = [
+            [acts[acts.target == t].assign(observer=o), own[(own.target == o) & (own.key == acted)].assign(key=said)]
+            for t in models
+            for o in models
+        ]
+        told = [
+            pd.concat(pair).assign(target=pair[0].target.iloc[0], observer=pair[0].observer.iloc[0]) for pair in pairs
+        ]
+        scored = item_scores(pd.concat(told)) if told else pd.Series(dtype=float)
+    elif measure.text_tells and own.truth.notna().any():
+        known = own[own.truth.notna()][["target", "item", "epoch", "key", "truth"]]
+        at = known.merge(known, on=["item", "epoch", "key"], suffixes=("", "_of"))
+        if measure.right is operator.eq:
+            value = (at.truth == at.truth_of).astype(float)
+        else:
+            value = pd.Series(
+                [float(measure.right(str(a), str(b))) for a, b in zip(at.truth_of, at.truth, strict=True)], at.index
+            )
+        at = at.assign(observer=at.target_of, value=value)
+        scored = at.groupby(["target", "observer", "item"]).value.mean()
+    else:
+        return None
+    index = pd.MultiIndex.from_product([models, models, matrix.items])
+    shape = (len(models), len(models), len(matrix.items))
+    out = scored.reindex(index).to_numpy(dtype=float).reshape(shape)
+    return None if np.isnan(out).all() else np.asarray(out)
 
 
 def baseline_hits(

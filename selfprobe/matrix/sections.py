@@ -14,9 +14,9 @@ from selfprobe.logs import Run, metrics_in
 from selfprobe.matrix.advantage import SelfAdvantage
 from selfprobe.matrix.effort import TASK
 from selfprobe.matrix.numbers import Analysis, TaskAnalysis, clusters_of, unit_of
+from selfprobe.matrix.power import EFFECT
 from selfprobe.matrix.published import SELF, TABLE_2
 from selfprobe.matrix.rows import InformedObserver, Row, closest, informed_observers
-from selfprobe.matrix.scales import EFFECT, SCALES
 from selfprobe.matrix.table import Matrix, Results, matrix_of
 from selfprobe.numerals import with_short_p
 from selfprobe.page import (
@@ -44,6 +44,7 @@ from selfprobe.scorers.dilemma import dilemmas_of
 from selfprobe.scorers.dilemma_prediction import estimates, infinite
 from selfprobe.scorers.frames import split
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
+from selfprobe.stats.pairs import STEPS
 
 
 def cells_picture(task: TaskAnalysis) -> Picture:
@@ -189,6 +190,16 @@ SCORED = (
 """Columns of a cell's score."""
 
 
+HEADS = dict(
+    zip(
+        STEPS[1:],
+        ("beyond noise", "beyond pairs", "beyond all pairs", "beyond others", "beyond its likest"),
+        strict=True,
+    )
+)
+"""What the table calls the steps."""
+
+
 def _model_rows(task: TaskAnalysis) -> Table:
     """What each model's claim rests on, a row each."""
     corrected = dict(zip((row.model for row in task.rows), task.rows_p_holm, strict=True))
@@ -202,8 +213,12 @@ def _model_rows(task: TaskAnalysis) -> Table:
         best = closest(task.informed, row.model)
         return f"{best.observer} ({best.arm}) {number(best.score.value)}" if best else "–"
 
-    def on(scale: str) -> Column:
-        return Column(f"beyond skill, {scale}: p", lambda row: p_digits(row.beyond.scales[scale]))
+    def likest(row: Row) -> str:
+        other, reached = row.stand_in
+        return f"{other} {number(reached)}" if other else "–"
+
+    def step(name: str) -> Column:
+        return Column(f"{HEADS[name]}: p", lambda row: p_digits(row.steps[name]), look="n")
 
     return Table(
         list(task.rows),
@@ -216,8 +231,9 @@ def _model_rows(task: TaskAnalysis) -> Table:
             Column("best other observer", lambda row: f"{row.rival} {number(row.rival_score)}"),
             Column("best without a model", best_baseline),
             *([Column("closest informed observer", informed)] if task.informed else []),
-            *map(on, SCALES),
-            Column("crosses: p", lambda row: p_digits(row.beyond.crossing), look="n"),
+            *([Column("likest other's replies", likest)] if any(row.stand_ins for row in task.rows) else []),
+            Column("over the fit", lambda row: number(row.above_fit)),
+            *map(step, HEADS),
             Column("all, Holm: p", lambda row: p_digits(corrected[row.model]), look="n"),
             Column("would be named from", lambda row: number(row.power.detects)),
             Column(f"items for {EFFECT:.2f}", lambda row: number(row.power.items, 0)),
@@ -231,6 +247,16 @@ def _baselines(task: TaskAnalysis) -> Table:
         {"model": row.model, "baseline": name, "gets": number(row.baselines[name]), "above it": shown(over)}
         for row in task.rows
         for name, over in row.over.items()
+    ]
+    rows += [
+        {
+            "model": row.model,
+            "baseline": f"{other}'s own replies",
+            "gets": number(row.score.value - over.value),
+            "above it": shown(over),
+        }
+        for row in task.rows
+        for other, over in row.stand_ins.items()
     ]
     rows += [
         {"model": row.model, "baseline": f"its habit by {name}", "gets": number(habit), "above it": "taken off"}

@@ -6,6 +6,7 @@ is no run: `matrix.table` joins the two models' runs on themselves. There `--obs
 observer is told of its target. There is no state beside the logs: the same command goes on where a killed one stopped.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -20,11 +21,12 @@ from selfprobe.described import DescribedRun, NamedModel, identities_of
 from selfprobe.errors import InputError
 from selfprobe.logs import Identity, runs
 from selfprobe.matrix.page import page
-from selfprobe.matrix.scales import planned
+from selfprobe.matrix.power import ENDLESS, planned
 from selfprobe.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
 from selfprobe.page import Page
 from selfprobe.prices import Cost
 from selfprobe.solvers.informed import examples_of
+from selfprobe.stats.pairs import FEWEST
 from selfprobe.study import Models, Plan, Study, Wave
 
 SETS = {
@@ -34,6 +36,8 @@ SETS = {
 }
 """Arguments of a single run that a matrix sets itself, and what to do."""
 
+ADVISED = 8
+"""Models; five are the least that works."""
 DIAGONAL, CELLS = "diagonal", "cells"
 """The two waves' folders below the matrix's log folder."""
 
@@ -145,26 +149,48 @@ class Matrix(Study):
 
     def plan(self) -> Plan:
         """Calls and tokens, and what a matrix of this size can detect."""
-        size, smallest = len(self.models), min(self.sizes.values())
-        least = planned(size, smallest, tests=size * len(self.chosen), rng=np.random.default_rng(0))
-        if size < 3:
-            power = "Two models name nobody: three are the least that can tell self-knowledge from skill."
-        elif least < 1:  # an advantage of 1: only the model itself is ever right
-            power = (
-                f"In 80 % of such matrices a model is named if its own advantage is about {least:.2f} or more "
-                f"(right/wrong scores around .5, {smallest} items; where scores are averaged over keys or epochs, less "
-                "is enough)."
-            )
-        else:
-            power = (
-                f"Of {smallest} items and scores around .5, a model is named in fewer than 80 % of such matrices, "
-                "however much it knows of itself; where the others score less, one can be named all the same."
-            )
+        size = len(self.models)
         items = ", ".join(f"{task} ({n} items)" for task, n in self.sizes.items())
         further = f"{size * (size - 1)} further cells a task and arm"
         arms = [f"Informed observers ({', '.join(self.arms)}) are included: {further}."] if self.arms else []
         head = f"{size} models × {size} × {items}"
-        return Plan([head, *arms, power], [Cost(model.name, *self.cost) for model in self.named])
+        return Plan([head, *arms, self._power()], [Cost(model.name, *self.cost) for model in self.named])
+
+    def _power(self) -> str:
+        """The own advantage that such a matrix names, of the task that needs the largest one."""
+        size = len(self.models)
+        if size < FEWEST:
+            return (
+                f"{size} models name nobody, since nobody can say how much pairs of models differ anyhow. Take eight, "
+                "at least five."
+            )
+
+        def least(task: str, items: int) -> float:
+            found = planned(
+                size,
+                items,
+                tests=size * len(self.chosen),
+                rng=np.random.default_rng(0),
+                chance=measures()[task].chance(defaults_of(task) | self.args_of(task)),
+                right_or_wrong=measures()[task].graded,
+            )
+            return math.inf if math.isnan(found) else found
+
+        needs = {task: least(task, items) for task, items in self.sizes.items()}
+        task = max(needs, key=lambda name: needs[name])
+        best = least(task, ENDLESS)
+        of = f"{task}, {self.sizes[task]} items" if len(needs) > 1 else f"{self.sizes[task]} items"
+        more = f" with more items {best:.2f} at best, since pairs of models differ anyhow" if best < math.inf else ""
+        more += ("," if more else "") + " with eight models less" if size < ADVISED else ""
+        if needs[task] < math.inf:
+            return (
+                f"In 80 % of such matrices a model is named if it is about {needs[task]:.2f} above what skill gives "
+                f"({of}, scores half-way between chance and 1);{more or ' more items would name less'}."
+            )
+        return (
+            f"A model is named in fewer than 80 % of such matrices, however much it knows of itself ({of}, scores "
+            f"half-way between chance and 1);{more or ' more items would tell'}."
+        )
 
     def tried(self) -> None:
         """Open its models; on a cluster their keys are on the nodes."""

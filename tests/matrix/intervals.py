@@ -119,7 +119,7 @@ def _own(low: float, high: float, rng: np.random.Generator, items: int) -> Told:
 
 
 def _item_specific(habit: float, access: float, rng: np.random.Generator, items: int) -> Told:
-    _, found, _ = worded([habit] * 3, {0: access})(rng, items)
+    _, found, *_ = worded([habit] * 3, {0: access})(rng, items)
     luck = 1 / WORDS
     says = access * habit + (1 - access) * habit
     score = access + (1 - access) * (habit**2 + (1 - habit) ** 2 * luck)

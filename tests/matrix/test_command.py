@@ -1,5 +1,6 @@
 """`selfprobe matrix` and `selfprobe report` as a user calls them."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -41,7 +42,7 @@ def test_a_dry_run_says_calls_tokens_and_the_smallest_effect_and_asks_no_model(s
     assert done.exit_code == 0, done.output
     (beta,) = [line.split() for line in done.output.splitlines() if line.startswith("openai-api/fake/beta")]
     assert beta == ["openai-api/fake/beta", "250", "27,500", "10,000", "price", "unknown"]
-    assert "Two models name nobody: three are the least" in done.output
+    assert "2 models name nobody" in done.output and "Take eight, at least five." in done.output
     assert server.stats()["requests"] == 0 and not (tmp_path / "m").exists()
 
 
@@ -59,12 +60,17 @@ def test_config_may_be_an_option_or_the_argument_and_tasks_that_are_run_by_name_
 
 
 def test_a_size_that_can_see_nothing_is_said() -> None:
-    three = "planted/a,planted/b,planted/c"
-    done = called("--models", three, "--tasks", "kth_word", "--limit", "2", "--dry-run")
-    assert "Of 2 items and scores around .5, a model is named in fewer than 80 % of such matrices" in done.output
-    assert "where the others score less, one can be named all the same." in done.output
-    enough = called("--models", three, "--tasks", "kth_word", "--limit", "100", "--dry-run")
-    assert "In 80 % of such matrices a model is named if its own advantage is about 0." in enough.output
+    five = ",".join(f"planted/{name}" for name in "abcde")
+    done = called("--models", five, "--tasks", "kth_word", "--limit", "3", "--dry-run")
+    assert (
+        "A model is named in fewer than 80 % of such matrices, however much it knows of itself (3 items" in done.output
+    )
+    enough = called("--models", five, "--tasks", "kth_word", "--limit", "100", "--dry-run")
+    assert re.search(
+        r"a model is named if it is about 0\.[34]\d above what skill gives \(100 items, .*\n?.*"
+        r"with more items 0\.[12]\d at best, since pairs of models differ anyhow, with eight models less\.",
+        enough.output,
+    )
 
 
 def test_without_yes_it_asks_first_and_no_is_respected(server: Any, tmp_path: Path) -> None:
@@ -217,12 +223,13 @@ def test_a_report_of_nothing_is_a_message(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_matrix_and_report_run_from_the_shell_and_a_hole_shows_in_the_exit_status(tmp_path: Path) -> None:
-    options = ["--tasks", "kth_word,heads_up", "--limit", "8", "--log-dir", "m", "--yes", "--display", "none"]
-    for command in ([COMMAND, "matrix", "--models", PLANTED, *options], [COMMAND, "report", "m"]):
+    options = ["--tasks", "kth_word,heads_up", "--limit", "20", "--log-dir", "m", "--yes", "--display", "none"]
+    five = f"{PLANTED},planted/d?access=.1,planted/e?access=.1"
+    for command in ([COMMAND, "matrix", "--models", five, *options], [COMMAND, "report", "m"]):
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
     assert "\nheads_up: Cannot tell, " in done.stdout and "\nkth_word: " in done.stdout
-    assert done.stdout.startswith("Yes, for 1 of 3 models in 1 of 2 tasks. In kth_word planted/a ")
+    assert done.stdout.startswith("Yes, for 1 of 5 models in 1 of 2 tasks. In kth_word planted/a ")
     assert (tmp_path / "report" / "index.html").exists()
     next((tmp_path / "m" / "cells").glob("*heads*.eval")).unlink()
     done = subprocess.run(

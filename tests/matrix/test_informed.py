@@ -18,12 +18,13 @@ from selfprobe.matrix.study import CELLS, DIAGONAL, Matrix
 from selfprobe.matrix.table import Results, load, matrix_of
 from selfprobe.run_settings import RunSettings
 
-ADA, BO, FAY = (f"planted/{name}?access=0&echo=.9" for name in ("ada", "bo", "fay"))
+ADA, BO, FAY, KIT, HAL = (f"planted/{name}?access=0&echo=.9" for name in ("ada", "bo", "fay", "kit", "hal"))
 """They know nothing of themselves but a rule that their answers show, each its own."""
 CY = "planted/cy?access=.9"
 """It knows itself."""
 
 MODELS = (ADA, BO, CY, FAY)
+SIX = (*MODELS, KIT, HAL)
 QUIET = RunSettings(display="none")
 
 
@@ -31,7 +32,7 @@ QUIET = RunSettings(display="none")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("matrix")
     asked = Matrix(
-        models=MODELS,
+        models=SIX,
         tasks=["kth_word"],
         limit=25,
         args={"k": 1, "resamples": 0},
@@ -120,7 +121,7 @@ def test_arms_that_cannot_be_are_refused_before_anything_runs(
 
 def test_a_habit_that_examples_show_is_no_access_and_a_true_knower_survives(results: Results) -> None:
     before, after = analysed(uninformed(results)), analysed(results)
-    assert set(before.verdict.models) == {ADA, BO, CY, FAY} and INFORMED in before.without
+    assert set(before.verdict.models) == set(SIX) and INFORMED in before.without
     assert after.verdict.models == (CY,) and INFORMED not in after.without
     for row in after.rows:
         assert (row.over_p[INFORMED] < 0.05) == (row.model == CY), row.model
@@ -128,15 +129,15 @@ def test_a_habit_that_examples_show_is_no_access_and_a_true_knower_survives(resu
 
 
 def test_where_all_that_is_known_is_learnt_from_examples_the_verdict_is_not_supported(results: Results) -> None:
-    rules = (ADA, BO, FAY)
+    rules = (ADA, BO, FAY, KIT, HAL)
 
     def among(table: pd.DataFrame) -> pd.DataFrame:
         return table[table.target.isin(rules) & table.observer.isin(rules)]
 
-    three = replace(results, cells=among(results.cells), decisions=among(results.decisions))
-    three = replace(three, informed=among(results.informed), informed_decisions=among(results.informed_decisions))
-    assert analysed(uninformed(three)).verdict.kind == "supported"
-    said = analysed(three).verdict
+    five = replace(results, cells=among(results.cells), decisions=among(results.decisions))
+    five = replace(five, informed=among(results.informed), informed_decisions=among(results.informed_decisions))
+    assert analysed(uninformed(five)).verdict.kind == "supported"
+    said = analysed(five).verdict
     assert said.kind == "not supported"
     assert f"{ADA} (0.92 on itself) is explained by the closest {INFORMED}, which gets 0." in said.sentence
 
@@ -151,13 +152,13 @@ def test_each_model_is_held_against_the_observer_that_comes_closest_on_the_items
     gains = task.matrix.scores[place, place] - best.scores
     assert best.over.value == pytest.approx(gains.mean())
     assert best.over.value == min(one.over.value for one in task.informed if one.target == ADA)
-    assert len(task.informed) == 12 and not any(one.hole for one in task.informed)
+    assert len(task.informed) == 30 and not any(one.hole for one in task.informed)
     worse = [replace(one, hole="failed") if one is best else one for one in task.informed]
     assert closest(worse, ADA) is not best and closest([], ADA) is None
 
 
 def test_logs_of_different_arms_are_never_one_cell(results: Results, folder: Path, tmp_path: Path) -> None:
-    assert len(results.cells) == 16 and results.cells.joined.sum() == 12 and len(results.informed) == 12
+    assert len(results.cells) == 36 and results.cells.joined.sum() == 30 and len(results.informed) == 30
     assert set(results.informed.arm) == {"shown:5"} and "arm" not in results.cells
     shutil.copytree(folder / DIAGONAL, tmp_path / DIAGONAL)
     plain = load([str(tmp_path)])
@@ -178,9 +179,9 @@ def test_a_cell_that_measured_something_else_is_a_hole_and_no_control(results: R
 def test_the_page_shows_the_closest_informed_observer_and_all_of_them(results: Results) -> None:
     page = page_of(results, Analysis((analysed(results),)))
     text = page.html() if hasattr(page, "html") else str(page.sections)
-    assert len(page.tables["informed"]) == 12
+    assert len(page.tables["informed"]) == 30
     assert {"target_over_value", "arm", "hole"} <= set(page.tables["informed"])
-    assert "closest informed observer" in text and "told of their target (12)" in text
+    assert "closest informed observer" in text and "told of their target (30)" in text
 
 
 def test_a_single_target_and_its_informed_observers_need_no_matrix(results: Results) -> None:
@@ -191,7 +192,7 @@ def test_a_single_target_and_its_informed_observers_need_no_matrix(results: Resu
     )
     page = page_of(alone, Analysis(()))
     assert "kth_word: observers that were told of their target" in [part.title for part in page.sections[0].inner]
-    assert len(page.tables["informed"]) == 3 and len(page.told) == 1 + 3
+    assert len(page.tables["informed"]) == 5 and len(page.told) == 5
     assert page.told[1].startswith("kth_word, planted/bo (shown:5) on planted/ada: 0.")
     assert "planted/ada on itself minus this" in page.told[1] and page.holes == []
 

@@ -71,7 +71,7 @@ def test_a_cell_in_which_nothing_could_be_read_is_a_hole_too(matrix_results: Mak
 
 def test_two_models_are_underpowered_and_it_says_why(matrix_results: Make) -> None:
     (task,) = analysed(matrix_results({"m/a": 0.9, "m/b": 0.9})).tasks
-    assert task.verdict.kind == "underpowered" and "three models are the least" in task.verdict.sentence
+    assert task.verdict.kind == "underpowered" and "Add three, better six." in task.verdict.sentence
 
 
 def test_a_matrix_with_one_complete_model_is_underpowered_and_names_the_hole(matrix_results: Make) -> None:
@@ -254,3 +254,25 @@ def test_names_are_corrected_over_all_models_of_all_tasks(matrix_results: Make) 
     (alone,) = analysed(one).tasks
     together = next(task for task in analysed(both).tasks if task.task == "kth_word")
     assert together.rows_p_holm[0] == pytest.approx(2 * alone.rows_p_holm[0], rel=0.3)
+
+
+# ---- stand-ins
+
+
+def test_another_models_own_words_stand_for_a_prediction_without_a_call(matrix_results: Make) -> None:
+    results = matrix_results(FIVE, items=60)
+    rows = results.decisions
+    own = rows[(rows.target == "m/b") & (rows.observer == "m/b")].set_index(["item", "epoch", "key"]).truth
+    places = pd.MultiIndex.from_frame(rows[["item", "epoch", "key"]])
+    alike = (rows.target == "m/a") & (rows.item.map(lambda item: int(item[1:]) % 2 == 0))
+    words = pd.Series(own.reindex(places).to_numpy(), rows.index)
+    results = replace(results, decisions=rows.assign(truth=rows.truth.where(~alike, words)))
+    (task,) = analysed(results).tasks
+    row = next(row for row in task.rows if row.model == "m/a")
+    assert row.stand_in == ("m/b", pytest.approx(0.62, abs=0.1))
+    assert set(row.stand_ins) == {"m/b", "m/c", "m/d", "m/e"}
+
+
+def test_where_the_truth_is_the_items_own_text_there_is_no_stand_in(matrix_results: Make) -> None:
+    (task,) = analysed(matrix_results(FIVE, task="heads_up")).tasks
+    assert not any(row.stand_ins for row in task.rows)

@@ -175,8 +175,8 @@ def test_a_single_model_gets_its_own_scores_and_a_word_about_why_no_more(
 ) -> None:
     analysis, page = write(matrix_results({"m/a": 0.9}, items=20), tmp_path)
     assert analysis.tasks == () and re.search(r"<td>m/a</td>", page)
-    told = "One model alone has no verdict, which compares it with at least two others: selfprobe matrix --models"
-    assert f"{told} m/a,B,C --tasks kth_word." in page
+    told = "One model alone has no verdict, which compares it with at least four others: selfprobe matrix --models"
+    assert f"{told} m/a,B,C,D,E --tasks kth_word." in page
 
 
 def test_a_single_model_without_a_score_says_why(matrix_results: Callable[..., Results]) -> None:
@@ -186,7 +186,7 @@ def test_a_single_model_without_a_score_says_why(matrix_results: Callable[..., R
     hole, needs = made.told
     assert made.answer == "Cannot tell for planted/b: it has no score."
     assert hole == "kth_word, planted/b: no score, since 12 of 20 samples in error."
-    assert needs.endswith("selfprobe matrix --models 'planted/b?access=.5,B,C' --tasks kth_word.")
+    assert needs.endswith("selfprobe matrix --models 'planted/b?access=.5,B,C,D,E' --tasks kth_word.")
     html = unescape(render(made, "out"))
     assert hole in html and needs in html, "a command that is copied keeps the settings"
 
@@ -236,7 +236,7 @@ def test_two_models_get_no_answer_and_the_reason(matrix_results: Callable[..., R
     results = matrix_results({"m/a": 0.9, "m/b": 0.1}, items=40)
     made = report.page_of(results, analyse(results, rng=np.random.default_rng(0)))
     assert made.answer == (
-        "Cannot tell for m/a and m/b: separating self-knowledge from skill takes at least three models."
+        "Cannot tell for m/a and m/b: two models cannot show how much pairs of models differ anyhow; add three."
     )
 
 

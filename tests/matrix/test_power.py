@@ -7,9 +7,10 @@ import pytest
 from scipy import special
 
 from selfprobe.matrix.habit import Specific
+from selfprobe.matrix.power import ENDLESS, planned, powers
 from selfprobe.matrix.rows import rows_of
-from selfprobe.matrix.scales import planned, powers, skill_alone
 from selfprobe.stats.estimate import holm
+from selfprobe.stats.pairs import fit_alone, moments
 
 
 def rng(*seed: int) -> np.random.Generator:
@@ -29,36 +30,42 @@ def test_skill_alone_is_told_from_the_cells_of_others(form: str) -> None:
         "sum": (easy[:, None] + skill) / 2,
     }[form]
     seen = truth + 0.1 * np.eye(4)  # what stands on the diagonal tells nothing
-    assert skill_alone(seen, 10**6) == pytest.approx(truth, abs=1e-4)
+    found = moments(np.repeat(seen[None, :, :, None], 10**4, axis=3))
+    assert fit_alone(found).reshape(4, 4) == pytest.approx(truth, abs=1e-3)
 
 
-def test_more_items_detect_less_and_more_tests_detect_more() -> None:
-    few, many = (planned(5, items, tests=5, rng=rng(1)) for items in (100, 400))
-    assert few / many == pytest.approx(2, rel=0.25)
+def test_more_items_detect_less_up_to_what_pairs_differ_by_and_more_models_detect_less() -> None:
+    few, many, endless = (planned(5, items, tests=5, rng=rng(1)) for items in (100, 400, ENDLESS))
+    assert few > 1.4 * many > 1.4 * endless > 0.1
+    assert planned(8, 400, tests=8, rng=rng(1)) < many
     assert planned(5, 400, tests=25, rng=rng(1)) > many
-    assert math.isnan(planned(2, 400, tests=2, rng=rng(1))) and math.isnan(planned(5, 4, tests=5, rng=rng(1)))
+    assert planned(5, 100, tests=5, rng=rng(1), right_or_wrong=False) < few
+    assert math.isnan(planned(3, 400, tests=3, rng=rng(1))) and math.isnan(planned(5, 4, tests=5, rng=rng(1)))
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("score", [0.0, 0.5, 1.0])
 def test_where_every_item_scored_alike_no_advantage_is_told(score: float) -> None:
-    for power in powers(np.full((4, 4, 50), score), tests=4, rng=rng(1)):
+    for power in powers(np.full((5, 5, 50), score), tests=5, rng=rng(1)):
         assert math.isnan(power.detects) and math.isnan(power.items)
 
 
 def test_the_items_told_are_those_with_which_that_advantage_would_be_detected() -> None:
-    p = np.full((4, 4), 0.5)
-    items = round(float(np.median([power.items for power in powers(drawn(p, 300, rng(2)), tests=4, rng=rng(3))])))
-    again = powers(drawn(p, items, rng(4)), tests=4, rng=rng(5))
-    assert np.median([power.detects for power in again]) == pytest.approx(0.1, abs=0.015)
+    p = np.full((6, 6), 0.5)
+    items = round(float(np.median([power.items for power in powers(drawn(p, 600, rng(2)), tests=6, rng=rng(3))])))
+    again = powers(drawn(p, items, rng(4)), tests=6, rng=rng(5))
+    assert np.median([power.detects for power in again]) == pytest.approx(0.1, abs=0.03)
 
 
-def test_an_advantage_that_hangs_on_the_scale_needs_no_number_of_items() -> None:
-    p = np.outer(
-        [0.9, 0.3, 0.3, 0.3], [1.0, 0.3, 0.3, 0.3]
-    )  # one of .10 is none on the log scale, beyond a skill of 3 x 3
-    strong, *_ = powers(drawn(p, 200, rng(6)), tests=4, rng=rng(7))
+def test_an_advantage_that_skill_explains_needs_no_number_of_items() -> None:
+    weak = [0.3] * 4
+    p = np.outer([0.9, *weak], [1.0, *weak])  # one of .10 is none on the log scale, beyond a skill of 3 x 3
+    strong, *_ = powers(drawn(p, 200, rng(6)), tests=5, rng=rng(7))
     assert math.isnan(strong.items)
+
+
+def test_thirty_models_are_told_by_parts() -> None:
+    assert len(powers(drawn(np.full((13, 13), 0.5), 40, rng(8)), tests=13, rng=rng(9))) == 13
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from selfprobe.matrix.reproduction import (
     paper_sections,
     paper_tables,
     reproduce,
+    resampled,
 )
 from selfprobe.matrix.table import Results
 from selfprobe.page import Page, files_of
@@ -207,3 +208,12 @@ def test_the_page_holds_the_tables_and_the_pictures(two_tasks: Results, tmp_path
     assert self_row.paper_kth_word == 0.5455 and table[table.observer != SELF].paper_kth_word.isna().all()
     page = files["index.html"].decode()
     assert "Avg is over 2 of the paper&#39;s four tasks; not here: ethical_dilemma, paraphrase_recognition." in page
+
+
+def test_means_of_resamples_are_those_of_the_items_drawn_also_where_every_item_is_scored() -> None:
+    x = (np.random.default_rng(0).random((3, 3, 40)) < 0.5).astype(float)
+    times = np.random.default_rng(1).multinomial(40, np.full(40, 1 / 40), size=50)
+    for _ in range(2):
+        expected = np.stack([np.nanmean(np.repeat(x, drawn, axis=2), axis=2) for drawn in times])
+        assert resampled(x, np.random.default_rng(1), 50) == pytest.approx(expected, abs=1e-12)
+        x[0, 1, :3] = np.nan  # the same by the way that counts scores

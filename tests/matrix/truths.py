@@ -1,13 +1,19 @@
 """Drawn matrices of which it is known who has access to itself: what bench/verdict.py counts verdicts over.
 
 Without access a cell is F(skill of the observer, predictability of the target). F is their product, logistic,
-complementary log-log, or the product where all observers know the same easy items. Words are drawn for habits: a model
-has a commonest word, of all items or of each kind of item, says it in some share of them and predicts it.
+complementary log-log, the product where all observers know the same easy items, or a noisy-or: right if the item is
+easy or the observer able. Particular models may know one another beyond that. Words are drawn for habits: a model has a
+commonest word, of all items or of each kind of item, says it in some share of them and predicts it. Real words are those
+of 62 models, where their replies are at hand: a model's predictions are another model's words.
 """
 
+import gzip
+import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -18,6 +24,7 @@ from selfprobe.matrix.habit import ALL, Specific, groups, item_specific
 from selfprobe.matrix.rows import INFORMED
 from selfprobe.matrix.table import Matrix
 from selfprobe.measure import Measure
+from selfprobe.parse import normalise, words
 from selfprobe.stats.estimate import mode_baseline
 from selfprobe.stats.spread import FloatArray
 
@@ -27,10 +34,15 @@ WORDS = 400
 """From which a model says another word than its commonest."""
 KNOWN = 0.77
 """Of a model that learners are shown examples of: what it gets on itself."""
-Drawn = tuple[FloatArray, Specific, dict[str, FloatArray]]
+REAL = Path(os.environ.get("REAL_REPLIES", Path(__file__).parents[3] / "shared" / "data" / "real_replies"))
+"""Where the real replies are, or are not."""
+POSITIONS, NONE = 3, -(10**6)
+"""Words of a real reply, and the code of one that it does not have."""
+Drawn = tuple[FloatArray, Specific, dict[str, FloatArray], FloatArray | None]
 Draw = Callable[[np.random.Generator, int], Drawn]
-"""From a generator and a number of items to the scores, what is item-specific of them, and the baselines' hits."""
-Group = Literal["null", "access", "learner", "open"]
+"""From a generator and a number of items to the scores, what is item-specific of them, the baselines' hits, and what
+the replies of other models get [target, other model, item]."""
+Group = Literal["null", "access", "learner", "open", "real", "sibling"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +52,8 @@ class Line:
     name: str
     draw: Draw
     group: Group
-    """A null that the verdict must pass; access; an informed observer's; or a null that it does not claim to pass."""
+    """A null that the verdict must pass; access; an informed observer's; a null that it does not claim to pass; or real
+    words, of another family or of the model's own."""
     knows: frozenset[int] = frozenset()
     """The models with access."""
 
@@ -52,6 +65,11 @@ def lines(size: int) -> Iterator[Line]:
     for share in (0, 50, 80, 90, 95, 100):
         yield Line(f"learner: {share} % of what the model knows", partial(learner, size, share / 100), "learner")
     yield Line("open, twins and a loner", partial(blocks, _pairs_and_a_loner(size)), "open")
+    yield Line("open, a family and an outsider, 1 logit", alike(size, 1.0, lambda n: _family(n, n - 1)), "open")
+    yield Line("open, one cell in ten has 1.5 logits", alike(size, 1.5, None), "open")
+    if REAL.is_dir():
+        yield Line("real words", partial(real, size, False), "real")
+        yield Line("real words of a sibling", partial(real, size, True), "sibling", frozenset(range(size)))
     yield Line("open, words: habits by a kind unseen", worded(_habits(size), {}, kinds="unseen"), "open")
 
 
@@ -65,6 +83,12 @@ def _nulls(size: int) -> Iterator[Line]:
         yield Line(f"null, {form}: steep", drawn(form, steep, (np.array(steep) * 8 / 9).tolist()), "null")
         yield Line(f"null, {form}: strong among weak", drawn(form, *strong), "null")
         yield Line(f"null, {form}: anti-correlated", drawn(form, graded, graded[::-1]), "null")
+    yield Line("null, noisy-or: strong observer, hardest target", drawn("noisy-or", steep, steep[::-1]), "null")
+    yield Line("null, ceiling: graded below 1", drawn("product", _ceiling(size), [1.0] * size), "null")
+    yield Line("null, ceiling: one cell is never right", partial(never, size), "null")
+    yield Line("null, expert of its family, .88 among .50", partial(expert, size), "null")
+    yield Line("null, pairs differ by .3 logits", alike(size, 0.3, None, normal=True), "null")
+    yield Line("null, an outsider among look-alikes, .73 and .50", partial(outsider, size), "null")
     yield Line("null, blocks of twins", partial(blocks, np.minimum(np.arange(size) // 2, size // 2 - 1)), "null")
     yield Line("null, words: constants", worded(habits, {}, constant=True), "null")
     yield Line("null, words: habits", worded(habits, {}), "null")
@@ -82,18 +106,41 @@ def _accesses(size: int) -> Iterator[Line]:
         for name, easy, access in (
             ("access .4 of two, equals", equal, pair),
             ("access .4 of two, graded", graded, pair),
+            ("access .2 of all, equals", equal, all_),
             ("access .2 of all, graded", graded, all_),
             ("access .5 of the weakest", graded, weakest),
             ("access .4 of a middle one", graded, middle),
         ):
-            yield Line(f"{name}, {form}", drawn(form, easy, easy, access), "access", frozenset(access))
-    room = drawn("logistic", graded, np.linspace(0.3, 0.6, size).tolist(), all_)
-    yield Line("access .2 of all, graded, below .9, logistic", room, "access", frozenset(all_))
+            points = in_points(form, easy, easy, access)
+            yield Line(f"{name} ({points}), {form}", drawn(form, easy, easy, access), "access", frozenset(access))
+    hard = np.linspace(0.3, 0.6, size).tolist()
+    points, room = in_points("logistic", graded, hard, all_), drawn("logistic", graded, hard, all_)
+    yield Line(f"access .2 of all, graded, below .9 ({points}), logistic", room, "access", frozenset(all_))
     yield Line("words: access .4 of two, habits .3", worded([0.3] * size, pair), "access", two)
     knower = worded([0.3] * size, {2: 0.8}, constant=True)
     yield Line("words: one knower, constants", knower, "access", frozenset({2}))
     by_kind = worded([0.3] * size, pair, kinds="column")
     yield Line("words: access .4 of two, habits by kind", by_kind, "access", two)
+
+
+def in_points(form: str, skill: list[float], easy: list[float], access: Mapping[int, float]) -> str:
+    """The advantage of those with access over what skill gives, in points: their mean.
+
+    >>> in_points("product", [0.6] * 3, [0.6] * 3, {1: 0.4})
+    '+.256'
+    """
+    alone = np.diag(cells(form, np.array(skill), np.array(easy)))
+    return f"{np.mean([share * (1 - alone[i]) for i, share in access.items()]):+.3f}".replace("0.", ".")
+
+
+def _ceiling(size: int) -> list[float]:
+    return [1.0, 0.99, 0.95, 0.9, 0.85][:size] + [0.8] * (size - 5)
+
+
+def _family(size: int, members: int) -> FloatArray:
+    """Whether two models are of one family, [target, observer]: the first ones are."""
+    inside = np.arange(size) < members
+    return np.outer(inside, inside) | np.eye(size, dtype=bool)
 
 
 def _habits(size: int) -> list[float]:
@@ -110,6 +157,8 @@ def scores(form: str, skill: FloatArray, easy: FloatArray, access: FloatArray, i
     luck = rng.random((len(skill), len(skill), items))
     if form == "easy share":
         right = (rng.random(items) < skill[None, :, None]) & (luck < easy[:, None, None])
+    elif form == "noisy-or":
+        right = (rng.random(items) < 1 - easy[:, None, None]) | (luck < skill[None, :, None] / 2)
     else:
         right = luck < cells(form, skill, easy)[:, :, None]
     own = np.arange(len(skill))
@@ -127,7 +176,7 @@ def cells(form: str, skill: FloatArray, easy: FloatArray) -> FloatArray:
 
 def plain(x: FloatArray) -> Drawn:
     """Scores of which nothing is habit, and no baseline."""
-    return x, Specific(x, np.full(x.shape[:2], np.nan), ""), {}
+    return x, Specific(x, np.full(x.shape[:2], np.nan), ""), {}, None
 
 
 def drawn(form: str, skill: list[float], easy: list[float], access: dict[int, float] | None = None) -> Draw:
@@ -143,6 +192,120 @@ def blocks(block: FloatArray, rng: np.random.Generator, items: int) -> Drawn:
     latent = rng.normal(0, 0.8, size)[None, :] + rng.normal(0, 0.8, size)[:, None]
     p = special.expit(latent + 1.5 * alike)
     return plain((rng.random((size, size, items)) < p[:, :, None]).astype(float))
+
+
+def rights(p: FloatArray, rng: np.random.Generator, items: int) -> Drawn:
+    """Scores of which these are the chances of being right, [target, observer]."""
+    return plain((rng.random((*p.shape, items)) < p[:, :, None]).astype(float))
+
+
+def expert(size: int, rng: np.random.Generator, items: int) -> Drawn:
+    """The first model predicts itself and its sibling in .88, everybody else in .50; the sibling is no expert."""
+    p = np.full((size, size), 0.5)
+    p[[0, 1], 0] = 0.88
+    return rights(p, rng, items)
+
+
+def outsider(size: int, rng: np.random.Generator, items: int) -> Drawn:
+    """All but the last are alike and know one another as well as themselves; so does the last itself, but nobody it."""
+    return rights(np.where(_family(size, size - 1), 0.73, 0.5), rng, items)
+
+
+def never(size: int, rng: np.random.Generator, items: int) -> Drawn:
+    """One observer of one target is never right, and so below what its habit gets."""
+    p = np.full((size, size), 0.3)
+    p[1, 2] = 0
+    x, specific, *rest = rights(p, rng, items)
+    below = x.copy()
+    below[1, 2] = -0.02
+    return x, Specific(below, specific.habit, ""), *rest
+
+
+def alike(size: int, logits: float, family: Callable[[int], FloatArray] | None, *, normal: bool = False) -> Draw:
+    """Graded skill and predictability on the logistic scale, and pairs that know one another beyond them.
+
+    Args:
+        size: Models.
+        logits: What they know more, or with `normal` its standard deviation, both ways alike.
+        family: From the models to who is alike; None: one cell in ten.
+        normal: Whether all pairs differ.
+    """
+
+    def draw(rng: np.random.Generator, items: int) -> Drawn:
+        latent = rng.normal(0, 0.5, size)[None, :] + rng.normal(0, 0.5, size)[:, None]
+        if normal:
+            pairs = rng.normal(0, logits, (size, size))
+            more = np.tril(pairs) + np.tril(pairs, -1).T
+        else:
+            more = logits * (rng.random((size, size)) < 0.1 if family is None else family(size))
+        return rights(special.expit(latent + more), rng, items)
+
+    return draw
+
+
+@lru_cache
+def replied() -> tuple[list[str], FloatArray]:
+    """The family of each real model, and its first words as codes [model, item, k]."""
+    said: dict[str, dict[str, str]] = {}
+    family: dict[str, str] = {}
+    with gzip.open(REAL / "replies.jsonl.gz", "rt", encoding="utf-8") as lines_:
+        for row in map(json.loads, lines_):
+            family[row["model"]] = row["family"]
+            said.setdefault(row["model"], {})[row["item"]] = row["start"]
+    asked = sorted({item for replies in said.values() for item in replies})
+    known: dict[str, int] = {}
+    codes = np.full((len(said), len(asked), POSITIONS), NONE)
+    for m, replies in enumerate(said.values()):
+        for i, item in enumerate(asked):
+            for k, word in enumerate(words(replies.get(item, ""), POSITIONS)):
+                codes[m, i, k] = known.setdefault(normalise(word), len(known))
+    return list(family.values()), codes
+
+
+def real(size: int, sibling: bool, rng: np.random.Generator, items: int) -> Drawn:
+    """Each model predicts the words of a real model outside the matrix: of another family, or with `sibling` of its own.
+
+    A score is the mean of the first three words.
+    """
+    family, codes = replied()
+    order, chosen, outside = rng.permutation(len(family)), list[int](), list[int]()
+    for model in order:
+        taken = {*chosen, *outside, model}
+        other = [o for o in rng.permutation(len(family)) if o not in taken and (family[o] == family[model]) == sibling]
+        if len(chosen) < size and model not in outside and other:
+            if sibling and family[model] in {family[one] for one in chosen}:
+                continue
+            chosen.append(int(model))
+            outside.append(int(other[0]))
+    at = rng.choice(codes.shape[1], min(items, codes.shape[1]), replace=False)
+    truth, said = codes[chosen][:, at], codes[outside][:, at]
+
+    def graded(guess: FloatArray) -> FloatArray:
+        hit = np.where((truth[:, None] == NONE) | (guess[None] == NONE), np.nan, truth[:, None] == guess[None])
+        known = ~np.isnan(hit)
+        return np.where(known.any(axis=3), np.nansum(hit, axis=3) / np.maximum(known.sum(axis=3), 1), np.nan)
+
+    x, stood = graded(said), graded(truth)
+    seen = {ALL: pd.Series("", pd.Index([f"q{i:04}" for i in range(len(at))]))}
+    return x, without_habit(said, truth), modes(truth, seen), stood
+
+
+def without_habit(said: FloatArray, truth: FloatArray) -> Specific:
+    """`specific` of words [model, item, k] of which all items are alike, without tables: a hundred times as quick."""
+    size, items, keys = truth.shape
+    words_ = np.unique(np.stack([said, truth]), return_inverse=True)
+    a, b = words_[1].reshape(2, size, items, keys)
+    found, habit = np.full((size, size, items, keys), np.nan), np.full((size, size, keys), np.nan)
+    for t, o, k in np.ndindex(size, size, keys):
+        both = (said[o, :, k] != NONE) & (truth[t, :, k] != NONE)
+        one, other, pairs = a[o, both, k], b[t, both, k], max(int(both.sum()) - 1, 1)
+        right = one == other
+        hits = (np.bincount(other, minlength=len(words_[0]))[one] - right) / pairs
+        met = (np.bincount(one, minlength=len(words_[0]))[other] - right) / pairs
+        found[t, o, both, k], habit[t, o, k] = right - hits - met + hits.mean(), hits.mean()
+    known = ~np.isnan(found)
+    scores_ = np.where(known.any(axis=3), np.nansum(found, axis=3) / np.maximum(known.sum(axis=3), 1), np.nan)
+    return Specific(scores_, habit.mean(axis=2), "habit")
 
 
 def worded(
@@ -171,7 +334,8 @@ def worded(
         said = np.where(rng.random((size, items)) < knowing, truth, guess)
         x = (said[None] == truth[:, None]).astype(float)
         alike = _seen(kind, kinds)
-        return x, specific(x, said, truth, alike), modes(truth, alike)
+        stood = (truth[None] == truth[:, None]).astype(float)
+        return x, specific(x, said[..., None], truth[..., None], alike), modes(truth[..., None], alike), stood
 
     return draw
 
@@ -184,23 +348,28 @@ def _seen(kind: FloatArray, kinds: str) -> Mapping[str, pd.Series]:
 
 
 def modes(truth: FloatArray, alike: Mapping[str, pd.Series]) -> dict[str, FloatArray]:
-    """The commonest truth of the other items, and of those that are alike in something, as `baseline_hits` has them."""
+    """The commonest truth [model, item, k] of the other items, and of those that are alike in something.
+
+    As `baseline_hits` has them; the mean over k.
+    """
     hits = {}
     for name, group in alike.items():
         hit = np.full(truth.shape, np.nan)
         for one in pd.unique(group):
             at = (group == one).to_numpy()
-            hit[:, at] = [mode_baseline(row) for row in truth[:, at]]
-        hits["mode" if name == ALL else f"mode by {name}"] = hit
+            for k in range(truth.shape[2]):
+                hit[:, at, k] = [mode_baseline(row) for row in truth[:, at, k]]
+        hits["mode" if name == ALL else f"mode by {name}"] = hit.mean(axis=2)
     return hits
 
 
 def specific(x: FloatArray, said: FloatArray, truth: FloatArray, alike: Mapping[str, pd.Series]) -> Specific:
-    """The item-specific scores of words [model, item] that were said of oneself and were true."""
+    """The item-specific scores of words [model, item, k] that were said of oneself and were true."""
     models, names = [f"m{i:02}" for i in range(len(x))], list(alike[ALL].index)
-    t, o, i = (axis.ravel() for axis in np.indices(x.shape))
+    t, o, i, k = (axis.ravel() for axis in np.indices((*x.shape, truth.shape[2])))
     rows = pd.DataFrame({"target": np.array(models)[t], "observer": np.array(models)[o], "item": np.array(names)[i]})
-    rows = rows.assign(key="k1", value=x.ravel(), truth=truth[t, i].astype(str), said=said[o, i].astype(str))
+    right = np.where((truth[t, i, k] == NONE) | (said[o, i, k] == NONE), np.nan, truth[t, i, k] == said[o, i, k])
+    rows = rows.assign(key=k, value=right, truth=truth[t, i, k].astype(str), said=said[o, i, k].astype(str))
     measure = Measure(alone=lambda given: 1, tokens=(1, 1), acts=("answer",))
     return item_specific(rows, Matrix("words", models, names, x, {}), measure, alike)
 
@@ -213,8 +382,8 @@ def learner(size: int, share: float, rng: np.random.Generator, items: int) -> Dr
     """
     p = np.full((size, size), 0.3)
     p[0, 0] = KNOWN
-    x, none, _ = plain((rng.random((size, size, items)) < p[:, :, None]).astype(float))
+    x, none, *_ = plain((rng.random((size, size, items)) < p[:, :, None]).astype(float))
     own = np.arange(size)
     learned = x[own, own][:, None] * (rng.random((size, size - 1, items)) < share)
     best = learned.mean(axis=2).argmax(axis=1)
-    return x, none, {INFORMED: learned[own, best]}
+    return x, none, {INFORMED: learned[own, best]}, None
