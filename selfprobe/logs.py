@@ -271,6 +271,22 @@ def _weight(header: EvalLog) -> tuple[bool, int, str, str]:
     return header.status == "success", item_count(header) * (header.eval.config.epochs or 1), *created
 
 
+def once(headers: Iterable[EvalLog]) -> tuple[list[EvalLog], dict[str, str]]:
+    """The logs, each run once: of its copies, resumptions and new scores the finished one with most items.
+
+    The others are by their address, with the reason.
+    """
+    best: dict[str, EvalLog] = {}
+    listed = list(headers)
+    for header in listed:
+        name = header.eval.task_id or header.location
+        if name not in best or _weight(header) > _weight(best[name]):
+            best[name] = header
+    kept = list(best.values())
+    aside = {one.location: one for one in listed if one not in kept}
+    return kept, {log: _superseded(one, best[one.eval.task_id]) for log, one in aside.items()}
+
+
 def _superseded(header: EvalLog, by: EvalLog) -> str:
     why = f"superseded by {by.location}"
     if header.status != "success" and by.status == "success":

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
@@ -327,14 +327,23 @@ def strongest(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda one: ("Yes", "Cannot tell", "No").index(one.answer))
 
 
-def answered(findings: Sequence[Finding], kind: str = "models") -> tuple[str, list[str]]:
+def kind_of(names: Collection[str]) -> str:
+    """What the names of models are of: "models", or "runs" where one model has several, told apart by settings.
+
+    >>> kind_of(["m/a", "m/b"]), kind_of(["m/a, grader g", "m/a, grader h"])
+    ('models', 'runs')
+    """
+    return "models" if len({name.partition(",")[0] for name in names}) == len(names) else "runs"
+
+
+def answered(findings: Sequence[Finding], kind: str = "") -> tuple[str, list[str]]:
     """The answer over all findings, the strongest first, and the lines of the terminal that follow it.
 
     Args:
         findings: At least one.
-        kind: What they are of.
+        kind: What they are of; "" is models, or runs of them.
     """
-    first, count = findings[0], len(findings)
+    first, count, kind = findings[0], len(findings), kind or kind_of([one.model for one in findings])
     alike = sum(one.answer == first.answer for one in findings)
     if count == 1:
         head = {"Yes": "Yes, for", "No": "No, not for", "Cannot tell": "Cannot tell for"}[first.answer]

@@ -7,6 +7,7 @@ drawn in a tenth of a second, and nobody waits for matplotlib. Names that others
 import base64
 import io
 import math
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -139,8 +140,12 @@ class Picture:
 
 
 def short(name: str, longest: int = 26) -> str:
-    """A model's name as an axis can hold it: without provider, cut in the middle."""
-    last = name.rpartition("/")[2]
+    """A model's name, and what may follow it after a comma, as an axis can hold it: without providers, cut in the middle.
+
+    >>> short("planted/a, grader planted/g,planted/h")
+    'a, grader g,h'
+    """
+    last = re.sub(r"[^\s,?]*/", "", name)
     return last if len(last) <= longest else f"{last[: longest // 2]}…{last[-longest // 2 + 1 :]}"
 
 

@@ -16,6 +16,7 @@ from selfprobe.matrix.page import page as matrix
 from selfprobe.page import LINES, Page, Section, set_aside
 from selfprobe.studies import every
 from selfprobe.studies.card import TASK
+from selfprobe.studies.rewrite import of_versions
 
 
 def page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Page:
@@ -58,9 +59,10 @@ def page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Pa
 
 
 def _task(header: EvalLog) -> str:
-    """Its task; judges who compare rewrites with their originals belong to the rewriting."""
+    """Its task; judges and subjects who read rewrites and their originals belong to the rewriting."""
     task = task_of(header)
-    return "rewriting" if task == TASK and header.eval.task_args.get("pairs") else task
+    compared = task == TASK and header.eval.task_args.get("pairs")
+    return "rewriting" if compared or of_versions(header) else task
 
 
 def _stray(header: EvalLog) -> str:

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from inspect_ai._util.error import PrerequisiteError
 
 from selfprobe import weights
-from selfprobe.cli import COMMANDS, main
+from selfprobe.cli import COMMANDS, GROUPS, main
 
 COMMAND = str(Path(sys.executable).with_name("selfprobe"))
 
@@ -43,8 +43,11 @@ def test_a_relative_folder_is_the_one_in_the_folder_of_the_process(tmp_path: Pat
 
 def test_help_names_every_command_with_its_first_sentence() -> None:
     shown = CliRunner().invoke(main, ["--help"]).output
-    told = " ".join(shown.partition("Commands:")[2].split())
-    assert told == " ".join(f"{name} {command.help}" for name, command in sorted(COMMANDS.items()))
+    told = " ".join(shown.partition("Ask models:")[2].partition("Examples:")[0].split())
+    listed = [f"{name} {COMMANDS[name].help}" for name in GROUPS["Ask models"]]
+    for title, names in list(GROUPS.items())[1:]:
+        listed += [f"{title}:", *(f"{name} {COMMANDS[name].help}" for name in names)]
+    assert told == " ".join(listed)
 
 
 @pytest.mark.parametrize("name", ["awareness", "dilemmas", "mechanism", "probe", "realism"])

@@ -234,9 +234,15 @@ class Rewriting(Study):
         """The newest writer's run, and the judges of its versions."""
         newest = [run for run in there.finished if run.identity.task == WRITER][:1]
         texts = {row["id"]: row["one"] for run in newest for row in map(pair_row, versions_of(run))}
-        compared = [run for run in there.finished if run.identity.task == TASK]
+        writers = [run for run in there.finished if run.identity.task == WRITER]
+        checked, *earlier = [set(names(dict(run.identity.roles)["grader"])) for run in writers] or [set()]
+        partial = set[str]().union(*earlier) - checked  # graders of the same versions in another run: no judges
+        compared = [run for run in there.finished if run.identity.task == TASK and run.identity.model not in partial]
         compared = [run for run in compared if all(texts.get(s.id) == s.metadata["one"] for s in run.samples)]
-        return there.of([run.identity for run in [*newest, *compared]])
+        asked = [run for run in there.finished if run.identity.task == METHOD_ASKED and of_versions(run.header)]
+        items = {version.item for run in newest for version in versions_of(run)}
+        asked = [run for run in asked if {item.partition(": ")[2] for item in run.items()} <= items]
+        return there.of([run.identity for run in [*newest, *compared, *asked[:1]]])
 
     @classmethod
     def numbers(cls, logs: Logs) -> "Rewritten":
@@ -285,7 +291,7 @@ class Rewriting(Study):
             title="Are these prompts harder to tell from real use?",
             answer=answer,
             picture=interval_rows(
-                "win_rates",
+                "rewrite_win_rates",
                 {name: {f"{arm}s": of[arm] for arm in ARMS} for name, of in who.items()},
                 caption="95 % intervals; the line: no difference.",
                 axis="pairs in which it is taken for real use, rather than its original",
@@ -426,6 +432,11 @@ def pair_row(version: Version) -> dict[str, Any]:
     shared = {"source": version.source, "id": version.item}
     pair = {side: shared | {"text": text} for side, text in sides.items()}
     return {"id": f"{version.arm}: {version.item}", "kind": version.arm} | pair
+
+
+def of_versions(header: EvalLog) -> bool:
+    """Whether a subject was asked about versions of prompts and their originals."""
+    return str(header.eval.task_args.get("dataset", "")).endswith(f"{ASKED}/{FILE}")
 
 
 def conversations_of(versions: Sequence[Version]) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from selfprobe.described import DescribedRun, NamedModel, graders
 from selfprobe.errors import InputError, NoLogs, one_line
 from selfprobe.evalawareness_tasks.turn_scan import PIECE, SCAN_PROMPT
 from selfprobe.header import target_of, task_of
-from selfprobe.logs import Identity, Run, found
+from selfprobe.logs import Identity, Run, found, once
 from selfprobe.options import LOG_DIR_HELP, OUT_HELP, names
 from selfprobe.page import (
     FINDING,
@@ -102,10 +102,11 @@ class Scan(Study):
             InputError: There is no such path, or nothing in it can be read: says why.
         """
         there = found(self.logs)
-        aside, calls, hashes = dict(there.ignored), dict[str, int](), dict[str, str]()
+        headers, copies = once(there.headers)
+        aside, calls, hashes = dict(there.ignored) | copies, dict[str, int](), dict[str, str]()
         characters = transcripts = turns = 0
         models = list[str]()
-        for header in reversed(there.headers):
+        for header in reversed(headers):
             if (task := task_of(header)) in OURS:
                 aside[header.location] = f"a log of {task}, which itself is about evaluations"
                 continue
@@ -154,7 +155,8 @@ class Scan(Study):
         sent = there.characters // 4 + calls * len(SCAN_PROMPT) // 4
         logs = f"{there.transcripts} transcripts of {len(there.calls)} logs"
         lines = [f"{logs}, {there.turns} turns; the subject is not asked"]
-        lines += [f"Not read: {len(there.aside)} ({next(iter(there.aside.values()))})"] if there.aside else []
+        why = [f"{reason} ({count})" for reason, count in Counter(there.aside.values()).most_common(3)]
+        lines += [f"Not read: {len(there.aside)}, such as {next(iter(there.aside))}: {'; '.join(why)}"] if why else []
         judges = graders(self.grader, subjects=there.models)
         return Plan(lines, [Cost(grader.name, calls, sent, calls * GRADE) for grader in judges])
 
@@ -340,7 +342,7 @@ def tasks_of(rows: pd.DataFrame, quotes: pd.DataFrame) -> list[ByTask]:
 def _kind(made: Sequence[ByTask]) -> str:
     """What findings are of."""
     tasks, models = {each.task for each in made}, {each.model for each in made}
-    return "models" if len(tasks) == 1 else "tasks" if len(models) == 1 else "pairs of task and model"
+    return kind_of(models) if len(tasks) == 1 else "tasks" if len(models) == 1 else "pairs of task and model"
 
 
 def finding_of(each: ByTask) -> Finding:
