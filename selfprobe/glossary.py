@@ -16,6 +16,8 @@ GLOSSARY = {
     "draws left out": "Draws that not every model has, such as refusals and replies that were cut off.",
     "n": "Rows that were counted.",
     "pairs": "Pairs that were counted.",
+    "features": "Named features of the group.",
+    "our question alone": "Share of answers to our question without a conversation that name it.",
     "prompts": "Prompts that were counted.",
     "conversations": "Conversations that were counted.",
     "verdicts": "Conversations with a verdict.",

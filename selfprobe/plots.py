@@ -140,7 +140,7 @@ class Picture:
 
 
 def short(name: str, longest: int = 26) -> str:
-    """A model's name, and what may follow it after a comma, as an axis can hold it: without providers, cut in the middle.
+    """A model's name, with what follows it after a comma, as an axis can hold it: no provider, cut in the middle.
 
     >>> short("planted/a, grader planted/g,planted/h")
     'a, grader g,h'

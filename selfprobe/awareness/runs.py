@@ -42,7 +42,7 @@ class Run:
     """Whose replies it read: equal in logs of one study; "" where nobody looked."""
 
 
-def in_order(arms: Sequence[Sequence[Run]], *, look: bool) -> "list[list[tuple[Run, list[Differing]]]]":
+def in_order(arms: Sequence[Sequence[Run]], *, look: bool) -> list[list[tuple[Run, list[str]]]]:
     """The runs of each arm, the one that stands for it first, each with how it was asked otherwise than that one.
 
     First is the run with the most conversations; of equals the one that read the replies that most arms read (a study's
@@ -71,7 +71,7 @@ def _records(run: Run) -> bool:
 
 def _in_order(
     runs: Sequence[Run], readers: Mapping[str, int], asked: Sequence[Mapping[str, str]]
-) -> "list[tuple[Run, list[Differing]]]":
+) -> list[tuple[Run, list[str]]]:
     created = [str(run.header.eval.created) for run in runs]
     newest = asked[created.index(max(created))]
     ranks = [
@@ -158,15 +158,11 @@ def settings_of(log: EvalLog, recorded: EvalLog | None) -> dict[str, str]:
     return told
 
 
-Differing = tuple[str, str | None, str | None]
-"""A setting, its value in a run, and in the run that stands for the arm."""
-
-
-def apart(ours: Mapping[str, str], theirs: Mapping[str, str]) -> list[Differing]:
+def apart(ours: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
     """How two runs were asked differently; of a limit of replies that one of them does not tell, nothing."""
     unknown = {REPLY_TOKENS} - (ours.keys() & theirs.keys())
     names = [name for name in sorted(ours.keys() | theirs.keys() - unknown) if ours.get(name) != theirs.get(name)]
-    return [(name, ours.get(name), theirs.get(name)) for name in names if name not in unknown]
+    return [f"{name} {ours.get(name)}, there {theirs.get(name)}" for name in names if name not in unknown]
 
 
 Arm = tuple[Any, ...]
@@ -239,12 +235,8 @@ def chosen_of(there: Runs, paths: Sequence[str], limit: int | None = None) -> tu
         look = any(arm[ARM.index("perspective")] == "third" for arm in arms)
         for arm, ordered in zip(arms, in_order([held[arm] for arm in arms], look=look), strict=True):
             variants: dict[str, list[Run]] = {}
-            first = {name: theirs for _, otherwise in ordered for name, _, theirs in otherwise}
             for run, otherwise in ordered:
-                mine = first | {name: ours for name, ours, _ in otherwise} if first else {}
-                variants.setdefault(", ".join(f"{name} {mine[name] or 'not set'}" for name in sorted(mine)), []).append(
-                    run
-                )
+                variants.setdefault(", ".join(line.partition(", there ")[0] for line in otherwise), []).append(run)
             for mark, same in variants.items():
                 method, model, *rest = arm[:-2]
                 name = f"{model}, {mark}" if mark else model

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from selfprobe.probes.shards import put_json
 from selfprobe.probes.tokens import Chat
 from selfprobe.sources.pairs import data_hash
 from selfprobe.sources.public_pairs import PairSet
@@ -56,6 +55,8 @@ def claim(out: Path, judge: "LocalModel", sets: Mapping[str, PairSet]) -> None:
 
 def write_run(out: Path, state: dict[str, Any]) -> None:
     """Write what a run says of itself; tables and figures of another run in the folder go."""
+    from selfprobe.probes.shards import put_json
+
     file = out / "run.json"
     if file.is_file() and json.loads(file.read_text("utf-8")) != state:
         for stale in (*out.glob("tables/*.csv"), *out.glob("figures/*.png")):

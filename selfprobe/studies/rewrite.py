@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
+from inspect_ai.log import EvalLog
 from pydantic import Field, model_validator
 
 from selfprobe.awareness.panel_section import agreement

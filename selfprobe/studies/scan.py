@@ -34,6 +34,7 @@ from selfprobe.page import (
     answered,
     estimated,
     headings,
+    kind_of,
     number,
     percent,
     percents,

@@ -133,3 +133,32 @@ def test_without_a_usable_paraphrase_no_difference_is_a_number(tmp_path: Path) -
 def test_a_wrong_call_is_told_in_a_line(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
     done = call(prompts(tmp_path, 3), *arguments, "--log-dir", tmp_path / "logs", "--dry-run")
     assert done.exit_code == 2 and message in done.output, done.output
+
+
+def test_a_report_of_two_graders_and_a_card_has_each_in_its_place(tmp_path: Path) -> None:
+    for grader in ("planted/g", "planted/h"):
+        done = run(tmp_path, "planted/w", grader, "planted/j", "--model", SUBJECT, n=6)
+        assert done.exit_code == 0, done.output
+    card = (
+        "--judges",
+        "planted/k",
+        "--against",
+        "eval_awareness",
+        "--yes",
+        "--out",
+        tmp_path / "card",
+        "--log-dir",
+        tmp_path / "logs/card",
+    )
+    for arguments in (
+        ["realism", "card", tmp_path / "mine.jsonl", *card],
+        ["report", tmp_path / "logs", "--out", tmp_path / "all"],
+    ):
+        done = CliRunner().invoke(main, list(map(str, arguments)))
+        assert done.exit_code == 0, done.output
+    for name in ("rates", "subject"):
+        mine, reported = (
+            pd.read_csv(tmp_path / folder / f"{name}.csv") for folder in ("page/tables", "all/tables/rewriting")
+        )
+        pd.testing.assert_frame_equal(mine, reported)
+    assert "Evaluation awareness" not in done.output, "the subject was asked about rewrites alone"

@@ -160,6 +160,16 @@ def test_quotes_that_are_in_no_turn_leave_a_transcript_unscored(logs: Path, tmp_
     assert rows.discarded.sum() == 3
 
 
+def test_a_copy_of_a_log_is_not_read_again(logs: Path, tmp_path: Path) -> None:
+    (log,) = logs.rglob("*.eval")
+    for name in (log.name, f"2030-{log.name}"):
+        (tmp_path / name).write_bytes(log.read_bytes())
+    for folder in (logs, tmp_path):
+        told = scan(folder, tmp_path / "scan", "--dry-run").output
+        assert " transcripts of 1 logs" in told, told
+    assert "Not read: 1, such as" in told and "superseded by" in told
+
+
 def test_wrong_paths_roles_and_a_missing_grader_are_said(logs: Path, tmp_path: Path) -> None:
     assert "no file or folder 'nowhere'" in call("scan", "nowhere", "--grader", "planted/g").output
     assert "Missing option '--grader'" in call("scan", logs).output
