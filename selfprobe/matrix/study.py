@@ -180,8 +180,12 @@ class Matrix(Study):
         task = max(needs, key=lambda name: needs[name])
         best = least(task, ENDLESS)
         of = f"{task}, {self.sizes[task]} items" if len(needs) > 1 else f"{self.sizes[task]} items"
-        more = f" with more items {best:.2f} at best, since pairs of models differ anyhow" if best < math.inf else ""
-        more += ("," if more else "") + " with eight models less" if size < ADVISED else ""
+        more = (
+            f" more items bring that to {best:.2f} at best, since pairs of models differ anyhow"
+            if best < math.inf
+            else ""
+        )
+        more += f"{';' * bool(more)} eight models bring it lower" if size < ADVISED else ""
         if needs[task] < math.inf:
             return (
                 f"In 80 % of such matrices a model is named if it is about {needs[task]:.2f} above what skill gives "

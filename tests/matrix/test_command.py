@@ -68,7 +68,7 @@ def test_a_size_that_can_see_nothing_is_said() -> None:
     enough = called("--models", five, "--tasks", "kth_word", "--limit", "100", "--dry-run")
     assert re.search(
         r"a model is named if it is about 0\.[34]\d above what skill gives \(100 items, .*\n?.*"
-        r"with more items 0\.[12]\d at best, since pairs of models differ anyhow, with eight models less\.",
+        r"more items bring that to 0\.[12]\d at best, since pairs of models differ anyhow; eight models bring it lower\.",
         enough.output,
     )
 
