@@ -229,7 +229,7 @@ def test_matrix_and_report_run_from_the_shell_and_a_hole_shows_in_the_exit_statu
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
     assert "\nheads_up: Cannot tell, " in done.stdout and "\nkth_word: " in done.stdout
-    assert done.stdout.startswith("Yes, for 1 of 5 models in 1 of 2 tasks. In kth_word planted/a ")
+    assert done.stdout.startswith("Cannot tell for 5 models in 2 of 2 tasks. "), "twenty items are too few"
     assert (tmp_path / "report" / "index.html").exists()
     next((tmp_path / "m" / "cells").glob("*heads*.eval")).unlink()
     done = subprocess.run(
