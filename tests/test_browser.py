@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -191,7 +192,7 @@ def opened(address: str, folder: Path, *options: str) -> tuple[str, list[str]]:
 
 
 def measured(address: str, folder: Path) -> dict[str, Any]:
-    text, console = opened(f"{address}measure.html", folder, "--dump-dom")
+    text, console = opened(f"{address}measure.html?{time.monotonic_ns()}", folder, "--dump-dom")  # never a kept one
     assert console == []
     found = re.search(r'<pre id="out">(.*?)</pre>', text, re.DOTALL)
     assert found and found[1], text[:500]

@@ -21,7 +21,6 @@ from selfprobe.logs import Runs
 from selfprobe.matrix.numbers import analyse
 from selfprobe.matrix.page import page_of as matrix_page
 from selfprobe.matrix.table import Results
-from selfprobe.mechanism.numbers import partings
 from selfprobe.mechanism.prompts import ARMS
 from selfprobe.page import Page
 from selfprobe.probes.intervals import estimate as of_probes
@@ -40,6 +39,7 @@ from selfprobe.studies import card, cues, scan, turns
 from selfprobe.studies.card_numbers import numbers_of
 from selfprobe.studies.check_numbers import Kept, resampled, rows_of
 from selfprobe.studies.features import Cluster, Evidence, Taxonomy, group_rates, named_question
+from selfprobe.studies.lens import partings
 from selfprobe.study import Logs
 
 Make = Callable[..., Results]
