@@ -169,6 +169,24 @@ def _differing(name: str, held: Any, wanted: Any) -> str:
     return f"{name} {held!r}, not {wanted!r}" if short else f"another {name}"
 
 
+class TrainingStudy(LocalStudy):
+    """A study that trains the model whose weights it reads."""
+
+    rank: int | None = Field(None, ge=1, description="Rank of the adapters.")
+    full: bool = Field(False, description="Train all weights, in float32, in place of adapters.")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if self.full and self.rank:
+            raise ValueError("--rank is of adapters, and --full trains without: give one of them")
+        return self
+
+    @property
+    def learns(self) -> Literal["full", "lora"]:
+        """What is trained."""
+        return "full" if self.full else "lora"
+
+
 class SpreadStudy(LocalStudy):
     """A study that this process reads, or copies of the model on a cluster."""
 

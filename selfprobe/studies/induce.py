@@ -15,16 +15,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr
 from scipy.special import softmax
 
 from selfprobe.data import Table, load
-from selfprobe.local import LocalStudy, Progress
+from selfprobe.local import Progress, TrainingStudy
 from selfprobe.mechanism.induce_prompts import (
     ASKED,
     COLUMNS,
@@ -93,7 +93,7 @@ HELD_OUT = ("held-out", "held-out training", "held-out self", "held-out fact")
 """Contrasts that must all be above 0, or a prediction of what was not learnt is not said."""
 
 
-class Induce(LocalStudy):
+class Induce(TrainingStudy):
     """Teach a model random labels as answers, and read whether it can then say what it would answer (Figure 4).
 
     Writes index.html, tables, figures and what was trained into --out. The same command goes on where a killed one
@@ -110,7 +110,6 @@ class Induce(LocalStudy):
         None, description="File of labels, a word a line. Default: 50 drawn from a list of nouns."
     )
     rank: int | None = Field(None, ge=1, description="Rank of the adapters; alpha is twice it. Default: 16.")
-    full: bool = Field(False, description="Train all weights, in float32, in place of adapters.")
     rate: float | None = Field(
         None, gt=0, lt=1, description=f"Learning rate. Default: 0.0005, with --full {FULL_RATE:g}."
     )
@@ -122,17 +121,6 @@ class Induce(LocalStudy):
     limit: None = Field(None, exclude=True)
     out: str = Field("induce", description="Folder to write.")
     _induced: "Induced | None" = PrivateAttr(None)
-
-    @model_validator(mode="after")
-    def _one_way(self) -> Self:
-        if self.full and self.rank:
-            raise ValueError("--rank is of adapters, and --full trains without: give one of them")
-        return self
-
-    @property
-    def learns(self) -> Literal["full", "lora"]:
-        """What is trained."""
-        return "full" if self.full else "lora"
 
     @property
     def recipe(self) -> "Recipe":

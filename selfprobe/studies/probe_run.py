@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from selfprobe import options
-from selfprobe.local import Blocks, LocalStudy, OpenModel, Progress, SpreadStudy
+from selfprobe.local import Blocks, LocalStudy, OpenModel, Progress, SpreadStudy, TrainingStudy
 from selfprobe.page import Page, write
 from selfprobe.plots import short
 from selfprobe.preferences.page import page_of
@@ -256,7 +256,7 @@ class ProbeRun(OfPairs, SpreadStudy):
         return f"Pages: {self.out}/*/index.html   Side by side: selfprobe probe compare {' '.join(self._folders)}"
 
 
-class ProbeFinetune(OfPairs):
+class ProbeFinetune(OfPairs, TrainingStudy):
     """Train the model itself as a judge on the half that its probe learnt from, and test both on the other.
 
     Paper 004, section 5.2 and appendix D: adapters (LoRA), or with --full all weights. Adds tables and figures to the
@@ -266,7 +266,6 @@ class ProbeFinetune(OfPairs):
     reads: ClassVar[frozenset[str]] = frozenset()
 
     rank: int | None = Field(None, ge=1, description="Rank of the adapters; alpha is the same. Default: 64.")
-    full: bool = Field(False, description="Train all weights, in float32, in place of adapters.")
     rate: float | None = Field(
         None,
         gt=0,
@@ -283,17 +282,6 @@ class ProbeFinetune(OfPairs):
         "probes",
         description="Folder of the probe run of the same model and data; without one the probes are made first.",
     )
-
-    @model_validator(mode="after")
-    def _one_way(self) -> Self:
-        if self.full and self.rank:
-            raise ValueError("--rank is of adapters, and --full trains without: give one of them")
-        return self
-
-    @property
-    def learns(self) -> Literal["full", "lora"]:
-        """What is trained."""
-        return "full" if self.full else "lora"
 
     @property
     def recipe(self) -> "Recipe":
