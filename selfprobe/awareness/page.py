@@ -251,8 +251,8 @@ def _text_alone(comparison: Comparison) -> Section:
     ]
     columns = (Column("baseline", lambda row: row[0]), estimated("AUROC [95 % interval]", lambda row: row[1]))
     blocks: list[Block] = [
-        "A classifier that knows no model reaches this on the same conversations. A method that is not above it shows "
-        "nothing about a model's inside.",
+        "A classifier that knows no model reaches this on the same conversations. A method that is not above it is not "
+        "shown to see more than the text.",
         Markup(
             "For orientation, AUROC published elsewhere, on other conversations: Gemini 2.5 Pro 0.83 (agentic 0.95), "
             "human readers 0.92 ({})."
