@@ -53,7 +53,9 @@ def test_a_rate_under_drift_is_the_correction_with_one_share_changed() -> None:
     by_hand = [0.1 / 0.6, 0.1 / 0.8, 0.0, 0.2 / 0.8]
     assert drifted(Share(200, 1000), 0.8, 0.9) == pytest.approx((min(by_hand), max(by_hand)))
     assert drifted(Share(10, 1000), 0.55, 0.5)[1] == 1, "a judge that may be no better than chance bounds nothing"
-    assert drifted(Share(200, 1000), 0.95, 0.95)[1] == pytest.approx(0.2 / 0.95, abs=1e-6), "a specificity above 1 is none"
+    assert drifted(Share(200, 1000), 0.95, 0.95)[1] == pytest.approx(0.2 / 0.95, abs=1e-6), (
+        "a specificity above 1 is none"
+    )
 
 
 def test_what_is_not_labelled_is_said() -> None:
