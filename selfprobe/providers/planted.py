@@ -67,10 +67,8 @@ def parse_name(model_name: str, given: Mapping[str, Any]) -> tuple[str, dict[str
     settings = dict(defaults)
     for key, value in [*parse_qsl(query, keep_blank_values=True), *given.items()]:
         if key not in defaults:
-            hint = meant(key, defaults) or "."
-            raise InputError(
-                f"planted/{model_name}: unknown setting {key}{hint} There are {', '.join(sorted(defaults))}"
-            )
+            hint = meant(key, defaults) or f"; there are {', '.join(sorted(defaults))}"
+            raise InputError(f"planted/{model_name}: unknown setting {key}{hint}")
         try:
             settings[key] = float(value)
         except (TypeError, ValueError):

@@ -222,7 +222,7 @@ def best_reader(
 
 
 def style_of(text: str) -> list[float]:
-    """How a text is written: length, digits, line breaks, option marks, capitals, punctuation marks, paragraphs, words."""
+    """How a text is written: length, digits, line breaks, option marks, capitals, punctuation, paragraphs, words."""
     n, letters = max(len(text), 1), max(sum(map(str.isalpha, text)), 1)
     shares = [sum(map(str.isdigit, text)) / n, text.count("\n") / n, sum(map(str.isupper, text)) / letters]
     marks = [text.count(mark) / n for mark in _MARKS]
