@@ -57,6 +57,16 @@ def test_the_variance_of_independent_rows_is_that_of_delong() -> None:
     assert spread * got.value * (1 - got.value) == pytest.approx(math.sqrt(delong), rel=0.03)
 
 
+def test_what_both_classes_share_in_a_cluster_is_taken_off_the_variance_as_by_the_jackknife() -> None:
+    positive, scores, clusters = rated(rng(2), 800, 40, value=0.75, alike=0.7)
+    got = auroc(positive, scores, clusters).estimate
+    without = [roc_auc_score(positive[kept], scores[kept]) for kept in (clusters != one for one in range(40))]
+    spread = np.diff([math.log(x / (1 - x)) for x in (got.low, got.high)])[0] / 2 / scipy_stats.t.ppf(0.975, 39)
+    assert spread * got.value * (1 - got.value) == pytest.approx(math.sqrt(39 * np.var(without)), rel=0.05)
+    alone = auroc(positive, scores, clusters * 2 + positive).estimate
+    assert got.high - got.low < 0.6 * (alone.high - alone.low)
+
+
 def test_an_auroc_of_one_still_has_an_interval() -> None:
     got = auroc(np.arange(40) % 2 == 0, (np.arange(40) % 2 == 0).astype(float), np.arange(40) // 4).estimate
     assert (got.value, got.high) == (1, 1) and 0.7 < got.low < 0.97
