@@ -83,29 +83,6 @@ def test_by_name_from_another_folder_and_a_replay_of_it_by_a_relative_path(folde
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("-T", "k=11"), "k must be whole numbers in 1..10, such as k=1,5,10; got 11"),
-        (
-            ("-T", "resample=0", "-T", "kk=3"),
-            "kth_word has no argument resample or kk; did you mean resamples or k?",
-        ),
-        pytest.param(
-            ("-T", "dataset=nowhere.jsonl"), "no file or folder 'nowhere.jsonl'; looked at", marks=pytest.mark.slow
-        ),
-        (("--log-dir", "my.jsonl/logs"), "my.jsonl/logs"),
-    ],
-)
-def test_what_a_user_gets_wrong_is_said_and_the_command_fails(
-    folder: Path, arguments: tuple[str, ...], message: str
-) -> None:
-    base = ("eval", "selfprobe/kth_word", "--model", "planted/alpha", "--limit", "2", "--log-dir", "logs")
-    done = command(*base, *arguments, cwd=folder)
-    assert done.returncode != 0
-    assert message in " ".join((done.stdout + done.stderr).split()), done.stdout + done.stderr
-
-
 @pytest.mark.slow
 def test_an_eval_set_runs_two_models_and_has_nothing_to_do_the_second_time(folder: Path) -> None:
     models = "planted/alpha?access=.9,planted/beta"

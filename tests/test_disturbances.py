@@ -174,6 +174,7 @@ def test_sigterm_before_the_first_call_in_a_wave_and_between_waves_ends_with_143
     assert 40 <= CALLS[0] <= made + 40 - logged  # what a log holds is not asked again
 
 
+@pytest.mark.slow(5)
 @pytest.mark.parametrize("stage", ["write_bytes", "replace"])
 def test_sigterm_while_a_report_is_written_leaves_the_earlier_page_or_the_whole_new_one(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str

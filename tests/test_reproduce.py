@@ -176,6 +176,7 @@ def test_the_commands_of_paper_002_run_on_planted_models_and_make_the_files_that
         assert len(list(csv.DictReader(file))) > 4
 
 
+@pytest.mark.slow(20)
 def test_the_commands_of_paper_003_run_on_planted_models_and_make_the_files_that_the_page_names(
     tmp_path: Path, embedder: str, questions: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

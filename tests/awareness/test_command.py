@@ -121,6 +121,7 @@ def test_a_study_of_conversations_without_labels_is_complete(tmp_path: Path) -> 
     assert done.exit_code == 0 and "nothing could be scored" not in done.output, done.output
 
 
+@pytest.mark.slow(4)
 def test_a_study_can_grow_in_its_folder(tmp_path: Path) -> None:
     given = ("--methods", "binary,first_token", "--limit", "4", "--log-dir", tmp_path, "--display", "none", "--yes")
     for more in (("--models", "planted/a"), ("--models", "planted/b"), ("--models", "planted/a", "--decisions", "25")):
@@ -313,6 +314,7 @@ def audits():
 """
 
 
+@pytest.mark.slow(7)
 def test_what_a_task_or_one_role_of_logged_audits_was_asked_is_counted_in_the_plan(
     tmp_path: Path, run_task: Callable[..., EvalLog], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,9 +38,9 @@ def calls(models: list[str], tasks: list[str], limit: int, **args: Any) -> int:
 
 
 def test_the_calls_are_the_minimum_of_each_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For 10 models: M·n·(1+K) and n·M for the ceiling, M·n·3·epochs, M·5n + M²·5n, M·n + M²·n, M·n + 2M²·n."""
+    """For 3 models: M·n·(1+K) and n·M for the ceiling, M·n·3·epochs, M·5n + M²·5n, M·n + M²·n, M·n + 2M²·n."""
     monkeypatch.setattr("selfprobe.embed._loaded", lambda _: None)  # a plan embeds nothing
-    models, m, n = [f"planted/m{i}" for i in range(10)], 10, 7
+    models, m, n = [f"planted/m{i}" for i in range(3)], 3, 7
     expected = {
         "kth_word": m * n * (1 + 3) + m * n,
         "ethical_dilemma": m * n * 3 * 10,

@@ -22,6 +22,7 @@ from .test_lens import call, saved
 def quiet(_: str) -> None: ...
 
 
+@pytest.mark.slow(4)
 def test_copies_read_and_patch_what_this_process_does_and_one_that_dies_costs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
