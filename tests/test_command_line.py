@@ -68,7 +68,7 @@ def test_by_path_with_a_relative_data_set_and_another_target(folder: Path) -> No
         assert name in done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.slow(8)
 def test_by_name_from_another_folder_and_a_replay_of_it_by_a_relative_path(folder: Path) -> None:
     base = ("eval", "selfprobe/kth_word", "--model", "planted/alpha", "-T", "dataset=my.jsonl", "--limit", "3")
     first = command(*base, "--log-dir", "first", cwd=folder)
@@ -83,7 +83,15 @@ def test_by_name_from_another_folder_and_a_replay_of_it_by_a_relative_path(folde
     assert found[0] == found[1]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(4)
+def test_a_log_folder_that_is_a_file_is_named_and_the_command_fails(folder: Path) -> None:
+    base = ("eval", "selfprobe/kth_word", "--model", "planted/alpha", "--limit", "2")
+    done = command(*base, "--log-dir", "my.jsonl/logs", cwd=folder)
+    assert done.returncode != 0
+    assert "my.jsonl/logs" in " ".join((done.stdout + done.stderr).split()), done.stdout + done.stderr
+
+
+@pytest.mark.slow(10)
 def test_an_eval_set_runs_two_models_and_has_nothing_to_do_the_second_time(folder: Path) -> None:
     models = "planted/alpha?access=.9,planted/beta"
     arguments = ("eval-set", "selfprobe/kth_word", "--model", models, "-T", "dataset=my.jsonl", "--log-dir", "logs")
@@ -121,7 +129,7 @@ def started(folder: Path, server: Any) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(6)
 def test_ctrl_c_ends_cleanly_and_keeps_what_was_answered(started: subprocess.Popen[str], folder: Path) -> None:
     started.send_signal(signal.SIGINT)
     output, _ = started.communicate(timeout=60)
@@ -132,7 +140,7 @@ def test_ctrl_c_ends_cleanly_and_keeps_what_was_answered(started: subprocess.Pop
     assert all(d.value is not None for s in done for d in decisions_of((s.scores or {})["kth_word_match"]))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(10)
 def test_after_a_kill_only_the_samples_that_were_under_way_are_asked_again(
     started: subprocess.Popen[str], folder: Path, server: Any
 ) -> None:

@@ -243,7 +243,7 @@ def test_a_page_is_mended_where_it_says_otherwise(
     assert "page.md: another output" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.slow(10)
 @pytest.mark.parametrize(
     "line", [line for line in offline() if line not in {c for p in printing() for c in map(bare, p.values[0])}]
 )

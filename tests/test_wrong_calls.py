@@ -388,7 +388,6 @@ REAL = [
         ("selfprobe/kth_word", "--model", "planted/a", "-T", "dataset=nowhere.jsonl"),
         "no file or folder 'nowhere.jsonl'; looked at",
     ),
-    (("selfprobe/kth_word", "--model", "planted/a", "--log-dir", "good.jsonl/logs"), "good.jsonl/logs"),
 ]
 
 
@@ -412,7 +411,7 @@ for place, arguments in enumerate(json.loads(sys.argv[1])):
 def test_the_command_line_prints_no_traceback(here: Path, tmp_path: Path) -> None:
     env = {key: value for key, value in os.environ.items() if key != "INSPECT_EVAL_MODEL"} | {"HF_HUB_OFFLINE": "1"}
     options = ("--limit", "2", "--display", "plain", "--log-dir", str(tmp_path / "logs"))
-    calls = json.dumps([[*options, *arguments] for arguments, _ in REAL])
+    calls = json.dumps([[*arguments, *options] for arguments, _ in REAL])
     subprocess.run([sys.executable, "-c", IN_TURN, calls], cwd=here, env=env, timeout=300, check=True)
     for place, (arguments, expected) in enumerate(REAL):
         output, _, status = (here / f"{place}.txt").read_text().rpartition("status ")

@@ -288,13 +288,13 @@ def counted(name: str, part: str, models: int, items: int, matrices: int) -> Any
     return sum((module.drawn_once(job, number) for number in range(matrices)), Counter())
 
 
-@pytest.mark.slow
+@pytest.mark.slow(10)
 @pytest.mark.parametrize("line", [line.name for line in bench().lines(5) if line.group == "null"])
 def test_a_matrix_without_access_is_hardly_ever_supported(line: str) -> None:
     assert counted(line, "null", 5, 200, 60)["named"] <= 7  # of 60: 7 or fewer come with .99 at a rate of .05
 
 
-@pytest.mark.slow
+@pytest.mark.slow(10)
 @pytest.mark.parametrize("form", ["product", "logistic"])
 def test_access_of_two_among_equals_is_found_and_nobody_else_named(form: str) -> None:
     [line] = [

@@ -198,7 +198,6 @@ def test_a_source_that_stands_alone_is_taken_apart_into_conversations() -> None:
 # ---- coverage; the whole table is in docs/eval_awareness.md
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("nested", [False, True])
 @pytest.mark.parametrize(("value", "clusters"), [(0.5, 8), (0.9, 8), (0.97, 4), (0.97, 20)])
 def test_auroc_intervals_cover(value: float, clusters: int, nested: bool) -> None:
@@ -210,7 +209,6 @@ def test_auroc_intervals_cover(value: float, clusters: int, nested: bool) -> Non
     assert np.mean(hits) > 0.91
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("value", "clusters"), [(0.5, 4), (0.95, 8), (0.99, 20)])
 def test_share_intervals_cover(value: float, clusters: int) -> None:
     hits = []
@@ -223,7 +221,6 @@ def test_share_intervals_cover(value: float, clusters: int) -> None:
     assert np.mean(hits) > 0.91
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("alike", [0.0, 0.4])
 @pytest.mark.parametrize("sizes", [[1] * 8, [3, 5, 12, 40], [5, 5, 5, 105], [1] * 10 + [5] * 8 + [30] * 2])
 def test_share_intervals_cover_where_clusters_are_few_and_of_unequal_size(sizes: list[int], alike: float) -> None:
@@ -263,7 +260,6 @@ def test_differences_lie_in_the_middle_of_their_interval_and_one_cluster_has_non
     assert crossed([math.nan], [0], [0], unit="prompt").reason == "nothing was scored"
 
 
-@pytest.mark.slow
 def test_intervals_of_crossed_pairs_hold_the_win_rate() -> None:
     rng, held = np.random.default_rng(2), 0
     truth = float(special.expit(rng.normal(-0.5, 2**0.5, 400_000)).mean())
