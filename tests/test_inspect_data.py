@@ -195,6 +195,7 @@ def test_logs_give_the_subject_byte_for_byte_what_the_models_provider_got(tasks:
     assert len(questions) == 10 and {len(call[1]) for call in questions} == {0, 1}, "tools go with each question too"
 
 
+@pytest.mark.slow(7)
 @pytest.mark.parametrize("perspective", ["first", "third"])
 def test_a_task_that_names_its_model_names_each_subject_to_itself(
     tasks: str, tmp_path: Path, perspective: Literal["first", "third"]
