@@ -68,6 +68,14 @@ def test_by_path_with_a_relative_data_set_and_another_target(folder: Path) -> No
         assert name in done.stdout
 
 
+def test_by_name_from_another_folder(folder: Path) -> None:
+    options = ("--model", "planted/alpha", "-T", "dataset=my.jsonl", "--limit", "2", "--log-dir", "logs")
+    done = command("eval", "selfprobe/kth_word", *options, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    log = only_log(folder / "logs")
+    assert log.eval.task == "selfprobe/kth_word" and log.status == "success"
+
+
 @pytest.mark.slow(8)
 def test_by_name_from_another_folder_and_a_replay_of_it_by_a_relative_path(folder: Path) -> None:
     base = ("eval", "selfprobe/kth_word", "--model", "planted/alpha", "-T", "dataset=my.jsonl", "--limit", "3")
@@ -129,7 +137,6 @@ def started(folder: Path, server: Any) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-@pytest.mark.slow(6)
 def test_ctrl_c_ends_cleanly_and_keeps_what_was_answered(started: subprocess.Popen[str], folder: Path) -> None:
     started.send_signal(signal.SIGINT)
     output, _ = started.communicate(timeout=60)
