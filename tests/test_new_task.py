@@ -61,7 +61,7 @@ def test_it_runs_by_path_and_by_name_and_its_planted_truth_comes_out(
         assert abs(numbers["accuracy"] - 0.9) < 0.12 and numbers["unscored"] == 0
 
 
-@pytest.mark.slow
+@pytest.mark.slow(6)
 def test_all_items_give_the_numbers_that_the_page_says(stranger: Path, run_task: Any, tmp_path: Path) -> None:
     log = run_task("selfprobe/word_count", ADA, tmp_path, limit=None)
     metrics = log.results.scores[0].metrics

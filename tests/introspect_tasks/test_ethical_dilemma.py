@@ -226,6 +226,7 @@ def test_a_model_that_ignores_the_seed_is_degenerate_not_certain(
     assert done.exit_code == 3 and "bad: nothing scored" in done.output
 
 
+@pytest.mark.slow(19)
 def test_the_embedded_model_honours_the_seed(run_task: Any, dilemmas: str, tmp_path: Path) -> None:
     options = {"epochs": 3, "rollout_tokens": 16}
     log = run_task(ethical_dilemma(dilemmas, **options), "embedded/smollm2", tmp_path, limit=1)
