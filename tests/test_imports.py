@@ -39,6 +39,7 @@ FLOORS: tuple[set[str], ...] = (
         "glossary",
         "header",
         "loose_json",
+        "near",
         "numerals",
         "quotes",
         "refusal",

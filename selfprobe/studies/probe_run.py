@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from selfprobe.probes.training import Recipe
     from selfprobe.sources.public_pairs import PairSet
 
-OpenModels = Annotated[tuple[str, ...], AfterValidator(lambda names: tuple(map(options.open_model, names)))]
+OpenModels = Annotated[tuple[str, ...], "weights", AfterValidator(lambda names: tuple(map(options.open_model, names)))]
 BLOCKS_HELP = "Blocks whose states are kept and read, as 8,16,24 or 0-31:4, from 0. Default: all."
 
 

@@ -210,6 +210,18 @@ ROWS: dict[str, Callable[[pd.DataFrame], Any]] = {
     "words, some sources of one label": lambda rows: by_id(
         rows, text_only.log_odds(list(rows.text), rows.positive.to_numpy(), rows.id.to_numpy(), each_apart=True)
     ),
+    **{
+        f"best reader, by {by}": lambda rows, by=by: by_id(
+            rows,
+            text_only.best_reader(
+                text_only.read_by(list(rows.text)),
+                rows.positive.to_numpy(),
+                rows[by].to_numpy(),
+                each_apart=by == "source",
+            ).scores,
+        )
+        for by in ("source", "id")
+    },
     "words alone": lambda rows: by_id(rows, text_only.text_only_observer(list(rows.text), list(rows.word)).hits),
     "probes": on_columns,
 }

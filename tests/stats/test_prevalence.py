@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from selfprobe.stats.prevalence import Prevalence, Share, labelled_elsewhere, labelled_within
+from selfprobe.stats.prevalence import Prevalence, Share, drifted, labelled_elsewhere, labelled_within
 
 
 def test_rogan_and_gladens_example_by_hand() -> None:
@@ -46,6 +46,16 @@ def test_a_rate_below_the_false_alarms_is_cut_to_0_and_said() -> None:
 def test_a_judge_no_better_than_chance_corrects_nothing() -> None:
     found = labelled_elsewhere(Share(10, 100), Share(10, 20), Share(10, 20))
     assert math.isnan(found.corrected.value) and "no better than chance" in found.corrected.reason
+
+
+def test_a_rate_under_drift_is_the_correction_with_one_share_changed() -> None:
+    """.2 flagged, .8 and .9: (.2 + .9 − 1) / (.7 + .9 − 1) is 1/6 and so on; a specificity of .8 leaves nothing."""
+    by_hand = [0.1 / 0.6, 0.1 / 0.8, 0.0, 0.2 / 0.8]
+    assert drifted(Share(200, 1000), 0.8, 0.9) == pytest.approx((min(by_hand), max(by_hand)))
+    assert drifted(Share(10, 1000), 0.55, 0.5)[1] == 1, "a judge that may be no better than chance bounds nothing"
+    assert drifted(Share(200, 1000), 0.95, 0.95)[1] == pytest.approx(0.2 / 0.95, abs=1e-6), (
+        "a specificity above 1 is none"
+    )
 
 
 def test_what_is_not_labelled_is_said() -> None:

@@ -132,7 +132,10 @@ def test_grader_names_who_judges_and_judges_is_its_other_name(tmp_path: Path) ->
     [
         ((), "name who judges: --grader MODEL,MODEL (or --judges)\n"),
         (("--grader", "planted/a,planted/a"), "grader planted/a is listed twice"),
-        (("--judges", "planted/a", "--prompts", "0"), "Invalid value for '--prompts': 0 is not in the range x>=1"),
+        (
+            ("--judges", "planted/a", "--prompts", "0"),
+            "Invalid value for '--prompts': expected a whole number from 1, got '0'",
+        ),
         (
             ("--judges", "openai/gpt-5-mini", "--model", "azureai/gpt-5"),
             "is of the family of the subject azureai/gpt-5",
