@@ -89,9 +89,9 @@ def test_the_page_says_what_was_drawn_and_what_was_not(tmp_path: Path) -> None:
         "interval | score 0.5 | 5 | 10": {"matrices": 10, "intervals": 150, "named": 142, "undefined": 50},
     }
     page = part("rates_page").write(counts, tmp_path)
-    assert "| a | **20 [13, 29.2] of 100** | – |" in page and "| b | – | 0 [0, 1.83] of 200 |" in page
+    assert "|a|**20 [13–29.2]/100**|–|" in page and "|b|–|0 [0–1.83]/200|" in page
     assert "20 of 300 matrices are supported. Whole intervals above 5 %: 1." in page
-    assert "| score 0.5 | 94.7 [90, 97.7] of 150, 50 undefined |" in page
+    assert "|score 0.5|94.7 [90–97.7]/150, 50 undefined|" in page
     assert (tmp_path / "verdict_rates.md").read_text() == page and "## Access" not in page
     assert 0 < (tmp_path / "verdict_null.png").stat().st_size < 100_000
 

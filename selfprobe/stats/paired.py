@@ -57,7 +57,7 @@ def change(
 
     A row that either run lacks (NaN) is left out. Where ten clusters or more moved otherwise than most did, the
     interval is t with the jackknife's error. Of fewer that error says little: there it is that of `clustered_mean` for
-    differences, which never has width 0. p is of the same interval. Rates by simulation: docs/gate.md.
+    differences, which never has width 0. p is of the same interval. Rates by simulation: docs/statistics.md.
 
     Args:
         before, after: Scores of the same rows.
