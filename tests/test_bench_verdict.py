@@ -79,7 +79,7 @@ def test_who_learned_all_of_a_habit_gets_what_the_model_gets() -> None:
 def test_none_of_a_hundred_may_be_three_and_a_half_in_a_hundred() -> None:
     share = part("rates_page").Share(0, 100)
     assert (share.low, share.high) == (0, pytest.approx(1 - 0.025 ** (1 / 100)))
-    assert share.shown() == "0 [0, 3.62] of 100"
+    assert share.shown() == "0 [0–3.62]/100"
 
 
 def test_the_page_says_what_was_drawn_and_what_was_not(tmp_path: Path) -> None:

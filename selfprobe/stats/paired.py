@@ -11,7 +11,7 @@ from selfprobe.stats.estimate import Estimate, clustered_mean, two_sided, two_si
 from selfprobe.stats.spread import effective
 
 POWER = 0.8
-"""With which a change is to be found."""
+"""Power for which the needed sample size is computed."""
 MOVED = 10
 """Clusters that must have moved for their spread to be trusted."""
 TWO_SIDED = 0.05
