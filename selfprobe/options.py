@@ -253,6 +253,12 @@ _PAYING = (
     ),
     *_CONFIRMED,
 )
+_LIMITED = click.option(
+    "--cost-limit",
+    type=Number(0, min_open=True),
+    metavar="DOLLARS",
+    help="Stop, as Ctrl-C does, when the calls of this command have cost this much by --prices.",
+)
 
 _ASKING = (
     click.option(
@@ -280,12 +286,14 @@ _ASKING = (
         help="Leave replies unscored that another model wrote than the one that was asked, by the vendor's own words.",
     ),
     display,
+    _LIMITED,
     *_PAYING,
 )
 
 
 HOW = {
     *("model_args", "batch", "max_connections", "max_retries", "attempt_timeout", "prices", "display", "skip_errors"),
+    "cost_limit",
     *("same_model", "dry_run", "yes", "config", "as_json", "engine", "ray_address", "replicas", "log_dir", "out"),
     *("revision", "device", "dtype", "device_map", "attention", "quantize", "allow_pickle"),
 }

@@ -253,7 +253,7 @@ class Study(BaseModel):
         from selfprobe.waves import JOINS, complete, run_wave
 
         plan = self.plan()
-        busy.calls = busy.Calls(sum(cost.calls for cost in plan.costs) if plan else 0)
+        busy.calls = busy.Calls(sum(cost.calls for cost in plan.costs) if plan else 0, most=self.how.cost_limit)
         logs = []
         try:
             for wave in self.waves():

@@ -9,7 +9,9 @@ slip, 1 - decodes.
 import json
 
 from selfprobe.introspect_tasks.subset_choice import CHOOSE_PROMPT, EMOTIONS, GUESS_PROMPT
-from selfprobe.providers.mind import Mind, behaviour, chance
+from selfprobe.providers.mind import Mind, behaviour, by_access, chance
+
+by_access("decodes")
 
 
 @behaviour(CHOOSE_PROMPT, observes=False)
