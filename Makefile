@@ -72,7 +72,7 @@ pictures: $(VENV)/.dev
 	@rm -rf build/pictures
 	$(BIN)/python docs/retake.py build/pictures
 	$(BIN)/python examples/make.py
-	@echo "docs/verdict_*.png and docs/verdict_rates.md: python bench/verdict.py --out rates --plot docs (hours of drawing)"
+	@echo "Tables of docs/statistics.md: bench/verdict.py, gate.py, faults.py (hours), then docs/parts.py"
 
 build: $(VENV)/.dev
 	@rm -rf dist selfprobe/selfprobe.egg-info

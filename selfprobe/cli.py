@@ -72,7 +72,7 @@ COMMANDS = {
     ),
     "realism": Command(
         "selfprobe.studies:realism",
-        "How far an evaluation can be told from use, and what would make it harder to tell.",
+        "Can an evaluation be distinguished from real use, and how could it be made more realistic?",
     ),
     "report": Command("selfprobe.cli:report", "Write one page of all that LOGS hold, with tables/ and figures/."),
     "table": Command(

@@ -31,7 +31,7 @@ GLOSSARY = {
     "unscored": "Share of decisions without a score: unreadable, refused, cut off or missing. They are left out.",
     "score": f"Mean score. {INTERVAL}",
     "value": f"The number. {INTERVAL}",
-    "reasoned": "Share of replies before which the model reasoned: these may not be introspection at a glance.",
+    "reasoned": "Share of replies that the model reasoned out, so that they are not immediate introspection.",
     "applied": "What the vendor was sent of what the method asked for.",
     "variance": "Variance over items.",
     # realism

@@ -246,7 +246,8 @@ limit = click.option("--limit", type=COUNT, metavar="N", help=LIMIT_HELP)
 display = click.option(
     "--display",
     type=Choice(["full", "rich", "plain", "none"]),
-    help="Inspect's display, with all metrics of each run; by default none, and a line now and then.",
+    help="Inspect's display, with all metrics of each run. Default: no display; a progress line is printed from time "
+    "to time.",
 )
 skip_errors = click.option(
     "--skip-errors", is_flag=True, help="Leave items out whose calls fail for good: they are unscored."

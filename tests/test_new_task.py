@@ -1,4 +1,4 @@
-"""A task of somebody else is one file: the one of docs/new_task.md is put into a folder, and found everywhere."""
+"""A task of somebody else is one file: the one of docs/own.md is put into a folder, and found everywhere."""
 
 import re
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from selfprobe.providers.mind import BEHAVIOURS
 from selfprobe.run_settings import RunSettings
 
 ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "docs/new_task.md").read_text()
+PAGE = (ROOT / "docs/own.md").read_text()
 FILES = re.findall(r"`[\w/]*?(\w+)/(\w+\.py)`:\n\n```python\n(.*?)```", PAGE, re.DOTALL)
 ADA, BO = "planted/ada?access=.9", "planted/bo?access=0"
 

@@ -23,7 +23,7 @@ def awareness() -> None:
 @click.argument("n", type=options.COUNT)
 @click.argument("logs", nargs=-1, required=True)
 @click.option("--out", default="labels.csv", show_default=True, type=click.Path(dir_okay=False), help="CSV to write.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the draw.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed of the draw.")
 @click.option(
     "--methods",
     type=options.Names("method"),

@@ -195,7 +195,7 @@ def test_a_source_that_stands_alone_is_taken_apart_into_conversations() -> None:
     assert len(set(names)) == 4 and list(names[2:]) == ["r1", "r2"] and unit == "source or conversation"
 
 
-# ---- coverage; the whole table is in docs/eval_awareness.md
+# ---- coverage; the whole table is in docs/statistics.md
 
 
 @pytest.mark.parametrize("nested", [False, True])
