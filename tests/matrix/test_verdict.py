@@ -124,7 +124,7 @@ def test_a_strong_predictable_model_without_access_is_not_told_apart_from_skill(
         and "skill alone could look like this. These would tell: observers of like skill." in got.sentence
     )
     both = judged(hits(p, 400, rng()), ["big", *"bcde"], frames=True, informed=True)
-    assert "observers of like skill, -T frame=both, selfprobe matrix --observers shown:5." in both.sentence
+    assert "observers of like skill, -T about=self,other, selfprobe matrix --observers shown:5." in both.sentence
 
 
 def test_a_knower_beside_weak_observers_is_supported() -> None:
