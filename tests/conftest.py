@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 import importlib.util
+import inspect
 import json
 import math
 import sys
@@ -25,6 +26,7 @@ from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, ModelName, 
 from inspect_ai.scorer import SampleScore, Scorer, Target
 from inspect_ai.solver import TaskState
 
+from selfprobe.solvers.observe import Whom
 from selfprobe.solvers.record import Record, Reply, reply_from
 
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, max_examples=100)
@@ -157,7 +159,8 @@ def play() -> Callable[..., list[SampleScore]]:
         )
         record = state.store_as(Record)
         record.acts = await replies(task.act_prompts(state), target, task.ACT, may_be_cut=True)
-        record.answers = await replies(task.answer_prompts(state), observer, task.ANSWER, may_be_cut=False)
+        about = [Whom()] if len(inspect.signature(task.answer_prompts).parameters) > 1 else []
+        record.answers = await replies(task.answer_prompts(state, *about), observer, task.ANSWER, may_be_cut=False)
         score = await scorer(state, Target(""))
         assert score is not None
         return SampleScore(score=score, sample_id=sample.id)

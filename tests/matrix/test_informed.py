@@ -70,19 +70,20 @@ def planned(tasks: list[str], *observers: str, **args: Any) -> tuple[int, int]:
 
 def test_further_cells_are_planned_for_every_two_models_and_an_example_costs_tokens() -> None:
     plain, _ = planned(["kth_word", "heads_up"], k="1,2")
-    told, _ = planned(["kth_word", "heads_up"], "asked", "shown:5", k="1,2")
+    told, _ = planned(["kth_word", "heads_up"], "named", "shown:5", k="1,2")
     assert told - plain == 4 * 3 * 10 * 2 * 2, "M(M - 1) cells of n items, K calls each, for each arm"
     asked, shown = planned(["kth_word"], "asked", k="1,2"), planned(["kth_word"], "shown:5", "replayed", k="1,2")
     assert asked[0] == shown[0] and asked[1] < shown[1]
 
 
 def test_another_assistant_costs_a_call_an_answer_and_only_in_the_runs_of_models_on_themselves() -> None:
-    def calls(frame: str, *observers: str) -> int:
-        args = {"k": "1,2", "resamples": 0, "epochs": 4, "frame": frame}
+    def calls(about: str, *observers: str) -> int:
+        args = {"k": "1,2", "resamples": 0, "epochs": 4, "about": about}
         return planned(["kth_word", "ethical_dilemma"], *observers, **args)[0]
 
-    assert calls("self") == 4 * 10 * (3 + 12) and calls("both") == 4 * 10 * (5 + 16)
-    assert calls("both", "asked") - calls("both") == calls("self", "asked") - calls("self") == 12 * 10 * (2 + 4)
+    assert calls("self") == 4 * 10 * (3 + 12) and calls("self,other") == 4 * 10 * (5 + 16)
+    more = calls("self,other", "asked") - calls("self,other")
+    assert more == calls("self", "named") - calls("self") == 12 * 10 * (2 + 4)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +93,7 @@ def test_another_assistant_costs_a_call_an_answer_and_only_in_the_runs_of_models
             ["kth_word"],
             {},
             ["show:5"],
-            r"observer must be replayed, asked or shown:N with N from 1 to 999, got 'show:5'",
+            r"about must be self, other, self,other, named, or shown:N with N from 1 to 999, got 'show:5'",
         ),
         (
             ["heads_up"],
@@ -106,8 +107,11 @@ def test_another_assistant_costs_a_call_an_answer_and_only_in_the_runs_of_models
             ["shown:10"],
             "shown:10 shows 10 other items, kth_word has 10 items here; ask for at most shown:9",
         ),
-        (["kth_word"], {"observer": "asked"}, [], "say --observers instead of -T observer"),
-        (["kth_word"], {"frame": "other"}, [], "with frame=other no model is asked about itself; say frame=both"),
+        (["kth_word"], {}, ["other"], "--observers takes named and shown:N, got other; say -T about=self,other"),
+        (["kth_word"], {"about": "shown:3"}, [], "beside the others: say --observers shown:3"),
+        (["kth_word"], {"about": "other"}, [], "with about=other no model is asked about itself; say about=self,other"),
+        (["kth_word"], {"observer": "asked"}, [], "no task here has an argument observer any more: say about=named"),
+        (["heads_up"], {"about": "self,other"}, [], "no task here has an argument frame; there are"),
     ],
 )
 def test_arms_that_cannot_be_are_refused_before_anything_runs(
@@ -230,8 +234,8 @@ def test_a_single_target_and_its_informed_observers_need_no_matrix(results: Resu
 
 def test_the_effort_curve_leaves_observers_out_that_were_told_of_their_target(run_task: Any, tmp_path: Path) -> None:
     args = {"epochs": 2}
-    run_task("selfprobe/ethical_dilemma", CY, tmp_path, task_args=args | {"frame": "both"}, limit=4)
-    told = args | {"observer": "shown:3", "target_log": str(tmp_path)}
+    run_task("selfprobe/ethical_dilemma", CY, tmp_path, task_args=args | {"about": "self,other"}, limit=4)
+    told = args | {"about": "shown:3", "target_log": str(tmp_path)}
     run_task("selfprobe/ethical_dilemma", BO, tmp_path, task_args=told, model_roles={"target": CY}, limit=4)
     points, _ = effort_points(load([str(tmp_path)]).runs)
     assert [(point.target, point.observer) for point in points] == [(CY, CY)]

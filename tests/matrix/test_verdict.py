@@ -125,7 +125,7 @@ def test_a_strong_predictable_model_without_access_is_not_told_apart_from_skill(
         and "skill alone could look like this. These would tell: observers of like skill." in got.sentence
     )
     both = judged(hits(p, 400, rng()), ["big", *"bcde"], frames=True, informed=True)
-    assert "observers of like skill, -T frame=both, selfprobe matrix --observers shown:5." in both.sentence
+    assert "observers of like skill, -T about=self,other, selfprobe matrix --observers shown:5." in both.sentence
 
 
 def test_skill_is_said_to_look_like_access_only_where_it_accounts_for_half_of_it() -> None:
