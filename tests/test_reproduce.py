@@ -135,7 +135,7 @@ def test_the_configuration_names_the_eleven_models_of_table_3_each_with_one_back
     for entry in given["models"]:
         pin = entry["args"]["provider"]
         assert len(pin["order"]) == 1 and pin["allow_fallbacks"] is False
-    assert (given["args"], given["limit"]) == ({"k": 1, "epochs": 10}, 50)
+    assert (given["args"], given["limit"]) == ({"k": 1, "epochs": 10, "candidates": 3}, 50)
 
 
 @pytest.mark.parametrize(("paper", "kind", "last"), [("004", "Figure", 23), ("004", "Table", 3), ("003", "Table", 3)])
