@@ -54,7 +54,7 @@ from selfprobe.preferences.findings import TEXT_ONLY, claimed
 from selfprobe.preferences.page import text_table
 from selfprobe.preferences.runs import Run, read_runs
 from selfprobe.probes.options import said_plainly
-from selfprobe.sources.public_pairs import LLMBAR_NATURAL
+from selfprobe.sources.public_pairs import GROUPS, LLMBAR_NATURAL
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.study import Study
 
@@ -62,11 +62,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Tables = Mapping[str, pd.DataFrame]
-GROUPS: Mapping[str, tuple[str, ...]] = {
-    "text quality": ("newsroom", "summeval", "hanna"),
-    "common sense": ("rocstories", "mctaco", "caters"),
-}
-"""What figures 2 and 3 average over."""
 PROBES = ("supervised", "unsupervised")
 CHANCE = 0.5
 NEAR = 0.9
