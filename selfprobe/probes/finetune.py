@@ -9,7 +9,8 @@ judge for each group of data sets. Here: those, or a rate that moves small model
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from selfprobe.probes.ablate import answers
 from selfprobe.probes.choose import batches
 from selfprobe.probes.controls import by_length, no_model
 from selfprobe.probes.evaluate import METRICS, first_text_answers, fitted_apart, own_answers, split_pairs
+from selfprobe.probes.fit import learnable, means
 from selfprobe.probes.folder import kept, probe_name, read_run, write_tables
 from selfprobe.probes.harvesting import Harvest, batch_budget, open_harvest
 from selfprobe.probes.intervals import estimate
@@ -42,7 +44,7 @@ SAMPLES = 5000
 JUDGE = "fine-tuned judge"
 JUDGES = {"lora": JUDGE, "full": f"{JUDGE}, all weights"}
 """By what was trained."""
-KEYS = ("dataset", "training", "method", "probe", "against", "what", "metric")
+KEYS = ("dataset", "training", "method", "samples", "probe", "against", "what", "metric")
 """Columns that say what a row of a table is of."""
 
 
@@ -75,13 +77,20 @@ class Course:
     name: str
     lessons: tuple[Lesson, ...]
 
+    def chosen(self, samples: int | None, *, seed: int = 0) -> list[list[int]]:
+        """[lesson]: numbers of its prompts among at most `samples` texts, drawn with a fixed seed."""
+        sizes = [len(lesson.prompts) for lesson in self.lessons]
+        drawn: Sequence[int] = range(sum(sizes))
+        if samples is not None and samples < len(drawn):
+            drawn = sorted(np.random.default_rng([seed, 5]).choice(len(drawn), samples, replace=False))
+        ends = np.cumsum([0, *sizes])
+        return [[int(i - start) for i in drawn if start <= i < end] for start, end in pairwise(ends)]
+
     def examples(self, samples: int | None = SAMPLES, *, seed: int = 0) -> list[Example]:
         """Training texts, at most `samples`, drawn with a fixed seed."""
-        every = [shown for lesson in self.lessons for shown in zip(lesson.prompts, lesson.right, strict=True)]
-        chosen: Sequence[int] = range(len(every))
-        if samples is not None and samples < len(every):
-            chosen = sorted(np.random.default_rng([seed, 5]).choice(len(every), samples, replace=False))
-        return [Example(prompt.prefix, (prompt.contrast[right],)) for prompt, right in (every[i] for i in chosen)]
+        drawn = zip(self.lessons, self.chosen(samples, seed=seed), strict=True)
+        shown = [(lesson.prompts[i], lesson.right[i]) for lesson, numbers in drawn for i in numbers]
+        return [Example(prompt.prefix, (prompt.contrast[right],)) for prompt, right in shown]
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -159,6 +168,8 @@ def finetune_run(
 
     finetuned       dataset, method, metric, value, low, high, n …: on the test half of the run's first split alone
     finetuned_less  the judge less the probes, asking and the controls, on the same pairs
+    saturation      dataset, method, samples …: F1 of the judge, and of the supervised probe that learnt from the pairs
+                    of the judge's texts; rows of other numbers of samples stay, so that several calls make the curve
     finetuning      dataset, training, step, loss
     finetuning_cost dataset, what, seconds, flops, parameters
 
@@ -168,14 +179,18 @@ def finetune_run(
     made: dict[str, list[pd.DataFrame]] = {
         "finetuned": [],
         "finetuned_less": [],
+        "saturation": [],
         "finetuning": [],
         "finetuning_cost": [],
     }
     judged = JUDGES[recipe.way]
     scored: dict[str, list[tuple[Lesson, dict[str, tuple[Scores, str]]]]] = {}
+    as_many: dict[str, list[Scores]] = {}
+    texts: dict[str, int] = {}
     for course in courses(given, grouped=grouped):
         examples = course.examples(samples)
-        folder = out / "finetuned" / f"{course.name}{'-full' * (recipe.way == 'full')}"
+        few = f"-{len(examples)}" * (len(examples) < len(course.examples(None)))
+        folder = out / "finetuned" / f"{course.name}{few}{'-full' * (recipe.way == 'full')}"
         progress(f"{course.name}: training on {len(examples)} texts of {course.sizes[0]} pairs")
         sizes: dict[str, Any] = {"batch_tokens": batch_tokens, "progress": progress}
         with finetuned(judge, examples, recipe, folder, **sizes) as (tuned, training):
@@ -186,6 +201,9 @@ def finetune_run(
         for lesson, one in zip(course.lessons, said, strict=True):
             scores = _scores(lesson, judged, first_text_answers(one).mean(axis=1) - 0.5, _of_group(course))
             scored.setdefault(lesson.name, []).append((lesson, scores))
+            texts[lesson.name] = len(examples)
+        for lesson, numbers in zip(course.lessons, course.chosen(samples), strict=True):
+            as_many.setdefault(lesson.name, []).append(_of_as_many(lesson, numbers))
         for lesson in _firsts(course):
             cost = _training_cost(judged, training, len(examples), lesson, course)
             made["finetuning_cost"].append(cost.assign(dataset=lesson.name))
@@ -195,6 +213,8 @@ def finetune_run(
         lesson, every = parts[0][0], _together([found for _, found in parts])
         made["finetuned"].append(_methods(lesson, every).assign(dataset=name))
         made["finetuned_less"].append(_less(lesson, judged, every).assign(dataset=name))
+        curve = {judged: every[judged], "supervised": (np.concatenate(as_many[name]), "of the same pairs")}
+        made["saturation"].append(_methods(lesson, curve).assign(dataset=name, samples=texts[name]))
     return write_tables(out, {name: _beside_others(out, name, pd.concat(rows)) for name, rows in made.items()})
 
 
@@ -256,11 +276,38 @@ def _scores(lesson: Lesson, judge: str, judged: Scores, group: str) -> dict[str,
     for kind, file in lesson.probes.items():
         states = harvested.layer(file.probe.layer)
         found[kind] = (tested(file.probe.score(states)), f"the saved probe, layer {file.probe.layer}")
-    found["prompting"] = (tested(own_answers(harvested).mean(axis=1) - 0.5), "the model as it came")
+    found["prompting"] = (tested(_own(lesson)), "the model as it came")
     folds = lesson.settings.folds
     found["no model (TF-IDF)"] = (no_model(harvested.pairs, [half], folds=folds), "same half")
     found["no model (length)"] = (by_length(harvested.pairs, [half]), "longer or shorter, by the training half")
     return found
+
+
+def _of_as_many(lesson: Lesson, numbers: Sequence[int]) -> Scores:
+    """[1, pair]: the supervised probe that learnt from the pairs of these prompts, at the saved probe's layer.
+
+    NaN outside the test half, and everywhere where these pairs are too few to learn from.
+    """
+    settings, half = lesson.settings, lesson.half
+    pairs = sorted({i // (2 if settings.orders == "both" else 1) for i in numbers})
+    rows, found = half.train[np.array(pairs, dtype=int)], np.full((1, len(lesson.harvest.pairs)), np.nan)
+    study = Study(
+        settings, [replace(half, train=rows)], lesson.harvest.labels == 1, lesson.harvest.groups, _own(lesson)
+    )
+    learnt = study.lesson(0)
+    if not learnable(learnt.truth(), learnt.groups, folds=settings.folds):
+        return found
+    layer = lesson.probes["supervised"].probe.layer
+    states = lesson.harvest.layer(layer)
+    seen = states[rows] if settings.centre == "train" else states[np.concatenate([rows, half.test])]
+    how: dict[str, Any] = {"layer": layer, "orders": settings.orders, "centre": means(seen, settings.orders)}
+    found[0, half.test] = learn("supervised", states[rows], learnt, **how).score(states[half.test])
+    return found
+
+
+def _own(lesson: Lesson) -> Scores:
+    """[pair]: the model's own swap-averaged answers."""
+    return own_answers(lesson.harvest).mean(axis=1) - 0.5
 
 
 def _estimated(lesson: Lesson, scores: Scores, metric: str, less: Scores | None = None) -> dict[str, Any]:
@@ -303,8 +350,7 @@ def _probe_cost(judge: LocalModel, lesson: Lesson, batch_tokens: int | None) -> 
     batch = [lesson.prompts[i] for i in cut[len(cut) // 2]]
     tokens = sum(p.length for p in lesson.prompts)
     states, start = lesson.harvest.layer(lesson.harvest.layers[-1])[lesson.half.train], time.perf_counter()
-    own = own_answers(lesson.harvest).mean(axis=1) - 0.5
-    study = Study(lesson.settings, [lesson.half], lesson.harvest.labels == 1, lesson.harvest.groups, own)
+    study = Study(lesson.settings, [lesson.half], lesson.harvest.labels == 1, lesson.harvest.groups, _own(lesson))
     learn("supervised", states, study.lesson(0), layer=0, orders=lesson.settings.orders)
     layers = len(lesson.harvest.layers)
     fit = (time.perf_counter() - start) * layers

@@ -16,6 +16,7 @@ pytest.importorskip("peft", reason="the mechanisms extra is not installed")
 
 from selfprobe import cli
 from selfprobe.preferences.findings import finetuned as sentences
+from selfprobe.preferences.page import page_of
 from selfprobe.probes import finetune, training
 from selfprobe.probes.finetune import JUDGE, courses, finetune_run, lessons, unfitted
 from selfprobe.probes.model import load_model
@@ -116,6 +117,23 @@ def test_it_learns_from_the_training_half_alone_in_both_orders(done: Result, pla
     labels = [lesson.harvest.pairs[i].label for i in lesson.half.train]
     assert digits == [str(said) for label in labels for said in (label, 3 - (label or 0))]
     assert len(course.examples(5)) == 5 and course.examples(5) == course.examples(5)
+
+
+def test_saturation_holds_judge_and_probe_of_the_same_pairs_by_number_of_texts(done: Result, place: Path) -> None:
+    judge, out = load_model(str(place / "model")), shutil.copytree(place / "out", place / "curve")
+    [lesson] = lessons(out, judge, ["one"])
+    recipe = Recipe(rank=4, alpha=4, rate=0.01, epochs=2, batch=8)
+    for samples in (18, 10):
+        finetune_run(out, judge, [lesson], recipe=recipe, samples=samples, progress=lambda _: None)
+    rows = pd.read_csv(out / "tables/saturation.csv").query("metric == 'auroc'").set_index(["method", "samples"]).value
+    assert set(rows.index) == {(method, n) for method in (JUDGE, "supervised") for n in (24, 18, 10)}
+    saved = table(place, "finetuned").query("method == 'supervised' and metric == 'auroc'").value.item()
+    assert rows["supervised", 24] == pytest.approx(saved), "all texts are those of the saved probe"
+    assert {one.name for one in (out / "finetuned").iterdir()} == {"one", "one-18", "one-10"}
+    [course] = courses([lesson])
+    [numbers] = course.chosen(10)
+    assert len(numbers) == 10 and course.examples(10) == [course.examples(None)[i] for i in numbers]
+    assert "By number of training texts" in page_of(out, about="judges").files["report.md"].decode()
 
 
 def test_the_same_command_again_trains_and_asks_nothing(
@@ -237,6 +255,7 @@ def test_where_each_aspect_has_its_probe_each_has_its_judge_and_a_number_is_the_
     assert f1.value[JUDGE] == pytest.approx(np.mean(own))
 
 
+@pytest.mark.slow
 def test_a_judge_of_a_group_learns_all_its_data_sets_and_is_tested_on_each(tmp_path: Path) -> None:
     def pairs(name: str, aspect: str) -> list[Pair]:
         texts = [("ab"[i % 2] + str(i), "ba"[i % 2] + str(i)) for i in range(8)]
