@@ -127,7 +127,7 @@ def test_tables_hold_the_same_numbers_and_null_where_undefined(written: Path) ->
     assert [m["auroc.value"] for m in methods if m["method"] == "first_token"] == [None, None]
     assert {file.name for file in (written / "tables").iterdir()} == {
         f"{name}.{kind}"
-        for name in ("methods", "pairs", "baselines", "statements", "splits", "verdicts", "runs")
+        for name in ("methods", "pairs", "averages", "baselines", "statements", "splits", "verdicts", "runs")
         for kind in ("csv", "json")
     }
 
