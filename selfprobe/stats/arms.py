@@ -16,7 +16,7 @@ from scipy import special
 
 from selfprobe.stats.estimate import Estimate, holm, undefined
 from selfprobe.stats.paired import POWER, TWO_SIDED, Change, change
-from selfprobe.stats.spread import NOTHING, FloatArray
+from selfprobe.stats.spread import FloatArray
 
 STRONG = 10.0
 """F of the first stage from which an instrument is not weak (Staiger and Stock 1997)."""
@@ -24,6 +24,8 @@ FEWEST = 10
 """Items with both changes from which there is a dose."""
 DIFFERING = 0.05
 """Share of items that come out otherwise by chance, where a power is said before anything is known."""
+ROUNDED = 0.02
+"""The least standard deviation of a change of the cause: stated probabilities are rounded, to .05 most often."""
 EDGE = 0.05
 """How near to 0 or 1 the mean of scores is at the floor or the ceiling."""
 
@@ -119,7 +121,8 @@ def dose(score: npt.ArrayLike, cause: npt.ArrayLike) -> Dose:
         return Dose(undefined(f"{n} items have both changes, {FEWEST} are needed", n=n), math.nan)
     d, e = float(y.mean()), float(x.mean())
     (vyy, vyx), (_, vxx) = np.cov(y, x) / n
-    f = e * e / max(float(vxx), NOTHING)
+    vxx = max(float(vxx), ROUNDED**2 / n)
+    f = e * e / vxx
     if f < STRONG:
         return Dose(undefined(f"weak instrument: F = {f:.1f}, below {STRONG:.0f}", n=n), f)
     t2 = float(special.stdtrit(n - 1, TWO_SIDED / 2)) ** 2

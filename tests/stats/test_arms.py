@@ -91,11 +91,13 @@ def test_a_weak_instrument_has_no_dose_and_says_its_f() -> None:
 
 
 def test_the_dose_of_hand_is_the_ratio_with_the_interval_of_fieller() -> None:
-    """Changes of the cause are all alike: then the interval is the score's own, divided by that change."""
+    """Changes of the cause are all alike, but for rounding: then it is the score's own, divided by that change."""
     score = np.array([0.0, -1.0] * 10)
-    found = dose(score, np.full(20, -0.5)).estimate
+    found = dose(score, np.full(20, -0.5))
     half = 2.093 * np.std(score, ddof=1) / math.sqrt(20) / 0.5
-    assert (found.value, found.low, found.high) == pytest.approx((1.0, 1 - half, 1 + half), abs=1e-3)
+    ends = (found.estimate.value, found.estimate.low, found.estimate.high)
+    assert ends == pytest.approx((1.0, 1 - half, 1 + half), abs=2e-3)
+    assert found.f == pytest.approx(0.5**2 / (0.02**2 / 20))
 
 
 def test_too_few_items_have_no_dose() -> None:
