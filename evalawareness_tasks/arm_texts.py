@@ -74,6 +74,7 @@ version 2 say, in whatever words?
 
 Reply with a JSON object only: {{"same_task": true or false, "left": [numbers of what version 2 says]}}."""
 NONE = "(none)"
+NO_TEXT = "no item has a user message of text alone; leave {arms} out of --arms"
 WRITE = GenerateConfig(temperature=0)
 
 
@@ -100,7 +101,7 @@ def arm_texts(
         one_of("arms", arm, ARMS)
     items = [item for item in items_of(foreign(task, args)) if item.text is not None]
     if not items:
-        raise InputError(f"{task}: no item has a user message of text alone; leave {', '.join(wanted)} out of --arms")
+        raise InputError(f"{task}: {NO_TEXT.format(arms=', '.join(wanted))}")
     rows = [{"id": i.id, "text": i.text, "cues": giveaways(str(i.text), cues or ())} for i in items]
     table = table_of(task, rows)
     return Task(

@@ -53,8 +53,12 @@ def foreign(name: str, args: Mapping[str, Any] | None = None) -> Task:
 
 
 def items_of(task: Task) -> list[Item]:
-    """The items, in the order in which the task asks them."""
-    return [Item(str(sample.id), sample, text_of(sample)) for sample in task.dataset]
+    """The items, in the order in which the task asks them; without an id they are numbered as Inspect does it."""
+    samples = [
+        sample if sample.id is not None else sample.model_copy(update={"id": number})
+        for number, sample in enumerate(task.dataset, start=1)
+    ]
+    return [Item(str(sample.id), sample, text_of(sample)) for sample in samples]
 
 
 def text_of(sample: Sample) -> str | None:

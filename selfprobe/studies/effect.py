@@ -14,7 +14,7 @@ from selfprobe.arguments import locate
 from selfprobe.decision import last_decisions
 from selfprobe.described import DescribedRun, NamedModel, identities_of
 from selfprobe.errors import InputError, NoLogs, RunError
-from selfprobe.evalawareness_tasks.arm_texts import CHECK_PROMPT, PROMPTS
+from selfprobe.evalawareness_tasks.arm_texts import CHECK_PROMPT, NO_TEXT, PROMPTS
 from selfprobe.evalawareness_tasks.awareness_effect import (
     AS_IS,
     CALLS,
@@ -79,14 +79,35 @@ class Noticing(Study):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         arms_of(self.arms)
-        if self.reworded and not self.grader and len(self.models) > 1:
+        if set(arms_of(self.arms)) & set(REWORDED) and not self.grader and len(self.models) > 1:
             raise InputError("several models need one writer of their texts: give --grader MODEL")
         return self
+
+    @cached_property
+    def cued(self) -> list[bool]:
+        """Whether a giveaway is there, of each item that a limit takes and that has a text."""
+        return [bool(giveaways(item.text, self.passages)) for item in self.first if item.text]
+
+    @property
+    def wanted(self) -> list[str]:
+        """Arms that can be asked: cue_out equals the task as it is where nothing is to be taken out.
+
+        Raises:
+            InputError: No other arm was named, or no item has a text to reword.
+        """
+        named = [arm for arm in self.arms if arm != "cue_out" or any(self.cued)]
+        if reworded := [arm for arm in self.arms if arm in REWORDED and not self.cued]:
+            raise InputError(f"{self.task}: {NO_TEXT.format(arms=', '.join(reworded))}")
+        if not named:
+            raise InputError(
+                f"no prompt of {self.task} holds a giveaway, so that cue_out equals as_is; name other --arms"
+            )
+        return arms_of(named)
 
     @property
     def reworded(self) -> list[str]:
         """Arms whose texts are written by a model."""
-        return [arm for arm in arms_of(self.arms) if arm in REWORDED]
+        return [arm for arm in self.wanted if arm in REWORDED]
 
     @property
     def writer(self) -> str:
@@ -151,10 +172,9 @@ class Noticing(Study):
 
     def asking(self, texts: Mapping[str, Mapping[str, str]]) -> list[DescribedRun]:
         """A run a model, of the arms that can be asked; none where nothing can be compared."""
-        named = [arm for arm in self.arms if arm not in REWORDED or (texts.get(arm) and texts.get("paraphrase"))]
-        if not set(named) - {AS_IS}:
+        wanted = [arm for arm in self.wanted if arm not in REWORDED or (texts.get(arm) and texts.get("paraphrase"))]
+        if wanted == [AS_IS]:
             return []
-        wanted = arms_of(named)
         about = {"arms": ",".join(wanted)}
         if any(arm in REWORDED for arm in wanted):
             lines = [
@@ -193,8 +213,8 @@ class Noticing(Study):
         """Number of samples that are shown; each wave has a limit of its own."""
         if self.limit is None:
             return None
-        texts, wanted = self.versions if self.reworded else {}, arms_of(self.arms)
-        return sum(sample_of(item, arm, texts) is not None for item in self.first for arm in wanted)
+        texts = self.versions if self.reworded else {}
+        return sum(sample_of(item, arm, texts) is not None for item in self.first for arm in self.wanted)
 
     @property
     def rounds(self) -> int:
@@ -217,6 +237,8 @@ class Noticing(Study):
             lines.append(f"Added: {', '.join(added)}, which other arms are compared with.")
         lines.append(f"Calls by arm: {', '.join(f'{arm} {n:,}' for arm, n in calls.items())}.")
         lines.append("Counted: one call a reply, which an agent exceeds; two about P(evaluation) an item and arm.")
+        if "cue_out" in self.arms and "cue_out" not in counts:
+            lines.append("cue_out is left out: no prompt holds a giveaway, so that it equals as_is.")
         if self.reworded:
             lines += self._of_writer(counts)
             n = sum(counts[arm] for arm in self.reworded)
@@ -233,10 +255,8 @@ class Noticing(Study):
     @property
     def counts(self) -> dict[str, int]:
         """Arm → items that can be asked under it, before any text is written."""
-        cued = [giveaways(item.text, self.passages) for item in self.first if item.text]
-        wanted = arms_of(self.arms)
-        counts = dict.fromkeys(wanted, len(self.first)) | dict.fromkeys(self.reworded, len(cued))
-        return counts | ({"cue_out": sum(map(bool, cued))} if "cue_out" in wanted else {})
+        counts = dict.fromkeys(self.wanted, len(self.first)) | dict.fromkeys(self.reworded, len(self.cued))
+        return counts | ({"cue_out": sum(self.cued)} if "cue_out" in counts else {})
 
     def _of_writer(self, counts: Mapping[str, int]) -> Iterator[str]:
         """Who rewords, and which items have nothing to reword."""
@@ -246,9 +266,8 @@ class Noticing(Study):
         if paraphrased < items:
             yield f"{items - paraphrased} of {items} items have no user message of text alone: no reworded arm."
         if "cue_out" in counts:
-            held = counts["cue_out"]
-            rest = "it equals as_is and is left out" if not held else "the others are left out of it"
-            yield f"cue_out: {held} of {paraphrased} prompts hold a giveaway{f'; {rest}' * (held < paraphrased)}."
+            rest = "; the others are left out of it" * (counts["cue_out"] < paraphrased)
+            yield f"cue_out: {counts['cue_out']} of {paraphrased} prompts hold a giveaway{rest}."
 
     def collected(self) -> "Asked":
         """Its logs, with the score that is compared and the effect that matters."""
