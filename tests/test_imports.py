@@ -84,7 +84,9 @@ TORCH = ("torch", "safetensors", "accelerate", "gguf", "peft")
 WHITE = {"probes", "mechanism"}
 """Who may import it."""
 
-BY_NAME_ONLY = {"dilemma_generation.py", "dilemma_judging.py", "open_answers.py", "turn_scan.py", "cue_removal.py"}
+BY_NAME_ONLY = {
+    *("dilemma_generation.py", "dilemma_judging.py", "open_answers.py", "outcome.py", "turn_scan.py", "cue_removal.py"),
+}
 """Tasks that make data, need logs or ask a hundred times: `inspect eval introspect_tasks` runs those that measure, and
 must not find these."""
 

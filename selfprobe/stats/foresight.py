@@ -131,16 +131,9 @@ def auroc(
     return Estimate(found.auroc, low, high, len(np.unique(labels)), unit, se=(high - low) / 4, df=max(1.0, rarer))
 
 
-def auroc_above(
-    p: npt.ArrayLike,
-    rival: npt.ArrayLike,
-    y: npt.ArrayLike,
-    clusters: npt.ArrayLike,
-    strata: npt.NDArray[np.intp] | None = None,
-) -> Estimate:
-    """AUROC of p less that of a rival on the same items, by what each item adds to both."""
-    mine, theirs = ordered(p, y, strata), ordered(rival, y, strata)
-    if math.isnan(mine.auroc):
+def auroc_above(mine: Ordered, theirs: Ordered, clusters: npt.ArrayLike) -> Estimate:
+    """One AUROC less that of a rival on the same items, by what each item adds to both."""
+    if math.isnan(mine.auroc) or math.isnan(theirs.auroc):
         return undefined("no item of another outcome")
     off = mine.auroc - theirs.auroc + mine.influence - theirs.influence
     return clustered_mean(off, np.asarray(clusters), interval="t")

@@ -74,7 +74,9 @@ def test_where_models_differ_in_how_much_difficulty_tells_only_a_rival_keeps_it_
         strata, items = solved_alike(y), np.arange(ITEMS)
         shown = above(auroc(p, y[0], items, strata), 0.5) < foresight.ALPHA
         alone += shown
-        beside += shown and all(above(auroc_above(p, one, y[0], items, strata), 0) < 0.05 for one in told)
+        mine = ordered(p, y[0], strata)
+        over = [auroc_above(mine, ordered(one, y[0], strata), items) for one in told]
+        beside += shown and all(above(each, 0) < 0.05 for each in over)
     assert beside <= 0.05 * DRAWS < alone, (alone, beside)
 
 
@@ -142,9 +144,9 @@ def test_strata_compare_items_that_as_many_models_solved() -> None:
 def test_the_paired_difference_is_that_of_the_two_areas(made: tuple[FloatArray, FloatArray]) -> None:
     p, y = made
     rival = np.random.default_rng(5).uniform(size=80)
-    off = auroc_above(p, rival, y, np.arange(80))
+    off = auroc_above(ordered(p, y), ordered(rival, y), np.arange(80))
     assert off.value == pytest.approx(roc_auc_score(y, p) - roc_auc_score(y, rival))
-    assert off.low < off.value < off.high and math.isnan(auroc_above(p, p, y, np.arange(80)).low)
+    assert off.low < off.value < off.high and math.isnan(auroc_above(ordered(p, y), ordered(p, y), np.arange(80)).low)
 
 
 def test_all_in_order_has_an_interval_and_all_alike_has_a_reason() -> None:
