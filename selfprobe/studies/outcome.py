@@ -96,8 +96,9 @@ MEANS = (
 CONTROLS = (
     "Yes needs more: beyond the items the model ranks its own outcomes better than every other model that was asked "
     "ranks them, than a classifier of the text (words, cross-validated by text or cluster) and than the length of the "
-    "input (each paired, p below .05); and from four models on that the matrix's verdict names it. Without another "
-    "model's log, or without another model asked, the answer is Cannot tell."
+    "input (each paired, p below .05); and the verdict of `selfprobe matrix`, on every observer and target, names it, "
+    "which takes four models. An observer's scores on another model are among items on which as many of the models but "
+    "the observer succeeded, so that what it knows of itself does not count against it."
 )
 SCORES = (
     "Brier is the mean squared error: miscalibration less discrimination plus uncertainty (isotonic recalibration, no "
@@ -616,8 +617,10 @@ def _answer(one: Facts, matrix: Matrix) -> tuple[Answer, str]:
             best = max(as_well, key=lambda each: -math.inf if math.isnan(each.beyond.value) else each.beyond.value)
             verb: Answer = "No" if best.beyond.value >= one.itself.value else "Cannot tell"
             return verb, f"ranks its {what} {beyond}; {_one_word(best.name)} reaches {number(best.beyond.value)}"
-        if matrix.verdict and one.model in matrix.models and one.model not in matrix.verdict.models:
-            return "Cannot tell", f"ranks its {what} {beyond}, and the matrix's verdict does not name it"
+        if matrix.verdict is None:
+            return "Cannot tell", f"ranks its {what} {beyond}; {FEWEST_MODELS} models with logs would tell"
+        if one.model not in matrix.verdict.models:
+            return "Cannot tell", f"ranks its {what} {beyond}; pairs of these models may differ as much"
         return "Yes", f"ranks its {what} {beyond}"
     if math.isnan(one.itself.value):
         return "Cannot tell", f"{ranks}; no two items of other outcome are alike for the other models"
@@ -655,7 +658,7 @@ def _notes(one: Facts) -> list[str]:
 COLUMNS = (
     *FINDING,
     Column("AUROC", lambda one: one.of.auroc.value, number),
-    Column("other models' results", lambda one: _reached(one.of, OTHERS).value, number),
+    Column("others", lambda one: _reached(one.of, OTHERS).value, number),
     estimated("beyond the items", lambda one: one.of.itself),
 )
 
