@@ -100,6 +100,11 @@ def _log_probs(logits: Tensor, tokens: Tensor) -> Tensor:
     return logits.gather(1, tokens[:, None])[:, 0] - torch.logsumexp(logits, dim=1)
 
 
+def tokens_of(texts: Sequence[Text]) -> int:
+    """How many tokens are read of texts that are read together."""
+    return len(_Tree(texts, 0).tokens)
+
+
 class _Tree:
     """The tokens after the trunk: node → token, parent (−1: the trunk's last token) and depth."""
 

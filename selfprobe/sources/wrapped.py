@@ -144,8 +144,11 @@ def continuations(dataset: str = CONTINUATIONS) -> list[Continuation]:
 
 
 def languages(announced: Sequence[Row], texts: Mapping[str, str]) -> dict[str, list[str]]:
-    """Language → ids of the texts in it, of those in no language of the wrappers; an unknown one is not counted."""
-    known = {language_of(row["text"] + " " + (row.get("system") or "")) for row in announced} | {"unknown"}
+    """Language → ids of the texts in it, of those in no language of the wrappers or the task texts (English).
+
+    A text whose language is unknown is not counted.
+    """
+    known = {language_of(row["text"] + " " + (row.get("system") or "")) for row in announced} | {"unknown", "English"}
     others: dict[str, list[str]] = {}
     for name, text in texts.items():
         if (language := language_of(text)) not in known:

@@ -271,10 +271,10 @@ class Latent:
             return "wrapper" if self.inside.low > 0.5 else "nothing"
         if math.isnan(self.here.auroc.value):
             return "one class"
+        if self.p < ALPHA and self.here.follows_format:
+            return "format"
         if not (self.here.auroc.low > 0.5 and self.p < ALPHA):
             return "nothing"
-        if self.here.follows_format:
-            return "format"
         return "evaluation" if self.here.above else "words"
 
 
