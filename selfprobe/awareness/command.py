@@ -14,7 +14,7 @@ GRADED = ("user_motivation", "reasoning_trace")
 @click.group(
     cls=options.Group,
     studies=lambda: (
-        commands("cues", "features", "scan", "turns")
+        commands("cues", "features", "inside", "scan", "turns")
         | {"effect": commands("noticing")["noticing"], "run": commands("awareness")["awareness"]}
     ),
 )
