@@ -66,13 +66,17 @@ COMMANDS = {
         "selfprobe.studies:mechanism",
         "Why models can introspect: lens, attention, patching and induction (paper 003, section 5).",
     ),
+    "outcome": Command(
+        "study:outcome",
+        "Do models know in advance what they can do? Asks each about the items of LOGS, of any Inspect task.",
+    ),
     "probe": Command(
         "selfprobe.studies.probe:probe",
         "Preference probes: what a judge model knows before it speaks (paper 004).",
     ),
     "realism": Command(
         "selfprobe.studies:realism",
-        "How far an evaluation can be told from use, and what would make it harder to tell.",
+        "Can an evaluation be distinguished from real use, and how could it be made more realistic?",
     ),
     "report": Command("selfprobe.cli:report", "Write one page of all that LOGS hold, with tables/ and figures/."),
     "table": Command(
@@ -85,7 +89,7 @@ COMMANDS = {
 }
 
 GROUPS = {
-    "Ask models": ("matrix", "awareness", "realism", "probe"),
+    "Ask models": ("matrix", "outcome", "awareness", "realism", "probe"),
     "Read logs": ("report", "check", "table"),
     "Papers": ("mechanism", "diversity", "effort", "dilemmas"),
     "Setup": ("tasks", "fetch-model"),

@@ -246,7 +246,8 @@ limit = click.option("--limit", type=COUNT, metavar="N", help=LIMIT_HELP)
 display = click.option(
     "--display",
     type=Choice(["full", "rich", "plain", "none"]),
-    help="Inspect's display, with all metrics of each run; by default none, and a line now and then.",
+    help="Inspect's display, with all metrics of each run. Default: no display; a progress line is printed from time "
+    "to time.",
 )
 skip_errors = click.option(
     "--skip-errors", is_flag=True, help="Leave items out whose calls fail for good: they are unscored."
@@ -270,6 +271,12 @@ _PAYING = (
         "--prices", **_existing("Inspect's model cost file (YAML or JSON), for an estimate and for the logs.")
     ),
     *_CONFIRMED,
+)
+_LIMITED = click.option(
+    "--cost-limit",
+    type=Number(0, min_open=True),
+    metavar="DOLLARS",
+    help="Stop, as Ctrl-C does, when the calls of this command have cost this much by --prices.",
 )
 
 _ASKING = (
@@ -298,12 +305,14 @@ _ASKING = (
         help="Leave replies unscored that another model wrote than the one that was asked, by the vendor's own words.",
     ),
     display,
+    _LIMITED,
     *_PAYING,
 )
 
 
 HOW = {
     *("model_args", "batch", "max_connections", "max_retries", "attempt_timeout", "prices", "display", "skip_errors"),
+    "cost_limit",
     *("same_model", "dry_run", "yes", "config", "as_json", "engine", "ray_address", "replicas", "log_dir", "out"),
     *("revision", "device", "dtype", "device_map", "attention", "quantize", "allow_pickle"),
 }

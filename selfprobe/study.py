@@ -254,7 +254,7 @@ class Study(BaseModel):
         from selfprobe.waves import JOINS, complete, run_wave
 
         plan = self.plan()
-        busy.calls = busy.Calls(sum(cost.calls for cost in plan.costs) if plan else 0)
+        busy.calls = busy.Calls(sum(cost.calls for cost in plan.costs) if plan else 0, most=self.how.cost_limit)
         logs = []
         try:
             for wave in self.waves():
@@ -415,7 +415,7 @@ def described(study: type[Study]) -> dict[str, Any]:
     """A study's command as JSON holds it (`options.json`), so that help and wrong calls need no import of Inspect."""
     shared = [key for key in Study.model_fields if not study.model_fields[key].exclude]
     order = [*(key for key in study.model_fields if key not in Study.model_fields), *shared]
-    options_ = [_described(key, info) for key in order if not (info := study.model_fields[key]).exclude]
+    options_ = [_described(info.alias or key, info) for key in order if not (info := study.model_fields[key]).exclude]
     place = f"{study.__module__}:{study.__name__}"
     about = {"place": place, "help": inspect.getdoc(study), "options": options_, "skips": study.skips}
     asks = not study.local and not {"models", "grader"}.isdisjoint(study.model_fields)

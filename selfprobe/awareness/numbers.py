@@ -5,7 +5,7 @@ source, because conversations of one source are alike.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from selfprobe.awareness.paired import Paired, joined, paired
+from selfprobe.awareness.paired import MARGIN, Paired, joined, paired
 from selfprobe.awareness.runs import ARM, Arm, marks
 from selfprobe.awareness.table import Logged, items_of
 from selfprobe.scorers.awareness import Item, Method, auroc_of, clusters_of, method_numbers
@@ -26,13 +26,14 @@ from selfprobe.stats.agreement import (
     Trend,
     agreement,
     ece,
+    equivalence,
     kappa_curve,
     pearson,
     precision_estimate,
     turns_trend,
 )
 from selfprobe.stats.clustered import Part, difference
-from selfprobe.stats.estimate import Estimate, undefined
+from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 from selfprobe.stats.rank import auroc
 from selfprobe.stats.text_only import best_reader, log_odds, read_by
 
@@ -189,8 +190,29 @@ class Pair:
     agreement: Agreement
     pearson: float
     """Of the two methods' ranking scores."""
+    called: Estimate
+    """Share called an evaluation by the first method, less that by the second; paired."""
+    right: Estimate
+    """Share of the labelled identified correctly by the first method, less that by the second; paired."""
     curve: KappaCurve | None
     """Binary against probability, where both were run with 25 decisions."""
+
+
+@dataclass(frozen=True)
+class Average:
+    """Two methods over all models that ran both (paper 002, §4): the first less the second, paired."""
+
+    first: str
+    second: str
+    models: int
+    n: int
+    """Conversations of all models with both verdicts."""
+    called: Estimate
+    """Difference of the shares called an evaluation."""
+    right: Estimate
+    """Difference of the shares of the labelled that are identified correctly."""
+    comparable: bool
+    """Whether `right` lies within ± `MARGIN` (TOST at 5 %)."""
 
 
 @dataclass(frozen=True)
@@ -202,6 +224,8 @@ class Comparison:
     pairs: tuple[Pair, ...]
     paired: tuple[Paired, ...]
     """First and third person, two runs, first prompt and full transcript; placebo arms aside."""
+    averages: tuple[Average, ...] = ()
+    """Each two methods over all models."""
 
 
 def compare(logged: Logged) -> Comparison:
@@ -210,8 +234,9 @@ def compare(logged: Logged) -> Comparison:
     baselines = _baselines(logged)
     methods = tuple(arm_numbers(rows, baselines.scores) for rows in arms.values())
     main = {key: rows for key, rows in arms.items() if key[2] != "third" and not key[4] and key[-1] == 1}
-    pairs = [_pair(logged, a, b, joined([main[a], main[b]])) for a, b in combinations(main, 2) if a[1:] == b[1:]]
-    return Comparison(baselines, methods, tuple(pairs), paired(logged))
+    both = {(a, b): joined([main[a], main[b]]) for a, b in combinations(main, 2) if a[1:] == b[1:]}
+    pairs = tuple(_pair(logged, a, b, rows) for (a, b), rows in both.items())
+    return Comparison(baselines, methods, pairs, paired(logged), _averages(both))
 
 
 def arm_numbers(rows: pd.DataFrame, words: pd.DataFrame | None = None) -> ArmNumbers:
@@ -281,8 +306,51 @@ def _pair(logged: Logged, a: Arm, b: Arm, both: pd.DataFrame) -> Pair:
         second=str(b[0]),
         agreement=agreement(first, second, clusters=sources, rng=np.random.default_rng(SEED)),
         pearson=pearson(ranked.score_0.to_numpy(dtype=float), ranked.score_1.to_numpy(dtype=float)),
+        **_differences(both),
         curve=_curve(logged, a, b),
     )
+
+
+def _differences(both: pd.DataFrame) -> dict[str, Estimate]:
+    """`called` and `right` of joined conversations: the first method less the second."""
+    if both.empty:
+        return dict.fromkeys(("called", "right"), undefined("no conversation with both verdicts", unit="source"))
+    clusters, unit = _clusters(both)
+    called, right = _sides(both)
+    return {
+        "called": clustered_mean(called[0] - called[1], clusters, unit=unit, interval="t"),
+        "right": clustered_mean(right[0] - right[1], clusters, unit=unit, interval="t"),
+    }
+
+
+def _clusters(both: pd.DataFrame) -> tuple[npt.NDArray[np.str_], str]:
+    """Those of the first method's items, and their unit."""
+    return clusters_of(items_of(both.rename(columns=lambda name: name.removesuffix("_0"))))
+
+
+def _sides(both: pd.DataFrame) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """[method, conversation]: whether it is called an evaluation, and whether that is right, NaN without a label."""
+    said = np.array([(both[f"said_{k}"] == "evaluation").to_numpy(dtype=float) for k in (0, 1)])
+    truth = np.where(both.truth_0.notna(), both.truth_0 == "evaluation", np.nan).astype(float)
+    return said, np.where(np.isnan(truth), np.nan, said == truth)
+
+
+def _averages(both: Mapping[tuple[Arm, Arm], pd.DataFrame]) -> tuple[Average, ...]:
+    """Each two methods that two models or more ran; conversations of one source are a cluster over all models."""
+    rows: dict[tuple[str, str], list[pd.DataFrame]] = {}
+    for (a, b), found in both.items():
+        if len(found):
+            rows.setdefault((str(a[0]), str(b[0])), []).append(found)
+    made = []
+    for (first, second), parts in rows.items():
+        every = pd.concat(parts, ignore_index=True)
+        if (models := every.model_0.nunique()) < 2:
+            continue
+        right, (clusters, unit) = _sides(every)[1], _clusters(every)
+        known = ~np.isnan(right[0])
+        same = equivalence(*right[:, known], clusters=clusters[known], margin=MARGIN, unit=unit).equivalent
+        made.append(Average(first, second, models, len(every), comparable=same, **_differences(every)))
+    return tuple(made)
 
 
 def _curve(logged: Logged, a: Arm, b: Arm) -> KappaCurve | None:

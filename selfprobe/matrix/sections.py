@@ -496,9 +496,9 @@ def informed_frame(rows: Sequence[Told]) -> pd.DataFrame:
 
 
 INTRO = (
-    "The same model and item, asked about itself and about “another AI assistant”; both answers are held against what "
-    "the model does itself (-T frame=both). Itself minus another is what its picture of itself adds to its picture of "
-    "an assistant; it needs no other model. The interval is paired, over items."
+    "The same model and item, asked about itself and about “another AI assistant”; both answers are compared with "
+    "what the model does itself (-T about=self,other). Itself minus another is what its picture of itself adds to its "
+    "picture of an assistant; it needs no other model. The interval is paired, over items."
 )
 
 

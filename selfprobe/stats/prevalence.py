@@ -18,7 +18,7 @@ _Z = -float(special.ndtri((1 - LEVEL) / 2))
 
 @dataclass(frozen=True)
 class Share:
-    """So many of so many."""
+    """k out of n."""
 
     hits: int
     of: int

@@ -1,6 +1,7 @@
 """What the text alone tells, without any model: classifiers that are never tested on what they learnt from.
 
-The text-only observer of a matrix (`text_only_observer`), the words of evaluation awareness (`log_odds`), the best of
+The text-only observer of a matrix (`text_only_observer`), the words of evaluation awareness (`log_odds`,
+`log_odds_elsewhere`), the best of
 several readers of a text (`best_reader`) and the pairs of the probes (`pair_differences`, whose regression is the
 probes' own).
 """
@@ -87,6 +88,16 @@ def log_odds(
         if len(set(positive[train])) == 2 and any(map(_WORD.search, rows[train])):
             out[order[test]] = _fitted(rows[train], positive[train], longest=2).decision_function(rows[test])
     return out
+
+
+def log_odds_elsewhere(texts: Sequence[str], positive: npt.NDArray[np.bool_], others: Sequence[str]) -> FloatArray:
+    """Log-odds of `others` by words and pairs of words, from a classifier of `texts`; NaN where that has one class."""
+    if positive.all() or not positive.any() or not others:
+        return np.full(len(others), math.nan)
+    rows = np.asarray(texts, dtype=object)
+    order = _order(rows, positive)
+    fitted = _fitted(rows[order], positive[order], longest=2)
+    return np.asarray(fitted.decision_function(np.asarray(others, dtype=object)), dtype=float)
 
 
 def _order(*columns: npt.NDArray[Any]) -> IntArray:

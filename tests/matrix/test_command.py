@@ -221,7 +221,7 @@ def test_a_report_of_nothing_is_a_message(tmp_path: Path) -> None:
     assert done.exit_code == 2 and "no file or folder" in done.output
 
 
-@pytest.mark.slow
+@pytest.mark.slow(15)
 def test_matrix_and_report_run_from_the_shell_and_a_hole_shows_in_the_exit_status(tmp_path: Path) -> None:
     options = ["--tasks", "kth_word,heads_up", "--limit", "20", "--log-dir", "m", "--yes", "--display", "none"]
     five = f"{PLANTED},planted/d?access=.1,planted/e?access=.1"

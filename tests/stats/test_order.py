@@ -31,7 +31,7 @@ from selfprobe.scorers.dilemma_prediction import numbers as dilemma_numbers
 from selfprobe.scorers.realism_choice import Pick
 from selfprobe.scorers.realism_choice import summarised as pairs_summarised
 from selfprobe.scorers.summary import summarise
-from selfprobe.solvers.frame import OTHER
+from selfprobe.solvers.observe import OTHER
 from selfprobe.stats import agreement, bradley_terry, clustered, edits, paired, rank, spread, text_only
 from selfprobe.stats import estimate as estimates
 from selfprobe.stats.survival import first_time

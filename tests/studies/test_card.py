@@ -198,7 +198,7 @@ def test_a_card_on_few_real_conversations_says_that_they_are_few(tmp_path: Path)
     assert "The real side of all these pairs are 3 conversations of 1 source, and the interval" in done.output
 
 
-@pytest.mark.slow
+@pytest.mark.slow(8)
 def test_a_random_judge_gets_one_half_and_no_order(tmp_path: Path) -> None:
     where = ("--log-dir", tmp_path / "logs", "--out", tmp_path / "page", "--display", "none", "--yes")
     done = call("card", "eval_awareness", "--judges", "planted/coin?liking=.5", "--prompts", "60", *where)
@@ -208,7 +208,7 @@ def test_a_random_judge_gets_one_half_and_no_order(tmp_path: Path) -> None:
     assert found.kind.startswith("not shown to be told from real use")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(8)
 def test_the_order_of_prompts_is_the_one_that_was_planted(tmp_path: Path) -> None:
     judge = "planted/order?liking=.5&taste=.6&first=.1"
     where = ("--log-dir", tmp_path / "logs", "--out", tmp_path / "page", "--display", "none", "--yes")
