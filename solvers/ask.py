@@ -1,7 +1,9 @@
 """Send prompts that need not wait for each other, together."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from copy import copy
 from typing import Literal
 
@@ -81,6 +83,26 @@ def json_reply(field: str, kind: Literal["string", "integer"], *, longest: int |
 
 NOTHING = GenerateConfig()
 
+Stand = Callable[[str | None, str, str | list[ChatMessage], GenerateConfig, bool], Awaitable[Reply]]
+"""What replies in a rehearsal: role, name, prompt, settings and whether a reply may be cut → the reply."""
+
+_stand_in: ContextVar[Stand | None] = ContextVar("_stand_in", default=None)
+
+
+@contextmanager
+def rehearsal(stand_in: Stand) -> Iterator[None]:
+    """Inside it no model is asked: a task is played to count what it would send (`selfprobe.rehearsal`)."""
+    before = _stand_in.set(stand_in)
+    try:
+        yield
+    finally:
+        _stand_in.reset(before)
+
+
+def rehearsing() -> bool:
+    """Whether no model is there to be asked."""
+    return _stand_in.get() is not None
+
 
 async def ask(
     prompts: Prompts,
@@ -109,6 +131,9 @@ async def ask(
         Refused: The vendor refuses for good, or refused every call of this run.
         InputError: The role is of several models.
     """
+    if (stand_in := _stand_in.get()) is not None:
+        sent = config.merge(needs)
+        return {n: await stand_in(str(role) if role else None, n, p, sent, may_be_cut) for n, p in prompts.items()}
     model = role if isinstance(role, Model) else sole(role)
     _warn_of_overridden(model, config.merge(needs))
     wishes = _patience(model).merge(_limit(model)).merge(config)

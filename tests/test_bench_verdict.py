@@ -120,7 +120,7 @@ def test_a_file_that_holds_no_counts_is_told_and_left_alone(held: str, tmp_path:
     assert (tmp_path / "counts.json").read_text() == held
 
 
-@pytest.mark.slow
+@pytest.mark.slow(15)
 def test_two_processes_count_what_one_counts(tmp_path: Path) -> None:
     for processes in ("1", "2"):
         size = ("--sizes", "4x20", "--matrices", "4", "--only", "null, product")

@@ -19,6 +19,7 @@ from inspect_ai.model import ModelOutput, ModelUsage, get_model
 from selfprobe import _registry
 from selfprobe.cli import main
 from selfprobe.data import load
+from selfprobe.rehearsal import rehearsed
 from selfprobe.sources.conversations import conversations
 from selfprobe.sources.public_pairs import load as load_pairs
 from selfprobe.studies.awareness import CALLS, GRADES
@@ -166,9 +167,10 @@ def test_the_costs_are_those_of_the_tasks() -> None:
     text = (DOCS / "running.md").read_text()
     for name, measure in _registry.measures().items():
         task = _registry.tasks()[name]
-        items, calls = len(task().dataset), measure.alone(_registry.defaults_of(name))
+        items, counted = len(task().dataset), rehearsed(name, {}).all
+        calls, (read, wrote) = counted.count, counted.tokens
         row = next(line for line in text.splitlines() if line.startswith(f"| `{name}` | {items} |"))
-        assert f"{calls} | {items * calls:,} | {measure.tokens[0]}, {measure.tokens[1]} |" in row
+        assert f"{calls} | {items * calls:,} | {read}, {wrote} |" in row
         [shares] = [line for line in text.splitlines() if f"`{name}`" in line and line.count("|") == 4]
         observer, target = (cell.strip().partition(":")[0] for cell in shares.split("|")[2:4])
         assert (int(observer), int(target)) == (measure.observer, measure.target), name

@@ -208,21 +208,14 @@ def printed() -> set[str]:
 
 
 def printing() -> list[Any]:
-    """The commands of each printed block, with all blocks that say what they print; a whole study is slow."""
+    """The commands of each printed block, with all blocks that say what they print."""
     blocks: dict[tuple[str, ...], list[Any]] = {}
     for output in (output for page in DOCUMENTS for output in RETAKE.outputs(page)):
         blocks.setdefault(output.commands, []).append(output)
-    made = []
-    for commands, shown in blocks.items():
-        slow = (
-            pytest.mark.slow
-            if any(re.search(r" (matrix|--run|run|card|lens) ", command) for command in commands)
-            else ()
-        )
-        made.append(pytest.param(commands, shown, id="; ".join(commands)[:60], marks=slow))
-    return made
+    return [pytest.param(commands, shown, id="; ".join(commands)[:60]) for commands, shown in blocks.items()]
 
 
+@pytest.mark.slow(10)
 @pytest.mark.parametrize(("commands", "shown"), printing())
 def test_what_a_page_says_that_its_commands_print_is_what_they_print(
     commands: tuple[str, ...], shown: list[Any], tmp_path: Path
@@ -264,7 +257,7 @@ def test_a_page_is_mended_where_it_says_otherwise(
     assert "page.md: another output" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.slow(10)
 @pytest.mark.parametrize("line", sorted({*offline()} - printed()))
 def test_a_documented_command_without_a_key_ends_well_as_it_stands(line: str, tmp_path: Path) -> None:
     for name, text in FILES.items():

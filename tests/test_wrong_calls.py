@@ -379,6 +379,18 @@ REAL = [
     (("selfprobe/binary", "--model", "planted/a", "-T", "context=foo"), "context must be first or full, got 'foo'"),
     (("selfprobe/g_eval", "--model", "planted/a", "-T", "dataset=5"), "dataset must be one data set of text pairs"),
     (("selfprobe/kth_word", "--model", "planted/a", "-T", "dataset=hf:owner/name@1"), "owner/name@1: cannot be loaded"),
+    (
+        ("selfprobe/kth_word", "--model", "planted/a", "-T", "k=11"),
+        "k must be whole numbers in 1..10, such as k=1,5,10; got 11",
+    ),
+    (
+        ("selfprobe/kth_word", "--model", "planted/a", "-T", "resample=0", "-T", "kk=3"),
+        "kth_word has no argument resample or kk; did you mean resamples or k?",
+    ),
+    (
+        ("selfprobe/kth_word", "--model", "planted/a", "-T", "dataset=nowhere.jsonl"),
+        "no file or folder 'nowhere.jsonl'; looked at",
+    ),
 ]
 
 

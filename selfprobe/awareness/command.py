@@ -13,7 +13,10 @@ GRADED = ("user_motivation", "reasoning_trace")
 
 @click.group(
     cls=options.Group,
-    studies=lambda: commands("cues", "features", "scan", "turns") | {"run": commands("awareness")["awareness"]},
+    studies=lambda: (
+        commands("cues", "features", "inside", "scan", "turns")
+        | {"effect": commands("noticing")["noticing"], "run": commands("awareness")["awareness"]}
+    ),
 )
 def awareness() -> None:
     """Evaluation awareness: five methods on the same conversations (paper 002)."""

@@ -27,9 +27,17 @@ def probe() -> None:
 
 @probe.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-def transfer(folder: Path) -> None:
+@click.option(
+    "--prompted",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="A run of the same model and data under another --system: FOLDER's probes on its states.",
+)
+def transfer(folder: Path, prompted: Path | None) -> None:
     """Probes of each data set of the run in FOLDER on every other one, and the cosines of their directions."""
     with said_plainly("Nothing was written."):
+        if prompted:
+            _prompted(folder, prompted)
+            return
         from selfprobe.page import shown
         from selfprobe.preferences.page import publish, text
         from selfprobe.probes.transfer import transfer_run
@@ -43,6 +51,18 @@ def transfer(folder: Path) -> None:
         echo("\nCosines of the directions:")
         echo(text(tables["cosine"].round(2)))
         echo(f"\nTables: {folder}/tables   Figures: {folder}/figures   Report: {page}")
+
+
+def _prompted(folder: Path, other: Path) -> None:
+    """What another system turn changes of probes and of asking."""
+    from selfprobe.page import shown
+    from selfprobe.preferences.page import publish, text
+    from selfprobe.probes.transfer import prompted_run
+
+    found = prompted_run(folder, other).query("metric == 'f1'")
+    cells = found.assign(f1=[shown(row, sign="less" in row.what) for row in found.itertuples()])
+    echo(text(cells.pivot(index=["dataset", "method"], columns="what", values="f1").reset_index().fillna("")))
+    echo(f"\nTable: {other}/tables/prompted.csv   Report: {publish(other)}")
 
 
 @probe.command()

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, get_model
 
-from selfprobe.introspect_tasks.kth_word import PREDICT_PROMPT
+from selfprobe.introspect_tasks.kth_word import PREDICT
 from selfprobe.providers.mind import BEHAVIOURS, Behaviour, Mind, chance, shared_word
 from selfprobe.providers.planted import DEFAULTS, parse_name
 
@@ -118,7 +118,7 @@ def test_own_words_are_never_anothers() -> None:
 
 @pytest.mark.parametrize("access", [0.1, 0.5, 0.9])
 def test_a_prediction_is_the_models_own_word_at_the_planted_rate(access: float) -> None:
-    [behaviour] = [b for b in BEHAVIOURS if b.template == PREDICT_PROMPT]
+    [behaviour] = [b for b in BEHAVIOURS if b.template == PREDICT["self"]]
     one = mind(access=access)
     said = [
         json.loads(str(behaviour.reply(one, {"question": q, "k": str(k)})))["word"]
@@ -136,7 +136,7 @@ def test_faults_come_at_their_rates_and_one_at_a_time() -> None:
     model = get_model("planted/alpha?" + "&".join(f"{k}={v}" for k, v in rates.items()))
 
     async def ask() -> list[tuple[str, str]]:
-        outputs = [await model.generate(PREDICT_PROMPT.format(question=q, k=1)) for q in QUESTIONS]
+        outputs = [await model.generate(PREDICT["self"].format(question=q, k=1)) for q in QUESTIONS]
         return [(output.completion, output.stop_reason) for output in outputs]
 
     def kind(text: str, stop: str) -> str:
@@ -154,7 +154,7 @@ def test_act_faults_touch_plain_answers_only() -> None:
 
     model = get_model("planted/alpha?act_refused=1")
     assert asyncio.run(say(model, "One?")).startswith("I'm sorry")
-    assert asyncio.run(say(model, PREDICT_PROMPT.format(question="One?", k=1))).startswith("{")
+    assert asyncio.run(say(model, PREDICT["self"].format(question="One?", k=1))).startswith("{")
 
 
 def test_every_output_has_its_usage() -> None:
