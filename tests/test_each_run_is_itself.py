@@ -53,7 +53,11 @@ def kth_words(tmp_path_factory: pytest.TempPathFactory, run_task) -> Path:  # ty
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow(4) if "an effort" in name else ()) for name in STUDIES]
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow(4) if "an effort" in name or "cues" in name else ())
+        for name in STUDIES
+    ],
 )
 def test_the_third_page_is_the_first_and_both_runs_stay(name: str, tmp_path: Path, kth_words: Path) -> None:
     (tmp_path / "logs").symlink_to(kth_words)

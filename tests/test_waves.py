@@ -39,6 +39,7 @@ def called(*arguments: str | Path) -> Result:
     return CliRunner().invoke(main, list(map(str, arguments)))
 
 
+@pytest.mark.slow(10)
 def test_a_matrix_says_its_progress_where_the_logs_are_and_the_next_command(questions: Path, tmp_path: Path) -> None:
     options = ("--tasks", "kth_word,heads_up", "--limit", "10", "-T", "k=1", "--yes", "--log-dir", tmp_path / "m")
     done = called("matrix", "--models", "planted/a,planted/b,planted/c", *options)
@@ -85,6 +86,7 @@ def test_a_tenth_is_counted_in_calls_where_the_plan_has_them(
     assert capsys.readouterr().err == "  call 20 of 40 (0:00)\n"
 
 
+@pytest.mark.slow(10)
 def test_a_terminal_shows_one_line_that_moves_and_not_every_metric_of_each_run(tmp_path: Path) -> None:
     ours, theirs = os.openpty()
     command = [COMMAND, *MATRIX, "--models", "planted/a,planted/b,planted/c", "--log-dir", str(tmp_path)]

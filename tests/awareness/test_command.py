@@ -391,6 +391,7 @@ def test_a_folder_without_a_log_is_named(tmp_path: Path) -> None:
     assert done.exit_code == 2 and f"no selfprobe log in {tmp_path}" in done.output
 
 
+@pytest.mark.slow(5)
 def test_compare_is_a_hidden_name_of_report(logs: Path, tmp_path: Path) -> None:
     given = (logs, "--out", tmp_path / "page")
     assert call("compare", *given).stdout == report(*given).stdout
