@@ -47,6 +47,7 @@ def _module(name: str) -> Any:
 _SERVER = _module("fakeserver")
 _TIERS = _module("tiers")
 pytest_addoption = _TIERS.pytest_addoption
+pytest_runtest_call = _TIERS.pytest_runtest_call
 pytest_collection_modifyitems = _TIERS.pytest_collection_modifyitems
 pytest_terminal_summary = _TIERS.pytest_terminal_summary
 
