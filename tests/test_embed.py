@@ -145,6 +145,7 @@ def test_a_local_folder_is_an_embedder_too() -> None:
     assert run(["x"], str(get_model_path())) == pytest.approx(run(["x"]), abs=1e-6)
 
 
+@pytest.mark.slow(3)
 def test_importing_the_tasks_imports_no_torch() -> None:
     code = "import sys, selfprobe._registry; print(sorted({'torch', 'sentence_transformers'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

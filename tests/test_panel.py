@@ -177,6 +177,7 @@ def test_a_command_whose_model_writes_refuses_two(call: tuple[str, ...]) -> None
 # ---- commands
 
 
+@pytest.mark.slow(4)
 def test_awareness_run_asks_the_panel_and_its_page_shows_how_far_it_agrees(tmp_path: Path) -> None:
     base = ("awareness", "run", "--models", SUBJECT, "--methods", "user_motivation,reasoning_trace", "--limit", "8")
     base += ("--out", str(tmp_path / "run"))

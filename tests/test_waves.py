@@ -130,6 +130,7 @@ def test_a_failing_model_is_a_line_with_the_vendors_first_error(server: Any, tmp
     assert len((done.stdout + done.stderr).splitlines()) <= 60
 
 
+@pytest.mark.slow(6)
 def test_samples_that_failed_are_not_counted_as_done_and_may_be_left_out_where_the_command_can(
     server: Any, tmp_path: Path
 ) -> None:
@@ -165,6 +166,7 @@ def test_a_dilemma_of_which_nothing_could_be_scored_names_the_runs_own_reason(tm
     assert "  planted/a?malformed=1: nothing could be scored (too_few_p_predicted)" in done.stderr, done.stderr
 
 
+@pytest.mark.slow(3)
 @pytest.mark.filterwarnings("default::DeprecationWarning")
 def test_where_most_replies_ended_at_the_limit_the_last_line_names_the_argument_and_check_does(
     strict_vendors: Any, questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -211,6 +213,7 @@ def refusing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         httpd.shutdown()
 
 
+@pytest.mark.slow(7)
 @pytest.mark.parametrize(("command", "status"), [(MATRIX, 401), (MATRIX, 404), (STUDY, 400)])
 def test_where_every_call_was_refused_the_vendors_error_is_a_line_and_nobody_is_told_to_try_again(
     refusing: None, tmp_path: Path, command: tuple[str, ...], status: int

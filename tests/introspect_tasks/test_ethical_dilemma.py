@@ -66,6 +66,7 @@ def test_the_prompts_are_the_papers() -> None:
     ) == PREDICT_PROMPT
 
 
+@pytest.mark.slow(3)
 def test_the_papers_other_prompts_can_be_asked_for(run_task: Any, dilemmas: str, tmp_path: Path) -> None:
     assert (
         DIRECT_PROMPT.replace(

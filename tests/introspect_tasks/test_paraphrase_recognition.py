@@ -227,6 +227,7 @@ def output(text: str) -> Any:
     return made
 
 
+@pytest.mark.slow(3)
 def test_three_candidates_are_the_papers_other_form_with_chance_a_third(
     run_task: Run, embedder: str, rows: Path, tmp_path: Path
 ) -> None:

@@ -196,6 +196,7 @@ def test_the_sentence_says_whether_the_judge_differs_from_the_probe(done: Result
     assert "not shown to be above what the texts tell without a model: length (+0.20" in sentences(made)[0]
 
 
+@pytest.mark.slow(4)
 def test_where_each_aspect_has_its_probe_each_has_its_judge_and_a_number_is_the_mean_over_aspects(
     tmp_path: Path,
 ) -> None:

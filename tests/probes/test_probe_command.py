@@ -168,6 +168,7 @@ def test_an_interrupted_run_keeps_what_it_read_and_goes_on(
     assert sum(asked) == 48 - kept
 
 
+@pytest.mark.slow(5)
 def test_transfer_and_ablate_write_their_tables_and_figures(done: tuple[Path, Result]) -> None:
     out = done[0] / "probes"
     moved = call("transfer", out)

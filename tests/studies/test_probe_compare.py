@@ -139,6 +139,7 @@ def test_the_interval_of_a_mean_holds_the_truth_in_95_of_100_draws() -> None:
     assert 0.92 < held / 400 < 0.98
 
 
+@pytest.mark.slow(3)
 def test_there_is_no_mean_over_other_sets_and_the_hole_is_said(tmp_path: Path) -> None:
     whole = folder(tmp_path / "a", MODELS[0])
     part = folder(tmp_path / "b", MODELS[1], sets=("newsroom", "hanna"))
@@ -221,6 +222,7 @@ def test_a_model_of_unknown_size_is_in_the_tables_and_said(tmp_path: Path) -> No
     assert len(pd.read_csv(tmp_path / "out/tables/scores.csv")) > 0
 
 
+@pytest.mark.slow(4)
 def test_json_has_the_tables_and_what_is_missing(three: list[str], tmp_path: Path) -> None:
     ran = call(*three, "--out", tmp_path / "out", "--json")
     told = json.loads(ran.stdout)
