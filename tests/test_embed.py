@@ -80,6 +80,7 @@ def test_without_sentence_transformers_the_error_says_what_to_install(monkeypatc
         require("some/other-model")
 
 
+@pytest.mark.slow(3)
 def test_a_model_that_cannot_be_loaded_says_what_to_pass(tmp_path: Path) -> None:
     with pytest.raises(PrerequisiteError, match=r"could not be loaded from .*or pass another embedder \(-T embedder="):
         require(str(tmp_path))  # a folder without a model

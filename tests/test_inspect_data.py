@@ -318,6 +318,7 @@ def test_a_task_that_cannot_be_built_says_why(tasks: str, name: str, message: st
         build(tasks + name)
 
 
+@pytest.mark.slow(3)
 def test_no_such_task_or_file_says_what_was_expected(tasks: str) -> None:
     said = r"no task 'nowhere/gsm8k'; expected a registered name as package/task .*'selfprobe\[inspect_evals\]'\) or a file"
     with pytest.raises(ValueError, match=said):

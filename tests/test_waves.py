@@ -144,6 +144,7 @@ def test_samples_that_failed_are_not_counted_as_done_and_may_be_left_out_where_t
     assert "asks again only for what failed; --skip-errors leaves out what fails for good." in done.stderr
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize(("command", "models"), [(MATRIX, "planted/a,{}"), (STUDY, "{}")])
 def test_a_study_in_which_nothing_of_a_model_could_be_scored_ends_with_1_and_the_reason(
     server: Any, tmp_path: Path, command: tuple[str, ...], models: str

@@ -132,6 +132,7 @@ def test_the_same_command_again_trains_and_asks_nothing(
     assert dry.exit_code == 0 and "12 pairs to learn from, 12 to test on" in dry.output and "FLOPs" in dry.output
 
 
+@pytest.mark.slow(2)
 def test_a_judge_of_all_weights_stands_beside_that_of_adapters(done: Result, place: Path) -> None:
     folder = shutil.copytree(place / "out", place / "both")
     ran = call(
