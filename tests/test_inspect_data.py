@@ -195,6 +195,7 @@ def test_logs_give_the_subject_byte_for_byte_what_the_models_provider_got(tasks:
     assert len(questions) == 10 and {len(call[1]) for call in questions} == {0, 1}, "tools go with each question too"
 
 
+@pytest.mark.slow(7)
 @pytest.mark.parametrize("perspective", ["first", "third"])
 def test_a_task_that_names_its_model_names_each_subject_to_itself(
     tasks: str, tmp_path: Path, perspective: Literal["first", "third"]
@@ -324,7 +325,7 @@ def test_no_such_task_or_file_says_what_was_expected(tasks: str) -> None:
         rows_of_task("missing.py@quiz")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(10)
 @pytest.mark.parametrize(
     ("name", "count", "system"),
     [
@@ -346,7 +347,7 @@ def test_public_tasks_are_byte_for_byte_what_their_models_provider_gets(
     assert len(sent) >= min(count, 2) and all(any(same(sent_of(row), call) for call in sent) for row in rows[:2])
 
 
-@pytest.mark.slow
+@pytest.mark.slow(10)
 @pytest.mark.filterwarnings("ignore")  # of the packages that public tasks import
 def test_gsm8k_gives_its_worked_examples_and_its_template_byte_for_byte(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -369,7 +370,7 @@ def test_gsm8k_gives_its_worked_examples_and_its_template_byte_for_byte(
     assert rows[0]["messages"][1]["content"].startswith("Solve the following math problem step by step.")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(10)
 @pytest.mark.filterwarnings("ignore")  # of the packages that public tasks import
 def test_a_public_task_with_a_simulated_user_is_refused_and_its_logs_are_read(tmp_path: Path) -> None:
     pytest.importorskip("inspect_evals", reason="needs inspect-evals")

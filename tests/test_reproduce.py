@@ -150,7 +150,7 @@ def test_every_numbered_figure_and_table_has_a_row(paper: str, kind: str, last: 
     assert named == set(range(1, last + 1))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(40)
 def test_the_commands_of_paper_002_run_on_planted_models_and_make_the_files_that_the_page_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,6 +182,7 @@ def test_the_commands_of_paper_002_run_on_planted_models_and_make_the_files_that
         assert len(list(csv.DictReader(file))) > 4
 
 
+@pytest.mark.slow(20)
 def test_the_commands_of_paper_003_run_on_planted_models_and_make_the_files_that_the_page_names(
     tmp_path: Path, embedder: str, questions: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,7 +271,7 @@ def assert_aspects_are_apart(run: Path) -> None:
             assert whole.value.item() == pytest.approx(each[each.aspect != "mean of aspects"].value.mean())
 
 
-@pytest.mark.slow
+@pytest.mark.slow(60)
 def test_the_commands_of_paper_004_run_on_tiny_models_and_make_the_files_that_the_page_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -278,7 +278,7 @@ def test_a_run_under_nohup_goes_on_after_a_hangup(monkeypatch: pytest.MonkeyPatc
         signal.signal(signal.SIGHUP, before)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(10)
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_in_the_first_wave_ends_a_matrix_within_seconds(
     server: Any, questions: Path, tmp_path: Path, number: signal.Signals, status: int

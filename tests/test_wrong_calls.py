@@ -232,8 +232,11 @@ def test_a_wrong_task_argument_is_one_line(here: Path, call: Call) -> None:
 # ---- models
 
 MODELS = [
-    ("planted/a?acces=.8", ("planted/a?acces=.8: unknown setting acces; did you mean access? There are ", "common")),
-    ("planted/a?zzz=1", ("planted/a?zzz=1: unknown setting zzz. There are access, ",)),
+    (
+        "planted/a?acces=.8",
+        ("planted/a?acces=.8: unknown setting acces; did you mean access? The nearest are access, ",),
+    ),
+    ("planted/a?zzz=1", ("planted/a?zzz=1: unknown setting zzz. The nearest are ",)),
     ("planted/a?access=2", ("planted/a?access=2: access must be a number from -1 to 1, got 2",)),
     ("planted/a?access=x", ("planted/a?access=x: access must be a number, got 'x'",)),
     ("planted/a?access", ("planted/a?access: access must be a number, got ''",)),
@@ -376,6 +379,18 @@ REAL = [
     (("selfprobe/binary", "--model", "planted/a", "-T", "context=foo"), "context must be first or full, got 'foo'"),
     (("selfprobe/g_eval", "--model", "planted/a", "-T", "dataset=5"), "dataset must be one data set of text pairs"),
     (("selfprobe/kth_word", "--model", "planted/a", "-T", "dataset=hf:owner/name@1"), "owner/name@1: cannot be loaded"),
+    (
+        ("selfprobe/kth_word", "--model", "planted/a", "-T", "k=11"),
+        "k must be whole numbers in 1..10, such as k=1,5,10; got 11",
+    ),
+    (
+        ("selfprobe/kth_word", "--model", "planted/a", "-T", "resample=0", "-T", "kk=3"),
+        "kth_word has no argument resample or kk; did you mean resamples or k?",
+    ),
+    (
+        ("selfprobe/kth_word", "--model", "planted/a", "-T", "dataset=nowhere.jsonl"),
+        "no file or folder 'nowhere.jsonl'; looked at",
+    ),
 ]
 
 

@@ -35,9 +35,11 @@ from selfprobe.stats.agreement import (
 from selfprobe.stats.clustered import Part, difference
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 from selfprobe.stats.rank import auroc
-from selfprobe.stats.text_only import log_odds
+from selfprobe.stats.text_only import best_reader, log_odds, read_by
 
 UNTRAINED = "the words could not be rated"
+TEXT = ("text", "text_other_source")
+"""Columns of the best reader's scores; `<column>_reader` names it."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,14 @@ class BeyondWords:
     length: Estimate
     """AUROC of the number of characters, the better sign."""
     over_length: Estimate
+    text: Estimate
+    """AUROC of the best reader of words, characters and style, chosen and trained with pairs kept together."""
+    over_text: Estimate
+    text_other_source: Estimate
+    """The same of what was chosen and learnt on other sources."""
+    over_text_other_source: Estimate
+    readers: tuple[str, str] = ("", "")
+    """The reader that was chosen in most folds, pairs together and on other sources."""
 
     @property
     def over_the_words(self) -> bool:
@@ -61,9 +71,25 @@ class BeyondWords:
         return self.over_words.low > 0 and self.over_other_source.low > 0
 
     @property
+    def over_the_text(self) -> bool:
+        """Whether it is above the best reader of the text too."""
+        return self.over_the_words and self.over_text.low > 0 and self.over_text_other_source.low > 0
+
+    @property
     def shown(self) -> bool:
-        """Whether it is above the words and the length of the prompt."""
-        return self.over_the_words and self.over_length.low > 0
+        """Whether it is above the text and the length of the prompt."""
+        return self.over_the_text and self.over_length.low > 0
+
+    @property
+    def likest(self) -> tuple[Estimate, Estimate]:
+        """The stronger of the two classifiers with pairs together, and the model less it."""
+        words, text = (self.words, self.over_words), (self.text, self.over_text)
+        return text if text[0].value > words[0].value else words
+
+    @property
+    def less(self) -> bool:
+        """Whether the model is shown to see less than the text tells."""
+        return self.over_words.high < 0 or self.over_text.high < 0
 
 
 def beyond_words(rows: pd.DataFrame, items: Sequence[Item], words: pd.DataFrame | None) -> BeyondWords:
@@ -73,11 +99,13 @@ def beyond_words(rows: pd.DataFrame, items: Sequence[Item], words: pd.DataFrame 
     """
     if words is None or words.empty:
         missing = undefined("no labels")
-        return BeyondWords(*[missing] * 6)
+        return BeyondWords(*[missing] * 10)
     beside = rows[["data", "item"]].merge(words.drop(columns="label"), on=["data", "item"], how="left", sort=False)
-    columns = ("words", "words_other_source", "length")
-    inside, across, length = (_held(items, beside[column].to_numpy(dtype=float)) for column in columns)
-    return BeyondWords(inside[0], across[0], inside[1], across[1], *length)
+    columns = ("words", "words_other_source", "length", *TEXT)
+    inside, across, *others = (_held(items, beside[column].to_numpy(dtype=float)) for column in columns)
+    named = [next(iter(beside[f"{column}_reader"].dropna()), "") for column in TEXT]
+    length, text, elsewhere = others
+    return BeyondWords(inside[0], across[0], inside[1], across[1], *length, *text, *elsewhere, (named[0], named[1]))
 
 
 def _held(items: Sequence[Item], words: np.ndarray) -> tuple[Estimate, Estimate]:
@@ -109,8 +137,12 @@ class Baselines:
     """AUROC of TF-IDF and logistic regression, cross-fitted with pairs kept together."""
     words_other_source: Estimate
     """The same, each source predicted by a classifier that saw only the others."""
+    text: Estimate
+    """AUROC of the best reader of words, characters and style (`text_only.best_reader`), pairs kept together."""
+    text_other_source: Estimate
+    """The same, chosen and trained on other sources."""
     scores: pd.DataFrame
-    """data, item, label, length, words, words_other_source: for the ROC figure, and to hold a model against."""
+    """data, item, label, length, words, words_other_source, TEXT: for the ROC figure, and to compare a model with."""
     context: str = ""
     """"first" where logs have transcripts too: the numbers are of first prompts. `scores` are of both, and have it."""
 
@@ -249,16 +281,20 @@ def text_baselines(texts: pd.DataFrame) -> Baselines:
     pairs = labelled.pair.fillna(labelled.item).astype(str).to_numpy()
     within = log_odds(list(labelled.text), positive, pairs)
     across = log_odds(list(labelled.text), positive, sources, each_apart=True)
+    read = read_by(list(labelled.text))
+    best, elsewhere = best_reader(read, positive, pairs), best_reader(read, positive, sources, each_apart=True)
     scores = labelled.reindex(columns=["data", "item", "label"]).assign(
-        length=lengths, words=within, words_other_source=across
+        length=lengths, words=within, words_other_source=across, text=best.scores, text_other_source=elsewhere.scores
     )
+    scores = scores.assign(text_reader=best.name, text_other_source_reader=elsewhere.name)
     of_set = labelled.get("set", pd.Series("", labelled.index)).fillna("").astype(str)
     clusters, unit = clustered.resampled(list(sources), list(pairs), list(of_set + " " + labelled.label))
 
     def rated(values: npt.NDArray[np.float64]) -> Estimate:
         return clustered.auroc(positive, values, clusters, unit=unit).estimate
 
-    return Baselines(rated(lengths), rated(within), rated(across), scores)
+    rates = map(rated, (lengths, within, across, best.scores, elsewhere.scores))
+    return Baselines(*rates, scores)
 
 
 def _pair(logged: Logged, a: Arm, b: Arm, both: pd.DataFrame) -> Pair:

@@ -6,8 +6,8 @@ and keys of an item before. One difference carries everything here, for target i
     d_ij = (x_ii - x_ij) - (skill of i - skill of j on the targets that are neither i nor j)
 
 The self advantage T = [tr(A) - ΣA/M]/(M - 1) of the cell means A is the mean of all d_ij, and a model's own advantage
-the mean over j. Models are fixed; items are resampled. Below stands what the paper computes: its test over models
-(`wilcoxon_models`) and its transform (`paper_transform`).
+the mean over j. Models are fixed; intervals and p are t's, over items. Below stands what the paper computes: its test
+over models (`wilcoxon_models`) and its transform (`paper_transform`).
 """
 
 import math

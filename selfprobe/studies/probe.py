@@ -67,7 +67,7 @@ def _prompted(folder: Path, other: Path) -> None:
 
 @probe.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--datasets", default="", help="Comma-separated; by default all of the run.")
+@click.option("--datasets", default="", help="Data sets, comma-separated. Default: all of the run.")
 @click.option("--random", "directions", type=options.COUNT, metavar="N", default=5, show_default=True)
 @click.option(
     "--limit",
@@ -98,9 +98,15 @@ def ablate(folder: Path, datasets: str, directions: int, limit: int, allow_pickl
 @probe.command()
 @click.option("--probe", "file", required=True, type=click.Path(dir_okay=False, path_type=Path))
 @click.argument("pairs")
-@click.option("--model", help="Where its model is; by default as the probe's card names it.")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Decisions as JSONL; by default stdout.")
-@click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="States; by default beside the probe.")
+@click.option("--model", help="Path or hub name of the model. Default: the one on the probe's card.")
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Decisions as JSONL. Default: standard output."
+)
+@click.option(
+    "--cache",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for cached states. Default: next to the probe.",
+)
 @click.option("--device", default="cpu", show_default=True)
 @click.option("--device-map", help="Accelerate's, such as auto.")
 @ALLOW_PICKLE

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 RATES: Mapping[str, tuple[float, float, int]] = {"small": (1e-4, FULL_RATE, 8), "released-code": (5e-5, 5e-7, 32)}
 """Preset of a fine-tuned judge → rate of adapters, rate of all weights, examples of a step."""
-OpenModels = Annotated[tuple[str, ...], AfterValidator(lambda names: tuple(map(options.open_model, names)))]
+OpenModels = Annotated[tuple[str, ...], "weights", AfterValidator(lambda names: tuple(map(options.open_model, names)))]
 BLOCKS_HELP = "Blocks whose states are kept and read, as 8,16,24 or 0-31:4, from 0. Default: all."
 
 

@@ -180,7 +180,7 @@ def test_shares_of_the_aware_are_of_all_texts_and_not_of_those_that_were_drawn()
     assert none.sensitivity.reason == "no text found aware is labelled"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(5)
 def test_the_interval_of_the_sensitivity_covers_it() -> None:
     rng, covered = np.random.default_rng(0), Counter[bool]()
     for _ in range(400):

@@ -279,7 +279,7 @@ def test_the_kappa_curve_leaves_out_data_sets_that_were_asked_fewer_decisions() 
     assert pair.curve is None
 
 
-@pytest.mark.slow
+@pytest.mark.slow(5)
 def test_the_kappa_curve_needs_twenty_five_decisions_of_both() -> None:
     votes = asked([f"v{n}" for n in range(25)])
     table = logged(arm([*truths()]), arm([*truths()], method="probability"), votes=votes)

@@ -132,7 +132,7 @@ def test_tables_hold_the_same_numbers_and_null_where_undefined(written: Path) ->
     }
 
 
-@pytest.mark.slow
+@pytest.mark.slow(5)
 def test_the_same_logs_give_the_same_page(written: Path, tmp_path: Path) -> None:
     write(table(), tmp_path)
     first, again = (re.sub(r'href="[^"]*"', "", (at / "index.html").read_text()) for at in (written, tmp_path))

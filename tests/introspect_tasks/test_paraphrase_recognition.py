@@ -129,7 +129,7 @@ def test_the_log_names_the_embedder_and_how_alike_replies_were(
         assert likeness.embedder == embedder and likeness.closest is not None and 0 < likeness.closest < 0.95
 
 
-@pytest.mark.slow
+@pytest.mark.slow(8)
 def test_planted_recognition_is_recovered_in_a_run_and_its_cells(
     play: Callable[..., list[SampleScore]], run_task: Run, embedder: str, rows: Path, tmp_path: Path
 ) -> None:

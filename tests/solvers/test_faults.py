@@ -91,7 +91,9 @@ def expected(clean: dict[str, Any], run: Callable[..., EvalLog]) -> dict[tuple[s
     return clean
 
 
-@pytest.mark.parametrize("kind", ANSWER_FAULTS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow(20) if kind == "huge" else ()) for kind in ANSWER_FAULTS]
+)
 def test_a_row_with_a_bad_answer_is_right_or_unscored(
     kind: str, server: Any, run: Callable[..., EvalLog], clean: dict[str, Any]
 ) -> None:

@@ -363,6 +363,7 @@ def test_a_runs_list_of_data_sets_that_is_none_is_named(three: list[str]) -> Non
     refused("run.json: expected a mapping under datasets, got a list", *three)
 
 
+@pytest.mark.slow(3)
 def test_fine_tuned_judges_stand_beside_the_probes_and_leave_no_hole(tmp_path: Path) -> None:
     place = folder(tmp_path / "a", MODELS[2])
     rows = [numbers(0.66, dataset="hanna", method=m, metric="f1", note="") for m in ("fine-tuned judge", "supervised")]
@@ -377,6 +378,7 @@ def test_fine_tuned_judges_stand_beside_the_probes_and_leave_no_hole(tmp_path: P
     assert "fine-tuned judge" in (tmp_path / "out/index.html").read_text()
 
 
+@pytest.mark.slow(4)
 def test_the_page_says_how_aspects_were_fitted(tmp_path: Path) -> None:
     for aspects, told in (("apart", "each aspect has a probe of its own"), ("together", "one probe learns from all")):
         place = folder(tmp_path / aspects, MODELS[2], settings={"name": "paper", "seeds": 5, "aspects": aspects})
