@@ -31,6 +31,7 @@ KTH_WORD = "introspect_tasks/test_kth_word"
 PROBES, BASELINES = "probes/test_probe_command", "preference_tasks/test_preference_tasks"
 RUN_BY: dict[str, tuple[str, ...]] = {
     "selfprobe awareness cues": ("studies/test_cues",),
+    "selfprobe awareness effect": ("studies/test_effect",),
     "selfprobe awareness features": ("studies/test_features",),
     "selfprobe awareness run": ("awareness/test_command", "awareness/test_observers", "sources/test_questions"),
     "selfprobe awareness sample-labels": ("awareness/test_label_sheet",),
@@ -223,6 +224,7 @@ def test_what_a_page_says_that_its_commands_print_is_what_they_print(
     commands: tuple[str, ...], shown: list[Any], tmp_path: Path
 ) -> None:
     assert commands and not any(KEY.search(command) for command in commands), f"{shown[0].page}: {shown[0].text}"
+    RETAKE.placed(shown[0].page, tmp_path)
     told = RETAKE.printed(commands, tmp_path)
     for output in shown:
         assert RETAKE.holds(output.text, told), f"{output.page.name}: run make pictures\n{output.text}\n{told}"
