@@ -307,7 +307,7 @@ def _of_as_many(lesson: Lesson, numbers: Sequence[int]) -> Scores:
 
 def _own(lesson: Lesson) -> Scores:
     """[pair]: the model's own swap-averaged answers."""
-    return own_answers(lesson.harvest).mean(axis=1) - 0.5
+    return np.asarray(own_answers(lesson.harvest).mean(axis=1) - 0.5)
 
 
 def _estimated(lesson: Lesson, scores: Scores, metric: str, less: Scores | None = None) -> dict[str, Any]:
