@@ -76,6 +76,7 @@ def test_further_cells_are_planned_for_every_two_models_and_an_example_costs_tok
     assert asked[0] == shown[0] and asked[1] < shown[1]
 
 
+@pytest.mark.slow(3)
 def test_another_assistant_costs_a_call_an_answer_and_only_in_the_runs_of_models_on_themselves() -> None:
     def calls(about: str, *observers: str) -> int:
         args = {"k": "1,2", "resamples": 0, "epochs": 4, "about": about}
