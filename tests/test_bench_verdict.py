@@ -51,6 +51,7 @@ def test_a_verdict_told_in_short_names_whom_the_whole_one_names() -> None:
         assert whole.kind == short.kind == "supported" and whole.models == short.models == ("2",)
 
 
+@pytest.mark.slow(3)
 def test_every_line_has_the_models_that_are_asked_for() -> None:
     for size in (3, 5):
         for line in part("truths").lines(size):

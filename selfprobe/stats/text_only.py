@@ -23,6 +23,7 @@ from selfprobe.stats.rank import auroc
 from selfprobe.stats.spread import FloatArray
 
 IntArray = npt.NDArray[np.intp]
+_WORD = re.compile(r"\w\w")
 SMALLEST_TEXT_SAMPLE = 20  # fewer questions teach a text classifier nothing
 
 
@@ -76,7 +77,7 @@ def log_odds(
 ) -> FloatArray:
     """Log-odds [row] by words and pairs of words, from a classifier that never saw the row's group.
 
-    NaN where it cannot be trained: one group, one class. `each_apart`: see `_folds`.
+    NaN where it cannot be trained: one group, one class, no word of two letters. `each_apart`: see `_folds`.
     """
     rows, out = np.asarray(texts, dtype=object), np.full(len(texts), math.nan)
     if len(set(groups)) < 2 or positive.all() or not positive.any():
@@ -84,7 +85,7 @@ def log_odds(
     order = _order(rows, positive, groups)
     rows, positive, groups = rows[order], positive[order], groups[order]
     for train, test in _folds(positive, groups, each_apart):
-        if len(set(positive[train])) == 2:
+        if len(set(positive[train])) == 2 and any(map(_WORD.search, rows[train])):
             out[order[test]] = _fitted(rows[train], positive[train], longest=2).decision_function(rows[test])
     return out
 

@@ -643,9 +643,9 @@ def _notes(one: Facts) -> list[str]:
     others = next(each for each in one.predictors if each.name == OTHERS)
     if one.others:
         notes.append(f"{one.others} other models' results on the same items reach {shown(others.auroc)}.")
-        if others.auroc.value >= one.auroc.value:
-            notes.append("So much alone would be knowledge of the items, not of itself.")
         notes.append(f"It reaches {shown(one.itself)} {ALIKE} (p = {one.p:.2g}).")
+        if above(one.items, 0.5) < ALPHA and not one.p < ALPHA:
+            notes.append(f"This is knowledge of the items (others' results: {shown(one.items)}), not shown of itself.")
     rivals = [each for each in one.predictors if each.observer and not math.isnan(each.beyond.value)]
     if rivals:
         best = max(rivals, key=lambda each: each.beyond.value)
