@@ -22,6 +22,7 @@ from matrix import server
 from selfprobe.introspect_tasks.outcome import judge, outcome
 from selfprobe.scorers.decision import score_of
 from selfprobe.solvers.record import Reply
+from selfprobe.sources.outcomes import Asking, logged
 
 WORDS = "river story market system garden music window animal letter number picture family engine island summer".split()
 
@@ -98,6 +99,7 @@ def calls(folder: Path, items: int) -> None:
         model, config = get_model("openai-api/fake/alpha"), GenerateConfig(temperature=0, max_tokens=64)
         quiet(questions(items), simulated("m0"), folder / "source")
         quiet(questions(20), model, folder / "warm")
+        logged(str(folder / "warm"), "openai-api/fake/alpha", Asking())  # imports what a process imports once
         start = time.process_time()
         place = quiet(outcome(str(folder / "source"), target="mockllm/m0"), model, folder / "asked")
         asked = time.process_time() - start
