@@ -21,7 +21,7 @@ import click
 
 from selfprobe import busy, options
 from selfprobe.safe import echo
-from selfprobe.study import commands
+from selfprobe.study import commands, refuse_missing
 from selfprobe.usage import epilog, exemplified
 
 FAILED, WRONG, INTERRUPTED = 1, 2, 130
@@ -76,7 +76,7 @@ COMMANDS = {
     ),
     "realism": Command(
         "selfprobe.studies:realism",
-        "How far an evaluation can be told from use, and what would make it harder to tell.",
+        "Can an evaluation be distinguished from real use, and how could it be made more realistic?",
     ),
     "report": Command("selfprobe.cli:report", "Write one page of all that LOGS hold, with tables/ and figures/."),
     "table": Command(
@@ -281,6 +281,7 @@ def fetch_model(name: str) -> None:
 @options.as_json
 def report(logs: tuple[str, ...], out: str, embedder: str | None, as_json: bool) -> None:
     """Write one page of all that LOGS hold, with tables/ and figures/."""
+    refuse_missing({"logs": logs})
     from selfprobe.errors import RunError
     from selfprobe.output import destination
     from selfprobe.page import write

@@ -80,6 +80,7 @@ TITLES = {
     "cues": "Giveaways",
     "turns": "Turn by turn",
     "scan": "Read in logs",
+    "noticing": "Effect of noticing",
 }
 """Names of the studies in the menu."""
 
