@@ -136,6 +136,17 @@ def test_a_wrong_call_is_refused_in_a_line(arguments: list[str], says: str, logs
     assert made.exit_code == 2 and says in made.output, made.output
 
 
+def test_a_report_compares_runs_with_one_truth_and_sets_the_others_aside(
+    logs: Path, tmp_path: Path, run_task: Any
+) -> None:
+    for tokens in (1, 3):
+        args = {"logs": str(logs), "target": ADA, "ask": "length", "tokens": tokens}
+        run_task("selfprobe/outcome", ADA, tmp_path / "runs", task_args=args, limit=2)
+    page = CliRunner().invoke(main, ["report", str(tmp_path / "runs"), "--out", str(tmp_path / "page")])
+    assert page.exit_code == 0, page.output
+    assert "tokens is 1, there 3" in (tmp_path / "page/index.html").read_text()
+
+
 # ---- judged without a run
 
 MODELS = ("m/a", "m/b", "m/c", "m/d", "m/e")
