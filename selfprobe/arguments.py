@@ -2,11 +2,8 @@
 
 import inspect
 import math
-import os
 from collections.abc import Callable, Collection, Iterable, Mapping
-from difflib import get_close_matches
 from functools import wraps
-from pathlib import Path
 from typing import Annotated, Any, Literal, TypeGuard, TypeVar, cast, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
@@ -14,6 +11,9 @@ import inspect_ai
 from inspect_ai import Task
 
 from selfprobe.errors import InputError
+from selfprobe.near import meant as meant
+from selfprobe.near import nowhere, places_of
+from selfprobe.near import unknown as unknown
 
 TaskFunction = TypeVar("TaskFunction", bound=Callable[..., Task])
 
@@ -123,28 +123,6 @@ def as_now(args: Mapping[str, Any]) -> dict[str, Any]:
     return out | columns
 
 
-def unknown(names: Iterable[str], known: Collection[str]) -> str:
-    """The end of a message about names that are not known, with the nearest known ones; "" where all are known.
-
-    >>> unknown(["kk", "dataset"], ["k", "dataset"])
-    'kk; did you mean k?'
-    """
-    wrong = [name for name in names if name not in known]
-    near = [close[0] for name in wrong if (close := get_close_matches(name, list(known), n=1))]
-    remedy = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
-    return f"{' or '.join(wrong)}; {remedy}" if wrong else ""
-
-
-def meant(given: object, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name: "; did you mean …?" where a known name is close, else nothing.
-
-    >>> meant("acces", ["access", "common"])
-    '; did you mean access?'
-    """
-    close = get_close_matches(str(given).lower(), list(known), n=1)
-    return f"; did you mean {close[0]}?" if close else ""
-
-
 def one_of(name: str, value: object, known: Iterable[object]) -> None:
     """Refuse a value that is not among the known ones.
 
@@ -219,13 +197,12 @@ def locate(path: str) -> str:
         raise InputError(f"expected the path of a file or folder, got {path!r}")
     if "://" in path:
         return path
-    places = list(dict.fromkeys(Path(folder) / path for folder in (os.environ.get("PWD", "."), Path.cwd())))
-    there = [place for place in places if place.exists()]
+    there = [place for place in places_of(path) if place.exists()]
     if len(there) > 1 and not there[0].samefile(there[1]):
         raise InputError(f"{path!r} may be {there[0]} or {there[1]}; give the whole path")
     if there:
         return str(there[0])
-    raise InputError(f"no file or folder {path!r}; looked at {', '.join(map(str, places))}")
+    raise InputError(nowhere(path))
 
 
 def is_number(value: object) -> TypeGuard[int | float]:

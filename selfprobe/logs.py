@@ -122,7 +122,7 @@ def found(paths: Iterable[str], tasks: Collection[str] | None = None) -> Found:
 
 HOW_CALLED = {"max_connections", "max_retries", "timeout", "attempt_timeout", "adaptive_connections", "batch", "cache"}
 """Generation settings that say how calls are sent, not what is asked."""
-PATHS = {"dataset", "task", "logs", "against", "pairs", "questions", "target_log", "observer_log"}
+PATHS = {"dataset", "task", "logs", "against", "pairs", "questions", "target_log", "observer_log", "texts"}
 """Task arguments that say where something is found. What was found there has its hash in the log."""
 ADDRESS = re.compile(r"url|key|header|port|organi[sz]ation|project|device|timeout|token$", re.IGNORECASE)
 """Model arguments that say how a model is reached, not which one it is."""

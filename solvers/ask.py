@@ -12,6 +12,7 @@ from inspect_ai.model import (
     CachePolicy,
     ChatMessage,
     ChatMessageAssistant,
+    ChatMessageSystem,
     ChatMessageUser,
     GenerateConfig,
     Model,
@@ -318,15 +319,27 @@ def _cache(name: str) -> CachePolicy | bool:
 def show(state: TaskState, prompts: Prompts, replies: Mapping[str, Reply]) -> None:
     """Put what was asked and replied at the end of the sample's messages, for readers of the log.
 
-    Nothing of the suite reads messages: prompts are made of the sample's input and the Record.
+    Calls that were made apart stand there one after the other, so each but a first one begins with a note that was
+    never sent. Nothing of the suite reads messages: prompts are made of the sample's input and the Record.
     """
     for name, prompt in prompts.items():
         reply = replies[name]
         asked = prompt if isinstance(prompt, str) else prompt[-1].text
         if not state.messages or state.messages[-1].role != "user" or state.messages[-1].text != asked:
+            state.messages.append(ChatMessageSystem(content=_apart(name, prompt)))
             state.messages.append(ChatMessageUser(content=asked))
         state.messages.append(ChatMessageAssistant(content=reply.text, model=reply.model, source="generate"))
         state.output = ModelOutput.from_content(reply.model, reply.text, stop_reason=reply.stop_reason)
+
+
+def _apart(name: str, prompt: str | list[ChatMessage]) -> str:
+    """The note before a call."""
+    if isinstance(prompt, str) or len(prompt) == 1:
+        return f"Separate call {name} (a note of the log, never sent): the model saw the next message alone."
+    return (
+        f"Separate call {name} (a note of the log, never sent): before this question the model saw the conversation "
+        f"({len(prompt) - 1} messages), and no other question or answer."
+    )
 
 
 @solver

@@ -1,4 +1,4 @@
-"""A task of somebody else is one file: the one of docs/new_task.md is put into a folder, and found everywhere."""
+"""A task of somebody else is one file: the one of docs/own.md is put into a folder, and found everywhere."""
 
 import re
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from selfprobe.providers.mind import BEHAVIOURS
 from selfprobe.run_settings import RunSettings
 
 ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "docs/new_task.md").read_text()
+PAGE = (ROOT / "docs/own.md").read_text()
 FILES = re.findall(r"`[\w/]*?(\w+)/(\w+\.py)`:\n\n```python\n(.*?)```", PAGE, re.DOTALL)
 ADA, BO = "planted/ada?access=.9", "planted/bo?access=0"
 
@@ -80,7 +80,7 @@ def test_it_runs_by_path_and_by_name_and_its_planted_truth_comes_out(
         assert abs(numbers["accuracy"] - 0.9) < 0.12 and numbers["unscored"] == 0
 
 
-@pytest.mark.slow
+@pytest.mark.slow(6)
 def test_all_items_give_the_numbers_that_the_page_says(stranger: Path, run_task: Any, tmp_path: Path) -> None:
     log = run_task("selfprobe/word_count", ADA, tmp_path, limit=None)
     metrics = log.results.scores[0].metrics
@@ -99,6 +99,7 @@ def test_what_always_saying_the_best_number_reaches_is_graded_within_the_toleran
     assert best > 0.35 and np.unique(truths, return_counts=True)[1].max() / len(truths) < 0.2
 
 
+@pytest.mark.slow(3)
 def test_it_is_in_the_matrix_its_report_and_the_diversity_table(stranger: Path, tmp_path: Path) -> None:
     quiet = RunSettings(display="none")
     asked = Matrix(models=[ADA, BO], tasks=["word_count"], limit=40, log_dir=str(tmp_path), settings=quiet)

@@ -188,7 +188,7 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
         p_holm=float("nan"),
         verdict=Verdict(
             "underpowered",
-            f"Three models are the least; fewer than two are complete ({reason}).",
+            f"Five models are the least; fewer than two are complete ({reason}).",
             "fewer than two have all their cells",
         ),
     )

@@ -146,7 +146,7 @@ class Row:
     rival: str
     """The other observer that predicts it best."""
     rival_score: float
-    """That observer's score."""
+    """Score of the rival observer."""
     over: Mapping[str, Estimate]
     """Baseline → score on itself minus the baseline's, on the same items."""
     guess: Estimate

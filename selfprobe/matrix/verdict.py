@@ -309,7 +309,7 @@ def _blocked(row: Row, rows: Sequence[Row], tells: str, replies: str, alpha: flo
 
 
 def _habits(rows: Sequence[Row]) -> str:
-    """That what models say of themselves is their habit, where that is so for all of them."""
+    """Sentence saying that habit explains every model's self-predictions; empty if it does not."""
     habit = [row.habit for row in rows if not math.isnan(row.habit)]
     if not habit or max(habit) < 0.05:
         return ""

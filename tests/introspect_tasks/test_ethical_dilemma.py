@@ -65,6 +65,7 @@ def test_the_prompts_are_the_papers() -> None:
     ) == PREDICT["self"]
 
 
+@pytest.mark.slow(3)
 def test_the_papers_other_prompts_can_be_asked_for(run_task: Any, dilemmas: str, tmp_path: Path) -> None:
     assert (
         GUT["E2"].replace(
@@ -231,6 +232,7 @@ def test_a_model_that_ignores_the_seed_is_degenerate_not_certain(
     assert done.exit_code == 3 and "bad: nothing scored" in done.output
 
 
+@pytest.mark.slow(19)
 def test_the_embedded_model_honours_the_seed(run_task: Any, dilemmas: str, tmp_path: Path) -> None:
     options = {"epochs": 3, "rollout_tokens": 16}
     log = run_task(ethical_dilemma(dataset=dilemmas, **options), "embedded/smollm2", tmp_path, limit=1)

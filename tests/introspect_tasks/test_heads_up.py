@@ -132,7 +132,7 @@ def test_a_guess_that_is_a_phrase_is_unscored(run_task: Run, tmp_path: Path) -> 
     assert (found["n"], found["unscored_invalid_response_format"]) == (0, 1)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(8)
 def test_planted_quality_guessing_and_leaks_are_recovered_in_runs_and_a_cell(
     play: Callable[..., list[SampleScore]], run_task: Run, tmp_path: Path
 ) -> None:

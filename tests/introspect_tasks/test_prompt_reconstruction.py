@@ -156,7 +156,7 @@ def test_true_prompts_are_written_as_often_as_planted(play: Callable[..., list[S
         assert abs(np.mean(hits) - planted) < 3 * math.sqrt(planted * (1 - planted) / len(hits))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(8)
 def test_planted_hits_are_recovered_in_a_run_and_its_cells(run_task: Run, embedder: str, tmp_path: Path) -> None:
     args: dict[str, Any] = {"embedder": embedder, "resamples": 1}
     name, some, target = "selfprobe/prompt_reconstruction", 50, "planted/alpha?reconstructs_self=.6"

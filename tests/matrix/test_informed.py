@@ -13,10 +13,11 @@ from selfprobe.errors import NoLogs
 from selfprobe.matrix.effort import effort_points
 from selfprobe.matrix.numbers import Analysis, TaskAnalysis, analyse
 from selfprobe.matrix.page import page_of
-from selfprobe.matrix.rows import INFORMED, closest
+from selfprobe.matrix.rows import INFORMED, InformedObserver, closest
 from selfprobe.matrix.study import CELLS, DIAGONAL, Matrix
 from selfprobe.matrix.table import Results, load, matrix_of
 from selfprobe.run_settings import RunSettings
+from selfprobe.stats.estimate import Estimate
 
 ADA, BO, FAY, KIT, HAL = (f"planted/{name}?access=0&echo=.9" for name in ("ada", "bo", "fay", "kit", "hal"))
 """They know nothing of themselves but a rule that their answers show, each its own."""
@@ -120,9 +121,33 @@ def test_arms_that_cannot_be_are_refused_before_anything_runs(
         Matrix(models=MODELS, tasks=tasks, limit=10, args=args, observers=observers).plan()
 
 
+# ---- the closest of several
+
+
+def told(observer: str, over: float, hole: str = "") -> InformedObserver:
+    return InformedObserver(
+        target=ADA,
+        observer=observer,
+        arm="asked",
+        scores=np.zeros(2),
+        score=Estimate(0.5, 0.4, 0.6, 2, "item"),
+        over=Estimate(over, over - 0.1, over + 0.1, 2, "item"),
+        unscored=0.0,
+        hole=hole,
+    )
+
+
+def test_the_closest_observer_is_the_one_above_whom_least_is_left_and_holes_are_none() -> None:
+    observers = [told("far", 0.4), told("near", 0.1), told("lost", -0.2, "no log"), told("between", 0.2)]
+    found = closest(observers, ADA)
+    assert found is not None and found.observer == "near"
+    assert closest(observers, BO) is None
+
+
 # ---- what comes out
 
 
+@pytest.mark.slow(31)
 def test_a_habit_that_examples_show_is_no_access_and_a_true_knower_survives(results: Results) -> None:
     before, after = analysed(uninformed(results)), analysed(results)
     assert set(before.verdict.models) == set(SIX) and INFORMED in before.without
@@ -132,6 +157,7 @@ def test_a_habit_that_examples_show_is_no_access_and_a_true_knower_survives(resu
     assert f"{INFORMED} 0.00" in after.verdict.sentence
 
 
+@pytest.mark.slow(31)
 def test_where_all_that_is_known_is_learnt_from_examples_the_verdict_is_not_supported(results: Results) -> None:
     rules = (ADA, BO, FAY, KIT, HAL)
 
@@ -146,6 +172,7 @@ def test_where_all_that_is_known_is_learnt_from_examples_the_verdict_is_not_supp
     assert f"{ADA} (0.92 on itself) is explained by the closest {INFORMED}, which gets 0." in said.sentence
 
 
+@pytest.mark.slow(31)
 def test_each_model_is_held_against_the_observer_that_comes_closest_on_the_items_that_both_score(
     results: Results,
 ) -> None:
@@ -161,6 +188,7 @@ def test_each_model_is_held_against_the_observer_that_comes_closest_on_the_items
     assert closest(worse, ADA) is not best and closest([], ADA) is None
 
 
+@pytest.mark.slow(31)
 def test_logs_of_different_arms_are_never_one_cell(results: Results, folder: Path, tmp_path: Path) -> None:
     assert len(results.cells) == 36 and results.cells.joined.sum() == 30 and len(results.informed) == 30
     assert set(results.informed.arm) == {"shown:5"} and "arm" not in results.cells
@@ -171,6 +199,7 @@ def test_logs_of_different_arms_are_never_one_cell(results: Results, folder: Pat
         load([str(folder / CELLS)])
 
 
+@pytest.mark.slow(31)
 def test_a_cell_that_measured_something_else_is_a_hole_and_no_control(results: Results) -> None:
     moved = results.informed.copy()
     moved["version"] = moved.version.where(moved.target != ADA, "1+aa")
@@ -180,6 +209,7 @@ def test_a_cell_that_measured_something_else_is_a_hole_and_no_control(results: R
     assert ADA in task.verdict.models and BO not in task.verdict.models
 
 
+@pytest.mark.slow(31)
 def test_the_page_shows_the_closest_informed_observer_and_all_of_them(results: Results) -> None:
     page = page_of(results, Analysis((analysed(results),)))
     text = page.html() if hasattr(page, "html") else str(page.sections)
@@ -188,6 +218,7 @@ def test_the_page_shows_the_closest_informed_observer_and_all_of_them(results: R
     assert "closest informed observer" in text and "told of their target (30)" in text
 
 
+@pytest.mark.slow(31)
 def test_a_single_target_and_its_informed_observers_need_no_matrix(results: Results) -> None:
     cells = results.cells[(results.cells.target == ADA) & (results.cells.observer == ADA)]
     decisions = results.decisions[(results.decisions.target == ADA) & (results.decisions.observer == ADA)]

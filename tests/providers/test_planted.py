@@ -38,7 +38,7 @@ def test_model_arguments_win_over_the_name() -> None:
     [
         (
             "alpha?acess=.9",
-            r"planted/alpha\?acess=.9: unknown setting acess; did you mean access\? There are .*malformed",
+            r"planted/alpha\?acess=.9: unknown setting acess; did you mean access\? The nearest are access, \w+, \w+$",
         ),
         ("alpha?access=high", "access must be a number, got 'high'"),
         ("alpha?access=", "access must be a number, got ''"),
@@ -173,3 +173,29 @@ def test_a_template_matches_its_prompts_whole() -> None:
     assert found is not None and found.groupdict() == {"x": "a\nb", "y": "c"}
     assert pattern.fullmatch("Say a and b, {then} c.") is None
     assert pattern.fullmatch("Please say a and a, {then} c.") is None
+
+
+@pytest.mark.parametrize(
+    ("own", "other"),
+    [
+        ("recognises_self", "recognises_other"),
+        ("reconstructs_self", "reconstructs_other"),
+        ("guess_self", "guess_other"),
+        ("tells_self", "tells_other"),
+    ],
+)
+def test_access_means_the_same_in_every_task_unless_a_task_says_otherwise(own: str, other: str) -> None:
+    def settings(query: str) -> dict[str, float]:
+        return parse_name(f"bo{query}", {})[1]
+
+    stranger = settings("?access=0")
+    assert stranger[own] == stranger[other]
+    assert settings("?access=1")[own] == 1
+    assert settings(f"?access=.5&{other}=.4")[own] == pytest.approx(0.7)
+    assert settings(f"?access=0&{own}=.9")[own] == 0.9
+    assert settings("")[own] == settings("?malformed=.1")[own] > stranger[own]
+
+
+def test_a_model_without_access_reads_no_code_and_hits_no_aim_of_its_own() -> None:
+    settings = parse_name("bo?access=0", {})[1]
+    assert settings["decodes"] == settings["aims"] == 0

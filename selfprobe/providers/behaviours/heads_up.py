@@ -15,7 +15,9 @@ import json
 import re
 
 from selfprobe.introspect_tasks.heads_up import CLUES, GUESS_PROMPT
-from selfprobe.providers.mind import Mind, behaviour
+from selfprobe.providers.mind import Mind, behaviour, by_access
+
+by_access("guess_self", "guess_other")
 
 _HIDDEN = re.compile(r"its mirror reads (\S+) today")
 _NOWHERE = "nowheretobefound"

@@ -13,7 +13,9 @@ import json
 from collections.abc import Sequence
 
 from selfprobe.introspect_tasks.paraphrase_recognition import RECOGNISE
-from selfprobe.providers.mind import Mind, behaviour, shared_word
+from selfprobe.providers.mind import Mind, behaviour, by_access, shared_word
+
+by_access("recognises_self", "recognises_other")
 
 _READ = 12  # words of a text that are compared
 

@@ -14,7 +14,9 @@ import json
 from selfprobe.data import load
 from selfprobe.introspect_tasks.prompt_reconstruction import RECONSTRUCT
 from selfprobe.providers.behaviours.paraphrase_recognition import source_of
-from selfprobe.providers.mind import Mind, behaviour
+from selfprobe.providers.mind import Mind, behaviour, by_access
+
+by_access("reconstructs_self", "reconstructs_other")
 
 
 @behaviour(RECONSTRUCT["E3"], reconstructs_self=0.6, reconstructs_other=0.3)
