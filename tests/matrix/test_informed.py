@@ -112,7 +112,7 @@ def test_another_assistant_costs_a_call_an_answer_and_only_in_the_runs_of_models
         (["kth_word"], {"about": "shown:3"}, [], "beside the others: say --observers shown:3"),
         (["kth_word"], {"about": "other"}, [], "with about=other no model is asked about itself; say about=self,other"),
         (["kth_word"], {"observer": "asked"}, [], "no task here has an argument observer any more: say about=named"),
-        (["heads_up"], {"about": "self,other"}, [], "no task here has an argument frame; there are"),
+        (["heads_up"], {"frame": "both"}, [], "no task here has an argument frame; there are"),
     ],
 )
 def test_arms_that_cannot_be_are_refused_before_anything_runs(
