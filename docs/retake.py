@@ -2,7 +2,8 @@
 
 In README.md and docs/ a block that begins with ```text is printed by the nearest block of commands above it: all of
 that, or lines of it that follow one another. "…" alone on a line stands for lines that are left out, and at the end of
-a line for the rest of it. The commands are run as they stand, in a folder with the files that the page shows; a test compares.
+a line for the rest of it. The commands are run as they stand, in a folder with the files that the page shows; a test
+compares.
 """
 
 import os
