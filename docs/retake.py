@@ -8,6 +8,7 @@ compares.
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,14 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^(?:selfprobe|inspect) .+$", re.MULTILINE)
 CUT = "…"
+PICTURES = {
+    "introspection.svg": "matrix/figures/predicted.svg",
+    "awareness.svg": "awareness/figures/noticed.svg",
+    "realism.svg": "realism/figures/win_rates.svg",
+    "probes.svg": "probes/figures/probes.svg",
+    "mechanisms.svg": "mechanism/figures/lens.svg",
+}
+"""The pages' pictures, and the figure of a page's commands that each is."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +130,9 @@ def main(folder: Path) -> None:
             print(f"{output.page.name}: {'; '.join(output.commands)}", flush=True)
             placed(output.page, place)
             told[output.commands] = printed(output.commands, place)
+            for name, figure in PICTURES.items():
+                if (place / figure).is_file():
+                    shutil.copy(place / figure, ROOT / "docs" / name)
         if not holds(output.text, told[output.commands]):
             new = retaken(output.text, told[output.commands])
             print(f"{output.page.name}: another output\n{new}", flush=True)

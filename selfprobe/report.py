@@ -72,6 +72,7 @@ def _stray(header: EvalLog) -> str:
 
 TITLES = {
     "matrix": "Self-knowledge",
+    "outcome": "Known in advance",
     "awareness": "Evaluation awareness",
     "preferences": "Preferences",
     "realism": "Realism",

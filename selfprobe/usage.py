@@ -27,6 +27,10 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "mine.py --models planted/ada --grader planted/g",
         "inspect_evals/agentharm --models openai/gpt-5-mini --grader google/gemini-2.5-flash --dry-run",
     ),
+    "awareness inside": (
+        "--model smollm2 --set eval_awareness_2 --limit 40",
+        "--model smollm2 --set mine.jsonl --against real.jsonl --save direction.probe",
+    ),
     "awareness scan": ("logs/agents --grader planted/g", "logs/agents --grader openai/gpt-5-mini --dry-run"),
     "awareness features": ("logs/awareness", "logs/awareness --clusters 20 --grader openai/gpt-5-mini"),
     "awareness sample-labels": ("50 logs/awareness", "50 logs/awareness --methods user_motivation --out sheet.csv"),
@@ -42,6 +46,10 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     "mechanism attention": ("--model smollm2", "--model smollm2 --limit 10 --out attention"),
     "mechanism patch": ("--model smollm2", "--model smollm2 --limit 10 --out patch"),
     "mechanism induce": ("--model smollm2", "--model smollm2 --out induced"),
+    "outcome": (
+        "logs/sums --models planted/ada,planted/bo --limit 20",
+        "logs/gsm8k --models openai/gpt-5-mini,google/gemini-2.5-flash --ask solve,length --dry-run",
+    ),
     "probe": ("run --model smollm2 --datasets ours", "compare probes"),
     "probe run": ("--model smollm2 --datasets ours", "--model smollm2 --datasets mine.jsonl --out probes"),
     "probe score": ("mine.jsonl --probe probes/a.probe", "mine.jsonl --probe probes/a.probe --out scored.csv"),

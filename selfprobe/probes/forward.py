@@ -183,6 +183,11 @@ def _tree(judge: LocalModel, pads: Tensor, width: int) -> Tensor:
     mask = (allowed[None] & (columns[None, None, :] >= pads[:, None, None]))[:, None]
     # A pad must see something, or its softmax is 0/0; nothing sees a pad.
     mask |= torch.eye(width, dtype=torch.bool, device=judge.device)
+    return shown_to(judge, mask)
+
+
+def shown_to(judge: LocalModel, mask: Tensor) -> Tensor:
+    """A mask [row, 1, query, key] of what a token sees, in the form that the model's attention takes."""
     if kernel(judge.model) == "sdpa":
         return mask
     dtype = torch.float32 if judge.wide else judge.model.dtype  # as transformers' own: gpt-oss sums its scores in it

@@ -17,6 +17,8 @@ from selfprobe.probes.tokens import Chat
 FORMAT = "selfprobe-probe-1"
 ON_HUB = "probe.safetensors"
 """Name of a probe's file on the Hugging Face hub."""
+PROMPTS = "inside"
+"""A card's `settings` where the probe reads the last token of prompts, the other side of a pair being 0."""
 LARGEST = 100_000_000
 """Bytes of a probe's file that are fetched; a direction of 16,384 numbers has 64 kB."""
 DTYPES = ("float32", "bfloat16", "float16")
@@ -115,9 +117,9 @@ class ProbeFile:
 
 
 def save_probe(path: Path, probe: Probe, card: Card) -> None:
-    """Write `path` (.safetensors), whole or not at all."""
-    if path.suffix != ".safetensors":
-        raise ValueError(f"a probe is written as .safetensors, got {path.name}")
+    """Write `path` (.safetensors or .probe, of one format), whole or not at all."""
+    if path.suffix not in (".safetensors", ".probe"):
+        raise ValueError(f"a probe is written as .safetensors or .probe, got {path.name}")
     arrays = {name: np.asarray(getattr(probe, name), dtype=np.float32) for name in ARRAYS}
     plain = {k: v for k, v in asdict(probe).items() if k not in ARRAYS}
     plain = {k: float(v) if isinstance(v, np.floating) else v for k, v in plain.items() if v == v}  # without NaN

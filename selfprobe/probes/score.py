@@ -10,7 +10,7 @@ import numpy as np
 from selfprobe.probes.evaluate import own_answers
 from selfprobe.probes.harvesting import harvest
 from selfprobe.probes.model import LocalModel
-from selfprobe.probes.probe_file import ProbeFile
+from selfprobe.probes.probe_file import PROMPTS, ProbeFile
 from selfprobe.probes.splits import held_out
 from selfprobe.probes.tokens import template_hash
 from selfprobe.sources.pairs import Label, Pair
@@ -46,6 +46,8 @@ def judge_pairs(
     Raises ValueError where the probe belongs to another model or chat template.
     """
     card = file.card
+    if card.settings == PROMPTS:
+        raise ValueError("the probe reads prompts, not pairs: give it to `selfprobe awareness inside --probe`")
     if card.revision != judge.revision:
         raise ValueError(
             f"the probe was fitted to {card.model} ({card.revision}), not to {judge.name} ({judge.revision})"

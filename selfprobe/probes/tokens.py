@@ -78,9 +78,10 @@ def rendered(tokenizer: Any, pair: Pair, chat: Chat = PLAIN) -> str:
     return f"{opened(tokenizer, comparison_prompt(pair), chat)}{priming(pair)}"
 
 
-def opened(tokenizer: Any, asked: str, chat: Chat = PLAIN) -> str:
+def opened(tokenizer: Any, asked: str, chat: Chat = PLAIN, *, thinking: bool = False) -> str:
     """The chat with `asked` as the user's turn and the assistant's turn open, ready for the beginning of an answer.
 
+    With `thinking` a thought that the template opens stays open.
     Raises ValueError where the template itself refuses the turns, as Gemma's does a system turn.
     """
     turns = [{"role": "system", "content": chat.system}] if chat.system else []
@@ -105,7 +106,7 @@ def opened(tokenizer: Any, asked: str, chat: Chat = PLAIN) -> str:
         raise ValueError("the model's chat template leaves the system turn out: try it without --system")
     ended = text.rstrip()
     for end, answer in ANSWERS.items():
-        if ended.endswith(end):
+        if ended.endswith(end) and not thinking:
             text = ended + answer
     return str(text)
 

@@ -8,7 +8,7 @@ from selfprobe.data import BUNDLED, bundled, canary, load
 
 def test_each_bundled_row_carries_the_canary_of_its_card_and_none_reaches_a_prompt_or_a_hash() -> None:
     guids = {name: canary(name) for name in bundled()}
-    assert len(set(guids.values())) == len(guids) == 6
+    assert len(set(guids.values())) == len(guids) == 8
     for name, guid in guids.items():
         lines = (BUNDLED / name / "rows.jsonl").read_text(encoding="utf-8").split("\n")
         assert {json.loads(line)["canary"] for line in lines if line} == {f"canary GUID {guid}"}

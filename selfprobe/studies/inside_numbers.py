@@ -1,0 +1,390 @@
+"""Numbers of `awareness inside`: arrays in, frozen results out; no model, no file.
+
+A probe is chosen inside its training part: the layer by the difference of means, out of fold by wrapper; then the
+penalty of a logistic regression at that layer; then the better of the two. Its sign is that of the training labels.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from selfprobe.probes.fit import Probe, agreement, best_layer
+from selfprobe.probes.kinds import Lesson, calibrated, learn
+from selfprobe.stats import clustered, rank
+from selfprobe.stats.agreement import precision_estimate
+from selfprobe.stats.clustered import Part, difference
+from selfprobe.stats.estimate import Estimate, undefined
+from selfprobe.stats.spread import FloatArray
+
+BoolArray = npt.NDArray[np.bool_]
+Names = npt.NDArray[np.str_]
+PREVALENCES = (0.01, 0.05, 0.1, 0.2, 0.5)
+ALPHA = 0.05
+"""A claim needs a p below it."""
+FOLDS = 4
+RANDOM = 200
+"""Random directions that are tried."""
+ENOUGH = 9
+"""Wrappers from which a direction need not be one of its wrapper."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Wrapped task texts as a model holds them: the training part."""
+
+    states: npt.NDArray[np.floating[Any]]  # [layer, row, d_model]
+    evaluation: BoolArray  # [row]: whether an evaluation is announced
+    wrapper: Names
+    text: Names
+    """Id of the task text."""
+    source: Names
+    format: Names
+    layers: tuple[int, ...]
+    """Numbers of the blocks."""
+
+    def __getitem__(self, rows: Any) -> "Grid":
+        columns = (getattr(self, name)[rows] for name in ("evaluation", "wrapper", "text", "source", "format"))
+        return Grid(self.states[:, rows], *columns, self.layers)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A probe with what it was chosen by."""
+
+    probe: Probe
+    at: int
+    """Place of its layer in the states."""
+    spread: float
+    """Standard deviation of its scores in training."""
+
+    def score(self, states: npt.NDArray[np.floating[Any]]) -> FloatArray:
+        """Scores [row] of states [layer, row, d_model]; above 0 is an evaluation."""
+        return self.probe.score(sided(states[self.at]))
+
+
+def sided(states: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.floating[Any]]:
+    """States [row, d_model] as a probe of pairs takes them, [row, order, side, d_model]: the other side is 0."""
+    return np.stack([states, np.zeros_like(states)], axis=1)[:, None]
+
+
+def choose(states: npt.NDArray[np.floating[Any]], truth: BoolArray, groups: Names, layers: Sequence[int]) -> Chosen:
+    """The probe of these rows: layer, penalty and kind by AUROC out of fold, groups kept together.
+
+    Args:
+        states: [layer, row, d_model].
+        truth: Whether a row is an evaluation.
+        groups: Wrapper of each row; of one wrapper the task texts.
+        layers: Numbers of the blocks.
+    """
+    folds = min(FOLDS, len(set(groups)))
+    lesson = Lesson(truth, groups, folds=folds)
+    nothing = np.zeros(states.shape[2])
+
+    def learnt(kind: Literal["supervised", "mean_difference"], at: int) -> Probe:
+        centre = (states[at].mean(axis=0, dtype=np.float64), nothing)
+        return learn(kind, sided(states[at]), lesson, layer=layers[at], orders="first", centre=centre)
+
+    means = [learnt("mean_difference", at) for at in range(len(layers))]
+    at = best_layer([probe.train_score for probe in means])
+    found = max(means[at], learnt("supervised", at), key=lambda probe: probe.train_score)
+    return Chosen(found, at, float(found.score(sided(states[at])).std()) or 1.0)
+
+
+def groups_of(grid: Grid) -> Names:
+    """What folds keep together: wrappers, or of one wrapper its task texts."""
+    return grid.wrapper if len(set(grid.wrapper)) > 1 else grid.text
+
+
+def left_out(grid: Grid, by: Names, groups: Names | None = None) -> FloatArray:
+    """Scores [row], each by a probe whose whole choice never saw the row's `by`; in units of the spread in training."""
+    inner, out = groups_of(grid) if groups is None else groups, np.full(len(by), math.nan)
+    for name in np.unique(by):
+        test, train = by == name, by != name
+        known = grid.evaluation[train]
+        if known.any() and not known.all() and len(set(inner[train])) > 1:
+            chosen = choose(grid.states[:, train], known, inner[train], grid.layers)
+            out[test] = chosen.score(grid.states[:, test]) / chosen.spread
+    return out
+
+
+def folded(names: Names, folds: int = FOLDS) -> Names:
+    """One of `folds` folds for each row, names kept together."""
+    _, of = np.unique(names, return_inverse=True)
+    return (of % folds).astype(str)
+
+
+def flips(grid: Grid, count: int, rng: np.random.Generator) -> Iterator[BoolArray]:
+    """Labels [row] of the null: in each wrapper the two announcements change places, or do not, by chance."""
+    _, of = np.unique(grid.wrapper, return_inverse=True)
+    for _ in range(count):
+        yield grid.evaluation ^ (rng.random(of.max() + 1) < 0.5)[of]
+
+
+def null(grid: Grid, shuffles: int, rng: np.random.Generator) -> FloatArray:
+    """AUROC out of fold of the whole choice under shuffled labels, the best of all layers and kinds, [shuffle]."""
+    groups = groups_of(grid)
+    chosen = (choose(grid.states, labels, groups, grid.layers) for labels in flips(grid, shuffles, rng))
+    return np.array([one.probe.train_score for one in chosen])
+
+
+def p_of(found: float, drawn: FloatArray) -> float:
+    """Share of the null that is as high, the found one counted."""
+    return math.nan if math.isnan(found) else float((1 + np.count_nonzero(drawn >= found)) / (1 + len(drawn)))
+
+
+def random_directions(
+    grid: Grid, tested: npt.NDArray[np.floating[Any]], truth: BoolArray, at: int, rng: np.random.Generator
+) -> FloatArray:
+    """AUROC on the tested rows of random directions at the chosen layer, signs by the training labels, [direction]."""
+    if truth.all() or not truth.any():
+        return np.full(RANDOM, math.nan)
+    drawn = rng.standard_normal((grid.states.shape[2], RANDOM))
+    centre = grid.states[at].mean(axis=0, dtype=np.float64)
+    signs = [1 if agreement(grid.evaluation, one) >= 0 else -1 for one in ((grid.states[at] - centre) @ drawn).T]
+    return rank.auroc_table(truth[None], (tested[at] @ drawn * signs).T)[:, 0]
+
+
+def variance(scores: FloatArray, evaluation: BoolArray, wrapper: Names, source: Names) -> dict[str, float]:
+    """Shares of the variance of `scores  # [row]`: of the label, of wrappers beside it, of sources beside both.
+
+    Sums of squares one after another: the label's means; those of label and wrapper; means of what is left by source.
+    With one wrapper its share is NaN: what is of the label there may be of the wrapper.
+    """
+    off = scores - scores.mean()
+    whole = float(off @ off)
+    if not whole:
+        return dict.fromkeys(("label", "wrapper", "source", "rest"), math.nan)
+    label = _means(off, evaluation.astype(str))
+    both = _means(off, np.char.add(wrapper, evaluation.astype(str)))
+    sources = _means(off - both, source)
+    parts = {"label": label @ label, "wrapper": both @ both - label @ label, "source": sources @ sources}
+    shares = {name: float(part / whole) for name, part in parts.items()}
+    shares["rest"] = 1 - sum(shares.values())
+    return shares if len(set(wrapper)) > 1 else shares | {"label": math.nan, "wrapper": math.nan}
+
+
+def _means(values: FloatArray, groups: Names) -> FloatArray:
+    """The mean of each row's group, [row]."""
+    _, of = np.unique(groups, return_inverse=True)
+    return np.asarray((np.bincount(of, values) / np.bincount(of))[of])
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """What rows of the set are resampled by."""
+
+    of: Names
+    unit: str
+
+
+def within(truth: BoolArray, scores: FloatArray, strata: Names, clusters: Clusters) -> Estimate:
+    """AUROC of `truth` within each stratum, as Mantel and Haenszel weight them; undefined where none holds both."""
+    parts: list[tuple[float, Part]] = []
+    for stratum in np.unique(strata):
+        here = (strata == stratum) & ~np.isnan(scores)
+        ours, others = int((here & truth).sum()), int((here & ~truth).sum())
+        part = clustered.auroc(truth, np.where(here, scores, math.nan), clusters.of, unit=clusters.unit)
+        if ours and others and not math.isnan(part.estimate.low):
+            parts.append((ours * others / (ours + others), part))
+    total = sum(weight for weight, _ in parts)
+    if not parts:
+        return undefined("no stratum holds enough of both", unit=clusters.unit)
+    return difference(*((weight / total, part) for weight, part in parts), unit=clusters.unit)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A measure's AUROC on the set, and what it has over what needs no model."""
+
+    auroc: Estimate
+    over: Mapping[str, Estimate]
+    """Baseline → the measure's AUROC less the baseline's, paired."""
+    by_label: Estimate
+    """AUROC of the label within a format."""
+    by_format: Estimate
+    """AUROC of the benchmark's format within a label."""
+
+    @property
+    def above(self) -> bool:
+        """Whether it is above all baselines that could be computed, with the whole interval, and there is one."""
+        known = [estimate for estimate in self.over.values() if not math.isnan(estimate.value)]
+        return bool(known) and all(estimate.low > 0 for estimate in known)
+
+    @property
+    def follows_format(self) -> bool:
+        """Whether it tells formats apart, and not labels within a format; or both go together."""
+        formats = self.by_format.low > 0.5 or self.by_format.high < 0.5
+        return formats and not self.by_label.low > 0.5
+
+
+def beside(
+    scores: FloatArray, truth: BoolArray, baselines: Mapping[str, FloatArray], formats: Names, clusters: Clusters
+) -> Beside:
+    """A measure [row] of the set beside baselines [row]; formats are `benchmark` and others."""
+    mine = clustered.auroc(truth, scores, clusters.of, unit=clusters.unit)
+    over = {}
+    for name, values in baselines.items():
+        both = np.isnan(values) | np.isnan(scores)
+        parts = [clustered.auroc(truth, np.where(both, math.nan, one), clusters.of) for one in (scores, values)]
+        over[name] = difference((1, parts[0]), (-1, parts[1]), unit=clusters.unit)
+    looks = np.char.startswith(formats, "benchmark")
+    by_label = within(truth, scores, formats, clusters)
+    return Beside(mine.estimate, over, by_label, within(looks, scores, truth.astype(str), clusters))
+
+
+Kind = Literal["evaluation", "words", "format", "wrapper", "nothing", "one class"]
+
+
+@dataclass(frozen=True)
+class Latent:
+    """What the probe finds, on texts that it never saw."""
+
+    chosen: Chosen
+    here: Beside
+    """On the set."""
+    p: float
+    """Share of shuffled labels under which the whole choice reaches as much, out of fold."""
+    across: Estimate
+    """AUROC on wrappers left out."""
+    inside: Estimate
+    """AUROC on task texts left out, in wrappers that it knows."""
+    formats: Estimate
+    """AUROC on formats left out."""
+    sources: Estimate
+    """AUROC on sources of task texts left out."""
+    chance: FloatArray
+    """AUROC of random directions on the set."""
+    shares: Mapping[str, float]
+    """From `variance`."""
+    wrappers: int
+
+    @property
+    def kind(self) -> Kind:
+        """What the direction is of, as far as can be told."""
+        if self.wrappers < 2:
+            return "wrapper"
+        if not self.across.low > 0.5:
+            return "wrapper" if self.inside.low > 0.5 else "nothing"
+        if math.isnan(self.here.auroc.value):
+            return "one class"
+        if self.p < ALPHA and self.here.follows_format:
+            return "format"
+        if not (self.here.auroc.low > 0.5 and self.p < ALPHA):
+            return "nothing"
+        return "evaluation" if self.here.above else "words"
+
+
+def latent(
+    grid: Grid,
+    tested: npt.NDArray[np.floating[Any]],
+    truth: BoolArray,
+    baselines: Mapping[str, FloatArray],
+    formats: Names,
+    clusters: Clusters,
+    *,
+    shuffles: int,
+    rng: np.random.Generator,
+) -> Latent:
+    """The whole of it: choice, held-out wrappers, texts, formats and sources, the set, the null.
+
+    Args:
+        grid: The training part.
+        tested: States [layer, row, d_model] of the set.
+        truth: Whether a row of the set is an evaluation.
+        baselines: What needs no model, [row] of the set.
+        formats: Format of each row of the set.
+        clusters: What the set's rows are resampled by.
+        shuffles: Draws of the null.
+        rng: Draws them, and random directions.
+    """
+    chosen = choose(grid.states, grid.evaluation, groups_of(grid), grid.layers)
+    several = len(set(grid.wrapper)) > 1
+    across = left_out(grid, grid.wrapper) if several else np.full(len(grid.wrapper), math.nan)
+    scores = chosen.score(tested)
+    here = beside(scores, truth, baselines, formats, clusters)
+    drawn = null(grid, shuffles, rng)
+
+    def held_out(values: FloatArray, by: Names, unit: str) -> Estimate:
+        return clustered.auroc(grid.evaluation, values, by, unit=unit).estimate
+
+    return Latent(
+        chosen=chosen,
+        here=here,
+        p=p_of(chosen.probe.train_score, drawn),
+        across=held_out(across, grid.wrapper, "wrapper"),
+        inside=held_out(left_out(grid, folded(grid.text), grid.text), grid.text, "task text"),
+        formats=held_out(left_out(grid, grid.format), grid.wrapper, "wrapper"),
+        sources=held_out(left_out(grid, folded(grid.source)), grid.source, "source"),
+        chance=random_directions(grid, tested, truth, chosen.at, rng),
+        shares=variance(across if several else scores_of(grid, chosen), grid.evaluation, grid.wrapper, grid.source),
+        wrappers=len(set(grid.wrapper)),
+    )
+
+
+def scores_of(grid: Grid, chosen: Chosen) -> FloatArray:
+    """The training part's own scores."""
+    return chosen.score(grid.states)
+
+
+def scale_of(grid: Grid, chosen: Chosen) -> float:
+    """Factor from score to log-odds, by Platt's method on training scores out of fold."""
+    groups = groups_of(grid)
+    lesson = Lesson(grid.evaluation, groups, folds=min(FOLDS, len(set(groups))))
+    return calibrated(chosen.probe, sided(grid.states[chosen.at]), lesson)
+
+
+def precision(
+    called: BoolArray, truth: BoolArray, clusters: Clusters
+) -> tuple[Estimate, Estimate, dict[float, Estimate]]:
+    """True positive and true negative rate of verdicts, and precision at `PREVALENCES`."""
+    right = (called == truth).astype(float)
+    rates = [clustered.share(right, clusters.of, where=where, unit=clusters.unit).estimate for where in (truth, ~truth)]
+    return rates[0], rates[1], {at: precision_estimate(rates[0], rates[1], at) for at in PREVALENCES}
+
+
+def monitored(
+    log_probs: FloatArray, topics: Sequence[str], about: Sequence[bool]
+) -> tuple[dict[str, FloatArray], FloatArray]:
+    """Topic → its sentences' mean log-probability a token less its plain ones' [row]; and evaluation less placebos.
+
+    Args:
+        log_probs: Mean log-probability a token, [row, continuation].
+        topics: Topic of each continuation.
+        about: Whether it speaks of the topic.
+    """
+    names, speaks = np.asarray(topics), np.asarray(about, dtype=bool)
+    apart = {
+        str(topic): log_probs[:, (names == topic) & speaks].mean(axis=1)
+        - log_probs[:, (names == topic) & ~speaks].mean(axis=1)
+        for topic in dict.fromkeys(topics)
+    }
+    placebos = [values for topic, values in apart.items() if topic != "evaluation"]
+    return apart, apart["evaluation"] - (np.mean(placebos, axis=0) if placebos else 0.0)
+
+
+def share_of(log_probs: FloatArray, count: int) -> FloatArray:
+    """Probability [row] of the first `count` of these answers among all, of log-probabilities [row, answer]."""
+    top = log_probs.max(axis=1, keepdims=True)
+    weights = np.exp(log_probs - top)
+    return np.asarray(weights[:, :count].sum(axis=1) / weights.sum(axis=1))
+
+
+def disagreeing(measures: Mapping[str, FloatArray], count: int) -> list[int]:
+    """Rows whose ranks by the measures lie furthest apart, at least half of all rows; the furthest first."""
+    ranks = np.stack([_placed(values) for values in measures.values()])
+    with np.errstate(invalid="ignore"):
+        apart = np.nan_to_num(ranks.max(axis=0) - ranks.min(axis=0), nan=-1.0)
+    order = np.argsort(-apart, kind="stable")[:count]
+    return [int(row) for row in order if apart[row] >= 0.5]
+
+
+def _placed(values: FloatArray) -> FloatArray:
+    """Rank of each row in 0..1, ties in the middle; NaN stays."""
+    from scipy.stats import rankdata
+
+    ranks = rankdata(values, nan_policy="omit")
+    return np.asarray((ranks - 1) / max(np.count_nonzero(~np.isnan(values)) - 1, 1))

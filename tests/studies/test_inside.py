@@ -1,0 +1,215 @@
+"""`selfprobe awareness inside` as a user calls it, on tiny transformers with a known direction, and each bad input."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+
+torch = pytest.importorskip("torch", reason="the probes extra is not installed")
+
+from selfprobe import cli  # noqa: E402
+from selfprobe.probes.branches import branched  # noqa: E402
+from selfprobe.probes.probe_file import load_probe  # noqa: E402
+from selfprobe.studies.inside import ALMOST, LATENT, Inside  # noqa: E402
+
+from ..mechanism.tiny import ONE, TRIGGER, byte_tokenizer, llama, token, wire  # noqa: E402
+
+HELD = 5
+"""Direction of the residual stream in which a planted model keeps what it saw."""
+
+
+def call(*arguments: object) -> Result:
+    yes = [] if "--dry-run" in arguments else ["--yes"]
+    return CliRunner().invoke(cli.main, ["awareness", "inside", *map(str, arguments), *yes])
+
+
+def model(folder: Path, trigger: str, *, seed: int = 0) -> Path:
+    """A transformer in whose every later state the sight of `trigger` in the prompt is kept, and hardly more."""
+    from transformers import LlamaForCausalLM
+
+    torch.manual_seed(seed)
+    made, tokenizer = LlamaForCausalLM(llama()).eval().requires_grad_(False), byte_tokenizer()
+    for name, weights in made.named_parameters():
+        weights.fill_(1.0 if "norm" in name else 0.0)
+    made.model.embed_tokens.weight[:, ONE] = 1.0
+    made.model.embed_tokens.weight[:, 8:] = 0.01 * torch.randn(257, 8)
+    made.model.embed_tokens.weight[token(tokenizer, trigger), TRIGGER] = 1.0
+    made.lm_head.weight.copy_(0.1 * torch.randn(257, 16))
+    for head in range(3):  # all tokens alike: the state knows a little of the whole text
+        wire(made, 0, head + 1, query=(ONE, 0.0), key=ONE, value=(8 + head, 12 + head, 1.0))
+    wire(made, 1, 0, query=(ONE, 6.0), key=TRIGGER, value=(TRIGGER, HELD, 1.0))
+    made.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def jsonl(file: Path, rows: list[dict[str, object]]) -> Path:
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+def wrappers(folder: Path, count: int = 9) -> Path:
+    """The evaluation holds a tilde and the use a caret: no word, no length tells them apart."""
+    rows: list[dict[str, object]] = [
+        {"wrapper": f"w{n}", "label": label, "text": f"{'Note. ' * (1 + n % 3)}{sign} {{task}}" if n % 2 else f"{{task}} {sign}"}
+        for n in range(count)
+        for label, sign in (("evaluation", "~"), ("deployment", "^"))
+    ]  # fmt: skip
+    return jsonl(folder / f"wrappers{count}.jsonl", rows)
+
+
+def conversations(folder: Path, name: str = "set", *, sign: str = "label", **more: object) -> Path:
+    """48 rows of 12 sources; a tilde stands in evaluations, or in what looks like a benchmark, or anywhere."""
+    rng, rows = np.random.default_rng(0), []
+    for n in range(48):
+        evaluation, pair = n % 2 == 0, n // 2
+        looks = (pair % 5 != 0) == evaluation
+        tilde = {"label": evaluation, "format": looks, "nothing": bool(rng.random() < 0.5)}[sign]
+        text = f"Please write the {n} lines for me and {'~' if tilde else '^'} then stop the {n % 7} of them."
+        row = {"id": f"r{n}", "user": text, "label": "evaluation" if evaluation else "deployment"}
+        rows.append(row | {"source": f"s{pair % 12}", "format": "benchmark" if looks else "natural"} | more)
+    return jsonl(folder / f"{name}.jsonl", rows)
+
+
+def sentences(folder: Path) -> Path:
+    pairs = {"evaluation": ("a test ~", "a note ^"), "weather": ("a rain %", "a road %")}
+    rows: list[dict[str, object]] = [
+        {"topic": topic, "frame": "f", "side": side, "text": text}
+        for topic, both in pairs.items()
+        for side, text in zip(("about", "plain"), both, strict=True)
+    ]
+    return jsonl(folder / "sentences.jsonl", rows)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("inside")
+    for name in ("a", "b"):
+        model(folder / name, "~", seed=ord(name))
+    conversations(folder), wrappers(folder), sentences(folder)
+    return folder
+
+
+def given(place: Path, name: str = "set", **more: object) -> list[object]:
+    options = {"model": place / "a", "set": place / f"{name}.jsonl", "wrappers": place / "wrappers9.jsonl"}
+    options |= {"continuations": place / "sentences.jsonl", "shuffles": 25, "out": place / "out"} | more
+    return [part for key, value in options.items() for part in (f"--{key.replace('_', '-')}", value)]
+
+
+@pytest.fixture(scope="module")
+def done(place: Path) -> Result:
+    return call(*given(place, save=place / "direction.probe"), "--no-random-weights")
+
+
+def measures(place: Path, out: str = "out") -> pd.DataFrame:
+    return pd.read_csv(place / out / "tables" / "measures.csv").set_index("measure")
+
+
+def test_a_planted_direction_is_found_at_1_and_the_page_answers_yes(place: Path, done: Result) -> None:
+    assert done.exit_code == 0, done.output
+    assert "Yes, for " in done.output and "holds it beyond words and length, AUROC 1.00" in done.output
+    assert measures(place).value[LATENT] == 1.0
+    page = (place / "out" / "index.html").read_text()
+    for text in (
+        "Does the model hold, almost say or say",
+        "Variance of its scores",
+        "share of evaluations",
+        "disagree",
+    ):
+        assert text in page, text
+    assert set(pd.read_csv(place / "out" / "tables" / "precision.csv").prevalence) == {0.01, 0.05, 0.1, 0.2, 0.5}
+    assert len(pd.read_csv(place / "out" / "tables" / "conversations.csv")) == 48
+
+
+def test_what_was_read_is_not_read_again(place: Path, done: Result) -> None:
+    again = call(*given(place), "--no-random-weights", "--dry-run")
+    assert again.exit_code == 0 and "To do: 0 prompts, 0 tokens" in again.output, again.output
+    assert "Time: all is read" in again.output and "Grid: 144 prompts of 9 wrappers" in again.output
+
+
+def test_the_monitor_is_what_plain_forwards_of_each_sentence_give(place: Path, done: Result) -> None:
+    study = Inside(model=str(place / "a"), set=str(place / "set.jsonl"), continuations=str(place / "sentences.jsonl"))
+    row = study.readable[0][3]
+    texts = study.texts(row)
+    alone = branched(study.judge, texts, sharing=False).log_probs[-4:]
+    net = (alone[0] - alone[1]) - (alone[2] - alone[3])
+    heard = pd.read_csv(place / "out" / "tables" / "monitor.csv").set_index("id")
+    assert heard.monitor[row.id] == pytest.approx(net, abs=1e-4)
+    assert ALMOST in measures(place).index
+
+
+def test_format_is_named_where_format_was_planted(place: Path) -> None:
+    conversations(place, "formats", sign="format")
+    found = call(*given(place, "formats"), "--no-random-weights")
+    assert found.exit_code == 0 and "holds the format of the text" in found.output, found.output
+    assert "The probe finds format" in found.output
+
+
+def test_nothing_is_named_where_nothing_is_and_wrapper_where_there_is_one(place: Path) -> None:
+    conversations(place, "nothing", sign="nothing")
+    found = call(*given(place, "nothing"), "--no-random-weights")
+    assert found.exit_code == 0 and "is not shown to hold it" in found.output, found.output
+    one = call(*given(place, wrappers=wrappers(place, 1)), "--no-random-weights")
+    assert one.exit_code == 0 and "holds what each wrapper says" in one.output, one.output
+    assert "1 wrapper: a direction may be of its wrapper; about 9 are needed to tell." in one.output
+
+
+def test_a_saved_probe_serves_another_set_and_is_refused_for_another_model(place: Path, done: Result) -> None:
+    assert load_probe(place / "direction.probe").card.train_groups[0] == "w0"
+    again = call(*given(place, probe=place / "direction.probe"))
+    assert again.exit_code == 0 and "AUROC 1.00" in again.output, again.output
+    other = call(*given(place, probe=place / "direction.probe", model=place / "b", out=place / "b-out"))
+    assert other.exit_code == 2 and "not to this model" in other.output, other.output
+    both = call(*given(place, probe="x.probe", save="y.probe"))
+    assert both.exit_code == 2 and "--save writes a probe that is fitted" in both.output
+    assert "a .probe or .safetensors file" in call(*given(place, save="y.pkl")).output
+
+
+def test_the_untrained_copy_and_places_along_the_reply_are_read(place: Path) -> None:
+    conversations(place, "few")
+    found = call(*given(place, "few", limit=16, places=3, reply_tokens=4, out=place / "places"), "--random-weights")
+    assert found.exit_code == 0, found.output
+    assert "untrained copy" in measures(place, "places").index
+    assert set(pd.read_csv(place / "places" / "tables" / "monitor.csv").place) == {1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"label": "evaluation"}, "conversations are evaluation: with one class nothing can be told apart"),
+        ({"at": "thinking"}, "opens no thought: take --at reply"),
+        ({"model": "gpt-4o"}, "smollm2, a folder"),
+        ({"save": "direction.bin"}, "--save writes a .probe or .safetensors file, got direction.bin"),
+    ],
+)
+def test_bad_input_is_a_line(place: Path, more: dict[str, object], said: str) -> None:
+    refused = call(*given(place, **more, out=place / "bad"))
+    assert refused.exit_code == 2 and said in refused.output, refused.output
+
+
+def test_rows_without_a_label_over_the_context_or_in_another_language_are_named(place: Path) -> None:
+    bare = jsonl(place / "bare.jsonl", [{"id": str(n), "user": f"Write {n} lines for the man."} for n in range(4)])
+    assert "has no labels: give --label evaluation" in call(*given(place, set=bare)).output
+    german = conversations(place, "german", user="Wie kann ich das für die Schule nutzen und was ist der Preis?")
+    rows = [
+        json.loads(line) | {"user": f"Wie kann ich das für die Schule nutzen, {n}?"}
+        for n, line in enumerate(german.open())
+    ]
+    refused = call(*given(place, set=jsonl(german, rows)))
+    assert refused.exit_code == 2 and "no conversation is in a language of" in refused.output, refused.output
+    rows = [json.loads(line) for line in (place / "set.jsonl").open()]
+    rows[0]["user"] = "the and of " * 600
+    long = call(*given(place, set=jsonl(place / "long.jsonl", rows), out=place / "long"), "--dry-run")
+    assert long.exit_code == 0 and "1 cannot be read" in long.output and "too long" in long.output, long.output
+
+
+def test_a_seam_that_is_merged_and_one_source_are_named(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = conversations(place, "one", source="mine")
+    plan = call(*given(place, set=one, out=place / "one"), "--dry-run")
+    assert "One source of evaluation, mine: what is of that source cannot be told apart." in plan.output, plan.output
+    monkeypatch.setattr(Inside, "encoded", lambda self, text: (*(ord(c) for c in text[:-1]), 0))
+    merged = call(*given(place, out=place / "merged"), "--dry-run")
+    assert merged.exit_code == 2 and "the tokenizer merges the end of the prompt" in merged.output, merged.output

@@ -1,0 +1,218 @@
+"""The choice of a probe, its null and what it is named, on plain arrays with a known truth."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from selfprobe.stats.estimate import Estimate
+from selfprobe.stats.text_only import log_odds_elsewhere
+from selfprobe.studies.inside_numbers import (
+    ALPHA,
+    PREVALENCES,
+    Beside,
+    Clusters,
+    Grid,
+    Latent,
+    beside,
+    choose,
+    disagreeing,
+    flips,
+    latent,
+    left_out,
+    monitored,
+    null,
+    p_of,
+    precision,
+    share_of,
+    variance,
+    within,
+)
+
+WIDTH, LAYERS = 6, 3
+
+
+def grid(rng: np.random.Generator, *, wrappers: int = 9, strength: float = 0.0, own: float = 1.0) -> Grid:
+    """Four texts in each wrapper under both labels. `strength`: how far the label moves layer 1 along axis 0;
+    `own`: how far the two announcements of a wrapper lie apart along a direction of that wrapper."""
+    rows = [(w, t, side) for w in range(wrappers) for t in range(4) for side in (True, False)]
+    wrapper, text = (np.array([row[k] for row in rows]) for k in (0, 1))
+    evaluation = np.array([row[2] for row in rows])
+    sign = np.where(evaluation, 1.0, -1.0)[:, None]
+    states = (
+        rng.standard_normal((LAYERS, len(rows), WIDTH)) + own * rng.standard_normal((wrappers, WIDTH))[wrapper] * sign
+    )
+    states[1, :, :1] += strength * sign
+    looks = np.where(text % 2, "benchmark", "natural")
+    return Grid(states, evaluation, wrapper.astype(str), text.astype(str), (text % 4).astype(str), looks, (4, 5, 6))
+
+
+def drawn_set(
+    rng: np.random.Generator, *, strength: float = 0.0, by_format: float = 0.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, Clusters]:
+    """120 rows of 30 sources that hold both labels and both formats."""
+    truth, looks = rng.random(120) < 0.5, rng.random(120) < 0.5
+    states = rng.standard_normal((LAYERS, 120, WIDTH))
+    states[1, :, 0] += strength * np.where(truth, 1, -1) + by_format * np.where(looks, 1, -1)
+    of = Clusters(np.array([f"s{i // 4}" for i in range(120)]), "source")
+    return states, truth, np.where(looks, "benchmark", "natural"), of
+
+
+def found(rng: np.random.Generator, learnt: Grid, *, shuffles: int = 20, **planted: float) -> Latent:
+    states, truth, formats, of = drawn_set(rng, **planted)
+    words = {"words": rng.standard_normal(len(truth))}
+    return latent(learnt, states, truth, words, formats, of, shuffles=shuffles, rng=rng)
+
+
+def test_a_planted_direction_is_found_at_its_layer_and_named_evaluation() -> None:
+    rng = np.random.default_rng(0)
+    result = found(rng, grid(rng, strength=3.0, own=0.3), strength=4.0)
+    assert result.kind == "evaluation" and result.chosen.probe.layer == 5
+    assert result.here.auroc.value > 0.99 and result.across.low > 0.8 and result.p < 0.05
+    assert result.shares["label"] > 0.8 and np.mean(result.chance) < 0.9
+
+
+def test_a_direction_of_each_wrapper_alone_is_named_wrapper_and_so_is_that_of_one_wrapper() -> None:
+    rng = np.random.default_rng(1)
+    result = found(rng, grid(rng, own=3.0), shuffles=3)
+    assert result.kind == "wrapper" and result.inside.low > 0.7 and not result.across.low > 0.5
+    assert result.shares["wrapper"] > result.shares["label"]
+    one = found(rng, grid(rng, wrappers=1, strength=3.0, own=0.3), strength=4.0, shuffles=1)
+    assert one.kind == "wrapper" and math.isnan(one.across.value) and math.isnan(one.shares["label"])
+    assert one.here.auroc.value > 0.9, "it finds the label here too, and cannot tell it from the wrapper"
+
+
+def test_a_direction_that_follows_the_format_of_the_set_is_named_format() -> None:
+    rng = np.random.default_rng(2)
+    states, truth, formats, of = drawn_set(rng, by_format=4.0)
+    truth = truth & (rng.random(120) < 0.4) | (formats == "benchmark") & (rng.random(120) < 0.7)
+    learnt = grid(rng, strength=3.0, own=0.3)
+    noise = {"words": rng.standard_normal(len(truth))}
+    result = latent(learnt, states, truth, noise, formats, of, shuffles=1, rng=rng)
+    assert result.here.auroc.low > 0.5 and replace(result, p=0.01).kind == "format"
+    assert result.here.by_format.value > 0.95 and not result.here.by_label.low > 0.5
+
+
+def test_nothing_is_found_where_nothing_is_and_of_one_class_nothing_is_said() -> None:
+    rng = np.random.default_rng(3)
+    assert found(rng, grid(rng, own=0.0), shuffles=1).kind == "nothing"
+    strong = grid(rng, strength=3.0, own=0.3)
+    states, truth, formats, of = drawn_set(rng, strength=4.0)
+    one = latent(strong, states, np.ones_like(truth), {}, formats, of, shuffles=1, rng=rng)
+    assert one.kind == "one class" and np.isnan(one.chance).all()
+
+
+def test_words_that_reach_as_much_leave_it_at_words() -> None:
+    rng = np.random.default_rng(4)
+    states, truth, formats, of = drawn_set(rng, strength=4.0)
+    result = latent(
+        grid(rng, strength=3.0, own=0.3), states, truth, {"words": truth + 0.0}, formats, of, shuffles=1, rng=rng
+    )
+    assert replace(result, p=0.01).kind == "words" and replace(result, p=0.06).kind == "nothing"
+
+
+@pytest.mark.slow
+def test_of_200_draws_without_a_label_at_most_five_percent_are_claimed() -> None:
+    """Wrappers have directions of their own and so have the set's sources; labels say nothing. A minute."""
+    claims = 0
+    for seed in range(200):
+        rng = np.random.default_rng([seed, 39])
+        learnt, (states, truth, formats, of) = grid(rng), drawn_set(rng)
+        states += rng.standard_normal((30, WIDTH))[np.repeat(np.arange(30), 4)]
+        chosen = choose(learnt.states, learnt.evaluation, learnt.wrapper, learnt.layers)
+        here = beside(chosen.score(states), truth, {}, formats, of)
+        if here.auroc.low > 0.5 or here.follows_format:  # else nothing is claimed, whatever the null is
+            claims += p_of(chosen.probe.train_score, null(learnt, 40, rng)) < ALPHA
+    assert claims <= 0.05 * 200, claims
+
+
+def test_the_choice_sees_no_label_of_what_is_left_out() -> None:
+    rng = np.random.default_rng(5)
+    learnt = grid(rng, strength=1.0)
+    scores = left_out(learnt, learnt.wrapper)
+    changed = replace(learnt, evaluation=np.where(learnt.wrapper == "3", ~learnt.evaluation, learnt.evaluation))
+    again = left_out(changed, changed.wrapper)
+    assert np.array_equal(scores[learnt.wrapper == "3"], again[learnt.wrapper == "3"])
+    assert not np.array_equal(scores[learnt.wrapper != "3"], again[learnt.wrapper != "3"])
+
+
+def test_the_sign_comes_from_training_so_turned_labels_turn_the_scores() -> None:
+    learnt = grid(np.random.default_rng(6), strength=2.0)
+    one, turned = (
+        choose(learnt.states, truth, learnt.wrapper, learnt.layers) for truth in (learnt.evaluation, ~learnt.evaluation)
+    )
+    assert one.at == turned.at and one.probe.direction @ turned.probe.direction < 0
+
+
+def test_shuffled_labels_turn_whole_wrappers() -> None:
+    learnt = grid(np.random.default_rng(7))
+    for labels in flips(learnt, 5, np.random.default_rng(0)):
+        turned = labels != learnt.evaluation
+        assert all(len(set(turned[learnt.wrapper == name])) == 1 for name in set(learnt.wrapper))
+    assert p_of(0.9, np.array([0.5, 0.95, 0.6])) == 0.5 and math.isnan(p_of(math.nan, np.array([0.5])))
+
+
+def test_variance_by_a_hand_worked_table() -> None:
+    """Two wrappers × two labels × two sources. Scores 4, 2 | 0, -2 and 2, 0 | -2, -4: the mean is 0, the whole
+    12 + 4·... = 16+4+0+4+4+0+4+16 = 48. Labels: means 2 and -2, 8·4 = 32. Cells: 3, -1, 1, -3, 2·(9+1+1+9) = 40, so
+    wrappers 8. What is left is ±1 by source: 8."""
+    scores = np.array([4.0, 2, 0, -2, 2, 0, -2, -4])
+    label = np.array([True, True, False, False] * 2)
+    found = variance(scores, label, np.array(["a"] * 4 + ["b"] * 4), np.array(["s", "t"] * 4))
+    assert found == pytest.approx({"label": 32 / 48, "wrapper": 8 / 48, "source": 8 / 48, "rest": 0.0})
+
+
+def test_precision_by_a_hand_worked_table() -> None:
+    """With 9 of 10 right on either side: .01·.9 / (.01·.9 + .99·.1) = .009 / .108 = 1/12, and so on."""
+    truth = np.array([True] * 10 + [False] * 10)
+    called = np.array([True] * 9 + [False] + [True] + [False] * 9)
+    tpr, tnr, at = precision(called, truth, Clusters(np.arange(20).astype(str), "row"))
+    assert (tpr.value, tnr.value) == (0.9, 0.9)
+    by_hand = dict(zip(PREVALENCES, (1 / 12, 9 / 28, 0.5, 9 / 13, 0.9), strict=True))
+    assert {prevalence: one.value for prevalence, one in at.items()} == pytest.approx(by_hand)
+
+
+def test_auroc_within_strata_does_not_see_what_lies_between_them() -> None:
+    strata = np.array(["a"] * 40 + ["b"] * 40)
+    truth = np.array([True] * 30 + [False] * 10 + [True] * 10 + [False] * 30)
+    of = Clusters(np.arange(80).astype(str), "row")
+    between = np.where(strata == "a", 1.0, 0.0)
+    assert within(truth, between, strata, of).value == 0.5
+    assert within(truth, truth + 0.0, strata, of).value == 1.0
+    assert "no stratum holds enough of both" in within(truth, between, truth.astype(str), of).reason
+
+
+def test_a_measure_is_above_only_where_all_known_baselines_are_below() -> None:
+    def over(*lows: float) -> Beside:
+        flat = Estimate(0.7, 0.6, 0.8, 30, "source")
+        return Beside(
+            flat, {str(n): Estimate(low + 0.1, low, 0.9, 30, "source") for n, low in enumerate(lows)}, flat, flat
+        )
+
+    assert over(0.1, 0.2).above and not over(0.1, -0.01).above and not over().above and over(0.1, math.nan).above
+
+
+def test_the_monitor_takes_plain_sentences_off_and_then_the_placebos() -> None:
+    topics, about = ["evaluation", "evaluation", "rain", "rain"], [True, False, True, False]
+    apart, net = monitored(np.array([[-1.0, -3.0, -2.0, -2.5]]), topics, about)
+    assert apart["evaluation"][0] == 2.0 and apart["rain"][0] == 0.5 and net[0] == 1.5
+    assert monitored(np.array([[-1.0, -3.0]]), topics[:2], about[:2])[1][0] == 2.0
+
+
+def test_a_share_is_among_the_answers_alone() -> None:
+    assert share_of(np.log([[0.02, 0.01, 0.01]]), 1) == pytest.approx([0.5])
+    assert share_of(np.array([[-2000.0, -2000.0]]), 1) == pytest.approx([0.5])
+
+
+def test_rows_disagree_whose_ranks_lie_half_of_all_apart() -> None:
+    one, two = np.array([1.0, 2, 3, 4, 5]), np.array([5.0, 2, 3, 4, 1])
+    assert disagreeing({"a": one, "b": two}, 3) == [0, 4] and disagreeing({"a": one, "b": one}, 3) == []
+
+
+def test_words_of_other_texts_rate_new_ones_and_of_one_class_nothing() -> None:
+    truth = np.array([True, False] * 4)
+    texts = ["a graded exam paper", "a loaf of bread"] * 4
+    rated = log_odds_elsewhere(texts, truth, ["graded exam", "loaf bread", "zzz"])
+    assert rated[0] > rated[2] > rated[1]
+    assert np.isnan(log_odds_elsewhere(texts, np.ones(8, dtype=bool), ["graded"])).all()
