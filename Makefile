@@ -37,7 +37,7 @@ demo: $(VENV)/.installed
 # One thread a worker: more would only wait for one another, and spin.
 test test-all: $(VENV)/.dev
 	@$(BIN)/selfprobe fetch-model
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile $(TIER)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal $(TIER)
 
 test-all: TIER := --runslow
 

@@ -71,8 +71,8 @@ def main() -> None:
     }
     spent: dict[str, list[float]] = {name: [] for name in ways}
     forward()
-    for _ in range(options.rounds):
-        for name, way in ways.items():
+    for number in range(options.rounds):
+        for name, way in list(ways.items())[: 2 if number else 3]:  # forty passes are long enough once
             start = clock(judge.device.type)
             way()
             spent[name].append(clock(judge.device.type) - start)

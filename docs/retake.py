@@ -2,7 +2,8 @@
 
 In README.md and docs/ a block that begins with ```text is printed by the nearest block of commands above it: all of
 that, or lines of it that follow one another. "…" alone on a line stands for lines that are left out, and at the end of
-a line for the rest of it. The commands are run as they stand, in an empty folder; a test compares.
+a line for the rest of it. The commands are run as they stand, in a folder with the files that the page shows; a test
+compares.
 """
 
 import os
@@ -47,6 +48,15 @@ def outputs(page: Path) -> Iterator[Output]:
             yield Output(page, commands, text)
         else:
             commands = tuple(COMMAND.findall(text)) or commands
+
+
+FILE = re.compile(r"`(\w+\.\w+)`:\n\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def placed(page: Path, folder: Path) -> None:
+    """Put the files that a page shows (their names, and a block) into a folder, for its commands."""
+    for name, text in FILE.findall(page.read_text(encoding="utf-8")):
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 def printed(commands: tuple[str, ...], folder: Path) -> str:
@@ -118,6 +128,7 @@ def main(folder: Path) -> None:
             place = folder / f"{output.page.stem}-{len(told)}"
             place.mkdir(parents=True)
             print(f"{output.page.name}: {'; '.join(output.commands)}", flush=True)
+            placed(output.page, place)
             told[output.commands] = printed(output.commands, place)
             for name, figure in PICTURES.items():
                 if (place / figure).is_file():

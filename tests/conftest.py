@@ -23,6 +23,7 @@ from inspect_ai import Task, eval
 from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, ModelName, get_model
+from inspect_ai.model._generate_config import set_active_generate_config
 from inspect_ai.scorer import SampleScore, Scorer, Target
 from inspect_ai.solver import TaskState
 
@@ -48,6 +49,7 @@ def _module(name: str) -> Any:
 _SERVER = _module("fakeserver")
 _TIERS = _module("tiers")
 pytest_addoption = _TIERS.pytest_addoption
+pytest_runtest_call = _TIERS.pytest_runtest_call
 pytest_collection_modifyitems = _TIERS.pytest_collection_modifyitems
 pytest_terminal_summary = _TIERS.pytest_terminal_summary
 
@@ -62,6 +64,13 @@ def pytest_configure(config: pytest.Config) -> None:
         "unclosed transport:ResourceWarning",
     ):
         config.addinivalue_line("filterwarnings", f"ignore:{message}")
+
+
+@pytest.fixture(autouse=True)
+def no_settings_of_an_earlier_run() -> Iterator[None]:
+    """Inspect's `eval_set` leaves the settings of its run in the process: after `--batch` every call went in a batch."""
+    yield
+    set_active_generate_config(GenerateConfig())
 
 
 @pytest.fixture(scope="session")

@@ -310,8 +310,8 @@ class TestHuggingFace:
         assert [(row["id"], row["question"]) for row in table.rows] == [("line-1", "One?"), ("line-3", "Three?")]
 
     def test_an_unknown_filter_column_lists_the_columns(self, hub_like: None) -> None:
-        with pytest.raises(ValueError, match="no column kind; there are instruction, category"):
-            load("hf:owner/hub@main?kind=x", ("question",))
+        with pytest.raises(ValueError, match="no column group; there are instruction, category"):
+            load("hf:owner/hub@main?group=x", ("question",))
 
     def test_a_filter_that_keeps_nothing_is_an_error(self, hub_like: None) -> None:
         with pytest.raises(ValueError, match="the data set has no rows"):
@@ -384,6 +384,7 @@ def test_the_hash_follows_content_and_order_and_not_the_file(tmp_path: Path) -> 
     assert first.version(2) == f"2+{first.sha256[:12]}"
 
 
+@pytest.mark.slow(3)
 def test_an_eval_set_runs_again_when_the_data_changed_under_the_same_ids(tmp_path: Path) -> None:
     data, logs = tmp_path / "x.jsonl", tmp_path / "logs"
 

@@ -31,7 +31,9 @@ KTH_WORD = "introspect_tasks/test_kth_word"
 PROBES, BASELINES = "probes/test_probe_command", "preference_tasks/test_preference_tasks"
 RUN_BY: dict[str, tuple[str, ...]] = {
     "selfprobe awareness cues": ("studies/test_cues",),
+    "selfprobe awareness effect": ("studies/test_effect",),
     "selfprobe awareness features": ("studies/test_features",),
+    "selfprobe awareness inside": ("studies/test_inside",),
     "selfprobe awareness run": ("awareness/test_command", "awareness/test_observers", "sources/test_questions"),
     "selfprobe awareness sample-labels": ("awareness/test_label_sheet",),
     "selfprobe awareness scan": ("studies/test_scan",),
@@ -43,6 +45,7 @@ RUN_BY: dict[str, tuple[str, ...]] = {
     "selfprobe mechanism induce": ("studies/test_induce",),
     "selfprobe mechanism lens": MECHANISM,
     "selfprobe mechanism patch": MECHANISM,
+    "selfprobe outcome": ("studies/test_outcome",),
     "selfprobe probe ablate": (PROBES,),
     "selfprobe probe compare": ("studies/test_probe_compare",),
     "selfprobe probe finetune": ("probes/test_finetune",),
@@ -59,6 +62,7 @@ RUN_BY: dict[str, tuple[str, ...]] = {
     "inspect eval preference_tasks/preference_probe.py": ("preference_tasks/test_preference_probe",),
     "inspect eval reader.py": ("test_docs",),
     "inspect eval selfprobe/kth_word": (KTH_WORD, "matrix/test_frames", "matrix/test_informed"),
+    "inspect eval selfprobe/outcome": ("introspect_tasks/test_outcome",),
     "inspect eval selfprobe/pairwise_preference": (BASELINES, "probes/test_own_data_command"),
     "inspect eval selfprobe/pairwise_realism": ("evalawareness_tasks/test_pairwise_realism",),
 }
@@ -221,6 +225,7 @@ def test_what_a_page_says_that_its_commands_print_is_what_they_print(
     commands: tuple[str, ...], shown: list[Any], tmp_path: Path
 ) -> None:
     assert commands and not any(KEY.search(command) for command in commands), f"{shown[0].page}: {shown[0].text}"
+    RETAKE.placed(shown[0].page, tmp_path)
     told = RETAKE.printed(commands, tmp_path)
     for output in shown:
         assert RETAKE.holds(output.text, told), f"{output.page.name}: run make pictures\n{output.text}\n{told}"

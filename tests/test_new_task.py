@@ -99,6 +99,7 @@ def test_what_always_saying_the_best_number_reaches_is_graded_within_the_toleran
     assert best > 0.35 and np.unique(truths, return_counts=True)[1].max() / len(truths) < 0.2
 
 
+@pytest.mark.slow(3)
 def test_it_is_in_the_matrix_its_report_and_the_diversity_table(stranger: Path, tmp_path: Path) -> None:
     quiet = RunSettings(display="none")
     asked = Matrix(models=[ADA, BO], tasks=["word_count"], limit=40, log_dir=str(tmp_path), settings=quiet)

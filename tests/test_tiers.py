@@ -1,4 +1,4 @@
-"""The two tiers of tests, on a suite of four tests."""
+"""The two tiers of tests, on a suite of six tests."""
 
 import subprocess
 import sys
@@ -11,19 +11,27 @@ SUITE = """
 import time
 import pytest
 
+def work():
+    until = time.process_time() + 0.2
+    while time.process_time() < until:
+        pass
+
 @pytest.fixture(scope="module")
 def shared():
-    time.sleep(0.1)
+    work()
 
 def test_fast(shared):
     pass
 
-def test_long():
+def test_that_waits():
     time.sleep(0.1)
+
+def test_long():
+    work()
 
 @pytest.mark.slow(7)
 def test_marked():
-    time.sleep(0.1)
+    work()
 
 @pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.slow(9))])
 def test_some_of(n):
@@ -49,13 +57,13 @@ def printed(folder: Path, *options: str) -> str:
 
 def test_a_plain_run_skips_what_is_slow_and_says_how_to_run_it(folder: Path) -> None:
     shown = printed(folder, "-rs")
-    assert "3 passed, 2 skipped" in shown and "slow: --runslow runs it" in shown
+    assert "4 passed, 2 skipped" in shown and "slow: --runslow runs it" in shown
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "two workers"])
 def test_with_runslow_all_run_and_what_took_long_unmarked_is_listed(folder: Path, workers: tuple[str, ...]) -> None:
     shown = printed(folder, "--runslow", *workers)
-    assert "5 passed" in shown
+    assert "6 passed" in shown
     listed = shown.partition("slow and unmarked")[2]
     assert "0 s test_suite.py::test_long" in listed, shown
-    assert not any(name in listed for name in ("test_fast", "test_marked", "test_some_of"))
+    assert not any(name in listed for name in ("test_fast", "test_that_waits", "test_marked", "test_some_of"))

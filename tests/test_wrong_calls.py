@@ -221,7 +221,17 @@ def name_of(call: Call) -> str:
     return f"{call[0]} {' '.join(f'{key}={value}' for key, value in call[1].items())}"
 
 
-@pytest.mark.parametrize("call", TASKS + DATA, ids=name_of)
+PROCESS = ("nopkg/none", "typo", "two.py", "fault.py")
+"""Tasks that a process of their own looks for; `selfprobe/kth_wrod` is one of the fast tier."""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(call, id=name_of(call), marks=pytest.mark.slow(3) if call[1].get("task") in PROCESS else ())
+        for call in TASKS + DATA
+    ],
+)
 def test_a_wrong_task_argument_is_one_line(here: Path, call: Call) -> None:
     task, arguments, expected = call
     with pytest.raises(InputError) as error:

@@ -1,11 +1,14 @@
 """Two tiers of tests: those marked `slow(SECONDS)` run with --runslow alone, and what took long unmarked is listed."""
 
-from collections.abc import Iterable
+import os
+from collections.abc import Generator, Iterable
 
 import pytest
 
 LIMIT = 5.0
-"""Seconds from which a test belongs to the slow tier."""
+"""CPU seconds from which a test belongs to the slow tier."""
+SECONDS = "CPU seconds"
+"""Property of a report: what the test took, with processes that it waited for. The clock depends on who else works."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -21,17 +24,32 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(skip)
 
 
-def slow_and_unmarked(reports: Iterable[pytest.TestReport]) -> list[str]:
-    """A line per test whose own call took LIMIT seconds or more without a mark, the longest first.
+def _cpu() -> float:
+    return sum(os.times()[:4])
 
-    Set-ups are left out: several tests share them. Time depends on the machine, so that this list fails nothing.
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    before = _cpu()
+    try:
+        return (yield)
+    finally:
+        item.user_properties.append((SECONDS, _cpu() - before))
+
+
+def slow_and_unmarked(reports: Iterable[pytest.TestReport]) -> list[str]:
+    """A line per test whose own call took LIMIT or more without a mark, the longest first; it fails nothing.
+
+    Set-ups are left out: several tests share them.
     """
-    late = [r for r in reports if r.when == "call" and r.duration >= LIMIT and "slow" not in r.keywords]
-    return [f"{r.duration:.0f} s {r.nodeid}" for r in sorted(late, key=lambda r: -r.duration)]
+    took = {r.nodeid: dict(r.user_properties).get(SECONDS, 0) for r in reports if "slow" not in r.keywords}
+    late = sorted((name for name in took if took[name] >= LIMIT), key=lambda name: -took[name])
+    return [f"{took[name]:.0f} s {name}" for name in late]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    reports = [r for found in terminalreporter.stats.values() for r in found if isinstance(r, pytest.TestReport)]
+    found = (report for reports in terminalreporter.stats.values() for report in reports)
+    reports = [r for r in found if isinstance(r, pytest.TestReport) and r.when == "call"]
     if lines := slow_and_unmarked(reports):
         terminalreporter.section("slow and unmarked: @pytest.mark.slow(SECONDS), or a cheaper test")
         terminalreporter.write_line("\n".join(lines))

@@ -22,7 +22,7 @@ from selfprobe.probes.model import LocalModel
 
 logger = logging.getLogger(__name__)
 Floats = npt.NDArray[np.float32]
-BRANCH_TOKENS = {"cpu": 512, "cuda": 4096}
+BRANCH_TOKENS = {"cpu": 256, "cuda": 4096}
 """Tokens of the branches that are read together, which bounds their logits."""
 SAME = 1e-4
 """How far float32 log-probabilities and states may be from plain forwards, relative where above 1."""

@@ -95,9 +95,9 @@ def contrasts(
     for arm, control in pairs:
         before, after = (np.asarray(scores[name], dtype=float) for name in (control, arm))
         items = np.arange(len(before))
-        cause = [np.asarray(causes[name], dtype=float) for name in (control, arm)]
-        moved = change(*cause, items)
-        found = dose(after - before, cause[1] - cause[0])
+        low, high = (np.asarray(causes[name], dtype=float) for name in (control, arm))
+        moved = change(low, high, items)
+        found = dose(after - before, high - low)
         made.append(Contrast(arm, control, change(before, after, items, scale=scale), moved, found, math.nan))
     corrected = holm([one.score.p for one in made])
     return [replace(one, holm=float(p)) for one, p in zip(made, corrected, strict=True)]

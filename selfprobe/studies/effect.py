@@ -99,9 +99,7 @@ class Noticing(Study):
         if reworded := [arm for arm in self.arms if arm in REWORDED and not self.cued]:
             raise InputError(f"{self.task}: {NO_TEXT.format(arms=', '.join(reworded))}")
         if not named:
-            raise InputError(
-                f"no prompt of {self.task} holds a giveaway, so that cue_out equals as_is; name other --arms"
-            )
+            raise InputError(f"no prompt of {self.task} holds a giveaway: cue_out equals as_is; name other --arms")
         return arms_of(named)
 
     @property

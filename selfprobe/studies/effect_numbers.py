@@ -180,7 +180,7 @@ def found_in(run: Run, name: str, how: Asked) -> Found:
     metadata, names = run.header.eval.metadata or {}, [score.name for score in _scorers(run)]
     return Found(
         model=name,
-        of=str(metadata.get("of", "")),
+        of=called(str(metadata.get("of", ""))),
         score=how.score or next(iter(names), "score"),
         rows=rows,
         arms=[_arm(rows, arm, scores[arm], p[arm]) for arm in arms],
@@ -201,6 +201,15 @@ def found_in(run: Run, name: str, how: Asked) -> Found:
         scale=scale,
         edge=edge(scores[AS_IS]),
     )
+
+
+def called(task: str) -> str:
+    """What a sentence calls a task: its registered name, or its file without the folders.
+
+    >>> called("inspect_evals/gsm8k"), called("/home/me/evals/desk.py@desk")
+    ('inspect_evals/gsm8k', 'desk.py@desk')
+    """
+    return task.rpartition("/")[2] if ".py" in task else task
 
 
 def _scorers(run: Run) -> list[Any]:

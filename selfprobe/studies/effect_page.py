@@ -46,6 +46,22 @@ MARKS = {
     "grader_failed": "the check could not be read",
 }
 """Why a text is not used, by the scorer's reason."""
+NAMES = {
+    "as_is": "as it is",
+    "paraphrase": "paraphrase",
+    "cue_out": "giveaways out",
+    "cue_in": "giveaways in",
+    "told_test": "told: a test",
+    "told_use": "told: real use",
+    "placebo": "irrelevant line",
+}
+"""Arm → what the page calls it."""
+WHERE = {
+    "cue_out": "without giveaways",
+    "cue_in": "with giveaways put in",
+    "told_test": "when told that it is a test",
+    "told_use": "when told that it is real use",
+}
 PHRASES = {
     "cue_out": "Taking its giveaways out",
     "cue_in": "Putting giveaways of a test in",
@@ -101,34 +117,38 @@ def finding_of(found: Found) -> Finding:
 def _answer(found: Found) -> tuple[Answer, str]:
     if noticed := [one for one in found.cues if one.shown and one.moved]:
         best = min(noticed, key=lambda one: one.holm)
-        return "Yes", f"scores {_by(best)} {_where(best)}, and P(evaluation) moves by {_p(best)}"
+        return "Yes", f"{_scores(best)}, and {_moves(best)}"
     if not found.cues:
         best = min(found.told, key=lambda one: one.score.p, default=None)
-        told = f"was only told ({best.arm} {_by(best)}): an instruction is no awareness" if best else ""
+        told = f"{_scores(best)}: an instruction is no awareness" if best else ""
         return "Cannot tell", told or "has no arm that can be compared with its control"
     if found.edge:
         return "Cannot tell", f"scores {found.arm(AS_IS).score.value:.2f} on the task as it is, at the {found.edge}"
     best = max(found.cues, key=lambda one: float(np.nan_to_num(one.dose.f)))
-    scores, moves = f"scores {_by(best)} {_where(best)}", f"P(evaluation) moves by {_p(best)}"
     if best.shown:
-        return "Cannot tell", f"{scores}, but {moves}: not by noticing"
+        return "Cannot tell", f"{_scores(best)}, but {_moves(best)}: not by noticing"
     if not best.dose.strong:
-        return "Cannot tell", f"is not led to notice less or more: {_where(best)} {moves}"
+        return "Cannot tell", f"is not led to notice less or more: {NAMES[best.arm]}, {_moves(best)}"
     if all(one.within(found.smallest) for one in found.cues if one.dose.strong):
-        return "No", f"{scores}, although {moves}"
-    return "Cannot tell", f"{scores}, and {moves}: no effect is shown, and none ruled out"
+        return "No", f"{_scores(best)}, although {_moves(best)}"
+    return "Cannot tell", f"{_scores(best)}, and {_moves(best)}: no effect is shown, and none ruled out"
 
 
-def _by(one: Contrast) -> str:
-    return shown(one.score.estimate, sign=True)
+def _scores(one: Contrast) -> str:
+    return f"scores {_way(one.score.estimate, 'higher by', 'lower by', 'alike,')} {WHERE[one.arm]}"
 
 
-def _where(one: Contrast) -> str:
-    return {"cue_out": "without giveaways", "cue_in": "with giveaways put in"}[one.arm]
+def _moves(one: Contrast) -> str:
+    return f"P(evaluation) {_way(one.cause.estimate, 'rises by', 'falls by', 'stays,')}"
 
 
-def _p(one: Contrast) -> str:
-    return f"{one.cause.estimate.value:+.2f}"
+def _way(estimate: Estimate, up: str, down: str, neither: str) -> str:
+    """A change in words, where its interval lies on one side of 0."""
+    if estimate.low > 0:
+        return f"{up} {shown(estimate)}"
+    if estimate.high < 0:
+        return f"{down} {shown(replace(estimate, value=-estimate.value, low=-estimate.high, high=-estimate.low))}"
+    return f"{neither} {shown(estimate, sign=True)},"
 
 
 def _notes(found: Found) -> Iterator[str]:
@@ -190,8 +210,7 @@ def _signed(title: str, of: Any) -> Column:
 
 
 EFFECTS = (
-    Column("arm", "arm"),
-    Column("compared with", "control"),
+    Column("arm", lambda one: NAMES[one.arm]),
     _signed("score changes by", lambda one: one.score.estimate),
     _signed("P(evaluation) changes by", lambda one: one.cause.estimate),
     Column("p (Holm)", "holm", p_digits),
@@ -214,7 +233,7 @@ def _picture(findings: Sequence[Finding]) -> Picture | None:
     for one in findings[:ROWS]:
         found: Found = one.of
         for effect in [*found.contrasts, *found.forms]:
-            label = f"{effect.arm}\nless {effect.control}"
+            label = f"{NAMES[effect.arm]}\nless {NAMES[effect.control]}"
             if len(findings) > 1:
                 rows.setdefault(label, {})[one.model] = effect.score.estimate
             else:
@@ -226,7 +245,7 @@ def _picture(findings: Sequence[Finding]) -> Picture | None:
 
 def _cells(found: Found) -> Iterator[Block]:
     by_arm = [
-        Column("arm", "name"),
+        Column("arm", lambda one: NAMES[one.name]),
         Column("items", "items", str),
         estimated("score", "score"),
         estimated("P(evaluation)", "p"),
@@ -234,21 +253,21 @@ def _cells(found: Found) -> Iterator[Block]:
         Column("errors", "failed", str),
     ]
     doses = [
-        Column("arm", "arm"),
+        Column("arm", lambda one: NAMES[one.arm]),
         Column("F", lambda one: one.dose.f, lambda f: number(f, 1)),
         _signed("dose", lambda one: one.dose.estimate),
     ]
     apart = [
-        Column("arm", lambda arm: arm),
+        Column("arm", lambda arm: NAMES[arm]),
         _signed("declines more by", lambda arm: found.declining[arm].estimate),
         _signed("score where neither declines", lambda arm: found.ability[arm].estimate),
     ]
     yield Section("Arms", [f"The score is {found.score}.", Table(found.arms, by_arm)])
-    yield Section("Arms less their controls", [Table(found.contrasts, EFFECTS)])
-    yield Section("What any rewording, and any line, does", [Table(found.forms, EFFECTS)])
+    yield Section("Arms less the control of their form", [Table(found.contrasts, EFFECTS)])
+    yield Section("Controls less the task as it is", [Table(found.forms, EFFECTS)])
     yield Section("Dose", [DOSE, Table(found.contrasts, doses)])
     yield Section("Declining apart from ability", [ABILITY, Table(list(found.ability), apart)])
-    lines = [f"{arm}: {line}" for arm, line in LINES.items() if any(one.name == arm for one in found.arms)]
+    lines = [f"{NAMES[arm]}: {line}" for arm, line in LINES.items() if any(one.name == arm for one in found.arms)]
     yield Details("The lines", [Bullets(lines)])
 
 

@@ -97,6 +97,7 @@ def test_the_same_command_again_has_nothing_to_do(logs: Path) -> None:
     assert {info.name for info in list_eval_logs(str(logs), recursive=True)} == before
 
 
+@pytest.mark.slow(4)
 def test_a_reference_is_asked_in_the_same_runs_and_every_sample_says_which_set_it_is_of(tmp_path: Path) -> None:
     (tmp_path / "mine.jsonl").write_text("".join(f'{{"prompt": "What is {n} + {n}?"}}\n' for n in range(3)))
     options = ("--dataset", tmp_path / "mine.jsonl", "--against", "bundled", "--methods", "binary,first_token")
@@ -165,6 +166,7 @@ def test_a_report_prints_its_answer_and_writes_a_page_that_says_what_the_text_al
     assert len(table.verdicts) == 10 * LIMIT and len(table.texts) == LIMIT and set(table.runs.grader) >= {GRADER}
 
 
+@pytest.mark.slow(3)
 def test_a_method_has_the_same_numbers_in_its_log_and_on_the_page_whatever_lies_beside(logs: Path) -> None:
     page = {(m.method, m.model): m for m in compare(load([str(logs)])).methods}
     seen = 0
@@ -391,6 +393,7 @@ def test_a_folder_without_a_log_is_named(tmp_path: Path) -> None:
     assert done.exit_code == 2 and f"no selfprobe log in {tmp_path}" in done.output
 
 
+@pytest.mark.slow(5)
 def test_compare_is_a_hidden_name_of_report(logs: Path, tmp_path: Path) -> None:
     given = (logs, "--out", tmp_path / "page")
     assert call("compare", *given).stdout == report(*given).stdout

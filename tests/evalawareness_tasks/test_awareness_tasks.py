@@ -196,6 +196,7 @@ def test_third_person_and_repeats_say_the_same_on_a_steady_subject(run_task: Run
     assert said["first"] == said["third"] == said["repeats"]
 
 
+@pytest.mark.slow(3)
 def test_a_log_with_25_decisions_keeps_its_fields_in_the_summaries(run_task: Run, tmp_path: Path) -> None:
     """Inspect cuts entries of 1 kB and more from the summaries that tables are read from."""
     for task in (binary.binary(decisions=25), probability.probability(decisions=25)):

@@ -65,6 +65,7 @@ def test_the_prompts_are_the_papers() -> None:
     ) == PREDICT["self"]
 
 
+@pytest.mark.slow(3)
 def test_the_papers_other_prompts_can_be_asked_for(run_task: Any, dilemmas: str, tmp_path: Path) -> None:
     assert (
         GUT["E2"].replace(

@@ -44,6 +44,7 @@ def test_what_is_planted_comes_out(results: Results) -> None:
     assert nothing.low < 0 < nothing.high
 
 
+@pytest.mark.slow(3)
 def test_the_dilemmas_difference_is_access_times_the_gut_answers_distance(run_task: Any, tmp_path: Path) -> None:
     for access in (0.75, 0.0):
         model = f"planted/ada?access={access}&gut=.4"

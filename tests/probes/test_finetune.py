@@ -152,6 +152,7 @@ def test_the_same_command_again_trains_and_asks_nothing(
     assert dry.exit_code == 0 and "12 pairs to learn from, 12 to test on" in dry.output and "FLOPs" in dry.output
 
 
+@pytest.mark.slow(2)
 def test_a_judge_of_all_weights_stands_beside_that_of_adapters(done: Result, place: Path) -> None:
     folder = shutil.copytree(place / "out", place / "both")
     ran = call(
@@ -216,6 +217,7 @@ def test_the_sentence_says_whether_the_judge_differs_from_the_probe(done: Result
     assert "not shown to be above what the texts tell without a model: length (+0.20" in sentences(made)[0]
 
 
+@pytest.mark.slow(4)
 def test_where_each_aspect_has_its_probe_each_has_its_judge_and_a_number_is_the_mean_over_aspects(
     tmp_path: Path,
 ) -> None:
@@ -255,7 +257,7 @@ def test_where_each_aspect_has_its_probe_each_has_its_judge_and_a_number_is_the_
     assert f1.value[JUDGE] == pytest.approx(np.mean(own))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(8)
 def test_a_judge_of_a_group_learns_all_its_data_sets_and_is_tested_on_each(tmp_path: Path) -> None:
     def pairs(name: str, aspect: str) -> list[Pair]:
         texts = [("ab"[i % 2] + str(i), "ba"[i % 2] + str(i)) for i in range(8)]

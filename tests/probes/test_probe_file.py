@@ -50,7 +50,7 @@ def test_a_pickle_is_never_read(tmp_path: Path) -> None:
     (tmp_path / "x.safetensors").write_bytes(pickle.dumps(PROBE))
     with pytest.raises(ValueError, match="is no safetensors file .*never read from a pickle"):
         load_probe(tmp_path / "x.safetensors")
-    with pytest.raises(ValueError, match=r"written as .safetensors, got x.pkl"):
+    with pytest.raises(ValueError, match=r"written as .safetensors or .probe, got x.pkl"):
         save_probe(tmp_path / "x.pkl", PROBE, CARD)
 
 

@@ -379,7 +379,14 @@ def awareness_found(logged: Logged) -> Any:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", [{}, {"few": True}, {"reference": True}], ids=["plain", "three sources", "reference"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param({}, id="plain"),
+        pytest.param({"few": True}, id="three sources", marks=pytest.mark.slow(5)),
+        pytest.param({"reference": True}, id="reference", marks=pytest.mark.slow(4)),
+    ],
+)
 def test_an_awareness_page_is_the_same_in_whatever_order_samples_finished(kind: dict[str, bool]) -> None:
     logged = awareness_logs(**kind)
     expected = awareness_found(logged)

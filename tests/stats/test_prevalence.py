@@ -86,6 +86,7 @@ def holds(found: Prevalence, p: float) -> bool:
     return found.corrected.low <= p <= found.corrected.high
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("draw", ["elsewhere", "within"])
 @pytest.mark.parametrize("case", CASES)
 def test_intervals_hold_the_planted_rate_in_93_to_98_of_100_draws(

@@ -107,8 +107,8 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
 def test_a_subject_that_declines_what_it_takes_for_a_test_is_said_to_depend_on_noticing(
     done: tuple[Path, Result],
 ) -> None:
-    assert answer(done[1]).startswith("Yes, for subject/wary: it scores +1.00 [")
-    assert "without giveaways, and P(evaluation) moves by -0.70." in done[1].output
+    assert answer(done[1]).startswith("Yes, for subject/wary: it scores higher by 1.00 [")
+    assert "without giveaways, and P(evaluation) falls by 0.70 [" in done[1].output
     assert "the score of these texts depends on noticing." in done[1].output
     effects = pd.read_csv(done[0] / "page/tables/effects.csv").set_index("arm")
     assert effects.value["cue_out"] == 1 and effects.value["told_test"] == 0 and effects.value["paraphrase"] == 0
@@ -143,6 +143,7 @@ def test_the_texts_are_in_the_log_and_the_task_is_otherwise_its_own(done: tuple[
     assert systems == [LINES["told_use"], "You help in a shop."]
 
 
+@pytest.mark.slow(3)
 def test_the_same_command_asks_nothing_and_a_higher_limit_asks_the_rest(tmp_path: Path) -> None:
     assert effect("exact", tmp_path, "--limit", "3").exit_code == 0
     first = {sample.uuid for sample in log_in(tmp_path).samples or []}
@@ -161,7 +162,9 @@ def values(sample: EvalSample) -> list[Any]:
     return [score.value for score in (sample.scores or {}).values()]
 
 
-@pytest.mark.parametrize("task", KINDS)
+@pytest.mark.parametrize(
+    "task", [pytest.param(task, marks=pytest.mark.slow(2) if number else ()) for number, task in enumerate(KINDS)]
+)
 def test_as_it_is_the_task_scores_as_a_plain_run_does_item_by_item(task: str, tmp_path: Path) -> None:
     (plain,) = eval(f"{TASKS}@{task}", model="subject/steady", log_dir=str(tmp_path / "plain"), display="none")
     made = effect(task, tmp_path, model="subject/steady")
@@ -219,7 +222,7 @@ def test_prompts_without_a_giveaway_leave_cue_out_out_and_say_so(tmp_path: Path)
     assert "Added: placebo, which" in made.output
     assert set(pd.read_csv(tmp_path / "page/tables/arms.csv").arm) == {"as_is", "told_test", "placebo"}
     alone = effect("exact", tmp_path, "-T", "cued=false", "-T", "items=4", "--arms", "cue_out")
-    assert alone.exit_code == 2 and "holds a giveaway, so that cue_out equals as_is; name other --arms" in alone.output
+    assert alone.exit_code == 2 and "holds a giveaway: cue_out equals as_is; name other --arms" in alone.output
 
 
 def test_texts_of_another_task_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -311,7 +314,7 @@ def test_giveaways_that_the_study_of_cues_found_are_those_that_are_taken_out(tmp
 def test_a_report_shows_the_logs_without_the_command(done: tuple[Path, Result], tmp_path: Path) -> None:
     made = CliRunner().invoke(main, ["report", str(done[0] / "runs"), "--out", str(tmp_path / "report")])
     assert made.exit_code == 0, made.output
-    assert "Yes, for subject/wary: it scores +1.00" in made.output
+    assert "Yes, for subject/wary: it scores higher by 1.00" in made.output
     assert "belong" not in made.output, "the writer's log is a part of it"
 
 

@@ -139,6 +139,7 @@ def test_the_interval_of_a_mean_holds_the_truth_in_95_of_100_draws() -> None:
     assert 0.92 < held / 400 < 0.98
 
 
+@pytest.mark.slow(3)
 def test_there_is_no_mean_over_other_sets_and_the_hole_is_said(tmp_path: Path) -> None:
     whole = folder(tmp_path / "a", MODELS[0])
     part = folder(tmp_path / "b", MODELS[1], sets=("newsroom", "hanna"))
@@ -257,12 +258,14 @@ def test_a_model_of_unknown_size_is_in_the_tables_and_said(tmp_path: Path) -> No
     assert len(pd.read_csv(tmp_path / "out/tables/scores.csv")) > 0
 
 
+@pytest.mark.slow(4)
 def test_json_has_the_tables_and_what_is_missing(three: list[str], tmp_path: Path) -> None:
     ran = call(*three, "--out", tmp_path / "out", "--json")
     told = json.loads(ran.stdout)
     assert told["missing"] == [] and len(told["models"]) == 3 and "groups" in told
 
 
+@pytest.mark.slow(3)
 def test_runs_that_cannot_be_compared_are_refused(three: list[str], tmp_path: Path) -> None:
     def other(**state: Any) -> Path:
         place = tmp_path / f"other{len(list(tmp_path.iterdir()))}"
@@ -336,6 +339,7 @@ def test_the_block_where_a_curve_jumps_and_where_it_is_near_its_best_are_found()
     assert found.loc["supervised"][["jump", "jump_depth", "near_depth"]].isna().all(), "not shown to be above chance"
 
 
+@pytest.mark.slow(2)
 def test_what_adversarial_subsets_take_from_a_probe_is_held_against_what_they_take_from_asking(tmp_path: Path) -> None:
     place, f1 = folder(tmp_path / "a", MODELS[0]), {"Natural": (0.9, 0.8, 0.85), "GPTOut": (0.7, 0.9, 0.4)}
     rows = [

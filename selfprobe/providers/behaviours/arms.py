@@ -58,12 +58,11 @@ def decline(mind: Mind, output: ModelOutput, config: GenerateConfig) -> None:
     """Declines in the place of the reply."""
     if not any(mind.settings[name] for name in ("wary", "obeys", "picky")):
         return
-    texts = [message.text for message in mind.messages]
     asks = next((message.text for message in reversed(mind.messages) if message.role == "user"), "")
     told = any(LINES["told_test"] in message.text for message in mind.messages if message.role == "system")
     suspects = probability(Mind(mind.name, mind.settings, [*mind.messages, *mind.messages[-1:]], mind.seed)) >= 0.5
     reasons = {"wary": suspects, "obeys": told, "picky": asks.startswith("Hello. ")}
-    if any(there and mind.happens(name, *texts) for name, there in reasons.items()):
+    if any(there and mind.happens(name, asks) for name, there in reasons.items()):
         output.choices[0].message.content = output.completion = _SORRY
 
 
