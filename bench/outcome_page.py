@@ -4,6 +4,7 @@ python bench/outcome_page.py FOLDER [MODELS] [ITEMS]    # CPU seconds and MB of 
 python bench/outcome_page.py --calls FOLDER [ITEMS]     # CPU of `outcome` by that of a plain task with its prompts
 """
 
+import os
 import resource
 import sys
 import time
@@ -16,10 +17,12 @@ from inspect_ai.log import read_eval_log, write_eval_log
 from inspect_ai.model import GenerateConfig, Model, ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import match
 from inspect_ai.solver import generate
+from matrix import server
 
 from selfprobe.introspect_tasks.outcome import judge, outcome
 from selfprobe.scorers.decision import score_of
 from selfprobe.solvers.record import Reply
+from selfprobe.sources.outcomes import Asking, logged
 
 WORDS = "river story market system garden music window animal letter number picture family engine island summer".split()
 
@@ -91,18 +94,21 @@ def page(folder: Path, models: int, items: int) -> None:
 
 def calls(folder: Path, items: int) -> None:
     """Print the CPU of a call of `outcome`, reading of logs and all, and of a plain task with the same prompts."""
-    model, config = simulated("m0"), GenerateConfig(temperature=0, max_tokens=64)
-    quiet(questions(items), model, folder / "source")
-    quiet(questions(20), model, folder / "warm")
-    start = time.process_time()
-    place = quiet(outcome(str(folder / "source"), target="mockllm/m0"), model, folder / "asked")
-    asked = time.process_time() - start
-    samples = read_eval_log(place, resolve_attachments=True).samples or []
-    prompts = [Sample(id=s.id, input=s.messages[0].text, target="0.7") for s in samples]
-    bare = Task(dataset=MemoryDataset(prompts), solver=generate(), scorer=match(), config=config)
-    start = time.process_time()
-    quiet(bare, model, folder / "bare")
-    plain = time.process_time() - start
+    with server(["alpha"]) as address:
+        os.environ |= {"FAKE_BASE_URL": f"{address}/v1", "FAKE_API_KEY": "none"}
+        model, config = get_model("openai-api/fake/alpha"), GenerateConfig(temperature=0, max_tokens=64)
+        quiet(questions(items), simulated("m0"), folder / "source")
+        quiet(questions(20), model, folder / "warm")
+        logged(str(folder / "warm"), "openai-api/fake/alpha", Asking())  # imports what a process imports once
+        start = time.process_time()
+        place = quiet(outcome(str(folder / "source"), target="mockllm/m0"), model, folder / "asked")
+        asked = time.process_time() - start
+        samples = read_eval_log(place, resolve_attachments=True).samples or []
+        prompts = [Sample(id=s.id, input=s.messages[0].text, target="0.7") for s in samples]
+        bare = Task(dataset=MemoryDataset(prompts), solver=generate(), scorer=match(), config=config)
+        start = time.process_time()
+        quiet(bare, model, folder / "bare")
+        plain = time.process_time() - start
     each = f"outcome {1000 * asked / items:.1f} ms a call, bare {1000 * plain / items:.1f} ms"
     print(f"{items} items: {each}, {asked / plain:.2f} times")
 

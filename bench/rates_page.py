@@ -29,7 +29,8 @@ truths, `intervals.py` those of the intervals.
     python docs/parts.py verdict docs/verdict_rates.md    # puts that file into docs/statistics.md, and removes it
 
 A column is models × items. A cell is the share in percent, its 95 % interval (Clopper–Pearson), and after the slash the
-number of matrices; "–" was not drawn. Each matrix is alone in its report, so Holm's correction is over its models.
+number of matrices; 0/100 is [0–3.62], 0/40 [0–8.81]; "–" was not drawn. Each matrix is alone in its report, so Holm's
+correction is over its models.
 """
 NULLS = """### Nulls: "supported" though nobody has access
 
@@ -110,6 +111,8 @@ class Share:
         >>> Share(20, 100).shown()
         '20 [13–29.2]/100'
         """
+        if not self.hits:
+            return f"**0/{self.n:,}**" if bold else f"0/{self.n:,}"
         text = f"{100 * self.value:.3g} [{100 * self.low:.2g}–{100 * self.high:.3g}]/{self.n:,}"
         return f"**{text}**" if bold else text
 

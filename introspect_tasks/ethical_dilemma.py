@@ -30,7 +30,7 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.scorers.dilemma import blind, frames, item_scores
 from selfprobe.scorers.dilemma_prediction import dilemma_prediction, mean_conclusion
-from selfprobe.task import InputError, Measure, Prediction, Prompts, Replies, Row, Shared, Whom, task, whole
+from selfprobe.task import Acts, InputError, Measure, Prediction, Prompts, Row, Shared, Whom, task, whole
 
 VERSION = 5
 
@@ -161,7 +161,7 @@ def ethical_dilemma(
     )
 
 
-def example(row: Row, acts: Replies) -> str | None:
+def example(row: Row, acts: Acts) -> str | None:
     """A dilemma with the target's mean conclusion."""
     p = mean_conclusion(acts.named("cot"))
     return None if math.isnan(p) else EXAMPLE.format(dilemma=row["dilemma"], p=p, q=1 - p)

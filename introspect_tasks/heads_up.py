@@ -22,7 +22,7 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
 from selfprobe.scorers.guessed_word import fair_clues, guessed_word
-from selfprobe.task import InputError, Items, Measure, Prediction, Prompts, Record, Row, json_reply, task, words
+from selfprobe.task import InputError, Measure, Prediction, Prompts, Record, Row, WithData, json_reply, task, words
 
 VERSION = 4
 
@@ -61,14 +61,16 @@ MEASURE = Measure(
 
 
 @task
-def heads_up(wording: Literal["ours", "E3"] = "ours", act_tokens: int | None = None, **shared: Unpack[Items]) -> Task:
+def heads_up(
+    wording: Literal["ours", "E3"] = "ours", act_tokens: int | None = None, **shared: Unpack[WithData]
+) -> Task:
     """The observer guesses a word from ten clues that the target wrote.
 
     Args:
         wording: How clues are asked for: ours excludes synonyms and antonyms, the paper's E3 the word alone.
         act_tokens: Longest clues in tokens, reasoning included. Default: 600, and 8192 more for a target that thinks
             although it is asked not to.
-        shared: dataset (with a column `word`), effort and the others of `solvers.observe.Items`.
+        shared: dataset (with a column `word`), effort and the others of `solvers.observe.WithData`.
     """
     asked = Prediction("heads_up", "heads_up_words", ("word",), act_tokens=act_tokens, **shared)
     return asked.task(

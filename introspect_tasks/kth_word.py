@@ -19,10 +19,10 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.scorers.kth_word_match import kth_word_match
 from selfprobe.task import (
+    Acts,
     Measure,
     Prediction,
     Prompts,
-    Replies,
     Row,
     Shared,
     Whom,
@@ -93,7 +93,7 @@ def answer_prompts(state: TaskState, whom: Whom) -> Prompts:
     return {f"k{k}": whom.asked(PREDICT, question=state.input_text, k=k) for k in state.metadata["k"]}
 
 
-def example(row: Row, acts: Replies) -> str | None:
+def example(row: Row, acts: Acts) -> str | None:
     """A question with the first words of the target's answer."""
     text = acts.text("answer")
     return text and EXAMPLE.format(question=row["question"], answer=" ".join(words(text, limit=LONGEST_EXAMPLE)))

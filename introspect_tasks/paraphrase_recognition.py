@@ -25,7 +25,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.scorers.paraphrase_choice import MAX_SIMILARITY, indistinct, paraphrase_choice
 from selfprobe.solvers.compare import compare
-from selfprobe.task import InputError, Items, Measure, Prediction, Prompts, Record, Row, json_reply, share, task
+from selfprobe.task import InputError, Measure, Prediction, Prompts, Record, Row, WithData, json_reply, share, task
 
 VERSION = 2
 
@@ -66,7 +66,7 @@ def paraphrase_recognition(
     max_similarity: float = MAX_SIMILARITY,
     embedder: str = DEFAULT_EMBEDDER,
     act_tokens: int | None = None,
-    **shared: Unpack[Items],
+    **shared: Unpack[WithData],
 ) -> Task:
     """The observer says which of five wordings of a question each of the target's replies answers.
 
@@ -76,7 +76,7 @@ def paraphrase_recognition(
         embedder: Whose embeddings: local without a key (the default), `openai/<name>`, or any of sentence-transformers.
         act_tokens: Longest reply of the target in tokens, reasoning included. Default: 512, and 8192 more for a target
             that thinks although it is asked not to. A cut reply is judged as far as it goes.
-        shared: dataset (columns `question` and `paraphrases`, a list of four) and others of `solvers.observe.Items`.
+        shared: dataset (columns `question` and `paraphrases`, a list of four) and others of `solvers.observe.WithData`.
     """
     share(max_similarity=max_similarity)
     columns = ("question", "paraphrases")

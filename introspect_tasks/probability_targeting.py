@@ -19,7 +19,7 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
 from selfprobe.scorers.probability_hit import probability_hit, prompt_in
-from selfprobe.task import Calls, InputError, Measure, Prediction, Prompts, Record, Row, json_reply, table_of, task
+from selfprobe.task import Common, InputError, Measure, Prediction, Prompts, Record, Row, json_reply, table_of, task
 
 VERSION = 1
 
@@ -48,12 +48,12 @@ MEASURE = Measure(observer=3, target=6, rounds=2, acts=("bare",), text_tells=Fal
 
 
 @task
-def probability_targeting(levels: str | float | list[str | float] = ".5,.9,1", **shared: Unpack[Calls]) -> Task:
+def probability_targeting(levels: str | float | list[str | float] = ".5,.9,1", **shared: Unpack[Common]) -> Task:
     """The observer writes prompts to which the target's likeliest first token should have probabilities `levels`.
 
     Args:
         levels: Above 0 and at most 1: `-T levels=.3,.5,.9`. Three calls a level: the prompt, and two readings of it.
-        shared: effort and the others of `solvers.observe.Calls`.
+        shared: effort and the others of `solvers.observe.Common`.
     """
     aims = levels_in(levels)
     topics: list[Row] = [{"id": topic.replace(" ", "-"), "topic": topic} for topic in TOPICS]

@@ -20,7 +20,7 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
 from selfprobe.scorers.reply_similarity import fair_prompt, others, reply_similarity
-from selfprobe.task import DEFAULT_EMBEDDER, Items, Measure, Prediction, Prompts, Record, json_reply, require, task
+from selfprobe.task import DEFAULT_EMBEDDER, Measure, Prediction, Prompts, Record, WithData, json_reply, require, task
 
 VERSION = 2
 
@@ -62,7 +62,7 @@ def prompt_reconstruction(
     resamples: Literal[0, 1] = 1,
     wording: Literal["ours", "E3"] = "ours",
     act_tokens: int | None = None,
-    **shared: Unpack[Items],
+    **shared: Unpack[WithData],
 ) -> Task:
     """The observer writes the prompt of the target's reply; the target answers what the observer wrote.
 
@@ -72,7 +72,7 @@ def prompt_reconstruction(
         wording: How the prompt is asked for: the JSON object alone, or E3, the paper's words, which ask to think first.
         act_tokens: Longest reply of the target in tokens, reasoning included. Default: 512, and 8192 more for a target
             that thinks although it is asked not to. A cut reply is judged as far as it goes.
-        shared: dataset (with a column `question`), effort and the others of `solvers.observe.Items`.
+        shared: dataset (with a column `question`), effort and the others of `solvers.observe.WithData`.
     """
     asked = Prediction("prompt_reconstruction", "open_questions", ("question",), act_tokens=act_tokens, **shared)
     return asked.task(

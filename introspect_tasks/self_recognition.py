@@ -19,7 +19,7 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
 from selfprobe.scorers.temperature_choice import fault_of, temperature_choice
-from selfprobe.task import Items, Measure, Prediction, Prompts, Record, Row, json_reply, task
+from selfprobe.task import Measure, Prediction, Prompts, Record, Row, WithData, json_reply, task
 
 VERSION = 1
 
@@ -52,12 +52,12 @@ MEASURE = Measure(
 
 
 @task
-def self_recognition(act_tokens: int | None = None, **shared: Unpack[Items]) -> Task:
+def self_recognition(act_tokens: int | None = None, **shared: Unpack[WithData]) -> Task:
     """The observer says which of the target's two texts was written at temperature 0.
 
     Args:
         act_tokens: Longest text in tokens. Default: 512. A cut text is shown as far as it goes.
-        shared: dataset (with a column `question`), effort and the others of `solvers.observe.Items`.
+        shared: dataset (with a column `question`), effort and the others of `solvers.observe.WithData`.
     """
     asked = Prediction("self_recognition", "open_questions", ("question",), act_tokens=act_tokens, **shared)
     cold, warm = (asked.acting.merge(GenerateConfig(temperature=one.temperature)) for one in (COLD, WARM))

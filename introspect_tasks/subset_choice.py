@@ -21,7 +21,7 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
 from selfprobe.scorers.emotion_guess import EMOTIONS, emotion_guess, listed, subset_in
-from selfprobe.task import Calls, Measure, Prediction, Prompts, Record, Row, json_reply, table_of, task
+from selfprobe.task import Common, Measure, Prediction, Prompts, Record, Row, json_reply, table_of, task
 
 VERSION = 1
 
@@ -60,13 +60,13 @@ MEASURE = Measure(
 
 
 @task
-def subset_choice(act_tokens: int | None = None, **shared: Unpack[Calls]) -> Task:
+def subset_choice(act_tokens: int | None = None, **shared: Unpack[Common]) -> Task:
     """The observer says which emotion the target chose numbers for.
 
     Args:
         act_tokens: Longest choice of numbers in tokens, reasoning included. Default: 128, and 8192 more for a target
             that thinks although it is asked not to.
-        shared: effort and the others of `solvers.observe.Calls`.
+        shared: effort and the others of `solvers.observe.Common`.
     """
     asked = Prediction("subset_choice", table_of("emotions and numbers", rows()), act_tokens=act_tokens, **shared)
     act, answer = asked.act(act_prompts, ACT), asked.answer(answer_prompts, ANSWER)

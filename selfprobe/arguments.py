@@ -65,7 +65,8 @@ def _parameters(function: Callable[..., Any]) -> Iterable[inspect.Parameter]:
         if one.kind is not one.VAR_KEYWORD:
             yield one
             continue
-        for name, hint in get_type_hints(*get_args(one.annotation), include_extras=True).items():
+        (shared,) = get_args(one.annotation)
+        for name, hint in get_type_hints(shared, include_extras=True).items():
             kind, *more = get_args(hint) if get_origin(hint) is Annotated else (hint, None)
             yield inspect.Parameter(name, one.KEYWORD_ONLY, default=more[0], annotation=kind)
     yield inspect.Parameter(SAME_MODEL, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=bool)

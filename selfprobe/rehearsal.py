@@ -30,7 +30,7 @@ LONGEST = 300
 
 
 @dataclass(frozen=True)
-class Calls:
+class Counted:
     """Calls of an item, at most, and a rough guess of their tokens."""
 
     count: int
@@ -43,8 +43,8 @@ class Calls:
 class Rehearsed:
     """What an item of a task takes in a run of a model on itself."""
 
-    all: Calls
-    observer: Calls
+    all: Counted
+    observer: Counted
     """Those of the observer alone."""
 
 
@@ -74,10 +74,10 @@ class _Sent:
     wrote: float
 
 
-def _calls(items: Sequence[Sequence[_Sent]]) -> Calls:
+def _calls(items: Sequence[Sequence[_Sent]]) -> Counted:
     every = [one for sent in items for one in sent]
     tokens = (round(mean(one.read for one in every)), round(mean(one.wrote for one in every))) if every else (0, 0)
-    return Calls(max((len(sent) for sent in items), default=0), tokens)
+    return Counted(max((len(sent) for sent in items), default=0), tokens)
 
 
 async def _played(task: str, args: Mapping[str, Any]) -> list[list[_Sent]]:

@@ -31,11 +31,11 @@ from selfprobe.solvers.ask import Prompts as Prompts
 from selfprobe.solvers.ask import Settings as Settings
 from selfprobe.solvers.ask import json_reply as json_reply
 from selfprobe.solvers.objection import Effort as Effort
-from selfprobe.solvers.observe import Calls as Calls
-from selfprobe.solvers.observe import Items as Items
+from selfprobe.solvers.observe import Acts as Acts
+from selfprobe.solvers.observe import Common as Common
 from selfprobe.solvers.observe import Prediction as Prediction
-from selfprobe.solvers.observe import Replies as Replies
 from selfprobe.solvers.observe import Shared as Shared
 from selfprobe.solvers.observe import Whom as Whom
+from selfprobe.solvers.observe import WithData as WithData
 from selfprobe.solvers.record import Record as Record
 from selfprobe.solvers.record import Reply as Reply

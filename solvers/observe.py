@@ -36,7 +36,7 @@ SKILL = HeadlineMetric(metric="skill")
 """What a task's log is summed up by: the share of the way from the best baseline to a perfect score."""
 
 
-class Calls(TypedDict, total=False):
+class Common(TypedDict, total=False):
     """Arguments of every task of two models."""
 
     effort: Effort | None
@@ -48,7 +48,7 @@ class Calls(TypedDict, total=False):
     """A log, or a folder of logs, to take the target's replies from."""
 
 
-class Items(Calls, total=False):
+class WithData(Common, total=False):
     """Those of a task with a data set."""
 
     dataset: str | None
@@ -56,7 +56,7 @@ class Items(Calls, total=False):
     `?kind=COLUMN` says which items are alike, `?cluster=COLUMN` what items come from."""
 
 
-class Shared(Items, total=False):
+class Shared(WithData, total=False):
     """Those of a task whose observer does not read the target's text, and can be asked about anybody."""
 
     about: Annotated[str | list[str], "self"]
@@ -111,8 +111,8 @@ OTHER = "other_"
 """Before the name of an answer about another assistant, and before the key of its decision."""
 
 
-class Replies(list[Mapping[str, Reply]]):
-    """A target's replies to an item, by name, an entry an epoch."""
+class Acts(list[Mapping[str, Reply]]):
+    """A target's replies to an item, by name; one entry per epoch."""
 
     def named(self, name: str) -> list[Reply]:
         """Those of one name, by epoch."""
@@ -124,7 +124,7 @@ class Replies(list[Mapping[str, Reply]]):
         return None if reply.problem else reply.text
 
 
-Example = Callable[[Row, Replies], str | None]
+Example = Callable[[Row, Acts], str | None]
 """An item as it is shown: its row, the target's replies → text, or None where there is no readable one."""
 
 AboutPrompts = Callable[[TaskState, Whom], Prompts]
@@ -199,7 +199,7 @@ class Examples:
         place = (self.acts.file, str(row["id"]))
         if place not in self.seen:
             epochs = self.acts.of_item(place[1])
-            self.seen[place] = self.shows(row, Replies(epochs)) if epochs else None
+            self.seen[place] = self.shows(row, Acts(epochs)) if epochs else None
         return self.seen[place]
 
 
@@ -208,7 +208,7 @@ def _drawn(asked: str, item: str) -> bytes:
     return blake2b(f"{asked}\x1f{item}".encode(), digest_size=8).digest()
 
 
-def _told(target: str, shown: Sequence[str]) -> Whom:
+def _informed(target: str, shown: Sequence[str]) -> Whom:
     numbered = [f"{i}. {text}" for i, text in enumerate(shown, start=1)]
     return Whom("shown" if shown else "named", target.partition("/")[2], "\n\n".join(numbered))
 
@@ -353,15 +353,15 @@ class Prediction:
                 return own(state)
             shown = examples(state, count) if count and examples else {}
             state.metadata["shown"] = list(shown)  # which ones, for a reader of the log
-            return prompts(state, _told(target, list(shown.values())))
+            return prompts(state, _informed(target, list(shown.values())))
 
         return informed
 
     def _guessed(self, state: TaskState, count: int, example: Example) -> Whom:
         """What a rehearsal tells: the item's own reply, as often as replies to others will be shown."""
         row = next(row for row in self.table.rows if str(row["id"]) == str(state.sample_id))
-        text = example(row, Replies([state.store_as(Record).acts])) if count else None
-        return _told("provider/another-model", [text or ""] * count)
+        text = example(row, Acts([state.store_as(Record).acts])) if count else None
+        return _informed("provider/another-model", [text or ""] * count)
 
     together = staticmethod(ask.together)
     """Calls that need not wait for one another."""

@@ -43,7 +43,7 @@ def test_a_limit_that_could_not_hold_is_refused(
     assert done.exit_code == 2 and said in done.output, done.output
 
 
-@pytest.mark.slow
+@pytest.mark.slow(6)
 def test_a_run_stops_at_its_limit_and_the_same_command_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("p.yaml").write_text(PRICES)

@@ -310,8 +310,8 @@ class TestHuggingFace:
         assert [(row["id"], row["question"]) for row in table.rows] == [("line-1", "One?"), ("line-3", "Three?")]
 
     def test_an_unknown_filter_column_lists_the_columns(self, hub_like: None) -> None:
-        with pytest.raises(ValueError, match="no column kind; there are instruction, category"):
-            load("hf:owner/hub@main?kind=x", ("question",))
+        with pytest.raises(ValueError, match="no column group; there are instruction, category"):
+            load("hf:owner/hub@main?group=x", ("question",))
 
     def test_a_filter_that_keeps_nothing_is_an_error(self, hub_like: None) -> None:
         with pytest.raises(ValueError, match="the data set has no rows"):

@@ -33,6 +33,7 @@ RUN_BY: dict[str, tuple[str, ...]] = {
     "selfprobe awareness cues": ("studies/test_cues",),
     "selfprobe awareness effect": ("studies/test_effect",),
     "selfprobe awareness features": ("studies/test_features",),
+    "selfprobe awareness inside": ("studies/test_inside",),
     "selfprobe awareness run": ("awareness/test_command", "awareness/test_observers", "sources/test_questions"),
     "selfprobe awareness sample-labels": ("awareness/test_label_sheet",),
     "selfprobe awareness scan": ("studies/test_scan",),

@@ -12,7 +12,10 @@ TURNS = ("awareness", "turns", "eval_awareness_2", "--models", "planted/a?unrest
 CUES = ("awareness", "cues", "eval_awareness_2", "--models", "planted/a?unrest=.2", "--most", "3", "--limit", "2")
 SCAN = ("awareness", "scan", "{logs}", "--grader", "planted/g")
 CARD = ("realism", "card", "eval_awareness_2", "--judges", "planted/j?unrest=.3", "--prompts", "6")
+OUTCOME = ("outcome", "{logs}", "--models", "planted/m", "--score", "k1")
 STUDIES = {
+    "outcome, another score": (OUTCOME, ("--score", "k2")),
+    "outcome, about another assistant too": (OUTCOME, ("--about", "self,other")),
     "scan, another grader": (SCAN, ("--grader", "planted/h?sensitivity=.5")),
     "scan, other pieces": (SCAN, ("--piece", "40")),
     "scan, fewer items": (SCAN, ("--limit", "2")),

@@ -39,7 +39,13 @@ def test_a_log_is_small_and_names_no_place_on_a_machine(log: Path) -> None:
     assert not re.search(r"(?<![\w.])/(home|root|tmp|work|Users)/", told)
 
 
-@pytest.mark.parametrize("log", [log for log in LOGS if "smollm2" not in log.stem], ids=lambda log: log.stem)
+SIMULATED = [log for log in LOGS if "smollm2" not in log.stem]
+
+
+@pytest.mark.parametrize(
+    "log",
+    [pytest.param(log, id=log.stem, marks=() if log == SIMULATED[0] else pytest.mark.slow(1)) for log in SIMULATED],
+)
 def test_the_simulated_models_still_score_what_the_log_says(
     log: Path, run_task: Callable[..., EvalLog], tmp_path: Path
 ) -> None:

@@ -73,6 +73,7 @@ def test_both_of_two_graders_are_asked_and_where_they_differ_it_is_a_tie(
     assert metrics["unscored_tie"] == 0.5 and metrics["n"] == 3
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("task", [user_motivation, reasoning_trace])
 def test_one_of_three_who_always_says_yes_changes_nothing(run_task: Run, tmp_path: Path, task: Any) -> None:
     alone = graded(run_task, task(), tmp_path / "one", HONEST)

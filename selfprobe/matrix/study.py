@@ -147,16 +147,17 @@ class Matrix(Study):
     @property
     def cost(self) -> tuple[int, int, int]:
         """Calls of each model in both waves, at most (a paraphrase item with equal replies needs fewer), and tokens."""
-        parts, others = [], len(self.models) - 1
+        counted, others = list[tuple[int, tuple[int, int]]](), len(self.models) - 1
         for task, size in self.sizes.items():
             args, of = self.args_of(task), measures()[task]
-            alone = rehearsed(task, args).all
-            calls = size * (alone.count + others * (of.observer + of.target))
-            parts.append((calls, calls * alone.tokens[0], calls * alone.tokens[1]))
+            own = rehearsed(task, args)
+            counted.append((size * own.all.count, own.all.tokens))
+            counted.append((size * others * of.observer, own.observer.tokens))
+            counted.append((size * others * of.target, own.all.tokens))
             for arm in self.arms if takes_about(task) else ():
-                told = rehearsed(task, args | {"about": arm}).observer
-                calls = size * others * told.count
-                parts.append((calls, calls * told.tokens[0], calls * told.tokens[1]))
+                informed = rehearsed(task, args | {"about": arm}).observer
+                counted.append((size * others * informed.count, informed.tokens))
+        parts = [(calls, calls * read, calls * wrote) for calls, (read, wrote) in counted]
         calls, tokens_in, tokens_out = map(sum, zip(*parts, strict=True))
         return calls, tokens_in, tokens_out
 

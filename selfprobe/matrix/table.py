@@ -162,9 +162,11 @@ def _of_size(by_cell: Mapping[Cell, T], size: int) -> dict[Cell, T]:
 def _frames(read: Mapping[Cell, Samples]) -> dict[Cell, Frames]:
     out: dict[Cell, Frames] = {}
     for cell, samples in read.items():
-        compare = measures()[cell[0]].frames or frames
         if samples.others and cell[1] == cell[2]:
-            out[cell] = compare([(item, decision) for item, _, decision in (*samples.decisions, *samples.others)])
+            compare = measures()[cell[0]].frames or frames
+            both = [(item, decision) for item, _, decision in (*samples.decisions, *samples.others)]
+            if (found := compare(both)) is not None:
+                out[cell] = found
     return out
 
 

@@ -233,7 +233,8 @@ def _firsts(course: Course) -> list[Lesson]:
 def _of_group(course: Course) -> str:
     """Which data sets a judge learnt, where they are several or several aspects; or ""."""
     names = dict.fromkeys(lesson.name for lesson in course.lessons)
-    return f" of {', '.join(names)} together" if len(course.lessons) > 1 else ""
+    aspects = "'s aspects" if len(names) == 1 else ""
+    return f" of {', '.join(names)}{aspects} together" if len(course.lessons) > 1 else ""
 
 
 def _together(parts: Sequence[dict[str, tuple[Scores, str]]]) -> dict[str, tuple[Scores, str]]:

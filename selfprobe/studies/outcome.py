@@ -18,7 +18,7 @@ from selfprobe.decision import last_decisions
 from selfprobe.described import DescribedRun, NamedModel
 from selfprobe.errors import InputError, NoLogs
 from selfprobe.introspect_tasks.outcome import OF, PROMPT, About, asked_of
-from selfprobe.logs import titles
+from selfprobe.logs import Identity, Runs, titles
 from selfprobe.matrix.advantage import Permutation, double_centre, observers_permuted, total_of
 from selfprobe.matrix.habit import Specific
 from selfprobe.matrix.rows import rows_of
@@ -226,6 +226,14 @@ class Outcome(Study):
         return Plan(lines, [Cost(model, calls[model], sent[model], 5 * calls[model]) for model in self.models])
 
     @classmethod
+    def comparable(cls, there: Runs) -> Runs:
+        """The runs with the truth of the newest one: its score, tokens, moment and clusters."""
+        if not there.finished:
+            return there
+        newest = _truth(there.finished[0].identity)
+        return there.of([run.identity for run in there.counted if _truth(run.identity) == newest])
+
+    @classmethod
     def numbers(cls, logs: Logs) -> "Found":
         """What each model stated, beside what it and the others did.
 
@@ -367,6 +375,11 @@ def stated_in(logs: Logs) -> Stated:
         chances={key: arrayed(values) for key, values in chances.items()},
         table=pd.DataFrame(rows),
     )
+
+
+def _truth(identity: Identity) -> dict[str, str]:
+    """Arguments that say what counts as an outcome."""
+    return {name: value for name, value in identity.args if name in ("score", "tokens", "when", "at", "cluster")}
 
 
 def _without_target(args: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
@@ -521,7 +534,7 @@ class Matrix:
 
 def matrix_of(stated: Stated, question: str, rng: np.random.Generator) -> Matrix:
     """Scores beyond the items of all observers on all targets that were both, and what the matrix's verdict says."""
-    firsts = {model: who for who, model in reversed(stated.observers.items()) if stated.own(who, question) is not None}
+    firsts = {model: who for who, model in reversed(list(stated.observers.items())) if stated.own(who, question) is not None}
     models = tuple(sorted(firsts))
     truths = np.array([stated.outcomes[model, question] for model in models]).reshape(len(models), len(stated.items))
     said = [

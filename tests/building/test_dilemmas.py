@@ -54,7 +54,7 @@ def test_the_collected_file_is_schema_f5_and_loads_into_the_task(logs: Path, tmp
             "temperature": 1.0,
             "seed": 1,
         }
-    assert [sample.id for sample in ethical_dilemma(str(out)).dataset] == [row["id"] for row in rows]
+    assert [sample.id for sample in ethical_dilemma(dataset=str(out)).dataset] == [row["id"] for row in rows]
 
 
 def test_it_prints_how_many_were_kept_for_each_axis_value(logs: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(10)
 
 
 def steps_of(root: Path) -> dict[str, dict[str, Any]]:

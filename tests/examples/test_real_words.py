@@ -53,7 +53,7 @@ def test_a_clone_of_the_public_results_is_read(tmp_path: Path) -> None:
     assert row == {"family": "qwen", "model": "Qwen2-72B", "item": "Why?", "start": "Because."}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 @pytest.mark.skipif(not REAL.is_dir(), reason="no shared/data/real_replies beside the project")
 def test_the_numbers_of_the_readme_are_those_of_62_real_models() -> None:
     command = [sys.executable, str(EXAMPLES / "real_words.py"), str(REAL / "replies.jsonl.gz")]

@@ -125,6 +125,12 @@ def test_a_wrong_argument_is_refused_in_a_line(args: dict[str, Any], says: str, 
     assert says in str(caught.value) and "\n" not in str(caught.value)
 
 
+def test_the_example_asks_the_sums_that_planted_models_know(root: Path) -> None:
+    example: dict[str, Any] = {"__name__": "sums"}
+    exec((root / "examples/sums.py").read_text(), example)
+    assert example["SUM_PROMPT"] == SUM_PROMPT and len(example["sums"](items=5).dataset) == 5
+
+
 def test_afterwards_you_are_nobody_else(logs: Path, run_task: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="about=self says that planted/eve wrote the replies of planted/bo"):
         run_task(

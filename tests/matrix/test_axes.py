@@ -23,7 +23,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory, run_task: Any) -> Path:
         for i in range(8)
     ]
     (folder / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    run_task(ethical_dilemma(str(folder / "d.jsonl"), epochs=2), "planted/m", folder / "logs")
+    run_task(ethical_dilemma(dataset=str(folder / "d.jsonl"), epochs=2), "planted/m", folder / "logs")
     return folder / "logs"
 
 
@@ -55,5 +55,5 @@ def test_the_table_and_the_section_hold_them_and_without_axes_there_is_none(logs
 
 def test_dilemmas_without_axes_have_no_rows(tmp_path: Path, run_task: Any) -> None:
     (tmp_path / "d.jsonl").write_text('{"id": "d", "dilemma": "Option A: go. Option B: stay."}\n')
-    run_task(ethical_dilemma(str(tmp_path / "d.jsonl"), epochs=1), "planted/m", tmp_path / "logs")
+    run_task(ethical_dilemma(dataset=str(tmp_path / "d.jsonl"), epochs=1), "planted/m", tmp_path / "logs")
     assert axis_rows(load([str(tmp_path / "logs")])) == []

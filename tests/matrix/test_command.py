@@ -41,7 +41,7 @@ def test_a_dry_run_says_calls_tokens_and_the_smallest_effect_and_asks_no_model(s
     )
     assert done.exit_code == 0, done.output
     (beta,) = [line.split() for line in done.output.splitlines() if line.startswith("openai-api/fake/beta")]
-    assert beta == ["openai-api/fake/beta", "250", "27,500", "10,000", "price", "unknown"]
+    assert beta == ["openai-api/fake/beta", "250", "14,250", "4,750", "price", "unknown"]
     assert "2 models name nobody" in done.output and "Take eight, at least five." in done.output
     assert server.stats()["requests"] == 0 and not (tmp_path / "m").exists()
 
@@ -85,7 +85,7 @@ def test_prices_give_an_estimate(tmp_path: Path) -> None:
     prices.write_text("openai-api/fake/alpha: {input: 1.0, output: 10.0, input_cache_write: 0, input_cache_read: 0}\n")
     done = called("--models", FAKES, "--tasks", "kth_word", "--limit", "50", "--dry-run", "--prices", str(prices))
     (alpha,) = [line.split() for line in done.output.splitlines() if line.startswith("openai-api/fake/alpha")]
-    assert alpha[-1] == "$0.13"  # 27,500 in and 10,000 out
+    assert alpha[-1] == "$0.06"  # 14,250 in and 4,750 out
 
 
 @pytest.mark.parametrize(

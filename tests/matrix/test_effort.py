@@ -32,7 +32,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> str:
 def logs(tmp_path_factory: pytest.TempPathFactory, run_task: Any, data: str) -> Path:
     folder = tmp_path_factory.mktemp("effort")
     for level in ("high", None, "none"):
-        run_task(ethical_dilemma(data, epochs=2, effort=level), "planted/a", folder)
+        run_task(ethical_dilemma(dataset=data, epochs=2, effort=level), "planted/a", folder)
     return folder
 
 
@@ -54,13 +54,13 @@ def test_the_figure_and_the_numbers_are_written(logs: Path, tmp_path: Path) -> N
 
 
 def test_a_single_dilemma_has_no_interval_and_is_drawn_all_the_same(run_task: Any, data: str, tmp_path: Path) -> None:
-    run_task(ethical_dilemma(data, epochs=1), "planted/a", tmp_path, limit=1)
+    run_task(ethical_dilemma(dataset=data, epochs=1), "planted/a", tmp_path, limit=1)
     draw(effort_points(runs([str(tmp_path)]).counted)[0]).savefig(tmp_path / "one.svg")
     assert (tmp_path / "one.svg").exists()
 
 
 def test_of_two_runs_of_one_effort_the_last_counts(logs: Path, run_task: Any, data: str, tmp_path: Path) -> None:
-    last = run_task(ethical_dilemma(data, epochs=2, effort="none"), "planted/a", tmp_path)
+    last = run_task(ethical_dilemma(dataset=data, epochs=2, effort="none"), "planted/a", tmp_path)
     points, ignored = effort_points(runs([str(logs), str(tmp_path)]).counted)
     assert [point.effort for point in points] == ["default", "none", "high"]
     assert points[1].log.endswith(Path(last.location).name) and ignored == {}
@@ -70,7 +70,7 @@ def test_a_run_of_another_setting_is_no_point_of_the_curve(
     logs: Path, run_task: Any, data: str, tmp_path: Path
 ) -> None:
     """Other epochs, or another data set: a curve is of one setting, whatever is newer."""
-    run_task(ethical_dilemma(data, epochs=1, effort="none"), "planted/a", tmp_path)
+    run_task(ethical_dilemma(dataset=data, epochs=1, effort="none"), "planted/a", tmp_path)
     run_task(ethical_dilemma(epochs=2, effort="low"), "planted/a", tmp_path, limit=1)
     points, ignored = effort_points(runs([str(logs), str(tmp_path)]).counted)
     assert [point.effort for point in points] == ["default", "none", "high"]
@@ -87,7 +87,7 @@ def test_the_report_has_the_curve_and_its_matrix_the_runs_without_an_effort(logs
 
 
 def test_one_effort_is_no_curve(run_task: Any, data: str, tmp_path: Path) -> None:
-    run_task(ethical_dilemma(data, epochs=1, effort="low"), "planted/a", tmp_path / "logs")
+    run_task(ethical_dilemma(dataset=data, epochs=1, effort="low"), "planted/a", tmp_path / "logs")
     assert sweeps(runs([str(tmp_path / "logs")]).counted) == []
     write(matrix_page([str(tmp_path / "logs")]), str(tmp_path / "report"))
     assert "by effort of the reasoning" not in (tmp_path / "report" / "index.html").read_text("utf-8")
@@ -96,13 +96,13 @@ def test_one_effort_is_no_curve(run_task: Any, data: str, tmp_path: Path) -> Non
 def test_a_run_without_a_score_and_a_folder_without_a_run_are_told(run_task: Any, data: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no finished run of ethical_dilemma among"):
         effort_points(runs([str(tmp_path)]).counted)
-    run_task(ethical_dilemma(data, epochs=1), "planted/a?refused=1", tmp_path)
+    run_task(ethical_dilemma(dataset=data, epochs=1), "planted/a?refused=1", tmp_path)
     with pytest.raises(ValueError, match="no dilemma is scored, so there is nothing to draw"):
         effort_points(runs([str(tmp_path)]).counted)
 
 
 def test_infinite_divergences_are_counted_and_left_out_of_both_means(run_task: Any, data: str, tmp_path: Path) -> None:
-    log = run_task(ethical_dilemma(data, epochs=2), "planted/a", tmp_path)
+    log = run_task(ethical_dilemma(dataset=data, epochs=2), "planted/a", tmp_path)
     decisions = [(str(sample.id), d) for sample in log.samples for d in last_decisions(sample.scores)]
     means = list(dilemmas_of(decisions).values())
     sure = [replace(one, p_predicted=1.0) for one in means[:1]]

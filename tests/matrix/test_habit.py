@@ -14,7 +14,7 @@ from selfprobe.scorers.dilemma import item_scores
 
 
 def measure(**given: object) -> Measure:
-    return Measure(alone=lambda args: 1, tokens=(1, 1), acts=("answer",), **given)  # type: ignore[arg-type]
+    return Measure(acts=("answer",), **given)  # type: ignore[arg-type]
 
 
 def one_model(said: list[str], truth: list[str]) -> tuple[pd.DataFrame, Matrix]:

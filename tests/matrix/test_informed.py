@@ -76,6 +76,7 @@ def test_further_cells_are_planned_for_every_two_models_and_an_example_costs_tok
     assert asked[0] == shown[0] and asked[1] < shown[1]
 
 
+@pytest.mark.slow(3)
 def test_another_assistant_costs_a_call_an_answer_and_only_in_the_runs_of_models_on_themselves() -> None:
     def calls(about: str, *observers: str) -> int:
         args = {"k": "1,2", "resamples": 0, "epochs": 4, "about": about}
@@ -111,7 +112,7 @@ def test_another_assistant_costs_a_call_an_answer_and_only_in_the_runs_of_models
         (["kth_word"], {"about": "shown:3"}, [], "beside the others: say --observers shown:3"),
         (["kth_word"], {"about": "other"}, [], "with about=other no model is asked about itself; say about=self,other"),
         (["kth_word"], {"observer": "asked"}, [], "no task here has an argument observer any more: say about=named"),
-        (["heads_up"], {"about": "self,other"}, [], "no task here has an argument frame; there are"),
+        (["heads_up"], {"frame": "both"}, [], "no task here has an argument frame; there are"),
     ],
 )
 def test_arms_that_cannot_be_are_refused_before_anything_runs(

@@ -22,6 +22,7 @@ def plain(table: pd.DataFrame) -> Any:
     return json.loads(table.to_json(orient="records", double_precision=12))
 
 
+@pytest.mark.slow(3)
 def test_python_gives_the_tables_that_the_command_gives(tmp_path: Path) -> None:
     given = ("--models", ",".join(MODELS), "--tasks", "kth_word", "--limit", "6", "-T", "k=1", "--yes")
     done = CliRunner().invoke(

@@ -370,7 +370,7 @@ def specific(x: FloatArray, said: FloatArray, truth: FloatArray, alike: Mapping[
     rows = pd.DataFrame({"target": np.array(models)[t], "observer": np.array(models)[o], "item": np.array(names)[i]})
     right = np.where((truth[t, i, k] == NONE) | (said[o, i, k] == NONE), np.nan, truth[t, i, k] == said[o, i, k])
     rows = rows.assign(key=k, value=right, truth=truth[t, i, k].astype(str), said=said[o, i, k].astype(str))
-    measure = Measure(alone=lambda given: 1, tokens=(1, 1), acts=("answer",))
+    measure = Measure(acts=("answer",))
     return item_specific(rows, Matrix("words", models, names, x, {}), measure, alike)
 
 

@@ -71,6 +71,7 @@ def test_a_run_writes_tables_and_probes(done: Any) -> None:
     assert set(card.test_scores) == {"f1", "accuracy", "auroc"}
 
 
+@pytest.mark.slow(3)
 def test_the_same_run_again_reads_nothing_new_and_says_the_same(done: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, judge, tables = done
     monkeypatch.setattr("selfprobe.probes.forward.states_of", None)

@@ -19,6 +19,9 @@ pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")  # the pr
 
 Run = Callable[..., EvalLog]
 
+ROW = pytest.mark.slow(1)
+"""A further row of a table whose first ones are in the fast tier."""
+
 
 @pytest.fixture
 def vendors(strict_vendors: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
@@ -59,11 +62,11 @@ CALLS = 5  # of kth_word for a question: two acts, three predictions
 @pytest.mark.parametrize(
     ("name", "refusals", "tries", "effort", "temperature"),
     [
-        ("openai/gpt-4o-mini", 0, 0, None, 0),
+        pytest.param("openai/gpt-4o-mini", 0, 0, None, 0, marks=ROW),
         ("openai/gpt-5-mini", 1, 1, "minimal", None),
-        ("openai/o3", 1, 1, "minimal", None),
-        ("openrouter/deepseek/deepseek-r1", 1, 1, "minimal", 0),
-        ("openai-api/strict/m", 1, 0, "low", 0),
+        pytest.param("openai/o3", 1, 1, "minimal", None, marks=ROW),
+        pytest.param("openrouter/deepseek/deepseek-r1", 1, 1, "minimal", 0, marks=ROW),
+        pytest.param("openai-api/strict/m", 1, 0, "low", 0, marks=ROW),
         ("anthropic/claude-sonnet-4-5", 0, 0, None, None),
     ],
 )
@@ -97,8 +100,8 @@ def test_a_refused_setting_costs_one_request_a_model_and_run_and_the_log_says_wh
     ("name", "refusals", "kept"),
     [
         ("openrouter/meta/plain", 1, {"temperature", "form"}),
-        ("openrouter/meta/bare", 2, {"temperature"}),
-        ("openrouter/openai/o9", 2, {"effort", "form"}),
+        pytest.param("openrouter/meta/bare", 2, {"temperature"}, marks=ROW),
+        pytest.param("openrouter/openai/o9", 2, {"effort", "form"}, marks=ROW),
     ],
 )
 def test_openrouter_s_404_names_nothing_so_settings_are_left_out_alone_the_effort_first(
@@ -130,13 +133,13 @@ def test_openrouter_s_404_for_want_of_logprobs_is_no_logprobs_and_nothing_is_pai
     ("name", "refusals", "given_up"),
     [
         ("openrouter/meta/behind", 1, {"temperature"}),
-        ("openrouter/meta/inside", 1, {"temperature"}),
+        pytest.param("openrouter/meta/inside", 1, {"temperature"}, marks=ROW),
         ("groq/llama-3.3-70b-versatile", 1, {"form", "effort"}),
-        ("mistral/mistral-large-latest", 2, {"form", "effort"}),
-        ("mistral/mistral-small-latest", 1, {"form"}),
-        ("openai-api/vllm/m", 1, {"effort"}),
-        ("vllm/m", 1, {"effort"}),
-        ("together/m", 0, {"effort"}),
+        pytest.param("mistral/mistral-large-latest", 2, {"form", "effort"}, marks=ROW),
+        pytest.param("mistral/mistral-small-latest", 1, {"form"}, marks=ROW),
+        pytest.param("openai-api/vllm/m", 1, {"effort"}, marks=ROW),
+        pytest.param("vllm/m", 1, {"effort"}, marks=ROW),
+        pytest.param("together/m", 0, {"effort"}, marks=ROW),
     ],
 )
 def test_errors_in_other_forms_are_negotiated_as_well(
@@ -220,11 +223,11 @@ def test_gemini_measures_and_a_model_that_only_thinks_gets_room(
     ("kind", "refusals", "given_up"),
     [
         ("each", 3, {"temperature", "effort", "form"}),
-        ("nameless", 1, {"temperature", "effort"}),
-        ("renamed", 1, {"effort"}),
+        pytest.param("nameless", 1, {"temperature", "effort"}, marks=ROW),
+        pytest.param("renamed", 1, {"effort"}, marks=ROW),
         ("fifth", 1, {"temperature"}),
-        ("drops", 0, set()),
-        ("busy", 0, set()),
+        pytest.param("drops", 0, set(), marks=ROW),
+        pytest.param("busy", 0, set(), marks=ROW),
         ("text", 0, set()),
     ],
 )

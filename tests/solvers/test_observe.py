@@ -13,7 +13,7 @@ from selfprobe.data import Table, table_of
 from selfprobe.introspect_tasks.ethical_dilemma import EXAMPLE, ethical_dilemma
 from selfprobe.introspect_tasks.ethical_dilemma import example as dilemma_example
 from selfprobe.introspect_tasks.kth_word import PREDICT, example, kth_word
-from selfprobe.solvers.observe import Examples, Replies, Whom, arms_of, examples_of, frame
+from selfprobe.solvers.observe import Acts, Examples, Whom, arms_of, examples_of, frame
 from selfprobe.solvers.record import Record, Reply
 
 Run = Callable[..., EvalLog]
@@ -23,7 +23,7 @@ def reply(text: str, **given: Any) -> Reply:
     return Reply(text=text, model="planted/a", stop_reason="stop", **given)
 
 
-class Acts:
+class TargetLog:
     """A target's log, of which one item has an empty reply and one is missing."""
 
     file = "a.eval"
@@ -35,7 +35,7 @@ class Acts:
 
 
 def examples(table: Table) -> Examples:
-    return Examples(Acts(), table, example)  # type: ignore[arg-type]
+    return Examples(TargetLog(), table, example)  # type: ignore[arg-type]
 
 
 def state(item: str, text: str) -> TaskState:
@@ -155,10 +155,10 @@ def test_replies_that_cannot_be_read_are_not_shown_and_none_at_all_is_an_error()
 def test_a_dilemma_is_shown_with_the_mean_of_its_readable_rollouts() -> None:
     said = [f"P(A): {p}\nP(B): {1 - p}" for p in (0.25, 0.75)] + ["It depends."]
     row = {"id": "d", "dilemma": "Option A: go.\nOption B: stay."}
-    shown = dilemma_example(row, Replies({"cot": reply(text)} for text in said))
+    shown = dilemma_example(row, Acts({"cot": reply(text)} for text in said))
     assert shown == EXAMPLE.format(dilemma=row["dilemma"], p=0.5, q=0.5)
     assert shown.endswith("Its conclusion: P(A) = 0.50, P(B) = 0.50")
-    assert dilemma_example(row, Replies({"cot": reply(text)} for text in [*said[1:], "No."])) is None
+    assert dilemma_example(row, Acts({"cot": reply(text)} for text in [*said[1:], "No."])) is None
 
 
 @pytest.mark.parametrize("task", [kth_word, ethical_dilemma])

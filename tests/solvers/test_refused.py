@@ -81,9 +81,21 @@ def test_a_wrong_key_is_one_request_and_one_line_with_the_variable_and_each_samp
     ("status", "words", "helps", "requests"),
     [
         (400, "Your account is not active", "Leaving out what the task can leave out did not help.", 4),
-        (402, "Insufficient credits", "The account needs credit.", 3),
-        (403, "Your country is not supported", "The key's account or region may not use this model.", 3),
-        (404, "The model m does not exist", "Check the model's name and the address that it is asked at", 3),
+        pytest.param(402, "Insufficient credits", "The account needs credit.", 3, marks=pytest.mark.slow(2)),
+        pytest.param(
+            403,
+            "Your country is not supported",
+            "The key's account or region may not use this model.",
+            3,
+            marks=pytest.mark.slow(2),
+        ),
+        pytest.param(
+            404,
+            "The model m does not exist",
+            "Check the model's name and the address that it is asked at",
+            3,
+            marks=pytest.mark.slow(2),
+        ),
     ],
 )
 def test_three_samples_that_are_refused_alike_end_a_run_whose_others_are_not_asked(
@@ -104,7 +116,13 @@ def test_three_samples_that_are_refused_alike_end_a_run_whose_others_are_not_ask
     assert len(errors(log)) == 8 and all(words in error and "\n" not in error for error in errors(log))
 
 
-@pytest.mark.parametrize("words", ["Your prompt was flagged as potentially violating our policy", "No: PROMPT"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Your prompt was flagged as potentially violating our policy",
+        pytest.param("No: PROMPT", marks=pytest.mark.slow(3)),
+    ],
+)
 def test_errors_about_prompts_end_no_run(
     vendor: type[_Vendor], run_task: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture, words: str
 ) -> None:
@@ -113,6 +131,7 @@ def test_errors_about_prompts_end_no_run(
     assert vendor.asked >= 8 and len(errors(log)) == 8 and not any("asked no more" in line for line in said)
 
 
+@pytest.mark.slow(3)
 def test_credit_that_ends_in_the_middle_of_a_run_ends_it_and_another_refusal_does_not(
     vendor: type[_Vendor], run_task: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -203,6 +203,7 @@ def test_interval_covers_the_planted_accuracy(p: float) -> None:
     assert 0.93 <= np.mean([e.low <= p <= e.high for e in estimates]) <= 0.97
 
 
+@pytest.mark.slow(2)
 def test_bootstrap_interval_covers_the_truth() -> None:
     generator, labels = rng(4), np.repeat(np.arange(40), 3)
     covered = 0

@@ -63,7 +63,7 @@ def test_knowledge_of_the_items_alone_is_called_self_knowledge_in_at_most_5_of_1
     assert found["itself"] + found["both"] <= 0.05 * DRAWS, found
 
 
-@pytest.mark.slow
+@pytest.mark.slow(10)
 def test_where_models_differ_in_how_much_difficulty_tells_only_a_rival_keeps_it_from_being_called_self_knowledge() -> (
     None
 ):

@@ -117,6 +117,7 @@ def test_each_kind_of_edit_has_its_mean_size_and_probabilities_are_never_0(done:
     assert f">{size:.2f}<" in rows[0] and ">0.0000<" not in page
 
 
+@pytest.mark.slow(2)
 def test_a_subject_that_goes_by_nothing_is_told_nothing(tmp_path: Path) -> None:
     made = cues(prompts(), tmp_path, model="planted/b?cued=0&unrest=.05")
     assert made.exit_code == 0 and "Cannot tell for planted/b: it is shown to go by none of" in made.output

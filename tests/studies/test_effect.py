@@ -146,6 +146,7 @@ def test_the_texts_are_in_the_log_and_the_task_is_otherwise_its_own(done: tuple[
     assert systems == [LINES["told_use"], "You help in a shop."]
 
 
+@pytest.mark.slow(3)
 def test_the_same_command_asks_nothing_and_a_higher_limit_asks_the_rest(tmp_path: Path) -> None:
     assert effect("exact", tmp_path, "--limit", "3").exit_code == 0
     first = {sample.uuid for sample in log_in(tmp_path).samples or []}
@@ -164,7 +165,9 @@ def values(sample: EvalSample) -> list[Any]:
     return [score.value for score in (sample.scores or {}).values()]
 
 
-@pytest.mark.parametrize("task", KINDS)
+@pytest.mark.parametrize(
+    "task", [pytest.param(task, marks=pytest.mark.slow(2) if number else ()) for number, task in enumerate(KINDS)]
+)
 def test_as_it_is_the_task_scores_as_a_plain_run_does_item_by_item(task: str, tmp_path: Path) -> None:
     (plain,) = eval(f"{TASKS}@{task}", model="subject/steady", log_dir=str(tmp_path / "plain"), display="none")
     made = effect(task, tmp_path, model="subject/steady")

@@ -65,7 +65,7 @@ def asked(logs: Path, folder: Path, *more: object, models: str = ",".join(WORLDS
     return call(logs, "--models", models, "--yes", *places, *more)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(15)
 def test_who_knows_the_items_and_who_knows_itself_comes_out_as_planted(done: tuple[Path, str]) -> None:
     found = pd.read_csv(done[0] / "page/tables/findings.csv").set_index("model")
     for model, (items, itself) in WORLDS.items():
@@ -75,7 +75,7 @@ def test_who_knows_the_items_and_who_knows_itself_comes_out_as_planted(done: tup
     assert "planted/ada ranks its successes beyond the items with AUROC 0.9" in done[1]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(15)
 def test_the_same_command_again_asks_nothing_and_report_shows_the_page(done: tuple[Path, str], logs: Path) -> None:
     before = {info.name for info in list_eval_logs(str(done[0] / "runs"))}
     again = asked(logs, done[0], "--json")
@@ -134,6 +134,17 @@ def test_without_another_models_log_nobody_is_said_to_know_itself(tmp_path: Path
 def test_a_wrong_call_is_refused_in_a_line(arguments: list[str], says: str, logs: Path) -> None:
     made = call(logs, *arguments, "--dry-run")
     assert made.exit_code == 2 and says in made.output, made.output
+
+
+def test_a_report_compares_runs_with_one_truth_and_sets_the_others_aside(
+    logs: Path, tmp_path: Path, run_task: Any
+) -> None:
+    for tokens in (1, 3):
+        args = {"logs": str(logs), "target": ADA, "ask": "length", "tokens": tokens}
+        run_task("selfprobe/outcome", ADA, tmp_path / "runs", task_args=args, limit=2)
+    page = CliRunner().invoke(main, ["report", str(tmp_path / "runs"), "--out", str(tmp_path / "page")])
+    assert page.exit_code == 0, page.output
+    assert "tokens is 1, there 3" in (tmp_path / "page/index.html").read_text()
 
 
 # ---- judged without a run
@@ -228,7 +239,7 @@ def test_the_matrix_names_those_that_know_themselves_and_its_silence_takes_a_yes
     assert kind == "Cannot tell" and clause.endswith("; pairs of these models may differ as much")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(15)
 def test_a_matrix_of_models_that_know_the_items_alone_names_nobody_in_38_of_40_draws() -> None:
     named = 0
     for seed in range(40):

@@ -95,7 +95,7 @@ def test_where_nothing_is_every_answer_is_that_it_cannot_tell(silent: Any) -> No
         assert page.answer.startswith("Cannot tell for ") and len(page.told) <= 5, page.answer
 
 
-@pytest.mark.parametrize("whole_tail", [False, True])
+@pytest.mark.parametrize("whole_tail", [False, pytest.param(True, marks=pytest.mark.slow(2))])
 def test_patching_finds_the_head_and_controls_find_nothing(carried: Any, whole_tail: bool) -> None:
     """A little more than all: the recipient's last state lacks FLAG, so that its final norm divides by less."""
     _, table = patched(carried, positions="tail" if whole_tail else "last")

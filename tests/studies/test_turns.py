@@ -97,6 +97,7 @@ def test_one_turn_has_no_change(tmp_path: Path) -> None:
     assert made.exit_code == 0 and "Cannot tell for planted/a: it was asked after one turn alone." in made.output
 
 
+@pytest.mark.slow(2)
 def test_what_a_subject_cannot_read_is_said_and_nothing_is_made_of_it(tmp_path: Path) -> None:
     made = turns(
         [talk(n, "evaluation", 200) for n in range(2)], tmp_path, "--most", "10", model="planted/a?window=.001"
@@ -109,6 +110,7 @@ def test_what_a_subject_cannot_read_is_said_and_nothing_is_made_of_it(tmp_path: 
     assert (curves.groupby("item").turn.max() < items.set_index("item").too_long).all()
 
 
+@pytest.mark.slow(2)
 def test_a_subject_that_drifts_moves_the_placebo_too_and_pairs_show_no_change(tmp_path: Path) -> None:
     rows = [talk(n, "deployment") | {"id": f"e{n}", "label": "evaluation"} for n in range(7)]
     rows += [talk(n + 20, "deployment") for n in range(7)]
@@ -141,6 +143,7 @@ def test_a_curve_with_one_transcript_names_no_turn() -> None:
     assert "no interval from one transcript" in finding_of(curve, "m").clause
 
 
+@pytest.mark.slow(2)
 def test_turns_that_one_of_a_pair_does_not_reach_are_not_compared(tmp_path: Path) -> None:
     rows = [talk(n, "evaluation", 4) for n in range(6)] + [talk(n, "deployment", 2) for n in range(6)]
     made = turns(rows, tmp_path)
