@@ -181,13 +181,14 @@ def _group(
 
 def _mask(ordered: Sequence[int], place: dict[int, int], tree: _Tree, trunk: int) -> Tensor:
     """What each token sees, [1, 1, node, trunk and node]: the trunk, its own way back, and itself."""
-    seen = torch.zeros(1, 1, len(ordered), trunk + len(ordered), dtype=torch.bool)
-    seen[..., :trunk] = True
-    for at, node in enumerate(ordered):
-        while node >= 0:
-            seen[0, 0, at, trunk + place[node]] = True
-            node = tree.parents[node]
-    return seen
+    seen = np.zeros((len(ordered), trunk + len(ordered)), dtype=bool)
+    seen[:, :trunk] = True
+    for node in sorted(ordered):  # parents have lower numbers
+        at, parent = place[node], tree.parents[node]
+        if parent >= 0:
+            seen[at] = seen[place[parent]]
+        seen[at, trunk + at] = True
+    return torch.from_numpy(seen)[None, None]
 
 
 def shares(judge: LocalModel, texts: Sequence[Text]) -> bool:
