@@ -64,11 +64,13 @@ from selfprobe.stats.text_only import log_odds, log_odds_elsewhere
 from selfprobe.studies.inside_numbers import (
     ENOUGH,
     Beside,
+    BoolArray,
     Chosen,
     Clusters,
     Grid,
     Kind,
     Latent,
+    Names,
     beside,
     choose,
     disagreeing,
@@ -368,10 +370,10 @@ class Inside(LocalStudy):
         """Whether of the untrained copy, the row, and its texts; what is in the folder is left out."""
         from selfprobe.probes.untrained import named
 
-        rows = self.readable[0]
+        every: list[Row | Wrapped] = [*self.grid, *self.readable[0]]
         for copy in (False, True)[: 1 + self.untrained]:
             judge = named(self.judge) if copy else self.judge
-            for row in (*self.grid, *rows):
+            for row in every:
                 texts = self.texts(row) if isinstance(row, Row) and not copy else self.states(row)[: 1 if copy else 2]
                 if self.kept(judge, texts) is None:
                     yield copy, row, texts
@@ -681,9 +683,9 @@ def _applied(
     file: "ProbeFile",
     states: FloatArray,
     layers: Sequence[int],
-    truth: np.ndarray,
+    truth: BoolArray,
     plain: Mapping[str, FloatArray],
-    formats: np.ndarray,
+    formats: Names,
     clusters: Clusters,
 ) -> tuple[Latent, float, Estimate]:
     """The numbers of a saved probe on a set; those of its training are the card's."""
@@ -706,7 +708,7 @@ def finding_of(found: Found) -> Finding:
     """The answer for the model."""
     held, model = found.latent, str(found.state["model"])
     told = f"AUROC {shown(held.here.auroc)}"
-    others = [name for name in (ALMOST, *SAID.values()) if (one := found.numbers[name]).above and one.auroc.low > 0.5]
+    others = [name for name in (ALMOST, *SAID.values()) if found.numbers[name].shown]
     answer: Answer = "Cannot tell"
     clauses: dict[Kind, str] = {
         "evaluation": f"holds it beyond words and length, {told}",
@@ -782,7 +784,7 @@ def _nats(value: float) -> str:
     return f"{value:+.3f}"
 
 
-def _truth(found: Found) -> np.ndarray:
+def _truth(found: Found) -> BoolArray:
     return np.array([row.evaluation for row in found.rows])
 
 
