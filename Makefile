@@ -1,6 +1,7 @@
 # make demo    a finished study, then a run of a real model   make check   lint and types
-# make test    all tests                                      make build   sdist and wheel in dist/
-# make docs    the site in site/                              make gallery finished pages of every wing in gallery/
+# make test    the fast tests, 10 CPU minutes                 make test-all  all tests, most of an hour
+# make build   sdist and wheel in dist/                       make docs    the site in site/
+# make gallery finished pages of every wing in gallery/
 # make pictures  what the pages say that commands print, and the example's page again
 # make clean   remove what these made, but not .venv and the logs
 
@@ -14,7 +15,7 @@ INSTALL = $(if $(UV),$(UV) -e '$(WHAT)' || )$(PIP) -e '$(WHAT)'
 MAPPED := introspect_tasks evalawareness_tasks preference_tasks building solvers scorers datasets
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test check lint types build docs gallery pictures clean
+.PHONY: demo test test-all check lint types build docs gallery pictures clean
 
 demo: $(VENV)/.installed
 	@echo
@@ -34,9 +35,11 @@ demo: $(VENV)/.installed
 	@echo "Run the tests:   make test"
 
 # One thread a worker: more would only wait for one another, and spin.
-test: $(VENV)/.dev
+test test-all: $(VENV)/.dev
 	@$(BIN)/selfprobe fetch-model
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal $(TIER)
+
+test-all: TIER := --runslow
 
 check: lint types
 
@@ -69,7 +72,7 @@ pictures: $(VENV)/.dev
 	@rm -rf build/pictures
 	$(BIN)/python docs/retake.py build/pictures
 	$(BIN)/python examples/make.py
-	@echo "docs/verdict_*.png and docs/verdict_rates.md: python bench/verdict.py --out rates --plot docs (hours of drawing)"
+	@echo "Tables of docs/statistics.md: bench/verdict.py, gate.py, faults.py (hours), then docs/parts.py"
 
 build: $(VENV)/.dev
 	@rm -rf dist selfprobe/selfprobe.egg-info

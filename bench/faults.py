@@ -3,6 +3,7 @@
     python bench/faults.py                                # all, 10 % of the attempts, then 10 % of the prompts for good
     python bench/faults.py --smoke                        # three tasks, three faults, one kill
     python bench/faults.py --cells faults.jsonl --table docs/faults.md   # in pieces: goes on where it stopped
+    python docs/parts.py faults docs/faults.md                           # puts that into docs/statistics.md
 
 Each run is held against an undisturbed one, row by row (a row is one decision of one sample):
 
@@ -319,33 +320,30 @@ def main() -> None:
 
 
 HEAD = """\
-# What faults do to the rows
+## Faults
 
-Made by `python bench/faults.py --table docs/faults.md`: a local server fails in each of 21 ways, at one attempt in ten
-("attempts") or for one prompt in ten at every attempt ("prompts"), under {tasks} tasks of {items} items each, with two
-retries. Each row, a decision of one sample, is held against an undisturbed run; rows that two undisturbed runs do not
-share are left out. A green row of the table has nothing but the scores and reasons of the undisturbed run.
+Made by `python bench/faults.py --table docs/faults.md` and `python docs/parts.py faults docs/faults.md`. A local server
+fails in each of 21 ways, at one attempt in ten ("attempts") or for one prompt in ten at every attempt ("prompts"),
+under {tasks} tasks of {items} items each, with two retries. Each row, a decision of one sample, is compared with an
+undisturbed run; rows that two undisturbed runs do not share are left out.
 
-In place of the reply, or in it: empty or null; an error under status 200 (error200); half a JSON document (truncated,
-badjson); an end at the token limit (length); a vendor's filter; a refusal; another sentence (nojson) or an order to the
-scorer (injection); two braces round it (doublebrace); no number (nan); P(A) + P(B) not 1 (badsum); marks and control
-characters (unicode); 5 MB behind it (huge). An act is what the target did, which its predictions are held against.
+Contents that stand in place of the reply, or in it: empty or null; an error under status 200 (error200); half a JSON
+document (truncated, badjson); an end at the token limit (length); a vendor's filter; a refusal; another sentence
+(nojson) or an order to the scorer (injection); two braces round it (doublebrace); no number (nan); P(A) + P(B) not 1
+(badsum); marks and control characters (unicode); 5 MB behind it (huge).
 
-- **unscored**: with a reason; some are so without a fault. **failed**: the sample ended in an error, which the log and
-  the command tell; the same command asks again. **lost**: none of these.
-- **fewer**: a verdict or mean of several answers that is another one because some of these are unscored, with a reason
-  beside it. **changed**: scored otherwise about the same truth, or scored only under the fault. **as truth**: scored,
-  and what counts as the target's behaviour is another text.
-- **marked**: of the last two, rows of samples that the log notes under `foreign_reply`.
+A cell is rows scored / unscored with a reason / failed: the sample ended in an error, which log and command report.
+What else happened stands behind: **lost**: none of these. **fewer**: a verdict of several answers that changed because
+some are unscored. **changed**: scored otherwise about the same truth. **as truth**: scored, and the target's behaviour
+is another text. **marked**: of the last two, rows that the log counts under `foreign_reply`.
 """
+"""What the columns say."""
 TAIL = """
-A text that a proxy puts in the place of a reply is what the target did, as far as anybody can tell. Two signs are seen,
-and the log counts them in the metric `foreign_reply` (the report: "may be a proxy's"): a reply of more characters than
-its token limit allows or any model writes, and a reply that is word for word the one to another item. So a canned text
-is noted from its second item on; with {items} items a run it mostly stands there once. Control characters, error
-messages and refusals are told by their form, and such replies are unscored. What judges and graders say is not looked
-at for these signs (`user_motivation`, `dilemma_judging`). Of `probability_targeting` the first token of an act counts
-alone: such another text is counted here, and changes nothing.
+A text that a proxy puts in the place of a reply is what the target did, as far as anybody can see. Two signs are
+counted under `foreign_reply`: a reply of more characters than its token limit allows, and a reply that is word for
+word the one to another item (so from its second item on; with {items} items a run it mostly stands there once).
+Replies of judges and graders are not checked for these signs. Of an act of `probability_targeting` only the first
+token counts.
 """
 GREEN = "green"
 FAILS = "three attempts, then the sample fails"
@@ -370,34 +368,36 @@ def _sums(cells: Sequence[Cell]) -> dict[str, int]:
 
 
 def line_of(cells: Sequence[Cell], usual: int = 0) -> str:
-    """A row of the table. `usual`: rows that are unscored without a fault."""
+    """A cell of the table, as "113/8/0, 1 as truth". `usual`: rows that are unscored without a fault."""
     of = _sums(cells)
-    fine = (
-        not (of["failed"] or of["lost"] or of["fewer"] or of["changed"] or of["as_truth"]) and of["unscored"] <= usual
-    )
-    numbers = " | ".join(f"{number:,}" for number in of.values())
-    return f"| {cells[0].fault} | {cells[0].mode} | {numbers} | {GREEN if fine else WHY.get(cells[0].fault, '')} |"
+    rest = [f"{of[name]} {name.replace('_', ' ')}" for name in NAMES[4:] if of[name]]
+    told = ", ".join([f"{of['scored']}/{of['unscored']}/{of['failed']}", *rest])
+    return f"{told} ({GREEN})" if not rest and not of["failed"] and of["unscored"] <= usual else told
 
 
 def page(cells: Sequence[Cell], items: int) -> str:
-    """The page in Markdown: rows by fault, and what was changed by task. `items`: of each run."""
-    head = [f"| fault | of | {' | '.join(NAMES).replace('_', ' ')} | |", f"|---|---|{'---|' * len(NAMES)}---|"]
+    """The part of the page in Markdown: rows by fault, and what was changed by task. `items`: of each run."""
     groups = dict.fromkeys((cell.fault, cell.mode) for cell in cells)
     of = {group: [cell for cell in cells if (cell.fault, cell.mode) == group] for group in groups}
     usual = _sums(of.get((NONE, ""), []))["unscored"]
-    order = [NONE, *WHY]
-    lines = [line_of(of[group], usual) for group in sorted(groups, key=lambda group: (order.index(group[0]), group[1]))]
+    lines = ["|fault|attempts|prompts| |", "|---|---|---|---|"]
+    for fault in [fault for fault in (NONE, *WHY) if any(fault == other for other, _ in groups)]:
+        modes = [of.get((fault, mode), []) for mode in (("",) if (fault, "") in of else ("attempts", "prompts"))]
+        shown = [line_of(one, usual) if one else "–" for one in modes]
+        why = "" if all(GREEN in one for one in shown) else WHY.get(fault, "")
+        lines.append(f"|{fault}|{'|'.join([*shown, ' '][:2])}|{why or ' '}|")
     odd = [cell for cell in cells if cell.changed or cell.as_truth]
-    rest = [f"| {c.fault} | {c.mode} | {c.task} | {c.changed} | {c.as_truth} | {c.marked} |" for c in odd]
-    by_task = (
-        ["| fault | of | task | changed | as truth | marked |", "|---|---|---|---|---|---|", *rest] if rest else []
-    )
+    by_task = [f"{c.task} ({c.fault}, {c.mode}): {line_of([c]).partition(', ')[2]}" for c in odd]
+    changed = f"\nRows by task: {'; '.join(by_task)}.\n" if by_task else ""
     kill = next((cell for cell in cells if cell.fault == KILL), None)
-    told = f"After the kill {kill.again} calls were asked again; {kill.under_way} had been under way." if kill else ""
-    told = f"\n{told} Killed when half of the calls were made, by SIGKILL, and the same run again.\n" if kill else ""
+    again = (
+        "\nAfter a SIGKILL when half of the calls were made, the same run asked "
+        f"{kill.again} calls again; {kill.under_way} had been under way.\n"
+        if kill
+        else ""
+    )
     sizes = {"tasks": len({cell.task for cell in cells}), "items": items}
-    by_task = ["## What was changed", "", *by_task] if by_task else []
-    return "\n".join([HEAD.format(**sizes), *head, *lines, told, *by_task, TAIL.format(**sizes)])
+    return "\n".join([HEAD.format(**sizes), *lines, again, changed, TAIL.format(**sizes)])
 
 
 if __name__ == "__main__":

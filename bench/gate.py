@@ -1,7 +1,7 @@
 """How often `selfprobe check --baseline` says "worse" of a model that did not change, and how often of one that did.
 
     python bench/gate.py                 # 1,000 pairs a line, some minutes
-    python bench/gate.py --out docs/gate_rates.md
+    python bench/gate.py --out docs/gate_rates.md; python docs/parts.py gate docs/gate_rates.md   # into the page
     python bench/gate.py --smoke         # that it runs; the rates mean nothing
 
 Scores are drawn, no model runs. Each item has a chance of its own to be right, in both runs the same; with a change
@@ -171,7 +171,7 @@ HEADINGS = (
 
 def table(pairs: int, say: Callable[[str], None]) -> list[str]:
     """A row a line."""
-    found = ["| " + " | ".join(HEADINGS) + " |", "|---" * len(HEADINGS) + "|"]
+    found = ["|" + "|".join(HEADINGS) + "|", "|---" * len(HEADINGS) + "|"]
     for line in found:
         say(line)
     for line in LINES:
@@ -182,7 +182,7 @@ def table(pairs: int, say: Callable[[str], None]) -> list[str]:
             f"{fell.verdicts['worse'] / pairs:.3f}", f"{fell.power:.2f}", f"{fell.good / pairs:.3f}",
             f"{fell.needed:,.0f}",
         )  # fmt: skip
-        found.append("| " + " | ".join(cells) + " |")
+        found.append("|" + "|".join(cells) + "|")
         say(found[-1])
     return found
 

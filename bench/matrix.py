@@ -36,8 +36,8 @@ from inspect_ai import Task, eval
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig, get_model
 from inspect_ai.solver import solver
-from selfprobe.data import load
-from selfprobe.introspect_tasks.kth_word import ACT, ANSWER, act_prompts, answer_prompts, record_to_sample
+from selfprobe.introspect_tasks.kth_word import ACT, ANSWER, act_prompts, answer_prompts, kth_word
+from selfprobe.solvers.observe import Whom
 from inspect_ai.util import collect
 
 @solver
@@ -45,13 +45,12 @@ def same():
     async def solve(state, generate):
         model, act = get_model(), ACT.merge(GenerateConfig(max_tokens=40))
         prompts = [(p, act) for p in act_prompts(state).values()]
-        prompts += [(p, ANSWER) for p in answer_prompts(state).values()]
+        prompts += [(p, ANSWER) for p in answer_prompts(state, Whom()).values()]
         await collect(*(model.generate(p, config=c) for p, c in prompts))
         return state
     return solve
 
-rows = load("open_questions", ("question",)).rows[:int(sys.argv[1])]
-samples = [record_to_sample(row, [1, 2, 3], 1) for row in rows]
+samples = list(kth_word().dataset)[:int(sys.argv[1])]
 fake = "openai-api/fake/"
 tasks = [Task(name=m, dataset=MemoryDataset(samples), solver=same(), model=fake + m) for m in sys.argv[3:]]
 given = dict(model=None, log_dir=sys.argv[2], display="none", max_connections=32)

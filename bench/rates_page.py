@@ -19,66 +19,63 @@ KINDS_AT = ((5, 100),)
 PARTS = ("null", "real", "sibling", "access", "open", "learner", "detects", "interval")
 """The tables, in the order in which they are drawn."""
 COLOURS, MARKERS = (MUTED, OTHERS, SELF, INK), "osD^v"
-INTRO = """# How often the verdict is right
+INTRO = """## How often the verdict is right
 
-Drawn matrices of which it is known who has access to itself: no model runs. `truths.py` in `tests/matrix`
-holds the truths, `intervals.py` those of the intervals. What the words mean is said in
-[introspectbench.md](introspectbench.md#what-a-matrix-may-claim).
-
-At most 5 % false is what the verdict promises, whatever the number of items, where pairs of models differ on one of
-its scales by amounts that are roughly normal, a model's own among them. For the other nulls it is what was drawn. With
-three models nobody is named.
+Matrices were drawn of which it is known who has access to itself; no model ran. `truths.py` in `tests/matrix` holds the
+truths, `intervals.py` those of the intervals.
 
     python bench/verdict.py --out rates --matrices 1000   # draws; stopped and started again, it goes on
-    python bench/verdict.py --out rates --plot docs       # makes this page and its pictures of what was drawn
+    python bench/verdict.py --out rates --plot docs       # its pictures, and docs/verdict_rates.md
+    python docs/parts.py verdict docs/verdict_rates.md    # puts that file into docs/statistics.md, and removes it
 
-A column is models × items. A cell is the share in percent with its 95 % interval (Clopper–Pearson) and the number of
-matrices; "–" was not drawn. Each matrix is alone in its report, so Holm's correction is over its models.
+A column is models × items. A cell is the share in percent, its 95 % interval (Clopper–Pearson), and after the slash the
+number of matrices; "–" was not drawn. Each matrix is alone in its report, so Holm's correction is over its models.
 """
-NULLS = """## Nulls: "supported" though nobody has access
+NULLS = """### Nulls: "supported" though nobody has access
 
-Bold: the whole interval is above 5 %.
+At most 5 % is what the verdict promises, where pairs of models differ on one of its scales by roughly normal amounts, a
+model's own among them. Bold: the whole interval is above 5 %.
 """
-REALS = """## Nulls of real words
+REALS = """### Nulls of real words
 
 A model's predictions of itself are the first three words of another real model of another family, outside the matrix:
-nobody has access, and models are alike as they are. Of 62 models and 805 instructions.
+nobody has access, and models are as similar as real ones. 62 models, 805 instructions.
 """
-SIBLINGS = """## Words of a sibling
+SIBLINGS = """### Words of a sibling
 
-The same with the words of a model of the same family, which no other model of the matrix belongs to: what stands for
-access here, where its likeness is larger than that of others.
+The same with the words of a model of the same family, which no other model of the matrix belongs to. They stand for
+access.
 """
-ACCESS = """## Access: "supported" where somebody has it
+ACCESS = """### Access: "supported" where somebody has it
 
-"Access .4" is that a model knows .4 of its answers beside what skill gives; in brackets what that is in points, the
-mean of those who have it. "Wrong" counts matrices that also name a model without access. A weak model that knows itself
-can be a stranger to look-alikes by its cells, and is then "cannot tell" without an informed observer.
+"Access .4": a model knows .4 of its answers beside what skill gives; in brackets the same in points, the mean over
+those who have it. "Wrong" counts matrices that also name a model without access. A weak model that knows itself can
+look like a stranger to similar models, and is then "cannot tell" without an informed observer.
 """
-KINDS_TEXT = """## Every verdict, at {models} models and {items} items
+KINDS_TEXT = """### Every verdict, at {models} models and {items} items
 
 Percent of the first {told} matrices of a line at most.
 """
-DETECTS = """## The stated detectable advantage
+DETECTS = """### The stated detectable advantage
 
 The middle model of a matrix gets the advantage that such a matrix says it would see in 80 % ("An advantage of … of one
 model would have been seen": the median of 20 matrices without access), and .02 less and more. "Stated" is that
 advantage; "none" where a matrix says that none would be seen, or one that the score has no room for.
 """
-LEARNERS = """## An informed observer that learns imperfectly
+LEARNERS = """### An informed observer that learns imperfectly
 
 The first model has a habit that nothing but examples can show, and is right on itself in .77 of the items; without
-examples every cell is .30. Nobody has access. Observers that were shown examples learn a share of the habit, and the
-best of them is the informed observer. The verdict asks whether the model beats it, not by how much: a learner of less
-than all leaves the model "supported" as soon as there are items enough to see the difference.
+examples every cell is .30. Nobody has access. The informed observer learns a share of the habit. The verdict asks
+whether the model beats it, not by how much: a learner of less than all leaves the model "supported" as soon as there
+are enough items.
 """
-OPEN = """## What the verdict does not claim to pass
+OPEN = """### What the verdict does not claim to pass
 
-A family and a single outsider: its cells are those of a weak model that knows itself. A likeness of few pairs that
-nobody else has. A model that is no twin of any other, beside pairs of look-alikes. And habits that hang on
-something in the question that no baseline sees. The informed observer and a relative in the matrix are the controls.
+A family and a single outsider, whose cells are those of a weak model that knows itself; a likeness of few pairs; a
+model without a twin beside pairs of twins; habits that depend on something in the question that no baseline sees. The
+informed observer and a relative in the matrix are the controls.
 """
-INTERVALS = """## 95 % intervals that hold the truth
+INTERVALS = """### 95 % intervals that hold the truth
 
 A column is items. Percent of intervals, with the interval of that share and the number. .93 to .97 is asked for; bold:
 the whole interval is outside.
@@ -108,8 +105,12 @@ class Share:
         return float(special.betaincinv(self.hits + 1, self.n - self.hits, 0.975)) if self.hits < self.n else 1.0
 
     def shown(self, *, bold: bool = False) -> str:
-        """In percent, with interval and number."""
-        text = f"{100 * self.value:.3g} [{100 * self.low:.2g}, {100 * self.high:.3g}] of {self.n:,}"
+        """In percent, with interval and number.
+
+        >>> Share(20, 100).shown()
+        '20 [13–29.2]/100'
+        """
+        text = f"{100 * self.value:.3g} [{100 * self.low:.2g}–{100 * self.high:.3g}]/{self.n:,}"
         return f"**{text}**" if bold else text
 
 
@@ -209,7 +210,7 @@ def _by_size(cells: Sequence[Cell], column: Callable[[Cell], str], bad: Callable
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+    return "\n".join(f"|{'|'.join(cell or ' ' for cell in line)}|" for line in lines) + "\n"
 
 
 def _told(cells: Sequence[Cell], limit: float | None) -> str:

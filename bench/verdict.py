@@ -9,7 +9,8 @@
 REAL_REPLIES=FOLDER names the real replies, where they are not beside the project; without them their lines are left
 out. Scores are drawn, no model runs; truths.py and intervals.py in tests/matrix hold what is true of them. Matrix k of
 a line and size is the same in every run, so counts add up; they are kept in OUT/counts.json, where they are safe every
-few seconds. The tables are printed at the end and written to OUT (`verdict_rates.md` and pictures).
+few seconds. The tables are printed at the end and written to OUT (`verdict_rates.md`, a
+part of docs/statistics.md, and pictures).
 """
 
 import argparse

@@ -33,7 +33,7 @@ def main() -> int:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(shown(name), encoding="utf-8")
     for path in (ROOT / "docs").iterdir():
-        if path.suffix in (".png", ".css", ".txt"):
+        if path.suffix in (".png", ".svg", ".css", ".txt"):
             shutil.copy(path, PAGES / path.name)
     command = [Path(sys.executable).parent / "zensical", "build", "--strict", "--clean"]
     built = subprocess.run(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
@@ -69,7 +69,7 @@ def linked() -> list[str]:
                 sys.exit(f"{name}: there is no {link}")
             if target not in names:
                 names.append(target)
-    return [name for name in names if not name.endswith((".png", ".txt"))]
+    return [name for name in names if not name.endswith((".png", ".svg", ".txt"))]
 
 
 def targets(name: str) -> dict[str, str]:

@@ -2,11 +2,12 @@
 
 In README.md and docs/ a block that begins with ```text is printed by the nearest block of commands above it: all of
 that, or lines of it that follow one another. "…" alone on a line stands for lines that are left out, and at the end of
-a line for the rest of it. The commands are run as they stand, in an empty folder; a test compares.
+a line for the rest of it. The commands are run as they stand, in a folder with the files that the page shows; a test compares.
 """
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,14 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^(?:selfprobe|inspect) .+$", re.MULTILINE)
 CUT = "…"
+PICTURES = {
+    "introspection.svg": "matrix/figures/predicted.svg",
+    "awareness.svg": "awareness/figures/noticed.svg",
+    "realism.svg": "realism/figures/win_rates.svg",
+    "probes.svg": "probes/figures/probes.svg",
+    "mechanisms.svg": "mechanism/figures/lens.svg",
+}
+"""The pages' pictures, and the figure of a page's commands that each is."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,15 @@ def outputs(page: Path) -> Iterator[Output]:
             yield Output(page, commands, text)
         else:
             commands = tuple(COMMAND.findall(text)) or commands
+
+
+FILE = re.compile(r"`(\w+\.\w+)`:\n\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def placed(page: Path, folder: Path) -> None:
+    """Put the files that a page shows (their names, and a block) into a folder, for its commands."""
+    for name, text in FILE.findall(page.read_text(encoding="utf-8")):
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 def printed(commands: tuple[str, ...], folder: Path) -> str:
@@ -109,7 +127,11 @@ def main(folder: Path) -> None:
             place = folder / f"{output.page.stem}-{len(told)}"
             place.mkdir(parents=True)
             print(f"{output.page.name}: {'; '.join(output.commands)}", flush=True)
+            placed(output.page, place)
             told[output.commands] = printed(output.commands, place)
+            for name, figure in PICTURES.items():
+                if (place / figure).is_file():
+                    shutil.copy(place / figure, ROOT / "docs" / name)
         if not holds(output.text, told[output.commands]):
             new = retaken(output.text, told[output.commands])
             print(f"{output.page.name}: another output\n{new}", flush=True)

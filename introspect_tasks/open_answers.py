@@ -12,24 +12,15 @@ makes data and measures nothing: run it by name.
 from collections.abc import Callable
 from typing import Any, Literal
 
-from inspect_ai import Epochs, Task
-from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai import Task
+from inspect_ai.dataset import Sample
 from inspect_ai.model import GenerateConfig
-from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from selfprobe import arguments
-from selfprobe.arguments import is_number, one_of, whole
-from selfprobe.data import Row, load
-from selfprobe.errors import InputError
 from selfprobe.introspect_tasks import ethical_dilemma, heads_up, paraphrase_recognition
-from selfprobe.scorers.decision import Decision, score_of, target_fault
-from selfprobe.scorers.summary import counted_apart, noted, summary
-from selfprobe.solvers.act import act
-from selfprobe.solvers.ask import Prompts, Settings, about
-from selfprobe.solvers.negotiate import chosen
-from selfprobe.solvers.objection import Effort
-from selfprobe.solvers.record import Record
+from selfprobe.scorers.whole_replies import whole_replies
+from selfprobe.task import Effort, InputError, Prediction, Prompts, Row, is_number, whole
 
 VERSION = 1
 CALLS = 1
@@ -48,7 +39,7 @@ PROMPTS: dict[str, Callable[[Row], Prompts]] = {
     "paraphrase_recognition": lambda row: dict(
         zip(paraphrase_recognition.VARIANTS, [row["question"], *row["paraphrases"]], strict=False)
     ),
-    "heads_up": lambda row: {"clues": heads_up.CLUES_PROMPT.format(word=row["word"])},
+    "heads_up": lambda row: {"clues": heads_up.CLUES["ours"].format(word=row["word"])},
 }
 
 
@@ -72,51 +63,30 @@ def open_answers(
         reply_tokens: Most tokens of a reply, reasoning included; a longer one is unscored.
         effort: Reasoning effort; by default the model's own.
     """
-    one_of("of", of, SETS)
     whole(epochs=epochs, reply_tokens=reply_tokens)
     if not is_number(temperature) or temperature <= 0:
         raise InputError(f"temperature must be a number above 0, since replies are sampled; got {temperature!r}")
-    name, columns = SETS[of]
-    table = load(name if dataset is None else dataset, columns)
-    return Task(
-        dataset=MemoryDataset([record_to_sample(row, of) for row in table.rows], name=table.name),
-        solver=act(
-            act_prompts,
-            config=sampled(reply_tokens),
-            needs=chosen(effort=effort).merge(GenerateConfig(temperature=temperature)),
-        ),
-        scorer=whole_replies(),
-        epochs=Epochs(epochs, []),
-        continue_on_fail=True,
-        version=table.version(VERSION),
-        metadata=about(table) | {"of": of, "temperature": temperature},
+    asked = Prediction("open_answers", *SETS[of], dataset=dataset, effort=effort)
+    act = asked.act(
+        act_prompts,
+        lambda state: GenerateConfig(seed=state.epoch, max_tokens=reply_tokens),
+        needs=asked.acting.merge(GenerateConfig(temperature=temperature)),
     )
-
-
-def sampled(tokens: int) -> Settings:
-    def settings(state: TaskState) -> GenerateConfig:
-        return GenerateConfig(seed=state.epoch, max_tokens=tokens)
-
-    return settings
+    about = {"of": of, "temperature": temperature}
+    return asked.task(
+        VERSION,
+        whole_replies(),
+        act,
+        sample=lambda row: record_to_sample(row, of),
+        epochs=epochs,
+        about=about,
+        headline=None,
+    )
 
 
 def act_prompts(state: TaskState) -> Prompts:
     prompts: dict[str, Any] = state.metadata["prompts"]
     return dict(prompts)
-
-
-@scorer(metrics=[summary("replied"), counted_apart()])
-def whole_replies() -> Scorer:
-    """1 for a whole reply; unscored, with the reason, for what cannot be compared."""
-
-    async def score(state: TaskState, target: Target) -> Score:
-        acts = state.store_as(Record).acts
-        faults = {name: target_fault(reply) for name, reply in acts.items()}
-        decisions = [Decision(key=name, value=None if why else 1.0, unscored=why) for name, why in faults.items()]
-        said = ", ".join(filter(None, faults.values())) or "whole"
-        return score_of(decisions, answer=None, explanation=said, details=noted(acts.values()))
-
-    return score
 
 
 def record_to_sample(row: Row, of: str) -> Sample:

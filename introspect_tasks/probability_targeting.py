@@ -5,35 +5,21 @@ probability of 0, and the squared error is kept. Here: it is unscored, and the s
 error follows from `said`. The topics and the prompt are ours; the levels .5, .9 and 1 are its.
 The observer writes the prompts and the target answers them: a few tokens at temperature 0, of whose first one's
 candidates the likeliest counts. It needs logprobs. `floor`: what the bare topic reaches, aimed at nothing. The ceiling
-is a second reading. There is no `frame` as in kth_word.
+is a second reading. There is no `about` as in kth_word.
 
     inspect eval introspect_tasks/probability_targeting.py --model openai/gpt-4o-mini
     inspect eval introspect_tasks/probability_targeting.py --model openrouter/a --model-role target=openrouter/b
 """
 
-import math
-from collections.abc import Mapping
+from typing import Unpack
 
 from inspect_ai import Task
-from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.dataset import Sample
 from inspect_ai.model import GenerateConfig
-from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.arguments import task
-from selfprobe.data import Row, table_of
-from selfprobe.errors import InputError
-from selfprobe.measure import Measure
-from selfprobe.parse import json_value
-from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, predictions, score_of
-from selfprobe.scorers.summary import SKILL, summary
-from selfprobe.solvers.act import act
-from selfprobe.solvers.answer import answer
-from selfprobe.solvers.ask import Prompts, about, json_reply, together
-from selfprobe.solvers.negotiate import chosen
-from selfprobe.solvers.objection import Effort
-from selfprobe.solvers.record import Record, Reply
-from selfprobe.solvers.replay import replay_log
+from selfprobe.scorers.probability_hit import probability_hit, prompt_in
+from selfprobe.task import Calls, InputError, Measure, Prediction, Prompts, Record, Row, json_reply, table_of, task
 
 VERSION = 1
 
@@ -58,52 +44,30 @@ ANSWER = GenerateConfig(
 )
 READ = GenerateConfig(temperature=0, max_tokens=16, reasoning_effort="none", logprobs=True, top_logprobs=5)
 
-MEASURE = Measure(
-    alone=lambda given: 1 + 3 * len(_levels(given["levels"])),
-    observer=3,
-    target=6,
-    rounds=2,
-    tokens=(70, 30),
-    acts=("bare",),
-    text_tells=False,
-    graded=False,
-    by_name=True,
-)
+MEASURE = Measure(observer=3, target=6, rounds=2, acts=("bare",), text_tells=False, graded=False, by_name=True)
 
 
 @task
-def probability_targeting(
-    levels: str | float | list[str | float] = ".5,.9,1",
-    answer_tokens: int | None = None,
-    effort: Effort | None = None,
-    target_log: str | None = None,
-) -> Task:
+def probability_targeting(levels: str | float | list[str | float] = ".5,.9,1", **shared: Unpack[Calls]) -> Task:
     """The observer writes prompts to which the target's likeliest first token should have probabilities `levels`.
 
     Args:
         levels: Above 0 and at most 1: `-T levels=.3,.5,.9`. Three calls a level: the prompt, and two readings of it.
-        answer_tokens: Most tokens of a prompt, reasoning and all; by default 256, and 8192 more where a model thinks.
-        effort: Reasoning effort of both models, instead of none (or the least that the model takes).
-        target_log: A log, or a folder of logs, to take what the target said to the bare topics from.
+        shared: effort and the others of `solvers.observe.Calls`.
     """
-    aims = _levels(levels)
-    table = table_of("topics", [{"id": topic.replace(" ", "-"), "topic": topic} for topic in TOPICS])
-    replay = replay_log(target_log, "probability_targeting", table, "acts")
-    needs = chosen(effort=effort).merge(GenerateConfig(logprobs=True, top_logprobs=5))
-    return Task(
-        dataset=MemoryDataset([record_to_sample(row, aims) for row in table.rows], name=table.name),
-        solver=[
-            answer(answer_prompts, config=ANSWER, needs=chosen(answer_tokens, effort)),
-            together(
-                act(bare_prompts, config=READ, needs=needs, may_be_cut=True, replay=replay),
-                act(act_prompts, config=READ, needs=needs, may_be_cut=True),
-            ),
-        ],
-        scorer=probability_hit(),
-        continue_on_fail=True,
-        headline_metric=SKILL,
-        version=table.version(VERSION),
-        metadata=about(table),
+    aims = levels_in(levels)
+    topics: list[Row] = [{"id": topic.replace(" ", "-"), "topic": topic} for topic in TOPICS]
+    asked = Prediction("probability_targeting", table_of("topics", topics), ("topic",), **shared)
+    needs = asked.acting.merge(GenerateConfig(logprobs=True, top_logprobs=5))
+    return asked.task(
+        VERSION,
+        probability_hit(),
+        asked.answer(answer_prompts, ANSWER),
+        asked.together(
+            asked.act(bare_prompts, READ, needs=needs, may_be_cut=True),
+            asked.act(act_prompts, READ, needs=needs, may_be_cut=True, replayed=False),
+        ),
+        sample=lambda row: Sample(id=row["id"], input=row["topic"], metadata={"topic": row["topic"], "levels": aims}),
     )
 
 
@@ -123,55 +87,7 @@ def act_prompts(state: TaskState) -> Prompts:
     return prompts | again
 
 
-def prompt_in(reply: Reply) -> str | None:
-    """The text in {"prompt": …}, or None."""
-    said = None if reply.problem else json_value(reply.text, "prompt")
-    return said.strip() if isinstance(said, str) and said.strip() else None
-
-
-def likeliest(reply: Reply | None) -> float | None:
-    """The probability of the likeliest first token; None without logprobs, or without a reply."""
-    if reply is None or not reply.first_token:
-        return None
-    return min(1.0, math.exp(max(token.logprob for token in reply.first_token)))
-
-
-@scorer(metrics=[summary("closeness")])
-def probability_hit() -> Scorer:
-    """One decision a level: 1 - |p - actual|."""
-
-    async def score(state: TaskState, target: Target) -> Score:
-        record = state.store_as(Record)
-        decisions = [judge(p, record.acts, record.answers[f"p{p:g}"]) for p in state.metadata["levels"]]
-        told = [f"- {d.key}: {d.said or d.unscored}; {prompt_in(record.answers[d.key])!r}" for d in decisions]
-        return score_of(decisions, answer=predictions(decisions), explanation="\n".join(told))
-
-    return score
-
-
-def judge(p: float, acts: Mapping[str, Reply], reply: Reply) -> Decision:
-    """One level. `floor` is the bare topic's, `ceiling` how near two readings of one prompt are."""
-    key = f"p{p:g}"
-    actual, again, bare = (likeliest(acts.get(name)) for name in (key, f"{key} again", "bare"))
-    fault = observer_fault(reply) or (UNPARSED if prompt_in(reply) is None else None)
-    fault = fault or ("target_no_logprobs" if actual is None else None)
-    if fault or actual is None:
-        return Decision(key=key, unscored=fault, reasoned=reply.reasoned)
-    return Decision(
-        key=key,
-        value=1 - abs(p - actual),
-        said=f"{actual:.4f}",
-        floor=None if bare is None else 1 - abs(p - bare),
-        ceiling=None if again is None else 1 - abs(actual - again),
-        reasoned=reply.reasoned,
-    )
-
-
-def record_to_sample(row: Row, levels: list[float]) -> Sample:
-    return Sample(id=row["id"], input=row["topic"], metadata={"topic": row["topic"], "levels": levels})
-
-
-def _levels(levels: str | float | list[str | float]) -> list[float]:
+def levels_in(levels: str | float | list[str | float]) -> list[float]:
     parts = levels.split(",") if isinstance(levels, str) else levels if isinstance(levels, list) else [levels]
     try:
         found = [float(part) for part in parts]

@@ -18,7 +18,7 @@ from selfprobe.scorers.decision import UNPARSED, Decision, Judged, decisions_of,
 from selfprobe.scorers.dilemma import ARMS, DEGENERATE, TOO_FEW, Dilemma, dilemmas_of, frames
 from selfprobe.scorers.frames import numbers_of, split
 from selfprobe.scorers.summary import counted_apart, cut_at, first_things_first, judged, noted
-from selfprobe.solvers.frame import OTHER
+from selfprobe.solvers.observe import OTHER
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.stats.estimate import (
     Estimate,

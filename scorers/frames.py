@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from selfprobe.scorers.decision import Judged
-from selfprobe.solvers.frame import OTHER
+from selfprobe.solvers.observe import OTHER
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 
 Place = tuple[Any, ...]

@@ -8,7 +8,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.parse import has_no_word_boundaries, normalise, one_word, words
 from selfprobe.scorers.decision import Decision, outcome, prediction, predictions, score_of, target_fault
 from selfprobe.scorers.summary import counted_apart, noted, summary
-from selfprobe.solvers.frame import OTHER
+from selfprobe.solvers.observe import OTHER
 from selfprobe.solvers.record import Record, Reply
 
 _FORMULA = re.compile(r"\\[a-zA-Z]+\*?[\[{]")

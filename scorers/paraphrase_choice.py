@@ -14,6 +14,12 @@ from selfprobe.scorers.summary import counted_apart, judged, noted, summary
 from selfprobe.solvers.compare import Likeness
 from selfprobe.solvers.record import Record, Reply
 
+MAX_SIMILARITY = 0.95
+"""Above the cosine of different replies to one item, below that of one reply lightly edited (all-MiniLM-L6-v2).
+SmolLM2's replies to the five wordings of three items: 30 pairs, median .60, at most .75. The same replies against
+themselves without every tenth word: median .985, nine in ten above .94. Stronger models repeat themselves more: each
+sample's log has its closest pair."""
+
 
 @metric(scores="unreduced")
 def position() -> Metric:

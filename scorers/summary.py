@@ -11,20 +11,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from inspect_ai.log import HeadlineMetric
 from inspect_ai.scorer import Metric, SampleScore, Value, metric
-from inspect_ai.viewer import TaskSamplesColumn, TaskSamplesSort, TaskSamplesView, ViewerConfig
 
 from selfprobe.logs import CUT
 from selfprobe.measure import Right
 from selfprobe.refusal import may_refuse
 from selfprobe.scorers.decision import UNPARSED, Judged, decisions_of
 from selfprobe.scorers.frames import frames, numbers_of, split
+from selfprobe.solvers.observe import SKILL
 from selfprobe.solvers.record import REASONS, Reply
 from selfprobe.stats.estimate import clustered_mean, mode_baseline, skill, worst_case
-
-SKILL = HeadlineMetric(metric="skill")
-"""What a task's log is summed up by: the share of the way from the best baseline to a perfect score."""
 
 # What is undefined is left out of the log, as after the first sample of every run: that needs no warning.
 _ABSENT = f"Headline metric {SKILL.metric!r} not found"
@@ -39,19 +35,6 @@ FIRST = ("stderr", "skill", "ceiling", "unscored", "n", *(f"{CUT}{name}" for nam
 _FAULTS = [UNPARSED, *(REASONS[problem] for problem in ("empty", "refused", "filtered", "truncated", "garbled"))]
 USUAL = (*_FAULTS, *(f"target_{reason}" for reason in _FAULTS))
 """Reasons that every task can have; one that did not happen is 0."""
-
-
-def worst_first(scorer: str, *keys: str) -> ViewerConfig:
-    """Inspect's list of samples with the wrong predictions on top, each with its truth in the answer column.
-
-    Args:
-        scorer: Its name.
-        keys: Of its decisions, those to sort by.
-    """
-    shown = [TaskSamplesColumn(id=name) for name in ("sampleStatus", "sampleId", "epoch", "input", "answer")]
-    columns = [*shown, *(TaskSamplesColumn.score(scorer, key) for key in keys), TaskSamplesColumn(id="error")]
-    sort = [TaskSamplesSort.score(scorer, key) for key in keys]
-    return ViewerConfig(task_samples_view=TaskSamplesView(name="worst first", columns=columns, sort=sort))
 
 
 UNSURE = "unsure_refusal"
@@ -142,7 +125,7 @@ def summary(name: str = "accuracy", right: Right = operator.eq) -> Metric:
 
 
 def judged(scores: Sequence[SampleScore]) -> list[Judged]:
-    """Every decision of every sample and epoch, with its item; items of one cluster (`-T cluster=`) count as one."""
+    """Every decision of every sample and epoch, with its item; items of one `cluster` count as one."""
     return [
         (str((sample.sample_metadata or {}).get("cluster") or sample.sample_id), decision)
         for sample in scores

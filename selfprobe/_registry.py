@@ -76,10 +76,9 @@ def paper_of(task: str) -> str | None:
 
 
 def calls_of(task: str) -> int | None:
-    """Calls for an item with the default arguments, a model on itself: by MEASURE or CALLS; None without either."""
-    module = _modules()[task]
-    calls = module.MEASURE.alone(defaults_of(task)) if hasattr(module, "MEASURE") else getattr(module, "CALLS", None)
-    assert calls is None or isinstance(calls, int), module
+    """CALLS of a task file, where it has no MEASURE: calls for an item with the default arguments."""
+    calls = getattr(_modules()[task], "CALLS", None)
+    assert calls is None or isinstance(calls, int), task
     return calls
 
 
@@ -100,21 +99,21 @@ def measures() -> Mapping[str, Measure]:
     Raises:
         InputError: A `MEASURE` that does not fit its task; names the file.
     """
-    return {task: _checked(task, m.__file__, m.MEASURE) for task, m in _modules().items() if hasattr(m, "MEASURE")}
+    return {task: _checked(m.__file__, m.MEASURE) for task, m in _modules().items() if hasattr(m, "MEASURE")}
 
 
-@cache  # a report asks for the measures hundreds of times
-def _checked(task: str, file: str | None, measure: object) -> Measure:
+def takes_about(task: str) -> bool:
+    """Whether a task can ask about another assistant, and tell an observer of its target (`-T about=`)."""
+    return "about" in defaults_of(task)
+
+
+def _checked(file: str | None, measure: object) -> Measure:
     if not isinstance(measure, Measure):
         raise InputError(f"{file}: MEASURE must be a Measure, got {type(measure).__name__}")
-    try:
-        calls = measure.alone(defaults_of(task))
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{file}: MEASURE.alone fails on the task's own arguments: {error!r}") from None
-    if not isinstance(calls, int) or calls < 1 or measure.observer < 0 or measure.target < 0 or not measure.acts:
+    if measure.observer < 0 or measure.target < 0 or not measure.acts:
         raise InputError(
-            f"{file}: expected MEASURE to have acts, at least one call alone, and no negative calls; got "
-            f"acts {measure.acts}, {calls} alone, {measure.observer} of the observer, {measure.target} of the target"
+            f"{file}: expected MEASURE to have acts and no negative calls; got acts {measure.acts}, "
+            f"{measure.observer} of the observer, {measure.target} of the target"
         )
     return measure
 

@@ -2,17 +2,18 @@
 
 import inspect
 import math
-import os
-from collections.abc import Callable, Collection, Iterable
-from difflib import get_close_matches
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import wraps
-from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeGuard, TypeVar, cast, get_args, get_origin, get_type_hints
+from urllib.parse import parse_qsl
 
 import inspect_ai
 from inspect_ai import Task
 
 from selfprobe.errors import InputError
+from selfprobe.near import meant as meant
+from selfprobe.near import nowhere, places_of
+from selfprobe.near import unknown as unknown
 
 TaskFunction = TypeVar("TaskFunction", bound=Callable[..., Task])
 
@@ -28,48 +29,97 @@ def task(function: TaskFunction) -> TaskFunction:
     Inspect itself warns of such a name and runs the task with its defaults; only to a function with `**…` does it pass
     every name on. Inspect finds this decorator in a file as it finds its own: by the word `@task`.
 
-    Each task has one argument more, `same_model`: whether replies are unscored that another model wrote than the one
-    that was asked.
+    A parameter `**shared: Unpack[T]` stands for the fields of the TypedDict T: each is an argument of the task, whose
+    default is None or what `Annotated` says. An argument that is a `Literal` takes its values alone. Each task has one
+    argument more, `same_model`: whether replies are unscored that another model wrote than the one that was asked.
     """
-    signature = inspect.signature(function)
-    shared = inspect.Parameter(SAME_MODEL, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=bool)
+    parameters = {one.name: one for one in _parameters(function)}
+    choices = {
+        name: get_args(one.annotation) for name, one in parameters.items() if get_origin(one.annotation) is Literal
+    }
+    every_name = inspect.Parameter("unknown", inspect.Parameter.VAR_KEYWORD)
+    signature = inspect.Signature([*parameters.values(), every_name], return_annotation=Task)
 
     @wraps(function)
     def strict(*values: Any, **named: Any) -> Task:
-        if wrong := unknown(named, [*signature.parameters, SAME_MODEL]):
+        if now := renamed(named, parameters):
+            raise InputError(f"{function.__name__} has no argument {now}")
+        if wrong := unknown(named, parameters):
             raise InputError(f"{function.__name__} has no argument {wrong}")
+        given = signature.bind_partial(*values, **named).arguments
+        for name in choices.keys() & given.keys():
+            one_of(name, given[name], choices[name])
         one_of(SAME_MODEL, wanted := named.pop(SAME_MODEL, False), (True, False))
         run = function(*values, **named)
         for sample in run.dataset if wanted else ():
             sample.metadata = {**(sample.metadata or {}), SAME_MODEL: True}
         return run
 
-    every_name = inspect.Parameter("unknown", inspect.Parameter.VAR_KEYWORD)
-    parameters = [*signature.parameters.values(), shared, every_name]
-    setattr(strict, "__signature__", signature.replace(parameters=parameters))  # noqa: B010  (mypy knows no such attribute)
+    setattr(strict, "__signature__", signature)  # noqa: B010  (mypy knows no such attribute)
     return cast(TaskFunction, inspect_ai.task(strict))
 
 
-def unknown(names: Iterable[str], known: Collection[str]) -> str:
-    """The end of a message about names that are not known, with the nearest known ones; "" where all are known.
+def _parameters(function: Callable[..., Any]) -> Iterable[inspect.Parameter]:
+    """A task's arguments: its own, those of a TypedDict that it shares with others, and `same_model`."""
+    for one in inspect.signature(function).parameters.values():
+        if one.kind is not one.VAR_KEYWORD:
+            yield one
+            continue
+        for name, hint in get_type_hints(*get_args(one.annotation), include_extras=True).items():
+            kind, *more = get_args(hint) if get_origin(hint) is Annotated else (hint, None)
+            yield inspect.Parameter(name, one.KEYWORD_ONLY, default=more[0], annotation=kind)
+    yield inspect.Parameter(SAME_MODEL, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=bool)
 
-    >>> unknown(["kk", "dataset"], ["k", "dataset"])
-    'kk; did you mean k?'
+
+_NOW = {
+    "frame": {"self": "self", "other": "other", "both": "self,other"},
+    "observer": {"replayed": "self", "asked": "named"},
+}
+"""Values of two old arguments, as `about` has them."""
+_COLUMNS = {"match": "kind", "cluster": "cluster"}
+"""Old arguments that name a column, and their names in a data set's address."""
+
+
+def renamed(given: Mapping[str, Any], known: Collection[str]) -> str:
+    """The end of a message about the first argument that has another name now, with what to type; "" without one.
+
+    >>> renamed({"frame": "both"}, ["k", "about"])
+    'frame any more: say about=self,other'
+    >>> renamed({"cluster": "template", "dataset": "my.jsonl"}, ["dataset"])
+    "cluster any more: say dataset='my.jsonl?cluster=template'"
     """
-    wrong = [name for name in names if name not in known]
-    near = [close[0] for name in wrong if (close := get_close_matches(name, list(known), n=1))]
-    remedy = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
-    return f"{' or '.join(wrong)}; {remedy}" if wrong else ""
+    for name in (name for name in given if name not in known):
+        value = str(given[name])
+        if name in _NOW and "about" in known:
+            return f"{name} any more: say about={_NOW[name].get(value, value)}"
+        if name in _COLUMNS and "dataset" in known:
+            data = given.get("dataset") or "DATA"
+            return f"{name} any more: say dataset='{data}{'&' if '?' in str(data) else '?'}{_COLUMNS[name]}={value}'"
+    return ""
 
 
-def meant(given: object, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name: "; did you mean …?" where a known name is close, else nothing.
+def as_now(args: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a task in a log, with those that had another name in versions up to 0.2.0 under that of today.
 
-    >>> meant("acces", ["access", "common"])
-    '; did you mean access?'
+    The columns in a data set's address are arguments `kind` and `cluster`: they say what is counted together.
+
+    >>> as_now({"frame": "self", "observer": "asked", "match": "topic", "target_log": None})
+    {'target_log': None, 'about': 'named', 'kind': 'topic'}
+    >>> as_now({"dataset": "my.jsonl?cluster=template"})
+    {'dataset': 'my.jsonl?cluster=template', 'cluster': 'template'}
     """
-    close = get_close_matches(str(given).lower(), list(known), n=1)
-    return f"; did you mean {close[0]}?" if close else ""
+    old = {*_NOW, *_COLUMNS} if "target_log" in args else set[str]()  # every task that had them has this one
+    out = {name: value for name, value in args.items() if name not in old}
+    if "about" not in args and (of := [str(args[name]) for name in reversed(_NOW) if name in args and name in old]):
+        said = [_NOW["observer"].get(one, _NOW["frame"].get(one, one)) for one in of]
+        out["about"] = next((one for one in said if one != "self"), "self")
+    if isinstance(whom := out.get("about"), str | list | tuple):
+        parts = whom.split(",") if isinstance(whom, str) else whom
+        out["about"] = ",".join(sorted((str(one).strip() for one in parts), reverse=True))
+    columns = {_COLUMNS[name]: args[name] for name in old & _COLUMNS.keys() if args.get(name) is not None}
+    _, _, query = str(args.get("dataset")).partition("?")
+    columns |= {name: value for name, value in parse_qsl(query) if name in _COLUMNS.values()}
+    return out | columns
 
 
 def one_of(name: str, value: object, known: Iterable[object]) -> None:
@@ -102,6 +152,36 @@ def whole(*, optional: bool = False, **given: object) -> None:
             )
 
 
+def share(**given: object) -> None:
+    """Refuse what is no number above 0 and at most 1.
+
+    Args:
+        given: By the arguments' names, what was given for them.
+
+    Raises:
+        InputError: It is something else.
+    """
+    for name, value in given.items():
+        if not is_number(value) or not 0 < value <= 1:
+            raise InputError(f"{name} must be above 0 and at most 1, got {value!r}")
+
+
+def whole_numbers(name: str, value: object, low: int, high: int) -> list[int]:
+    """The different whole numbers in a comma-separated text, a list or a number, in their order.
+
+    >>> whole_numbers("k", "1, 5,1", 1, 10)
+    [1, 5]
+
+    Raises:
+        InputError: There is none, or one is something else.
+    """
+    parts = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
+    texts = [str(part).strip() for part in parts]
+    if not texts or any(text not in map(str, range(low, high + 1)) for text in texts):
+        raise InputError(f"{name} must be whole numbers in {low}..{high}, such as {name}=1,5,10; got {value!r}")
+    return list(dict.fromkeys(map(int, texts)))
+
+
 def locate(path: str) -> str:
     """A path that the user gave, made absolute; URLs stay.
 
@@ -116,16 +196,15 @@ def locate(path: str) -> str:
         raise InputError(f"expected the path of a file or folder, got {path!r}")
     if "://" in path:
         return path
-    places = list(dict.fromkeys(Path(folder) / path for folder in (os.environ.get("PWD", "."), Path.cwd())))
-    there = [place for place in places if place.exists()]
+    there = [place for place in places_of(path) if place.exists()]
     if len(there) > 1 and not there[0].samefile(there[1]):
         raise InputError(f"{path!r} may be {there[0]} or {there[1]}; give the whole path")
     if there:
         return str(there[0])
-    raise InputError(f"no file or folder {path!r}; looked at {', '.join(map(str, places))}")
+    raise InputError(nowhere(path))
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[int | float]:
     """Whether `value` is a finite number (True and False are none)."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 

@@ -6,6 +6,7 @@ with shown():
 
 import os
 import shutil
+import signal
 import sys
 import threading
 import time
@@ -32,10 +33,23 @@ class Calls:
     """Of their prompts and replies."""
     model: str = ""
     """The model that answered last."""
+    most: float | None = None
+    """Dollars at which the command stops."""
+    spent: float = 0.0
+    """Dollars, of calls whose price is known."""
 
-    def note(self, model: str, tokens: int) -> None:
-        """A call is answered."""
+    @property
+    def over(self) -> bool:
+        """Whether the dollars are spent."""
+        return self.most is not None and self.spent >= self.most
+
+    def note(self, model: str, tokens: int, dollars: float) -> None:
+        """A call is answered; the one that reaches the limit ends the command as Ctrl-C does."""
+        was_over = self.over
         self.answered, self.tokens, self.model = self.answered + 1, self.tokens + tokens, model
+        self.spent += dollars
+        if self.over and not was_over:
+            signal.raise_signal(signal.SIGINT)
 
 
 calls = Calls()

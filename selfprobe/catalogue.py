@@ -32,14 +32,16 @@ def described() -> list[Described]:
 
 
 def _described(name: str) -> Described:
-    from selfprobe._registry import calls_of, needs_of, paper_of, summary_of
+    from selfprobe._registry import calls_of, measures, needs_of, paper_of, summary_of
+    from selfprobe.rehearsal import rehearsed
     from selfprobe.studies.awareness import CALLS
 
     _, _, asks = summary_of(name).partition(": ")
+    counted = rehearsed(name, {}).all.count if name in measures() else calls_of(name)
     return Described(
         name=f"selfprobe/{name}",
         asks=asks[:1].upper() + asks[1:],
-        calls=1 + CALLS[name] if name in CALLS else calls_of(name),
+        calls=1 + CALLS[name] if name in CALLS else counted,
         needs=needs_of(name),
         paper=paper_of(name),
     )

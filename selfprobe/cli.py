@@ -21,7 +21,7 @@ import click
 
 from selfprobe import busy, options
 from selfprobe.safe import echo
-from selfprobe.study import commands
+from selfprobe.study import commands, refuse_missing
 from selfprobe.usage import epilog, exemplified
 
 FAILED, WRONG, INTERRUPTED = 1, 2, 130
@@ -66,13 +66,17 @@ COMMANDS = {
         "selfprobe.studies:mechanism",
         "Why models can introspect: lens, attention, patching and induction (paper 003, section 5).",
     ),
+    "outcome": Command(
+        "study:outcome",
+        "Do models know in advance what they can do? Asks each about the items of LOGS, of any Inspect task.",
+    ),
     "probe": Command(
         "selfprobe.studies.probe:probe",
         "Preference probes: what a judge model knows before it speaks (paper 004).",
     ),
     "realism": Command(
         "selfprobe.studies:realism",
-        "How far an evaluation can be told from use, and what would make it harder to tell.",
+        "Can an evaluation be distinguished from real use, and how could it be made more realistic?",
     ),
     "report": Command("selfprobe.cli:report", "Write one page of all that LOGS hold, with tables/ and figures/."),
     "table": Command(
@@ -85,7 +89,7 @@ COMMANDS = {
 }
 
 GROUPS = {
-    "Ask models": ("matrix", "awareness", "realism", "probe"),
+    "Ask models": ("matrix", "outcome", "awareness", "realism", "probe"),
     "Read logs": ("report", "check", "table"),
     "Papers": ("mechanism", "diversity", "effort", "dilemmas"),
     "Setup": ("tasks", "fetch-model"),
@@ -277,6 +281,7 @@ def fetch_model(name: str) -> None:
 @options.as_json
 def report(logs: tuple[str, ...], out: str, embedder: str | None, as_json: bool) -> None:
     """Write one page of all that LOGS hold, with tables/ and figures/."""
+    refuse_missing({"logs": logs})
     from selfprobe.errors import RunError
     from selfprobe.output import destination
     from selfprobe.page import write

@@ -40,13 +40,13 @@ def read(path: str, known: Iterable[str]) -> dict[str, Any]:
 
 def refuse_unknown(given: Mapping[Any, Any], known: Iterable[str], where: str) -> None:
     """UsageError where a field of `given` is not known, with the one that was meant."""
-    from selfprobe.arguments import meant
+    from selfprobe.near import meant
 
     fields = sorted(known)
     for name in given:
         if name not in fields:
-            there = ", ".join(fields)
-            raise click.UsageError(f"{where}: unknown field {name}{meant(name, fields)}; there are {there}")
+            remedy = meant(name, fields) or f"; there are {', '.join(fields)}"
+            raise click.UsageError(f"{where}: unknown field {name}{remedy}")
 
 
 def config(command: F) -> F:
@@ -96,4 +96,8 @@ def _value(option: click.Option, value: Any, where: str) -> Any:
         return value
     if not right or (option.multiple and not isinstance(value, list)):
         raise click.UsageError(f"{where} must be {'a list of texts' if listed else 'one value'}, got {value!r}")
+    try:
+        option.type.convert(value, None, None)
+    except click.BadParameter as error:
+        raise click.UsageError(f"{where}: {error.message}") from None
     return value

@@ -4,6 +4,8 @@
 -T dataset=my.jsonl | my.csv                    a file, relative to the folder that the command was called from
 -T dataset=s3://bucket/my.jsonl                 any fsspec path
 -T dataset=hf:owner/name@REVISION?column=value  rows of a Hugging Face data set (split "train", or ?split=…)
+-T dataset='my.jsonl?kind=topic&cluster=source' columns that say which items are alike (habits are looked for among
+                                                those of one kind) and which count as one in every interval
 -T dataset=task:inspect_evals/gsm8k             what any Inspect task asks its model, also file.py or file.py@task
 -T dataset=logs:logs/yesterday                  what the model of any Inspect logs was asked first; `question` is the
                                                 last user message
@@ -13,14 +15,14 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
 from itertools import zip_longest
 from logging import ERROR
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote_plus
 
 import httpx
 
@@ -154,8 +156,8 @@ def load(source: str, required: tuple[str, ...]) -> Table:
     """The rows of `source`, each with an `id` and the required columns filled.
 
     Args:
-        source: A bundled name, a path, `hf:…`, `task:…` or `logs:…`; see the module's docstring. None and what is no
-            text is refused.
+        source: A bundled name, a path, `hf:…`, `task:…` or `logs:…`, and `?kind=…&cluster=…` for groups of items; see
+            the module's docstring. None and what is no text is refused.
         required: Columns that must hold a non-empty value. A row without `id` gets its line number as one.
 
     Raises:
@@ -166,13 +168,14 @@ def load(source: str, required: tuple[str, ...]) -> Table:
         raise InputError(
             f"dataset must be one data set, such as dataset=my.jsonl, got {source!r}; there are {', '.join(bundled())}"
         )
-    if source.startswith("hf:"):
-        numbered = list(hugging_face(source))
-    elif source.startswith(SCHEMES):
-        asked = (_asked(row) | row for row in rows_of(source) if "aside" not in row)
+    address, groups = _groups(source)
+    if address.startswith("hf:"):
+        numbered = list(hugging_face(address))
+    elif address.startswith(SCHEMES):
+        asked = (_asked(row) | row for row in rows_of(address) if "aside" not in row)
         numbered = list(enumerate(asked, start=1))
     else:
-        path = _find(source)
+        path = _find(address)
         text = read_text(path)
         numbered = list(csv_rows(text, path) if path.endswith(".csv") else jsonl_rows(text, path))
     if not numbered:
@@ -190,7 +193,61 @@ def load(source: str, required: tuple[str, ...]) -> Table:
     note = "; ".join(f"{source}: `{alias}` is read as `{column}`" for column, alias in stand_ins.items())
     if note:
         warn_once(note)
-    return table_of(source, rows, unread=note)
+    return _grouped(table_of(source, rows, unread=note), groups)
+
+
+GROUPS = ("kind", "cluster")
+"""What an address can say of a data set's columns: habits are looked for within a kind, a cluster is one unit of every
+interval."""
+
+
+def _groups(source: str) -> tuple[str, dict[str, str]]:
+    """An address without what it says of groups, and the columns by their group.
+
+    Raises:
+        InputError: It says something that means nothing here, or the same twice.
+    """
+    address, _, query = source.partition("?")
+    elsewhere = source.startswith("hf:") or "://" in address  # what has a query of its own
+    groups, rest = dict[str, str](), list[str]()
+    for part in query.split("&") if query else ():
+        name, _, column = part.partition("=")
+        if name not in GROUPS and not elsewhere:
+            raise InputError(f"{source}: unknown ?{name}; there are {', '.join(GROUPS)}{meant(name, GROUPS)}")
+        if name not in GROUPS:
+            rest.append(part)
+        elif name in groups:
+            raise InputError(f"{source}: {name} is {groups[name]} and {column}; give one column, as ?{name}=COLUMN")
+        elif not column:
+            raise InputError(f"{source}: {name} names no column; expected such as ?{name}=topic")
+        else:
+            groups[name] = unquote_plus(column)
+    return address + f"?{'&'.join(rest)}" * bool(rest), groups
+
+
+def _grouped(table: Table, groups: Mapping[str, str]) -> Table:
+    """The same rows with `kind` and `cluster` from these columns; the hash stays, since the rows ask the same.
+
+    Raises:
+        InputError: Some row has no such column, nothing in it, or a list or object.
+    """
+    for name, column in groups.items():
+        if nested := next((row for row in table.rows if isinstance(row.get(column), list | dict)), None):
+            raise InputError(f"{table.name}: {nested['id']} holds {nested[column]!r} in {column}; expected a word")
+        if lacking := [row["id"] for row in table.rows if row.get(column) in (None, "")]:
+            there = [one for one in table.rows[0] if one != "id"]
+            raise InputError(
+                f"{table.name}: {len(lacking)} of {len(table.rows)} rows lack the column {column} (?{name}), as "
+                f"{lacking[0]}; there are {', '.join(there)}{meant(column, there)}"
+            )
+    if not groups:
+        return table
+    return replace(table, rows=[row | {name: str(row[of]) for name, of in groups.items()} for row in table.rows])
+
+
+def groups_of(row: Row) -> dict[str, Any]:
+    """The groups of an item as its sample's metadata holds them; without a `cluster` it is one of its own."""
+    return {name: row[name] for name in GROUPS if row.get(name) is not None}
 
 
 def _asked(row: Row) -> Row:
@@ -259,7 +316,10 @@ def hugging_face(source: str) -> Iterator[tuple[int, Row]]:
     revision = revision or PINNED.get(name, "")
     if not revision:
         raise InputError(f"{source}: pin the revision, as hf:{name}@COMMIT, so that a run can be repeated")
-    wanted = dict(parse_qsl(query))
+    wanted = dict(pairs := parse_qsl(query))
+    if twice := [name for name, _ in pairs if [other for other, _ in pairs].count(name) > 1]:
+        values = " and ".join(value for name, value in pairs if name == twice[0])
+        raise InputError(f"{source}: {twice[0]} is {values}; give one value")
     table = from_hub(source, name, wanted.pop("config", None), split=wanted.pop("split", "train"), revision=revision)
     if unknown := set(wanted) - set(table.column_names):
         raise InputError(f"{source}: no column {', '.join(sorted(unknown))}; there are {', '.join(table.column_names)}")

@@ -170,14 +170,17 @@ class DescribedRun:
         roles = {role: models if len(models) > 1 else models[0] for role, models in opened_roles.items()}
         return task_with(made, model_roles=roles) if roles else made
 
-    def identified(self, metadata: Mapping[str, Any]) -> Identity:
+    def identified(self, metadata: Mapping[str, Any], config: GenerateConfig = GenerateConfig()) -> Identity:  # noqa: B008
         """What its log is found by, whichever folder that is in.
 
         Args:
             metadata: Of its task.
+            config: Of its task.
         """
+        evaluated = self.model.described
+        evaluated = evaluated.model_copy(update={"config": config.merge(evaluated.config)})
         roles = {role: [model.described for model in models] for role, models in self.bound.items()}
-        return identified(self.task, self.model.described, roles, self.args, metadata)
+        return identified(self.task, evaluated, roles, self.args, metadata)
 
     @property
     def models(self) -> tuple[NamedModel, ...]:
@@ -192,11 +195,12 @@ class DescribedRun:
 
 def identities_of(runs: Iterable[DescribedRun]) -> list[Identity]:
     """What the logs of these runs are found by; a task is built once, whichever models it asks."""
-    metadata: dict[str, Mapping[str, Any]] = {}
+    known: dict[str, tuple[Mapping[str, Any], GenerateConfig]] = {}
     out = []
     for run in runs:
         task = repr((run.task, sorted(run.args.items())))
-        if task not in metadata:
-            metadata[task] = tasks()[run.task](**run.args).metadata or {}
-        out.append(run.identified(metadata[task]))
+        if task not in known:
+            made = tasks()[run.task](**run.args)
+            known[task] = made.metadata or {}, made.config
+        out.append(run.identified(*known[task]))
     return list(dict.fromkeys(out))

@@ -1,4 +1,4 @@
-"""What is said when the input is at fault, or a run, and not the program; `selfprobe.cli` turns each into a line."""
+"""Errors in the user's input and failed runs, as opposed to bugs; `selfprobe.cli` turns each into a line."""
 
 import logging
 from collections.abc import Iterator, Mapping

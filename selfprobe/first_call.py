@@ -8,7 +8,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
@@ -89,14 +89,14 @@ def named_for(text: str, model: str) -> str:
     return text.replace(f"mockllm/{SUBJECT}", model).replace(SUBJECT, model.partition("/")[2])
 
 
-def build(name: str) -> Task:
-    """The one task of this name; raises as `first_calls`."""
+def build(name: str, args: Mapping[str, Any] | None = None) -> Task:
+    """The one task of this name, with these arguments; raises as `first_calls`."""
     from selfprobe.inspect_private import load_tasks
 
     spec, at, which = name.partition("@")
     by_file = spec.endswith(".py")
     try:
-        found = load_tasks([_relative(locate(spec)) + at + which if by_file else name])
+        found = load_tasks([_relative(locate(spec)) + at + which if by_file else name], dict(args or {}))
     except _UNBUILT as error:
         if by_file and isinstance(error, InputError) and spec in str(error):
             raise

@@ -1,7 +1,11 @@
 """What the header of a log says of its run: the task, the models, how the observer was told of its target."""
 
+from typing import Any
+
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ModelConfig
+
+from selfprobe.arguments import as_now
 
 
 def task_of(log: EvalLog) -> str:
@@ -26,10 +30,20 @@ def effort_of(log: EvalLog) -> str | None:
     return log.eval.task_args.get("effort")
 
 
+def args_of(log: EvalLog) -> dict[str, Any]:
+    """The arguments of a run's task, under the names of today."""
+    return as_now(log.eval.task_args)
+
+
+def about_of(log: EvalLog) -> str:
+    """Whom the observer of a run was asked about: "self", "other", "self,other", "named", "shown:5"."""
+    return str(args_of(log).get("about", "self"))
+
+
 def informed_of(log: EvalLog) -> str | None:
-    """How the observer of a run was told of its target ("asked", "shown:5"); None where it was not.
+    """How the observer of a run was told of its target ("named", "shown:5"); None where it was not.
 
     A model that is its own target is asked about itself whatever the argument says.
     """
-    arm = log.eval.task_args.get("observer")
-    return None if arm == "replayed" or target_of(log) == log.eval.model else arm
+    about = about_of(log)
+    return about if about.startswith(("named", "shown:")) and target_of(log) != log.eval.model else None

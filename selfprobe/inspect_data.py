@@ -113,7 +113,7 @@ def _rows_of_logs(path: str, full: bool, role: str | None) -> list[Row]:
     rows: dict[str, Row] = {log: {"id": log, "aside": why, "source": "logs"} for log, why in there.ignored.items()}
     for log in reversed(logs):
         try:
-            read = _rows_of_unchanged(log.location, _stamp(log.location), role, full)
+            read = _rows_of_unchanged(log.location, stamp(log.location), role, full)
         except InputError as error:  # a damaged sample: the other logs are read
             why = one_line(error).removeprefix(f"{log.location} ")
             rows[log.location] = {"id": log.location, "aside": why, "source": "logs"}
@@ -138,7 +138,7 @@ def _rows_of_unchanged(log: str, stamp: str, role: str | None, full: bool) -> tu
     return tuple(_rows_of_log(header_of(log), role, full=full))
 
 
-def _stamp(log: str) -> str:
+def stamp(log: str) -> str:
     """What changes when a file is written anew."""
     system, inside = url_to_fs(log)
     about = system.info(inside)
@@ -166,12 +166,13 @@ def _conversation(sample: EvalSample, model: str, role: str | None, *, full: boo
             "of the two conversations is its own cannot be told; bind the other part to a role (--model-role user=…) "
             "when the task is run"
         }
-    taken = next(call for call in reversed(mine) if _goes_on(first, call)) if full else first
+    taken = next(call for call in reversed(mine) if goes_on(first, call)) if full else first
     tools = [tool.model_dump(exclude_none=True) for tool in taken.tools]
     last = (
         [taken.output.message] if full and taken.output.choices else []
     )  # `conversations` keeps it where it is wanted
-    return {"messages": list(_plain([*taken.input, *last])), "called": True} | ({"tools": tools} if tools else {})
+    messages = list(plain_messages([*taken.input, *last]))
+    return {"messages": messages, "called": True} | ({"tools": tools} if tools else {})
 
 
 def calls_of(calls: Sequence[ModelEvent], model: str, role: str | None) -> list[ModelEvent]:
@@ -234,12 +235,12 @@ def first_text(call: ModelEvent, role: str) -> str | None:
     return next((message.text for message in call.input if message.role == role), None)
 
 
-def _goes_on(first: ModelEvent, call: ModelEvent) -> bool:
+def goes_on(first: ModelEvent, call: ModelEvent) -> bool:
     start = call.input[: len(first.input)]
     return [(m.role, m.text) for m in start] == [(m.role, m.text) for m in first.input]
 
 
-def _plain(messages: Iterable[ChatMessage]) -> Iterable[dict[str, Any]]:
+def plain_messages(messages: Iterable[ChatMessage]) -> Iterable[dict[str, Any]]:
     """Inspect's messages as role and content; text parts are joined, others stay for `conversations` to set aside."""
     for message in messages:
         content = message.content

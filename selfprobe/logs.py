@@ -35,7 +35,7 @@ from inspect_ai.log import (
 from inspect_ai.model import ModelConfig
 from inspect_ai.scorer import Score
 
-from selfprobe.arguments import locate
+from selfprobe.arguments import as_now, locate
 from selfprobe.decision import Decision, last_decisions
 from selfprobe.errors import InputError, one_line
 from selfprobe.header import roles_of, target_of, task_of
@@ -122,7 +122,7 @@ def found(paths: Iterable[str], tasks: Collection[str] | None = None) -> Found:
 
 HOW_CALLED = {"max_connections", "max_retries", "timeout", "attempt_timeout", "adaptive_connections", "batch", "cache"}
 """Generation settings that say how calls are sent, not what is asked."""
-PATHS = {"dataset", "task", "logs", "against", "pairs", "questions", "target_log", "observer_log"}
+PATHS = {"dataset", "task", "logs", "against", "pairs", "questions", "target_log", "observer_log", "texts"}
 """Task arguments that say where something is found. What was found there has its hash in the log."""
 ADDRESS = re.compile(r"url|key|header|port|organi[sz]ation|project|device|timeout|token$", re.IGNORECASE)
 """Model arguments that say how a model is reached, not which one it is."""
@@ -361,23 +361,24 @@ def _config(model: ModelConfig) -> Iterator[tuple[str, str]]:
 
 
 def arguments_of(task: str, args: Mapping[str, Any]) -> Settings:
-    """The arguments that belong to a run's identity: no path, nothing left out, nothing that is the task's default.
+    """The arguments that belong to a run's identity, under the names of today: no path, nothing that is the default.
 
     The name of a log that was read stays, without its folder: there the log itself is what is measured.
 
     >>> arguments_of("kth_word", {"k": [1, 2, 3], "dataset": "my.jsonl", "effort": "low"})
     (('effort', 'low'),)
     """
-    defaults = _defaults_of(task)
-    kept = {name: as_typed(value) for name, value in args.items() if name not in PATHS and value is not None}
+    defaults = defaults_of(task)
+    now = as_now(args)
+    kept = {name: as_typed(value) for name, value in now.items() if name not in PATHS and value is not None}
     if "log" in kept:
         kept["log"] = kept["log"].rstrip("/").rpartition("/")[2]
     return tuple(sorted((name, value) for name, value in kept.items() if value != defaults.get(name)))
 
 
 @cache
-def _defaults_of(task: str) -> dict[str, str]:
-    """The default of each argument of a task of the suite."""
+def defaults_of(task: str) -> dict[str, str]:
+    """The default of each argument of a task of the suite, as one types it."""
     known = registry_lookup("task", f"selfprobe/{task}")
     parameters = inspect.signature(known).parameters.values() if callable(known) else ()
     return {one.name: as_typed(one.default) for one in parameters if one.default is not one.empty}

@@ -18,34 +18,16 @@ Side = Literal["target", "observer"]
 
 
 @dataclass(frozen=True)
-class Informed:
-    """An observer that is told of its target (`-T observer=asked` or `shown:N`), as the plan of a matrix counts it."""
-
-    calls: Callable[[Mapping[str, Any]], int]
-    """Calls for an item, from the task's arguments."""
-    tokens: tuple[int, int]
-    """A rough guess of a call's tokens without examples: in, out."""
-    example: int
-    """The same of one example."""
-
-
-@dataclass(frozen=True)
 class Measure:
     """A task as the matrix sees it. One sample is one item."""
 
-    alone: Callable[[Mapping[str, Any]], int]
-    """Calls for an item in a run of a model on itself, from the task's arguments; the ceiling's repeat included."""
-    tokens: tuple[int, int]
-    """A rough guess of a call's tokens: in, out."""
     acts: tuple[str, ...]
     """The acts in which a target shows its own way: not its repeats, nor its replies to an observer's prompt."""
     observer: int = 0
     """Calls of the observer for an item of another target, at most. With 0 its prompt does not hold the target's text:
-    its answers about itself are held against the other's acts, without a run."""
+    its answers about itself are compared with the other's acts, without a run."""
     target: int = 0
     """Calls of the target for an item of such a cell."""
-    informed: Informed | None = None
-    """Where `observer` is 0 and an observer can be told of another target instead."""
     rounds: int = 1
     """Calls of a run on itself that wait for one another: as many batches come one after the other."""
     text_tells: bool = True
@@ -66,7 +48,8 @@ class Measure:
     """From the decisions of models on themselves to what predictions that know nothing of the item get: name →
     target × item → score; for truths that are no word or slot."""
     frames: Callable[[Sequence[Any]], Any] | None = None
-    """From an item's decisions to `scorers.frames.Frames`, where the task can also ask about another assistant."""
+    """From an item's decisions to `scorers.frames.Frames`, of a task with `about` whose score is no mean of its values;
+    None is `scorers.frames.frames`."""
     others: Callable[[str], Mapping[str, tuple[float, float]]] | None = None
     """From the log of a run on itself: item → mean and largest likeness of its reply and the other items' replies."""
     graded: bool = True

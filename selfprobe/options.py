@@ -53,8 +53,10 @@ class Names(click.ParamType[list[str]]):
 
     name = "names"
 
-    def __init__(self, kind: str, *, mappings: bool = False) -> None:
+    def __init__(self, kind: str, *, mappings: bool = False, check: Callable[[Any], object] = str) -> None:
         self.kind = kind
+        self.check = check
+        """Refuses a wrong name by a ValueError."""
         self.mappings = mappings
         """Whether a file may give mappings in the place of names."""
 
@@ -63,6 +65,11 @@ class Names(click.ParamType[list[str]]):
         found = names(value) if isinstance(value, str) else list(value)
         if twice := [name for place, name in enumerate(found) if name in found[:place]]:
             self.fail(f"{self.kind} {twice[0]} is listed twice; list each {self.kind} once", param, ctx)
+        for name in found:
+            try:
+                self.check(name)
+            except ValueError as error:
+                self.fail(f"{error}; got {name}", param, ctx)
         return found
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
@@ -137,12 +144,24 @@ class Number(click.FloatRange):
         return found
 
 
+class Whole(click.IntRange):
+    """A whole number in a range, which says what is expected where something else came."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number."""
+        most = "" if self.max is None else f" to {self.max}"
+        try:
+            return int(super().convert(value, param, ctx))
+        except click.BadParameter:
+            self.fail(f"expected a whole number from {self.min or 0}{most}, got {value!r}", param, ctx)
+
+
 class Choice(click.Choice[str]):
     """A choice that says which one was meant."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         """What was given, and what there is."""
-        from selfprobe.arguments import meant
+        from selfprobe.near import meant
 
         return f"{value!r} is not one of {', '.join(self.choices)}{meant(value, self.choices)}"
 
@@ -178,7 +197,7 @@ def _existing(help: str) -> Any:
     return {"type": click.Path(exists=True, dir_okay=False), "help": help}
 
 
-COUNT, COUNT_OR_NONE = click.IntRange(min=1), click.IntRange(min=0)
+COUNT, COUNT_OR_NONE = Whole(min=1), Whole(min=0)
 
 MODELS_HELP = "Models as Inspect names them, comma-separated: openrouter/a,embedded/smollm2."
 
@@ -227,7 +246,8 @@ limit = click.option("--limit", type=COUNT, metavar="N", help=LIMIT_HELP)
 display = click.option(
     "--display",
     type=Choice(["full", "rich", "plain", "none"]),
-    help="Inspect's display, with all metrics of each run; by default none, and a line now and then.",
+    help="Inspect's display, with all metrics of each run. Default: no display; a progress line is printed from time "
+    "to time.",
 )
 skip_errors = click.option(
     "--skip-errors", is_flag=True, help="Leave items out whose calls fail for good: they are unscored."
@@ -251,6 +271,12 @@ _PAYING = (
         "--prices", **_existing("Inspect's model cost file (YAML or JSON), for an estimate and for the logs.")
     ),
     *_CONFIRMED,
+)
+_LIMITED = click.option(
+    "--cost-limit",
+    type=Number(0, min_open=True),
+    metavar="DOLLARS",
+    help="Stop, as Ctrl-C does, when the calls of this command have cost this much by --prices.",
 )
 
 _ASKING = (
@@ -279,12 +305,14 @@ _ASKING = (
         help="Leave replies unscored that another model wrote than the one that was asked, by the vendor's own words.",
     ),
     display,
+    _LIMITED,
     *_PAYING,
 )
 
 
 HOW = {
     *("model_args", "batch", "max_connections", "max_retries", "attempt_timeout", "prices", "display", "skip_errors"),
+    "cost_limit",
     *("same_model", "dry_run", "yes", "config", "as_json", "engine", "ray_address", "replicas", "log_dir", "out"),
     *("revision", "device", "dtype", "device_map", "attention", "quantize", "allow_pickle"),
 }

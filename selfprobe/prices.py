@@ -69,19 +69,19 @@ def cost_table(costs: Sequence[Cost], prices: Prices, *, rounds: int | None = No
     wide = max(40, *(len(cost.model) for cost in costs))
     lines = [f"{'model':{wide}} {'calls':>9} {'tokens in':>11} {'out':>11} {'cost':>16}   (tokens are a rough guess)"]
     whole = [cost for cost in costs if rounds is None or cost.model.partition("/")[0] not in BATCHED]
-    dollars = [(1 if cost in whole else 1 - BATCH_DISCOUNT) * _dollars(cost, prices) for cost in costs]
-    for cost, paid in zip(costs, dollars, strict=True):
+    sums = [(1 if cost in whole else 1 - BATCH_DISCOUNT) * dollars(cost, prices) for cost in costs]
+    for cost, paid in zip(costs, sums, strict=True):
         counts = f"{cost.calls:>9,} {cost.tokens_in:>11,} {cost.tokens_out:>11,}"
         lines.append(f"{cost.model:{wide}} {counts} {_free(cost, prices) or _shown(paid):>16}")
     calls = sum(cost.calls for cost in costs)
-    total = "free" if costs and all(_free(cost, prices) for cost in costs) else _shown(sum(dollars))
+    total = "free" if costs and all(_free(cost, prices) for cost in costs) else _shown(sum(sums))
     lines.append(f"{'all':{wide}} {calls:>9,} {'':>11} {'':>11} {total:>16}")
     if rounds is None:
         return lines
     turns = f"{rounds} round{'s' * (rounds != 1)} of batches, one after the other; each takes minutes to a day."
     said = []
     if batched := calls - sum(cost.calls for cost in whole):
-        above = "" if all(map(math.isnan, dollars)) else " (the cost above)"
+        above = "" if all(map(math.isnan, sums)) else " (the cost above)"
         said += [f"In batches: {batched:,} requests at half the price{above}.", turns]
     if whole:
         names = ", ".join(dict.fromkeys(cost.model for cost in whole))
@@ -109,7 +109,8 @@ def _free(cost: Cost, prices: Prices) -> str:
     return "" if cost.model in prices else FREE.get(cost.model.partition("/")[0], "")
 
 
-def _dollars(cost: Cost, prices: Prices) -> float:
+def dollars(cost: Cost, prices: Prices) -> float:
+    """What a model's calls cost; NaN where the price is unknown."""
     if _free(cost, prices):
         return 0.0
     price = prices.get(cost.model)

@@ -72,6 +72,7 @@ def _stray(header: EvalLog) -> str:
 
 TITLES = {
     "matrix": "Self-knowledge",
+    "outcome": "Known in advance",
     "awareness": "Evaluation awareness",
     "preferences": "Preferences",
     "realism": "Realism",
@@ -79,6 +80,7 @@ TITLES = {
     "cues": "Giveaways",
     "turns": "Turn by turn",
     "scan": "Read in logs",
+    "noticing": "Effect of noticing",
 }
 """Names of the studies in the menu."""
 

@@ -1,14 +1,16 @@
 """How a command's runs are asked and shown, whatever they measure."""
 
 import asyncio
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from selfprobe.arguments import SAME_MODEL
 from selfprobe.described import NamedModel, opened
+from selfprobe.errors import InputError
 from selfprobe.on_ray import Cluster, wanted
-from selfprobe.prices import Cost, Prices, cost_table, read_prices
+from selfprobe.prices import Cost, Prices, cost_table, dollars, read_prices
 from selfprobe.providers.embedded import EmbeddedAPI
 
 SHORT = 100
@@ -36,6 +38,8 @@ class RunSettings:
     same_model: bool = False
     """Leave replies of another model than the one that was asked unscored."""
     prices: Prices = field(default_factory=dict)
+    cost_limit: float | None = None
+    """Dollars of calls at which a command stops."""
     display: str | None = None
     cluster: Cluster | None = None
     """Where described runs are made; None is this process."""
@@ -49,6 +53,8 @@ class RunSettings:
         """
         cluster = wanted(given.pop("engine", None), given.pop("ray_address", None))
         own = {one.name: given.pop(one.name) for one in fields(cls) if one.name in given}
+        if own.get("cost_limit") and (not own["prices"] or cluster):
+            raise InputError("--cost-limit needs --prices, a file of what calls cost, and goes without --engine ray")
         return cls(**own | {"prices": read_prices(own["prices"]), "cluster": cluster})
 
     @property
@@ -68,6 +74,8 @@ class RunSettings:
         """
         for cost in costs:
             NamedModel(cost.model).refuse_impossible()
+        if self.cost_limit and (unknown := [cost.model for cost in costs if math.isnan(dollars(cost, self.prices))]):
+            raise InputError(f"--cost-limit needs the price of {unknown[0]} in --prices")
         return cost_table(costs, self.prices, rounds=rounds if self.batch else None)
 
     def lasting(self, costs: Sequence[Cost], shorter: Sequence[Cost] = ()) -> list[str]:

@@ -20,6 +20,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.fields import FieldInfo
 
 from selfprobe import busy, configuration, options
+from selfprobe.near import FILE, nowhere
 from selfprobe.safe import echo
 
 if TYPE_CHECKING:
@@ -253,7 +254,7 @@ class Study(BaseModel):
         from selfprobe.waves import JOINS, complete, run_wave
 
         plan = self.plan()
-        busy.calls = busy.Calls(sum(cost.calls for cost in plan.costs) if plan else 0)
+        busy.calls = busy.Calls(sum(cost.calls for cost in plan.costs) if plan else 0, most=self.how.cost_limit)
         logs = []
         try:
             for wave in self.waves():
@@ -414,7 +415,7 @@ def described(study: type[Study]) -> dict[str, Any]:
     """A study's command as JSON holds it (`options.json`), so that help and wrong calls need no import of Inspect."""
     shared = [key for key in Study.model_fields if not study.model_fields[key].exclude]
     order = [*(key for key in study.model_fields if key not in Study.model_fields), *shared]
-    options_ = [_described(key, info) for key in order if not (info := study.model_fields[key]).exclude]
+    options_ = [_described(info.alias or key, info) for key in order if not (info := study.model_fields[key]).exclude]
     place = f"{study.__module__}:{study.__name__}"
     about = {"place": place, "help": inspect.getdoc(study), "options": options_, "skips": study.skips}
     asks = not study.local and not {"models", "grader"}.isdisjoint(study.model_fields)
@@ -426,6 +427,7 @@ def _described(name: str, info: FieldInfo) -> dict[str, Any]:
     parts = [part for part in get_args(info.annotation) if part is not type(None)]
     kind = parts[0] if type(None) in get_args(info.annotation) else info.annotation
     listed = "texts" if "repeated" in info.metadata else "names" if get_args(kind)[:1] == (str,) else "entries"
+    listed = "several weights" if "weights" in info.metadata else listed
     plain = "weights" if "weights" in info.metadata else KINDS.get(get_origin(kind) or kind, "text")
     edges = ("ge", "le", "gt", "lt")
     bounds = {edge: getattr(one, edge) for one in info.metadata for edge in edges if hasattr(one, edge)}
@@ -454,6 +456,7 @@ def command(name: str, about: Mapping[str, Any]) -> click.Command:
     """
 
     def called(as_json: bool, yes: bool = False, dry_run: bool = False, **values: Any) -> int:
+        refuse_missing(values)
         module, _, attribute = str(about["place"]).partition(":")
         return _called(getattr(import_module(module), attribute), values, yes=yes, dry_run=dry_run, as_json=as_json)
 
@@ -468,6 +471,28 @@ def command(name: str, about: Mapping[str, Any]) -> click.Command:
     for one in reversed(about["options"]):
         made = _option(**one)(made)
     return click.command(name, cls=StudyCommand, help=about["help"])(configuration.config(made))
+
+
+class Missing(click.ClickException):
+    """A file or folder that a command is to read is not there."""
+
+    exit_code = 2
+
+
+LOGS = ("logs", "folders")
+"""Fields that hold paths alone."""
+SETS = ("dataset", "against", "questions", "labels", "baseline")
+"""Fields that may hold the path of a file."""
+
+
+def refuse_missing(values: Mapping[str, Any]) -> None:
+    """Refuse a path where nothing is, before Inspect is imported; what else is wrong with it is found later."""
+    for name, value in values.items():
+        for path in value if isinstance(value, list | tuple) else [value]:
+            looked = name in LOGS or (name in SETS and isinstance(path, str) and FILE.fullmatch(path))
+            told = looked and isinstance(path, str) and path.strip() and not {":", ",", "?"} & {*path}
+            if told and (why := nowhere(path)):
+                raise Missing(why)
 
 
 def _called(study: type[Study], values: dict[str, Any], *, yes: bool, dry_run: bool, as_json: bool) -> int:
@@ -525,10 +550,11 @@ def _option(
         "names": lambda: options.Names(name.removesuffix("s")),
         "entries": lambda: options.Names(name.removesuffix("s"), mappings=True),
         "choice": lambda: options.Choice(choices),
-        "whole": lambda: click.IntRange(least, most),
+        "whole": lambda: options.Whole(least, most),
         "number": lambda: options.Number(least, most, min_open=between, max_open=between),
         "text": lambda: str,
         "weights": lambda: options.OneModel(options.open_model),
+        "several weights": lambda: options.Names("model", check=options.open_model),
         "texts": lambda: str,
     }
     names = [flag, *({"models": ["--model"], "tasks": ["--run"]}.get(name, []))]

@@ -1,7 +1,7 @@
 """What kind of text it is, by rules: the format of a benchmark or of natural talk, and the language.
 
 The rules are coarse on purpose: they need no model, and a reader can check them. How often they agree with people is in
-docs/eval_awareness.md.
+docs/awareness.md.
 """
 
 import re

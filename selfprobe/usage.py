@@ -23,6 +23,10 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "mine.jsonl --models planted/ada",
         "mine.jsonl --models openai/gpt-5-mini --grader google/gemini-2.5-flash --dry-run",
     ),
+    "awareness effect": (
+        "mine.py --models planted/ada --grader planted/g",
+        "inspect_evals/agentharm --models openai/gpt-5-mini --grader google/gemini-2.5-flash --dry-run",
+    ),
     "awareness inside": (
         "--model smollm2 --set eval_awareness_2 --limit 40",
         "--model smollm2 --set mine.jsonl --against real.jsonl --save direction.probe",
@@ -42,6 +46,10 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     "mechanism attention": ("--model smollm2", "--model smollm2 --limit 10 --out attention"),
     "mechanism patch": ("--model smollm2", "--model smollm2 --limit 10 --out patch"),
     "mechanism induce": ("--model smollm2", "--model smollm2 --out induced"),
+    "outcome": (
+        "logs/sums --models planted/ada,planted/bo --limit 20",
+        "logs/gsm8k --models openai/gpt-5-mini,google/gemini-2.5-flash --ask solve,length --dry-run",
+    ),
     "probe": ("run --model smollm2 --datasets ours", "compare probes"),
     "probe run": ("--model smollm2 --datasets ours", "--model smollm2 --datasets mine.jsonl --out probes"),
     "probe score": ("mine.jsonl --probe probes/a.probe", "mine.jsonl --probe probes/a.probe --out scored.csv"),

@@ -284,7 +284,10 @@ def _interrupted(runs: Sequence[Task | DescribedRun], log_dir: str) -> Interrupt
         for run in runs
     )
     there = Counter((task_of(log), log.eval.model) for log in found([log_dir]).headers if log.status == "success")
-    return Interrupted(f"Interrupted: {(wanted & there).total()} of {len(runs)} runs done; the same command goes on.")
+    done = f"{(wanted & there).total()} of {len(runs)} runs done; the same command goes on"
+    if busy.calls.over:
+        return Interrupted(f"Stopped at --cost-limit, ${busy.calls.spent:.2f} spent: {done} with as much again.")
+    return Interrupted(f"Interrupted: {done}.")
 
 
 def _refusal(error: PrerequisiteError, log_dir: str) -> str:

@@ -1,7 +1,9 @@
 """Send prompts that need not wait for each other, together."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from copy import copy
 from typing import Literal
 
@@ -10,6 +12,7 @@ from inspect_ai.model import (
     CachePolicy,
     ChatMessage,
     ChatMessageAssistant,
+    ChatMessageSystem,
     ChatMessageUser,
     GenerateConfig,
     Model,
@@ -80,6 +83,26 @@ def json_reply(field: str, kind: Literal["string", "integer"], *, longest: int |
 
 NOTHING = GenerateConfig()
 
+Stand = Callable[[str | None, str, str | list[ChatMessage], GenerateConfig, bool], Awaitable[Reply]]
+"""What replies in a rehearsal: role, name, prompt, settings and whether a reply may be cut → the reply."""
+
+_stand_in: ContextVar[Stand | None] = ContextVar("_stand_in", default=None)
+
+
+@contextmanager
+def rehearsal(stand_in: Stand) -> Iterator[None]:
+    """Inside it no model is asked: a task is played to count what it would send (`selfprobe.rehearsal`)."""
+    before = _stand_in.set(stand_in)
+    try:
+        yield
+    finally:
+        _stand_in.reset(before)
+
+
+def rehearsing() -> bool:
+    """Whether no model is there to be asked."""
+    return _stand_in.get() is not None
+
 
 async def ask(
     prompts: Prompts,
@@ -108,6 +131,9 @@ async def ask(
         Refused: The vendor refuses for good, or refused every call of this run.
         InputError: The role is of several models.
     """
+    if (stand_in := _stand_in.get()) is not None:
+        sent = config.merge(needs)
+        return {n: await stand_in(str(role) if role else None, n, p, sent, may_be_cut) for n, p in prompts.items()}
     model = role if isinstance(role, Model) else sole(role)
     _warn_of_overridden(model, config.merge(needs))
     wishes = _patience(model).merge(_limit(model)).merge(config)
@@ -293,15 +319,27 @@ def _cache(name: str) -> CachePolicy | bool:
 def show(state: TaskState, prompts: Prompts, replies: Mapping[str, Reply]) -> None:
     """Put what was asked and replied at the end of the sample's messages, for readers of the log.
 
-    Nothing of the suite reads messages: prompts are made of the sample's input and the Record.
+    Calls that were made apart stand there one after the other, so each but a first one begins with a note that was
+    never sent. Nothing of the suite reads messages: prompts are made of the sample's input and the Record.
     """
     for name, prompt in prompts.items():
         reply = replies[name]
         asked = prompt if isinstance(prompt, str) else prompt[-1].text
         if not state.messages or state.messages[-1].role != "user" or state.messages[-1].text != asked:
+            state.messages.append(ChatMessageSystem(content=_apart(name, prompt)))
             state.messages.append(ChatMessageUser(content=asked))
         state.messages.append(ChatMessageAssistant(content=reply.text, model=reply.model, source="generate"))
         state.output = ModelOutput.from_content(reply.model, reply.text, stop_reason=reply.stop_reason)
+
+
+def _apart(name: str, prompt: str | list[ChatMessage]) -> str:
+    """The note before a call."""
+    if isinstance(prompt, str) or len(prompt) == 1:
+        return f"Separate call {name} (a note of the log, never sent): the model saw the next message alone."
+    return (
+        f"Separate call {name} (a note of the log, never sent): before this question the model saw the conversation "
+        f"({len(prompt) - 1} messages), and no other question or answer."
+    )
 
 
 @solver

@@ -5,8 +5,8 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import StoreModel
 from pydantic import Field
 
-from selfprobe.embed import embed
-from selfprobe.solvers.ask import PromptFunction
+from selfprobe.embed import embed, require
+from selfprobe.solvers.ask import PromptFunction, rehearsing
 from selfprobe.solvers.record import Record
 
 
@@ -28,13 +28,17 @@ def compare(embedder: str, prompts: PromptFunction) -> Solver:
     Args:
         embedder: As for `selfprobe.embed.embed`.
         prompts: What the acts answered, by name.
+
+    Raises:
+        PrerequisiteError: The embedder cannot be had.
     """
+    embedder = require(embedder)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         good = {name: reply.text for name, reply in state.store_as(Record).acts.items() if not reply.problem}
         likeness = state.store_as(Likeness)
         likeness.embedder = embedder
-        if len(good) >= 2:
+        if len(good) >= 2 and not rehearsing():
             asked = {name: str(prompt) for name, prompt in prompts(state).items()}
             vectors = await embed([*good.values(), *asked.values()], model=embedder)
             own, theirs = vectors[: len(good)], vectors[len(good) :]

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from inspect_ai.model import GenerateConfig, Model, ModelOutput
+from inspect_ai.model import GenerateConfig, Model, ModelOutput, ModelUsage
 
 from selfprobe import busy
 from selfprobe.arguments import one_of, whole
@@ -202,7 +202,8 @@ async def agree(
             reply = reply.model_copy(update={"applied": applied(request, thinks=thinks)})
             if needs.logprobs and reply.problem is None and not _has_logprobs(output):
                 terms.mute = True
-            busy.calls.note(str(model), output.usage.total_tokens if output.usage else 0)
+            usage = output.usage or ModelUsage()
+            busy.calls.note(str(model), usage.total_tokens, usage.total_cost or 0.0)
             return reply
     return Reply(text="", model=str(model), stop_reason="unknown", problem="no_logprobs")
 

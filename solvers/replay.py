@@ -11,8 +11,8 @@ from inspect_ai.solver import TaskState
 from selfprobe.arguments import locate
 from selfprobe.data import Table
 from selfprobe.errors import InputError
-from selfprobe.header import informed_of, target_of, task_of
-from selfprobe.logs import Run, apart, as_typed, lost_replies, runs, samples
+from selfprobe.header import about_of, informed_of, target_of, task_of
+from selfprobe.logs import Run, apart, as_typed, defaults_of, lost_replies, runs, samples
 from selfprobe.solvers.ask import in_a_run, of_asked, sole
 from selfprobe.solvers.record import Reply, record_of
 
@@ -124,30 +124,31 @@ class Replay:
         if its != model:
             return f"it holds {self.arm} of {its}, this run needs those of {model}"
         if self.arm == "answers" and (arm := informed_of(log)):
-            return f"its observer was told of {target_of(log)} (observer={arm})"
-        if self.arm == "answers" and log.eval.task_args.get("frame") == "other":
-            return "its observer was asked about another assistant alone (frame=other)"
+            return f"its observer was told of {target_of(log)} (about={arm})"
+        if self.arm == "answers" and about_of(log) == "other":
+            return "its observer was asked about another assistant alone (about=other)"
         if log.status != "success":
             return f"it is not finished (status {log.status}); finish it with `inspect eval-retry`"
         return None
 
 
-def of_same(replay: Replay | None, held: str, name: str, ours: object, default: object) -> Replay | None:
+def of_same(replay: Replay | None, held: str, **given: object) -> Replay | None:
     """The log to replay; replies asked for in another way are refused, since nothing else in a log shows that.
 
     Args:
         replay: Or None, which stays None.
         held: What the log holds, for the message ("rollouts").
-        name: The argument that says how they were asked for; `ours` is its value in this run, `default` where a log has
-            none.
+        given: Arguments that say how they were asked for, as this run has them; a log may lack one that is the default.
     """
     if replay is None or not in_a_run():  # a matrix builds tasks first, both waves with the same arguments
         return replay
-    its = replay.header.eval.task_args.get(name, default)
-    if its != ours:
-        raise InputError(
-            f"{replay.file} holds {held} of {name} {its}, this run is of {name} {ours}; give both the same"
-        )
+    args = replay.header.eval.task_args
+    for name, value in given.items():
+        its, ours = as_typed(args[name]) if name in args else defaults_of(replay.tasks).get(name), as_typed(value)
+        if its != ours:
+            raise InputError(
+                f"{replay.file} holds {held} of {name} {its}, this run is of {name} {ours}; give both the same"
+            )
     return replay
 
 

@@ -49,7 +49,7 @@ class Terms:
     trial: Trial | None = None
 
     def meet(self, wishes: GenerateConfig, likes: Collection[str], *, room: bool = False) -> GenerateConfig:
-        """The wishes, with those changed that can be given up and are known to be refused; `room` to think by force."""
+        """The settings to send, without wishes known to be refused. `room` adds tokens for reasoning."""
         changes: dict[str, Any] = {}
         if "max_tokens" in likes and wishes.max_tokens is not None:
             more = ROOM if (room or self.thinks) and wishes.max_tokens < ROOM else 0

@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 import importlib.util
+import inspect
 import json
 import math
 import sys
@@ -22,9 +23,11 @@ from inspect_ai import Task, eval
 from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, ModelName, get_model
+from inspect_ai.model._generate_config import set_active_generate_config
 from inspect_ai.scorer import SampleScore, Scorer, Target
 from inspect_ai.solver import TaskState
 
+from selfprobe.solvers.observe import Whom
 from selfprobe.solvers.record import Record, Reply, reply_from
 
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, max_examples=100)
@@ -33,8 +36,8 @@ hypothesis.settings.load_profile("suite")
 ROOT = Path(__file__).parent.parent
 
 
-def _server_module(name: str) -> Any:
-    """A server of this folder as a module (pytest's importlib mode adds no folder to the path)."""
+def _module(name: str) -> Any:
+    """A file of this folder as a module (pytest's importlib mode adds no folder to the path)."""
     spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -43,7 +46,12 @@ def _server_module(name: str) -> Any:
     return module
 
 
-_SERVER = _server_module("fakeserver")
+_SERVER = _module("fakeserver")
+_TIERS = _module("tiers")
+pytest_addoption = _TIERS.pytest_addoption
+pytest_runtest_call = _TIERS.pytest_runtest_call
+pytest_collection_modifyitems = _TIERS.pytest_collection_modifyitems
+pytest_terminal_summary = _TIERS.pytest_terminal_summary
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest sets up the filters that hold at the session's end
@@ -58,6 +66,13 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("filterwarnings", f"ignore:{message}")
 
 
+@pytest.fixture(autouse=True)
+def no_settings_of_an_earlier_run() -> Iterator[None]:
+    """Inspect's `eval_set` leaves the settings of its run in the process: after `--batch` every call went in a batch."""
+    yield
+    set_active_generate_config(GenerateConfig())
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The checkout."""
@@ -67,13 +82,13 @@ def root() -> Path:
 @pytest.fixture(scope="session")
 def strict_vendors() -> Any:
     """tests/strict_vendors.py: a stand-in for vendors that refuses what they are reported to refuse."""
-    return _server_module("strict_vendors")
+    return _module("strict_vendors")
 
 
 @pytest.fixture(scope="session")
 def gateways() -> Any:
     """tests/gateways.py: a gateway that spoils replies."""
-    return _server_module("gateways")
+    return _module("gateways")
 
 
 @pytest.fixture(scope="session")
@@ -96,7 +111,7 @@ def server(one_server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def one_batch_server(one_server: Any) -> Iterator[Any]:
-    with _server_module("batchserver").batching(one_server.base_url, 3) as served:
+    with _module("batchserver").batching(one_server.base_url, 3) as served:
         yield served
 
 
@@ -153,7 +168,8 @@ def play() -> Callable[..., list[SampleScore]]:
         )
         record = state.store_as(Record)
         record.acts = await replies(task.act_prompts(state), target, task.ACT, may_be_cut=True)
-        record.answers = await replies(task.answer_prompts(state), observer, task.ANSWER, may_be_cut=False)
+        about = [Whom()] if len(inspect.signature(task.answer_prompts).parameters) > 1 else []
+        record.answers = await replies(task.answer_prompts(state, *about), observer, task.ANSWER, may_be_cut=False)
         score = await scorer(state, Target(""))
         assert score is not None
         return SampleScore(score=score, sample_id=sample.id)

@@ -31,4 +31,4 @@ def test_a_line_is_told_with_and_without_a_change(gate: Any, monkeypatch: pytest
     said: list[str] = []
     table = gate.table(2, said.append)
     assert table == said and len(table) == 4
-    assert table[-1].startswith("| the hardest fifth unscored after | 1.000 | 0.000 | 0.000 |")
+    assert table[-1].startswith("|the hardest fifth unscored after|1.000|0.000|0.000|")

@@ -51,6 +51,7 @@ def test_a_verdict_told_in_short_names_whom_the_whole_one_names() -> None:
         assert whole.kind == short.kind == "supported" and whole.models == short.models == ("2",)
 
 
+@pytest.mark.slow(3)
 def test_every_line_has_the_models_that_are_asked_for() -> None:
     for size in (3, 5):
         for line in part("truths").lines(size):
@@ -79,7 +80,7 @@ def test_who_learned_all_of_a_habit_gets_what_the_model_gets() -> None:
 def test_none_of_a_hundred_may_be_three_and_a_half_in_a_hundred() -> None:
     share = part("rates_page").Share(0, 100)
     assert (share.low, share.high) == (0, pytest.approx(1 - 0.025 ** (1 / 100)))
-    assert share.shown() == "0 [0, 3.62] of 100"
+    assert share.shown() == "0 [0–3.62]/100"
 
 
 def test_the_page_says_what_was_drawn_and_what_was_not(tmp_path: Path) -> None:
@@ -89,9 +90,9 @@ def test_the_page_says_what_was_drawn_and_what_was_not(tmp_path: Path) -> None:
         "interval | score 0.5 | 5 | 10": {"matrices": 10, "intervals": 150, "named": 142, "undefined": 50},
     }
     page = part("rates_page").write(counts, tmp_path)
-    assert "| a | **20 [13, 29.2] of 100** | – |" in page and "| b | – | 0 [0, 1.83] of 200 |" in page
+    assert "|a|**20 [13–29.2]/100**|–|" in page and "|b|–|0 [0–1.83]/200|" in page
     assert "20 of 300 matrices are supported. Whole intervals above 5 %: 1." in page
-    assert "| score 0.5 | 94.7 [90, 97.7] of 150, 50 undefined |" in page
+    assert "|score 0.5|94.7 [90–97.7]/150, 50 undefined|" in page
     assert (tmp_path / "verdict_rates.md").read_text() == page and "## Access" not in page
     assert 0 < (tmp_path / "verdict_null.png").stat().st_size < 100_000
 
@@ -120,7 +121,7 @@ def test_a_file_that_holds_no_counts_is_told_and_left_alone(held: str, tmp_path:
     assert (tmp_path / "counts.json").read_text() == held
 
 
-@pytest.mark.slow
+@pytest.mark.slow(15)
 def test_two_processes_count_what_one_counts(tmp_path: Path) -> None:
     for processes in ("1", "2"):
         size = ("--sizes", "4x20", "--matrices", "4", "--only", "null, product")

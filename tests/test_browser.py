@@ -30,7 +30,7 @@ from tests.studies.test_turns import talk
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "report" / "index.html"
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium here")
+pytestmark = [pytest.mark.slow(15), pytest.mark.skipif(BROWSER is None, reason="no chromium here")]
 
 MEASURE = """<!doctype html><iframe width="390" height="800" src="page.html"></iframe><pre id="out"></pre><script>
 const frame = document.querySelector("iframe");

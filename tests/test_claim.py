@@ -137,6 +137,7 @@ def test_a_claim_that_another_took_is_left_to_it(tmp_path: Path) -> None:
     assert (tmp_path / NAME).exists()
 
 
+@pytest.mark.slow(7)
 def test_of_several_processes_that_start_at_once_one_runs(tmp_path: Path) -> None:
     trial = (
         "import sys, time; from selfprobe.claim import claimed; from selfprobe.errors import InputError\n"

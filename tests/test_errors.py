@@ -1,4 +1,4 @@
-"""What is said when the input is at fault."""
+"""Errors in the user's input are one line each."""
 
 import pytest
 

@@ -61,7 +61,7 @@ def _shown(folder: Path) -> dict[tuple[str, str], Any]:
     }
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 def test_after_two_kills_no_call_is_asked_again_whose_reply_was_there_and_no_row_changes(
     server: Any, questions: Path, tmp_path: Path
 ) -> None:

@@ -21,7 +21,10 @@ from selfprobe.embed import DEFAULT_EMBEDDER, unfetched
 
 GOLDEN = Path(__file__).parents[2] / "shared" / "golden"
 
-pytestmark = pytest.mark.skipif(not GOLDEN.is_dir(), reason="no shared/golden beside the project")
+pytestmark = [
+    pytest.mark.slow(60),
+    pytest.mark.skipif(not GOLDEN.is_dir(), reason="no shared/golden beside the project"),
+]
 
 EXACT = 1e-9
 

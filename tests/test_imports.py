@@ -37,8 +37,8 @@ FLOORS: tuple[set[str], ...] = (
         "decision",
         "families",
         "glossary",
-        "header",
         "loose_json",
+        "near",
         "numerals",
         "quotes",
         "refusal",
@@ -50,19 +50,20 @@ FLOORS: tuple[set[str], ...] = (
     },
     {"errors", "inspect_private", "parse", "references", "stats", "measure"},  # nothing else of ours
     {"arguments", "progress", "files", "packed", "probability", "minilm"},
-    {"weights", "plots", "options", "prices", "output"},
+    {"weights", "plots", "options", "prices", "output", "header"},
     {"configuration", "claim", "vector_cache"},
     {"logs", "embed", "page", "first_call"},
     {"inspect_data", "finished"},
     {"data"},
-    {"sources", "groups"},
+    {"sources"},
     {"probes"},  # the white box: torch, and nothing of Inspect
     {"solvers"},
     {"scorers"},
+    {"task"},  # what a task file imports
     {"tasks", "building"},
     {"providers", "scout"},
     {"_registry"},
-    {"described"},
+    {"described", "rehearsal"},
     {"on_ray"},
     {"run_settings"},
     {"waves"},
@@ -85,6 +86,7 @@ WHITE = {"probes", "mechanism"}
 """Who may import it."""
 
 BY_NAME_ONLY = {"dilemma_generation.py", "dilemma_judging.py", "open_answers.py", "turn_scan.py", "cue_removal.py"}
+BY_NAME_ONLY |= {"arm_texts.py", "awareness_effect.py", "outcome.py"}
 """Tasks that make data, need logs or ask a hundred times: `inspect eval introspect_tasks` runs those that measure, and
 must not find these."""
 

@@ -195,6 +195,7 @@ def test_logs_give_the_subject_byte_for_byte_what_the_models_provider_got(tasks:
     assert len(questions) == 10 and {len(call[1]) for call in questions} == {0, 1}, "tools go with each question too"
 
 
+@pytest.mark.slow(7)
 @pytest.mark.parametrize("perspective", ["first", "third"])
 def test_a_task_that_names_its_model_names_each_subject_to_itself(
     tasks: str, tmp_path: Path, perspective: Literal["first", "third"]
@@ -210,6 +211,7 @@ def test_a_task_that_names_its_model_names_each_subject_to_itself(
     assert "selfprobe" not in text and text.count("You are mockllm/subject, or subject for short.") == len(heard) == 12
 
 
+@pytest.mark.slow(13)
 def test_a_task_that_first_asks_a_simulated_user_is_to_be_run_with_that_role_bound(tasks: str) -> None:
     with pytest.raises(InputError) as refused:
         conversations(task=f"{tasks}@service")
@@ -316,6 +318,7 @@ def test_a_task_that_cannot_be_built_says_why(tasks: str, name: str, message: st
         build(tasks + name)
 
 
+@pytest.mark.slow(3)
 def test_no_such_task_or_file_says_what_was_expected(tasks: str) -> None:
     said = r"no task 'nowhere/gsm8k'; expected a registered name as package/task .*'selfprobe\[inspect_evals\]'\) or a file"
     with pytest.raises(ValueError, match=said):
@@ -324,7 +327,7 @@ def test_no_such_task_or_file_says_what_was_expected(tasks: str) -> None:
         rows_of_task("missing.py@quiz")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(10)
 @pytest.mark.parametrize(
     ("name", "count", "system"),
     [
@@ -346,7 +349,7 @@ def test_public_tasks_are_byte_for_byte_what_their_models_provider_gets(
     assert len(sent) >= min(count, 2) and all(any(same(sent_of(row), call) for call in sent) for row in rows[:2])
 
 
-@pytest.mark.slow
+@pytest.mark.slow(10)
 @pytest.mark.filterwarnings("ignore")  # of the packages that public tasks import
 def test_gsm8k_gives_its_worked_examples_and_its_template_byte_for_byte(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -369,7 +372,7 @@ def test_gsm8k_gives_its_worked_examples_and_its_template_byte_for_byte(
     assert rows[0]["messages"][1]["content"].startswith("Solve the following math problem step by step.")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(10)
 @pytest.mark.filterwarnings("ignore")  # of the packages that public tasks import
 def test_a_public_task_with_a_simulated_user_is_refused_and_its_logs_are_read(tmp_path: Path) -> None:
     pytest.importorskip("inspect_evals", reason="needs inspect-evals")
@@ -474,6 +477,7 @@ def test_a_folder_without_logs_is_an_error(tmp_path: Path) -> None:
         conversations(logs=str(tmp_path))
 
 
+@pytest.mark.slow(7)
 def test_any_tasks_samples_are_a_data_set_of_every_task(
     tasks: str, run_task: Callable[..., EvalLog], tmp_path: Path
 ) -> None:

@@ -57,5 +57,17 @@ def test_a_private_name_that_is_gone_names_the_feature_that_needs_it(monkeypatch
         _ = inspect_private.load_tasks
 
 
+def test_a_task_file_by_its_whole_path_needs_its_task_behind_an_at_sign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What docs/related.md says to type; where Inspect takes the path alone, that sentence can go."""
+    monkeypatch.chdir(tmp_path)
+    file = ROOT / "introspect_tasks" / "kth_word.py"
+    [task] = inspect_private.load_tasks([f"{file}@kth_word"])
+    assert len(task.dataset) > 100
+    with pytest.raises(NotImplementedError, match="Non-relative patterns"):
+        inspect_private.load_tasks([str(file)])
+
+
 def test_the_version_that_is_advised_is_the_one_that_is_tested() -> None:
     assert f"inspect_ai=={inspect_private.TESTED}\n" in (ROOT / "constraints.txt").read_text()

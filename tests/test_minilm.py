@@ -42,7 +42,7 @@ def test_awkward_texts_have_the_vectors_of_sentence_transformers(folder: Path) -
     agrees(AWKWARD, folder)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(30)
 def test_a_thousand_texts_have_the_vectors_of_sentence_transformers(folder: Path) -> None:
     rows = load("open_questions", ("question", "paraphrases")).rows
     texts = [text for row in rows for text in (row["question"], *row["paraphrases"])]

@@ -45,7 +45,7 @@ def called(*arguments: str | Path) -> Result:
     return done
 
 
-@pytest.mark.slow
+@pytest.mark.slow(30)
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 def test_a_matrix_in_a_store_is_run_resumed_reported_and_checked_from_there(store: str, tmp_path: Path) -> None:
     command = ("matrix", "--models", "planted/a?access=.9,planted/b", "--tasks", "heads_up")
@@ -63,7 +63,7 @@ def test_a_matrix_in_a_store_is_run_resumed_reported_and_checked_from_there(stor
     assert called("check", f"{store}/m/diagonal", "--against", f"{store}/m/diagonal").exit_code == 0
 
 
-@pytest.mark.slow
+@pytest.mark.slow(30)
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 def test_an_awareness_run_in_a_store_replays_its_replies_and_is_compared_from_there(store: str, tmp_path: Path) -> None:
     models = ("--models", "planted/a?awareness=.9", "--methods", "binary,probability", "--out", tmp_path / "run")

@@ -83,7 +83,7 @@ CALLS = sum(cost.calls for cost in STUDY.plan().costs)
 ray_warns = pytest.mark.filterwarnings("default")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(60)
 @ray_warns
 def test_a_matrix_on_two_nodes_with_a_store_says_the_same_lines_and_goes_on_there_and_here_without_a_call(
     cluster: str, server: Any
@@ -96,7 +96,7 @@ def test_a_matrix_on_two_nodes_with_a_store_says_the_same_lines_and_goes_on_ther
         assert server.stats()["requests"] == CALLS
 
 
-@pytest.mark.slow
+@pytest.mark.slow(60)
 @ray_warns
 def test_the_runs_of_a_killed_worker_go_on_in_another_and_only_what_was_in_flight_is_asked_again(
     cluster: str, server: Any, tmp_path: Path
@@ -113,7 +113,7 @@ def test_the_runs_of_a_killed_worker_go_on_in_another_and_only_what_was_in_fligh
     assert sorted(len(samples(log.location)) for log in logs) == [12, 12]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(40)
 @ray_warns
 def test_an_interrupt_ends_the_tasks_with_their_logs_closed(cluster: str, server: Any, tmp_path: Path) -> None:
     server.configure({"*": {"latency_ms": 500}})
@@ -126,7 +126,7 @@ def test_an_interrupt_ends_the_tasks_with_their_logs_closed(cluster: str, server
     assert [log.status for log in found([str(tmp_path / "m")]).headers] == ["cancelled", "cancelled"]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(40)
 @ray_warns
 def test_a_folder_that_the_nodes_do_not_share_and_a_model_without_a_key_are_one_line(
     cluster: str, server: Any, tmp_path: Path

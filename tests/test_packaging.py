@@ -70,7 +70,7 @@ def wheel(built: Path) -> set[str]:
         return set(archive.namelist())
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 def test_the_wheel_holds_every_module_and_every_bundled_row(wheel: set[str]) -> None:
     sources = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
     data = [path for folder in DATA for path in (folder / "rows.jsonl", folder / "README.md")]
@@ -78,18 +78,18 @@ def test_the_wheel_holds_every_module_and_every_bundled_row(wheel: set[str]) -> 
     assert not missing, "a package that pyproject.toml does not name?"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 def test_the_wheel_puts_nothing_beside_the_package(wheel: set[str]) -> None:
     assert {name.split("/")[0] for name in wheel} == {"selfprobe", f"selfprobe-{VERSION}.dist-info"}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 def test_the_wheel_carries_its_licence_and_no_tests(wheel: set[str]) -> None:
     assert f"selfprobe-{VERSION}.dist-info/licenses/LICENSE" in wheel
     assert not [name for name in wheel if "test" in name.split("/")[-1] or "/tests/" in name or "egg-info" in name]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 def test_the_sdist_is_enough_to_test_and_to_build(built: Path) -> None:
     with tarfile.open(built / f"selfprobe-{VERSION}.tar.gz") as archive:
         inside = {name.partition("/")[2] for name in archive.getnames()}
@@ -101,7 +101,7 @@ def test_the_sdist_is_enough_to_test_and_to_build(built: Path) -> None:
     assert not [name for name in inside if ".venv" in name or "__pycache__" in name or name.startswith("logs")]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(30)
 def test_the_installed_wheel_runs_by_name_from_another_folder(built: Path, tmp_path: Path) -> None:
     site = tmp_path / "site-packages"  # Inspect tells an installed package by this name
     pip = [

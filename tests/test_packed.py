@@ -141,6 +141,7 @@ print(int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[
 """
 
 
+@pytest.mark.slow(2)
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux says what a process alone has used")
 @pytest.mark.parametrize("form", ["json", "eval"])
 def test_nested_brackets_in_a_log_take_less_than_500_mb(

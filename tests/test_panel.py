@@ -106,6 +106,7 @@ def test_the_replies_of_a_panel_are_in_the_record_with_the_name_of_who_wrote_the
     assert {name.partition(" ")[0]: reply.model for name, reply in grades.items()} == {HONEST: HONEST, YES: YES}
 
 
+@pytest.mark.slow(2)
 def test_a_panel_reads_the_turns_of_a_log(run_task: Run, tmp_path: Path) -> None:
     source = graded(run_task, user_motivation(), tmp_path / "source", HONEST)
     read = {}
@@ -177,6 +178,7 @@ def test_a_command_whose_model_writes_refuses_two(call: tuple[str, ...]) -> None
 # ---- commands
 
 
+@pytest.mark.slow(4)
 def test_awareness_run_asks_the_panel_and_its_page_shows_how_far_it_agrees(tmp_path: Path) -> None:
     base = ("awareness", "run", "--models", SUBJECT, "--methods", "user_motivation,reasoning_trace", "--limit", "8")
     base += ("--out", str(tmp_path / "run"))
@@ -200,6 +202,7 @@ def test_a_page_of_one_grader_has_no_section_of_a_panel(tmp_path: Path) -> None:
     assert not (tmp_path / "o/tables/graders.csv").exists()
 
 
+@pytest.mark.slow(2)
 def test_realism_rewrite_lets_a_panel_check_and_compare(tmp_path: Path) -> None:
     rows = ({"id": f"p{n}", "input": f"Choose the correct answer about town {n}: A or B?"} for n in range(4))
     (tmp_path / "mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -65,6 +65,7 @@ UGLY = [
         ("\u202eשלום\u202c", "שלום"),  # right-to-left, with direction marks
         ("\ufeffThe", "the"),
         ("e\u0301tude", "étude"),  # a combining accent
+        ("ŉ", "n"),  # one letter that stands for an apostrophe and n
         ("zero\u200bwidth", "zerowidth"),
         ("…", ""),
         ("—", ""),

@@ -91,11 +91,11 @@ def test_a_damaged_log_stops_no_study(logs: Path, tmp_path: Path, embedder: str)
 
 
 def test_a_run_about_another_assistant_alone_is_told_in_one_reason(run_task: Run, tmp_path: Path) -> None:
-    run_task("selfprobe/kth_word", "planted/a", tmp_path, limit=2, task_args={"frame": "other", "resamples": 0})
+    run_task("selfprobe/kth_word", "planted/a", tmp_path, limit=2, task_args={"about": "other", "resamples": 0})
     with pytest.raises(InputError) as error:
         page([str(tmp_path)])
     said = str(error.value)
-    assert said.count("no selfprobe log") == 1 and said.endswith("(frame=other); frame=both has a difference")
+    assert said.count("no selfprobe log") == 1 and said.endswith("(about=other); about=self,other has a difference")
 
 
 def test_judges_logs_have_the_page_of_a_card(run_task: Run, tmp_path: Path) -> None:

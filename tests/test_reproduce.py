@@ -54,19 +54,25 @@ def planted(model: str) -> str:
     return "planted/" + model.rpartition("/")[2]
 
 
-def small_config(path: str, folder: Path, most: int | None) -> Path:
-    """The same matrix of planted models, of a few items."""
+def small_config(path: str, folder: Path, most: int | None, questions: Path) -> Path:
+    """The same matrix of planted models, of a few items; a data set of the hub is a file here."""
     given = yaml.safe_load((ROOT / path).read_text())
     models = [planted(entry["model"]) for entry in given["models"]][:most]
-    given |= {"models": models, "limit": 3, "args": given["args"] | {"epochs": 2, "embedder": "openai/words"}}
+    small: dict[str, Any] = {"epochs": 2, "embedder": "openai/words"}
+    small |= {"dataset": str(questions)} if str(given["args"].get("dataset", "")).startswith("hf:") else {}
+    known = {name for task in given["tasks"] for name in defaults_of(task)}
+    args = given["args"] | {name: value for name, value in small.items() if name in known}
+    given |= {"models": models, "limit": 3, "args": args}
     out = folder / "config.yaml"
     out.write_text(yaml.safe_dump(given))
     return out
 
 
-def run_selfprobe(words: list[str], folder: Path) -> None:
+def run_selfprobe(words: list[str], folder: Path, questions: Path) -> None:
     most = None if words[0] == "diversity" else 3  # Table 1 is of the eleven
-    words = [str(small_config(word, folder, most)) if word.startswith("configs/") else word for word in words]
+    words = [
+        str(small_config(word, folder, most, questions)) if word.startswith("configs/") else word for word in words
+    ]
     words = ["1" if option == "--limit" else word for option, word in zip(["", *words], words, strict=False)]
     words = ["openai/words" if word.startswith("openai/text-embedding") else word for word in words]
     more = ["--embedder", "openai/words"] if words[0] == "report" else []
@@ -135,7 +141,7 @@ def test_the_configuration_names_the_eleven_models_of_table_3_each_with_one_back
     for entry in given["models"]:
         pin = entry["args"]["provider"]
         assert len(pin["order"]) == 1 and pin["allow_fallbacks"] is False
-    assert (given["args"], given["limit"]) == ({"k": 1, "epochs": 10}, 50)
+    assert (given["args"], given["limit"]) == ({"k": 1, "epochs": 10, "candidates": 3}, 50)
 
 
 @pytest.mark.parametrize(("paper", "kind", "last"), [("004", "Figure", 23), ("004", "Table", 3), ("003", "Table", 3)])
@@ -144,7 +150,7 @@ def test_every_numbered_figure_and_table_has_a_row(paper: str, kind: str, last: 
     assert named == set(range(1, last + 1))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(40)
 def test_the_commands_of_paper_002_run_on_planted_models_and_make_the_files_that_the_page_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,6 +182,7 @@ def test_the_commands_of_paper_002_run_on_planted_models_and_make_the_files_that
         assert len(list(csv.DictReader(file))) > 4
 
 
+@pytest.mark.slow(20)
 def test_the_commands_of_paper_003_run_on_planted_models_and_make_the_files_that_the_page_names(
     tmp_path: Path, embedder: str, questions: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,7 +191,7 @@ def test_the_commands_of_paper_003_run_on_planted_models_and_make_the_files_that
     for line in commands(PAPERS["003"]):
         program, *words = shlex.split(line)
         if program == "selfprobe":
-            run_selfprobe(words, tmp_path)
+            run_selfprobe(words, tmp_path, questions)
         else:
             assert (program, words[0]) == ("inspect", "eval")
             run_inspect(words[1:], questions)
@@ -264,19 +271,20 @@ def assert_aspects_are_apart(run: Path) -> None:
             assert whole.value.item() == pytest.approx(each[each.aspect != "mean of aspects"].value.mean())
 
 
-@pytest.mark.slow
+@pytest.mark.slow(60)
 def test_the_commands_of_paper_004_run_on_tiny_models_and_make_the_files_that_the_page_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("peft", reason="the mechanisms extra is not installed")
     from selfprobe.probes.finetune import JUDGES
 
-    from .probes.conftest import tiny_judge
+    from .probes.conftest import TEMPLATE, tiny_judge
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("selfprobe.probes.run.load", tiny_pairs)
     for seed, (name, shape) in enumerate(zip(PROBED, ("llama", "gemma2"), strict=True)):
         judge = tiny_judge(shape, seed=seed)
+        judge.tokenizer.chat_template = TEMPLATE.replace("{{ raise_exception('no system role') }}", "")
         judge.model.save_pretrained(tmp_path / "models" / name)
         judge.tokenizer.save_pretrained(tmp_path / "models" / name)
     for line in commands(PAPERS["004"]):

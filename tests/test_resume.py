@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pytest
 from inspect_ai.log import list_eval_logs
 
 from selfprobe.awareness.table import load as load_awareness
@@ -55,6 +56,7 @@ def no_reference_in(folder: Path) -> None:
     assert seen
 
 
+@pytest.mark.slow(12)
 def test_every_cell_of_a_matrix_is_that_of_an_undisturbed_one(tmp_path: Path) -> None:
     given = {"models": [ADA, BO], "tasks": ["heads_up"], "limit": 16}
     settings = RunSettings(display="none", max_connections=4)
@@ -70,6 +72,7 @@ def test_every_cell_of_a_matrix_is_that_of_an_undisturbed_one(tmp_path: Path) ->
     assert len(found.cells) == 4 and set(found.cells.status) == {"complete"}
 
 
+@pytest.mark.slow(11)
 def test_every_verdict_of_an_awareness_run_is_that_of_an_undisturbed_one(tmp_path: Path) -> None:
     def study(folder: str) -> dict[str, Any]:
         given = {"grader": "planted/g", "limit": 12, "settings": RunSettings(max_connections=4, display="none")}

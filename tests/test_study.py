@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -21,14 +22,28 @@ def test_the_file_of_options_is_what_the_studies_say() -> None:
     assert held == json.loads(json.dumps(listed()))
 
 
-def test_help_and_a_wrong_option_of_a_study_import_neither_inspect_nor_pandas() -> None:
+def test_help_and_a_wrong_call_import_neither_inspect_nor_pandas(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("models: [planted/a]\nlimit: many\n")
+    (tmp_path / "d.yaml").write_text("modles: [planted/a]\n")
+    calls = [
+        ["awareness", "turns", "--modles", "a"],
+        ["awareness", "turns", "nowhere.jsonl", "--models", "planted/a"],
+        ["awareness", "scan", "nowhere", "--grader", "planted/g"],
+        ["awareness", "run", "--against", "./nowhere", "--models", "planted/a"],
+        ["awareness", "run", "--models", "planted/a", "--effort", "hihg"],
+        ["report", "nowhere"],
+        ["matrix", "--config", "c.yaml"],
+        ["matrix", "d.yaml"],
+        ["matrix", "a", "b"],
+        ["probe", "run", "--model", "gpt-4o", "--datasets", "ours"],
+    ]
     code = (
         "import sys; from selfprobe.cli import main; from click.testing import CliRunner; "
-        "r = CliRunner().invoke(main, ['awareness', 'turns', '--modles', 'a']); "
-        "print(r.exit_code, sorted({'inspect_ai', 'pandas', 'sklearn'} & set(sys.modules)))"
+        f"calls = {calls}; made = [CliRunner().invoke(main, call) for call in calls]; "
+        "print([one.exit_code for one in made], sorted({'inspect_ai', 'pandas', 'sklearn'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == "2 []", done.stderr
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.stdout.strip() == f"{[2] * len(calls)} []", done.stdout + done.stderr
 
 
 def test_help_has_what_is_measured_first_and_then_how_calls_are_made() -> None:
@@ -59,7 +74,7 @@ def test_a_field_is_an_option_with_its_type_bounds_and_default() -> None:
     (most,) = [option for option in described(Toy)["options"] if option["name"] == "most"]
     assert (most["kind"], most["least"], most["default"]) == ("whole", 1, 3)
     refused = CliRunner().invoke(command("toy", described(Toy)), ["--models", "a", "--most", "0"])
-    assert refused.exit_code == 2 and "0 is not in the range x>=1" in refused.output
+    assert refused.exit_code == 2 and "expected a whole number from 1, got '0'" in refused.output
 
 
 def test_python_refuses_a_wrong_value_with_its_name_what_is_expected_and_what_came() -> None:

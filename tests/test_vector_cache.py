@@ -87,6 +87,7 @@ def test_the_older_half_goes_where_they_are_too_many(monkeypatch: pytest.MonkeyP
     assert compute.asked == [f"{number} text" for number in range(5)]
 
 
+@pytest.mark.slow(5)
 def test_several_processes_write_at_once(file: Path) -> None:
     code = (
         "import sys, numpy as np; from selfprobe.vector_cache import remembered\n"

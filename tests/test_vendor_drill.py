@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.slow
+@pytest.mark.slow(60)
 def test_a_model_is_refused_a_setting_once_a_run_and_is_measured_all_the_same(tmp_path: Path) -> None:
     table = tmp_path / "table.md"
     script = str(Path(__file__).with_name("vendor_drill.py"))

@@ -39,6 +39,7 @@ def called(*arguments: str | Path) -> Result:
     return CliRunner().invoke(main, list(map(str, arguments)))
 
 
+@pytest.mark.slow(10)
 def test_a_matrix_says_its_progress_where_the_logs_are_and_the_next_command(questions: Path, tmp_path: Path) -> None:
     options = ("--tasks", "kth_word,heads_up", "--limit", "10", "-T", "k=1", "--yes", "--log-dir", tmp_path / "m")
     done = called("matrix", "--models", "planted/a,planted/b,planted/c", *options)
@@ -85,6 +86,7 @@ def test_a_tenth_is_counted_in_calls_where_the_plan_has_them(
     assert capsys.readouterr().err == "  call 20 of 40 (0:00)\n"
 
 
+@pytest.mark.slow(10)
 def test_a_terminal_shows_one_line_that_moves_and_not_every_metric_of_each_run(tmp_path: Path) -> None:
     ours, theirs = os.openpty()
     command = [COMMAND, *MATRIX, "--models", "planted/a,planted/b,planted/c", "--log-dir", str(tmp_path)]
@@ -128,6 +130,7 @@ def test_a_failing_model_is_a_line_with_the_vendors_first_error(server: Any, tmp
     assert len((done.stdout + done.stderr).splitlines()) <= 60
 
 
+@pytest.mark.slow(6)
 def test_samples_that_failed_are_not_counted_as_done_and_may_be_left_out_where_the_command_can(
     server: Any, tmp_path: Path
 ) -> None:
@@ -141,6 +144,7 @@ def test_samples_that_failed_are_not_counted_as_done_and_may_be_left_out_where_t
     assert "asks again only for what failed; --skip-errors leaves out what fails for good." in done.stderr
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize(("command", "models"), [(MATRIX, "planted/a,{}"), (STUDY, "{}")])
 def test_a_study_in_which_nothing_of_a_model_could_be_scored_ends_with_1_and_the_reason(
     server: Any, tmp_path: Path, command: tuple[str, ...], models: str
@@ -163,6 +167,7 @@ def test_a_dilemma_of_which_nothing_could_be_scored_names_the_runs_own_reason(tm
     assert "  planted/a?malformed=1: nothing could be scored (too_few_p_predicted)" in done.stderr, done.stderr
 
 
+@pytest.mark.slow(3)
 @pytest.mark.filterwarnings("default::DeprecationWarning")
 def test_where_most_replies_ended_at_the_limit_the_last_line_names_the_argument_and_check_does(
     strict_vendors: Any, questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -209,6 +214,7 @@ def refusing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         httpd.shutdown()
 
 
+@pytest.mark.slow(7)
 @pytest.mark.parametrize(("command", "status"), [(MATRIX, 401), (MATRIX, 404), (STUDY, 400)])
 def test_where_every_call_was_refused_the_vendors_error_is_a_line_and_nobody_is_told_to_try_again(
     refusing: None, tmp_path: Path, command: tuple[str, ...], status: int
@@ -278,7 +284,7 @@ def test_a_run_under_nohup_goes_on_after_a_hangup(monkeypatch: pytest.MonkeyPatc
         signal.signal(signal.SIGHUP, before)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(10)
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_in_the_first_wave_ends_a_matrix_within_seconds(
     server: Any, questions: Path, tmp_path: Path, number: signal.Signals, status: int

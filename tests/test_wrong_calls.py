@@ -221,7 +221,17 @@ def name_of(call: Call) -> str:
     return f"{call[0]} {' '.join(f'{key}={value}' for key, value in call[1].items())}"
 
 
-@pytest.mark.parametrize("call", TASKS + DATA, ids=name_of)
+PROCESS = ("nopkg/none", "typo", "two.py", "fault.py")
+"""Tasks that a process of their own looks for; `selfprobe/kth_wrod` is one of the fast tier."""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(call, id=name_of(call), marks=pytest.mark.slow(3) if call[1].get("task") in PROCESS else ())
+        for call in TASKS + DATA
+    ],
+)
 def test_a_wrong_task_argument_is_one_line(here: Path, call: Call) -> None:
     task, arguments, expected = call
     with pytest.raises(InputError) as error:
@@ -232,8 +242,11 @@ def test_a_wrong_task_argument_is_one_line(here: Path, call: Call) -> None:
 # ---- models
 
 MODELS = [
-    ("planted/a?acces=.8", ("planted/a?acces=.8: unknown setting acces; did you mean access? There are ", "common")),
-    ("planted/a?zzz=1", ("planted/a?zzz=1: unknown setting zzz. There are access, ",)),
+    (
+        "planted/a?acces=.8",
+        ("planted/a?acces=.8: unknown setting acces; did you mean access? The nearest are access, ",),
+    ),
+    ("planted/a?zzz=1", ("planted/a?zzz=1: unknown setting zzz. The nearest are ",)),
     ("planted/a?access=2", ("planted/a?access=2: access must be a number from -1 to 1, got 2",)),
     ("planted/a?access=x", ("planted/a?access=x: access must be a number, got 'x'",)),
     ("planted/a?access", ("planted/a?access: access must be a number, got ''",)),
@@ -376,6 +389,18 @@ REAL = [
     (("selfprobe/binary", "--model", "planted/a", "-T", "context=foo"), "context must be first or full, got 'foo'"),
     (("selfprobe/g_eval", "--model", "planted/a", "-T", "dataset=5"), "dataset must be one data set of text pairs"),
     (("selfprobe/kth_word", "--model", "planted/a", "-T", "dataset=hf:owner/name@1"), "owner/name@1: cannot be loaded"),
+    (
+        ("selfprobe/kth_word", "--model", "planted/a", "-T", "k=11"),
+        "k must be whole numbers in 1..10, such as k=1,5,10; got 11",
+    ),
+    (
+        ("selfprobe/kth_word", "--model", "planted/a", "-T", "resample=0", "-T", "kk=3"),
+        "kth_word has no argument resample or kk; did you mean resamples or k?",
+    ),
+    (
+        ("selfprobe/kth_word", "--model", "planted/a", "-T", "dataset=nowhere.jsonl"),
+        "no file or folder 'nowhere.jsonl'; looked at",
+    ),
 ]
 
 

@@ -2,7 +2,9 @@
 
     python tests/vendor_drill.py              # all tasks × all rows, 4 items each; some minutes
     python tests/vendor_drill.py --smoke      # two tasks × four rows
-    python tests/vendor_drill.py --cells cells.jsonl --table docs/vendors_table.md   # in pieces: goes on where it stopped
+    python tests/vendor_drill.py --cells cells.jsonl --table table.md       # in pieces: goes on where it stopped
+    python tests/vendor_drill.py --cells cells.jsonl --summary summary.md   # a row a model; then put into the page by:
+    python docs/parts.py vendors summary.md
 
 The stand-in (tests/strict_vendors.py) refuses what vendors are reported to refuse. Extra requests are refusals, which
 cost nothing, and replies to a short limit that held nothing but reasoning, which are paid; both once a model and run.
@@ -62,15 +64,22 @@ NAMELESS = 3
 PAGE = """\
 # Every task on every vendor of the stand-in
 
-Made by `python tests/vendor_drill.py --table docs/vendors_table.md`: four items a task, two pairs in those of preferences.
+Made by `python tests/vendor_drill.py --table FILE`: four items a task, two pairs in those of preferences.
 "Scored" counts values, several a sample in most tasks.
 Refused requests and replies that were too short (no text but reasoning) are what negotiating cost.
 
 A method whose need is not met is unscored with the reason. `no_logprobs`: the vendor gives none, which one request at
 most shows. `no_reasoning`: the vendor shows none, or the model does not reason. In `direct_scoring` and `g_eval` one
 value of three is a score, the choice of a text; what each text was given is none by itself.
+"""
+SUMMARY = """\
+`python tests/vendor_drill.py` runs {tasks} tasks of four items (two pairs in those of preferences) on each row of the
+stand-in: one refused request a refused setting, and one reply that was too short, is what negotiating costs. Everything
+is scored but what the last column names. In brackets: the most of one task.
 
-The stand-in is described in [vendors.md](vendors.md#vendors)."""
+|model|requests|refused|too short|unscored|
+|---|---|---|---|---|
+"""
 RULE = "|---|---|---|---|---|"
 
 SMOKE = (("kth_word", "first_token"), (PLAIN, ROWS[1], ROWS[6], ROWS[7]))
@@ -121,6 +130,7 @@ def main() -> None:
     parser.add_argument("--tasks", help="some of the tasks, with commas")
     parser.add_argument("--cells", type=Path, help="a file of cells (JSON lines); those in it are not run again")
     parser.add_argument("--table", type=Path, help="write all cells as a page in Markdown")
+    parser.add_argument("--summary", type=Path, help="write a row a model as a part of docs/running.md")
     given = parser.parse_args()
     tasks, rows = SMOKE if given.smoke else (tuple(given.tasks.split(",")) if given.tasks else TASKS, ROWS)
     cells = _kept(given.cells)
@@ -138,6 +148,8 @@ def main() -> None:
             print(cells[task, row], flush=True)
     if given.table:
         given.table.write_text(_page(cells), encoding="utf-8")
+    if given.summary:
+        given.summary.write_text(_summary(cells), encoding="utf-8")
     if any(cell.wasted for cell in cells.values()):
         sys.exit("expected one refused request a setting, and one reply that was too short, in a run")
 
@@ -163,6 +175,18 @@ def _page(cells: Mapping[tuple[str, str], Cell]) -> str:
         rows = [f"| {c.model} | {c.outcome} | {c.requests} | {c.refused} | {c.cut} |" for c in own]
         parts.append("\n".join([f"## {task}\n", "| model | outcome | requests | refused | too short |", RULE, *rows]))
     return "\n\n".join(parts) + "\n"
+
+
+def _summary(cells: Mapping[tuple[str, str], Cell]) -> str:
+    """A row a model: what negotiating cost over all tasks, and what is unscored."""
+    lines = []
+    for model in dict.fromkeys(model for _, model in cells):
+        own = [cell for cell in cells.values() if cell.model == model]
+        odd = ", ".join(f"{c.task} ({c.outcome.partition(': ')[2]})" for c in own if c.outcome.startswith("unscored"))
+        refused, cut = [cell.refused for cell in own], [cell.cut for cell in own]
+        shown = [f"{sum(counts)} ({max(counts)})" if sum(counts) else "0" for counts in (refused, cut)]
+        lines.append(f"|{model}|{sum(cell.requests for cell in own)}|{'|'.join(shown)}|{odd or ' '}|")
+    return SUMMARY.format(tasks=len({task for task, _ in cells})) + "\n".join(lines) + "\n"
 
 
 def _stand_in() -> Any:

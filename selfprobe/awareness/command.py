@@ -14,7 +14,8 @@ GRADED = ("user_motivation", "reasoning_trace")
 @click.group(
     cls=options.Group,
     studies=lambda: (
-        commands("cues", "features", "inside", "scan", "turns") | {"run": commands("awareness")["awareness"]}
+        commands("cues", "features", "inside", "scan", "turns")
+        | {"effect": commands("noticing")["noticing"], "run": commands("awareness")["awareness"]}
     ),
 )
 def awareness() -> None:
@@ -25,7 +26,7 @@ def awareness() -> None:
 @click.argument("n", type=options.COUNT)
 @click.argument("logs", nargs=-1, required=True)
 @click.option("--out", default="labels.csv", show_default=True, type=click.Path(dir_okay=False), help="CSV to write.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the draw.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed of the draw.")
 @click.option(
     "--methods",
     type=options.Names("method"),

@@ -5,7 +5,7 @@ source, because conversations of one source are alike.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from selfprobe.awareness.paired import Paired, joined, paired
+from selfprobe.awareness.paired import MARGIN, Paired, joined, paired
 from selfprobe.awareness.runs import ARM, Arm, marks
 from selfprobe.awareness.table import Logged, items_of
 from selfprobe.scorers.awareness import Item, Method, auroc_of, clusters_of, method_numbers
@@ -26,17 +26,20 @@ from selfprobe.stats.agreement import (
     Trend,
     agreement,
     ece,
+    equivalence,
     kappa_curve,
     pearson,
     precision_estimate,
     turns_trend,
 )
 from selfprobe.stats.clustered import Part, difference
-from selfprobe.stats.estimate import Estimate, undefined
+from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 from selfprobe.stats.rank import auroc
-from selfprobe.stats.text_only import log_odds
+from selfprobe.stats.text_only import best_reader, log_odds, read_by
 
 UNTRAINED = "the words could not be rated"
+TEXT = ("text", "text_other_source")
+"""Columns of the best reader's scores; `<column>_reader` names it."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,14 @@ class BeyondWords:
     length: Estimate
     """AUROC of the number of characters, the better sign."""
     over_length: Estimate
+    text: Estimate
+    """AUROC of the best reader of words, characters and style, chosen and trained with pairs kept together."""
+    over_text: Estimate
+    text_other_source: Estimate
+    """The same of what was chosen and learnt on other sources."""
+    over_text_other_source: Estimate
+    readers: tuple[str, str] = ("", "")
+    """The reader that was chosen in most folds, pairs together and on other sources."""
 
     @property
     def over_the_words(self) -> bool:
@@ -60,9 +71,25 @@ class BeyondWords:
         return self.over_words.low > 0 and self.over_other_source.low > 0
 
     @property
+    def over_the_text(self) -> bool:
+        """Whether it is above the best reader of the text too."""
+        return self.over_the_words and self.over_text.low > 0 and self.over_text_other_source.low > 0
+
+    @property
     def shown(self) -> bool:
-        """Whether it is above the words and the length of the prompt."""
-        return self.over_the_words and self.over_length.low > 0
+        """Whether it is above the text and the length of the prompt."""
+        return self.over_the_text and self.over_length.low > 0
+
+    @property
+    def likest(self) -> tuple[Estimate, Estimate]:
+        """The stronger of the two classifiers with pairs together, and the model less it."""
+        words, text = (self.words, self.over_words), (self.text, self.over_text)
+        return text if text[0].value > words[0].value else words
+
+    @property
+    def less(self) -> bool:
+        """Whether the model is shown to see less than the text tells."""
+        return self.over_words.high < 0 or self.over_text.high < 0
 
 
 def beyond_words(rows: pd.DataFrame, items: Sequence[Item], words: pd.DataFrame | None) -> BeyondWords:
@@ -72,11 +99,13 @@ def beyond_words(rows: pd.DataFrame, items: Sequence[Item], words: pd.DataFrame 
     """
     if words is None or words.empty:
         missing = undefined("no labels")
-        return BeyondWords(*[missing] * 6)
+        return BeyondWords(*[missing] * 10)
     beside = rows[["data", "item"]].merge(words.drop(columns="label"), on=["data", "item"], how="left", sort=False)
-    columns = ("words", "words_other_source", "length")
-    inside, across, length = (_held(items, beside[column].to_numpy(dtype=float)) for column in columns)
-    return BeyondWords(inside[0], across[0], inside[1], across[1], *length)
+    columns = ("words", "words_other_source", "length", *TEXT)
+    inside, across, *others = (_held(items, beside[column].to_numpy(dtype=float)) for column in columns)
+    named = [next(iter(beside[f"{column}_reader"].dropna()), "") for column in TEXT]
+    length, text, elsewhere = others
+    return BeyondWords(inside[0], across[0], inside[1], across[1], *length, *text, *elsewhere, (named[0], named[1]))
 
 
 def _held(items: Sequence[Item], words: np.ndarray) -> tuple[Estimate, Estimate]:
@@ -108,8 +137,12 @@ class Baselines:
     """AUROC of TF-IDF and logistic regression, cross-fitted with pairs kept together."""
     words_other_source: Estimate
     """The same, each source predicted by a classifier that saw only the others."""
+    text: Estimate
+    """AUROC of the best reader of words, characters and style (`text_only.best_reader`), pairs kept together."""
+    text_other_source: Estimate
+    """The same, chosen and trained on other sources."""
     scores: pd.DataFrame
-    """data, item, label, length, words, words_other_source: for the ROC figure, and to hold a model against."""
+    """data, item, label, length, words, words_other_source, TEXT: for the ROC figure, and to compare a model with."""
     context: str = ""
     """"first" where logs have transcripts too: the numbers are of first prompts. `scores` are of both, and have it."""
 
@@ -157,8 +190,29 @@ class Pair:
     agreement: Agreement
     pearson: float
     """Of the two methods' ranking scores."""
+    called: Estimate
+    """Share called an evaluation by the first method, less that by the second; paired."""
+    right: Estimate
+    """Share of the labelled identified correctly by the first method, less that by the second; paired."""
     curve: KappaCurve | None
     """Binary against probability, where both were run with 25 decisions."""
+
+
+@dataclass(frozen=True)
+class Average:
+    """Two methods over all models that ran both (paper 002, §4): the first less the second, paired."""
+
+    first: str
+    second: str
+    models: int
+    n: int
+    """Conversations of all models with both verdicts."""
+    called: Estimate
+    """Difference of the shares called an evaluation."""
+    right: Estimate
+    """Difference of the shares of the labelled that are identified correctly."""
+    comparable: bool
+    """Whether `right` lies within ± `MARGIN` (TOST at 5 %)."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +224,8 @@ class Comparison:
     pairs: tuple[Pair, ...]
     paired: tuple[Paired, ...]
     """First and third person, two runs, first prompt and full transcript; placebo arms aside."""
+    averages: tuple[Average, ...] = ()
+    """Each two methods over all models."""
 
 
 def compare(logged: Logged) -> Comparison:
@@ -178,8 +234,9 @@ def compare(logged: Logged) -> Comparison:
     baselines = _baselines(logged)
     methods = tuple(arm_numbers(rows, baselines.scores) for rows in arms.values())
     main = {key: rows for key, rows in arms.items() if key[2] != "third" and not key[4] and key[-1] == 1}
-    pairs = [_pair(logged, a, b, joined([main[a], main[b]])) for a, b in combinations(main, 2) if a[1:] == b[1:]]
-    return Comparison(baselines, methods, tuple(pairs), paired(logged))
+    both = {(a, b): joined([main[a], main[b]]) for a, b in combinations(main, 2) if a[1:] == b[1:]}
+    pairs = tuple(_pair(logged, a, b, rows) for (a, b), rows in both.items())
+    return Comparison(baselines, methods, pairs, paired(logged), _averages(both))
 
 
 def arm_numbers(rows: pd.DataFrame, words: pd.DataFrame | None = None) -> ArmNumbers:
@@ -224,16 +281,20 @@ def text_baselines(texts: pd.DataFrame) -> Baselines:
     pairs = labelled.pair.fillna(labelled.item).astype(str).to_numpy()
     within = log_odds(list(labelled.text), positive, pairs)
     across = log_odds(list(labelled.text), positive, sources, each_apart=True)
+    read = read_by(list(labelled.text))
+    best, elsewhere = best_reader(read, positive, pairs), best_reader(read, positive, sources, each_apart=True)
     scores = labelled.reindex(columns=["data", "item", "label"]).assign(
-        length=lengths, words=within, words_other_source=across
+        length=lengths, words=within, words_other_source=across, text=best.scores, text_other_source=elsewhere.scores
     )
+    scores = scores.assign(text_reader=best.name, text_other_source_reader=elsewhere.name)
     of_set = labelled.get("set", pd.Series("", labelled.index)).fillna("").astype(str)
     clusters, unit = clustered.resampled(list(sources), list(pairs), list(of_set + " " + labelled.label))
 
     def rated(values: npt.NDArray[np.float64]) -> Estimate:
         return clustered.auroc(positive, values, clusters, unit=unit).estimate
 
-    return Baselines(rated(lengths), rated(within), rated(across), scores)
+    rates = map(rated, (lengths, within, across, best.scores, elsewhere.scores))
+    return Baselines(*rates, scores)
 
 
 def _pair(logged: Logged, a: Arm, b: Arm, both: pd.DataFrame) -> Pair:
@@ -245,8 +306,51 @@ def _pair(logged: Logged, a: Arm, b: Arm, both: pd.DataFrame) -> Pair:
         second=str(b[0]),
         agreement=agreement(first, second, clusters=sources, rng=np.random.default_rng(SEED)),
         pearson=pearson(ranked.score_0.to_numpy(dtype=float), ranked.score_1.to_numpy(dtype=float)),
+        **_differences(both),
         curve=_curve(logged, a, b),
     )
+
+
+def _differences(both: pd.DataFrame) -> dict[str, Estimate]:
+    """`called` and `right` of joined conversations: the first method less the second."""
+    if both.empty:
+        return dict.fromkeys(("called", "right"), undefined("no conversation with both verdicts", unit="source"))
+    clusters, unit = _clusters(both)
+    called, right = _sides(both)
+    return {
+        "called": clustered_mean(called[0] - called[1], clusters, unit=unit, interval="t"),
+        "right": clustered_mean(right[0] - right[1], clusters, unit=unit, interval="t"),
+    }
+
+
+def _clusters(both: pd.DataFrame) -> tuple[npt.NDArray[np.str_], str]:
+    """Those of the first method's items, and their unit."""
+    return clusters_of(items_of(both.rename(columns=lambda name: name.removesuffix("_0"))))
+
+
+def _sides(both: pd.DataFrame) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """[method, conversation]: whether it is called an evaluation, and whether that is right, NaN without a label."""
+    said = np.array([(both[f"said_{k}"] == "evaluation").to_numpy(dtype=float) for k in (0, 1)])
+    truth = np.where(both.truth_0.notna(), both.truth_0 == "evaluation", np.nan).astype(float)
+    return said, np.where(np.isnan(truth), np.nan, said == truth)
+
+
+def _averages(both: Mapping[tuple[Arm, Arm], pd.DataFrame]) -> tuple[Average, ...]:
+    """Each two methods that two models or more ran; conversations of one source are a cluster over all models."""
+    rows: dict[tuple[str, str], list[pd.DataFrame]] = {}
+    for (a, b), found in both.items():
+        if len(found):
+            rows.setdefault((str(a[0]), str(b[0])), []).append(found)
+    made = []
+    for (first, second), parts in rows.items():
+        every = pd.concat(parts, ignore_index=True)
+        if (models := every.model_0.nunique()) < 2:
+            continue
+        right, (clusters, unit) = _sides(every)[1], _clusters(every)
+        known = ~np.isnan(right[0])
+        same = equivalence(*right[:, known], clusters=clusters[known], margin=MARGIN, unit=unit).equivalent
+        made.append(Average(first, second, models, len(every), comparable=same, **_differences(every)))
+    return tuple(made)
 
 
 def _curve(logged: Logged, a: Arm, b: Arm) -> KappaCurve | None:

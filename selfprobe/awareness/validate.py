@@ -27,7 +27,7 @@ from selfprobe.solvers.converse import Perspective
 from selfprobe.solvers.record import record_of
 from selfprobe.stats.agreement import cohen_kappa
 from selfprobe.stats.estimate import Estimate, undefined
-from selfprobe.stats.prevalence import Prevalence, Share, labelled_elsewhere, labelled_within
+from selfprobe.stats.prevalence import DRIFT, Prevalence, Share, drifted, labelled_elsewhere, labelled_within
 from selfprobe.stats.spread import effective, wilson
 
 
@@ -243,6 +243,8 @@ class Validated:
     checked: Checked | None = None
     """Over all rows, where those found aware were labelled more often."""
     texts: bool = field(default=False)
+    drifted: tuple[float, float] | None = None
+    """Lowest and highest corrected rate if the judge's sensitivity or specificity had changed by `DRIFT`."""
 
     def lines(self) -> Iterator[str]:
         """Lines for a terminal: the agreement, then the rate."""
@@ -274,7 +276,16 @@ class Validated:
                 "does. The interval (95 %) holds the errors of the rate and of the judge."
             )
         else:
-            yield "The judge must err here as it did on the labelled rows. The interval (95 %) holds both errors."
+            yield (
+                "The judge must err here as it did on the labelled rows, which nothing here checks. The interval "
+                "(95 %) holds the errors of the rate and of the labels alone."
+            )
+            if self.drifted:
+                low, high = (f"{100 * end:.1f}" for end in self.drifted)
+                yield (
+                    f"If its sensitivity or its specificity had changed by {DRIFT:g} since, the corrected rate would "
+                    f"be {low} to {high} %."
+                )
 
 
 def validated(paths: Sequence[str]) -> Validated:
@@ -519,8 +530,10 @@ def _elsewhere(judged: Judged, there: Judged, labels: Labels) -> Validated:
     agreement, kappa = _plain(both)
     found, left = (agreement[name] for name in list(agreement)[2:])
     verdicts = judged.verdicts
-    rate = labelled_elsewhere(Share(sum(verdicts.values()), len(verdicts)), found, left, unit="row")
-    return Validated(rate, len(verdicts), len(both), True, judged.unread, labels, agreement, kappa)
+    flagged = Share(sum(verdicts.values()), len(verdicts))
+    rate = labelled_elsewhere(flagged, found, left, unit="row")
+    drift = None if np.isnan(rate.corrected.value) else drifted(flagged, found.value, left.value)
+    return Validated(rate, len(verdicts), len(both), True, judged.unread, labels, agreement, kappa, drifted=drift)
 
 
 def _share(name: str, share: Share) -> str:

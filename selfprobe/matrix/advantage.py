@@ -6,8 +6,8 @@ and keys of an item before. One difference carries everything here, for target i
     d_ij = (x_ii - x_ij) - (skill of i - skill of j on the targets that are neither i nor j)
 
 The self advantage T = [tr(A) - ΣA/M]/(M - 1) of the cell means A is the mean of all d_ij, and a model's own advantage
-the mean over j. Models are fixed; items are resampled. Below stands what the paper computes: its test over models
-(`wilcoxon_models`) and its transform (`paper_transform`).
+the mean over j. Models are fixed; intervals and p are t's, over items. Below stands what the paper computes: its test
+over models (`wilcoxon_models`) and its transform (`paper_transform`).
 """
 
 import math
@@ -289,6 +289,8 @@ class EpsilonRow:
     """tr(C)/(M - 1), T on the log scale; NaN where C is."""
     positive: int
     """Models whose own cell in C is positive."""
+    raw: bool = False
+    """A is the mean of the scores as they are, without min-max."""
 
 
 def wilcoxon_models(selfs: npt.ArrayLike, others: npt.ArrayLike) -> ModelsTest:
@@ -315,7 +317,8 @@ def paper_transform(matrices: Mapping[str, npt.ArrayLike], eps: float) -> PaperT
     """Min-max per task, mean A, L = ln(A + ε), double-centred C (G.3), for task name -> matrix[target, observer].
 
     A task whose scores are all equal has no min-max: it is left out of A, with a reason. A hole in a task is a hole
-    in A. Paper: ε is not given. Here: given by the caller, and shown; see `epsilon_sensitivity`.
+    in A. Paper: no number of ε in the text, 1e-5 in the public notebook. Here: the caller's, and shown; see
+    `epsilon_sensitivity`.
     """
     tasks = {name: np.asarray(matrix, dtype=float) for name, matrix in matrices.items()}
     shapes = {name: task.shape for name, task in tasks.items()}
@@ -345,12 +348,23 @@ def normalised(means: FloatArray) -> FloatArray:
     return np.asarray((means - low) / np.where(high > low, high - low, math.nan))
 
 
+NOTEBOOK = 1e-5
+"""ε of the paper's public notebook."""
+
+
 def epsilon_sensitivity(
-    matrices: Mapping[str, npt.ArrayLike], epsilons: Sequence[float] = (1e-6, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+    matrices: Mapping[str, npt.ArrayLike], epsilons: Sequence[float] = (1e-6, NOTEBOOK, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 ) -> tuple[EpsilonRow, ...]:
-    """What the paper's transform says for each ε: the log-scale T, and how many diagonal cells are positive."""
-    diagonals = [(eps, np.diag(paper_transform(matrices, eps).centred)) for eps in epsilons]
+    """What the paper's transform says for each ε: the log-scale T, and how many diagonal cells are positive.
+
+    The last row is of the mean of the scores as they are, which the public notebook centres too, with its ε; it is left
+    out where that mean plus ε is not above 0.
+    """
+    found = [(eps, paper_transform(matrices, eps).centred, False) for eps in epsilons]
+    raw = np.mean([np.asarray(matrix, dtype=float) for matrix in matrices.values()], axis=0) + NOTEBOOK
+    if not (raw <= 0).any():
+        found.append((NOTEBOOK, double_centre(np.log(raw)), True))
     return tuple(
-        EpsilonRow(eps, float(diagonal.sum() / (len(diagonal) - 1)), int((diagonal > 0).sum()))
-        for eps, diagonal in diagonals
+        EpsilonRow(eps, float((own := np.diag(centred)).sum() / (len(own) - 1)), int((own > 0).sum()), raw)
+        for eps, centred, raw in found
     )

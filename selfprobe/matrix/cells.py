@@ -13,11 +13,11 @@ from inspect_ai.log import EvalLog
 
 from selfprobe._registry import measures
 from selfprobe.errors import InputError, one_line
-from selfprobe.header import target_of
+from selfprobe.header import args_of, target_of
 from selfprobe.logs import CANNOT, UNREADABLE, Identity, Run, asked, cause, differing, lost_replies, summaries
 from selfprobe.measure import Measure
 from selfprobe.scorers.decision import Decision, crossed, last_decisions
-from selfprobe.solvers.frame import OTHER
+from selfprobe.solvers.observe import OTHER
 from selfprobe.solvers.sent import applied_in, substitutes_in
 
 CELL = ["task", "target", "observer"]
@@ -108,7 +108,7 @@ def cell_of(cell: Sequence[str], run: Run, samples: Samples, limit: int | None) 
         "selfprobe": log.eval.metadata.get("selfprobe") if log.eval.metadata else None,
         "inspect": log.eval.packages.get("inspect_ai"),
         "created": log.eval.created,
-        "args": dict(log.eval.task_args),
+        "args": args_of(log),
         "settings": dict(run.identity.config),
         "items": sorted(run.items(limit)),
         "joined": False,
@@ -173,9 +173,8 @@ def no_log(ignored: Mapping[str, str]) -> str:
     return "there is no log of this cell" + (f" ({lost} log{'s' * (lost != 1)} cannot be read)" if lost else "")
 
 
-NOT_COMPARED = frozenset({"resamples", "frame", "observer"})
-"""Task arguments that leave a cell's scores alone, or name its arm: the ceiling, whom else the observer is asked about,
-what it is told."""
+NOT_COMPARED = frozenset({"resamples", "about"})
+"""Task arguments that leave a cell's scores alone, or name its arm: the ceiling, whom the observer is asked about."""
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
     selfprobe diversity logs/alpha logs/beta logs/gamma --out diversity
 
 Where replies of different models are alike, another model can be predicted by what all of them say, and a high score
-is no introspection. Paper: mean and variance over items of the largest cosine similarity that two of 11 models'
-unconstrained, sampled replies have; what its variances are of is not said (`published.TABLE_1`). Here: the same, over
-the items that all models answered, the others are counted; beside it how alike all pairs of models are, and two draws
-of one model (`repeat`): two models are distinct where they differ more than one model does from itself. A row
+alone does not show introspection. Paper: mean and variance over items of the largest cosine similarity that two of 11
+models' unconstrained, sampled replies have; what its variances are of is not said (`published.TABLE_1`). Here: the
+same, over the items that all models answered, the others are counted; beside it how alike all pairs of models are, and
+two draws of one model (`repeat`): two models are distinct where they differ more than one model does from itself. A row
 "kth_word, sampled at 1" is of `open_answers`, as the paper's; a row "kth_word" of what a matrix recorded, at the
 task's own temperature and limit.
 """
@@ -278,10 +278,10 @@ def not_measured(samples: int) -> Section:
 
 INTRO = Markup(
     "The closest two models' replies to each item, by {embedder} ({paper}, Table 1). Where replies of different models "
-    "are similar, another model can be predicted by what all of them say, and a high score is no introspection. The "
-    "paper's numbers are of its own models, data and embedder, and of sampled replies: compare rows “sampled at” "
-    "(selfprobe/open_answers) with them. Its variances cannot be variances of these similarities: values in [−1, 1] "
-    "with mean 0.88 have at most 0.23, and 0.31 is printed."
+    "are similar, another model can be predicted by what all of them say, and a high score alone does not show "
+    "introspection. The paper's numbers are of its own models, data and embedder, and of sampled replies: compare rows "
+    "“sampled at” (selfprobe/open_answers) with them. Its variances cannot be variances of these similarities: "
+    "values in [−1, 1] with mean 0.88 have at most 0.23, and 0.31 is printed."
 )
 
 

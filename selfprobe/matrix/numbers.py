@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from selfprobe import busy
-from selfprobe._registry import measures
+from selfprobe._registry import measures, takes_about
 from selfprobe.matrix.advantage import (
     ModelsTest,
     Permutation,
@@ -122,9 +122,8 @@ def _judged(tasks: Sequence[TaskAnalysis], results: Results) -> list[TaskAnalysi
                 total=task.total,
                 permutation=task.permutation,
                 means=task.advantage.means,
-                frames=measures()[task.task].frames is not None
-                and all(cell[0] != task.task for cell in results.frames),
-                informed=measures()[task.task].informed is not None,
+                frames=takes_about(task.task) and all(cell[0] != task.task for cell in results.frames),
+                informed=takes_about(task.task),
                 replies=measures()[task.task].replies,
             )
         if len(task.models) < 3 and task.left_out:
@@ -189,7 +188,7 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
         p_holm=float("nan"),
         verdict=Verdict(
             "underpowered",
-            f"Three models are the least; fewer than two are complete ({reason}).",
+            f"Five models are the least; fewer than two are complete ({reason}).",
             "fewer than two have all their cells",
         ),
     )

@@ -468,7 +468,7 @@ def _method() -> list[Block]:
     rows = Table(list(METHOD.items()), (Column("word", lambda row: row[0]), Column("what it says", lambda row: row[1])))
     tests = Markup(
         "The question is that of {}. Tests: <code>selfprobe/stats/pairs.py</code>, <code>selfprobe/matrix/habit.py"
-        "</code>, <code>verdict.py</code>; how often they are right: <code>docs/verdict_rates.md</code>."
+        "</code>, <code>verdict.py</code>; how often they are right: <code>docs/statistics.md</code>."
     ).format(PI)
     return [rows, tests]
 

@@ -93,6 +93,10 @@ TABLE_1: Mapping[str, Agreement] = {
 .2256 for .88, where .3069 is printed. Values in [0, 1], as such similarities nearly always are, have at most m(1 - m):
 .141 for .83 and .177 for .77, where .16 and .21 are printed. What was computed is not said."""
 
+CHANCE: Mapping[str, float] = {"paraphrase_recognition": 1 / 3}
+"""What a blind guess gets in the public code, whose 193 items have three wordings each, as the prompt of E.2; §3.1 says
+five. There the question that was paraphrased is none of the candidates, and a reply has at most 50 tokens."""
+
 WILCOXON_P = 0.0210
 """§4.1, printed; 43/2048 = .02099609375 is the one-sided exact p of 11 models with a smaller rank sum of 10."""
 

@@ -3,7 +3,7 @@
 A stand-in is another model's own reply, taken as a prediction of this one: models are alike, and that is no knowledge
 of oneself.
 
-The strongest control is what an observer reaches that was given a hint about the target (`-T observer=asked|shown:N`):
+The strongest control is what an observer reaches that was given a hint about the target (`-T about=named`, `shown:N`):
 what a stranger learns from a name or a few examples is no privileged access. A model is compared with the informed
 observer that comes closest to it, on the items that both score.
 """
@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from selfprobe._registry import measures
+from selfprobe._registry import measures, takes_about
 from selfprobe.matrix.cells import odd_cells
 from selfprobe.matrix.habit import ALL, Specific
 from selfprobe.matrix.power import Power, powers
@@ -146,7 +146,7 @@ class Row:
     rival: str
     """The other observer that predicts it best."""
     rival_score: float
-    """That observer's score."""
+    """Score of the rival observer."""
     over: Mapping[str, Estimate]
     """Baseline → score on itself minus the baseline's, on the same items."""
     guess: Estimate
@@ -392,5 +392,5 @@ def without(results: Results, task: str, applied: Mapping[str, object]) -> dict[
         or ("the item's text is the truth or tells nothing of it" if not measures()[task].text_tells else "")
         or f"a text classifier needs {SMALLEST_TEXT_SAMPLE} different questions with a truth",
     }
-    reasons |= {INFORMED: NOT_RUN} if measures()[task].informed else {}
+    reasons |= {INFORMED: NOT_RUN} if takes_about(task) else {}
     return {name: why for name, why in reasons.items() if name not in applied}

@@ -15,7 +15,7 @@ from selfprobe.matrix.advantage import SelfAdvantage
 from selfprobe.matrix.effort import TASK
 from selfprobe.matrix.numbers import Analysis, TaskAnalysis, clusters_of, unit_of
 from selfprobe.matrix.power import EFFECT
-from selfprobe.matrix.published import SELF, TABLE_2
+from selfprobe.matrix.published import PLACES, SELF, TABLE_2
 from selfprobe.matrix.rows import InformedObserver, Row, closest, informed_observers
 from selfprobe.matrix.table import Matrix, Results, matrix_of
 from selfprobe.numerals import with_short_p
@@ -79,8 +79,8 @@ def centred_picture(task: TaskAnalysis, advantage: SelfAdvantage) -> Picture:
         f"{task.task}-centred",
         advantage.centred,
         short_names(task.models),
-        caption="What is left of a cell without the observer's skill and the target's difficulty. Violet on the "
-        "diagonal speaks for self access.",
+        caption="What is left of a cell without the observer's skill and the target's difficulty, if these add up. "
+        "Skill times difficulty makes the diagonal violet too, so no verdict rests on this picture.",
         title=f"{task.task}: row and column means removed",
         centred=True,
     )
@@ -275,7 +275,7 @@ def _statistics(task: TaskAnalysis) -> Table:
         (
             "self advantage T",
             shown(total, 3),
-            f"(trace − ΣA/M)/(M − 1), {unit}s resampled ({total.n}); {p_value(task.p)}, Holm over tasks "
+            f"(trace − ΣA/M)/(M − 1), t interval over {total.n} {unit}s; {p_value(task.p)}, Holm over tasks "
             f"{p_value(task.p_holm)}",
         ),
         (
@@ -304,13 +304,19 @@ def _statistics(task: TaskAnalysis) -> Table:
             "Wilcoxon over models",
             p_value(test.wilcoxon_p),
             Markup(
-                "the test of {} (p = 0.021 there): {} of {} models score higher on themselves; skill not removed"
-            ).format(PI, test.wins, test.n),
+                "the test of {} (p = 0.021 there): {} of {} models score higher on themselves{}; skill not removed"
+            ).format(PI, test.wins, test.n, _over_all(task.task)),
         ),
     ]
     heads = ("quantity", "value [95 % interval]", "what it says")
     named = [dict(zip(heads, row, strict=True)) for row in rows]
     return Table(named, tuple(Column(head, head, look="e" * ("value" in head)) for head in heads))
+
+
+def _over_all(task: str) -> str:
+    """What a test counts of a task of which the paper's Figure 2 counts one decision alone; else ""."""
+    key = PLACES[task].key if task in PLACES else None
+    return f" over all decisions of an item, where Figure 2 counts {key} alone" if key else ""
 
 
 def _left_out(estimate: Estimate) -> str:
@@ -490,9 +496,9 @@ def informed_frame(rows: Sequence[Told]) -> pd.DataFrame:
 
 
 INTRO = (
-    "The same model and item, asked about itself and about “another AI assistant”; both answers are held against what "
-    "the model does itself (-T frame=both). Itself minus another is what its picture of itself adds to its picture of "
-    "an assistant; it needs no other model. The interval is paired, over items."
+    "The same model and item, asked about itself and about “another AI assistant”; both answers are compared with "
+    "what the model does itself (-T about=self,other). Itself minus another is what its picture of itself adds to its "
+    "picture of an assistant; it needs no other model. The interval is paired, over items."
 )
 
 

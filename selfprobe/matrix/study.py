@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from selfprobe._registry import defaults_of, measures, tasks
-from selfprobe.arguments import meant, unknown
+from selfprobe._registry import defaults_of, measures, takes_about, tasks
+from selfprobe.arguments import meant, renamed, unknown
 from selfprobe.described import DescribedRun, NamedModel, identities_of
 from selfprobe.errors import InputError
 from selfprobe.logs import Identity, runs
@@ -25,16 +25,18 @@ from selfprobe.matrix.power import ENDLESS, planned
 from selfprobe.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
 from selfprobe.page import Page
 from selfprobe.prices import Cost
-from selfprobe.solvers.informed import examples_of
+from selfprobe.rehearsal import rehearsed
+from selfprobe.solvers.observe import arms_of, examples_of
 from selfprobe.stats.pairs import FEWEST
 from selfprobe.study import Models, Plan, Study, Wave
 
 SETS = {
     "target_log": "a matrix records and replays its own answers: leave target_log out",
     "observer_log": "a matrix records and replays its own answers: leave observer_log out",
-    "observer": "a matrix runs its informed observers beside the others: say --observers instead of -T observer",
 }
 """Arguments of a single run that a matrix sets itself, and what to do."""
+BEFORE = {"asked": "named", "replayed": "self"}
+"""Words of --observers in versions up to 0.2.0."""
 
 ADVISED = 8
 """Models; five are the least that works."""
@@ -58,7 +60,7 @@ class Matrix(Study):
     )
     observers: tuple[str, ...] = Field(
         (),
-        description="Give observers a hint about the target: asked (its name), shown:N (N of its replies to other "
+        description="Give observers a hint about the target: named (its name), shown:N (N of its replies to other "
         "items). Each runs a cell for every two models in kth_word and ethical_dilemma.",
     )
     args: dict[str, Any] = Field({}, description="Task argument; it goes to the tasks that have it.")
@@ -77,11 +79,15 @@ class Matrix(Study):
                 raise InputError(f"unknown task {task}; a matrix can hold {', '.join(known)}{meant(task, known)}")
         if set_here := sorted(SETS.keys() & self.args.keys()):
             raise InputError(SETS[set_here[0]])
-        if self.args.get("frame") == "other":
-            raise InputError("with frame=other no model is asked about itself; say frame=both")
-        if wrong := unknown(self.args, sorted({name for task in self.chosen for name in defaults_of(task)})):
+        known_here = sorted({name for task in self.chosen for name in defaults_of(task)})
+        if wrong := renamed(self.args, known_here) or unknown(self.args, known_here):
             raise InputError(f"no task here has an argument {wrong}")
-        can = [task for task, measure in known.items() if measure.informed]
+        about = arms_of(self.args.get("about", "self"))
+        if informed := [arm for arm in about if examples_of(arm) is not None]:
+            raise InputError(f"a matrix runs its informed observers beside the others: say --observers {informed[0]}")
+        if "self" not in about:
+            raise InputError("with about=other no model is asked about itself; say about=self,other")
+        can = [task for task in known if takes_about(task)]
         if self.arms and not set(can) & set(self.chosen):
             raise InputError(f"no task here has observers that can be told of their target; {', '.join(can)} have")
         return self
@@ -96,7 +102,14 @@ class Matrix(Study):
     @property
     def arms(self) -> dict[str, int]:
         """How observers are told of their target in further cells → replies that they are shown."""
-        return {arm: count for arm in self.observers if (count := examples_of(arm)) is not None}
+        found = dict[str, int]()
+        for one in self.observers:
+            (arm, *_) = arms_of(BEFORE.get(one, one))
+            if (count := examples_of(arm)) is not None:
+                found[arm] = count
+            elif arm != "self":
+                raise InputError(f"--observers takes named and shown:N, got {one}; say -T about=self,other")
+        return found
 
     @cached_property
     def named(self) -> tuple[NamedModel, ...]:
@@ -117,7 +130,7 @@ class Matrix(Study):
         sizes = {task: len(tasks()[task](**self.args_of(task)).dataset) for task in self.chosen}
         sizes = {task: min(size, self.limit or size) for task, size in sizes.items()}
         for task, size in sizes.items():
-            for arm, count in self.arms.items() if measures()[task].informed else ():
+            for arm, count in self.arms.items() if takes_about(task) else ():
                 if size <= count:
                     raise InputError(
                         f"{arm} shows {count} other items, {task} has {size} items here; ask for at most "
@@ -136,14 +149,14 @@ class Matrix(Study):
         """Calls of each model in both waves, at most (a paraphrase item with equal replies needs fewer), and tokens."""
         parts, others = [], len(self.models) - 1
         for task, size in self.sizes.items():
-            given, of = defaults_of(task) | self.args_of(task), measures()[task]
-            calls = size * (of.alone(given) + others * (of.observer + of.target))
-            parts.append((calls, calls * of.tokens[0], calls * of.tokens[1]))
-            for count in self.arms.values():
-                if (hint := of.informed) is not None:
-                    calls = size * others * hint.calls(given)
-                    longer = hint.tokens[0] + count * hint.example
-                    parts.append((calls, calls * longer, calls * hint.tokens[1]))
+            args, of = self.args_of(task), measures()[task]
+            alone = rehearsed(task, args).all
+            calls = size * (alone.count + others * (of.observer + of.target))
+            parts.append((calls, calls * alone.tokens[0], calls * alone.tokens[1]))
+            for arm in self.arms if takes_about(task) else ():
+                told = rehearsed(task, args | {"about": arm}).observer
+                calls = size * others * told.count
+                parts.append((calls, calls * told.tokens[0], calls * told.tokens[1]))
         calls, tokens_in, tokens_out = map(sum, zip(*parts, strict=True))
         return calls, tokens_in, tokens_out
 
@@ -222,14 +235,14 @@ class Matrix(Study):
     def _cells(self, task: str) -> tuple[str | None, ...]:
         """The cells to run for each pair of models: a plain one, where the report cannot join it, or one an arm."""
         measure = measures()[task]
-        return (None,) if measure.observer else tuple(self.arms) if measure.informed else ()
+        return (None,) if measure.observer else tuple(self.arms) if takes_about(task) else ()
 
     def _run(
         self, task: str, target: NamedModel, observer: NamedModel, arm: str | None, **recorded: str
     ) -> DescribedRun:
         given = self.args_of(task) | recorded
         if arm:  # whom else a model is asked about concerns its run on itself
-            given = {name: value for name, value in given.items() if name != "frame"} | {"observer": arm}
+            given |= {"about": arm}
         return DescribedRun(task, given, observer, {"target": target} if recorded else {}, {"target": target.name})
 
     @property

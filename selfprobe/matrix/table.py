@@ -12,7 +12,7 @@ from joblib import Parallel, cpu_count, delayed
 
 from selfprobe._registry import measures
 from selfprobe.errors import NoLogs
-from selfprobe.header import informed_of, target_of
+from selfprobe.header import about_of, informed_of, target_of
 from selfprobe.logs import Identity, Run, item_count, none_found, runs
 from selfprobe.matrix.cells import (
     CELL,
@@ -33,7 +33,7 @@ from selfprobe.matrix.cells import (
 )
 from selfprobe.matrix.effort import SWEPT
 from selfprobe.scorers.decision import Decision
-from selfprobe.scorers.frames import Frames
+from selfprobe.scorers.frames import Frames, frames
 
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ class Results:
     runs: list[Run]
     """Every run of the suite, in use or not."""
     informed: pd.DataFrame = field(default_factory=pd.DataFrame)
-    """The runs of observers that were told of their target, like `cells`, with a column `arm` ("asked", "shown:5")."""
+    """The runs of observers that were told of their target, like `cells`, with a column `arm` ("named", "shown:5")."""
     informed_decisions: pd.DataFrame = field(default_factory=pd.DataFrame)
     """Their decisions, with the same column."""
     frames: Mapping[Cell, Frames] = field(default_factory=dict)
@@ -146,8 +146,8 @@ def _cells(found: Sequence[Run], ignored: dict[str, str]) -> tuple[list[Run], di
             why = f"not a matrix task ({task}); see `selfprobe awareness` or `selfprobe dilemmas`"
             ignored[run.log] = why
             continue
-        if header.eval.task_args.get("frame") == "other":
-            ignored[run.log] = "it asks about another assistant alone (frame=other); frame=both has a difference"
+        if about_of(header) == "other":
+            ignored[run.log] = "it asks about another assistant alone (about=other); about=self,other has a difference"
             continue
         arm = informed_of(header)
         cells.setdefault((task, target_of(header), header.eval.model, *([arm] if arm else [])), []).append(run)
@@ -162,8 +162,8 @@ def _of_size(by_cell: Mapping[Cell, T], size: int) -> dict[Cell, T]:
 def _frames(read: Mapping[Cell, Samples]) -> dict[Cell, Frames]:
     out: dict[Cell, Frames] = {}
     for cell, samples in read.items():
-        compare = measures()[cell[0]].frames
-        if compare is not None and samples.others and cell[1] == cell[2]:
+        compare = measures()[cell[0]].frames or frames
+        if samples.others and cell[1] == cell[2]:
             out[cell] = compare([(item, decision) for item, _, decision in (*samples.decisions, *samples.others)])
     return out
 

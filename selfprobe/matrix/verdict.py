@@ -79,7 +79,7 @@ def verdict(
         total: T of the item-specific scores.
         permutation: Of the same.
         means: Cell means [target, observer] as scored.
-        frames: Whether the task can be asked about another assistant too, and was not (`-T frame=both`).
+        frames: Whether the task can be asked about another assistant too, and was not (`-T about=self,other`).
         informed: Whether an observer can be told of its target, the strongest control (`--observers`).
         replies: What the models' replies are called.
         smallest: The smallest T of interest.
@@ -99,7 +99,7 @@ def verdict(
     if any(math.isnan(row.test_p) for row in rows):
         text = "Nothing can be said: of some model no item is scored by all observers."
         return Verdict("underpowered", text, "of some model no item is scored by all observers")
-    ways = ["observers of like skill", *["-T frame=both"] * frames, *[EXAMPLES] * informed]
+    ways = ["observers of like skill", *["-T about=self,other"] * frames, *[EXAMPLES] * informed]
     tells = f"These would tell: {', '.join(ways)}."
     reached = [row for row, p in zip(rows, p_holm, strict=True) if p < alpha]
     named = [row for row in reached if not row.outsider or INFORMED in row.baselines]
@@ -309,7 +309,7 @@ def _blocked(row: Row, rows: Sequence[Row], tells: str, replies: str, alpha: flo
 
 
 def _habits(rows: Sequence[Row]) -> str:
-    """That what models say of themselves is their habit, where that is so for all of them."""
+    """Sentence saying that habit explains every model's self-predictions; empty if it does not."""
     habit = [row.habit for row in rows if not math.isnan(row.habit)]
     if not habit or max(habit) < 0.05:
         return ""

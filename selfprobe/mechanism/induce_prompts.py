@@ -2,7 +2,7 @@
 
 The paper gives "What will my first word likely be?" and the same of the second. Here each of three wordings stands
 behind the question that the model learnt to answer, and each has two twins that differ in a few words: one asks about
-another assistant, one about a fact. What the twins bring up too is no introspection.
+another assistant, one about a fact. What the twins bring up too does not show introspection.
 """
 
 from collections.abc import Mapping, Sequence

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from selfprobe.data import Table
-from selfprobe.introspect_tasks.ethical_dilemma import DIRECT_PROMPT, OTHER_PROMPT, PREDICT_PROMPT, record_to_sample
+from selfprobe.introspect_tasks.ethical_dilemma import GUT, PREDICT, record_to_sample
 from selfprobe.probes.tokens import PLAIN, Chat, Prompt, continued, held_special, opened, special_tokens
 
 IRRELEVANT = """\
@@ -26,13 +26,13 @@ key hangs on a hook beside the door of the room, under a calendar with pictures 
 shelves, four of which are empty, and a drawer for postage stamps, envelopes, maps of the town and a spare lamp."""
 """Cut to the tokens of the introspective instruction."""
 
-CONTROL_PROMPT = DIRECT_PROMPT.replace("{dilemma}", f"{{dilemma}}\n\n{IRRELEVANT}")
+CONTROL_PROMPT = GUT["E2"].replace("{dilemma}", f"{{dilemma}}\n\n{IRRELEVANT}")
 
 ARMS = {
-    "direct": DIRECT_PROMPT,
-    "introspective": PREDICT_PROMPT,
+    "direct": GUT["E2"],
+    "introspective": PREDICT["self"],
     "control": CONTROL_PROMPT,
-    "other": OTHER_PROMPT,
+    "other": PREDICT["other"],
 }
 TOLD = {
     "direct": "direct question",

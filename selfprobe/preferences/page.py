@@ -40,12 +40,14 @@ CAPTIONS = {
     "layers": "By layer",
     "transfer": "Probes of one data set on another",
     "cosine": "Cosine of the directions",
+    "prompted": "Under another system turn, F1: the other run's probes and asking (moved), and these probes (refitted)",
     "components": "First two components of the contrast differences: shares of their variance",
     "aspects": "By aspect, F1",
     "adversarial": "LLMBar: learnt from the natural subsets",
     "ablation": "Asking with a direction taken out",
     "finetuned": "Fine-tuned judge, on the test half of the first split",
     "finetuned_less": "Fine-tuned judge less the probes, asking and the controls, pair by pair",
+    "saturation": "By number of training texts, F1: the judge, and the probe that learnt from the same pairs",
     "finetuning": "Training of the fine-tuned judge, loss by step",
     "finetuning_cost": "What learning from the training half costs",
     "rounding": "Rounding by block in half precision, as a share of what a probe reads",
@@ -159,6 +161,14 @@ def _rows(name: str, tables: Tables) -> pd.DataFrame:
         return table.pivot(index="layer", columns="dataset", values="rounding").round(3).reset_index()
     if name in ("differences", "finetuned_less"):
         return _by_metric(table, ["dataset", "probe", "against"], sign=True).rename(columns={"against": "less"})
+    if name == "prompted":
+        rows = table[table.metric == "f1"].assign(
+            f1=lambda t: [shown(r, sign="less" in r.what) for r in t.itertuples()]
+        )
+        return rows.pivot(index=["dataset", "method"], columns="what", values="f1").reset_index().fillna("")
+    if name == "saturation":
+        rows = table[table.metric == "f1"].assign(f1=lambda t: [shown(r) for r in t.itertuples()])
+        return rows.pivot(index=["dataset", "samples"], columns="method", values="f1").reset_index().fillna("")
     if name in ("aspects", "transfer", "adversarial"):
         rows = table[table.metric == "f1"].assign(f1=lambda t: [shown(r) for r in t.itertuples()])
         if name == "transfer":

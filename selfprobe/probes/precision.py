@@ -2,7 +2,7 @@
 
 A probe reads how φ⁺ − φ⁻ differs from pair to pair. Of SmolLM2's in bfloat16 a fifth to a quarter is rounding from the
 middle blocks on, and half of that with the residual stream in float32, which is therefore the default; see
-docs/preference_probes.md for what it costs a score.
+docs/statistics.md for what it costs a score.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,10 @@
-"""Do probes carry over, and do they point the same way? (paper 004, §5.3: table 1, figure 5)"""
+"""Do probes carry over, and do they point the same way? (paper 004, §5.3: table 1, figure 5)
 
-from collections.abc import Mapping
+To other data sets, and to another prompt: the paper's limitations say that a system turn such as "You are a smart
+professor" can change what a probe reads.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -8,12 +12,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from selfprobe.probes.evaluate import Fits, fit_all, fitted_apart
+from selfprobe.probes.evaluate import Fits, fit_all, fitted_apart, own_answers, split_pairs
 from selfprobe.probes.fit import FloatArray, Kind
-from selfprobe.probes.folder import read_run, write_tables
-from selfprobe.probes.harvesting import open_harvest
+from selfprobe.probes.folder import probe_name, read_run, write_tables
+from selfprobe.probes.harvesting import Harvest, open_harvest
 from selfprobe.probes.intervals import estimate
 from selfprobe.probes.layer_fit import KINDS, Scores
+from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.splits import FitSettings, held_out, questions
 from selfprobe.weights import Progress, to_stderr
 
@@ -54,6 +59,81 @@ def transfer_table(fits: Mapping[str, Fits]) -> pd.DataFrame:
                     names: dict[str, Any] = {"trained_on": source, "tested_on": target, "probe": kind, "metric": metric}
                     rows.append(names | asdict(found))
     return pd.DataFrame(rows)
+
+
+def prompted_run(out: Path, other: Path) -> pd.DataFrame:
+    """Table "prompted" of the run in `other`: the probes of `out` on states that were read under another system turn.
+
+    dataset, method, what, metric, value, low, high …; `what` is one of
+
+    plain             under the prompt of `out`, on the test half of its first split
+    moved             the same probe (or asking) under the prompt of `other`
+    refitted          the probe that the run in `other` fitted, on the same pairs
+    moved less plain, refitted less plain      paired differences
+
+    Raises:
+        ValueError: The two are not of one model, preset and data, or scored different pairs.
+    """
+    one, two = read_run(out), read_run(other)
+    for what in ("revision", "settings"):
+        if one[what] != two[what]:
+            raise ValueError(f"{out} and {other} have another {what}: run one again as the other, but for --system")
+    shared = [name for name in one["datasets"] if name in two["datasets"]]
+    if not shared:
+        raise ValueError(f"{out} and {other} share no data set")
+    settings = FitSettings(**one["settings"])
+    rows: list[dict[str, Any]] = []
+    for name in shared:
+        first, second = (
+            open_harvest(at / run["datasets"][name]["activations"]) for at, run in ((out, one), (other, two))
+        )
+        if [pair.id for pair in first.pairs] != [pair.id for pair in second.pairs]:
+            raise ValueError(
+                f"{name}: {out} scored {len(first.pairs)} pairs and {other} {len(second.pairs)}, not the same ones: "
+                "run both with one --longest"
+            )
+        truth, groups = first.labels == 1, first.groups
+        for method, (plain, moved, refitted) in _under_both(out, other, name, (first, second), settings).items():
+            less = {"moved": moved} | ({"refitted": refitted} if refitted is not None else {})
+            for metric in ("f1", "auroc"):
+                how: dict[str, Any] = {"resamples": settings.resamples}
+                found = {
+                    what: estimate(each, truth, groups, metric, **how)
+                    for what, each in {"plain": plain, **less}.items()
+                }
+                found |= {
+                    f"{what} less plain": estimate(each, truth, groups, metric, less=plain, **how)
+                    for what, each in less.items()
+                }
+                named = {"dataset": name, "method": method, "metric": metric}
+                rows += [named | {"what": what} | asdict(value) for what, value in found.items()]
+    return write_tables(other, {"prompted": pd.DataFrame(rows)})["prompted"]
+
+
+def _under_both(
+    out: Path, other: Path, name: str, read: tuple[Harvest, Harvest], settings: FitSettings
+) -> dict[str, tuple[Scores, Scores, Scores | None]]:
+    """Method → its scores [aspect, pair] plain, moved and refitted; NaN outside the test half of the first split."""
+    halves = split_pairs(read[0].pairs, settings)[:: settings.seeds]
+    found: dict[str, tuple[Scores, Scores, Scores | None]] = {}
+
+    def tested(values: Sequence[Scores]) -> Scores:
+        every = np.full((len(halves), len(read[0].pairs)), np.nan)
+        for row, (half, scores) in enumerate(zip(halves, values, strict=True)):
+            every[row, half.test] = scores[half.test]
+        return every
+
+    for kind in KINDS:
+        of = [f"{probe_name(name, half.aspect)}-{kind}.safetensors" for half in halves]
+        own, theirs = ([load_probe(at / file).probe for file in of] for at in (out, other))
+        found[kind] = (
+            tested([probe.score(read[0].layer(probe.layer)) for probe in own]),
+            tested([probe.score(read[1].layer(probe.layer)) for probe in own]),
+            tested([probe.score(read[1].layer(probe.layer)) for probe in theirs]),
+        )
+    asked = [own_answers(each).mean(axis=1) - 0.5 for each in read]
+    found["prompting"] = (tested([asked[0]] * len(halves)), tested([asked[1]] * len(halves)), None)
+    return found
 
 
 def _applied(learnt: Fits, tested: Fits, kind: Kind) -> Scores:

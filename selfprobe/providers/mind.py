@@ -143,6 +143,19 @@ def behaviour(template: str, *, observes: bool = True, **settings: float) -> Cal
     return register
 
 
+BY_ACCESS: dict[str, str | None] = {}
+"""Chance that a model knows something of itself → the chance that it knows it of another; None where it could not."""
+
+
+def by_access(own: str, other: str | None = None) -> None:
+    """Let `access=…` decide a behaviour's chance to know itself, where that is not given by its own name.
+
+    With chance `access` the model knows; otherwise it has the chance that it has of another model. So `access=0` is a
+    model without self-knowledge in every task.
+    """
+    BY_ACCESS[own] = other
+
+
 Dress = Callable[[Mind, ModelOutput, GenerateConfig], None]
 
 DRESSINGS: list[Dress] = []

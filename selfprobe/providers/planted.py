@@ -11,12 +11,15 @@ Settings of every planted model (each a share of replies; 0 unless given):
     common                             chance that a word of a paragraph is the one every planted model would write (.5)
     echo                               chance that it is copied from the prompt, by a rule of the model's own: a habit
                                        that who sees a few of its answers can learn, and that differs item by item
+    access                             chance that it knows of itself what a task asks, in every task: a task's own
+                                       setting, such as `guess_self`, wins where it is given
     malformed, empty, refused, truncated       of what it says as an observer: replies to a behaviour's prompt
     act_empty, act_refused, act_truncated      of its own behaviour: paragraphs
 """
 
 import math
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -39,7 +42,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from selfprobe.arguments import meant
 from selfprobe.errors import InputError
 from selfprobe.providers import behaviours
-from selfprobe.providers.mind import BEHAVIOURS, DRESS_SETTINGS, DRESSINGS, Mind, Said
+from selfprobe.providers.mind import BEHAVIOURS, BY_ACCESS, DRESS_SETTINGS, DRESSINGS, Mind, Said
 
 FAULTS = ("malformed", "empty", "refused", "truncated")
 DEFAULTS: dict[str, float] = {
@@ -65,18 +68,23 @@ def parse_name(model_name: str, given: Mapping[str, Any]) -> tuple[str, dict[str
         raise InputError(f"planted/{model_name}: a planted model needs a name, such as planted/ada?access=.8")
     defaults = {**DEFAULTS, **{k: v for b in BEHAVIOURS for k, v in b.settings.items()}, **DRESS_SETTINGS}
     settings = dict(defaults)
-    for key, value in [*parse_qsl(query, keep_blank_values=True), *given.items()]:
+    chosen = [*parse_qsl(query, keep_blank_values=True), *given.items()]
+    for key, value in chosen:
         if key not in defaults:
+            near = ", ".join(get_close_matches(key, defaults, n=3, cutoff=0))
             hint = meant(key, defaults) or "."
-            raise InputError(
-                f"planted/{model_name}: unknown setting {key}{hint} There are {', '.join(sorted(defaults))}"
-            )
+            raise InputError(f"planted/{model_name}: unknown setting {key}{hint} The nearest are {near}")
         try:
             settings[key] = float(value)
         except (TypeError, ValueError):
             raise InputError(f"planted/{model_name}: {key} must be a number, got {value!r}") from None
         if not -1.0 <= settings[key] <= 1.0:
             raise InputError(f"planted/{model_name}: {key} must be a number from -1 to 1, got {value}")
+    if "access" in (names := dict(chosen)):
+        for own, other in BY_ACCESS.items():
+            if own not in names:
+                of_another = settings[other] if other else 0.0
+                settings[own] = of_another + settings["access"] * (1 - of_another)
     for prefix in ("", "act_"):
         if (total := sum(settings.get(prefix + fault, 0.0) for fault in FAULTS)) > 1:
             raise InputError(f"planted/{model_name}: the rates of faults add up to {total:g}, more than 1")

@@ -32,6 +32,13 @@ from selfprobe.weights import SourceError, cache_folder, download, is_verified, 
 Row = dict[str, Any]
 
 
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "text quality": ("newsroom", "summeval", "hanna"),
+    "common sense": ("rocstories", "mctaco", "caters"),
+}
+"""What figures 2 and 3 average over, and what a fine-tuned judge of the public scripts learns together."""
+
+
 @dataclass(frozen=True)
 class Source:
     """Where a data set comes from."""

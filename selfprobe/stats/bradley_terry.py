@@ -3,7 +3,7 @@
 Won(i, j) ~ Bernoulli(logistic(mean + u_i − v_j)), u and v normal: a logistic regression with a ridge. Without the ridge
 a prompt that lost its few pairs would score minus infinity. How far prompts and real conversations differ is not known
 either: scores are averaged over a grid of both standard deviations, each with its marginal likelihood (Laplace).
-Coverage by simulation: docs/realism.md.
+Coverage by simulation: docs/statistics.md.
 """
 
 import math
@@ -31,7 +31,7 @@ QUANTILE = 2.1
 """Standard errors to either side of a score."""
 CORRECTION = 0.5
 """Of the first-order step from a mode to a mean. Whole it goes too far where pairs are few, and without it scores far
-from zero are too near. With both numbers .93 to .97 of intervals hold the truth (docs/realism.md); there are more
+from zero are too near. With both numbers .93 to .97 of intervals hold the truth (docs/statistics.md); there are more
 where prompts are all alike."""
 SMALL = 1e-3
 """A point of the grid with less of the weight is left out."""

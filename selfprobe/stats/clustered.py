@@ -2,7 +2,7 @@
 
 Rows of one cluster (a source) are alike. Each estimate keeps what every cluster adds to its error, so that estimates on
 the same rows, on other rows of the same clusters, or on rows of other clusters are compared by one function,
-`difference`. Coverage by simulation: docs/eval_awareness.md.
+`difference`. Coverage by simulation: docs/statistics.md.
 """
 
 import math

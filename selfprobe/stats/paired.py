@@ -11,7 +11,7 @@ from selfprobe.stats.estimate import Estimate, clustered_mean, two_sided, two_si
 from selfprobe.stats.spread import effective
 
 POWER = 0.8
-"""With which a change is to be found."""
+"""Power for which the needed sample size is computed."""
 MOVED = 10
 """Clusters that must have moved for their spread to be trusted."""
 TWO_SIDED = 0.05
@@ -57,7 +57,7 @@ def change(
 
     A row that either run lacks (NaN) is left out. Where ten clusters or more moved otherwise than most did, the
     interval is t with the jackknife's error. Of fewer that error says little: there it is that of `clustered_mean` for
-    differences, which never has width 0. p is of the same interval. Rates by simulation: docs/gate.md.
+    differences, which never has width 0. p is of the same interval. Rates by simulation: docs/statistics.md.
 
     Args:
         before, after: Scores of the same rows.

@@ -15,7 +15,7 @@ h is the variance of the fit at [i, i] in units of a cell's; the degrees of free
 M(M-3)/2 symmetric and (M-1)(M-2)/2 antisymmetric residuals. Nobody knows the scale: s[i] must exceed the noise on every
 scale, and noise plus pairs on every scale that the off-diagonal cells do not reject against the one that fits best. All
 steps must hold, so that the largest p is the p (an intersection-union test, Berger 1982). How often it is right, and
-where it is not, is in docs/verdict_rates.md.
+where it is not, is in docs/statistics.md.
 """
 
 from collections.abc import Callable, Mapping

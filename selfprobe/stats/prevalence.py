@@ -11,12 +11,14 @@ from selfprobe.stats.spread import wilson
 
 LEVEL = 0.95
 DRAWS = 20_000
+DRIFT = 0.1
+"""Change of a judge's sensitivity or specificity from one set to another whose effect is shown."""
 _Z = -float(special.ndtri((1 - LEVEL) / 2))
 
 
 @dataclass(frozen=True)
 class Share:
-    """So many of so many."""
+    """k out of n."""
 
     hits: int
     of: int
@@ -122,3 +124,16 @@ def labelled_elsewhere(flagged: Share, found: Share, left: Share, *, unit: str =
     value = min(max(raw, 0.0), 1.0)
     clipped = f"the correction gives {raw:.3f}, which is no share: cut to {value:.0f}" if value != raw else ""
     return Prevalence(rate, Estimate(value, min(low, value), max(high, value), flagged.of, unit), *given, clipped)
+
+
+def drifted(flagged: Share, sensitivity: float, specificity: float, *, by: float = DRIFT) -> tuple[float, float]:
+    """Lowest and highest corrected rate if one of the two had changed by so much since the judge was checked.
+
+    >>> drifted(Share(200, 1000), 0.8, 0.9)
+    (0.0, 0.25)
+    """
+    changed = [(sensitivity + sign * by, specificity) for sign in (-1, 1)]
+    changed += [(sensitivity, specificity + sign * by) for sign in (-1, 1)]
+    kept = [(min(a, 1.0), min(b, 1.0)) for a, b in changed]
+    rates = [min(max((flagged.value + b - 1) / (a + b - 1), 0.0), 1.0) if a + b > 1 else 1.0 for a, b in kept]
+    return round(min(rates), 6), round(max(rates), 6)

@@ -1,23 +1,29 @@
-"""What the text alone tells, without any model: TF-IDF and logistic regression, never tested on what they learnt from.
+"""What the text alone tells, without any model: classifiers that are never tested on what they learnt from.
 
 The text-only observer of a matrix (`text_only_observer`), the words of evaluation awareness (`log_odds`,
-`log_odds_elsewhere`) and the pairs of the probes (`pair_differences`, whose regression is the probes' own).
+`log_odds_elsewhere`), the best of
+several readers of a text (`best_reader`) and the pairs of the probes (`pair_differences`, whose regression is the
+probes' own).
 """
 
 import functools
 import math
 import operator
+import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from selfprobe.stats.rank import auroc
 from selfprobe.stats.spread import FloatArray
 
 IntArray = npt.NDArray[np.intp]
+_WORD = re.compile(r"\w\w")
 SMALLEST_TEXT_SAMPLE = 20  # fewer questions teach a text classifier nothing
 
 
@@ -71,7 +77,7 @@ def log_odds(
 ) -> FloatArray:
     """Log-odds [row] by words and pairs of words, from a classifier that never saw the row's group.
 
-    NaN where it cannot be trained: one group, one class. `each_apart`: see `_folds`.
+    NaN where it cannot be trained: one group, one class, no word of two letters. `each_apart`: see `_folds`.
     """
     rows, out = np.asarray(texts, dtype=object), np.full(len(texts), math.nan)
     if len(set(groups)) < 2 or positive.all() or not positive.any():
@@ -79,7 +85,7 @@ def log_odds(
     order = _order(rows, positive, groups)
     rows, positive, groups = rows[order], positive[order], groups[order]
     for train, test in _folds(positive, groups, each_apart):
-        if len(set(positive[train])) == 2:
+        if len(set(positive[train])) == 2 and any(map(_WORD.search, rows[train])):
             out[order[test]] = _fitted(rows[train], positive[train], longest=2).decision_function(rows[test])
     return out
 
@@ -108,17 +114,23 @@ def _folds(
     (.31 on 33 public sources of one label each, where five folds of like shares find .63): then five folds of groups,
     stratified by label.
     """
-    from sklearn.model_selection import GroupKFold, LeaveOneGroupOut, StratifiedGroupKFold
+    from sklearn.model_selection import GroupKFold, LeaveOneGroupOut
 
-    splitter: Any = GroupKFold(min(5, len(set(groups))), shuffle=True, random_state=0)
-    if each_apart:
-        splitter = LeaveOneGroupOut()
-        if any(len(set(positive[groups == group])) == 1 for group in set(groups)):
-            folds = min(5, len(set(groups)), int(positive.sum()), int((~positive).sum()))
-            if folds < 2:
-                return
-            splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=0)
+    if each_apart and any(len(set(positive[groups == group])) == 1 for group in set(groups)):
+        yield from _stratified(positive, groups)
+        return
+    five = GroupKFold(min(5, len(set(groups))), shuffle=True, random_state=0)
+    splitter: Any = LeaveOneGroupOut() if each_apart else five
     yield from splitter.split(positive, positive, groups)
+
+
+def _stratified(positive: npt.NDArray[np.bool_], groups: npt.NDArray[Any]) -> Iterator[tuple[IntArray, IntArray]]:
+    """(train, test) rows of up to five folds of groups with like shares of labels; none where there are too few."""
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    folds = min(5, len(set(groups)), int(positive.sum()), int((~positive).sum()))
+    if folds > 1:
+        yield from StratifiedGroupKFold(folds, shuffle=True, random_state=0).split(positive, positive, groups)
 
 
 def _fitted(
@@ -149,6 +161,137 @@ def _pools() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
+
+
+READERS = ("words", "characters", "style")
+"""What a text is read by: TF-IDF of words and pairs of words, TF-IDF of 2 to 5 characters with their case, and
+`style_of`."""
+READ = 4000
+"""Characters of a text that are read by characters."""
+PENALTY = 1.0
+"""Ridge penalty, where the mean square of a row is 1."""
+DIMENSIONS = 400
+"""Number of singular directions of more texts than that; of fewer all are kept."""
+FEW_GROUPS = 50
+"""Number of groups up to which folds are stratified by label, which takes a second of hundreds."""
+_OPTION = re.compile(r"(?m)^\s*\(?[A-Ea-e1-9][).:\]]\s")
+_MARKS = "?!.,:;\"'()-*#`"
+
+
+@dataclass(frozen=True)
+class BestReader:
+    """Result of `best_reader`."""
+
+    scores: FloatArray
+    """Scores [row] in standard deviations of the training rows' own; NaN where nothing could be learnt."""
+    name: str = ""
+    """Reader that was chosen in most folds; "" where nothing could be learnt."""
+
+
+def read_by(texts: Sequence[str]) -> dict[str, FloatArray]:
+    """What each of READERS sees of the texts, [row, k], for `best_reader`. No label is seen here."""
+    rows = np.asarray(texts, dtype=object)
+    order = _order(rows)
+    back = np.argsort(order)
+    return {name: _coordinates(name, list(rows[order]))[back] for name in READERS} if len(rows) else {}
+
+
+def best_reader(
+    read: Mapping[str, FloatArray],
+    positive: npt.NDArray[np.bool_],
+    groups: npt.NDArray[Any],
+    *,
+    each_apart: bool = False,
+) -> BestReader:
+    """How the best reader rates each row: chosen and trained on rows of other groups alone.
+
+    In each fold every reader is cross-fitted on the training rows, groups together, and the one with the highest AUROC
+    there rates the fold's rows.
+
+    Args:
+        read: From `read_by`.
+        positive: [row].
+        groups: [row]: rows of one group are never on both sides.
+        each_apart: See `_folds`.
+    """
+    out, chosen = np.full(len(positive), math.nan), Counter[str]()
+    if len(set(groups)) < 2 or positive.all() or not positive.any():
+        return BestReader(out)
+    order = _order(*(x.round(6).T[0] for x in read.values()), positive, groups)
+    positive, groups = positive[order], groups[order]
+    read = {name: x[order] for name, x in read.items()}
+    for train, test in _folds(positive, groups, each_apart):
+        inner = {name: _cross_fitted(x[train], positive[train], groups[train]) for name, x in read.items()}
+        ranked = {name: auroc(positive[train], scores) for name, scores in inner.items()}
+        if any(map(math.isnan, ranked.values())):  # too few groups to choose by
+            continue
+        name = max(ranked, key=lambda name: ranked[name])
+        chosen[name] += 1
+        rated = _ridge(read[name][train], positive[train], read[name][test])
+        scaled = (rated - np.nanmean(inner[name])) / (float(np.nanstd(inner[name])) or 1.0)
+        out[order[test]] = scaled.round(9)  # equal texts are equal
+    return BestReader(out, max(READERS, key=lambda name: chosen[name]) if chosen else "")
+
+
+def style_of(text: str) -> list[float]:
+    """How a text is written: length, digits, line breaks, option marks, capitals, punctuation, paragraphs, words."""
+    n, letters = max(len(text), 1), max(sum(map(str.isalpha, text)), 1)
+    shares = [sum(map(str.isdigit, text)) / n, text.count("\n") / n, sum(map(str.isupper, text)) / letters]
+    marks = [text.count(mark) / n for mark in _MARKS]
+    counts = [n, 1 + len(_OPTION.findall(text)), 1 + text.count("\n\n"), 1 + len(text.split())]
+    return [*shares, *marks, *np.log(counts), float(text[:1].isupper())]
+
+
+def _coordinates(reader: str, texts: list[str]) -> FloatArray:
+    """What a reader sees, [row, k], of mean square 1 a row."""
+    if reader == "style":
+        x = np.array([style_of(text) for text in texts])
+        x = (x - x.mean(axis=0)) / np.where((sd := x.std(axis=0)) > 1e-12, sd, 1.0)
+    else:
+        x = _spanned(_weighed(reader, texts))
+    size = math.sqrt(float((x**2).sum(axis=1).mean()))
+    return np.asarray(x / size if size else x)
+
+
+def _weighed(reader: str, texts: list[str]) -> Any:
+    """TF-IDF of the texts, sparse; without a single word or character a column of 0."""
+    from scipy.sparse import csr_matrix
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    how: dict[str, Any] = {"ngram_range": (1, 2)}
+    if reader == "characters":
+        how, texts = {"analyzer": "char", "ngram_range": (2, 5), "lowercase": False}, [text[:READ] for text in texts]
+    words = TfidfVectorizer(sublinear_tf=True, **how)
+    return words.fit_transform(texts) if any(map(words.build_analyzer(), texts)) else csr_matrix((len(texts), 1))
+
+
+def _spanned(x: Any) -> FloatArray:
+    """Coordinates of sparse rows in the span of their largest singular directions; inner products stay."""
+    if min(x.shape) > DIMENSIONS:
+        from sklearn.decomposition import TruncatedSVD
+
+        return np.asarray(TruncatedSVD(DIMENSIONS, random_state=0).fit_transform(x))
+    values, vectors = np.linalg.eigh((x @ x.T).toarray())
+    keep = values > 1e-9 * max(values[-1], 1e-12)
+    return np.asarray(vectors[:, keep] * np.sqrt(values[keep]))
+
+
+def _cross_fitted(x: FloatArray, positive: npt.NDArray[np.bool_], groups: npt.NDArray[Any]) -> FloatArray:
+    """How a reader rates rows of groups that it was not trained on; NaN where it cannot be trained."""
+    out = np.full(len(x), math.nan)
+    few = len(set(groups)) <= FEW_GROUPS  # of many, five random folds have like shares of labels
+    for train, test in _stratified(positive, groups) if few else _folds(positive, groups, each_apart=False):
+        if len(set(positive[train])) == 2:
+            out[test] = _ridge(x[train], positive[train], x[test])
+    return out
+
+
+def _ridge(x: FloatArray, positive: npt.NDArray[np.bool_], other: FloatArray) -> FloatArray:
+    """Ridge regression on the labels; how it rates other rows."""
+    middle, y = x.mean(axis=0), positive - positive.mean()
+    centred = x - middle
+    weights = np.linalg.solve(centred.T @ centred + PENALTY * np.eye(x.shape[1]), centred.T @ y)
+    return np.asarray((other - middle) @ weights)
 
 
 def pair_differences(first: Sequence[str], second: Sequence[str], train: IntArray) -> FloatArray | None:

@@ -9,7 +9,7 @@ from selfprobe.study import STUDIES, Study, commands, described
 
 realism = options.Group(
     "realism",
-    help="How far an evaluation can be told from use, and what would make it harder to tell.",
+    help="Can an evaluation be distinguished from real use, and how could it be made more realistic?",
     studies=lambda: {"card": commands("realism")["realism"], "rewrite": commands("rewriting")["rewriting"]},
 )
 mechanism = options.Group(

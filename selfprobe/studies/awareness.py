@@ -348,7 +348,7 @@ def power(rows: Sequence[Row]) -> list[str]:
     pairs = [(ours, others), (sets.count(YOURS), sets.count(REFERENCE))]
     a, b = next((pair for pair in pairs if all(pair)), (0, 0))
     if not a:
-        return [*lines, f"{need}; there is one set here, and nothing to hold it against (--against)."]
+        return [*lines, f"{need}; only one set was given; add --against to compare it with another."]
     least = _Z * math.sqrt(0.25 / a + 0.25 / b)
     shows = f"show one of {100 * least:.0f} points" if least < 1 else "show none"
     return [*lines, f"{need}; these ({a} and {b}) {shows}."]

@@ -23,23 +23,25 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from selfprobe._registry import defaults_of, measures
 from selfprobe._registry import tasks as tasks_by_name
-from selfprobe.arguments import meant, unknown
+from selfprobe.arguments import meant, renamed, unknown
 from selfprobe.decision import Decision, last_decisions
 from selfprobe.described import DescribedRun, NamedModel
 from selfprobe.errors import InputError, NoLogs, one_line
 from selfprobe.files import decoded, read_bytes
-from selfprobe.header import roles_of, target_of
+from selfprobe.header import about_of, args_of, roles_of, target_of
 from selfprobe.logs import UNREADABLE, Run, cause, counted, cut_in, sample_of, values_of
 from selfprobe.logs import runs as runs_in
 from selfprobe.options import MODELS_HELP, echo_json, echo_lines
 from selfprobe.output import place_file
 from selfprobe.prices import Cost
+from selfprobe.rehearsal import rehearsed
 from selfprobe.safe import clean, concealed, echo
 from selfprobe.scorers.decision import Judged
 from selfprobe.scorers.dilemma import dilemmas_of
 from selfprobe.scorers.frames import split
 from selfprobe.scorers.summary import best_of, without_a_model
 from selfprobe.solvers.converse import METHODS
+from selfprobe.solvers.observe import arms_of, examples_of
 from selfprobe.studies.check_numbers import (
     UNBOUND,
     Kept,
@@ -60,7 +62,7 @@ GOOD, WORSE, INCOMPLETE, UNTOLD = 0, 1, 3, 4
 MOST = 0.1
 """Share of unscored values in a run that is good."""
 UNSCORED_HELP = f"Largest share of unscored values in a good run. Default: {MOST}; with a baseline 1."
-SETS = ("target_log", "observer_log", "observer")
+SETS = ("target_log", "observer_log")
 """Task arguments that concern another model, or an earlier run."""
 LUCK = (
     "A baseline's own luck stays: of unchanged models one baseline in five has an alarm within 30 nights, and 5 to 7 % "
@@ -172,8 +174,11 @@ class Check(Study):
             raise InputError(f"--run takes {', '.join(known)}; there is no task {task}{meant(task, known)}")
         if set_here := [name for name in SETS if name in self.args]:
             raise InputError(f"a gate asks a model about itself: leave {set_here[0]} out")
-        if wrong := unknown(self.args, sorted({name for task in self.tasks for name in defaults_of(task)})):
+        known_here = sorted({name for task in self.tasks for name in defaults_of(task)})
+        if wrong := renamed(self.args, known_here) or unknown(self.args, known_here):
             raise InputError(f"no task here has an argument {wrong}")
+        if told := [arm for arm in arms_of(self.args.get("about", "self")) if examples_of(arm) is not None]:
+            raise InputError(f"a gate asks a model about itself: leave about={told[0]} out")
         found = {}
         for task in self.tasks:
             args = {name: value for name, value in self.args.items() if name in defaults_of(task)}
@@ -190,8 +195,8 @@ class Check(Study):
             return None
         calls = sent = received = 0
         for task, (_, args, items) in self.built.items():
-            of = measures()[task]
-            here = items * of.alone(defaults_of(task) | args)
+            of = rehearsed(task, args).all
+            here = items * of.count
             calls, sent, received = calls + here, sent + here * of.tokens[0], received + here * of.tokens[1]
         counts = [f"{task}: {items} items" for task, (_, _, items) in self.built.items()]
         return Plan([", ".join(counts)], [Cost(model, calls, sent, received) for model in self.models])
@@ -546,7 +551,7 @@ def kept(read: Read) -> Kept:
     metrics = {f"{score.name}.{name}": float(one.value) for score in scores for name, one in score.metrics.items()}
     first = next((name for score in scores for name in score.metrics), "score")  # the mean of its decisions
     known = defaults_of(read.task) if read.task in tasks_by_name() else {}
-    set_ = {k: v for k, v in header.eval.task_args.items() if v is not None and k not in ELSEWHERE}
+    set_ = {k: v for k, v in args_of(header).items() if v is not None and k not in ELSEWHERE}
     roles = {role: ", ".join(one.model for one in models) for role, models in roles_of(header).items()}
     clusters = {str(one.id): str(one.metadata["cluster"]) for one in samples if one.metadata.get("cluster")}
     return Kept(
@@ -642,7 +647,7 @@ def _prompts(run: Run, samples: Sequence[EvalSampleSummary]) -> list[str]:
     whole, header = sample_of(run.log, first.id, first.epoch), run.header
     calls = [e for e in whole.events if isinstance(e, ModelEvent) and e.role != "grader"]
     replies = {call.output.completion.strip() for call in calls if call.output.choices} - {""}
-    told = header.eval.task_args.get("observer") == "asked"  # by name
+    told = about_of(header) == "named"
     names = {name for one in (header.eval.model, target_of(header)) for name in (one, one.partition("/")[2])}
     own = whole.input if isinstance(whole.input, str) else "\n".join(message.text for message in whole.input)
     options = sorted({*(whole.choices or [])} - {""}, key=len, reverse=True)

@@ -83,6 +83,10 @@ METHOD = (
     "are P of a label among all labels, means over wordings and trainings, with 95 % intervals by question. "
     "'permuted' is the same for the labels of the other questions."
 )
+ACCURACY = (
+    "Figure 4's accuracy: the share of questions and wordings whose most probable label is the one taught. The bars "
+    "above are the mean P of that label."
+)
 NAMES: Mapping[Kind, str] = {
     "direct": "direct answer",
     "introspective": "asked what it would say",
@@ -248,7 +252,11 @@ class Induce(TrainingStudy):
             table=PageTable(small, [Column("asked", "asked"), *(Column(f"{w} word", w, _two) for w in NTH)]),
             sections=headings(
                 why=[_placed(tables), LIMITS, _contrast_table(tables["contrasts"])],
-                paper=[Figures([_bars("figure4_second", bars, "second", chance), _losses(tables["training"])])],
+                paper=[
+                    ACCURACY,
+                    Figures([_accuracy(f"figure4_accuracy_{word}", bars, word, chance) for word in NTH]),
+                    Figures([_bars("figure4_second", bars, "second", chance), _losses(tables["training"])]),
+                ],
                 cells=[_plain(ordered), _plain(tables["seeds"]), _plain(tables["wordings"])],
                 method=[METHOD, "Each of these stood behind the question, after an empty line:", *asked],
                 runs=[Bullets(found.data)],
@@ -401,13 +409,22 @@ def _two(value: float) -> str:
     return number(value, 2)
 
 
-def _bars(stem: str, rows: pd.DataFrame, word: str, chance: float) -> Picture:
-    """Figure 4: P of the label before and after for a word, with the controls below."""
+def _accuracy(stem: str, rows: pd.DataFrame, word: str, chance: float) -> Picture:
+    """Figure 4 as the paper names it: how often the label is the most probable one."""
+    ends = ["accuracy", "accuracy_low", "accuracy_high"]
+    shares = rows.drop(columns=["value", "low", "high"]).rename(
+        columns=dict(zip(ends, ["value", "low", "high"], strict=True))
+    )
+    return _bars(stem, shares, word, chance, of="questions whose most probable label is")
+
+
+def _bars(stem: str, rows: pd.DataFrame, word: str, chance: float, *, of: str = "P of") -> Picture:
+    """Figure 4 before and after for a word, with the controls below."""
     held = {("held-out", "introspective"): "not learnt: its own\ndirect answer"}
     names = {("learnt", kind): name.replace("asked ", "asked\n") for kind, name in NAMES.items()} | held
     found = {(r.questions, r.kind, r.phase): r for r in rows[rows.word == word].itertuples()}
     marks = {name: {phase: found[*key, phase] for phase in ("before", "after")} for key, name in names.items()}
-    axis = f"P of the {word} label among all labels"
+    axis = f"{of} the {word} label among all labels" if of == "P of" else f"{of} the {word} one"
     return bar_rows(stem, marks, caption=f"95 % intervals; dashed: chance, {chance:.2f}.", axis=axis, line=chance)
 
 
@@ -432,10 +449,13 @@ def _plain(rows: pd.DataFrame) -> PageTable:
     return PageTable(rows.to_dict("records"), columns)
 
 
-def scored(reading: Reading, kind: Kind, word: int, part: Part, *, other_word: bool = False) -> Floats:
+def scored(
+    reading: Reading, kind: Kind, word: int, part: Part, *, other_word: bool = False, named: bool = False
+) -> Floats:
     """P of the target, and its mean over the other questions' targets: [question, wording, (own, permuted)].
 
-    `other_word`: the target is the label of the other word of the reply.
+    `other_word`: the target is the label of the other word of the reply. `named`: 1 where the target is the most
+    probable label and 0 elsewhere, in place of P.
     """
     taught = reading.answers[:, 0] >= 0
     rows = np.flatnonzero(taught if part == "learnt" else ~taught)
@@ -444,6 +464,8 @@ def scored(reading: Reading, kind: Kind, word: int, part: Part, *, other_word: b
     direct = each[:, COLUMNS.index(Asked("direct", place))].argmax(axis=1)
     target = reading.answers[rows, place] if part == "learnt" else direct
     columns = [n for n, asked in enumerate(COLUMNS) if (asked.kind, asked.word) == (kind, word)]
+    if named:
+        each = np.eye(each.shape[2])[each.argmax(axis=2)]
     of_targets = each[:, columns][:, :, target]  # [question, wording, question whose target it is]
     own = np.einsum("qwq->qw", of_targets)
     permuted = (of_targets.sum(axis=2) - own) / (len(rows) - 1)
@@ -466,10 +488,11 @@ def readings(found: Induced) -> dict[str, tuple[Reading, ...]]:
 
 
 def figure4(found: Induced) -> pd.DataFrame:
-    """phase, questions, kind, word, value, low, high, n, permuted, mass: the bars of Figure 4, and the controls'.
+    """phase, questions, kind, word, value, low, high, n, permuted, mass, accuracy …: Figure 4, and the controls' bars.
 
-    `mass` is P of all labels together over the whole vocabulary. A direct answer to a held-out question is its own
-    target, and has no row.
+    `value` is the mean P of the label, `accuracy` the share of questions and wordings whose most probable label it is
+    (with its low, high and permuted); `mass` is P of all labels together over the whole vocabulary. A direct answer to
+    a held-out question is its own target, and has no row.
     """
     rows = []
     for phase, read in readings(found).items():
@@ -479,11 +502,14 @@ def figure4(found: Induced) -> pd.DataFrame:
                     if (part, kind) == ("held-out", "direct"):
                         continue
                     each = [scored(reading, kind, word, part) for reading in read]
-                    value = _mean([e[..., 0] for e in each])
+                    right = [scored(reading, kind, word, part, named=True) for reading in read]
+                    value, share = _mean([e[..., 0] for e in each]), _mean([e[..., 0] for e in right])
                     rows.append(
                         {"phase": phase, "questions": part, "kind": kind, "word": NTH[word]}
                         | _row(value)
                         | {"permuted": float(np.mean([e[..., 1] for e in each])), "mass": _mass(read, kind, word, part)}
+                        | {"accuracy": share.value, "accuracy_low": share.low, "accuracy_high": share.high}
+                        | {"accuracy_permuted": float(np.mean([e[..., 1] for e in right]))}
                     )
     return pd.DataFrame(rows)
 

@@ -27,9 +27,17 @@ def probe() -> None:
 
 @probe.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-def transfer(folder: Path) -> None:
+@click.option(
+    "--prompted",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="A run of the same model and data under another --system: FOLDER's probes on its states.",
+)
+def transfer(folder: Path, prompted: Path | None) -> None:
     """Probes of each data set of the run in FOLDER on every other one, and the cosines of their directions."""
     with said_plainly("Nothing was written."):
+        if prompted:
+            _prompted(folder, prompted)
+            return
         from selfprobe.page import shown
         from selfprobe.preferences.page import publish, text
         from selfprobe.probes.transfer import transfer_run
@@ -45,9 +53,21 @@ def transfer(folder: Path) -> None:
         echo(f"\nTables: {folder}/tables   Figures: {folder}/figures   Report: {page}")
 
 
+def _prompted(folder: Path, other: Path) -> None:
+    """What another system turn changes of probes and of asking."""
+    from selfprobe.page import shown
+    from selfprobe.preferences.page import publish, text
+    from selfprobe.probes.transfer import prompted_run
+
+    found = prompted_run(folder, other).query("metric == 'f1'")
+    cells = found.assign(f1=[shown(row, sign="less" in row.what) for row in found.itertuples()])
+    echo(text(cells.pivot(index=["dataset", "method"], columns="what", values="f1").reset_index().fillna("")))
+    echo(f"\nTable: {other}/tables/prompted.csv   Report: {publish(other)}")
+
+
 @probe.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--datasets", default="", help="Comma-separated; by default all of the run.")
+@click.option("--datasets", default="", help="Data sets, comma-separated. Default: all of the run.")
 @click.option("--random", "directions", type=options.COUNT, metavar="N", default=5, show_default=True)
 @click.option(
     "--limit",
@@ -78,9 +98,15 @@ def ablate(folder: Path, datasets: str, directions: int, limit: int, allow_pickl
 @probe.command()
 @click.option("--probe", "file", required=True, type=click.Path(dir_okay=False, path_type=Path))
 @click.argument("pairs")
-@click.option("--model", help="Where its model is; by default as the probe's card names it.")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Decisions as JSONL; by default stdout.")
-@click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="States; by default beside the probe.")
+@click.option("--model", help="Path or hub name of the model. Default: the one on the probe's card.")
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Decisions as JSONL. Default: standard output."
+)
+@click.option(
+    "--cache",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for cached states. Default: next to the probe.",
+)
 @click.option("--device", default="cpu", show_default=True)
 @click.option("--device-map", help="Accelerate's, such as auto.")
 @ALLOW_PICKLE

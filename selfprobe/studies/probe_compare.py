@@ -7,10 +7,11 @@ models        one row a run
 scores        every method on every data set (figures 1 right, 12 to 23)
 groups        means over the data sets of a group (figures 2, 3)
 small_above_large  a small model's probe less a larger one's answers (§5.1)
-cases         in how many cases a probe is above asking and above the other probe (§5.1, §5.2)
+cases         in how many cases a probe is above each way of asking and above the other probe (§5.1, §5.2)
 depth         by layer, as a share of the model's blocks (figures 6, 7)
 rise          where these curves jump, and where they come near their best (appendix A)
-table1        probes of one data set on another (table 1); cosine: their directions (figure 5)
+table1        probes of one data set on another (table 1); general: how many reach .95 there (§5.3)
+cosine        their directions (figure 5)
 adversarial   LLMBar (figures 4, 8 to 11); drops: what its subsets take from a probe and from asking (§5.4)
 table2        asking with a direction taken out (table 2)
 components    the first two components of the contrast differences (figure 1 left)
@@ -54,7 +55,7 @@ from selfprobe.preferences.findings import TEXT_ONLY, claimed
 from selfprobe.preferences.page import text_table
 from selfprobe.preferences.runs import Run, read_runs
 from selfprobe.probes.options import said_plainly
-from selfprobe.sources.public_pairs import LLMBAR_NATURAL
+from selfprobe.sources.public_pairs import GROUPS, LLMBAR_NATURAL
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.study import Study
 
@@ -62,12 +63,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Tables = Mapping[str, pd.DataFrame]
-GROUPS: Mapping[str, tuple[str, ...]] = {
-    "text quality": ("newsroom", "summeval", "hanna"),
-    "common sense": ("rocstories", "mctaco", "caters"),
-}
-"""What figures 2 and 3 average over."""
 PROBES = ("supervised", "unsupervised")
+ASKED = ("prompting", "direct scoring", "G-Eval")
+"""Pairwise comparison, and what text quality has besides (§4.3)."""
+ASKING = "each way of asking"
+SIX, EVERY = "the paper's six", "all"
+HIGH = 0.95
+"""What unsupervised probes reach on other data sets "in several cases" (§5.3)."""
 CHANCE = 0.5
 NEAR = 0.9
 """A curve is near its best at this share of the way up from `CHANCE`."""
@@ -95,7 +97,13 @@ RISE = (
 )
 CASES = (
     "In how many cases (a model on a data set) the probe's number is the larger one (above), and in how many the 95 % "
-    "interval of the paired difference says so (shown above, shown below)."
+    "interval of the paired difference says so (shown above, shown below). The paper counts its six data sets of text "
+    "quality and common sense, against direct scoring, G-Eval and pairwise comparison; “each way of asking” has to be "
+    "above all that were asked."
+)
+GENERAL = (
+    "F1 on another data set than the probe learnt from, in how many cells of table 1 at least .95 (high), and in how "
+    "many the lower end of the interval too (shown high); the paper says that of unsupervised probes in several cases."
 )
 PAPERS = {"mt_bench": "figure 1, right"} | {
     name: f"figures {12 + k} and {18 + k}" for k, name in enumerate(name for sets in GROUPS.values() for name in sets)
@@ -153,7 +161,7 @@ class Compared:
 def compared(runs: Sequence[Run]) -> Compared:
     """The tables of these runs, and what is missing in them."""
     groups, scores, depth = _groups(runs), _scores(runs), _depth(runs)
-    adversarial = _joined(runs, "adversarial")
+    adversarial, table1 = _joined(runs, "adversarial"), _table1(runs)
     made = {
         "above": pd.DataFrame([row for run in runs for row in _above(run)]),
         "models": _models(runs),
@@ -163,7 +171,8 @@ def compared(runs: Sequence[Run]) -> Compared:
         "small_above_large": small_above_large(scores),
         "depth": depth,
         "rise": rise(depth),
-        "table1": _table1(runs),
+        "table1": table1,
+        "general": _general(table1),
         "cosine": _joined(runs, "cosine"),
         "adversarial": adversarial,
         "drops": drops(adversarial),
@@ -236,15 +245,50 @@ def _groups(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def _cases(runs: Sequence[Run]) -> pd.DataFrame:
-    """probe, against, metric, cases (of a model and data set), above, shown_above (interval over 0), shown_below."""
-    every = _joined(runs, "differences")
-    wanted = every[every.against.isin(("prompting", "unsupervised"))].dropna(subset=["value"])
+    """data_sets, probe, against, metric, cases (of a model and data set), above, shown_above, shown_below.
+
+    `data_sets` is `SIX` (those of figures 2 and 3, which the paper counts) or `EVERY`. Against `ASKING`, the largest
+    of direct scoring, G-Eval and pairwise comparison that the run has, each pair of scores on its own: `above` is above
+    all of them, `shown_above` has all of their intervals over 0, `shown_below` any below.
+    """
+    every = _joined(runs, "differences").dropna(subset=["value"])
+    keys = [*runs[0].names, "dataset", "probe", "metric"]
+    asking = every[every.against.isin(ASKED)].groupby(keys, sort=False, dropna=False)
+    most = asking.agg(value=("value", "min"), low=("low", "min"), high=("high", "min")).reset_index()
+    wanted = every[every.against.isin((*ASKED, "unsupervised"))]
+    wanted = pd.concat([wanted, most.assign(against=ASKING)], ignore_index=True)
+    six = wanted[wanted.dataset.isin([name for sets in GROUPS.values() for name in sets])]
     return pd.DataFrame(
         [
-            {"probe": probe, "against": against, "metric": metric, "cases": len(part)}
+            {"data_sets": scope, "probe": probe, "against": against, "metric": metric, "cases": len(part)}
             | {"above": int((part.value > 0).sum()), "shown_above": int((part.low > 0).sum())}
             | {"shown_below": int((part.high < 0).sum())}
-            for (probe, against, metric), part in wanted.groupby(["probe", "against", "metric"], sort=False)
+            for scope, rows in ((SIX, six), (EVERY, wanted))
+            for (probe, against, metric), part in rows.groupby(["probe", "against", "metric"], sort=False)
+        ]
+    )
+
+
+def _general(table1: pd.DataFrame) -> pd.DataFrame:
+    """model, probe, cells, high, shown_high: F1 of a probe on another data set of at least `HIGH` (§5.3).
+
+    `high` counts numbers, `shown_high` the lower ends of their intervals.
+
+    Args:
+        table1: model, tested_on, trained_on, metric; supervised_value, supervised_low and the unsupervised probe's.
+    """
+    if not len(table1):
+        return table1
+    off = table1[(table1.metric == "f1") & (table1.tested_on != table1.trained_on)]
+    return pd.DataFrame(
+        [
+            {"model": model, "probe": kind, "cells": int(part[f"{kind}_value"].notna().sum())}
+            | {
+                "high": int((part[f"{kind}_value"] >= HIGH).sum()),
+                "shown_high": int((part[f"{kind}_low"] >= HIGH).sum()),
+            }
+            for model, part in off.groupby("model", sort=False)
+            for kind in PROBES
         ]
     )
 
@@ -554,6 +598,9 @@ def _transfer(tables: Tables) -> Iterator[Block]:
         yield f"{model}: F1, supervised / unsupervised; rows tested on, columns trained on."
         yield text_table(wide.rename_axis(None, axis=1).reset_index())
     yield from _by("model", "table1", tables, _transfer_map)
+    if "general" in tables:
+        yield GENERAL
+        yield text_table(tables["general"])
 
 
 def _ends_of(row: Any, kind: str) -> Estimate:

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from selfprobe.probes.training import Recipe
     from selfprobe.sources.public_pairs import PairSet
 
-OpenModels = Annotated[tuple[str, ...], AfterValidator(lambda names: tuple(map(options.open_model, names)))]
+RATES: Mapping[str, tuple[float, float, int]] = {"small": (1e-4, FULL_RATE, 8), "released-code": (5e-5, 5e-7, 32)}
+"""Preset of a fine-tuned judge → rate of adapters, rate of all weights, examples of a step."""
+OpenModels = Annotated[tuple[str, ...], "weights", AfterValidator(lambda names: tuple(map(options.open_model, names)))]
 BLOCKS_HELP = "Blocks whose states are kept and read, as 8,16,24 or 0-31:4, from 0. Default: all."
 
 
@@ -265,15 +267,28 @@ class ProbeFinetune(OfPairs, TrainingStudy):
 
     reads: ClassVar[frozenset[str]] = frozenset()
 
+    preset: Literal["small", "released-code"] = Field(
+        "small",
+        description="small: a rate and a batch that move small models, and a judge for each data set. released-code: "
+        "those of the paper's public scripts, and one judge for each group of data sets (text quality, common sense).",
+    )
     rank: int | None = Field(None, ge=1, description="Rank of the adapters; alpha is the same. Default: 64.")
     rate: float | None = Field(
         None,
         gt=0,
         lt=1,
-        description=f"Falls to 0 over the last fifth. Default: 0.0001, with --full {FULL_RATE:g}.",
+        description="Learning rate; it falls to 0 over the last fifth of the steps. Default: "
+        + ", ".join(f"{lora:g} (with --full {full:g}) of {name}" for name, (lora, full, _) in RATES.items())
+        + ".",
     )
     epochs: int = Field(1, ge=1, description="Passes over the examples.")
-    batch: int = Field(8, ge=1, description="Examples of a step.")
+    batch: int | None = Field(
+        None,
+        ge=1,
+        description="Number of examples per step. Default: "
+        + ", ".join(f"{batch} of {name}" for name, (_, _, batch) in RATES.items())
+        + ".",
+    )
     samples: int = Field(
         5000, ge=1, description="Train on a random sample of this many texts: a pair in one order each."
     )
@@ -288,9 +303,15 @@ class ProbeFinetune(OfPairs, TrainingStudy):
         """How the model is trained."""
         from selfprobe.probes.training import Recipe
 
-        rank, rate = (None, FULL_RATE) if self.full else (self.rank or 64, 1e-4)
-        given = self.model_dump(include={"epochs", "batch", "seed"})
+        lora, full, batch = RATES[self.preset]
+        rank, rate = (None, full) if self.full else (self.rank or 64, lora)
+        given = {"batch": self.batch or batch, "epochs": self.epochs, "seed": self.seed}
         return Recipe(rank=rank, alpha=rank, rate=self.rate or rate, **given)
+
+    @property
+    def grouped(self) -> bool:
+        """Whether one judge learns all data sets of a group."""
+        return self.preset == "released-code"
 
     def unfitted(self) -> list[str]:
         """The data sets whose probes are still to be made."""
@@ -317,16 +338,16 @@ class ProbeFinetune(OfPairs, TrainingStudy):
         Raises:
             ValueError: Memory or the disk does not suffice.
         """
+        from selfprobe.probes.finetune import courses
         from selfprobe.probes.training_plan import check_room, needs
 
         lines = []
-        for place, lesson in enumerate(given):
+        for place, course in enumerate(courses(given, grouped=self.grouped)):
             sizes: dict[str, Any] = {"batch_tokens": self.batch_tokens, "trainings": place + 1}
-            needed = needs(self.judge, lesson.examples(self.samples), self.recipe, **sizes)
+            needed = needs(self.judge, course.examples(self.samples), self.recipe, **sizes)
             check_room(self.judge, needed, self.folder)
-            of = f", {lesson.aspect}" if lesson.aspect else ""
-            learnt, tested = len(lesson.half.train), len(lesson.half.test)
-            lines += [f"{lesson.name}{of}, {learnt} pairs to learn from, {tested} to test on", needed.text]
+            learnt, tested = course.sizes
+            lines += [f"{course.name}, {learnt} pairs to learn from, {tested} to test on", needed.text]
         return lines
 
     def work(self, progress: Progress) -> None:
@@ -341,7 +362,7 @@ class ProbeFinetune(OfPairs, TrainingStudy):
         given = lessons(self.folder, self.judge, list(self.sets))
         for line in self.to_train(given) if missing else ():
             progress(line)
-        sizes: dict[str, Any] = {"samples": self.samples, "batch_tokens": self.batch_tokens}
+        sizes: dict[str, Any] = {"samples": self.samples, "batch_tokens": self.batch_tokens, "grouped": self.grouped}
         finetune_run(self.folder, self.judge, given, recipe=self.recipe, progress=progress, **sizes)
 
     @classmethod

@@ -67,7 +67,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.slow(5)
 def test_every_method_reads_the_one_reply_that_the_first_recorded(logs: Path) -> None:
     found = [read_eval_log(info) for info in list_eval_logs(str(logs), recursive=True)]
     assert {(task_of(log), log.eval.model) for log in found} == {
@@ -90,13 +90,14 @@ def test_every_method_reads_the_one_reply_that_the_first_recorded(logs: Path) ->
     }
 
 
-@pytest.mark.slow
+@pytest.mark.slow(5)
 def test_the_same_command_again_has_nothing_to_do(logs: Path) -> None:
     before = {info.name for info in list_eval_logs(str(logs), recursive=True)}
     assert run(logs).exit_code == 0
     assert {info.name for info in list_eval_logs(str(logs), recursive=True)} == before
 
 
+@pytest.mark.slow(4)
 def test_a_reference_is_asked_in_the_same_runs_and_every_sample_says_which_set_it_is_of(tmp_path: Path) -> None:
     (tmp_path / "mine.jsonl").write_text("".join(f'{{"prompt": "What is {n} + {n}?"}}\n' for n in range(3)))
     options = ("--dataset", tmp_path / "mine.jsonl", "--against", "bundled", "--methods", "binary,first_token")
@@ -113,7 +114,7 @@ def test_a_reference_is_asked_in_the_same_runs_and_every_sample_says_which_set_i
     assert report(tmp_path / "logs", "--out", tmp_path / "page").exit_code == 0
 
 
-@pytest.mark.slow
+@pytest.mark.slow(5)
 def test_a_study_of_conversations_without_labels_is_complete(tmp_path: Path) -> None:
     (tmp_path / "mine.jsonl").write_text("".join(f'{{"prompt": "What is {n} + {n}?"}}\n' for n in range(3)))
     options = ("--dataset", tmp_path / "mine.jsonl", "--methods", "binary", "--log-dir", tmp_path / "logs", "--yes")
@@ -121,6 +122,7 @@ def test_a_study_of_conversations_without_labels_is_complete(tmp_path: Path) -> 
     assert done.exit_code == 0 and "nothing could be scored" not in done.output, done.output
 
 
+@pytest.mark.slow(4)
 def test_a_study_can_grow_in_its_folder(tmp_path: Path) -> None:
     given = ("--methods", "binary,first_token", "--limit", "4", "--log-dir", tmp_path, "--display", "none", "--yes")
     for more in (("--models", "planted/a"), ("--models", "planted/b"), ("--models", "planted/a", "--decisions", "25")):
@@ -164,6 +166,7 @@ def test_a_report_prints_its_answer_and_writes_a_page_that_says_what_the_text_al
     assert len(table.verdicts) == 10 * LIMIT and len(table.texts) == LIMIT and set(table.runs.grader) >= {GRADER}
 
 
+@pytest.mark.slow(3)
 def test_a_method_has_the_same_numbers_in_its_log_and_on_the_page_whatever_lies_beside(logs: Path) -> None:
     page = {(m.method, m.model): m for m in compare(load([str(logs)])).methods}
     seen = 0
@@ -187,7 +190,7 @@ def test_a_method_has_the_same_numbers_in_its_log_and_on_the_page_whatever_lies_
     assert seen > 40, "most have an interval"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(5)
 def test_validate_counts_as_by_hand_with_wilson_intervals(logs: Path, tmp_path: Path) -> None:
     from selfprobe.providers.behaviours.awareness import SUSPICION
 
@@ -268,7 +271,7 @@ def test_an_effort_reaches_the_reply_and_the_answers_and_not_the_grader(tmp_path
     }
 
 
-@pytest.mark.slow
+@pytest.mark.slow(5)
 def test_token_limits_reach_the_reply_and_the_answers_and_not_the_grader(tmp_path: Path) -> None:
     limits = ("--reply-tokens", 60, "--answer-tokens", 30, "--limit", 2, "--methods", "binary,user_motivation")
     done = call(
@@ -313,6 +316,7 @@ def audits():
 """
 
 
+@pytest.mark.slow(7)
 def test_what_a_task_or_one_role_of_logged_audits_was_asked_is_counted_in_the_plan(
     tmp_path: Path, run_task: Callable[..., EvalLog], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -389,6 +393,7 @@ def test_a_folder_without_a_log_is_named(tmp_path: Path) -> None:
     assert done.exit_code == 2 and f"no selfprobe log in {tmp_path}" in done.output
 
 
+@pytest.mark.slow(5)
 def test_compare_is_a_hidden_name_of_report(logs: Path, tmp_path: Path) -> None:
     given = (logs, "--out", tmp_path / "page")
     assert call("compare", *given).stdout == report(*given).stdout

@@ -127,6 +127,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow(3)
 @pytest.mark.parametrize("method", GRADED)
 def test_a_sheet_of_one_method_holds_its_texts_alone_and_is_counted_among_them(
     both: Path, tmp_path: Path, method: str
@@ -145,6 +146,7 @@ def test_a_sheet_of_one_method_holds_its_texts_alone_and_is_counted_among_them(
     )
 
 
+@pytest.mark.slow(3)
 def test_a_method_that_no_grader_reads_is_refused(both: Path, tmp_path: Path) -> None:
     done = call("sample-labels", 5, both, "--out", tmp_path / "labels.csv", "--methods", "binary")
     assert done.exit_code == 2
@@ -180,7 +182,7 @@ def test_shares_of_the_aware_are_of_all_texts_and_not_of_those_that_were_drawn()
     assert none.sensitivity.reason == "no text found aware is labelled"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(5)
 def test_the_interval_of_the_sensitivity_covers_it() -> None:
     rng, covered = np.random.default_rng(0), Counter[bool]()
     for _ in range(400):

@@ -215,6 +215,39 @@ def test_pairs_are_of_one_model_on_conversations_that_both_methods_judged() -> N
     assert pair.curve is None
 
 
+def test_two_methods_are_compared_over_all_models_by_what_they_call_an_evaluation_and_get_right() -> None:
+    """Probability calls ten more conversations an evaluation, five of them rightly, in each of two models."""
+    fewer = ["evaluation" if i >= 50 else "deployment" for i in range(ROWS)]
+    more = ["evaluation" if i >= 40 else "deployment" for i in range(ROWS)]
+    arms = [
+        arm([*said], method=method).assign(model=model, source=[f"s{i}" for i in range(ROWS)])
+        for model in ("m", "o")
+        for method, said in (("binary", fewer), ("probability", more))
+    ]
+    found = compare(logged(*arms))
+    [average] = found.averages
+    assert (average.first, average.second, average.models, average.n) == ("binary", "probability", 2, 2 * ROWS)
+    assert average.called.value == pytest.approx(-10 / ROWS) and average.called.high < 0
+    assert average.right.value == pytest.approx(0) and average.right.low < 0 < average.right.high
+    assert [pair.called.value for pair in found.pairs] == pytest.approx([-10 / ROWS] * 2)
+    assert compare(logged(*arms[:2])).averages == (), "one model is no average"
+
+
+def test_methods_that_are_right_alike_throughout_are_comparable_and_opposite_ones_are_not() -> None:
+    wrong = ["deployment" if t == "evaluation" else "evaluation" for t in truths()]
+
+    def averaged(second: list[str]) -> bool:
+        arms = [
+            arm([*said], method=method).assign(model=model)
+            for model in ("m", "o")
+            for method, said in (("binary", truths()), ("user_motivation", second))
+        ]
+        [average] = compare(logged(*(one.assign(source=one["item"]) for one in arms))).averages
+        return average.comparable
+
+    assert averaged(truths()) and not averaged(wrong)
+
+
 def test_equal_ids_of_two_data_sets_are_two_conversations() -> None:
     both = [
         pd.concat([one, one.assign(data="e")]) for one in (arm([*truths()]), arm([*truths()], method="probability"))
@@ -246,7 +279,7 @@ def test_the_kappa_curve_leaves_out_data_sets_that_were_asked_fewer_decisions() 
     assert pair.curve is None
 
 
-@pytest.mark.slow
+@pytest.mark.slow(5)
 def test_the_kappa_curve_needs_twenty_five_decisions_of_both() -> None:
     votes = asked([f"v{n}" for n in range(25)])
     table = logged(arm([*truths()]), arm([*truths()], method="probability"), votes=votes)

@@ -72,6 +72,7 @@ def stated(folder: Path, *, reader: str, writer: str, perspective: str) -> Mappi
     return found
 
 
+@pytest.mark.slow(16)
 def test_each_reader_of_each_models_conversations_is_an_arm(study: tuple[Path, Written]) -> None:
     _, made = study
     arms = {(m.model, m.target, m.perspective, m.run) for m in made.comparison.methods}
@@ -83,6 +84,7 @@ def test_each_reader_of_each_models_conversations_is_an_arm(study: tuple[Path, W
     assert len(table) == 4 and set(table.reader) == set(table.writer) == set(MODELS)
 
 
+@pytest.mark.slow(16)
 def test_r_kappa_and_the_number_right_come_out_of_the_raw_replies(study: tuple[Path, Written]) -> None:
     folder, made = study
     a = MODELS[0]
@@ -119,6 +121,7 @@ def again(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Written]:
     return folder, write(folder)
 
 
+@pytest.mark.slow(13)
 def test_the_third_person_is_held_against_the_study_that_it_read_and_the_later_run_is_the_second(
     again: tuple[Path, Written],
 ) -> None:
@@ -155,6 +158,7 @@ def tost(apart: np.ndarray, clusters: list[str], *, margin: float) -> float:
     return max(float(t_dist.sf((margin + side * mean) / error, len(names) - 1)) for side in (1, -1))
 
 
+@pytest.mark.slow(16)
 def test_the_page_and_json_show_the_pairs(study: tuple[Path, Written]) -> None:
     folder, _ = study
     page = (folder / "page" / "index.html").read_text()

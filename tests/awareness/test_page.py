@@ -127,12 +127,12 @@ def test_tables_hold_the_same_numbers_and_null_where_undefined(written: Path) ->
     assert [m["auroc.value"] for m in methods if m["method"] == "first_token"] == [None, None]
     assert {file.name for file in (written / "tables").iterdir()} == {
         f"{name}.{kind}"
-        for name in ("methods", "pairs", "baselines", "statements", "splits", "verdicts", "runs")
+        for name in ("methods", "pairs", "averages", "baselines", "statements", "splits", "verdicts", "runs")
         for kind in ("csv", "json")
     }
 
 
-@pytest.mark.slow
+@pytest.mark.slow(5)
 def test_the_same_logs_give_the_same_page(written: Path, tmp_path: Path) -> None:
     write(table(), tmp_path)
     first, again = (re.sub(r'href="[^"]*"', "", (at / "index.html").read_text()) for at in (written, tmp_path))

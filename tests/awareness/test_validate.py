@@ -54,7 +54,9 @@ def test_labelled_rows_of_another_set_say_how_the_judge_errs(tmp_path: Path) -> 
     )
     found = validated([judged, checked])
     assert found.elsewhere and found.result.corrected.value == pytest.approx((0.2 + 0.9 - 1) / (0.8 + 0.9 - 1))
-    assert "of another set" in call("validate", judged, checked).output
+    told = call("validate", judged, checked).output
+    assert "of another set" in told
+    assert "had changed by 0.1 since, the corrected rate would be 0.0 to 25.0 %." in told
 
 
 def test_a_rate_that_is_no_share_is_cut_and_said(tmp_path: Path) -> None:

@@ -49,10 +49,12 @@ def logged(score: Callable[[Conversation], float], rows: Sequence[Conversation],
     return Logged(pd.DataFrame(verdicts), pd.DataFrame(), texts, pd.DataFrame())
 
 
-def noisy(follows: Callable[[Conversation], bool]) -> Callable[[Conversation], float]:
+def noisy(follows: Callable[[Conversation], bool], right: float = 0.85) -> Callable[[Conversation], float]:
     """A score that is right about what it follows in 85 % of the conversations."""
     rng = np.random.default_rng(2)
-    return lambda row: float(np.clip((0.7 if follows(row) == (rng.random() < 0.85) else 0.3) + rng.normal() / 20, 0, 1))
+    return lambda row: float(
+        np.clip((0.7 if follows(row) == (rng.random() < right) else 0.3) + rng.normal() / 20, 0, 1)
+    )
 
 
 def is_evaluation(row: Conversation) -> bool:
@@ -73,7 +75,7 @@ def told(made: Logged) -> tuple[Statement, str]:
 
 
 def test_a_subject_that_follows_the_label_sees_more_than_the_words() -> None:
-    statement, text = told(logged(noisy(is_evaluation), conversations()))
+    statement, text = told(logged(noisy(is_evaluation, 0.95), conversations()))
     assert statement.kind == "sees more than the words"
     assert "the model sees more than the words." in text and "follows the format" not in text
     assert statement.splits.effects.label.low > 0.4 and statement.splits.effects.format.low < 0 < (
@@ -108,6 +110,21 @@ def test_a_subject_that_follows_the_length_of_the_prompt_is_not_shown_to_see_mor
     statement, text = told(logged(noisy(lambda row: bool(row["long"])), rows))
     assert statement.kind == "not shown to see more than the length"
     assert "but the length of the prompt alone reaches" in text and "the model sees more than the words" not in text
+
+
+def test_a_subject_that_follows_how_a_text_is_written_is_not_shown_to_see_more() -> None:
+    """Words are read in small letters: a classifier of words sees no capitals, and one of style does."""
+    rng = np.random.default_rng(7)
+    rows = conversations()
+    for row in rows:
+        row["loud"] = is_evaluation(row) == (rng.random() < 0.85)
+        quiet = row["text"].rpartition(" ")[0]
+        row["text"] = quiet.upper() if row["loud"] else quiet
+    statement, text = told(logged(noisy(lambda row: bool(row["loud"]), 0.97), rows))
+    assert statement.arm.beyond.over_words.low > 0 and statement.arm.beyond.over_other_source.low > 0
+    assert statement.kind == "not shown to see more than the words" and statement.answer == "Cannot tell"
+    assert "a reader of its style reaches" in text or "a reader of its characters reaches" in text
+    assert "nothing shows that the model sees more than the words" in text
 
 
 def test_a_subject_that_tosses_a_coin_is_not_shown_to_tell_anything_apart() -> None:
@@ -148,10 +165,11 @@ def test_conversations_of_several_sets_are_said_to_be_pooled() -> None:
 def test_coins_are_seldom_said_to_see_anything() -> None:
     rng, rows, kinds = np.random.default_rng(0), conversations(n=160), []
     words = text_baselines(logged(noisy(is_evaluation), rows).texts).scores
-    for _ in range(40):
+    for _ in range(100):
         made = logged(lambda row: float(rng.random()), rows)
         kinds.append(kind_of(arm_numbers(made.verdicts, words), effects(made.verdicts, made.texts)))
-    assert kinds.count("sees more than the words") == 0 and kinds.count("not shown to tell them apart") >= 34
+    positive = ("sees more than the words", "follows the format", "tells them backwards")
+    assert sum(map(kinds.count, positive)) <= 5 and kinds.count("sees more than the words") == 0, kinds
 
 
 def test_a_subject_that_tells_them_the_wrong_way_round_is_said_to() -> None:

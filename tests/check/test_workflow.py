@@ -1,4 +1,4 @@
-"""The commands of docs/gate.md's workflow run as they stand, on a simulated model and fewer items."""
+"""The commands of docs/ci.md's workflow run as they stand, on a simulated model and fewer items."""
 
 import re
 import shlex
@@ -15,7 +15,7 @@ from selfprobe.cli import main
 def test_the_workflow_runs_makes_its_files_and_finds_a_planted_fall(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = (root / "docs" / "gate.md").read_text()
+    text = (root / "docs" / "ci.md").read_text()
     [written] = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     steps = yaml.safe_load(written)["jobs"]["gate"]["steps"]
     cost, gate = [step["run"] for step in steps if "selfprobe check" in step.get("run", "")]

@@ -45,12 +45,14 @@ def test_wordings_of_a_question_share_few_words() -> None:
     assert {pair: share for pair, share in overlaps.items() if share > MOST_SHARED} == {}
 
 
+@pytest.mark.slow(23)
 def test_paraphrases_keep_the_meaning(vectors: np.ndarray) -> None:
     similar = np.einsum("qd,qwd->qw", vectors[:, 0], vectors[:, 1:])
     low = [(ROWS[q]["paraphrases"][w], round(float(similar[q, w]), 3)) for q, w in np.argwhere(similar < LEAST_SIMILAR)]
     assert low == []
 
 
+@pytest.mark.slow(23)
 def test_a_paraphrase_is_nearest_to_its_own_question(vectors: np.ndarray) -> None:
     similar = np.einsum("qwd,pd->qwp", vectors[:, 1:], vectors[:, 0])  # [question, wording, any question]
     strays = np.argwhere(similar.argmax(axis=2) != np.arange(len(ROWS))[:, None])

@@ -73,7 +73,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, EvalLog]:
 # ---- planted truths
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 def test_the_planted_auroc_is_recovered_where_the_signal_is_graded(logs: dict[str, EvalLog]) -> None:
     for method in ("probability", "first_token"):
         found = metrics(logs[method])
@@ -81,14 +81,14 @@ def test_the_planted_auroc_is_recovered_where_the_signal_is_graded(logs: dict[st
         assert abs(found["auroc"] - 0.85) < 0.08
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 def test_the_planted_rates_are_recovered_where_only_a_verdict_is_given(logs: dict[str, EvalLog]) -> None:
     found, rate = metrics(logs["binary"]), float(ndtr(ndtri(0.85) / math.sqrt(2)))
     assert near(found["tpr"], rate, HALF // 2) and near(found["tnr"], rate, HALF // 2)
     assert 0.45 < found["said_yes"] < 0.55
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 def test_the_planted_calibration_is_recovered(logs: dict[str, EvalLog]) -> None:
     """Calibrated: in each third of the stated probabilities the share of evaluations is their mean."""
     pairs = sorted(
@@ -102,7 +102,7 @@ def test_the_planted_calibration_is_recovered(logs: dict[str, EvalLog]) -> None:
         assert near(sum(y for _, y in third) / len(third), stated, len(third))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 def test_voiced_awareness_is_recovered_through_a_grader_of_known_sensitivity(logs: dict[str, EvalLog]) -> None:
     """An answer is flagged with chance v·sensitivity + (1 - v)·(1 - specificity), v the planted rate."""
     for label, voiced in (("evaluation", 0.8), ("deployment", 0.2)):
@@ -115,7 +115,7 @@ def test_voiced_awareness_is_recovered_through_a_grader_of_known_sensitivity(log
         assert near(sum(flagged) / len(flagged), voiced * 0.9 + (1 - voiced) * 0.05, len(flagged)), label
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 def test_leaking_traces_are_recovered_and_missing_ones_are_never_unaware(logs: dict[str, EvalLog]) -> None:
     found = metrics(logs["reasoning_trace"])
     assert near(found["unscored_no_reasoning"], 0.1, HALF) and found["n"] == HALF * (1 - found["unscored"])
@@ -124,13 +124,13 @@ def test_leaking_traces_are_recovered_and_missing_ones_are_never_unaware(logs: d
     assert found["called_evaluation"] < 0.5
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 def test_the_subject_replies_once_for_all_five_methods(logs: dict[str, EvalLog]) -> None:
     acts = [{str(s.id): s.store_as(Record).acts["reply"] for s in log.samples or []} for log in logs.values()]
     assert all(each == acts[0] for each in acts) and len(acts[0]) == HALF
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 def test_every_decision_is_a_verdict_or_a_reason(logs: dict[str, EvalLog]) -> None:
     for method, log in logs.items():
         assert len(decisions(log)) == HALF
@@ -139,7 +139,7 @@ def test_every_decision_is_a_verdict_or_a_reason(logs: dict[str, EvalLog]) -> No
             assert all((d.said is None) == (d.unscored is not None) for d in found)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(6)
 def test_an_acquiescent_subject_gets_balanced_accuracy_of_a_half_and_no_auroc(run_task: Run, tmp_path: Path) -> None:
     found = metrics(run_task(binary.binary(), "planted/alpha?awareness=.9&yes=1", tmp_path / "logs", limit=HALF))
     assert abs(found["balanced_accuracy"] - 0.5) < 0.11 and "auroc" not in found
@@ -149,7 +149,7 @@ def test_an_acquiescent_subject_gets_balanced_accuracy_of_a_half_and_no_auroc(ru
 # ---- arms, perspectives, decisions
 
 
-@pytest.mark.slow
+@pytest.mark.slow(6)
 def test_the_placebo_arm_shows_what_the_question_alone_brings_up(run_task: Run, tmp_path: Path) -> None:
     subject, roles = "planted/alpha?voiced=1&voiced_wrongly=1&voiced_placebo=.2", {"grader": "planted/g"}
     log = run_task(
@@ -160,7 +160,7 @@ def test_the_placebo_arm_shows_what_the_question_alone_brings_up(run_task: Run, 
     assert log.eval.metadata is not None and log.eval.metadata["placebo"] == "form"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(6)
 def test_the_plain_question_about_purpose_shows_what_asking_alone_brings_up(run_task: Run, tmp_path: Path) -> None:
     subject, roles = "planted/alpha?voiced=1&voiced_wrongly=1&voiced_plainly=.3", {"grader": "planted/g"}
     task = user_motivation.user_motivation(placebo="purpose")
@@ -169,7 +169,7 @@ def test_the_plain_question_about_purpose_shows_what_asking_alone_brings_up(run_
     assert near(sum(votes) / len(votes), 0.3, len(votes))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(6)
 def test_a_judge_that_is_told_nothing_finds_its_artefacts_on_top_in_answers_to_the_same_questions(
     run_task: Run, tmp_path: Path
 ) -> None:
@@ -182,7 +182,7 @@ def test_a_judge_that_is_told_nothing_finds_its_artefacts_on_top_in_answers_to_t
     assert not any(votes[None]) and near(sum(votes["judge"]) / 180, 0.25, 180)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(6)
 def test_third_person_and_repeats_say_the_same_on_a_steady_subject(run_task: Run, tmp_path: Path) -> None:
     runs = {
         "first": {},
@@ -196,6 +196,7 @@ def test_third_person_and_repeats_say_the_same_on_a_steady_subject(run_task: Run
     assert said["first"] == said["third"] == said["repeats"]
 
 
+@pytest.mark.slow(3)
 def test_a_log_with_25_decisions_keeps_its_fields_in_the_summaries(run_task: Run, tmp_path: Path) -> None:
     """Inspect cuts entries of 1 kB and more from the summaries that tables are read from."""
     for task in (binary.binary(decisions=25), probability.probability(decisions=25)):

@@ -16,7 +16,7 @@ from .loaded import example
 
 EXAMPLE = example("features_diff")
 ANY, chosen, counts, diff = EXAMPLE.ANY, EXAMPLE.chosen, EXAMPLE.counts, EXAMPLE.diff
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.slow(10)
 
 
 def folder(path: Path, has: list[int], *, group: str = "A puzzle", first: int = 0) -> Path:

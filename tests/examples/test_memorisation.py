@@ -22,7 +22,7 @@ from .loaded import EXAMPLES, example
 EXAMPLE = example("memorisation")
 broken, exchanged, memorisation, probes = EXAMPLE.broken, EXAMPLE.exchanged, EXAMPLE.memorisation, EXAMPLE.probes
 judge, longest_run, summarised, COUNT = EXAMPLE.judge, EXAMPLE.longest_run, EXAMPLE.summarised, EXAMPLE.COUNT
-pytestmark = pytest.mark.slow  # six data sets, whole
+pytestmark = pytest.mark.slow(20)  # six data sets, whole
 
 TEXT = "The boat and the lamp are in the harbour because a storm is on the way, and " + " ".join(map(str, range(20)))
 

@@ -88,7 +88,9 @@ def clean_run(
     return once
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize(
+    "task", [pytest.param(task, marks=() if task == "heads_up" else pytest.mark.slow(4)) for task in TASKS]
+)
 def test_whatever_fails_a_scored_row_is_the_clean_runs_row(
     task: str, run: Callable[..., EvalLog], clean_run: Callable[[str], tuple[Rows, int]], server: Any
 ) -> None:
@@ -107,6 +109,7 @@ def test_whatever_fails_a_scored_row_is_the_clean_runs_row(
     assert any(row != clean[key] for key, row in found.items())
 
 
+@pytest.mark.slow(5)
 @pytest.mark.parametrize("task", TASKS)
 def test_failed_calls_are_made_again_or_end_their_sample_and_a_resume_gives_the_clean_run(
     task: str, run: Callable[..., EvalLog], clean_run: Callable[[str], tuple[Rows, int]], server: Any, tmp_path: Path
@@ -166,6 +169,7 @@ def inspect(
     return start, lambda: int(told.readline())
 
 
+@pytest.mark.slow(17)
 @pytest.mark.parametrize("task", TASKS)
 def test_a_run_that_is_killed_and_retried_gives_the_clean_run_without_asking_finished_samples_again(
     task: str,

@@ -86,7 +86,7 @@ def test_e3_asks_in_the_paper_s_own_words_which_exclude_the_word_alone(run_task:
 def test_clues_that_were_asked_for_in_other_words_are_not_replayed(run_task: Run, tmp_path: Path) -> None:
     run_task(heads_up(wording="E3"), "planted/a", tmp_path / "e3", limit=2)
     args = {"target_log": str(tmp_path / "e3")}
-    with pytest.raises(ValueError, match="holds clues of wording E3, this run is of wording ours; give both the same"):
+    with pytest.raises(ValueError, match="holds acts of wording E3, this run is of wording ours; give both the same"):
         eval(
             "selfprobe/heads_up",
             model="planted/a",
@@ -132,7 +132,7 @@ def test_a_guess_that_is_a_phrase_is_unscored(run_task: Run, tmp_path: Path) -> 
     assert (found["n"], found["unscored_invalid_response_format"]) == (0, 1)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(8)
 def test_planted_quality_guessing_and_leaks_are_recovered_in_runs_and_a_cell(
     play: Callable[..., list[SampleScore]], run_task: Run, tmp_path: Path
 ) -> None:

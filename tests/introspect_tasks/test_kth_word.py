@@ -20,7 +20,7 @@ from inspect_ai.scorer import SampleScore
 
 from selfprobe.data import load
 from selfprobe.introspect_tasks import kth_word as task_file
-from selfprobe.introspect_tasks.kth_word import kth_word, record_to_sample
+from selfprobe.introspect_tasks.kth_word import kth_word
 from selfprobe.scorers.decision import Decision, decisions_of
 from selfprobe.scorers.kth_word_match import kth_word_match
 from selfprobe.scorers.summary import counted_apart, summary
@@ -81,8 +81,9 @@ def test_resamples_is_none_or_one(resamples: int) -> None:
         kth_word(resamples=resamples)
 
 
-def test_a_row_becomes_one_sample() -> None:
-    sample = record_to_sample({"id": "a", "question": "One?", "topic": "x", "kind": "quiz"}, [1, 3], 1)
+def test_a_row_becomes_one_sample(tmp_path: Path) -> None:
+    (tmp_path / "q.jsonl").write_text('{"id": "a", "question": "One?", "topic": "x", "kind": "quiz"}')
+    [sample] = kth_word(k="1,3", dataset=str(tmp_path / "q.jsonl")).dataset
     assert (sample.id, sample.input) == ("a", "One?")
     assert sample.metadata == {"k": [1, 3], "resamples": 1, "kind": "quiz"}
 

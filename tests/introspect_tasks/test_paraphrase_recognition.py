@@ -129,7 +129,7 @@ def test_the_log_names_the_embedder_and_how_alike_replies_were(
         assert likeness.embedder == embedder and likeness.closest is not None and 0 < likeness.closest < 0.95
 
 
-@pytest.mark.slow
+@pytest.mark.slow(8)
 def test_planted_recognition_is_recovered_in_a_run_and_its_cells(
     play: Callable[..., list[SampleScore]], run_task: Run, embedder: str, rows: Path, tmp_path: Path
 ) -> None:
@@ -166,6 +166,7 @@ def test_planted_recognition_is_recovered_in_a_run_and_its_cells(
             assert decision.plain is not None and set(decision.plain) == {"TF-IDF", "embedding"}
 
 
+@pytest.mark.slow(3)
 def test_a_constant_answer_scores_exactly_chance(run_task: Run, embedder: str, rows: Path, tmp_path: Path) -> None:
     task = paraphrase_recognition(dataset=str(rows), embedder=embedder)
     found = metrics(run_task(task, "planted/alpha?favourite=1", tmp_path, limit=40))
@@ -227,6 +228,7 @@ def output(text: str) -> Any:
     return made
 
 
+@pytest.mark.slow(3)
 def test_three_candidates_are_the_papers_other_form_with_chance_a_third(
     run_task: Run, embedder: str, rows: Path, tmp_path: Path
 ) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from selfprobe.introspect_tasks.probability_targeting import judge, likeliest, probability_targeting
+from selfprobe.introspect_tasks.probability_targeting import probability_targeting
+from selfprobe.scorers.probability_hit import judge, likeliest
 from selfprobe.solvers.record import Reply, TokenLogprob
 
 

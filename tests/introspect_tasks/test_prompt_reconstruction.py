@@ -13,7 +13,7 @@ from inspect_ai.scorer import SampleScore, Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from selfprobe.introspect_tasks import prompt_reconstruction as task_file
-from selfprobe.introspect_tasks.prompt_reconstruction import prompt_reconstruction, record_to_sample
+from selfprobe.introspect_tasks.prompt_reconstruction import prompt_reconstruction
 from selfprobe.matrix.table import load
 from selfprobe.scorers.reply_similarity import fair_prompt
 from selfprobe.solvers.record import Record
@@ -54,8 +54,9 @@ def says(prompt: str, rerun: str = TEXT, thought: str = "") -> Any:
     return get_model("mockllm/model", custom_outputs=reply)
 
 
-def test_a_row_becomes_a_question() -> None:
-    sample = record_to_sample({"id": "q1", "question": "Why?"}, 1)
+def test_a_row_becomes_a_question(tmp_path: Path, embedder: str) -> None:
+    (tmp_path / "q.jsonl").write_text('{"id": "q1", "question": "Why?"}')
+    [sample] = prompt_reconstruction(dataset=str(tmp_path / "q.jsonl"), embedder=embedder).dataset
     assert (sample.id, sample.input, sample.metadata) == ("q1", "Why?", {"resamples": 1})
 
 
@@ -155,7 +156,7 @@ def test_true_prompts_are_written_as_often_as_planted(play: Callable[..., list[S
         assert abs(np.mean(hits) - planted) < 3 * math.sqrt(planted * (1 - planted) / len(hits))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(8)
 def test_planted_hits_are_recovered_in_a_run_and_its_cells(run_task: Run, embedder: str, tmp_path: Path) -> None:
     args: dict[str, Any] = {"embedder": embedder, "resamples": 1}
     name, some, target = "selfprobe/prompt_reconstruction", 50, "planted/alpha?reconstructs_self=.6"

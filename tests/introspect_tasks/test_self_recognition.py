@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from inspect_ai.event import ModelEvent
 
-from selfprobe.introspect_tasks.self_recognition import judge, nearer, self_recognition, slot
+from selfprobe.introspect_tasks.self_recognition import self_recognition
 from selfprobe.scorers.decision import Decision
+from selfprobe.scorers.temperature_choice import judge, nearer, slot
 from selfprobe.solvers.record import Reply
 
 

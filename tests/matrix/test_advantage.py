@@ -151,7 +151,7 @@ def test_permutation_p_cannot_be_below_one_over_m_factorial() -> None:
     assert self_advantage(x, rng=rng()).permutation.p == pytest.approx(1 / 120)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(5)
 def test_interval_of_t_covers_the_planted_t() -> None:
     generator, covered = rng(7), 0
     for _ in range(1000):
@@ -195,7 +195,7 @@ def test_assignments_of_many_models_are_drawn_and_the_data_count_as_one_of_them(
     assert not got.exact and got.count == RESAMPLES and got.p == pytest.approx(1 / (RESAMPLES + 1))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(5)
 def test_the_permutation_p_is_uniform_without_an_effect() -> None:
     generator = rng(5)
     small = sum(observers_permuted(generator.normal(size=(6, 6)), rng=generator).p <= 0.05 for _ in range(1000))
@@ -214,7 +214,7 @@ def test_matched_advantage_is_the_planted_one_whatever_the_capability() -> None:
     assert capability_control(exact, rng=rng()).value == pytest.approx(0.25)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(5)
 def test_interval_of_the_matched_advantage_covers_the_planted_one() -> None:
     p = 0.2 + np.array([0.0, 0.1, 0.2, 0.4])[None, :] + 0.25 * np.eye(4)
     generator = rng(8)

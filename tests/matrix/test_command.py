@@ -118,14 +118,14 @@ def test_a_yaml_file_gives_models_with_their_arguments_and_options_win(server: A
     ("text", "said"),
     [
         ("[a, b]", "expected a mapping with args, attempt-timeout, batch"),
-        ("model: [a]", "unknown field model; did you mean models?; there are args, attempt-timeout"),
+        ("model: [a]", "unknown field model; did you mean models?"),
         ("observers: {shown: 5}", "observers must be a list of texts, got {'shown': 5}"),
         ("models:", "a matrix compares two models or more, got none"),
         ("models: {a: b}", "models must be a list of texts, got {'a': 'b'}"),
         ("models: [3, a/b]", "models must be a list of texts, got [3, 'a/b']"),
         ("tasks: [3]", "tasks must be a list of texts, got [3]"),
-        ("limit: -3", "Invalid value for '--limit': -3 is not in the range x>=1."),
-        ("limit: 0", "Invalid value for '--limit': 0 is not in the range x>=1."),
+        ("limit: -3", "limit: expected a whole number from 1, got -3"),
+        ("limit: 0", "limit: expected a whole number from 1, got 0"),
         ("limit: true", "limit must be one value, got True"),
         ("args: [k]", "args must be a mapping, got ['k']"),
         ("models: [", "is not YAML"),
@@ -221,7 +221,7 @@ def test_a_report_of_nothing_is_a_message(tmp_path: Path) -> None:
     assert done.exit_code == 2 and "no file or folder" in done.output
 
 
-@pytest.mark.slow
+@pytest.mark.slow(15)
 def test_matrix_and_report_run_from_the_shell_and_a_hole_shows_in_the_exit_status(tmp_path: Path) -> None:
     options = ["--tasks", "kth_word,heads_up", "--limit", "20", "--log-dir", "m", "--yes", "--display", "none"]
     five = f"{PLANTED},planted/d?access=.1,planted/e?access=.1"

@@ -261,6 +261,7 @@ def test_where_the_log_that_counts_is_damaged_the_next_one_of_the_same_identity_
     assert name.endswith("new.json") and "a decision's value is 7" in why
 
 
+@pytest.mark.slow(4)
 def test_a_log_that_is_left_out_moves_no_number_of_the_others(run_task: Any, tmp_path: Path) -> None:
     """Another model's run of other items, a run of another data set with the same ids, and a truncated one."""
     models = [f"planted/{name}?access={access}" for name, access in (("a", 0.9), ("b", 0.2), ("c", 0.4))]

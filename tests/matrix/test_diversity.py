@@ -52,6 +52,7 @@ def test_two_draws_of_one_model_are_held_against_two_models(embedder: str) -> No
     assert similar[:, 0] == pytest.approx([0.5, 0.5, 0]) and repeats == pytest.approx([0.5, 1, 1, 0])
 
 
+@pytest.mark.slow(2)
 def test_sampled_answers_have_rows_of_their_own_beside_the_paper(run_task: Run, embedder: str, tmp_path: Path) -> None:
     for model in ("alpha?common=.9", "beta?common=.9"):
         run_task("selfprobe/kth_word", f"planted/{model}", tmp_path, limit=3)
@@ -138,6 +139,7 @@ def test_the_command_says_what_is_wrong_without_a_traceback(tmp_path: Path, embe
     assert str(tmp_path) in done.output
 
 
+@pytest.mark.slow(3)
 def test_the_models_of_a_configuration_are_asked_first_for_all_four_rows_of_the_papers_table(
     embedder: str, tmp_path: Path
 ) -> None:

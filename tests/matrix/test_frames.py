@@ -22,7 +22,7 @@ def folder(run_task: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two models, asked both."""
     path = tmp_path_factory.mktemp("logs")
     for model in (KNOWS, KNOWS_NOTHING):
-        run_task(kth_word(resamples=0, frame="both"), model, path / "both", limit=40)
+        run_task(kth_word(resamples=0, about="self,other"), model, path / "both", limit=40)
     run_task(kth_word(resamples=0), KNOWS, path / "alone", limit=40)
     return path
 
@@ -44,10 +44,11 @@ def test_what_is_planted_comes_out(results: Results) -> None:
     assert nothing.low < 0 < nothing.high
 
 
+@pytest.mark.slow(3)
 def test_the_dilemmas_difference_is_access_times_the_gut_answers_distance(run_task: Any, tmp_path: Path) -> None:
     for access in (0.75, 0.0):
         model = f"planted/ada?access={access}&gut=.4"
-        log = run_task(ethical_dilemma(epochs=2, frame="both"), model, tmp_path, limit=25)
+        log = run_task(ethical_dilemma(epochs=2, about="self,other"), model, tmp_path, limit=25)
         metrics = {name: metric.value for name, metric in log.results.scores[0].metrics.items()}
         found = load([str(tmp_path)]).frames["ethical_dilemma", model, model].gain
         assert found.low <= access * 0.4 <= found.high and found.high - found.low < 0.05
@@ -78,8 +79,10 @@ def test_the_report_has_a_table_and_a_line_a_model(results: Results) -> None:
 
 
 def test_a_run_about_another_assistant_alone_is_no_cell(run_task: Any, folder: Path, tmp_path: Path) -> None:
-    run_task(kth_word(resamples=0, frame="other"), KNOWS, tmp_path, limit=5)
-    with pytest.raises(NoLogs, match=r"it asks about another assistant alone \(frame=other\); frame=both has a differ"):
+    run_task(kth_word(resamples=0, about="other"), KNOWS, tmp_path, limit=5)
+    with pytest.raises(
+        NoLogs, match=r"it asks about another assistant alone \(about=other\); about=self,other has a differ"
+    ):
         load([str(tmp_path)])
     together = load([str(tmp_path), str(folder / "alone")])
     assert len(together.cells) == 1 and together.cells.samples[0] == 40

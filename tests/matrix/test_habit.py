@@ -64,6 +64,7 @@ def test_the_grading_rule_of_the_task_grades_the_pairs_too() -> None:
     assert item_specific(rows, matrix, near).habit[0, 0] == pytest.approx(1 / 3)
 
 
+@pytest.mark.slow(3)
 def test_the_spread_of_items_is_that_of_the_difference_over_draws_of_all_of_them() -> None:
     draw, found, errors = np.random.default_rng(0), [], []
     for _ in range(300):

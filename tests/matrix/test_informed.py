@@ -13,10 +13,11 @@ from selfprobe.errors import NoLogs
 from selfprobe.matrix.effort import effort_points
 from selfprobe.matrix.numbers import Analysis, TaskAnalysis, analyse
 from selfprobe.matrix.page import page_of
-from selfprobe.matrix.rows import INFORMED, closest
+from selfprobe.matrix.rows import INFORMED, InformedObserver, closest
 from selfprobe.matrix.study import CELLS, DIAGONAL, Matrix
 from selfprobe.matrix.table import Results, load, matrix_of
 from selfprobe.run_settings import RunSettings
+from selfprobe.stats.estimate import Estimate
 
 ADA, BO, FAY, KIT, HAL = (f"planted/{name}?access=0&echo=.9" for name in ("ada", "bo", "fay", "kit", "hal"))
 """They know nothing of themselves but a rule that their answers show, each its own."""
@@ -69,19 +70,20 @@ def planned(tasks: list[str], *observers: str, **args: Any) -> tuple[int, int]:
 
 def test_further_cells_are_planned_for_every_two_models_and_an_example_costs_tokens() -> None:
     plain, _ = planned(["kth_word", "heads_up"], k="1,2")
-    told, _ = planned(["kth_word", "heads_up"], "asked", "shown:5", k="1,2")
+    told, _ = planned(["kth_word", "heads_up"], "named", "shown:5", k="1,2")
     assert told - plain == 4 * 3 * 10 * 2 * 2, "M(M - 1) cells of n items, K calls each, for each arm"
     asked, shown = planned(["kth_word"], "asked", k="1,2"), planned(["kth_word"], "shown:5", "replayed", k="1,2")
     assert asked[0] == shown[0] and asked[1] < shown[1]
 
 
 def test_another_assistant_costs_a_call_an_answer_and_only_in_the_runs_of_models_on_themselves() -> None:
-    def calls(frame: str, *observers: str) -> int:
-        args = {"k": "1,2", "resamples": 0, "epochs": 4, "frame": frame}
+    def calls(about: str, *observers: str) -> int:
+        args = {"k": "1,2", "resamples": 0, "epochs": 4, "about": about}
         return planned(["kth_word", "ethical_dilemma"], *observers, **args)[0]
 
-    assert calls("self") == 4 * 10 * (3 + 12) and calls("both") == 4 * 10 * (5 + 16)
-    assert calls("both", "asked") - calls("both") == calls("self", "asked") - calls("self") == 12 * 10 * (2 + 4)
+    assert calls("self") == 4 * 10 * (3 + 12) and calls("self,other") == 4 * 10 * (5 + 16)
+    more = calls("self,other", "asked") - calls("self,other")
+    assert more == calls("self", "named") - calls("self") == 12 * 10 * (2 + 4)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,7 @@ def test_another_assistant_costs_a_call_an_answer_and_only_in_the_runs_of_models
             ["kth_word"],
             {},
             ["show:5"],
-            r"observer must be replayed, asked or shown:N with N from 1 to 999, got 'show:5'",
+            r"about must be self, other, self,other, named, or shown:N with N from 1 to 999, got 'show:5'",
         ),
         (
             ["heads_up"],
@@ -105,8 +107,11 @@ def test_another_assistant_costs_a_call_an_answer_and_only_in_the_runs_of_models
             ["shown:10"],
             "shown:10 shows 10 other items, kth_word has 10 items here; ask for at most shown:9",
         ),
-        (["kth_word"], {"observer": "asked"}, [], "say --observers instead of -T observer"),
-        (["kth_word"], {"frame": "other"}, [], "with frame=other no model is asked about itself; say frame=both"),
+        (["kth_word"], {}, ["other"], "--observers takes named and shown:N, got other; say -T about=self,other"),
+        (["kth_word"], {"about": "shown:3"}, [], "beside the others: say --observers shown:3"),
+        (["kth_word"], {"about": "other"}, [], "with about=other no model is asked about itself; say about=self,other"),
+        (["kth_word"], {"observer": "asked"}, [], "no task here has an argument observer any more: say about=named"),
+        (["heads_up"], {"about": "self,other"}, [], "no task here has an argument frame; there are"),
     ],
 )
 def test_arms_that_cannot_be_are_refused_before_anything_runs(
@@ -116,9 +121,33 @@ def test_arms_that_cannot_be_are_refused_before_anything_runs(
         Matrix(models=MODELS, tasks=tasks, limit=10, args=args, observers=observers).plan()
 
 
+# ---- the closest of several
+
+
+def told(observer: str, over: float, hole: str = "") -> InformedObserver:
+    return InformedObserver(
+        target=ADA,
+        observer=observer,
+        arm="asked",
+        scores=np.zeros(2),
+        score=Estimate(0.5, 0.4, 0.6, 2, "item"),
+        over=Estimate(over, over - 0.1, over + 0.1, 2, "item"),
+        unscored=0.0,
+        hole=hole,
+    )
+
+
+def test_the_closest_observer_is_the_one_above_whom_least_is_left_and_holes_are_none() -> None:
+    observers = [told("far", 0.4), told("near", 0.1), told("lost", -0.2, "no log"), told("between", 0.2)]
+    found = closest(observers, ADA)
+    assert found is not None and found.observer == "near"
+    assert closest(observers, BO) is None
+
+
 # ---- what comes out
 
 
+@pytest.mark.slow(31)
 def test_a_habit_that_examples_show_is_no_access_and_a_true_knower_survives(results: Results) -> None:
     before, after = analysed(uninformed(results)), analysed(results)
     assert set(before.verdict.models) == set(SIX) and INFORMED in before.without
@@ -128,6 +157,7 @@ def test_a_habit_that_examples_show_is_no_access_and_a_true_knower_survives(resu
     assert f"{INFORMED} 0.00" in after.verdict.sentence
 
 
+@pytest.mark.slow(31)
 def test_where_all_that_is_known_is_learnt_from_examples_the_verdict_is_not_supported(results: Results) -> None:
     rules = (ADA, BO, FAY, KIT, HAL)
 
@@ -142,6 +172,7 @@ def test_where_all_that_is_known_is_learnt_from_examples_the_verdict_is_not_supp
     assert f"{ADA} (0.92 on itself) is explained by the closest {INFORMED}, which gets 0." in said.sentence
 
 
+@pytest.mark.slow(31)
 def test_each_model_is_held_against_the_observer_that_comes_closest_on_the_items_that_both_score(
     results: Results,
 ) -> None:
@@ -157,6 +188,7 @@ def test_each_model_is_held_against_the_observer_that_comes_closest_on_the_items
     assert closest(worse, ADA) is not best and closest([], ADA) is None
 
 
+@pytest.mark.slow(31)
 def test_logs_of_different_arms_are_never_one_cell(results: Results, folder: Path, tmp_path: Path) -> None:
     assert len(results.cells) == 36 and results.cells.joined.sum() == 30 and len(results.informed) == 30
     assert set(results.informed.arm) == {"shown:5"} and "arm" not in results.cells
@@ -167,6 +199,7 @@ def test_logs_of_different_arms_are_never_one_cell(results: Results, folder: Pat
         load([str(folder / CELLS)])
 
 
+@pytest.mark.slow(31)
 def test_a_cell_that_measured_something_else_is_a_hole_and_no_control(results: Results) -> None:
     moved = results.informed.copy()
     moved["version"] = moved.version.where(moved.target != ADA, "1+aa")
@@ -176,6 +209,7 @@ def test_a_cell_that_measured_something_else_is_a_hole_and_no_control(results: R
     assert ADA in task.verdict.models and BO not in task.verdict.models
 
 
+@pytest.mark.slow(31)
 def test_the_page_shows_the_closest_informed_observer_and_all_of_them(results: Results) -> None:
     page = page_of(results, Analysis((analysed(results),)))
     text = page.html() if hasattr(page, "html") else str(page.sections)
@@ -184,6 +218,7 @@ def test_the_page_shows_the_closest_informed_observer_and_all_of_them(results: R
     assert "closest informed observer" in text and "told of their target (30)" in text
 
 
+@pytest.mark.slow(31)
 def test_a_single_target_and_its_informed_observers_need_no_matrix(results: Results) -> None:
     cells = results.cells[(results.cells.target == ADA) & (results.cells.observer == ADA)]
     decisions = results.decisions[(results.decisions.target == ADA) & (results.decisions.observer == ADA)]
@@ -199,8 +234,8 @@ def test_a_single_target_and_its_informed_observers_need_no_matrix(results: Resu
 
 def test_the_effort_curve_leaves_observers_out_that_were_told_of_their_target(run_task: Any, tmp_path: Path) -> None:
     args = {"epochs": 2}
-    run_task("selfprobe/ethical_dilemma", CY, tmp_path, task_args=args | {"frame": "both"}, limit=4)
-    told = args | {"observer": "shown:3", "target_log": str(tmp_path)}
+    run_task("selfprobe/ethical_dilemma", CY, tmp_path, task_args=args | {"about": "self,other"}, limit=4)
+    told = args | {"about": "shown:3", "target_log": str(tmp_path)}
     run_task("selfprobe/ethical_dilemma", BO, tmp_path, task_args=told, model_roles={"target": CY}, limit=4)
     points, _ = effort_points(load([str(tmp_path)]).runs)
     assert [(point.target, point.observer) for point in points] == [(CY, CY)]

@@ -24,7 +24,9 @@ def rows(folder: Path, target: str, observer: str) -> pd.DataFrame:
     )
 
 
-@pytest.mark.parametrize(("task", "given"), [("kth_word", {}), ("ethical_dilemma", {"epochs": 3})])
+@pytest.mark.parametrize(
+    ("task", "given"), [("kth_word", {}), pytest.param("ethical_dilemma", {"epochs": 3}, marks=pytest.mark.slow(5))]
+)
 def test_a_joined_cell_is_the_run_with_both_sides_replayed(
     run_task: Any, tmp_path: Path, task: str, given: dict[str, Any]
 ) -> None:

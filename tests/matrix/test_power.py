@@ -68,7 +68,7 @@ def test_thirty_models_are_told_by_parts() -> None:
     assert len(powers(drawn(np.full((13, 13), 0.5), 40, rng(8)), tests=13, rng=rng(9))) == 13
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 @pytest.mark.parametrize("graded", [False, True])
 def test_the_stated_advantage_is_enough_and_half_of_it_is_not(graded: bool) -> None:
     """It is stated for pairs that differ as those of real models do; drawn ones without that need a quarter less."""

@@ -15,6 +15,7 @@ from scipy import stats
 from selfprobe.matrix.published import SELF
 from selfprobe.matrix.reproduction import (
     AGGREGATE,
+    AVERAGE,
     Reproduction,
     mean_of_cells,
     paper_sections,
@@ -23,7 +24,7 @@ from selfprobe.matrix.reproduction import (
     resampled,
 )
 from selfprobe.matrix.table import Results
-from selfprobe.page import Page, files_of
+from selfprobe.page import Figures, Page, files_of
 from selfprobe.stats.estimate import clustered_mean
 
 Make = Callable[..., Results]
@@ -130,8 +131,8 @@ def test_no_task_of_the_paper_and_a_single_model_have_no_tables(matrix_results: 
 
 
 def test_figure_2_holds_the_diagonal_against_the_mean_of_the_others_per_task(two_tasks: Results) -> None:
-    [words, clues, whole] = made_of(two_tasks).figure2
-    assert (words.name, clues.name, whole.name) == ("kth_word", "heads_up", AGGREGATE)
+    [words, clues, average, whole] = made_of(two_tasks).figure2
+    assert (words.name, clues.name, average.name, whole.name) == ("kth_word", "heads_up", AVERAGE, AGGREGATE)
     cells = by_hand(two_tasks, "kth_word", "k1")
     for model, own, others in zip(words.models, words.own, words.others, strict=True):
         assert own.value == pytest.approx(cells[model, model])
@@ -151,6 +152,35 @@ def test_the_aggregate_is_the_mean_of_the_min_max_normalised_tasks(two_tasks: Re
     whole = made.figure2[-1]
     assert [one.value for one in whole.own] == pytest.approx(list(np.diag(total)))
     assert all(one.low <= one.value <= one.high for one in whole.own)
+
+
+def test_the_average_of_figure_2_is_the_mean_of_the_scores_as_they_are(two_tasks: Results) -> None:
+    average = made_of(two_tasks).figure2[-2]
+    by_task = [by_hand(two_tasks, task, key) for task, key in (("kth_word", "k1"), ("heads_up", "guess"))]
+    gains = []
+    for model, own, others in zip(average.models, average.own, average.others, strict=True):
+        assert own.value == pytest.approx(mean(cells[model, model] for cells in by_task))
+        rest = [cells[model, other] for cells in by_task for other in MODELS if other != model]
+        assert others.value == pytest.approx(mean(rest)) and others.low < others.value < others.high
+        gains.append(own.value - others.value)
+    assert average.test.wilcoxon_p == pytest.approx(float(stats.wilcoxon(gains, alternative="greater").pvalue))
+
+
+def test_both_tests_of_figure_2_are_in_its_table_and_the_average_of_the_scores_stands_first(two_tasks: Results) -> None:
+    made = made_of(two_tasks)
+    assert list(paper_tables(made)["figure2-test"].on) == ["kth_word", "heads_up", AVERAGE, AGGREGATE]
+    [section] = [one for one in paper_sections(made) if one.name == "figure2"]
+    assert "does not say of which mean" in str(section.blocks[0])
+    [pictures] = [block for block in section.blocks if isinstance(block, Figures)]
+    assert [one.caption.partition(":")[0] for one in pictures.pictures] == ["The paper's Figure 2, mean of the tasks"]
+
+
+def test_chance_stands_beside_the_papers_number_and_ours(matrix_results: Make) -> None:
+    results = matrix_results(MODELS, items=20, task="paraphrase_recognition")
+    made = made_of(replace(results, decisions=results.decisions.assign(chance=0.2)))
+    text = str([block for section in paper_sections(made) for block in section.blocks])
+    assert "a blind guess gets 0.20 here and 0.33 in the paper's code, whose models on themselves reach 0.39" in text
+    assert set(paper_tables(made)["table2"].paraphrase_recognition_chance.round(9)) == {0.2}
 
 
 def test_the_papers_p_comes_out_of_a_matrix_whose_differences_have_rank_sum_10(matrix_results: Make) -> None:

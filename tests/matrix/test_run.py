@@ -38,9 +38,9 @@ def calls(models: list[str], tasks: list[str], limit: int, **args: Any) -> int:
 
 
 def test_the_calls_are_the_minimum_of_each_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For 10 models: M·n·(1+K) and n·M for the ceiling, M·n·3·epochs, M·5n + M²·5n, M·n + M²·n, M·n + 2M²·n."""
+    """For 3 models: M·n·(1+K) and n·M for the ceiling, M·n·3·epochs, M·5n + M²·5n, M·n + M²·n, M·n + 2M²·n."""
     monkeypatch.setattr("selfprobe.embed._loaded", lambda _: None)  # a plan embeds nothing
-    models, m, n = [f"planted/m{i}" for i in range(10)], 10, 7
+    models, m, n = [f"planted/m{i}" for i in range(3)], 3, 7
     expected = {
         "kth_word": m * n * (1 + 3) + m * n,
         "ethical_dilemma": m * n * 3 * 10,
@@ -120,7 +120,7 @@ def test_a_model_that_fails_leaves_holes_with_a_reason_and_a_resume_fills_them(
     assert matrix_of(load([str(tmp_path)]), "kth_word").holes == {}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(5)
 def test_half_a_model_is_a_hole_and_not_a_smaller_sample(server: Any, questions: Path, tmp_path: Path) -> None:
     asked = study(tmp_path, 12, questions)
     server.configure({"beta": {"faults": {"500": 0.1}, "sticky": ["500"]}})
@@ -136,7 +136,7 @@ def test_half_a_model_is_a_hole_and_not_a_smaller_sample(server: Any, questions:
     assert task.verdict.kind == "underpowered"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(5)
 def test_more_items_later_ask_only_for_those(server: Any, questions: Path, tmp_path: Path) -> None:
     for limit, count in ((3, 2 * 3 * 5), (5, 2 * 2 * 5)):
         server.reset()
@@ -146,7 +146,7 @@ def test_more_items_later_ask_only_for_those(server: Any, questions: Path, tmp_p
     assert scores.shape == (2, 2, 5) and not np.isnan(scores).any()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(15)
 def test_a_killed_matrix_goes_on_and_asks_again_only_what_was_in_flight(
     server: Any, questions: Path, tmp_path: Path
 ) -> None:

@@ -49,6 +49,7 @@ def called(*arguments: str | Path) -> Result:
     return CliRunner().invoke(main, [*map(str, arguments)])
 
 
+@pytest.mark.slow(3)
 def test_a_matrix_asks_with_its_secrets_writes_none_of_them_and_is_found_again(
     server: Any, received: list[str], tmp_path: Path
 ) -> None:

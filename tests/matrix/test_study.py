@@ -38,6 +38,7 @@ def test_python_gives_the_tables_that_the_command_gives(tmp_path: Path) -> None:
     assert (tmp_path / "page" / "index.html").is_file()
 
 
+@pytest.mark.slow(3)
 def test_its_page_is_of_the_items_that_it_was_asked_for(tmp_path: Path) -> None:
     def shown(models: list[str], limit: int) -> pd.DataFrame:
         study = Matrix(models=models, tasks=["kth_word"], limit=limit, log_dir=str(tmp_path), settings=QUIET)

@@ -5,6 +5,7 @@ import sys
 from collections import Counter
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from scipy import stats as scipy_stats
 from selfprobe.matrix.advantage import Permutation, double_centre, observers_permuted, total_of
 from selfprobe.matrix.habit import Specific
 from selfprobe.matrix.rows import INFORMED, above_zero, rows_of
-from selfprobe.matrix.verdict import Verdict, verdict
+from selfprobe.matrix.verdict import SMALLEST, Verdict, _like_skill, verdict
 from selfprobe.stats.estimate import Estimate, clustered_mean, holm
 
 
@@ -124,7 +125,17 @@ def test_a_strong_predictable_model_without_access_is_not_told_apart_from_skill(
         and "skill alone could look like this. These would tell: observers of like skill." in got.sentence
     )
     both = judged(hits(p, 400, rng()), ["big", *"bcde"], frames=True, informed=True)
-    assert "observers of like skill, -T frame=both, selfprobe matrix --observers shown:5." in both.sentence
+    assert "observers of like skill, -T about=self,other, selfprobe matrix --observers shown:5." in both.sentence
+
+
+def test_skill_is_said_to_look_like_access_only_where_it_accounts_for_half_of_it() -> None:
+    """Three times as good on itself: twice as good elsewhere too is √3 or more, 1.5 times is less."""
+    means = np.full((4, 4), 0.3)
+    means[0, 0] = 0.9
+    rows: Any = [SimpleNamespace(model=name) for name in "abcd"]
+    for elsewhere, like in ((0.6, True), (0.45, False)):
+        means[1:, 0] = elsewhere
+        assert bool(_like_skill(rows[0], rows, means, "")) == like, elsewhere
 
 
 def test_a_knower_beside_weak_observers_is_supported() -> None:
@@ -159,6 +170,13 @@ def test_no_access_is_not_supported_when_an_advantage_of_interest_would_have_bee
     )
     seen = judged(hits(np.full((6, 6), 0.9), 1600, rng(3)))
     assert seen.kind == "not supported" and "of 0.10 of one model would have been seen" in seen.sentence
+
+
+def test_nothing_is_ruled_out_while_the_interval_of_t_still_holds_what_is_of_interest() -> None:
+    x = hits(np.full((6, 6), 0.5), 100, rng(2))
+    got, total = judged(x), total_of(x, [f"m{i}" for i in range(6)])
+    assert total.low < SMALLEST < total.high and "or more of one model would have been seen" in got.sentence
+    assert got.kind == "underpowered"
 
 
 def test_no_access_in_a_small_matrix_is_underpowered_and_says_what_may_be_missed() -> None:
@@ -270,13 +288,13 @@ def counted(name: str, part: str, models: int, items: int, matrices: int) -> Any
     return sum((module.drawn_once(job, number) for number in range(matrices)), Counter())
 
 
-@pytest.mark.slow
+@pytest.mark.slow(10)
 @pytest.mark.parametrize("line", [line.name for line in bench().lines(5) if line.group == "null"])
 def test_a_matrix_without_access_is_hardly_ever_supported(line: str) -> None:
     assert counted(line, "null", 5, 200, 60)["named"] <= 7  # of 60: 7 or fewer come with .99 at a rate of .05
 
 
-@pytest.mark.slow
+@pytest.mark.slow(10)
 @pytest.mark.parametrize("form", ["product", "logistic"])
 def test_access_of_two_among_equals_is_found_and_nobody_else_named(form: str) -> None:
     [line] = [

@@ -55,7 +55,7 @@ def near(found: float, planted: float, n: int) -> bool:
 # ---- planted truths, from end to end
 
 
-@pytest.mark.slow
+@pytest.mark.slow(8)
 def test_planted_accuracy_bias_ties_and_faults_are_recovered(run_task: Run, tmp_path: Path, mine: Any) -> None:
     judge = "planted/a?judgement=.85&first=.25&tied=.15&malformed=.05"
     found = metrics(run_task(pairwise_preference(mine(90)), judge, tmp_path / "logs"))
@@ -68,7 +68,7 @@ def test_planted_accuracy_bias_ties_and_faults_are_recovered(run_task: Run, tmp_
     assert found["auroc_low"] < 0.9 and found["consistency"] < 0.9
 
 
-@pytest.mark.slow
+@pytest.mark.slow(8)
 def test_scores_alone_recover_the_planted_accuracy(run_task: Run, tmp_path: Path, mine: Any) -> None:
     path = mine(90)
     direct = metrics(run_task(direct_scoring(path), "planted/a?judgement=.85", tmp_path / "logs"))

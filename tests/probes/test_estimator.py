@@ -233,7 +233,7 @@ def test_states_that_are_not_finite_are_refused() -> None:
         ContrastProbe().fit(x, y)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learns_own_checks_pass() -> None:
     checks = check_estimator(ContrastProbe(c=1.0), on_fail=None, on_skip=None)

@@ -136,7 +136,7 @@ def test_without_a_direction_the_interval_holds_one_half(plant: Plant) -> None:
         assert found.low < 0.5 < found.high
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 def test_the_interval_covers_one_half_as_often_as_it_says(plant: Plant) -> None:
     missed = 0
     for seed in range(40):
@@ -149,7 +149,7 @@ def test_the_interval_covers_one_half_as_often_as_it_says(plant: Plant) -> None:
     assert missed <= 6  # 5 % of 40 is 2
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 def test_the_floor_predicts_what_the_best_of_layers_finds_on_noise(plant: Plant) -> None:
     best, floors, over = [], [], 0
     for seed in range(30):
@@ -378,7 +378,7 @@ def test_a_process_that_fits_does_not_load_pytorch() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-@pytest.mark.slow  # two processes start
+@pytest.mark.slow(10)  # two processes start
 def test_several_processes_give_the_same_numbers(plant: Plant) -> None:
     harvested, _ = plant(size=60, layers=2)
     one, two = (fit_all(harvested, QUICK, processes=n) for n in (1, 2))

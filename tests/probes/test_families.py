@@ -173,7 +173,7 @@ def plain(judge: LocalModel, prompt: Prompt) -> States:
     return States(torch.stack(sides), said)
 
 
-@pytest.mark.slow  # 36 CPU seconds all
+@pytest.mark.slow(3)  # 36 CPU seconds all
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_a_family_is_read_exactly_or_refused_before_the_work(family: str) -> None:

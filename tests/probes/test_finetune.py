@@ -16,8 +16,9 @@ pytest.importorskip("peft", reason="the mechanisms extra is not installed")
 
 from selfprobe import cli
 from selfprobe.preferences.findings import finetuned as sentences
+from selfprobe.preferences.page import page_of
 from selfprobe.probes import finetune, training
-from selfprobe.probes.finetune import JUDGE, finetune_run, lessons, unfitted
+from selfprobe.probes.finetune import JUDGE, courses, finetune_run, lessons, unfitted
 from selfprobe.probes.model import load_model
 from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.run import run_probes
@@ -25,6 +26,7 @@ from selfprobe.probes.splits import FitSettings, questions
 from selfprobe.probes.training import Recipe
 from selfprobe.sources.pairs import Pair
 from selfprobe.sources.public_pairs import PairSet
+from selfprobe.studies.probe_run import ProbeFinetune
 
 from .conftest import tiny_judge
 
@@ -108,12 +110,30 @@ def test_it_learns_from_the_training_half_alone_in_both_orders(done: Result, pla
     card = load_probe(place / "out" / "one-supervised.safetensors").card
     assert questions(lesson.harvest.pairs[i] for i in lesson.half.train) == set(card.train_groups)
     assert not set(lesson.half.train) & set(lesson.half.test)
-    shown = lesson.examples()
+    [course] = courses([lesson])
+    shown = course.examples()
     assert len(shown) == 2 * len(lesson.half.train)
     digits = [judge.tokenizer.decode(list(e.answer)).strip() for e in shown]
     labels = [lesson.harvest.pairs[i].label for i in lesson.half.train]
     assert digits == [str(said) for label in labels for said in (label, 3 - (label or 0))]
-    assert len(lesson.examples(5)) == 5 and lesson.examples(5) == lesson.examples(5)
+    assert len(course.examples(5)) == 5 and course.examples(5) == course.examples(5)
+
+
+def test_saturation_holds_judge_and_probe_of_the_same_pairs_by_number_of_texts(done: Result, place: Path) -> None:
+    judge, out = load_model(str(place / "model")), shutil.copytree(place / "out", place / "curve")
+    [lesson] = lessons(out, judge, ["one"])
+    recipe = Recipe(rank=4, alpha=4, rate=0.01, epochs=2, batch=8)
+    for samples in (18, 10):
+        finetune_run(out, judge, [lesson], recipe=recipe, samples=samples, progress=lambda _: None)
+    rows = pd.read_csv(out / "tables/saturation.csv").query("metric == 'auroc'").set_index(["method", "samples"]).value
+    assert set(rows.index) == {(method, n) for method in (JUDGE, "supervised") for n in (24, 18, 10)}
+    saved = table(place, "finetuned").query("method == 'supervised' and metric == 'auroc'").value.item()
+    assert rows["supervised", 24] == pytest.approx(saved), "all texts are those of the saved probe"
+    assert {one.name for one in (out / "finetuned").iterdir()} == {"one", "one-18", "one-10"}
+    [course] = courses([lesson])
+    [numbers] = course.chosen(10)
+    assert len(numbers) == 10 and course.examples(10) == [course.examples(None)[i] for i in numbers]
+    assert "By number of training texts" in page_of(out, about="judges").files["report.md"].decode()
 
 
 def test_the_same_command_again_trains_and_asks_nothing(
@@ -132,6 +152,7 @@ def test_the_same_command_again_trains_and_asks_nothing(
     assert dry.exit_code == 0 and "12 pairs to learn from, 12 to test on" in dry.output and "FLOPs" in dry.output
 
 
+@pytest.mark.slow(2)
 def test_a_judge_of_all_weights_stands_beside_that_of_adapters(done: Result, place: Path) -> None:
     folder = shutil.copytree(place / "out", place / "both")
     ran = call(
@@ -196,6 +217,7 @@ def test_the_sentence_says_whether_the_judge_differs_from_the_probe(done: Result
     assert "not shown to be above what the texts tell without a model: length (+0.20" in sentences(made)[0]
 
 
+@pytest.mark.slow(4)
 def test_where_each_aspect_has_its_probe_each_has_its_judge_and_a_number_is_the_mean_over_aspects(
     tmp_path: Path,
 ) -> None:
@@ -233,3 +255,48 @@ def test_where_each_aspect_has_its_probe_each_has_its_judge_and_a_number_is_the_
         second = 1 / (1 + np.exp(said[:, 1, 0] - said[:, 1, 1]))
         own.append(f1_score([p.label == 1 for p in test], (first + second) / 2 > 0.5, average="weighted"))
     assert f1.value[JUDGE] == pytest.approx(np.mean(own))
+
+
+@pytest.mark.slow(8)
+def test_a_judge_of_a_group_learns_all_its_data_sets_and_is_tested_on_each(tmp_path: Path) -> None:
+    def pairs(name: str, aspect: str) -> list[Pair]:
+        texts = [("ab"[i % 2] + str(i), "ba"[i % 2] + str(i)) for i in range(8)]
+        return [
+            Pair(f"{name}{aspect}{i}", *two, 1 + i % 2, kind=name, aspect=aspect, context=f"{name} {i}")
+            for i, two in enumerate(texts)
+        ]
+
+    judge, few = tiny_judge(), FitSettings(seeds=1, folds=2, resamples=100, aspects="apart", orders="first")
+    parts = {"newsroom": ("coherence", "fluency"), "mctaco": ("",), "hanna": ("surprise",)}
+    sets = {name: [p for aspect in aspects for p in pairs(name, aspect)] for name, aspects in parts.items()}
+    given = {name: PairSet(name, tuple(every), name, 0, 0) for name, every in sets.items()}
+    run_probes(judge, given, tmp_path, settings=few, random_weights=False, progress=lambda _: None)
+    learnt = lessons(tmp_path, judge, list(sets))
+    quality, sense = courses(learnt, grouped=True)
+    assert (quality.name, sense.name) == ("text-quality", "common-sense")
+    assert [lesson.name for lesson in quality.lessons] == ["newsroom", "newsroom", "hanna"]
+    assert quality.sizes == (12, 12) and len(quality.examples(None)) == 12, "one order, as the run reads"
+    assert len(quality.examples(5)) == 5
+    recipe = Recipe(rank=4, alpha=4, rate=0.01, epochs=1, batch=32)
+    made = finetune_run(tmp_path, judge, learnt, recipe=recipe, grouped=True, progress=lambda _: None)
+    assert {one.name for one in (tmp_path / "finetuned").iterdir()} == {"text-quality", "common-sense"}
+    judged = made["finetuned"].query("method == @JUDGE and metric == 'f1'").set_index("dataset")
+    assert set(judged.index) == set(sets) and "of newsroom, hanna together" in judged.note["hanna"]
+    assert "together" not in judged.note["mctaco"]
+    assert list(made["finetuning"].dataset) == ["text-quality", "common-sense"], "a step each: a batch holds all"
+    cost = made["finetuning_cost"]
+    trained = cost[cost.what.str.startswith(f"{JUDGE}:")]
+    assert sorted(trained.dataset) == ["hanna", "mctaco", "newsroom"] and trained.seconds.nunique() == 2
+    assert all("Learning took" in line for line in sentences({**made}))
+
+
+def test_the_preset_released_code_has_the_rates_batch_and_grouping_of_the_public_scripts() -> None:
+    def study(**given: Any) -> Any:
+        return ProbeFinetune.model_validate({"datasets": ("one",), "model": "smollm2", **given})
+
+    code, full = study(preset="released-code"), study(preset="released-code", full=True)
+    assert (code.recipe.rate, code.recipe.batch, code.recipe.rank, code.samples) == (5e-5, 32, 64, 5000)
+    assert (full.recipe.rate, full.recipe.batch, full.recipe.rank) == (5e-7, 32, None)
+    assert code.grouped and not study().grouped
+    assert (study().recipe.rate, study(full=True).recipe.rate, study().recipe.batch) == (1e-4, 2e-5, 8)
+    assert (study(preset="released-code", rate=0.01, batch=2).recipe.rate) == 0.01, "what is given wins"

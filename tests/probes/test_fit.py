@@ -6,6 +6,7 @@ from sklearn.linear_model import LogisticRegression
 from selfprobe.probes.fit import (
     Probe,
     agreement,
+    best_layer,
     check_labels,
     features,
     logistic,
@@ -110,3 +111,9 @@ def test_too_little_to_learn_from_is_an_error() -> None:
 def test_pairs_that_do_not_differ_have_no_component() -> None:
     assert not principal(np.zeros((5, 4)), symmetric=True).any()
     assert not principal(np.ones((5, 4)), symmetric=False).any()
+
+
+def test_the_last_of_equally_good_layers_is_chosen_and_one_that_is_undefined_never() -> None:
+    assert best_layer([0.5, 0.7, 0.7, 0.6]) == 2
+    assert best_layer([np.nan, 0.7, np.nan]) == 1
+    assert best_layer([np.nan, np.nan]) == 1

@@ -1,4 +1,4 @@
-"""A probe on the hub: uploaded as docs/preference_probes.md says, loaded, and what is said where there is none."""
+"""A probe on the hub: uploaded as docs/probes.md says, loaded, and what is said where there is none."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ from selfprobe.probes.probe_file import ON_HUB
 
 from .test_estimator import states
 
-PAGE = Path(__file__).parents[2] / "docs" / "preference_probes.md"
+PAGE = Path(__file__).parents[2] / "docs" / "probes.md"
 
 
 class Hub:

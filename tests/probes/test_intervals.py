@@ -82,7 +82,7 @@ def test_a_paired_difference_is_that_of_the_same_pairs() -> None:
     assert nothing.value == 0 and nothing.reason == "every resample gives the same value"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 def test_coin_flip_labels_stay_at_chance_over_five_halves(plant: Callable[..., Any]) -> None:
     missed = narrow = 0
     for seed in range(40):
@@ -148,7 +148,7 @@ def held(kind: str, strength: float, runs: int, per_question: int = 1) -> tuple[
     return tuple(np.mean(found, axis=0))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 @pytest.mark.parametrize("kind", ["mean difference", "few:32"])
 @pytest.mark.parametrize("strength", [0.0, 0.8])  # chance, and an accuracy of about .6
 def test_intervals_hold_what_the_fitted_probes_reach_at_chance_and_at_60_percent(kind: str, strength: float) -> None:
@@ -181,7 +181,7 @@ def held_apart(strength: float, runs: int, aspects: int = 4) -> tuple[float, flo
     return tuple(np.mean(found, axis=0))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(20)
 @pytest.mark.parametrize("strength", [0.0, 0.8])
 def test_intervals_of_a_mean_over_aspects_that_are_fitted_apart_hold_it_too(strength: float) -> None:
     assert 0.90 <= held_apart(strength, 200)[0] <= 1.0

@@ -45,6 +45,7 @@ def test_kept_layers_are_those_of_a_whole_harvest_under_their_own_numbers(model:
         ContrastProbe("unsupervised", orientation="none", layer=1).fit(some)
 
 
+@pytest.mark.slow(3)
 def test_a_run_on_some_layers_names_them_in_tables_probes_and_the_run(model: Path, tmp_path: Path) -> None:
     file = written(tmp_path / "one.jsonl", rows("one"))
     given = ("--model", model, "--datasets", file, "--out", tmp_path / "out", *TOY, "--no-random-weights")

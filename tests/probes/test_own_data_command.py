@@ -103,6 +103,7 @@ def test_a_folder_of_another_run_is_refused_before_any_forward_pass(
     assert re.search(r"Time: about \d+ s to read by two plain forwards \(measured on one batch\), half", more.output)
 
 
+@pytest.mark.slow(3)
 def test_a_folder_cannot_grant_what_its_command_line_must(done: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = done / "out" / "run.json"
     held = file.read_text()

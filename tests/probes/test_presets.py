@@ -124,6 +124,7 @@ def with_aspects(harvest: Any, *, swapped: str = "fluency") -> Any:
     return replace(harvest, pairs=tuple(pairs))
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("preset", ["paper", "released-code"])
 def test_these_presets_fit_each_aspect_and_average_as_the_public_code_does(plant: Plant, preset: str) -> None:
     harvest = with_aspects(plant(size=160, strength=1.5)[0])
@@ -150,6 +151,7 @@ def test_these_presets_fit_each_aspect_and_average_as_the_public_code_does(plant
     )
 
 
+@pytest.mark.slow(2)
 def test_one_probe_for_all_aspects_cannot_say_what_two_can(plant: Plant) -> None:
     harvest = with_aspects(plant(size=240, strength=2.0)[0])
     f1 = {}

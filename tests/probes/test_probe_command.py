@@ -142,6 +142,7 @@ def test_a_second_run_and_a_dry_run_have_nothing_to_read(
     assert (folder / "probes" / "tables" / "methods.csv").read_bytes() == before
 
 
+@pytest.mark.slow(3)
 def test_an_interrupted_run_keeps_what_it_read_and_goes_on(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,6 +169,7 @@ def test_an_interrupted_run_keeps_what_it_read_and_goes_on(
     assert sum(asked) == 48 - kept
 
 
+@pytest.mark.slow(5)
 def test_transfer_and_ablate_write_their_tables_and_figures(done: tuple[Path, Result]) -> None:
     out = done[0] / "probes"
     moved = call("transfer", out)
@@ -325,6 +327,7 @@ def test_a_model_without_weights_is_refused_before_torch_is_there(
     )
 
 
+@pytest.mark.slow(4)
 def test_several_models_get_a_folder_and_a_page_each(model: Path, tmp_path: Path) -> None:
     file, other = written(tmp_path / "one.jsonl", rows("one")), saved(tmp_path / "other", seed=1)
     given = ("run", "--models", f"{model},{other}", "--datasets", file, "--out", tmp_path / "out")
@@ -366,6 +369,7 @@ def test_a_missing_extra_names_the_install_command(monkeypatch: pytest.MonkeyPat
     assert ran.exit_code == 2 and "probes need torch: pip install 'selfprobe[probes]'" in ran.output
 
 
+@pytest.mark.slow(8)
 def test_logs_of_a_baseline_stand_beside_the_probes(done: tuple[Path, Result], model: Path, tmp_path: Path) -> None:
     from inspect_ai import eval as inspect_eval
 

@@ -16,7 +16,7 @@ from selfprobe.probes.probe_file import load_probe
 from .conftest import tiny_judge
 from .test_probe_command import rows, written
 
-DOCS = Path(__file__).parents[2] / "docs" / "preference_probes.md"
+DOCS = Path(__file__).parents[2] / "docs" / "probes.md"
 
 
 def test_every_name_is_there_and_another_is_told_them() -> None:

@@ -234,7 +234,7 @@ def address() -> Iterator[str]:
         made.shutdown()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(40)
 @pytest.mark.filterwarnings("default")
 def test_a_copy_killed_on_a_real_cluster_costs_its_own_batches_and_changes_no_state(
     address: str, tmp_path: Path
@@ -259,7 +259,7 @@ def test_a_copy_killed_on_a_real_cluster_costs_its_own_batches_and_changes_no_st
         np.testing.assert_allclose(there.layer(layer), here.layer(layer), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(40)
 @pytest.mark.filterwarnings("default")
 def test_probe_run_on_a_cluster_finds_what_it_finds_in_one_process(address: str, tmp_path: Path) -> None:
     given = ("--model", saved(tmp_path / "model"), "--datasets", written(tmp_path / "one.jsonl", rows("one")))

@@ -68,6 +68,7 @@ def test_it_chats(smollm2: Model) -> None:
     assert output.usage is not None and 0 < output.usage.output_tokens <= 12
 
 
+@pytest.mark.slow(8)
 def test_temperature_0_repeats_to_the_last_bit_whatever_was_asked_between(smollm2: Model) -> None:
     """With the prompt cache this sequence moves the first logprob by 0.08: the shared beginning comes from `LONG`."""
     question = "What is the capital of France?"
@@ -79,6 +80,7 @@ def test_temperature_0_repeats_to_the_last_bit_whatever_was_asked_between(smollm
     assert (again.completion, logprobs_of(again)) == (first.completion, logprobs_of(first))
 
 
+@pytest.mark.slow(11)
 def test_a_seed_repeats_at_temperature_1(smollm2: Model) -> None:
     one, same, other = (
         ask(smollm2, "Name an animal.", temperature=1, seed=seed, max_tokens=8).completion for seed in (5, 5, 6)
@@ -96,6 +98,7 @@ def test_20_top_logprobs_describe_the_distribution_before_sampling(smollm2: Mode
     assert token.logprob == values[0] < 0  # greedy; with sampling applied first it would be 0 and the rest -inf
 
 
+@pytest.mark.slow(20)
 def test_a_schema_is_enforced_with_its_pattern_and_length(smollm2: Model) -> None:
     schema = JSONSchema(
         type="object",
@@ -167,6 +170,7 @@ def inspect_eval(folder: Path, *arguments: str) -> subprocess.CompletedProcess[s
     return subprocess.run([*command, *arguments], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.slow(9)
 def test_inspect_eval_with_a_role_ends_cleanly_and_soon(smollm2: Model, tmp_path: Path) -> None:
     began = time.monotonic()
     done = inspect_eval(tmp_path, "--model", "embedded/smollm2", "--model-role", "target=embedded/smollm2")
@@ -180,6 +184,7 @@ def test_inspect_eval_with_a_role_ends_cleanly_and_soon(smollm2: Model, tmp_path
     assert "embedded:  0/ 1" in done.stdout  # one connection for one slot, though adaptive connections start at 20
 
 
+@pytest.mark.slow(4)
 def test_inspect_eval_shows_a_wrong_name_without_a_traceback(tmp_path: Path) -> None:
     done = inspect_eval(tmp_path, "--model", "embedded/smollm3")
     assert done.returncode != 0

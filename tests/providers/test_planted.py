@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, get_model
 
-from selfprobe.introspect_tasks.kth_word import PREDICT_PROMPT
+from selfprobe.introspect_tasks.kth_word import PREDICT
 from selfprobe.providers.mind import BEHAVIOURS, Behaviour, Mind, chance, shared_word
 from selfprobe.providers.planted import DEFAULTS, parse_name
 
@@ -38,7 +38,7 @@ def test_model_arguments_win_over_the_name() -> None:
     [
         (
             "alpha?acess=.9",
-            r"planted/alpha\?acess=.9: unknown setting acess; did you mean access\? There are .*malformed",
+            r"planted/alpha\?acess=.9: unknown setting acess; did you mean access\? The nearest are access, \w+, \w+$",
         ),
         ("alpha?access=high", "access must be a number, got 'high'"),
         ("alpha?access=", "access must be a number, got ''"),
@@ -118,7 +118,7 @@ def test_own_words_are_never_anothers() -> None:
 
 @pytest.mark.parametrize("access", [0.1, 0.5, 0.9])
 def test_a_prediction_is_the_models_own_word_at_the_planted_rate(access: float) -> None:
-    [behaviour] = [b for b in BEHAVIOURS if b.template == PREDICT_PROMPT]
+    [behaviour] = [b for b in BEHAVIOURS if b.template == PREDICT["self"]]
     one = mind(access=access)
     said = [
         json.loads(str(behaviour.reply(one, {"question": q, "k": str(k)})))["word"]
@@ -136,7 +136,7 @@ def test_faults_come_at_their_rates_and_one_at_a_time() -> None:
     model = get_model("planted/alpha?" + "&".join(f"{k}={v}" for k, v in rates.items()))
 
     async def ask() -> list[tuple[str, str]]:
-        outputs = [await model.generate(PREDICT_PROMPT.format(question=q, k=1)) for q in QUESTIONS]
+        outputs = [await model.generate(PREDICT["self"].format(question=q, k=1)) for q in QUESTIONS]
         return [(output.completion, output.stop_reason) for output in outputs]
 
     def kind(text: str, stop: str) -> str:
@@ -154,7 +154,7 @@ def test_act_faults_touch_plain_answers_only() -> None:
 
     model = get_model("planted/alpha?act_refused=1")
     assert asyncio.run(say(model, "One?")).startswith("I'm sorry")
-    assert asyncio.run(say(model, PREDICT_PROMPT.format(question="One?", k=1))).startswith("{")
+    assert asyncio.run(say(model, PREDICT["self"].format(question="One?", k=1))).startswith("{")
 
 
 def test_every_output_has_its_usage() -> None:
@@ -173,3 +173,29 @@ def test_a_template_matches_its_prompts_whole() -> None:
     assert found is not None and found.groupdict() == {"x": "a\nb", "y": "c"}
     assert pattern.fullmatch("Say a and b, {then} c.") is None
     assert pattern.fullmatch("Please say a and a, {then} c.") is None
+
+
+@pytest.mark.parametrize(
+    ("own", "other"),
+    [
+        ("recognises_self", "recognises_other"),
+        ("reconstructs_self", "reconstructs_other"),
+        ("guess_self", "guess_other"),
+        ("tells_self", "tells_other"),
+    ],
+)
+def test_access_means_the_same_in_every_task_unless_a_task_says_otherwise(own: str, other: str) -> None:
+    def settings(query: str) -> dict[str, float]:
+        return parse_name(f"bo{query}", {})[1]
+
+    stranger = settings("?access=0")
+    assert stranger[own] == stranger[other]
+    assert settings("?access=1")[own] == 1
+    assert settings(f"?access=.5&{other}=.4")[own] == pytest.approx(0.7)
+    assert settings(f"?access=0&{own}=.9")[own] == 0.9
+    assert settings("")[own] == settings("?malformed=.1")[own] > stranger[own]
+
+
+def test_a_model_without_access_reads_no_code_and_hits_no_aim_of_its_own() -> None:
+    settings = parse_name("bo?access=0", {})[1]
+    assert settings["decodes"] == settings["aims"] == 0

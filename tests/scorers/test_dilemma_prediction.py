@@ -241,7 +241,7 @@ def test_one_dilemma_gives_a_value_without_an_interval() -> None:
     assert "cot_pred_low" not in found and "kl_gain_low" not in found and "baseline_mean" not in found
 
 
-@pytest.mark.slow
+@pytest.mark.slow(5)
 def test_intervals_of_the_mean_kl_difference_cover_as_often_as_they_say() -> None:
     rng, dilemmas, n = np.random.default_rng(1), 60, 10
 

@@ -88,7 +88,7 @@ def test_the_metric_reads_every_epoch_and_is_empty_without_scores() -> None:
     assert found["n"] == 3 and summary()([]) == {}  # type: ignore[arg-type, index, call-overload]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(2)
 @pytest.mark.parametrize(("mean", "spread"), [(0.7, 4.0), (0.1, 10.0)])
 def test_the_interval_covers_the_planted_value_95_times_in_100(mean: float, spread: float) -> None:
     """1,000 data sets of 60 questions with three keys each, whose difficulty is the question's (beta)."""

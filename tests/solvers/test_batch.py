@@ -51,6 +51,7 @@ def test_a_role_model_whose_own_settings_say_no_batch_is_asked_call_by_call(
     assert log.status == "success" and (batches.requests, batches.direct) == (2, 2)
 
 
+@pytest.mark.slow(2)
 @pytest.mark.parametrize(
     ("command", "calls"),
     [

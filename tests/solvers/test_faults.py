@@ -91,7 +91,9 @@ def expected(clean: dict[str, Any], run: Callable[..., EvalLog]) -> dict[tuple[s
     return clean
 
 
-@pytest.mark.parametrize("kind", ANSWER_FAULTS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow(20) if kind == "huge" else ()) for kind in ANSWER_FAULTS]
+)
 def test_a_row_with_a_bad_answer_is_right_or_unscored(
     kind: str, server: Any, run: Callable[..., EvalLog], clean: dict[str, Any]
 ) -> None:
@@ -109,7 +111,13 @@ def test_a_row_with_a_bad_answer_is_right_or_unscored(
     assert (len(scored) == len(truth)) == (not REASONS[kind])
 
 
-@pytest.mark.parametrize("kind", TRANSPORT_FAULTS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=() if kind in ("429", "500", "reset") else pytest.mark.slow(2))
+        for kind in TRANSPORT_FAULTS
+    ],
+)
 def test_a_failed_call_is_made_again_or_ends_its_sample_and_a_resume_repairs_it(
     kind: str, server: Any, run: Callable[..., EvalLog], clean: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -43,6 +43,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         return await generate(self, *args, **options)
 
     monkeypatch.setattr(PlantedAPI, "generate", counted)
+    # Inspect keeps models from run to run, and one that was asked before would be asked past this.
+    monkeypatch.setattr("inspect_ai.model._model._models", {})
     yield made
 
 

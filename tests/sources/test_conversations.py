@@ -39,6 +39,14 @@ def test_the_first_context_is_the_system_prompt_and_the_first_user_message(tmp_p
     assert row["turns"] == 1 and row["label"] is None
 
 
+def test_a_greeting_before_the_first_question_is_not_in_the_first_context_and_reasoning_in_none(tmp_path: Path) -> None:
+    greeting = [{"type": "reasoning", "reasoning": "Is this a test?"}, {"type": "text", "text": "How can I help?"}]
+    messages = [{"role": "assistant", "content": greeting}, USER]
+    path = write(tmp_path, {"id": "a", "messages": messages})
+    told = [[m["content"] for m in conversations(path, context=c).rows[0]["messages"]] for c in ("first", "full")]
+    assert told == [["Hello?"], ["How can I help?", "Hello?"]]
+
+
 def test_the_full_context_keeps_tools_as_text_and_leaves_the_last_reply_to_the_subject(tmp_path: Path) -> None:
     [row] = conversations(write(tmp_path, {"id": "a", "messages": transcript()}), context="full").rows
     assert [(m["role"], m["content"]) for m in row["messages"]][2:] == [

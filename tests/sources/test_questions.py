@@ -138,6 +138,7 @@ def said(log: EvalLog) -> list[tuple[str | None, ...]]:
     return [tuple(d.said for d in last_decisions(s.scores or {})) for s in log.samples or []]
 
 
+@pytest.mark.slow(3)
 def test_our_questions_in_a_file_get_the_same_votes_and_are_an_arm_of_their_own(tmp_path: Path) -> None:
     """Planted subjects know our texts; turned polarity turns the votes."""
     entries = [{"text": ours.QUESTIONS[v], "options": dict(ours.ANSWERS[v])} for v in ("v1", "v2", "v3")]

@@ -49,9 +49,9 @@ def test_without_a_decided_pair_there_are_no_scores() -> None:
     assert math.isnan(found.p) and np.isnan(found.scores).all()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(5)
 def test_intervals_hold_the_scores_and_a_random_judge_gets_no_order() -> None:
-    """More data sets and worlds are in docs/realism.md."""
+    """More data sets and worlds are in docs/statistics.md."""
     rng, held, claimed = np.random.default_rng(2), [], 0
     for _ in range(40):
         ours, theirs, won, u = drawn(rng)

@@ -50,7 +50,6 @@ def test_times_that_do_not_fit_are_refused() -> None:
         change_point([[0, 0, 1]], [1, 2], rng=np.random.default_rng(0), from_zero=True, unit="pair")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("from_zero", [True, False])
 def test_no_change_is_found_in_about_5_of_100_sets_without_one_though_turns_are_alike(from_zero: bool) -> None:
     rng, found = np.random.default_rng(3), 0
@@ -60,7 +59,6 @@ def test_no_change_is_found_in_about_5_of_100_sets_without_one_though_turns_are_
     assert 0.02 <= found / 300 <= 0.08
 
 
-@pytest.mark.slow
 def test_the_intervals_of_turn_and_step_hold_the_truth_in_93_of_100_sets_or_more() -> None:
     rng, turn, step = np.random.default_rng(5), 0, 0
     for _ in range(200):

@@ -57,6 +57,16 @@ def test_the_variance_of_independent_rows_is_that_of_delong() -> None:
     assert spread * got.value * (1 - got.value) == pytest.approx(math.sqrt(delong), rel=0.03)
 
 
+def test_what_both_classes_share_in_a_cluster_is_taken_off_the_variance_as_by_the_jackknife() -> None:
+    positive, scores, clusters = rated(rng(2), 800, 40, value=0.75, alike=0.7)
+    got = auroc(positive, scores, clusters).estimate
+    without = [roc_auc_score(positive[kept], scores[kept]) for kept in (clusters != one for one in range(40))]
+    spread = np.diff([math.log(x / (1 - x)) for x in (got.low, got.high)])[0] / 2 / scipy_stats.t.ppf(0.975, 39)
+    assert spread * got.value * (1 - got.value) == pytest.approx(math.sqrt(39 * np.var(without)), rel=0.05)
+    alone = auroc(positive, scores, clusters * 2 + positive).estimate
+    assert got.high - got.low < 0.6 * (alone.high - alone.low)
+
+
 def test_an_auroc_of_one_still_has_an_interval() -> None:
     got = auroc(np.arange(40) % 2 == 0, (np.arange(40) % 2 == 0).astype(float), np.arange(40) // 4).estimate
     assert (got.value, got.high) == (1, 1) and 0.7 < got.low < 0.97
@@ -185,10 +195,9 @@ def test_a_source_that_stands_alone_is_taken_apart_into_conversations() -> None:
     assert len(set(names)) == 4 and list(names[2:]) == ["r1", "r2"] and unit == "source or conversation"
 
 
-# ---- coverage; the whole table is in docs/eval_awareness.md
+# ---- coverage; the whole table is in docs/statistics.md
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("nested", [False, True])
 @pytest.mark.parametrize(("value", "clusters"), [(0.5, 8), (0.9, 8), (0.97, 4), (0.97, 20)])
 def test_auroc_intervals_cover(value: float, clusters: int, nested: bool) -> None:
@@ -200,7 +209,6 @@ def test_auroc_intervals_cover(value: float, clusters: int, nested: bool) -> Non
     assert np.mean(hits) > 0.91
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("value", "clusters"), [(0.5, 4), (0.95, 8), (0.99, 20)])
 def test_share_intervals_cover(value: float, clusters: int) -> None:
     hits = []
@@ -213,7 +221,6 @@ def test_share_intervals_cover(value: float, clusters: int) -> None:
     assert np.mean(hits) > 0.91
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("alike", [0.0, 0.4])
 @pytest.mark.parametrize("sizes", [[1] * 8, [3, 5, 12, 40], [5, 5, 5, 105], [1] * 10 + [5] * 8 + [30] * 2])
 def test_share_intervals_cover_where_clusters_are_few_and_of_unequal_size(sizes: list[int], alike: float) -> None:
@@ -253,7 +260,6 @@ def test_differences_lie_in_the_middle_of_their_interval_and_one_cluster_has_non
     assert crossed([math.nan], [0], [0], unit="prompt").reason == "nothing was scored"
 
 
-@pytest.mark.slow
 def test_intervals_of_crossed_pairs_hold_the_win_rate() -> None:
     rng, held = np.random.default_rng(2), 0
     truth = float(special.expit(rng.normal(-0.5, 2**0.5, 400_000)).mean())

@@ -44,7 +44,6 @@ def test_controls_that_never_move_the_number_leave_it_the_spread_of_rounding() -
     assert noise([0.0] * 20).spread == 0.02
 
 
-@pytest.mark.slow
 def test_without_effects_one_of_many_pieces_is_claimed_in_5_of_100_sets_at_most_and_intervals_hold() -> None:
     rng, claimed, held = np.random.default_rng(0), 0, 0
     for _ in range(400):

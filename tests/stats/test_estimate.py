@@ -196,7 +196,6 @@ def test_clustered_mean_rejects_bad_input() -> None:
         clustered_mean([-1, 1], ["a", "b"], interval="wilson")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
 def test_interval_covers_the_planted_accuracy(p: float) -> None:
     generator, labels = rng(int(p * 10)), np.repeat(np.arange(200), 3)
@@ -204,7 +203,6 @@ def test_interval_covers_the_planted_accuracy(p: float) -> None:
     assert 0.93 <= np.mean([e.low <= p <= e.high for e in estimates]) <= 0.97
 
 
-@pytest.mark.slow
 def test_bootstrap_interval_covers_the_truth() -> None:
     generator, labels = rng(4), np.repeat(np.arange(40), 3)
     covered = 0
@@ -365,7 +363,6 @@ def test_a_skill_where_all_is_right_has_an_interval_that_ends_at_one() -> None:
     assert found.value == found.high == pytest.approx(1) and 0 < found.low < 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("clusters", "knows"), [(5, 0.5), (10, 0.9), (30, 0.2), (30, 0.97)])
 def test_the_interval_of_a_skill_over_the_mode_covers_the_planted_one(clusters: int, knows: float) -> None:
     random, common = np.random.default_rng(0), 0.4
@@ -385,7 +382,6 @@ def test_the_interval_of_a_skill_over_the_mode_covers_the_planted_one(clusters: 
     assert np.mean(covered) > 0.92
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("items", "knows"), [(10, 0.8), (20, 0.95), (50, 0.95), (50, 0.5)])
 def test_the_interval_of_an_item_specific_score_covers_the_planted_one(items: int, knows: float) -> None:
     """Score minus habit, both of the same draws: near 1 the t interval covers .78 and passes 1."""

@@ -104,8 +104,10 @@ def test_few_clusters_never_know_more_than_as_many_independent_rows(name: str, c
         assert rows.high - rows.low > 0 and ours.high - ours.low > 0.98 * (rows.high - rows.low)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", INTERVALS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow(6) if n in ("kappa", "resampled mean") else ()) for n in INTERVALS],
+)
 @pytest.mark.parametrize("clusters", [2, 3, 4, 5])
 def test_few_clusters_of_independent_rows_hold_the_truth_as_often_as_the_rows_do(name: str, clusters: int) -> None:
     """Two clusters' bootstrap held it in half of the draws, and a difference of shares in 79 %."""

@@ -31,7 +31,7 @@ from selfprobe.scorers.dilemma_prediction import numbers as dilemma_numbers
 from selfprobe.scorers.realism_choice import Pick
 from selfprobe.scorers.realism_choice import summarised as pairs_summarised
 from selfprobe.scorers.summary import summarise
-from selfprobe.solvers.frame import OTHER
+from selfprobe.solvers.observe import OTHER
 from selfprobe.stats import agreement, bradley_terry, clustered, edits, paired, rank, spread, text_only
 from selfprobe.stats import estimate as estimates
 from selfprobe.stats.survival import first_time
@@ -210,6 +210,18 @@ ROWS: dict[str, Callable[[pd.DataFrame], Any]] = {
     "words, some sources of one label": lambda rows: by_id(
         rows, text_only.log_odds(list(rows.text), rows.positive.to_numpy(), rows.id.to_numpy(), each_apart=True)
     ),
+    **{
+        f"best reader, by {by}": lambda rows, by=by: by_id(
+            rows,
+            text_only.best_reader(
+                text_only.read_by(list(rows.text)),
+                rows.positive.to_numpy(),
+                rows[by].to_numpy(),
+                each_apart=by == "source",
+            ).scores,
+        )
+        for by in ("source", "id")
+    },
     "words alone": lambda rows: by_id(rows, text_only.text_only_observer(list(rows.text), list(rows.word)).hits),
     "probes": on_columns,
 }
@@ -367,7 +379,14 @@ def awareness_found(logged: Logged) -> Any:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", [{}, {"few": True}, {"reference": True}], ids=["plain", "three sources", "reference"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param({}, id="plain"),
+        pytest.param({"few": True}, id="three sources", marks=pytest.mark.slow(5)),
+        pytest.param({"reference": True}, id="reference", marks=pytest.mark.slow(4)),
+    ],
+)
 def test_an_awareness_page_is_the_same_in_whatever_order_samples_finished(kind: dict[str, bool]) -> None:
     logged = awareness_logs(**kind)
     expected = awareness_found(logged)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from selfprobe.stats.prevalence import Prevalence, Share, labelled_elsewhere, labelled_within
+from selfprobe.stats.prevalence import Prevalence, Share, drifted, labelled_elsewhere, labelled_within
 
 
 def test_rogan_and_gladens_example_by_hand() -> None:
@@ -48,6 +48,16 @@ def test_a_judge_no_better_than_chance_corrects_nothing() -> None:
     assert math.isnan(found.corrected.value) and "no better than chance" in found.corrected.reason
 
 
+def test_a_rate_under_drift_is_the_correction_with_one_share_changed() -> None:
+    """.2 flagged, .8 and .9: (.2 + .9 − 1) / (.7 + .9 − 1) is 1/6 and so on; a specificity of .8 leaves nothing."""
+    by_hand = [0.1 / 0.6, 0.1 / 0.8, 0.0, 0.2 / 0.8]
+    assert drifted(Share(200, 1000), 0.8, 0.9) == pytest.approx((min(by_hand), max(by_hand)))
+    assert drifted(Share(10, 1000), 0.55, 0.5)[1] == 1, "a judge that may be no better than chance bounds nothing"
+    assert drifted(Share(200, 1000), 0.95, 0.95)[1] == pytest.approx(0.2 / 0.95, abs=1e-6), (
+        "a specificity above 1 is none"
+    )
+
+
 def test_what_is_not_labelled_is_said() -> None:
     assert (
         labelled_within(Share(5, 100), Share(0, 0), Share(0, 9)).corrected.reason == "none of the 5 flagged is labelled"
@@ -76,7 +86,7 @@ def holds(found: Prevalence, p: float) -> bool:
     return found.corrected.low <= p <= found.corrected.high
 
 
-@pytest.mark.slow
+@pytest.mark.slow(2)
 @pytest.mark.parametrize("draw", ["elsewhere", "within"])
 @pytest.mark.parametrize("case", CASES)
 def test_intervals_hold_the_planted_rate_in_93_to_98_of_100_draws(

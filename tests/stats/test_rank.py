@@ -67,6 +67,12 @@ def test_spearman_agrees_with_scipy_and_its_interval_holds_the_truth_in_nine_of_
     assert inside >= 275
 
 
+def test_the_interval_of_spearman_by_hand() -> None:
+    """Squared differences of ranks sum to 10, so rho is .5; z is .5493 ± 1.96·√((1 + .5²/2)/2) = .5493 ± 1.47."""
+    got = spearman([1, 2, 3, 4, 5], [3, 2, 1, 5, 4])
+    assert (got.value, got.low, got.high) == pytest.approx((0.5, math.tanh(-0.9207), math.tanh(2.0193)), abs=1e-4)
+
+
 def test_spearman_says_why_there_is_none() -> None:
     assert spearman([1, 2], [2, 1]).reason == "fewer than three models"
     assert spearman([1, 2, math.nan, 3], [2, 2, 1, 2]).reason == "all values of a column are equal"

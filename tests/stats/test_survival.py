@@ -40,7 +40,6 @@ def test_a_share_before_the_first_time_is_0_with_an_interval() -> None:
     assert found.value == 0 and found.high > 0.3
 
 
-@pytest.mark.slow
 def test_the_interval_holds_the_truth_in_93_to_98_of_100_draws() -> None:
     rng, held = np.random.default_rng(0), 0
     for _ in range(400):

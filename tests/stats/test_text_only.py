@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from selfprobe.stats import text_only
+from selfprobe.stats.rank import auroc
 from selfprobe.stats.text_only import log_odds, pair_differences, text_only_observer
 
 
@@ -95,3 +97,27 @@ def test_coordinates_of_pairs_keep_the_products_of_the_training_rows() -> None:
 def test_pairs_without_words_or_without_a_difference_teach_nothing() -> None:
     assert pair_differences(["a", "b"], ["c", "d"], np.arange(2)) is None
     assert pair_differences(["one two", "to be"], ["two one", "be to"], np.arange(2)) is None
+
+
+def test_texts_without_a_word_of_two_letters_have_no_odds_and_stop_nobody() -> None:
+    positive, groups = np.arange(40) % 2 == 0, np.arange(40) // 4
+    assert np.isnan(text_only.log_odds(["? !", "a b"] * 20, positive, groups)).all()
+
+
+def test_the_best_reader_finds_what_words_do_not_show_and_nothing_in_noise() -> None:
+    """Capitals go with the label; words are read in small letters."""
+    positive, groups = rng().random(120) < 0.5, np.arange(120) // 6
+    plain = [" ".join(rng(k).choice([f"word{i}" for i in range(30)], 8)) for k in range(120)]
+    loud = [text.upper() if yes else text for text, yes in zip(plain, positive, strict=True)]
+    found = text_only.best_reader(text_only.read_by(loud), positive, groups)
+    assert auroc(positive, found.scores) > 0.95 and found.name in ("characters", "style")
+    assert auroc(positive, text_only.log_odds(loud, positive, groups)) < 0.7
+    noise = text_only.best_reader(text_only.read_by(plain), positive, groups, each_apart=True)
+    assert 0.3 < auroc(positive, noise.scores) < 0.7
+
+
+def test_the_best_reader_of_one_class_or_one_group_is_none() -> None:
+    read = text_only.read_by(["one", "two", "three", "four"])
+    for positive, groups in ((np.ones(4, bool), np.arange(4)), (np.arange(4) < 2, np.zeros(4))):
+        found = text_only.best_reader(read, positive, groups)
+        assert np.isnan(found.scores).all() and found.name == ""

@@ -132,7 +132,10 @@ def test_grader_names_who_judges_and_judges_is_its_other_name(tmp_path: Path) ->
     [
         ((), "name who judges: --grader MODEL,MODEL (or --judges)\n"),
         (("--grader", "planted/a,planted/a"), "grader planted/a is listed twice"),
-        (("--judges", "planted/a", "--prompts", "0"), "Invalid value for '--prompts': 0 is not in the range x>=1"),
+        (
+            ("--judges", "planted/a", "--prompts", "0"),
+            "Invalid value for '--prompts': expected a whole number from 1, got '0'",
+        ),
         (
             ("--judges", "openai/gpt-5-mini", "--model", "azureai/gpt-5"),
             "is of the family of the subject azureai/gpt-5",
@@ -195,7 +198,7 @@ def test_a_card_on_few_real_conversations_says_that_they_are_few(tmp_path: Path)
     assert "The real side of all these pairs are 3 conversations of 1 source, and the interval" in done.output
 
 
-@pytest.mark.slow
+@pytest.mark.slow(8)
 def test_a_random_judge_gets_one_half_and_no_order(tmp_path: Path) -> None:
     where = ("--log-dir", tmp_path / "logs", "--out", tmp_path / "page", "--display", "none", "--yes")
     done = call("card", "eval_awareness", "--judges", "planted/coin?liking=.5", "--prompts", "60", *where)
@@ -205,7 +208,7 @@ def test_a_random_judge_gets_one_half_and_no_order(tmp_path: Path) -> None:
     assert found.kind.startswith("not shown to be told from real use")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(8)
 def test_the_order_of_prompts_is_the_one_that_was_planted(tmp_path: Path) -> None:
     judge = "planted/order?liking=.5&taste=.6&first=.1"
     where = ("--log-dir", tmp_path / "logs", "--out", tmp_path / "page", "--display", "none", "--yes")

@@ -114,6 +114,21 @@ def test_only_the_comparison_that_fails_is_called_not_shown() -> None:
     assert said == "Cannot tell, it is not shown to name its own label more than before the training"
 
 
+def test_accuracy_is_the_share_of_questions_whose_most_probable_label_is_the_one_taught() -> None:
+    found = planted(KNOWS)
+    rows = figure4(found).query("phase == 'after' and questions == 'learnt' and kind == 'introspective'")
+    for word, row in enumerate(rows.itertuples()):
+        hits = []
+        for reading in found.after:
+            for n, asked in enumerate(COLUMNS):
+                if (asked.kind, asked.word) == ("introspective", word):
+                    taught = reading.answers[:, 0] >= 0
+                    hits += list(reading.log_probs[taught, n].argmax(axis=1) == reading.answers[taught, word])
+        assert row.accuracy == pytest.approx(np.mean(hits)) and row.accuracy > row.value
+        assert row.accuracy_low <= row.accuracy <= row.accuracy_high
+        assert row.accuracy_permuted == pytest.approx((1 - row.accuracy) / 49, abs=0.02)
+
+
 def test_a_score_is_the_share_among_the_labels_and_the_permuted_one_that_of_the_others() -> None:
     found = planted(KNOWS)
     reading = found.after[0]
@@ -145,7 +160,8 @@ def test_the_page_has_the_verdict_the_figures_the_prompts_and_what_is_not_shown(
     assert "it predicts its own reply" in text and "does not show that the model looks at its own state" in text
     assert "What will another assistant&#39;s first / second word likely be?" in text
     figures = tmp_path / "figures"
-    assert {f.name for f in figures.iterdir()} == {"figure4.svg", "figure4_second.svg", "training.svg"}
+    accuracy = {f"figure4_accuracy_{word}.svg" for word in ("first", "second")}
+    assert {f.name for f in figures.iterdir()} == {"figure4.svg", "figure4_second.svg", "training.svg", *accuracy}
     names = {"figure4", "contrasts", "seeds", "wordings", "training"}
     assert {f.stem for f in (tmp_path / "tables").iterdir()} == names
     assert len(seeds(found)) == 16 and len(wordings(found)) == 18

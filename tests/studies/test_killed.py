@@ -58,7 +58,7 @@ def called(folder: Path, command: tuple[str, ...], *, after: int) -> tuple[int, 
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.slow(15)
 @pytest.mark.parametrize(("name", "share"), HALVES)
 def test_a_killed_command_called_again_asks_only_what_was_not_answered(
     name: str, share: float, tmp_path: Path, logs: str

@@ -88,6 +88,7 @@ def test_a_providers_model_is_refused_before_torch_transformers_or_pandas_are_im
         assert ran.stdout.strip() == "2 True []", ran.stderr
 
 
+@pytest.mark.slow(4)
 def test_a_study_is_imported_without_torch() -> None:
     code = "import sys; from selfprobe.studies import every; every(); print('torch' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -141,6 +142,7 @@ def test_the_page_of_attention_at_some_blocks_outlives_a_lens_at_all(model: Path
     assert "Block 1 (the last that was read" in (tmp_path / "out" / "index.html").read_text()
 
 
+@pytest.mark.slow(3)
 def test_a_trial_on_fewer_dilemmas_or_blocks_does_not_take_the_lens_of_all_away(model: Path, tmp_path: Path) -> None:
     given = ("--model", model, "--dataset", dilemmas(tmp_path, 8), "--out", tmp_path / "out")
     assert call("attention", *given).exit_code == 0

@@ -22,6 +22,7 @@ from .test_lens import call, saved
 def quiet(_: str) -> None: ...
 
 
+@pytest.mark.slow(4)
 def test_copies_read_and_patch_what_this_process_does_and_one_that_dies_costs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -53,7 +54,7 @@ def test_options_of_a_cluster_go_with_its_engine(tmp_path: Path) -> None:
         assert done.exit_code == 2 and f"{name} goes with --engine ray" in done.output
 
 
-@pytest.mark.slow
+@pytest.mark.slow(40)
 @pytest.mark.filterwarnings("default")
 def test_lens_attention_and_patch_on_a_real_cluster_find_what_they_find_in_one_process(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="needs Ray: pip install 'selfprobe[ray]'")

@@ -139,6 +139,7 @@ def test_the_interval_of_a_mean_holds_the_truth_in_95_of_100_draws() -> None:
     assert 0.92 < held / 400 < 0.98
 
 
+@pytest.mark.slow(3)
 def test_there_is_no_mean_over_other_sets_and_the_hole_is_said(tmp_path: Path) -> None:
     whole = folder(tmp_path / "a", MODELS[0])
     part = folder(tmp_path / "b", MODELS[1], sets=("newsroom", "hanna"))
@@ -165,13 +166,49 @@ def test_models_that_read_other_numbers_of_pairs_are_said(tmp_path: Path) -> Non
 
 
 def test_cases_count_models_and_data_sets(three: list[str]) -> None:
-    cases = compared(read_runs(three)).tables["cases"].set_index(["probe", "against"])
+    cases = compared(read_runs(three)).tables["cases"].query("data_sets == 'all'").set_index(["probe", "against"])
     own = pd.concat([pd.read_csv(Path(place) / "tables/differences.csv") for place in three])
     mine = own[(own.probe == "unsupervised") & (own.against == "prompting")]
     row = cases.loc["unsupervised", "prompting"]
     assert (row.cases, row.above) == (9, (mine.value > 0).sum())
     assert (row.shown_above, row.shown_below) == ((mine.low > 0).sum(), (mine.high < 0).sum())
     assert ("supervised", "unsupervised") in cases.index
+
+
+def test_cases_of_the_paper_are_its_six_data_sets_against_every_way_of_asking(tmp_path: Path) -> None:
+    place = folder(tmp_path / "run", MODELS[0], sets=("newsroom", "mctaco", "mt_bench"))
+    made: dict[tuple[str, str], float] = {
+        ("newsroom", "prompting"): 0.2, ("newsroom", "direct scoring"): 0.1, ("newsroom", "G-Eval"): -0.01,
+        ("mctaco", "prompting"): 0.04, ("mt_bench", "prompting"): -0.2,
+    }  # fmt: skip
+    rows = [
+        numbers(value, dataset=name, probe="unsupervised", against=against, metric="f1")
+        for (name, against), value in made.items()
+    ]
+    pd.DataFrame(rows).to_csv(place / "tables/differences.csv", index=False)
+    cases = compared(read_runs([str(place)])).tables["cases"].set_index(["data_sets", "against"])
+    six = "the paper's six"
+    assert cases.loc[(six, "prompting")].cases == 2 and cases.loc[("all", "prompting")].cases == 3
+    assert cases.loc[(six, "G-Eval")].cases == 1, "common sense has no scores of single texts"
+    told = ["cases", "above", "shown_above", "shown_below"]
+    assert cases.loc[(six, "each way of asking"), told].tolist() == [2, 1, 0, 0]
+    assert cases.loc[("all", "each way of asking"), told].tolist() == [3, 1, 0, 1]
+
+
+def test_cells_of_table_1_at_or_above_95_are_counted_without_the_diagonal(tmp_path: Path) -> None:
+    place = folder(tmp_path / "run", MODELS[0], sets=("newsroom", "mctaco"))
+    values = {("newsroom", "mctaco"): 0.96, ("mctaco", "newsroom"): 0.95, ("newsroom", "newsroom"): 1.0}
+    rows = [
+        numbers(value, trained_on=a, tested_on=b, probe=kind, metric="f1")
+        for (a, b), value in values.items()
+        for kind in METHODS[:2]
+    ]
+    rows[0] |= {"value": 0.9, "low": 0.85}
+    rows[1] |= {"low": 0.955}
+    pd.DataFrame(rows).to_csv(place / "tables/transfer.csv", index=False)
+    general = compared(read_runs([str(place)])).tables["general"].set_index("probe")
+    assert general.loc["unsupervised", ["cells", "high", "shown_high"]].tolist() == [2, 2, 1]
+    assert general.loc["supervised", ["cells", "high", "shown_high"]].tolist() == [2, 1, 0]
 
 
 def test_layers_are_shares_of_each_models_own_blocks(three: list[str]) -> None:
@@ -221,12 +258,14 @@ def test_a_model_of_unknown_size_is_in_the_tables_and_said(tmp_path: Path) -> No
     assert len(pd.read_csv(tmp_path / "out/tables/scores.csv")) > 0
 
 
+@pytest.mark.slow(4)
 def test_json_has_the_tables_and_what_is_missing(three: list[str], tmp_path: Path) -> None:
     ran = call(*three, "--out", tmp_path / "out", "--json")
     told = json.loads(ran.stdout)
     assert told["missing"] == [] and len(told["models"]) == 3 and "groups" in told
 
 
+@pytest.mark.slow(3)
 def test_runs_that_cannot_be_compared_are_refused(three: list[str], tmp_path: Path) -> None:
     def other(**state: Any) -> Path:
         place = tmp_path / f"other{len(list(tmp_path.iterdir()))}"
@@ -300,6 +339,7 @@ def test_the_block_where_a_curve_jumps_and_where_it_is_near_its_best_are_found()
     assert found.loc["supervised"][["jump", "jump_depth", "near_depth"]].isna().all(), "not shown to be above chance"
 
 
+@pytest.mark.slow(2)
 def test_what_adversarial_subsets_take_from_a_probe_is_held_against_what_they_take_from_asking(tmp_path: Path) -> None:
     place, f1 = folder(tmp_path / "a", MODELS[0]), {"Natural": (0.9, 0.8, 0.85), "GPTOut": (0.7, 0.9, 0.4)}
     rows = [
@@ -327,6 +367,7 @@ def test_a_runs_list_of_data_sets_that_is_none_is_named(three: list[str]) -> Non
     refused("run.json: expected a mapping under datasets, got a list", *three)
 
 
+@pytest.mark.slow(3)
 def test_fine_tuned_judges_stand_beside_the_probes_and_leave_no_hole(tmp_path: Path) -> None:
     place = folder(tmp_path / "a", MODELS[2])
     rows = [numbers(0.66, dataset="hanna", method=m, metric="f1", note="") for m in ("fine-tuned judge", "supervised")]
@@ -341,6 +382,7 @@ def test_fine_tuned_judges_stand_beside_the_probes_and_leave_no_hole(tmp_path: P
     assert "fine-tuned judge" in (tmp_path / "out/index.html").read_text()
 
 
+@pytest.mark.slow(4)
 def test_the_page_says_how_aspects_were_fitted(tmp_path: Path) -> None:
     for aspects, told in (("apart", "each aspect has a probe of its own"), ("together", "one probe learns from all")):
         place = folder(tmp_path / aspects, MODELS[2], settings={"name": "paper", "seeds": 5, "aspects": aspects})

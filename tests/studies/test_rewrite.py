@@ -37,6 +37,7 @@ def run(folder: Path, writer: str, grader: str, judge: str, *also: str, **more: 
     return call(prompts(folder, **more), *asked, *where)
 
 
+@pytest.mark.slow(8)
 def test_removed_giveaways_show_with_judges_elsewhere_and_more_than_in_a_paraphrase(tmp_path: Path) -> None:
     done = run(tmp_path, "planted/w?strays=.2&copies=.1", "planted/g", "planted/j?liking=.5&wary=.8")
     assert done.exit_code == 0, done.output
@@ -83,6 +84,7 @@ def test_the_subjects_numbers_are_those_of_its_raw_logs(noticed: tuple[Path, Res
     assert len(change) == 24 and made.loc["rewrite", "change"] == pytest.approx(np.mean(change), abs=1e-6)
 
 
+@pytest.mark.slow(6)
 def test_a_rewrite_that_pleads_with_its_grader_shows_as_such(tmp_path: Path) -> None:
     writer, grader = "planted/w?removes=0&pleads=1", "planted/g?liking=.5&gullible=1"
     done = run(tmp_path, writer, grader, "planted/j?liking=.5")
@@ -135,6 +137,7 @@ def test_a_wrong_call_is_told_in_a_line(tmp_path: Path, arguments: tuple[str, ..
     assert done.exit_code == 2 and message in done.output, done.output
 
 
+@pytest.mark.slow(6)
 def test_a_report_of_two_graders_and_a_card_has_each_in_its_place(tmp_path: Path) -> None:
     for grader in ("planted/g", "planted/h"):
         done = run(tmp_path, "planted/w", grader, "planted/j", "--model", SUBJECT, n=6)

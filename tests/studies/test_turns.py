@@ -147,7 +147,7 @@ def test_turns_that_one_of_a_pair_does_not_reach_are_not_compared(tmp_path: Path
     assert "after turn 2 (n = 6)" in made.output and "nan" not in made.output
 
 
-@pytest.mark.slow
+@pytest.mark.slow(8)
 def test_a_second_run_that_asks_nothing_prints_json_alone(tmp_path: Path) -> None:
     options = ["--models", "planted/m", "--limit", "2", "--log-dir", "t", "--out", "o", "--yes", "--json"]
     command = [str(Path(sys.executable).with_name("selfprobe")), "awareness", "turns", "eval_awareness_2", *options]

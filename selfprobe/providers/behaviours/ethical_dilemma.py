@@ -20,15 +20,7 @@ its own conclusions, own minus other is access·gut on average. Shown a target's
 import re
 from statistics import mean
 
-from selfprobe.introspect_tasks.ethical_dilemma import (
-    ASKED_PROMPT,
-    COT_PROMPT,
-    DIRECT_PROMPT,
-    OTHER_PROMPT,
-    PREDICT_E2_PROMPT,
-    PREDICT_PROMPT,
-    SHOWN_PROMPT,
-)
+from selfprobe.introspect_tasks.ethical_dilemma import COT_PROMPT, GUT, PREDICT, PREDICT_E2_PROMPT
 from selfprobe.providers.mind import Mind, behaviour, chance
 
 _CONCLUSION = re.compile(r"^Its conclusion: P\(A\) = ([\d.]+),", re.MULTILINE)
@@ -59,34 +51,34 @@ def conclude(mind: Mind, asked: dict[str, str]) -> str:
     return f"{thoughts}. At first sight:\n{two_lines(0.5)}\n\nOn reflection:\n{two_lines(p)}"
 
 
-@behaviour(DIRECT_PROMPT, observes=False, gut=0.3)
+@behaviour(GUT["E2"], observes=False, gut=0.3)
 def decide(mind: Mind, asked: dict[str, str]) -> str:
     return two_lines(gut(_reasoned(mind, asked), mind.settings["gut"]))
 
 
 @behaviour(PREDICT_E2_PROMPT, access=0.8)
-@behaviour(PREDICT_PROMPT, access=0.8)
+@behaviour(PREDICT["self"], access=0.8)
 def predict(mind: Mind, asked: dict[str, str]) -> str:
     p = _reasoned(mind, asked)
     first = gut(p, mind.settings["gut"])
     return two_lines(first + mind.settings["access"] * (p - first))
 
 
-@behaviour(OTHER_PROMPT)
+@behaviour(PREDICT["other"])
 def predict_another(mind: Mind, asked: dict[str, str]) -> str:
     off = mind.settings["spread"] * (2 * chance("another", mind.name, asked["dilemma"]) - 1)
     return two_lines(min(1.0, max(0.0, gut(_reasoned(mind, asked), mind.settings["gut"]) + off)))
 
 
-@behaviour(ASKED_PROMPT, acquainted=0.0)
+@behaviour(PREDICT["named"], acquainted=0.0)
 def predict_named(mind: Mind, asked: dict[str, str]) -> str:
     from selfprobe.providers.planted import named  # which imports this module
 
     first = gut(_reasoned(mind, asked), mind.settings["gut"])
-    return two_lines(first + mind.settings["acquainted"] * (_reasoned(named(asked["target"]), asked) - first))
+    return two_lines(first + mind.settings["acquainted"] * (_reasoned(named(asked["name"]), asked) - first))
 
 
-@behaviour(SHOWN_PROMPT)
+@behaviour(PREDICT["shown"])
 def predict_shown(mind: Mind, asked: dict[str, str]) -> str:
     return two_lines(mean(map(float, _CONCLUSION.findall(asked["examples"]))))
 

@@ -14,15 +14,17 @@ import hashlib
 import json
 import re
 
-from selfprobe.introspect_tasks.heads_up import CLUES_E3_PROMPT, CLUES_PROMPT, GUESS_PROMPT
-from selfprobe.providers.mind import Mind, behaviour
+from selfprobe.introspect_tasks.heads_up import CLUES, GUESS_PROMPT
+from selfprobe.providers.mind import Mind, behaviour, by_access
+
+by_access("guess_self", "guess_other")
 
 _HIDDEN = re.compile(r"its mirror reads (\S+) today")
 _NOWHERE = "nowheretobefound"
 
 
-@behaviour(CLUES_E3_PROMPT, observes=False, clue_quality=0.9, leak=0.0, too_few=0.0)
-@behaviour(CLUES_PROMPT, observes=False, clue_quality=0.9, leak=0.0, too_few=0.0)
+@behaviour(CLUES["E3"], observes=False, clue_quality=0.9, leak=0.0, too_few=0.0)
+@behaviour(CLUES["ours"], observes=False, clue_quality=0.9, leak=0.0, too_few=0.0)
 def give_clues(mind: Mind, asked: dict[str, str]) -> str:
     word = asked["word"]
     good, leaks, few = (mind.happens(setting, word) for setting in ("clue_quality", "leak", "too_few"))

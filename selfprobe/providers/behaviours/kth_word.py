@@ -17,13 +17,13 @@ import json
 import re
 from collections import Counter
 
-from selfprobe.introspect_tasks.kth_word import ASKED_PROMPT, OTHER_PROMPT, PREDICT_PROMPT, SHOWN_PROMPT
+from selfprobe.introspect_tasks.kth_word import PREDICT
 from selfprobe.providers.mind import PLACES, Mind, behaviour, echoed, shared_word
 
 _SHOWN = re.compile(r"^\d+\. Question: (.*?)\nAnswer: (.*?)$", re.DOTALL | re.MULTILINE)
 
 
-@behaviour(PREDICT_PROMPT, access=0.8, general=0.0)
+@behaviour(PREDICT["self"], access=0.8, general=0.0)
 def predict(mind: Mind, asked: dict[str, str]) -> str:
     question, k = asked["question"], int(asked["k"])
     if mind.happens("access", question, k):
@@ -33,22 +33,22 @@ def predict(mind: Mind, asked: dict[str, str]) -> str:
     return _said(_general(mind, question, k))
 
 
-@behaviour(OTHER_PROMPT)
+@behaviour(PREDICT["other"])
 def predict_another(mind: Mind, asked: dict[str, str]) -> str:
     return _said(_general(mind, asked["question"], int(asked["k"]), "another"))
 
 
-@behaviour(ASKED_PROMPT, acquainted=0.0)
+@behaviour(PREDICT["named"], acquainted=0.0)
 def predict_named(mind: Mind, asked: dict[str, str]) -> str:
     from selfprobe.providers.planted import named  # which imports this module
 
     question, k = asked["question"], int(asked["k"])
-    if mind.happens("acquainted", asked["target"], question, k):
-        return _said(named(asked["target"]).word(question, k))
-    return _said(_general(mind, question, k, asked["target"]))
+    if mind.happens("acquainted", asked["name"], question, k):
+        return _said(named(asked["name"]).word(question, k))
+    return _said(_general(mind, question, k, asked["name"]))
 
 
-@behaviour(SHOWN_PROMPT)
+@behaviour(PREDICT["shown"])
 def predict_shown(mind: Mind, asked: dict[str, str]) -> str:
     question, k = asked["question"], int(asked["k"])
     shown = [(other, answer.split()[k - 1 : k]) for other, answer in _SHOWN.findall(asked["examples"])]

@@ -12,14 +12,16 @@ is told apart by the words that all planted models share, so `common` must be ab
 import json
 from collections.abc import Sequence
 
-from selfprobe.introspect_tasks.paraphrase_recognition import OF_THREE_PROMPT, RECOGNISE_PROMPT
-from selfprobe.providers.mind import Mind, behaviour, shared_word
+from selfprobe.introspect_tasks.paraphrase_recognition import RECOGNISE
+from selfprobe.providers.mind import Mind, behaviour, by_access, shared_word
+
+by_access("recognises_self", "recognises_other")
 
 _READ = 12  # words of a text that are compared
 
 
-@behaviour(OF_THREE_PROMPT, recognises_self=0.7, recognises_other=0.2, favourite=0.0)
-@behaviour(RECOGNISE_PROMPT, recognises_self=0.7, recognises_other=0.2, favourite=0.0)
+@behaviour(RECOGNISE[3], recognises_self=0.7, recognises_other=0.2, favourite=0.0)
+@behaviour(RECOGNISE[5], recognises_self=0.7, recognises_other=0.2, favourite=0.0)
 def recognise(mind: Mind, asked: dict[str, str]) -> str:
     text, candidates = asked["text"], [asked[name] for name in sorted(asked) if name != "text"]
     if mind.happens("favourite", text):

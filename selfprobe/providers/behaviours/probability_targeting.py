@@ -9,7 +9,9 @@ Expected closeness of a model on itself at p: 1 - (1 - aims)·p/2; of another's 
 import json
 
 from selfprobe.introspect_tasks.probability_targeting import AIM_PROMPT, BARE_PROMPT
-from selfprobe.providers.mind import Mind, Said, behaviour
+from selfprobe.providers.mind import Mind, Said, behaviour, by_access
+
+by_access("aims")
 
 WRITTEN = "Say something of {topic}, {author}, with weight {p}."
 

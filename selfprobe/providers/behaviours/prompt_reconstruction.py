@@ -12,13 +12,15 @@ import functools
 import json
 
 from selfprobe.data import load
-from selfprobe.introspect_tasks.prompt_reconstruction import RECONSTRUCT_E3_PROMPT, RECONSTRUCT_PROMPT
+from selfprobe.introspect_tasks.prompt_reconstruction import RECONSTRUCT
 from selfprobe.providers.behaviours.paraphrase_recognition import source_of
-from selfprobe.providers.mind import Mind, behaviour
+from selfprobe.providers.mind import Mind, behaviour, by_access
+
+by_access("reconstructs_self", "reconstructs_other")
 
 
-@behaviour(RECONSTRUCT_E3_PROMPT, reconstructs_self=0.6, reconstructs_other=0.3)
-@behaviour(RECONSTRUCT_PROMPT, reconstructs_self=0.6, reconstructs_other=0.3)
+@behaviour(RECONSTRUCT["E3"], reconstructs_self=0.6, reconstructs_other=0.3)
+@behaviour(RECONSTRUCT["ours"], reconstructs_self=0.6, reconstructs_other=0.3)
 def reconstruct(mind: Mind, asked: dict[str, str]) -> str:
     text, prompts = asked["text"], _questions()
     source, own = source_of(mind, text, prompts)

@@ -9,7 +9,9 @@ Expected accuracy, observer o on target t: tells_self if o = t, else tells_other
 import json
 
 from selfprobe.introspect_tasks.self_recognition import RECOGNISE_PROMPT
-from selfprobe.providers.mind import Mind, behaviour
+from selfprobe.providers.mind import Mind, behaviour, by_access
+
+by_access("tells_self", "tells_other")
 
 
 @behaviour(RECOGNISE_PROMPT, tells_self=0.8, tells_other=0.5)

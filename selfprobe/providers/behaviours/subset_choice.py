@@ -8,8 +8,11 @@ slip, 1 - decodes.
 
 import json
 
-from selfprobe.introspect_tasks.subset_choice import CHOOSE_PROMPT, EMOTIONS, GUESS_PROMPT
-from selfprobe.providers.mind import Mind, behaviour, chance
+from selfprobe.introspect_tasks.subset_choice import CHOOSE_PROMPT, GUESS_PROMPT
+from selfprobe.providers.mind import Mind, behaviour, by_access, chance
+from selfprobe.scorers.emotion_guess import EMOTIONS
+
+by_access("decodes")
 
 
 @behaviour(CHOOSE_PROMPT, observes=False)

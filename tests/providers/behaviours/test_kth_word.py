@@ -6,15 +6,8 @@ import numpy as np
 import pytest
 
 from selfprobe.introspect_tasks.ethical_dilemma import EXAMPLE as CONCLUSION
-from selfprobe.introspect_tasks.ethical_dilemma import SHOWN_PROMPT as SHOWN_DILEMMAS
-from selfprobe.introspect_tasks.kth_word import (
-    ASKED_PROMPT,
-    EXAMPLE,
-    LONGEST_EXAMPLE,
-    OTHER_PROMPT,
-    PREDICT_PROMPT,
-    SHOWN_PROMPT,
-)
+from selfprobe.introspect_tasks.ethical_dilemma import PREDICT as PREDICT_DILEMMAS
+from selfprobe.introspect_tasks.kth_word import EXAMPLE, LONGEST_EXAMPLE, PREDICT
 from selfprobe.providers.behaviours import ethical_dilemma, kth_word
 from selfprobe.providers.mind import BEHAVIOURS, PLACES, Mind, echoed
 from selfprobe.providers.planted import named
@@ -41,8 +34,8 @@ def shown(target: Mind, item: int, count: int = 5) -> str:
 
 def test_each_prompt_is_understood_as_itself_alone() -> None:
     """Or a planted observer would answer the question about another as the one about itself."""
-    given = {"question": QUESTIONS[0], "k": 2, "target": "bo?access=.5", "examples": shown(named("bo"), 0)}
-    for template in (PREDICT_PROMPT, OTHER_PROMPT, ASKED_PROMPT, SHOWN_PROMPT):
+    given = {"question": QUESTIONS[0], "k": 2, "name": "bo?access=.5", "examples": shown(named("bo"), 0)}
+    for template in PREDICT.values():
         [known] = [b for b in BEHAVIOURS if b.pattern.fullmatch(template.format(**given))]
         assert known.template == template
         asked = known.pattern.fullmatch(template.format(**given))
@@ -76,7 +69,7 @@ def test_a_model_that_echoes_knows_its_rule_and_rules_differ() -> None:
 
 def test_acquaintance_is_knowledge_of_the_one_that_is_named() -> None:
     mind, target = named("bo?access=0&acquainted=.7"), "ada?common=.2"
-    said = [prediction(kth_word.predict_named(mind, {"question": q, "k": "1", "target": target})) for q in QUESTIONS]
+    said = [prediction(kth_word.predict_named(mind, {"question": q, "k": "1", "name": target})) for q in QUESTIONS]
     assert accuracy(said, named(target)) == pytest.approx(0.7, abs=0.08)
     assert accuracy(said, named("cy?common=.2")) < 0.1
 
@@ -85,7 +78,7 @@ def test_of_shown_dilemmas_the_mean_conclusion_is_said() -> None:
     dilemma = "Case 9.\n\nOption A: go.\nOption B: stay."
     texts = [CONCLUSION.format(dilemma=dilemma.replace("9", str(p)), p=p, q=1 - p) for p in (0.2, 0.4, 0.9)]
     examples = "\n\n".join(f"{i}. {text}" for i, text in enumerate(texts, start=1))
-    prompt = SHOWN_DILEMMAS.format(examples=examples, dilemma=dilemma)
+    prompt = PREDICT_DILEMMAS["shown"].format(examples=examples, dilemma=dilemma)
     [asked] = [match for b in BEHAVIOURS if (match := b.pattern.fullmatch(prompt))]
     assert asked["dilemma"] == dilemma
     assert str(ethical_dilemma.predict_shown(named("ada"), asked.groupdict())).startswith("P(A): 0.500000")

@@ -1,0 +1,425 @@
+"""An observer says what a target does: what the tasks of this kind have in common, so that each fits on a page.
+
+A task file makes a `Prediction` of its arguments, and of that the calls (`act`, `answer`, `predict`) and the task.
+`predict` asks about whom `-T about=` says: the observer itself, "another AI assistant", or another target, which it is
+told by name or by replies to other items. What a stranger learns from those is no privileged access.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Annotated, Any, Literal, TypedDict, Unpack
+
+from inspect_ai import Epochs, Task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.log import HeadlineMetric
+from inspect_ai.model import GenerateConfig, get_model
+from inspect_ai.scorer import Scorer
+from inspect_ai.solver import Solver, TaskState
+from inspect_ai.viewer import TaskSamplesColumn, TaskSamplesSort, TaskSamplesView, ViewerConfig
+
+from selfprobe.arguments import whole
+from selfprobe.data import Row, Table, groups_of, load
+from selfprobe.errors import InputError
+from selfprobe.inspect_private import registry_info
+from selfprobe.solvers import act as _act
+from selfprobe.solvers import answer as _answer
+from selfprobe.solvers import ask
+from selfprobe.solvers.ask import PromptFunction, Prompts, Settings, in_a_run, rehearsing, sole
+from selfprobe.solvers.negotiate import chosen
+from selfprobe.solvers.objection import Effort
+from selfprobe.solvers.record import Record, Reply
+from selfprobe.solvers.replay import Replay, of_same, replay_log
+
+SKILL = HeadlineMetric(metric="skill")
+"""What a task's log is summed up by: the share of the way from the best baseline to a perfect score."""
+
+
+class Calls(TypedDict, total=False):
+    """Arguments of every task of two models."""
+
+    effort: Effort | None
+    """Reasoning effort of both, instead of none (or the least that the model takes)."""
+    answer_tokens: int | None
+    """Longest answer of the observer in tokens, reasoning included. Default: the task's limit, and 8192 more where the
+    model thinks although it is asked not to."""
+    target_log: str | None
+    """A log, or a folder of logs, to take the target's replies from."""
+
+
+class Items(Calls, total=False):
+    """Those of a task with a data set."""
+
+    dataset: str | None
+    """A bundled name, a .jsonl or .csv file, or hf:owner/name@revision (see `selfprobe.data`). Default: the task's own.
+    `?kind=COLUMN` says which items are alike, `?cluster=COLUMN` what items come from."""
+
+
+class Shared(Items, total=False):
+    """Those of a task whose observer does not read the target's text, and can be asked about anybody."""
+
+    about: Annotated[str | list[str], "self"]
+    """self, other ("another AI assistant", compared with its own reply), or both; another target: named, shown:N."""
+    observer_log: str | None
+    """A log, or a folder of logs, to take the observer's predictions from."""
+
+
+Kind = Literal["self", "other", "named", "shown"]
+
+WHO = {
+    "self": {"who": "you", "they": "you"},
+    "other": {"who": "another AI assistant", "they": "it"},
+    "named": {"who": "the AI assistant {name}", "they": "it"},
+    "shown": {"who": "this AI assistant", "they": "it"},
+}
+"""What stands in a prompt's slots, by whom it asks about."""
+
+
+@dataclass(frozen=True)
+class Whom:
+    """Whom a prompt asks about."""
+
+    kind: Kind = "self"
+    name: str = ""
+    """Name of the target without its provider, where the prompt says it."""
+    examples: str = ""
+    """Numbered replies of the target to other items, where the prompt shows them."""
+
+    @staticmethod
+    def worded(prompt: str, *, shown: str, words: Mapping[str, Mapping[str, str]] = WHO) -> dict[str, str]:
+        """The prompts about each of them, of one with slots; other fields are left as they are.
+
+        Args:
+            prompt: With slots such as {who}.
+            shown: What comes before it where replies are shown, with {examples}.
+            words: What stands in the slots.
+        """
+        made = dict[str, str]()
+        for kind, slots in words.items():
+            made[kind] = shown * (kind == "shown") + prompt
+            for slot, word in slots.items():
+                made[kind] = made[kind].replace(f"{{{slot}}}", word)
+        return made
+
+    def asked(self, prompts: Mapping[str, str], **fields: object) -> str:
+        """The prompt about this one, with its fields."""
+        return prompts[self.kind].format(name=self.name, examples=self.examples, **fields)
+
+
+OTHER = "other_"
+"""Before the name of an answer about another assistant, and before the key of its decision."""
+
+
+class Replies(list[Mapping[str, Reply]]):
+    """A target's replies to an item, by name, an entry an epoch."""
+
+    def named(self, name: str) -> list[Reply]:
+        """Those of one name, by epoch."""
+        return [replies[name] for replies in self]
+
+    def text(self, name: str) -> str | None:
+        """The first epoch's; None where it has a problem."""
+        reply = self[0][name]
+        return None if reply.problem else reply.text
+
+
+Example = Callable[[Row, Replies], str | None]
+"""An item as it is shown: its row, the target's replies → text, or None where there is no readable one."""
+
+AboutPrompts = Callable[[TaskState, Whom], Prompts]
+"""The prompts of a sample about somebody, by name."""
+
+_ALSO = {"asked": "named", "replayed": "self", "both": "self,other"}
+"""Words of earlier versions, for a hint."""
+
+
+def arms_of(about: object) -> tuple[str, ...]:
+    """Whom an observer is asked about: self, other, both of them, named, or shown:N.
+
+    >>> arms_of("other,self"), arms_of(["shown:5"])
+    (('self', 'other'), ('shown:5',))
+
+    Raises:
+        InputError: It is something else, or several of which one is another target.
+    """
+    parts = about.split(",") if isinstance(about, str) else about if isinstance(about, list) else [about]
+    names = list(dict.fromkeys(one.strip() if isinstance(one, str) else one for one in parts))
+    for name in names:
+        if name not in ("self", "other", "named") and (
+            not isinstance(name, str) or not re.fullmatch(r"shown:[1-9][0-9]{0,2}", name)
+        ):
+            hint = f"; did you mean {_ALSO[name]}?" if isinstance(name, str) and name in _ALSO else ""
+            raise InputError(
+                f"about must be self, other, self,other, named, or shown:N with N from 1 to 999, got {name!r}{hint}"
+            )
+    if not names or (len(names) > 1 and set(names) != {"self", "other"}):
+        raise InputError(
+            f"about={','.join(map(str, names))}: only self and other go together; give the others a run each"
+        )
+    return tuple(sorted(map(str, names), reverse=True))
+
+
+def examples_of(arm: str) -> int | None:
+    """Number of the target's replies that an arm shows: 0 for a name alone, None where it tells nothing of a target."""
+    return int(arm.removeprefix("shown:")) if arm.startswith("shown:") else 0 if arm == "named" else None
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Replies of the target to items other than the one that is asked."""
+
+    acts: Replay
+    table: Table
+    shows: Example
+    seen: dict[tuple[str, str], str | None] = field(default_factory=dict, compare=False, repr=False)
+    """Log and item → its text, once it is made."""
+
+    def __call__(self, state: TaskState, count: int) -> dict[str, str]:
+        """Item → its text, `count` of them, or as many as the target's log has; always the same for an item.
+
+        Those of the item's own kind come first, where the data set has a column `kind` or `category`.
+
+        Raises:
+            LookupError: The log has no readable act at another item.
+        """
+        asked, text = str(state.sample_id), state.input_text
+        kinds = {str(row["id"]): row.get("kind") or row.get("category") for row in self.table.rows}
+        others = [row for row in self.table.rows if str(row["id"]) != asked and text not in row.values()]
+        others.sort(key=lambda row: (kinds[str(row["id"])] != kinds.get(asked), _drawn(asked, str(row["id"]))))
+        found: dict[str, str] = {}
+        for row in others:
+            if len(found) < count and (shown := self._shown(row)) is not None:
+                found[str(row["id"])] = shown
+        if not found:
+            raise LookupError(f"{self.acts.file}: no reply to another item than {asked!r} that could be shown")
+        return found
+
+    def _shown(self, row: Row) -> str | None:
+        place = (self.acts.file, str(row["id"]))
+        if place not in self.seen:
+            epochs = self.acts.of_item(place[1])
+            self.seen[place] = self.shows(row, Replies(epochs)) if epochs else None
+        return self.seen[place]
+
+
+def _drawn(asked: str, item: str) -> bytes:
+    """A place in an order that is fixed for the item that is asked, and another for each."""
+    return blake2b(f"{asked}\x1f{item}".encode(), digest_size=8).digest()
+
+
+def _told(target: str, shown: Sequence[str]) -> Whom:
+    numbered = [f"{i}. {text}" for i, text in enumerate(shown, start=1)]
+    return Whom("shown" if shown else "named", target.partition("/")[2], "\n\n".join(numbered))
+
+
+def frame(arms: Sequence[str], prompts: AboutPrompts) -> PromptFunction:
+    """The prompts about the observer itself, about another assistant (`OTHER` before their names), or both.
+
+    Raises:
+        InputError: While the task is built in a run with another target: both answers are compared with what the
+            observer does itself.
+    """
+    if "other" in arms and in_a_run() and (target := str(sole("target"))) != str(get_model()):
+        raise InputError(
+            f"about={','.join(arms)} compares the answers with what the observer does itself; the target here is "
+            f"{target}: leave out the role target"
+        )
+
+    def framed(state: TaskState) -> Prompts:
+        own = prompts(state, Whom()) if "self" in arms else {}
+        other = prompts(state, Whom("other")) if "other" in arms else {}
+        return {**own, **{OTHER + name: prompt for name, prompt in other.items()}}
+
+    return framed
+
+
+class Prediction:
+    """A task's arguments, checked, its data, and what is replayed."""
+
+    def __init__(
+        self,
+        task: str,
+        data: str | Table,
+        columns: Sequence[str] = (),
+        *,
+        act_tokens: int | None = None,
+        **shared: Unpack[Shared],
+    ) -> None:
+        """Load the data and find the logs.
+
+        Args:
+            task: Name of the task.
+            data: Its data set where the user gives none, or its rows.
+            columns: Those that a row must have; a sample's input is the first.
+            act_tokens: Longest reply of the target in tokens, where the user says.
+            shared: As the task got them.
+
+        Raises:
+            InputError: One of them is wrong; see `load` and `replay_log`.
+        """
+        whole(act_tokens=act_tokens, optional=True)
+        given = shared.get("dataset")
+        self.table = data if isinstance(data, Table) else load(data if given is None else given, tuple(columns))
+        self.columns, self.arms = columns, arms_of(shared.get("about", "self"))
+        self.effort, self.answer_tokens = shared.get("effort"), shared.get("answer_tokens")
+        self.acting, self.short = chosen(act_tokens, self.effort), chosen(self.answer_tokens)
+        asked = {"effort": self.effort}
+        self.observer_log, self.target_log = shared.get("observer_log"), shared.get("target_log")
+        self.acts = replay_log(self.target_log, task, self.table, "acts", act_tokens=act_tokens, **asked)
+        self.answers = replay_log(
+            self.observer_log, task, self.table, "answers", answer_tokens=self.answer_tokens, **asked
+        )
+
+    def act(
+        self,
+        prompts: PromptFunction,
+        config: Settings,
+        *,
+        needs: GenerateConfig | None = None,
+        may_be_cut: bool = False,
+        replayed: bool = True,
+        **same: object,
+    ) -> Solver:
+        """The target's replies; see `solvers.act`.
+
+        Args:
+            prompts: From the state to the prompts by name.
+            config: The method's settings.
+            needs: Those that it cannot do without; by default what the user chose.
+            may_be_cut: Whether a reply that ends at the token limit is good.
+            replayed: Whether they are in the target's log; False for what the target says to an observer's prompt.
+            same: Arguments that say how they were asked for: a log of others is refused.
+
+        Raises:
+            InputError: The log's were asked for in another way.
+        """
+        replay = of_same(self.acts, "acts", **same) if replayed else None
+        needs = self.acting if needs is None else needs
+        return _act.act(prompts, config=config, needs=needs, may_be_cut=may_be_cut, replay=replay)
+
+    def answer(self, prompts: PromptFunction, config: Settings, *, effort: bool = True, **same: object) -> Solver:
+        """The observer's replies; see `solvers.answer`.
+
+        Args:
+            prompts: From the state to the prompts by name; they may hold the target's replies.
+            config: The method's settings.
+            effort: Whether the user's `effort` is theirs too.
+            same: Arguments that say how they were asked for: a log of others is refused.
+
+        Raises:
+            InputError: The log's were asked for in another way.
+        """
+        needs = chosen(self.answer_tokens, self.effort) if effort else self.short
+        return _answer.answer(prompts, config=config, needs=needs, replay=of_same(self.answers, "answers", **same))
+
+    def predict(
+        self, prompts: AboutPrompts, config: Settings, example: Example, *, effort: bool = True, **same: object
+    ) -> Solver:
+        """The observer's replies to prompts about whom the user says.
+
+        Args:
+            prompts: From the state and whom it is about to the prompts by name.
+            config: The method's settings.
+            example: A reply of the target as it is shown.
+            effort: Whether the user's `effort` is theirs too.
+            same: See `answer`.
+
+        Raises:
+            InputError: Answers are replayed, and asked about another target; replies are shown, and there is no log.
+        """
+        return self.answer(self._about(prompts, example), config, effort=effort, **same)
+
+    def _about(self, prompts: AboutPrompts, example: Example) -> PromptFunction:
+        """A model that is its own target is always asked about itself."""
+        count = examples_of(self.arms[0])
+        own = frame(self.arms if count is None else ("self",), prompts)
+        if count is None:
+            return own
+        if self.observer_log is not None:
+            raise InputError(f"about={self.arms[0]} asks the observer, observer_log replays its answers: leave one out")
+        if count and self.acts is None and not rehearsing():
+            raise InputError(
+                f"about={self.arms[0]} shows the target's recorded replies: pass target_log, a log of the target on "
+                "itself"
+            )
+        examples = Examples(self.acts, self.table, example) if self.acts is not None else None
+
+        def informed(state: TaskState) -> Prompts:
+            if rehearsing():
+                return prompts(state, self._guessed(state, count, example))
+            target = str(sole("target"))
+            if target == str(get_model()):
+                return own(state)
+            shown = examples(state, count) if count and examples else {}
+            state.metadata["shown"] = list(shown)  # which ones, for a reader of the log
+            return prompts(state, _told(target, list(shown.values())))
+
+        return informed
+
+    def _guessed(self, state: TaskState, count: int, example: Example) -> Whom:
+        """What a rehearsal tells: the item's own reply, as often as replies to others will be shown."""
+        row = next(row for row in self.table.rows if str(row["id"]) == str(state.sample_id))
+        text = example(row, Replies([state.store_as(Record).acts])) if count else None
+        return _told("provider/another-model", [text or ""] * count)
+
+    together = staticmethod(ask.together)
+    """Calls that need not wait for one another."""
+
+    def task(
+        self,
+        version: int,
+        scorer: Scorer,
+        *solvers: Solver,
+        sample: Callable[[Row], Sample] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        keys: Sequence[str] = (),
+        epochs: int | None = None,
+        about: Mapping[str, object] | None = None,
+        headline: HeadlineMetric | None = SKILL,
+    ) -> Task:
+        """The task.
+
+        Args:
+            version: Of the task; the data set's hash is added.
+            scorer: Of a sample.
+            solvers: Its calls, one after another.
+            sample: From a row to its sample; by default its first column as input, with `metadata`.
+            metadata: The same for all samples.
+            keys: Keys of decisions; the log browser shows those first that are wrong.
+            epochs: Where the method has its own; they are averaged by the scorer's metric.
+            about: Further metadata of the task.
+            headline: What its log is summed up by.
+        """
+        samples = [self._sample(row, sample, metadata or {}) for row in self.table.rows]
+        shown = [f"{OTHER * (self.arms == ('other',))}{key}" for key in keys]
+        name = registry_info(scorer).name.rpartition("/")[2]
+        return Task(
+            dataset=MemoryDataset(samples, name=self.table.name),
+            solver=solvers[0] if len(solvers) == 1 else list(solvers),
+            scorer=scorer,
+            epochs=None if epochs is None else Epochs(epochs, []),
+            continue_on_fail=True,
+            headline_metric=headline,
+            viewer=worst_first(name, *shown) if keys else None,
+            version=self.table.version(version),
+            metadata={**ask.about(self.table), **(about or {})},
+        )
+
+    def _sample(self, row: Row, sample: Callable[[Row], Sample] | None, metadata: Mapping[str, Any]) -> Sample:
+        made = sample(row) if sample else Sample(id=row["id"], input=row[self.columns[0]])
+        made.metadata = {**metadata, **(made.metadata or {}), **groups_of(row)}
+        return made
+
+
+def worst_first(scorer: str, *keys: str) -> ViewerConfig:
+    """Inspect's list of samples with the wrong predictions on top, each with its truth in the answer column.
+
+    Args:
+        scorer: Its name.
+        keys: Keys of the decisions to sort by.
+    """
+    shown = [TaskSamplesColumn(id=name) for name in ("sampleStatus", "sampleId", "epoch", "input", "answer")]
+    columns = [*shown, *(TaskSamplesColumn.score(scorer, key) for key in keys), TaskSamplesColumn(id="error")]
+    sort = [TaskSamplesSort.score(scorer, key) for key in keys]
+    return ViewerConfig(task_samples_view=TaskSamplesView(name="worst first", columns=columns, sort=sort))

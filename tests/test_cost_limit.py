@@ -1,0 +1,53 @@
+"""--cost-limit: a command stops when its calls have cost so much."""
+
+import signal
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from selfprobe.busy import Calls
+from selfprobe.cli import main
+
+PRICES = "planted/ada: {input: 10.0, output: 10.0, input_cache_write: 0, input_cache_read: 0}\n"
+
+
+def test_the_call_that_reaches_the_limit_interrupts_and_no_later_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    raised: list[int] = []
+    monkeypatch.setattr(signal, "raise_signal", raised.append)
+    calls = Calls(most=0.5)
+    for _ in range(4):
+        calls.note("a", 10, 0.2)
+    assert raised == [signal.SIGINT]
+    assert (calls.answered, calls.over) == (4, True)
+    free = Calls()
+    free.note("a", 10, 100.0)
+    assert not free.over
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ([], "--cost-limit needs --prices"),
+        (["--prices", "p.yaml", "--engine", "ray"], "and goes without --engine ray"),
+        (["--prices", "p.yaml", "--models", "openai/x"], "--cost-limit needs the price of openai/x in --prices"),
+    ],
+)
+def test_a_limit_that_could_not_hold_is_refused(
+    more: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("p.yaml").write_text(PRICES)
+    call = ["awareness", "run", "--models", "planted/ada", "--methods", "binary", "--limit", "4", "--cost-limit", "1"]
+    done = CliRunner().invoke(main, [*call, *more, "--dry-run"])
+    assert done.exit_code == 2 and said in done.output, done.output
+
+
+@pytest.mark.slow
+def test_a_run_stops_at_its_limit_and_the_same_command_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("p.yaml").write_text(PRICES)
+    call = ["awareness", "run", "--models", "planted/ada", "--methods", "binary", "--limit", "8", "--prices", "p.yaml"]
+    stopped = CliRunner().invoke(main, [*call, "--yes", "--cost-limit", "0.001"])
+    assert stopped.exit_code == 130 and "Stopped at --cost-limit, $0." in stopped.output, stopped.output
+    assert CliRunner().invoke(main, [*call, "--yes", "--cost-limit", "100"]).exit_code == 0

@@ -1,0 +1,141 @@
+"""No sentence of the project says more than what was computed licenses."""
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from selfprobe.awareness.page import compared
+from selfprobe.awareness.page import page_of as awareness_page
+from selfprobe.awareness.runs import PLAIN
+from selfprobe.awareness.verdict import Kind
+from selfprobe.matrix.numbers import analyse
+from selfprobe.matrix.page import page_of as matrix_page
+from selfprobe.page import Page, render
+from tests.awareness import test_verdict as subjects
+
+ROOT = Path(__file__).parent.parent
+ROOMS = ("selfprobe", "scorers", "solvers", "introspect_tasks", "evalawareness_tasks", "preference_tasks", "bench")
+UNLICENSED = {
+    r"(violet|diagonal)[^.]* speaks for": "on the additive scale skill times predictability looks like self access",
+    r"shows? nothing about": "what is not above a classifier may still read the inside; it is not shown to",
+    r"(?<!there )is no (introspection|self-knowledge)": "it does not show it, and does not show its absence either",
+    r"skill explains nothing": "a verdict is beyond what skill explains",
+    r"\bs? resampled \(": "T has a t interval; nothing is resampled",
+    r"proves?\b[^.]*\b(introspect|access|self-knowledge)": "nothing here is a proof",
+    r"at most 5 % (?!false is what the verdict promises, whatever)[^.]*promise[^.]*\.": "a promise names its nulls",
+}
+"""Pattern → why no sentence may say it."""
+PROMISE = r"roughly normal"
+"""What a sentence with the promise of 5 % names: under which nulls it holds."""
+
+
+def sentences() -> Iterator[tuple[str, str]]:
+    """Every text of the code and of the documentation, with the file that holds it."""
+    for room in ROOMS:
+        for file in sorted((ROOT / room).rglob("*.py")):
+            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+                texts = [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+                if texts:
+                    yield str(file.relative_to(ROOT)), " ".join(" … ".join(texts).split())
+    for file in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        yield str(file.relative_to(ROOT)), " ".join(file.read_text(encoding="utf-8").split())
+
+
+TEXTS = tuple(sentences())
+
+
+@pytest.mark.parametrize("pattern", UNLICENSED)
+def test_no_text_says_what_the_numbers_do_not_license(pattern: str) -> None:
+    found = [(file, hit[0]) for file, text in TEXTS if (hit := re.search(pattern, text, re.IGNORECASE))]
+    wrong = [one for one in found if "promise" not in pattern or PROMISE not in one[1]]
+    assert not wrong, UNLICENSED[pattern]
+
+
+def text_of(page: Page, folder: Path) -> str:
+    """All that a page and the terminal say."""
+    html = re.sub(r"<(style|script)\b.*?</\1>", " ", render(page, str(folder)), flags=re.DOTALL)
+    return " ".join([*re.sub(r"<[^>]+>", " ", html).split(), page.answer, *page.told])
+
+
+def licensed(text: str) -> None:
+    """Hold a text against every pattern."""
+    for pattern, why in UNLICENSED.items():
+        found = re.search(pattern, text, re.IGNORECASE)
+        assert not found or ("promise" in pattern and PROMISE in found[0]), f"{found[0]}: {why}"
+
+
+NOBODY = dict.fromkeys((f"m/{name}" for name in "abcde"), 0.4)
+MATRICES: dict[str, tuple[dict[str, float], int, str]] = {
+    "supported": (NOBODY | {"m/a": 0.95}, 80, "Yes, for 1 of 5 models"),
+    "not supported": (NOBODY, 800, "No, "),
+    "underpowered": (NOBODY, 20, "Cannot tell for "),
+    "not told apart": (dict.fromkeys(NOBODY, 0.55), 60, "Cannot tell for "),
+    "two models": ({"m/a": 0.9, "m/b": 0.1}, 40, "Cannot tell for m/a and m/b: two models"),
+    "three models": ({"m/a": 0.9, "m/b": 0.1, "m/c": 0.1}, 40, "Cannot tell for "),
+}
+
+
+@pytest.mark.parametrize("kind", MATRICES)
+def test_every_verdict_of_a_matrix_is_said_with_what_it_licenses(
+    kind: str, matrix_results: Callable[..., Any], tmp_path: Path
+) -> None:
+    access, items, answer = MATRICES[kind]
+    results = matrix_results(access, items=items)
+    analysis = analyse(results, rng=np.random.default_rng(0))
+    page = matrix_page(results, analysis)
+    assert page.answer.startswith(answer), page.answer
+    assert analysis.tasks[0].verdict.kind == (kind if len(access) > 3 else "underpowered")
+    licensed(text_of(page, tmp_path))
+
+
+def awareness() -> Iterator[tuple[Kind, subjects.Logged]]:
+    """Logs of constructed subjects, by what is said of them."""
+    yield "sees more than the words", subjects.logged(subjects.noisy(subjects.is_evaluation, 0.95), rows := told())
+    yield "not shown to see more than the words", subjects.logged(subjects.noisy(subjects.has_the_word), rows)
+    yield "follows the format", subjects.logged(subjects.noisy(subjects.is_benchmark), rows)
+    rng = np.random.default_rng(5)
+    yield "not shown to tell them apart", subjects.logged(lambda row: float(rng.random()), rows)
+    yield "tells them backwards", subjects.logged(subjects.noisy(lambda row: not subjects.is_evaluation(row)), rows)
+    yield "answers the same to everything", subjects.logged(lambda row: 1.0, rows)
+    alike = [row | {"truth": "evaluation"} for row in rows]
+    yield "nothing to tell apart", subjects.logged(subjects.noisy(subjects.is_evaluation), alike)
+    lost = subjects.logged(lambda row: 0.0, rows)
+    unread = lost.verdicts.assign(said=None, score=np.nan, unscored="no_response")
+    yield "no verdicts", replace(lost, verdicts=unread)
+    long = [row | {"text": "what now" + " " * (300 if row["word"] else 30)} for row in rows]
+    yield "not shown to see more than the length", subjects.logged(subjects.noisy(subjects.has_the_word, 0.97), long)
+
+
+def told() -> list[dict[str, Any]]:
+    """Conversations of which a word goes with the label in 80 %."""
+    return subjects.conversations(n=240)
+
+
+AWARENESS = dict(awareness())
+
+
+def test_every_kind_of_subject_is_constructed() -> None:
+    assert set(AWARENESS) == set(get_args(Kind))
+
+
+@pytest.mark.parametrize("kind", AWARENESS)
+def test_every_kind_of_subject_is_said_with_what_it_licenses(kind: Kind, tmp_path: Path) -> None:
+    made = AWARENESS[kind]
+    run = {"method": "binary", "model": "m", **PLAIN, "grader": "", "samples": len(made.verdicts), "placebo": False}
+    runs = pd.DataFrame([run | {"applied": "", "log": "logs/a.eval", "dataset": "d", "data": "d"}])
+    written = compared(replace(made, runs=runs))
+    page = awareness_page(written)
+    assert written.statements[0].kind == kind and page.answer.startswith(written.statements[0].answer)
+    text = text_of(page, tmp_path)
+    licensed(text)
+    assert kind == "sees more than the words" or "the model sees more than the words" not in re.sub(
+        r"nothing shows that the model sees more than the words", "", text
+    )
