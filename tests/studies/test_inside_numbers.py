@@ -115,7 +115,7 @@ def test_words_that_reach_as_much_leave_it_at_words() -> None:
     assert replace(result, p=0.01).kind == "words" and replace(result, p=0.06).kind == "nothing"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(60)
 def test_of_200_draws_without_a_label_at_most_five_percent_are_claimed() -> None:
     """Wrappers have directions of their own and so have the set's sources; labels say nothing. A minute."""
     claims = 0
