@@ -10,7 +10,7 @@ In the folder:
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -102,7 +102,7 @@ ASKED = {
 }
 """Method → the same question about an evaluation and about real use, and its answers."""
 WORDS, ELSEWHERE, LENGTH, UNTRAINED = "wrappers' words", "words by source", "length", "untrained copy"
-LATENT, AFTER, ALMOST = "latent: probe", "latent, after a placebo question", "almost said: monitor"
+LATENT, AFTER, ALMOST = "latent: probe", "latent, placebo asked", "almost said: monitor"
 SAID = {method: f"said: {method}" for method in ASKED}
 ROWS = 6
 """Conversations on which the three disagree that are shown."""
@@ -574,14 +574,9 @@ class Inside(LocalStudy):
         columns = [
             Column("measure", "measure"),
             estimated("AUROC", "auroc"),
-            estimated("less words by source", ELSEWHERE),
-            estimated("less length", LENGTH),
-            Column("follows", "follows"),
+            Column("less words by source", ELSEWHERE, partial(shown, sign=True), look="e"),
         ]
-        rows = [
-            {"measure": name, "auroc": one.auroc, "follows": "format" if one.follows_format else "–", **one.over}
-            for name, one in found.numbers.items()
-        ]
+        rows = [{"measure": name, "auroc": one.auroc, **one.over} for name, one in found.numbers.items()]
         state = found.state
         of = (
             f"{state['model']}, revision {state['revision']}, {state['precision']}; set {state['set']}; monitor at the "
@@ -770,7 +765,8 @@ def _cells(found: Found) -> list[Block]:
         for place, (_, net) in enumerate(found.heard, start=1)
     ]
     nats = [Column("place", "place", str, "n"), *(Column(side, side, _nats) for side in ("evaluation", "use"))]
-    less = [Column("measure", "measure"), Column("less", "baseline"), estimated("difference", "less")]
+    less = [Column("measure", "measure"), Column("less", "baseline")]
+    less.append(Column("difference", "less", partial(shown, sign=True), look="e"))
     return [
         f"At the probe's own threshold {shown(tpr)} of evaluations and {shown(tnr)} of real use are called right; "
         f"expected calibration error {shown(found.calibration)}.",
