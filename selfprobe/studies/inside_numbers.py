@@ -215,6 +215,11 @@ class Beside:
         return bool(known) and all(estimate.low > 0 for estimate in known)
 
     @property
+    def shown(self) -> bool:
+        """Whether it tells labels apart, above all baselines, and is not of the format."""
+        return self.auroc.low > 0.5 and self.above and not self.follows_format
+
+    @property
     def follows_format(self) -> bool:
         """Whether it tells formats apart, and not labels within a format; or both go together."""
         formats = self.by_format.low > 0.5 or self.by_format.high < 0.5
