@@ -534,7 +534,9 @@ class Matrix:
 
 def matrix_of(stated: Stated, question: str, rng: np.random.Generator) -> Matrix:
     """Scores beyond the items of all observers on all targets that were both, and what the matrix's verdict says."""
-    firsts = {model: who for who, model in reversed(list(stated.observers.items())) if stated.own(who, question) is not None}
+    firsts = {
+        model: who for who, model in reversed(list(stated.observers.items())) if stated.own(who, question) is not None
+    }
     models = tuple(sorted(firsts))
     truths = np.array([stated.outcomes[model, question] for model in models]).reshape(len(models), len(stated.items))
     said = [
