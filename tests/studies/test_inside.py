@@ -170,6 +170,16 @@ def test_a_saved_probe_serves_another_set_and_is_refused_for_another_model(place
     assert "a .probe or .safetensors file" in call(*given(place, save="y.pkl")).output
 
 
+def test_the_set_and_real_use_come_from_two_files(place: Path) -> None:
+    rows = [json.loads(line) for line in conversations(place, "both").read_text().splitlines()]
+    for label in ("evaluation", "deployment"):
+        jsonl(place / f"{label}.jsonl", [row for row in rows if row["label"] == label])
+    plan = call(*given(place, "evaluation", against=place / "deployment.jsonl", out=place / "two"), "--dry-run")
+    assert plan.exit_code == 0, plan.output
+    alone = call(*given(place, "evaluation", out=place / "two"), "--dry-run")
+    assert alone.exit_code == 2 and "with one class nothing can be told apart" in alone.output, alone.output
+
+
 @pytest.mark.slow(20)
 def test_the_untrained_copy_and_places_along_the_reply_are_read(place: Path) -> None:
     conversations(place, "few")
