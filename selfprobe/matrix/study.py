@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import PurePath
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,9 +20,10 @@ from selfprobe._registry import defaults_of, measures, takes_about, tasks
 from selfprobe.arguments import meant, renamed, unknown
 from selfprobe.described import DescribedRun, NamedModel, identities_of
 from selfprobe.errors import InputError
-from selfprobe.logs import Identity, runs
+from selfprobe.logs import Identity, listed, runs
 from selfprobe.matrix.page import page
 from selfprobe.matrix.power import ENDLESS, planned
+from selfprobe.on_ray import other_runs
 from selfprobe.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
 from selfprobe.page import Page
 from selfprobe.prices import Cost
@@ -163,12 +165,23 @@ class Matrix(Study):
 
     def plan(self) -> Plan:
         """Calls and tokens, and what a matrix of this size can detect."""
+        self._refuse_others()
         size = len(self.models)
         items = ", ".join(f"{task} ({n} items)" for task, n in self.sizes.items())
         further = f"{size * (size - 1)} further cells a task and arm"
         arms = [f"Informed observers ({', '.join(self.arms)}) are included: {further}."] if self.arms else []
         head = f"{size} models × {size} × {items}"
         return Plan([head, *arms, self._power()], [Cost(model.name, *self.cost) for model in self.named])
+
+    def _refuse_others(self) -> None:
+        """Refuse a log folder with runs of another matrix, which Inspect would refuse after the plan was shown."""
+        folder = f"{self.base}/{DIAGONAL}"
+        if not listed(folder):
+            return
+        mine = set(identities_of(next(self.waves()).runs))
+        for run in runs([folder]).counted:
+            if run.identity not in mine:
+                raise InputError(other_runs(PurePath(run.log).name, folder))
 
     def _power(self) -> str:
         """The own advantage that such a matrix names, of the task that needs the largest one."""
