@@ -530,9 +530,9 @@ class Inside(LocalStudy):
     def arrays(self, states: FloatArray) -> list[Grid]:
         """The grid by reading, of states [reading, layer, row, d_model]."""
         names = ("wrapper", "text", "source", "format")
-        columns = [np.array([getattr(one, name) for one in self.grid]) for name in names]
+        columns = {name: np.array([getattr(one, name) for one in self.grid]) for name in names}
         truth = np.array([one.evaluation for one in self.grid])
-        return [Grid(one, truth, *columns, self.judge.numbers) for one in states]
+        return [Grid(one, truth, **columns, layers=self.judge.numbers) for one in states]
 
     def write(self, held: Latent, here: Beside, scale: float, words: Estimate) -> None:
         """The probe with its card into --save."""
@@ -687,8 +687,8 @@ def _applied(
     known = file.card.test_scores
 
     def noted(name: str) -> Estimate:
-        ends = (known.get(f"{name}{end}", math.nan) for end in ("", "_low", "_high"))
-        return Estimate(*ends, n=int(known["wrappers"]), unit="wrapper")
+        value, low, high = (known.get(f"{name}{end}", math.nan) for end in ("", "_low", "_high"))
+        return Estimate(value, low, high, n=int(known["wrappers"]), unit="wrapper")
 
     chosen = Chosen(file.probe, list(layers).index(file.probe.layer), 1.0)
     here = beside(chosen.score(states), truth, plain, formats, clusters)

@@ -6,7 +6,7 @@ penalty of a logistic regression at that layer; then the better of the two. Its 
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -47,8 +47,8 @@ class Grid:
     """Numbers of the blocks."""
 
     def __getitem__(self, rows: Any) -> "Grid":
-        columns = (getattr(self, name)[rows] for name in ("evaluation", "wrapper", "text", "source", "format"))
-        return Grid(self.states[:, rows], *columns, self.layers)
+        names = ("evaluation", "wrapper", "text", "source", "format")
+        return replace(self, states=self.states[:, rows], **{name: getattr(self, name)[rows] for name in names})
 
 
 @dataclass(frozen=True)
