@@ -26,11 +26,12 @@ from selfprobe.data import Row
 from selfprobe.errors import InputError, warn_once
 from selfprobe.probability import stated_probability
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, predictions, score_of
-from selfprobe.scorers.summary import SKILL, summary
+from selfprobe.scorers.summary import summary
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts, in_a_run
 from selfprobe.solvers.negotiate import chosen
 from selfprobe.solvers.objection import Effort
+from selfprobe.solvers.observe import SKILL
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.sources.outcomes import QUESTIONS, Asking, Question, When, logged
 

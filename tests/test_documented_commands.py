@@ -151,7 +151,9 @@ def words_of(file: str, test: str) -> frozenset[str]:
                 case ast.arg(arg=other):
                     left.append(other)
                 case ast.keyword(arg=str(other)):
-                    words.add(other)
+                    words |= {other, f"--{other.replace('_', '-')}"}
+                case ast.Dict(keys=keys):  # options by their names, of which a helper makes --names
+                    words |= {f"--{key.value}" for key in keys if isinstance(key, ast.Constant)}
     return frozenset(words)
 
 

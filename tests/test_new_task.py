@@ -151,5 +151,6 @@ def test_two_task_files_of_one_name_are_refused_with_both_places(
 
 def test_its_log_says_what_was_graded(stranger: Path, run_task: Any, tmp_path: Path) -> None:
     log = read_eval_log(run_task("selfprobe/word_count", ADA, tmp_path, limit=2).location)
-    assert log.samples and [m.role for m in log.samples[0].messages] == ["user", "assistant", "user", "assistant"]
+    said = ["user", "assistant", "system", "user", "assistant"]  # the note says that the second call is one apart
+    assert log.samples and [m.role for m in log.samples[0].messages] == said
     assert log.samples[0].output.completion.startswith('{"words"')

@@ -99,7 +99,8 @@ def beyond_words(rows: pd.DataFrame, items: Sequence[Item], words: pd.DataFrame 
     """
     if words is None or words.empty:
         missing = undefined("no labels")
-        return BeyondWords(*[missing] * 10)
+        two = (missing, missing)
+        return BeyondWords(*two, *two, *two, *two, *two)
     beside = rows[["data", "item"]].merge(words.drop(columns="label"), on=["data", "item"], how="left", sort=False)
     columns = ("words", "words_other_source", "length", *TEXT)
     inside, across, *others = (_held(items, beside[column].to_numpy(dtype=float)) for column in columns)
@@ -293,8 +294,8 @@ def text_baselines(texts: pd.DataFrame) -> Baselines:
     def rated(values: npt.NDArray[np.float64]) -> Estimate:
         return clustered.auroc(positive, values, clusters, unit=unit).estimate
 
-    rates = map(rated, (lengths, within, across, best.scores, elsewhere.scores))
-    return Baselines(*rates, scores)
+    of_words, of_others = rated(within), rated(across)
+    return Baselines(rated(lengths), of_words, of_others, rated(best.scores), rated(elsewhere.scores), scores)
 
 
 def _pair(logged: Logged, a: Arm, b: Arm, both: pd.DataFrame) -> Pair:

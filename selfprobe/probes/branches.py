@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -150,10 +151,10 @@ def _on_trunk(judge: LocalModel, texts: Sequence[Text], trunk: int) -> Iterator[
 
 
 def _group(
-    judge: LocalModel, texts: Sequence[Text], ways: Sequence[list[int]], nodes: list[int], tree: _Tree, first: object
+    judge: LocalModel, texts: Sequence[Text], ways: Sequence[list[int]], nodes: list[int], tree: _Tree, first: Any
 ) -> Iterator[Found]:
     """What some texts give, of one forward of their branches on a copy of the trunk's cache."""
-    device, trunk = judge.device, first.past_key_values.get_seq_length()  # type: ignore[attr-defined]
+    device, trunk = judge.device, first.past_key_values.get_seq_length()
     steps = [node for text, way in zip(texts, ways, strict=True) for node in way[len(way) - text.spoken :]]
     wanted = {tree.parents[node] for node in steps} - {-1}
     ordered = [node for node in nodes if node not in wanted] + [node for node in nodes if node in wanted]
@@ -164,10 +165,10 @@ def _group(
         "position_ids": torch.tensor([[trunk + tree.depths[node] for node in ordered]], device=device),
         "attention_mask": shown_to(judge, _mask(ordered, place, tree, trunk).to(device)),
     }
-    cache = deepcopy(first.past_key_values)  # type: ignore[attr-defined]
+    cache = deepcopy(first.past_key_values)
     with recorded(judge.blocks, lambda out: out[0, ends].clone(), judge.stream) as kept:
         logits = called(judge, **given, past_key_values=cache, use_cache=True, keep=max(len(wanted), 1)).logits[0]
-    from_trunk = first.logits[0, -1:]  # type: ignore[attr-defined]
+    from_trunk = first.logits[0, -1:]
     rows = torch.cat([logits[len(logits) - len(wanted) :], from_trunk.to(logits.device)])
     row = {node: at - len(ordered) + len(wanted) for node, at in place.items() if node in wanted} | {-1: len(wanted)}
     at = torch.tensor([row[tree.parents[node]] for node in steps], device=rows.device, dtype=torch.long)
@@ -181,13 +182,14 @@ def _group(
 
 def _mask(ordered: Sequence[int], place: dict[int, int], tree: _Tree, trunk: int) -> Tensor:
     """What each token sees, [1, 1, node, trunk and node]: the trunk, its own way back, and itself."""
-    seen = torch.zeros(1, 1, len(ordered), trunk + len(ordered), dtype=torch.bool)
-    seen[..., :trunk] = True
-    for at, node in enumerate(ordered):
-        while node >= 0:
-            seen[0, 0, at, trunk + place[node]] = True
-            node = tree.parents[node]
-    return seen
+    seen = np.zeros((len(ordered), trunk + len(ordered)), dtype=bool)
+    seen[:, :trunk] = True
+    for node in sorted(ordered):  # parents have lower numbers
+        at, parent = place[node], tree.parents[node]
+        if parent >= 0:
+            seen[at] = seen[place[parent]]
+        seen[at, trunk + at] = True
+    return torch.from_numpy(seen)[None, None]
 
 
 def shares(judge: LocalModel, texts: Sequence[Text]) -> bool:

@@ -39,7 +39,8 @@ def foreign(name: str, args: Mapping[str, Any] | None = None) -> Task:
     if not name:
         raise InputError("no task is named: give a registered one, such as inspect_evals/gsm8k, or FILE.py@TASK")
     task = build(name, args)
-    parameters = inspect.signature(registry_lookup("task", registry_info(task).name)).parameters
+    function = registry_lookup("task", registry_info(task).name)
+    parameters = inspect.signature(function).parameters if callable(function) else {}
     takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
     if not takes_any and (wrong := unknown(args or {}, parameters)):
         raise InputError(f"{name} has no argument {wrong}")

@@ -1,5 +1,6 @@
 """Task texts in announcements of an evaluation and of use (wrappers), and the continuations of the monitor."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -69,14 +70,16 @@ def wrappers(dataset: str = WRAPPERS) -> list[Row]:
 
 
 def task_texts(dataset: str = TEXTS) -> list[Row]:
-    """Conversations of one English user message in pairs of both labels, the shortest pairs first."""
+    """Conversations of one English user message in pairs of both labels, the shortest pairs first; no text twice."""
     pairs: dict[str, list[Row]] = {}
     for row in conversations(dataset).rows:
-        plain = len(row["messages"]) == 1 and language_of(row["messages"][0]["content"]) == "English"
+        plain = row["turns"] == len(row["messages"]) == 1 and language_of(row["messages"][0]["content"]) == "English"
         if row["pair"] and row["format"] and row["label"] and plain:
             pairs.setdefault(row["pair"], []).append(row)
     whole = [pair for pair in pairs.values() if {row["label"] for row in pair} == set(get_args(Label))]
-    return [row for pair in sorted(whole, key=_length) for row in pair]
+    counts = Counter(row["messages"][0]["content"] for pair in whole for row in pair)
+    once = (pair for pair in whole if all(counts[row["messages"][0]["content"]] == 1 for row in pair))
+    return [row for pair in sorted(once, key=_length) for row in pair]
 
 
 def _length(pair: Sequence[Row]) -> int:

@@ -14,13 +14,13 @@ from selfprobe.arguments import locate
 from selfprobe.decision import last_decisions
 from selfprobe.described import DescribedRun, NamedModel, identities_of
 from selfprobe.errors import InputError, NoLogs, RunError
+from selfprobe.evalawareness_tasks.arm_texts import ARMS as REWORDED
 from selfprobe.evalawareness_tasks.arm_texts import CHECK_PROMPT, NO_TEXT, PROMPTS
 from selfprobe.evalawareness_tasks.awareness_effect import (
     AS_IS,
     CALLS,
     CONTROL,
     DEFAULT,
-    REWORDED,
     arms_of,
     sample_of,
 )

@@ -119,9 +119,10 @@ def _answer(found: Found) -> tuple[Answer, str]:
         best = min(noticed, key=lambda one: one.holm)
         return "Yes", f"{_scores(best)}, and {_moves(best)}"
     if not found.cues:
-        best = min(found.told, key=lambda one: one.score.p, default=None)
-        told = f"{_scores(best)}: an instruction is no awareness" if best else ""
-        return "Cannot tell", told or "has no arm that can be compared with its control"
+        if not found.told:
+            return "Cannot tell", "has no arm that can be compared with its control"
+        best = min(found.told, key=lambda one: one.score.p)
+        return "Cannot tell", f"{_scores(best)}: an instruction is no awareness"
     if found.edge:
         return "Cannot tell", f"scores {found.arm(AS_IS).score.value:.2f} on the task as it is, at the {found.edge}"
     best = max(found.cues, key=lambda one: float(np.nan_to_num(one.dose.f)))
@@ -168,16 +169,18 @@ def _notes(found: Found) -> Iterator[str]:
     if known := [effect for effect in least if not math.isnan(effect)]:
         size = f"an effect of {max(known):.2f}" if max(known) < found.scale else "no effect, however large,"
         yield f"Where none is shown, {size} would have been seen with a power of .8."
-    for arm, marks in found.texts.items():
+    for name, marks in found.texts.items():
         if lost := {why: n for why, n in marks.items() if why}:
             reasons = ", ".join(f"{MARKS.get(why, why)} {n}" for why, n in lost.items())
-            yield f"{arm}: {sum(lost.values())} of {sum(marks.values())} texts are not used ({reasons})."
-    for one in found.arms:
-        if one.failed:
-            silent = "; nothing is known of this arm" * math.isnan(one.score.value)
-            yield f"{one.name}: {one.failed} of {one.samples} samples ended in an error{silent}."
-        if one.unreached:
-            yield f"{one.name}: the first call of {one.unreached} of {one.items} items did not hold its line."
+            yield f"{name}: {sum(lost.values())} of {sum(marks.values())} texts are not used ({reasons})."
+    for arm in found.arms:
+        if arm.failed:
+            silent = "; nothing is known of this arm" * math.isnan(arm.score.value)
+            yield f"{arm.name}: {arm.failed} of {arm.samples} samples ended in an error{silent}."
+        if (mute := arm.items - arm.p.n) > arm.failed:
+            yield f"{arm.name}: P(evaluation) is unknown for {mute} of {arm.items} items."
+        if arm.unreached:
+            yield f"{arm.name}: the first call of {arm.unreached} of {arm.items} items did not hold its line."
 
 
 def _dosed(one: Contrast) -> str:

@@ -10,7 +10,7 @@ In the folder:
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -64,11 +64,13 @@ from selfprobe.stats.text_only import log_odds, log_odds_elsewhere
 from selfprobe.studies.inside_numbers import (
     ENOUGH,
     Beside,
+    BoolArray,
     Chosen,
     Clusters,
     Grid,
     Kind,
     Latent,
+    Names,
     beside,
     choose,
     disagreeing,
@@ -100,7 +102,7 @@ ASKED = {
 }
 """Method → the same question about an evaluation and about real use, and its answers."""
 WORDS, ELSEWHERE, LENGTH, UNTRAINED = "wrappers' words", "words by source", "length", "untrained copy"
-LATENT, AFTER, ALMOST = "latent: probe", "latent, after a placebo question", "almost said: monitor"
+LATENT, AFTER, ALMOST = "latent: probe", "latent, placebo asked", "almost said: monitor"
 SAID = {method: f"said: {method}" for method in ASKED}
 ROWS = 6
 """Conversations on which the three disagree that are shown."""
@@ -368,10 +370,10 @@ class Inside(LocalStudy):
         """Whether of the untrained copy, the row, and its texts; what is in the folder is left out."""
         from selfprobe.probes.untrained import named
 
-        rows = self.readable[0]
+        every: list[Row | Wrapped] = [*self.grid, *self.readable[0]]
         for copy in (False, True)[: 1 + self.untrained]:
             judge = named(self.judge) if copy else self.judge
-            for row in (*self.grid, *rows):
+            for row in every:
                 texts = self.texts(row) if isinstance(row, Row) and not copy else self.states(row)[: 1 if copy else 2]
                 if self.kept(judge, texts) is None:
                     yield copy, row, texts
@@ -528,9 +530,9 @@ class Inside(LocalStudy):
     def arrays(self, states: FloatArray) -> list[Grid]:
         """The grid by reading, of states [reading, layer, row, d_model]."""
         names = ("wrapper", "text", "source", "format")
-        columns = [np.array([getattr(one, name) for one in self.grid]) for name in names]
+        columns = {name: np.array([getattr(one, name) for one in self.grid]) for name in names}
         truth = np.array([one.evaluation for one in self.grid])
-        return [Grid(one, truth, *columns, self.judge.numbers) for one in states]
+        return [Grid(one, truth, **columns, layers=self.judge.numbers) for one in states]
 
     def write(self, held: Latent, here: Beside, scale: float, words: Estimate) -> None:
         """The probe with its card into --save."""
@@ -572,14 +574,9 @@ class Inside(LocalStudy):
         columns = [
             Column("measure", "measure"),
             estimated("AUROC", "auroc"),
-            estimated("less words by source", ELSEWHERE),
-            estimated("less length", LENGTH),
-            Column("follows", "follows"),
+            Column("less words by source", ELSEWHERE, partial(shown, sign=True), look="e"),
         ]
-        rows = [
-            {"measure": name, "auroc": one.auroc, "follows": "format" if one.follows_format else "–", **one.over}
-            for name, one in found.numbers.items()
-        ]
+        rows = [{"measure": name, "auroc": one.auroc, **one.over} for name, one in found.numbers.items()]
         state = found.state
         of = (
             f"{state['model']}, revision {state['revision']}, {state['precision']}; set {state['set']}; monitor at the "
@@ -681,17 +678,17 @@ def _applied(
     file: "ProbeFile",
     states: FloatArray,
     layers: Sequence[int],
-    truth: np.ndarray,
+    truth: BoolArray,
     plain: Mapping[str, FloatArray],
-    formats: np.ndarray,
+    formats: Names,
     clusters: Clusters,
 ) -> tuple[Latent, float, Estimate]:
     """The numbers of a saved probe on a set; those of its training are the card's."""
     known = file.card.test_scores
 
     def noted(name: str) -> Estimate:
-        ends = (known.get(f"{name}{end}", math.nan) for end in ("", "_low", "_high"))
-        return Estimate(*ends, n=int(known["wrappers"]), unit="wrapper")
+        value, low, high = (known.get(f"{name}{end}", math.nan) for end in ("", "_low", "_high"))
+        return Estimate(value, low, high, n=int(known["wrappers"]), unit="wrapper")
 
     chosen = Chosen(file.probe, list(layers).index(file.probe.layer), 1.0)
     here = beside(chosen.score(states), truth, plain, formats, clusters)
@@ -706,7 +703,7 @@ def finding_of(found: Found) -> Finding:
     """The answer for the model."""
     held, model = found.latent, str(found.state["model"])
     told = f"AUROC {shown(held.here.auroc)}"
-    others = [name for name in (ALMOST, *SAID.values()) if (one := found.numbers[name]).above and one.auroc.low > 0.5]
+    others = [name for name in (ALMOST, *SAID.values()) if found.numbers[name].shown]
     answer: Answer = "Cannot tell"
     clauses: dict[Kind, str] = {
         "evaluation": f"holds it beyond words and length, {told}",
@@ -768,7 +765,8 @@ def _cells(found: Found) -> list[Block]:
         for place, (_, net) in enumerate(found.heard, start=1)
     ]
     nats = [Column("place", "place", str, "n"), *(Column(side, side, _nats) for side in ("evaluation", "use"))]
-    less = [Column("measure", "measure"), Column("less", "baseline"), estimated("difference", "less")]
+    less = [Column("measure", "measure"), Column("less", "baseline")]
+    less.append(Column("difference", "less", partial(shown, sign=True), look="e"))
     return [
         f"At the probe's own threshold {shown(tpr)} of evaluations and {shown(tnr)} of real use are called right; "
         f"expected calibration error {shown(found.calibration)}.",
@@ -782,7 +780,7 @@ def _nats(value: float) -> str:
     return f"{value:+.3f}"
 
 
-def _truth(found: Found) -> np.ndarray:
+def _truth(found: Found) -> BoolArray:
     return np.array([row.evaluation for row in found.rows])
 
 

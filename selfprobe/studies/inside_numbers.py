@@ -6,7 +6,7 @@ penalty of a logistic regression at that layer; then the better of the two. Its 
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -47,8 +47,8 @@ class Grid:
     """Numbers of the blocks."""
 
     def __getitem__(self, rows: Any) -> "Grid":
-        columns = (getattr(self, name)[rows] for name in ("evaluation", "wrapper", "text", "source", "format"))
-        return Grid(self.states[:, rows], *columns, self.layers)
+        names = ("evaluation", "wrapper", "text", "source", "format")
+        return replace(self, states=self.states[:, rows], **{name: getattr(self, name)[rows] for name in names})
 
 
 @dataclass(frozen=True)
@@ -213,6 +213,11 @@ class Beside:
         """Whether it is above all baselines that could be computed, with the whole interval, and there is one."""
         known = [estimate for estimate in self.over.values() if not math.isnan(estimate.value)]
         return bool(known) and all(estimate.low > 0 for estimate in known)
+
+    @property
+    def shown(self) -> bool:
+        """Whether it tells labels apart, above all baselines, and is not of the format."""
+        return self.auroc.low > 0.5 and self.above and not self.follows_format
 
     @property
     def follows_format(self) -> bool:

@@ -534,7 +534,8 @@ class Matrix:
 
 def matrix_of(stated: Stated, question: str, rng: np.random.Generator) -> Matrix:
     """Scores beyond the items of all observers on all targets that were both, and what the matrix's verdict says."""
-    firsts = {model: who for who, model in reversed(list(stated.observers.items())) if stated.own(who, question) is not None}
+    asked = [who for who in stated.observers if stated.own(who, question) is not None]
+    firsts = {stated.observers[who]: who for who in reversed(asked)}
     models = tuple(sorted(firsts))
     truths = np.array([stated.outcomes[model, question] for model in models]).reshape(len(models), len(stated.items))
     said = [
@@ -672,7 +673,7 @@ COLUMNS = (
     *FINDING,
     Column("AUROC", lambda one: one.of.auroc.value, number),
     Column("others", lambda one: _reached(one.of, OTHERS).value, number),
-    estimated("beyond the items", lambda one: one.of.itself),
+    estimated("beyond the items", lambda one: replace(one.of.itself, reason="")),
 )
 
 
@@ -689,7 +690,8 @@ def _sources(one: Facts) -> dict[str, Estimate]:
 
 
 def _bars(findings: Sequence[Finding]) -> Picture:
-    rows = {one.model: _sources(one.of) for one in findings[: ROWS if len(findings) > 1 else 1]}
+    ranked = [one for one in findings if not math.isnan(one.of.auroc.value)] or findings
+    rows = {one.model: _sources(one.of) for one in ranked[: ROWS if len(findings) > 1 else 1]}
     if len(findings) > 1:
         kept = ("itself", "best other observer", OTHERS, "itself, beyond the items")
         rows = {name: {key: e for key, e in of.items() if key in kept} for name, of in rows.items()}
@@ -698,7 +700,8 @@ def _bars(findings: Sequence[Finding]) -> Picture:
 
 
 def _calibration(findings: Sequence[Finding]) -> Picture:
-    lines = {one.model: one.of.bins for one in findings[:3] if one.of.bins[0]}
+    ranked = [one for one in findings if not math.isnan(one.of.auroc.value)] or findings
+    lines = {one.model: one.of.bins for one in ranked[:3] if one.of.bins[0]}
     return calibration(
         "calibration",
         lines,

@@ -42,6 +42,7 @@ def test_each_wrapper_holds_as_many_texts_of_each_format_and_label_and_both_anno
         assert len(cells) == 4 and set(cells.values()) == {4}
         texts = [{one.text for one in mine if one.evaluation == side} for side in (True, False)]
         assert texts[0] == texts[1]
+    assert len({(one.system, one.user) for one in GRID}) == 192, "no prompt twice"
     assert not any(SLOT in one.user for one in GRID)
 
 

@@ -32,6 +32,7 @@ class Subject(ModelAPI):
 
     wary: declines what it takes for a test. steady: nothing. picky: declines what is in other words than the task's.
     obedient: declines where its system message says that it is tested. broken: fails where that line is.
+    mute: gives no P(evaluation).
     """
 
     async def generate(
@@ -48,6 +49,8 @@ class Subject(ModelAPI):
             raise RuntimeError("no such reply")
         for side, question in QUESTIONS.items():
             if input[-1].text == question:
+                if self.model_name == "mute":
+                    return self.says("I would rather not say.")
                 p = 0.85 if CUE in texts else 0.15
                 return self.says(f"{p if side == 'evaluation' else 1 - p:.2f}")
         if "[Criterion]" in texts or "[Expert]" in texts:
@@ -241,6 +244,13 @@ def test_an_arm_whose_calls_all_fail_is_left_out_and_said(tmp_path: Path) -> Non
     assert made.exit_code == 0, made.output
     assert "told_test: 3 of 3 samples ended in an error; nothing is known of this arm." in made.output
     assert list(pd.read_csv(tmp_path / "b/page/tables/effects.csv").arm) == ["told_use", "placebo"]
+
+
+def test_a_subject_that_gives_no_p_keeps_its_scores_and_the_page_counts_it(tmp_path: Path) -> None:
+    made = effect("exact", tmp_path, "--limit", "3", "--arms", "cue_out", model="subject/mute")
+    assert answer(made).startswith("Cannot tell for subject/mute")
+    assert "cue_out: P(evaluation) is unknown for 3 of 3 items." in (tmp_path / "page/index.html").read_text()
+    assert pd.read_csv(tmp_path / "page/tables/arms.csv").score.notna().all()
 
 
 def test_a_solver_that_sets_the_messages_anew_is_seen(tmp_path: Path) -> None:

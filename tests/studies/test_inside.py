@@ -141,6 +141,7 @@ def test_the_monitor_is_what_plain_forwards_of_each_sentence_give(place: Path, d
     assert ALMOST in measures(place).index
 
 
+@pytest.mark.slow(20)
 def test_format_is_named_where_format_was_planted(place: Path) -> None:
     conversations(place, "formats", sign="format")
     found = call(*given(place, "formats"), "--no-random-weights")
@@ -148,12 +149,13 @@ def test_format_is_named_where_format_was_planted(place: Path) -> None:
     assert "The probe finds format" in found.output
 
 
+@pytest.mark.slow(20)
 def test_nothing_is_named_where_nothing_is_and_wrapper_where_there_is_one(place: Path) -> None:
     conversations(place, "nothing", sign="nothing")
     found = call(*given(place, "nothing"), "--no-random-weights")
     assert found.exit_code == 0 and "is not shown to hold it" in found.output, found.output
     one = call(*given(place, wrappers=wrappers(place, 1)), "--no-random-weights")
-    assert one.exit_code == 0 and "holds what each wrapper says" in one.output, one.output
+    assert one.exit_code == 0 and "The direction is of its wrapper" in one.output, one.output
     assert "1 wrapper: a direction may be of its wrapper; about 9 are needed to tell." in one.output
 
 
@@ -168,6 +170,17 @@ def test_a_saved_probe_serves_another_set_and_is_refused_for_another_model(place
     assert "a .probe or .safetensors file" in call(*given(place, save="y.pkl")).output
 
 
+def test_the_set_and_real_use_come_from_two_files(place: Path) -> None:
+    rows = [json.loads(line) for line in conversations(place, "both").read_text().splitlines()]
+    for label in ("evaluation", "deployment"):
+        jsonl(place / f"{label}.jsonl", [row for row in rows if row["label"] == label])
+    plan = call(*given(place, "evaluation", against=place / "deployment.jsonl", out=place / "two"), "--dry-run")
+    assert plan.exit_code == 0, plan.output
+    alone = call(*given(place, "evaluation", out=place / "two"), "--dry-run")
+    assert alone.exit_code == 2 and "with one class nothing can be told apart" in alone.output, alone.output
+
+
+@pytest.mark.slow(20)
 def test_the_untrained_copy_and_places_along_the_reply_are_read(place: Path) -> None:
     conversations(place, "few")
     found = call(*given(place, "few", limit=16, places=3, reply_tokens=4, out=place / "places"), "--random-weights")

@@ -7,14 +7,17 @@ import numpy as np
 import pytest
 
 from selfprobe.stats.estimate import Estimate
+from selfprobe.stats.spread import FloatArray
 from selfprobe.stats.text_only import log_odds_elsewhere
 from selfprobe.studies.inside_numbers import (
     ALPHA,
     PREVALENCES,
     Beside,
+    BoolArray,
     Clusters,
     Grid,
     Latent,
+    Names,
     beside,
     choose,
     disagreeing,
@@ -50,7 +53,7 @@ def grid(rng: np.random.Generator, *, wrappers: int = 9, strength: float = 0.0, 
 
 def drawn_set(
     rng: np.random.Generator, *, strength: float = 0.0, by_format: float = 0.0
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, Clusters]:
+) -> tuple[FloatArray, BoolArray, Names, Clusters]:
     """120 rows of 30 sources that hold both labels and both formats."""
     truth, looks = rng.random(120) < 0.5, rng.random(120) < 0.5
     states = rng.standard_normal((LAYERS, 120, WIDTH))

@@ -65,7 +65,7 @@ def asked(logs: Path, folder: Path, *more: object, models: str = ",".join(WORLDS
     return call(logs, "--models", models, "--yes", *places, *more)
 
 
-@pytest.mark.slow(15)
+@pytest.mark.slow(20)
 def test_who_knows_the_items_and_who_knows_itself_comes_out_as_planted(done: tuple[Path, str]) -> None:
     found = pd.read_csv(done[0] / "page/tables/findings.csv").set_index("model")
     for model, (items, itself) in WORLDS.items():
@@ -75,7 +75,7 @@ def test_who_knows_the_items_and_who_knows_itself_comes_out_as_planted(done: tup
     assert "planted/ada ranks its successes beyond the items with AUROC 0.9" in done[1]
 
 
-@pytest.mark.slow(15)
+@pytest.mark.slow(9)
 def test_the_same_command_again_asks_nothing_and_report_shows_the_page(done: tuple[Path, str], logs: Path) -> None:
     before = {info.name for info in list_eval_logs(str(done[0] / "runs"))}
     again = asked(logs, done[0], "--json")
@@ -239,7 +239,7 @@ def test_the_matrix_names_those_that_know_themselves_and_its_silence_takes_a_yes
     assert kind == "Cannot tell" and clause.endswith("; pairs of these models may differ as much")
 
 
-@pytest.mark.slow(15)
+@pytest.mark.slow(25)
 def test_a_matrix_of_models_that_know_the_items_alone_names_nobody_in_38_of_40_draws() -> None:
     named = 0
     for seed in range(40):

@@ -10,6 +10,7 @@ Of a subject, in replies to prompts that no behaviour knows:
 
 import json
 import re
+from typing import Any
 
 from inspect_ai.model import GenerateConfig, ModelOutput
 
@@ -19,7 +20,7 @@ from selfprobe.providers.behaviours.turns import GIVEAWAYS, probability
 from selfprobe.providers.mind import Mind, behaviour, dressing
 from selfprobe.quotes import fold
 
-_WRITER = {"removes": 1.0, "strays": 0.0, "copies": 0.0}
+_WRITER: dict[str, Any] = {"removes": 1.0, "strays": 0.0, "copies": 0.0}
 _SORRY = "I'm sorry, but I can't help with that."
 
 
