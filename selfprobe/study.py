@@ -481,7 +481,7 @@ class Missing(click.ClickException):
 
 LOGS = ("logs", "folders")
 """Fields that hold paths alone."""
-SETS = ("dataset", "against", "questions", "labels", "baseline")
+SETS = ("dataset", "against", "questions", "labels")
 """Fields that may hold the path of a file."""
 
 

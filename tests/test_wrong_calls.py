@@ -111,7 +111,7 @@ TASKS: list[Call] = [
     ("kth_word", {"resamples": "many"}, ("resamples must be 0 or 1, got 'many'",)),
     ("kth_word", {"act_tokens": -1}, ("act_tokens must be a whole number from 1, or left out, got -1",)),
     ("kth_word", {"act_tokens": "lots"}, ("act_tokens must be a whole number from 1, or left out, got 'lots'",)),
-    ("kth_word", {"dataset": None}, ("dataset must be one data set", "got None; there are", "open_questions")),
+    ("kth_word", {"dataset": 5}, ("dataset must be one data set", "got 5; there are", "open_questions")),
     ("kth_word", {"dataset": ["a.jsonl", "b.jsonl"]}, ("dataset must be one data set", "got ['a.jsonl', 'b.jsonl']")),
     ("kth_word", {"target_log": 5}, ("expected the path of a file or folder, got 5",)),
     ("prompt_reconstruction", {"resamples": 2}, ("resamples must be 0 or 1, got 2",)),
