@@ -163,13 +163,16 @@ def test_a_target_of_several_models_asks_nobody_where_the_task_was_made_before(r
 @pytest.mark.parametrize(
     "call",
     [
-        ("awareness", "features", "LOGS", "--clusters", "2", "--grader", f"{HONEST},{SECOND}"),
+        ("awareness", "features", "examples/logs", "--clusters", "2", "--grader", f"{HONEST},{SECOND}"),
         ("awareness", "cues", "eval_awareness_2", "--model", SUBJECT, "--grader", f"{HONEST},{SECOND}", "--dry-run"),
         ("realism", "rewrite", "ours", "--remove", "x", "--judges", "a/j", "--grader", "b/g", "--writer", "c/v,c/w"),
     ],
     ids=lambda call: call[1],
 )
-def test_a_command_whose_model_writes_refuses_two(call: tuple[str, ...]) -> None:
+def test_a_command_whose_model_writes_refuses_two(
+    call: tuple[str, ...], root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(root)
     done = CliRunner().invoke(main, call)
     assert done.exit_code == 2, done.output
     said = done.output.strip().rpartition("\n")[2]

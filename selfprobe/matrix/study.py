@@ -176,7 +176,10 @@ class Matrix(Study):
     def _refuse_others(self) -> None:
         """Refuse a log folder with runs of another matrix, which Inspect would refuse after the plan was shown."""
         folder = f"{self.base}/{DIAGONAL}"
-        if not listed(folder):
+        try:
+            if not listed(folder):
+                return
+        except (OSError, ValueError):  # no folder, or no such protocol: the first wave says that it cannot write there
             return
         mine = set(identities_of(next(self.waves()).runs))
         for run in runs([folder]).counted:

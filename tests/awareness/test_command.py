@@ -364,8 +364,11 @@ def test_a_dry_run_of_a_few_rows_states_no_error_that_an_auroc_cannot_have(tmp_p
     ],
 )
 def test_what_a_user_gets_wrong_in_a_run_is_said_before_anything_is_asked(
-    arguments: tuple[str, ...], message: str, tmp_path: Path
+    arguments: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("x.jsonl").write_text("")
+    Path("l").mkdir()
     done = call("run", *arguments, "--log-dir", tmp_path / "x", "--yes")
     assert done.exit_code == 2 and message in " ".join(done.output.split())
     assert not (tmp_path / "x").exists()

@@ -431,9 +431,7 @@ def test_a_smallest_change_above_1_is_one_of_scores_above_1(write: Write) -> Non
     assert done.exit_code == 0 and done.output.splitlines()[-1] == "1 unchanged"
 
 
-def test_options_that_do_not_go_together_are_2(
-    baseline: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_options_that_do_not_go_together_are_2(baseline: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("logs").mkdir(exist_ok=True)
     for arguments, said in (

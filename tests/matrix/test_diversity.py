@@ -174,5 +174,7 @@ def test_asking_without_models_or_into_several_folders_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "one.yaml").write_text("models: [planted/a]\n")
+    for folder in ("logs", "other"):
+        (tmp_path / folder).mkdir()
     done = CliRunner().invoke(main, ["diversity", "logs", "--embedder", embedder, *more])
     assert done.exit_code == 2 and told in " ".join(done.output.split()), done.output

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -144,7 +145,7 @@ def test_a_report_compares_runs_with_one_truth_and_sets_the_others_aside(
         run_task("selfprobe/outcome", ADA, tmp_path / "runs", task_args=args, limit=2)
     page = CliRunner().invoke(main, ["report", str(tmp_path / "runs"), "--out", str(tmp_path / "page")])
     assert page.exit_code == 0, page.output
-    assert "tokens is 1, there 3" in (tmp_path / "page/index.html").read_text()
+    assert re.search("tokens is (1, there 3|3, there 1)", (tmp_path / "page/index.html").read_text())
 
 
 # ---- judged without a run
