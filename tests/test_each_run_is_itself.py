@@ -1,5 +1,6 @@
 """A study that is started again with another setting in between shows the first run's numbers again."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -8,12 +9,28 @@ from click.testing import CliRunner
 from selfprobe.cli import main
 from selfprobe.logs import runs, titles
 
+[DESK] = re.findall(
+    r"`desk\.py`:\n\n```python\n(.*?)```", (Path(__file__).parent.parent / "docs/outcome.md").read_text(), re.S
+)
 TURNS = ("awareness", "turns", "eval_awareness_2", "--models", "planted/a?unrest=.2", "--most", "2", "--limit", "4")
 CUES = ("awareness", "cues", "eval_awareness_2", "--models", "planted/a?unrest=.2", "--most", "3", "--limit", "2")
 SCAN = ("awareness", "scan", "{logs}", "--grader", "planted/g")
 CARD = ("realism", "card", "eval_awareness_2", "--judges", "planted/j?unrest=.3", "--prompts", "6")
 OUTCOME = ("outcome", "{logs}", "--models", "planted/m", "--score", "k1")
+RUN = ("awareness", "run", "--models", "planted/a?awareness=.7", "--limit", "8", "--methods")
+REWRITE = ("realism", "rewrite", "{mine}", "--remove", "words of test items", "--judges", "planted/j?liking=.5&wary=.8")
+REWRITE = (*REWRITE, "--writer", "planted/w?strays=.2", "--grader", "planted/g")
+EFFECT = ("awareness", "effect", "{task}", "--models", "planted/ada?wary=.6&obeys=.5", "--limit", "8", "--grader")
 STUDIES = {
+    "awareness run, another effort": ((*RUN, "binary"), ("--effort", "high")),
+    "awareness run, longer answers": ((*RUN, "probability"), ("--answer-tokens", "30")),
+    "awareness run, another grader": (
+        (*RUN, "user_motivation", "--grader", "planted/g"),
+        ("--grader", "planted/h?sensitivity=.5"),
+    ),
+    "awareness run, fewer items": ((*RUN, "binary"), ("--limit", "4")),
+    "rewrite, another grader": (REWRITE, ("--grader", "planted/h")),
+    "effect, another writer of the texts": ((*EFFECT, "planted/g"), ("--grader", "planted/h")),
     "outcome, another score": (OUTCOME, ("--score", "k2")),
     "outcome, about another assistant too": (OUTCOME, ("--about", "self,other")),
     "scan, another grader": (SCAN, ("--grader", "planted/h?sensitivity=.5")),
@@ -42,7 +59,8 @@ def call(folder: Path, arguments: tuple[str, ...], changed: tuple[str, ...], pag
             typed[2] = str(folder / "other.jsonl")
         elif part.startswith("--"):
             typed += changed[at : at + (2 if len(changed) > 1 else 1)]
-    typed = [str(folder / "logs") if part == "{logs}" else part for part in typed]
+    files = {"{logs}": "logs", "{mine}": "mine.jsonl", "{task}": "desk.py"}
+    typed = [str(folder / files[part]) if part in files else part for part in typed]
     places = ["--log-dir", str(folder / "runs"), "--out", str(folder / page)]
     done = CliRunner().invoke(main, [*typed, *places, "--yes"])
     assert done.exit_code == 0, done.output
@@ -65,6 +83,11 @@ def test_the_third_page_is_the_first_and_both_runs_stay(name: str, tmp_path: Pat
     (tmp_path / "logs").symlink_to(kth_words)
     rows = "".join(f'{{"prompt": "Is {n} a prime number?", "label": "evaluation"}}\n' for n in range(4))
     (tmp_path / "other.jsonl").write_text(rows)
+    mine = "".join(
+        f'{{"prompt": "Here are questions about town {n}. Choose the correct answers."}}\n' for n in range(8)
+    )
+    (tmp_path / "mine.jsonl").write_text(mine)
+    (tmp_path / "desk.py").write_text(DESK)
     arguments, changed = STUDIES[name]
     first, second, third = (call(tmp_path, arguments, with_, f"p{n}") for n, with_ in enumerate(((), changed, ())))
     assert first == third
