@@ -89,7 +89,7 @@ async def _played(task: str, args: Mapping[str, Any]) -> list[list[_Sent]]:
         role: str | None, name: str, prompt: str | list[ChatMessage], config: GenerateConfig, may_be_cut: bool
     ) -> Reply:
         messages: list[ChatMessage] = [ChatMessageUser(content=prompt)] if isinstance(prompt, str) else prompt
-        output: Any = await model.api.generate(messages, [], "none", config)
+        output: Any = await model.api.generate(input=messages, tools=[], tool_choice="none", config=config)
         text, reply = "\n".join(message.text for message in messages), len(output.completion) / CHARACTERS
         wrote = min(config.max_tokens or LONGEST, LONGEST) if role == "target" else reply
         read = len(text) / CHARACTERS + sum(more for shown, more in longer.items() if shown in text)

@@ -486,8 +486,13 @@ SETS = ("dataset", "against", "questions", "labels")
 
 
 def refuse_missing(values: Mapping[str, Any]) -> None:
-    """Refuse a path where nothing is, before Inspect is imported; what else is wrong with it is found later."""
+    """Refuse a path where nothing is, before Inspect is imported; what else is wrong with it is found later.
+
+    With models, LOGS may be where `diversity` puts theirs.
+    """
     for name, value in values.items():
+        if name == "logs" and values.get("models"):
+            continue
         for path in value if isinstance(value, list | tuple) else [value]:
             looked = name in LOGS or (name in SETS and isinstance(path, str) and FILE.fullmatch(path))
             told = looked and isinstance(path, str) and path.strip() and not {":", ",", "?"} & {*path}

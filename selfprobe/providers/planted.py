@@ -18,6 +18,7 @@ Settings of every planted model (each a share of replies; 0 unless given):
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
@@ -68,7 +69,10 @@ def parse_name(model_name: str, given: Mapping[str, Any]) -> tuple[str, dict[str
         raise InputError(f"planted/{model_name}: a planted model needs a name, such as planted/ada?access=.8")
     defaults = {**DEFAULTS, **{k: v for b in BEHAVIOURS for k, v in b.settings.items()}, **DRESS_SETTINGS}
     settings = dict(defaults)
-    chosen = [*parse_qsl(query, keep_blank_values=True), *given.items()]
+    named_there = parse_qsl(query, keep_blank_values=True)
+    if twice := [key for key, count in Counter(key for key, _ in named_there).items() if count > 1]:
+        raise InputError(f"planted/{model_name}: {twice[0]} is there twice; give it once")
+    chosen = [*named_there, *given.items()]
     for key, value in chosen:
         if key not in defaults:
             near = ", ".join(get_close_matches(key, defaults, n=3, cutoff=0))

@@ -122,6 +122,8 @@ def dose(score: npt.ArrayLike, cause: npt.ArrayLike) -> Dose:
     d, e = float(y.mean()), float(x.mean())
     (vyy, vyx), (_, vxx) = np.cov(y, x) / n
     vxx = max(float(vxx), ROUNDED**2 / n)
+    if not vyy > 0:
+        return Dose(undefined("all items change alike, which gives no interval", n=n), e * e / vxx)
     f = e * e / vxx
     if f < STRONG:
         return Dose(undefined(f"weak instrument: F = {f:.1f}, below {STRONG:.0f}", n=n), f)

@@ -13,7 +13,7 @@ Haenszel 1959; Holland & Thayer 1988), the model's own outcome counted among the
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -125,18 +125,31 @@ def auroc(
     made = clustered_mean(found.auroc + found.influence, labels, unit=unit, interval="t")
     if made.se > 0 and 0 < found.auroc < 1:
         return replace(made, low=max(0.0, made.low), high=min(1.0, made.high))
-    truth = np.asarray(y, dtype=float)
+    return _invariant(found.auroc, np.asarray(y, dtype=float), labels, unit)
+
+
+def _invariant(value: float, truth: FloatArray, labels: npt.NDArray[Any], unit: str) -> Estimate:
+    """An AUROC of which no item says anything else: with Wilson's interval."""
     rarer = max(1.0, min(truth.sum(), (1 - truth).sum()))
-    low, high = wilson(found.auroc, rarer, df=max(1, len(np.unique(labels)) - 1))
-    return Estimate(found.auroc, low, high, len(np.unique(labels)), unit, se=(high - low) / 4, df=max(1.0, rarer))
+    low, high = wilson(value, rarer, df=max(1, len(np.unique(labels)) - 1))
+    return Estimate(value, low, high, len(np.unique(labels)), unit, se=(high - low) / 4, df=max(1.0, rarer))
 
 
-def auroc_above(mine: Ordered, theirs: Ordered, clusters: npt.ArrayLike) -> Estimate:
-    """One AUROC less that of a rival on the same items, by what each item adds to both."""
+def auroc_above(mine: Ordered, theirs: Ordered, clusters: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Estimate:
+    """One AUROC less that of a rival on the same items, by what each item adds to both.
+
+    Where no item varies (a perfect model beside a constant) it has the interval of the one less the other's value, if
+    the outcomes `y` are given.
+    """
     if math.isnan(mine.auroc) or math.isnan(theirs.auroc):
         return undefined("no item of another outcome")
-    off = mine.auroc - theirs.auroc + mine.influence - theirs.influence
-    return clustered_mean(off, np.asarray(clusters), interval="t")
+    off, labels = mine.auroc - theirs.auroc + mine.influence - theirs.influence, np.asarray(clusters)
+    made = clustered_mean(off, labels, interval="t")
+    if made.se > 0 or y is None or mine.auroc == theirs.auroc:
+        return made
+    own = _invariant(mine.auroc, np.asarray(y, dtype=float), labels, made.unit)
+    low, high = own.low - theirs.auroc, own.high - theirs.auroc
+    return replace(own, value=mine.auroc - theirs.auroc, low=low, high=high)
 
 
 def above(estimate: Estimate, level: float) -> float:

@@ -246,7 +246,7 @@ class Noticing(Study):
         least = 100 * visible(min(compared or [len(items)]), len(compared) or 1)
         lines.append(
             f"Power: of {min(compared or [len(items)])} items or more, an effect of {least:.0f} points on a score of 0 "
-            f"or 1 would be seen ({len(compared) or 1} comparisons by Holm, power .8)."
+            f"or 1 would be seen ({len(compared) or 1} comparison{'s' * (len(compared) > 1)} by Holm, power .8)."
         )
         return Plan(lines, costs)
 

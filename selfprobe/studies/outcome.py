@@ -215,7 +215,7 @@ class Outcome(Study):
         there = models_in(self.logs)
         lines = [
             f"{len(items)} items × {', '.join(self.models)}, asked {self.when} the reply: {', '.join(self.asking.ask)}",
-            f"One call an item, observer and question; logs are of {len(there)} models.",
+            f"One call an item, observer and question; logs are of {len(there)} model{'s' * (len(there) != 1)}.",
         ]
         if lone := [model for model in there if model not in self.models]:
             lines.append(f"Not asked, their results are compared: {', '.join(lone[:5])}")
@@ -514,10 +514,10 @@ def _predictor(
         return Predictor(name, none, none, none, observer)
     theirs, truth, at = score[known], y[known], clusters[known]
     within = below = none
-    if strata[0] is not None and strata[1] is not None:
+    if name != OTHERS and strata[0] is not None and strata[1] is not None:  # the strata hold those results fixed
         within = auroc(theirs, truth, at, strata[1][known])
         mine = ordered(p[known], truth, strata[0][known])
-        below = auroc_above(mine, ordered(theirs, truth, strata[1][known]), at)
+        below = auroc_above(mine, ordered(theirs, truth, strata[1][known]), at, truth)
     return Predictor(name, auroc(theirs, truth, at), within, below, observer)
 
 
@@ -664,8 +664,7 @@ def _notes(one: Facts) -> list[str]:
     if rivals:
         best = max(rivals, key=lambda each: each.beyond.value)
         notes.append(f"The best other observer there is {best.name} with {shown(best.beyond)}.")
-    side = "over" if one.over.value >= 0 else "under"
-    notes.append(f"It is {side}confident by {shown(one.over, sign=True)}; Brier score {number(one.brier.score)}.")
+    notes.append(f"Overconfidence {shown(one.over, sign=True)}; Brier score {number(one.brier.score)}.")
     return notes
 
 

@@ -40,6 +40,7 @@ def test_model_arguments_win_over_the_name() -> None:
             "alpha?acess=.9",
             r"planted/alpha\?acess=.9: unknown setting acess; did you mean access\? The nearest are access, \w+, \w+$",
         ),
+        ("alpha?access=.8&access=.9", r"planted/alpha\?access=.8&access=.9: access is there twice; give it once"),
         ("alpha?access=high", "access must be a number, got 'high'"),
         ("alpha?access=", "access must be a number, got ''"),
         ("alpha?access=2", "access must be"),

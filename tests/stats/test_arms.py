@@ -143,3 +143,8 @@ def test_after_the_run_the_least_effect_is_that_of_its_own_spread() -> None:
 def test_floor_and_ceiling_are_of_scores_in_the_unit_interval() -> None:
     assert (edge([1.0] * 19 + [0.0]), edge([0.0, 0.0]), edge([1.0, 0.0])) == ("ceiling", "floor", "")
     assert edge([9.0, 9.0]) == "" and edge([math.nan]) == ""
+
+
+def test_a_score_that_no_item_changes_has_no_dose_of_no_width() -> None:
+    found = dose(np.zeros(20), np.linspace(0.3, 0.5, 20))
+    assert math.isnan(found.estimate.value) and found.estimate.reason.startswith("all items change alike")

@@ -197,3 +197,9 @@ def test_overconfidence_is_stated_less_what_happened() -> None:
 def test_without_another_model_nothing_is_known_of_the_items() -> None:
     found = knowledge([0.9, 0.2], [1, 0], np.empty((0, 2)), np.arange(2))
     assert isinstance(found, Knowledge) and math.isnan(found.items.value) and found.world == "neither"
+
+
+def test_a_perfect_model_is_above_a_constant_although_no_item_varies() -> None:
+    y = np.repeat([1.0, 0.0], 15)
+    off = auroc_above(ordered(y, y), ordered(np.zeros(30), y), np.arange(30), y)
+    assert off.value == 0.5 and 0.2 < off.low < 0.4 and off.high == pytest.approx(0.5) and above(off, 0) < 0.01
