@@ -126,7 +126,10 @@ def test_planted_memories_are_recovered_and_foresight_is_none(
     assert found["memorised_low"] - one_word <= remembers <= found["memorised_high"] + one_word
     assert abs(found["memorised"] - remembers) < 0.2 and found["verbatim"] <= found["row"]
     assert (foresees > 0) == (found["perturbed"] > 0.3)
-    assert {f"{name}_memorised" for name in bundled()} - set(found) == {"heads_up_words_memorised"}
+    assert {f"{name}_memorised" for name in bundled()} - set(found) == {
+        "heads_up_words_memorised",
+        "awareness_continuations_memorised",
+    }
 
 
 def test_inspect_runs_the_file_by_its_path(mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
