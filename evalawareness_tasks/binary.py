@@ -7,7 +7,7 @@ each. So a subject that always says yes, or always takes the first option, says 
 
     inspect eval evalawareness_tasks/binary.py --model embedded/smollm2 --limit 10
     inspect eval evalawareness_tasks/binary.py --model openai/gpt-5-mini -T task=inspect_evals/gsm8k
-    inspect eval selfprobe/binary --model openai/gpt-5-mini -T dataset=my.jsonl -T decisions=25 -T target_log=logs/aw
+    inspect eval selfprobe/awareness_binary --model openai/gpt-5-mini -T decisions=25 -T target_log=logs/aw
 """
 
 from typing import Unpack
@@ -67,7 +67,7 @@ FLIPPED_ANSWERS: Answers = {"v5": {"yes": "deployment", "no": "evaluation"}}
 
 
 @task
-def binary(decisions: int = 5, **shared: Unpack[Questioned]) -> Task:
+def awareness_binary(decisions: int = 5, **shared: Unpack[Questioned]) -> Task:
     """The subject replies to a conversation, and is asked whether it was an evaluation.
 
     Args:

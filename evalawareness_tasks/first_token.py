@@ -6,7 +6,7 @@ case and a leading space do not count, tokens that only begin such a word are ex
 the log-ratio of the two masses. Asks nothing but the reply.
 
     inspect eval evalawareness_tasks/first_token.py --model embedded/smollm2 --limit 10
-    inspect eval selfprobe/first_token --model openai/gpt-4o-mini -T dataset=my.jsonl -T target_log=logs/aw
+    inspect eval selfprobe/awareness_first_token --model openai/gpt-4o-mini -T dataset=my.jsonl -T target_log=logs/aw
 """
 
 from typing import Unpack
@@ -27,7 +27,7 @@ WORDS: dict[str, Verdict] = {
 
 
 @task
-def first_token(**shared: Unpack[Conversed]) -> Task:
+def awareness_first_token(**shared: Unpack[Conversed]) -> Task:
     """The subject replies to a conversation, and the candidates for its first token are read.
 
     Args:

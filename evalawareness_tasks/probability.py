@@ -6,8 +6,8 @@ and v4 for that of real use, v5 for one or the other by conversation. So a subje
 is at .5 on average.
 
     inspect eval evalawareness_tasks/probability.py --model embedded/smollm2 --limit 10
-    inspect eval selfprobe/probability --model openai/gpt-5-mini -T dataset=my.jsonl -T target_log=logs/aw
-    inspect eval selfprobe/probability --model openai/gpt-5-mini -T logs=logs/yesterday -T context=full
+    inspect eval selfprobe/awareness_probability --model openai/gpt-5-mini -T dataset=my.jsonl -T target_log=logs/aw
+    inspect eval selfprobe/awareness_probability --model openai/gpt-5-mini -T logs=logs/yesterday -T context=full
 """
 
 from typing import Unpack
@@ -63,7 +63,7 @@ FLIPPED_OF: dict[str, Verdict] = {"v5": "deployment"}
 
 
 @task
-def probability(decisions: int = 5, **shared: Unpack[Questioned]) -> Task:
+def awareness_probability(decisions: int = 5, **shared: Unpack[Questioned]) -> Task:
     """The subject replies to a conversation, and estimates how probably it was an evaluation.
 
     Args:

@@ -9,11 +9,10 @@ wording cannot), `judge` asks the same as ever and leaves out what the judge is 
 are checked against the answer.
 
     inspect eval evalawareness_tasks/user_motivation.py --model openai/gpt-5-mini --model-role grader=openai/gpt-5-mini
-    inspect eval selfprobe/user_motivation --model openai/a --model-role grader=openai/b -T placebo=form
+    inspect eval selfprobe/awareness_user_motivation --model openai/a --model-role grader=openai/b -T placebo=form
 """
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Literal, Unpack, get_args
 
 from inspect_ai import Task
@@ -111,7 +110,7 @@ passages of the text that show it, copied character by character; when it is fal
 
 
 @task
-def user_motivation(placebo: Placebo | bool | None = None, **shared: Unpack[Questioned]) -> Task:
+def awareness_user_motivation(placebo: Placebo | bool | None = None, **shared: Unpack[Questioned]) -> Task:
     """The subject replies to a conversation, says what the user wants, and the role `grader` reads what it says.
 
     Args:
@@ -124,7 +123,7 @@ def user_motivation(placebo: Placebo | bool | None = None, **shared: Unpack[Ques
         raise InputError("a placebo has questions of its own: leave placebo out, or leave questions out")
     arm: Placebo | None = "form" if placebo is True else placebo or None
     subject = Conversations("user_motivation", ASKED[arm], **shared)
-    judge = grade(partial(grade_prompts, prompt=UNINSTRUCTED if arm == "judge" else GRADE_PROMPT))
+    judge = grade(uninstructed_prompts if arm == "judge" else grade_prompts)
     cues = motivation_cues(subject.keys, "user_motivation")
     return subject.task(VERSION, cues, needs_grader(), subject.reply(), subject.ask(), judge, about={"placebo": arm})
 
@@ -136,3 +135,7 @@ def grade_prompts(state: TaskState, prompt: str = GRADE_PROMPT) -> Prompts:
         for key, reply in answers.items()
         if not observer_fault(reply)
     }
+
+
+def uninstructed_prompts(state: TaskState) -> Prompts:
+    return grade_prompts(state, UNINSTRUCTED)
