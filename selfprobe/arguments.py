@@ -45,7 +45,12 @@ def task(function: TaskFunction) -> TaskFunction:
     A parameter `**shared: Unpack[T]` stands for the fields of the TypedDict T: each is an argument of the task, whose
     default is None or what `Annotated` says. An argument that is a `Literal` takes its values alone. Each task has one
     argument more, `same_model`: whether replies are unscored that another model wrote than the one that was asked.
+
+    Raises:
+        InputError: The file has a task of this name already.
     """
+    if hasattr(function.__globals__.get(function.__name__), "__registry_info__"):
+        raise InputError(f"{function.__code__.co_filename}: two tasks are called {function.__name__}; rename one")
     parameters = {one.name: one for one in _parameters(function)}
     choices = {
         name: get_args(one.annotation) for name, one in parameters.items() if get_origin(one.annotation) is Literal

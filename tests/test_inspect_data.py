@@ -1,4 +1,5 @@
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -492,3 +493,20 @@ def test_any_tasks_samples_are_a_data_set_of_every_task(
     assert all(any(str(sample.input) in row["question"] for row in again) for sample in log.samples)
     as_argument = conversations(task=f"{tasks}@quiz").rows
     assert conversations(source).rows == as_argument and {row["label"] for row in as_argument} == {"evaluation"}
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("?rol=target", r"unknown \?rol; there is role, such as \?role=target"),
+        ("?role=target&limit=2", r"unknown \?limit; there is role"),
+        ("?role=target&role=auditor", "role is target and auditor; give one value"),
+        ("?role=", r"expected a role after the question mark, such as \?role=target"),
+        ("?", r"expected a role after the question mark, such as \?role=target"),
+    ],
+)
+@pytest.mark.parametrize("source", ["logs:logs/audit", "task:inspect_evals/gsm8k"])
+def test_what_an_address_of_logs_or_of_a_task_cannot_say_is_one_line(source: str, query: str, said: str) -> None:
+    with pytest.raises(InputError, match=rf"^{re.escape(source + query)}: {said}") as error:
+        conversations(source + query)
+    assert "\n" not in str(error.value)

@@ -199,3 +199,25 @@ def test_a_run_under_the_short_name_is_finished_and_not_asked_again(tmp_path: Pa
     made = DescribedRun("binary", {}, NamedModel("planted/a"))
     (log,) = run_wave([made], str(tmp_path), title="", settings=RunSettings(display="none"), limit=2)
     assert log.eval.run_id == old.eval.run_id and len(list(tmp_path.glob("*.eval"))) == 1
+
+
+STRANGER = """
+from inspect_ai import Task
+from selfprobe.task import task
+
+@task
+def mine(k: int = 1) -> Task:
+    return Task()
+"""
+
+
+def test_a_strangers_file_with_two_tasks_of_one_name_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(STRANGER)
+    for _ in range(2):
+        assert len(load_tasks([os.path.relpath(file)])) == 1, "the same file once more is no second task"
+    with pytest.raises(InputError, match=r"^mine has no argument kk; did you mean k\?$"):
+        load_tasks([os.path.relpath(file)], {"kk": 2})
+    file.write_text(STRANGER + STRANGER)
+    with pytest.raises(InputError, match=r"mine\.py: two tasks are called mine; rename one$"):
+        load_tasks([os.path.relpath(file)])
