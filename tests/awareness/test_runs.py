@@ -12,13 +12,13 @@ from inspect_ai.model import GenerateConfig, ModelConfig
 from selfprobe.awareness.runs import RESUME, chosen, missing
 from selfprobe.awareness.table import load
 from selfprobe.cli import main
-from selfprobe.evalawareness_tasks.binary import binary
+from selfprobe.evalawareness_tasks.binary import awareness_binary
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> EvalLog:
     folder = str(tmp_path_factory.mktemp("runs"))
-    (log,) = run_eval(binary(), model="planted/a", limit=3, log_dir=folder, display="none")
+    (log,) = run_eval(awareness_binary(), model="planted/a", limit=3, log_dir=folder, display="none")
     assert log.status == "success"
     return log
 
