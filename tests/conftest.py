@@ -74,9 +74,10 @@ def no_settings_of_an_earlier_run() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def plain_tracebacks() -> Iterator[None]:
-    """Inspect draws each failed sample's traceback in colours, for half a CPU second; nothing of ours reads that one."""
+def nothing_is_drawn() -> Iterator[None]:
+    """Inspect draws a coloured traceback per failed sample and, with display none too, a table; nobody reads them here."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rich.live.Live.refresh", lambda live: None)
         patch.setattr("inspect_ai._util.rich.rich_traceback", lambda *error, **_: repr(error[1]))
         yield
 
