@@ -94,7 +94,7 @@ def page(folder: Path, models: int, items: int) -> None:
 
 def calls(folder: Path, items: int) -> None:
     """Print the CPU of a call of `outcome`, reading of logs and all, and of a plain task with the same prompts."""
-    with server(["alpha"]) as address:
+    with server() as address:
         os.environ |= {"FAKE_BASE_URL": f"{address}/v1", "FAKE_API_KEY": "none"}
         model, config = get_model("openai-api/fake/alpha"), GenerateConfig(temperature=0, max_tokens=64)
         quiet(questions(items), simulated("m0"), folder / "source")
