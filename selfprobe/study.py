@@ -123,6 +123,8 @@ class Study(BaseModel):
     """Whether items whose calls fail for good can be left out (--skip-errors)."""
     local: ClassVar[bool] = False
     """Whether its model runs here: it takes time instead of calls (`selfprobe.local`)."""
+    makes: ClassVar[str] = ""
+    """Field of the folder that its models' logs are put into, which need not be there before."""
     figure: ClassVar[bool] = False
     """Whether `out` is the file of a figure, not the folder of a page."""
     also: ClassVar[frozenset[str]] = frozenset()
@@ -418,6 +420,7 @@ def described(study: type[Study]) -> dict[str, Any]:
     options_ = [_described(info.alias or key, info) for key in order if not (info := study.model_fields[key]).exclude]
     place = f"{study.__module__}:{study.__name__}"
     about = {"place": place, "help": inspect.getdoc(study), "options": options_, "skips": study.skips}
+    about |= {"makes": study.makes} if study.makes else {}
     asks = not study.local and not {"models", "grader"}.isdisjoint(study.model_fields)
     return about | {"asks": asks, "runs": asks and study.waves is not Study.waves, "local": study.local}
 
@@ -456,7 +459,7 @@ def command(name: str, about: Mapping[str, Any]) -> click.Command:
     """
 
     def called(as_json: bool, yes: bool = False, dry_run: bool = False, **values: Any) -> int:
-        refuse_missing(values)
+        refuse_missing({name: of for name, of in values.items() if name != about.get("makes") or not values["models"]})
         module, _, attribute = str(about["place"]).partition(":")
         return _called(getattr(import_module(module), attribute), values, yes=yes, dry_run=dry_run, as_json=as_json)
 
@@ -486,13 +489,8 @@ SETS = ("dataset", "against", "questions", "labels")
 
 
 def refuse_missing(values: Mapping[str, Any]) -> None:
-    """Refuse a path where nothing is, before Inspect is imported; what else is wrong with it is found later.
-
-    With models, LOGS may be where `diversity` puts theirs.
-    """
+    """Refuse a path where nothing is, before Inspect is imported; what else is wrong with it is found later."""
     for name, value in values.items():
-        if name == "logs" and values.get("models"):
-            continue
         for path in value if isinstance(value, list | tuple) else [value]:
             looked = name in LOGS or (name in SETS and isinstance(path, str) and FILE.fullmatch(path))
             told = looked and isinstance(path, str) and path.strip() and not {":", ",", "?"} & {*path}

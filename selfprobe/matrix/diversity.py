@@ -320,6 +320,7 @@ class Diversity(Study):
 
     reads: ClassVar[frozenset[str]] = frozenset()
     skips: ClassVar[bool] = False
+    makes: ClassVar[str] = "logs"
 
     logs: tuple[str, ...] = Field(examples=["LOGS"])
     models: Models = Field((), description=f"Ask first: {MODELS_HELP}")
