@@ -5,9 +5,9 @@ solve (the score), refuse, length. The truth is in the log, a mean over epochs; 
 limit has none. Metadata of a sample holds the other models' outcomes too, since without them knowledge of the items
 looks like self-knowledge (`selfprobe outcome`).
 
-    inspect eval selfprobe/outcome --model openai/gpt-5-mini -T logs=logs/gsm8k
-    inspect eval selfprobe/outcome --model openai/gpt-5-mini -T logs=logs/agents -T ask=solve,length -T at=6
-    inspect eval selfprobe/outcome --model openai/a -T logs=logs -T about=named -T target=openai/b -T when=after
+    inspect eval selfprobe/outcome_prediction --model openai/gpt-5-mini -T logs=logs/gsm8k
+    inspect eval selfprobe/outcome_prediction --model openai/gpt-5-mini -T logs=logs/agents -T ask=solve,length -T at=6
+    inspect eval selfprobe/outcome_prediction --model a/b -T logs=logs -T about=named -T target=openai/b -T when=after
     selfprobe outcome logs --models openai/a,openai/b,google/c
 """
 
@@ -71,7 +71,7 @@ ANSWER = GenerateConfig(temperature=0, max_tokens=64, reasoning_effort="none")
 
 
 @arguments.task
-def outcome(
+def outcome_prediction(
     logs: str | list[str],
     ask: str | list[str] = "solve",
     about: About = "self",

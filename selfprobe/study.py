@@ -123,10 +123,6 @@ class Study(BaseModel):
     """Whether items whose calls fail for good can be left out (--skip-errors)."""
     local: ClassVar[bool] = False
     """Whether its model runs here: it takes time instead of calls (`selfprobe.local`)."""
-    makes: ClassVar[str] = ""
-    """Field of the folder that its models' logs are put into, which need not be there before."""
-    figure: ClassVar[bool] = False
-    """Whether `out` is the file of a figure, not the folder of a page."""
     also: ClassVar[frozenset[str]] = frozenset()
     """Further tasks of its runs, whose other logs are shown elsewhere."""
     starts: ClassVar[str] = "--models or --config, which say whom to ask"
@@ -420,7 +416,6 @@ def described(study: type[Study]) -> dict[str, Any]:
     options_ = [_described(info.alias or key, info) for key in order if not (info := study.model_fields[key]).exclude]
     place = f"{study.__module__}:{study.__name__}"
     about = {"place": place, "help": inspect.getdoc(study), "options": options_, "skips": study.skips}
-    about |= {"makes": study.makes} if study.makes else {}
     asks = not study.local and not {"models", "grader"}.isdisjoint(study.model_fields)
     return about | {"asks": asks, "runs": asks and study.waves is not Study.waves, "local": study.local}
 
@@ -459,7 +454,7 @@ def command(name: str, about: Mapping[str, Any]) -> click.Command:
     """
 
     def called(as_json: bool, yes: bool = False, dry_run: bool = False, **values: Any) -> int:
-        refuse_missing({name: of for name, of in values.items() if name != about.get("makes") or not values["models"]})
+        refuse_missing(values)
         module, _, attribute = str(about["place"]).partition(":")
         return _called(getattr(import_module(module), attribute), values, yes=yes, dry_run=dry_run, as_json=as_json)
 
@@ -493,7 +488,7 @@ def refuse_missing(values: Mapping[str, Any]) -> None:
     for name, value in values.items():
         for path in value if isinstance(value, list | tuple) else [value]:
             looked = name in LOGS or (name in SETS and isinstance(path, str) and FILE.fullmatch(path))
-            told = looked and isinstance(path, str) and path.strip() and not {":", ",", "?"} & {*path}
+            told = looked and isinstance(path, str) and path.strip() and not {":", ",", "?", "="} & {*path}
             if told and (why := nowhere(path)):
                 raise Missing(why)
 
@@ -504,8 +499,7 @@ def _called(study: type[Study], values: dict[str, Any], *, yes: bool, dry_run: b
     from selfprobe.run_settings import RunSettings
     from selfprobe.safe import clean
 
-    if not study.figure:
-        destination(values["out"])
+    destination(values["out"])
     settings = RunSettings.taken(values) if "prices" in values else RunSettings()
     listed = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
     asked = study.taken({**listed, "settings": settings})
@@ -569,13 +563,6 @@ def _option(
 
 STUDIES_FILE = Path(__file__).parent / "studies" / "options.json"
 """Options of every study; `python -m selfprobe.studies` writes it anew (a test compares)."""
-
-
-def study_of(name: str) -> type[Study]:
-    """The study of this name, imported now."""
-    module, _, attribute = str(json.loads(STUDIES_FILE.read_text(encoding="utf-8"))[name]["place"]).partition(":")
-    named: type[Study] = getattr(import_module(module), attribute)
-    return named
 
 
 @cache
