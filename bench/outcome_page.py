@@ -17,8 +17,8 @@ from inspect_ai.log import read_eval_log, write_eval_log
 from inspect_ai.model import GenerateConfig, Model, ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import match
 from inspect_ai.solver import generate
-from matrix import server
 
+from matrix import server
 from selfprobe.introspect_tasks.outcome import judge, outcome_prediction
 from selfprobe.scorers.decision import score_of
 from selfprobe.solvers.record import Reply
@@ -94,7 +94,7 @@ def page(folder: Path, models: int, items: int) -> None:
 
 def calls(folder: Path, items: int) -> None:
     """Print the CPU of a call of `outcome`, reading of logs and all, and of a plain task with the same prompts."""
-    with server(["alpha"]) as address:
+    with server() as address:
         os.environ |= {"FAKE_BASE_URL": f"{address}/v1", "FAKE_API_KEY": "none"}
         model, config = get_model("openai-api/fake/alpha"), GenerateConfig(temperature=0, max_tokens=64)
         quiet(questions(items), simulated("m0"), folder / "source")

@@ -107,9 +107,8 @@ def outcome_prediction(
     if about == "self" and when == "after" and in_a_run() and of != str(get_model()):
         raise InputError(f"about=self says that {get_model()} wrote the replies of {of}; give about=other or named")
     found = logged(logs.split(",") if isinstance(logs, str) else logs, of, asking)
-    for line in (*found.notes, found.table.told()) if in_a_run() else ():
-        if line:
-            warn_once(line)
+    for line in found.notes if in_a_run() else ():
+        warn_once(line)
     return Task(
         dataset=MemoryDataset(
             [record_to_sample(row, of, about, when, found.others[row["id"]]) for row in found.table.rows],

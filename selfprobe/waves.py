@@ -80,8 +80,8 @@ def _run_wave(
     given = {"retry_attempts": 1, "score_display": False, **chosen}
     described = [run for run in runs if isinstance(run, DescribedRun)]
     try:
-        if settings.cluster and len(described) == len(runs):
-            logs = _on_cluster(described, log_dir, given, settings.cluster, progress)
+        if settings.engine and len(described) == len(runs):
+            logs = _on_cluster(described, log_dir, given, settings.engine, progress)
         else:
             logs = _here(
                 [run.made() if isinstance(run, DescribedRun) else run for run in runs], log_dir, given, progress

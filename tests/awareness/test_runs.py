@@ -119,6 +119,12 @@ def test_a_run_with_other_settings_is_no_second_run_but_an_arm_named_by_them(
     assert otherwise.startswith(f"{plain}, ")
 
 
+def test_of_two_graders_each_is_named(made: EvalLog, tmp_path: Path) -> None:
+    for name in ("g", "h"):
+        once_more(made, tmp_path, name, model_roles={"grader": ModelConfig(model=name)})
+    assert {str(model).partition(", ")[2] for model in load([str(tmp_path)]).runs.model} == {"grader g", "grader h"}
+
+
 def test_a_run_that_is_sent_in_another_way_is_a_second_run(made: EvalLog, tmp_path: Path) -> None:
     once_more(made, tmp_path, "first")
     once_more(made, tmp_path, "second", created="2026-01-02", model_generate_config=GenerateConfig(max_connections=3))
