@@ -129,10 +129,7 @@ def test_a_folder_that_was_deleted_is_said(tmp_path: Path) -> None:
     "arguments",
     [
         ["-h"],
-        *(
-            pytest.param(given, marks=pytest.mark.slow(4))
-            for given in (["tasks"], ["tasks", "--json"])
-        ),
+        *(pytest.param(given, marks=pytest.mark.slow(4)) for given in (["tasks"], ["tasks", "--json"])),
     ],
 )
 @pytest.mark.parametrize("where", [">/dev/full", ">&-"])
