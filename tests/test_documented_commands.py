@@ -61,7 +61,7 @@ RUN_BY: dict[str, tuple[str, ...]] = {
     "inspect eval preference_tasks/preference_probe.py": ("preference_tasks/test_preference_probe",),
     "inspect eval reader.py": ("test_docs",),
     "inspect eval selfprobe/kth_word": (KTH_WORD, "matrix/test_frames", "matrix/test_informed"),
-    "inspect eval selfprobe/outcome": ("introspect_tasks/test_outcome",),
+    "inspect eval selfprobe/outcome_prediction": ("introspect_tasks/test_outcome",),
     "inspect eval selfprobe/pairwise_preference": (BASELINES, "probes/test_own_data_command"),
     "inspect eval selfprobe/pairwise_realism": ("evalawareness_tasks/test_pairwise_realism",),
 }
