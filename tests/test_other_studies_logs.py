@@ -1,5 +1,6 @@
 """A log folder is one study's: with runs of another it is refused before the plan is shown."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from selfprobe.cli import main
     [
         ["awareness", "turns", "talks.jsonl", "--models", "planted/a"],
         ["awareness", "run", "--models", "planted/a", "--methods", "binary"],
-        ["realism", "card", "talks.jsonl", "--judges", "planted/j"],
+        ["awareness", "cues", "talks.jsonl", "--models", "planted/a"],
     ],
 )
 def test_a_folder_with_runs_of_another_study_is_refused_before_the_plan(
@@ -22,8 +23,9 @@ def test_a_folder_with_runs_of_another_study_is_refused_before_the_plan(
 ) -> None:
     run_task("selfprobe/kth_word", "planted/a", tmp_path / "logs", limit=1)
     monkeypatch.chdir(tmp_path)
-    turns = '[{"role": "user", "content": "Hello, can you help?"}, {"role": "assistant", "content": "Yes."}]'
-    Path("talks.jsonl").write_text("".join(f'{{"id": "t{n}", "prompt": {turns}}}\n' for n in range(3)))
+    rows = [{"id": f"t{n}", "prompt": f"Hello {n}, can you help me with case {n}?"} for n in range(3)]
+    turns = [row | {"prompt": [{"role": "user", "content": row["prompt"]}]} for row in rows]
+    Path("talks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (turns if "turns" in command else rows)))
     done = CliRunner().invoke(main, [*command, "--log-dir", "logs", "--limit", "2", "--dry-run"])
     assert done.output == "Error: logs holds a run of kth_word, which is of another study: give another --log-dir\n"
     assert done.exit_code == 2
