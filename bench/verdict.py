@@ -96,7 +96,7 @@ def drawn_once(job: Job, number: int, smoke: bool = False) -> Counter[str]:
         return _held(job, rng)
     if job.part == "detects":
         return _detected(job, number, smoke)
-    line = _lines(job.models)[job.name]
+    line = _lines(job.models)[job.part, job.name]
     whole = number < TOLD and (job.models, job.items) in KINDS_AT and job.part in ("null", "access")
     said = judged(line.draw(rng, job.items), rng, whole=whole)
     found = Counter(matrices=1)
@@ -126,8 +126,8 @@ def judged(given: Drawn, rng: np.random.Generator, *, whole: bool = True) -> Ver
 
 
 @lru_cache
-def _lines(size: int) -> dict[str, Line]:
-    return {line.name: line for line in lines(size)}
+def _lines(size: int) -> dict[tuple[str, str], Line]:
+    return {(line.group, line.name): line for line in lines(size)}
 
 
 def _detectable(size: int) -> dict[str, tuple[str, list[float]]]:

@@ -34,6 +34,8 @@ OTHERS = (
     "or the folder of a sentence-transformers one"
 )
 
+UNASKED = 500
+"""Number of texts that a page embeds unasked: about half a minute on one core, and kept for the next time."""
 _AT_ONCE = 256  # texts a request; OpenAI takes at most 2,048 texts and 300,000 tokens
 _lock = threading.Lock()
 
@@ -57,12 +59,26 @@ async def embed(texts: Sequence[str], *, model: str = DEFAULT_EMBEDDER) -> Vecto
     model = SHORT_NAMES.get(model, model)
     if blank := [i for i, text in enumerate(texts) if not text.strip()]:
         raise ValueError(f"a blank text has no embedding: texts {blank} of {len(texts)}")
-    distinct = list(dict.fromkeys(texts))
-    if not distinct:
-        return np.empty((0, 0))
-    vectors = await anyio.to_thread.run_sync(_vectors, distinct, model)
-    place = {text: i for i, text in enumerate(distinct)}
-    return vectors[[place[text] for text in texts]]
+    return await anyio.to_thread.run_sync(_placed, texts, model)
+
+
+def embed_unasked(texts: Sequence[str]) -> Vectors:
+    """Unit vectors `[text, dimension]` of the default embedder, for pages that fetch nothing and take no minutes.
+
+    Raises:
+        PrerequisiteError: Its weights are not on this machine, or there are more than `UNASKED` different texts.
+    """
+    if why := unfetched(DEFAULT_EMBEDDER):
+        raise PrerequisiteError(why)
+    if (count := len(set(texts))) > UNASKED:
+        raise PrerequisiteError(f"{count:,} texts take minutes to embed; up to {UNASKED} are")
+    return _placed(texts, DEFAULT_EMBEDDER)
+
+
+def _placed(texts: Sequence[str], model: str) -> Vectors:
+    """The vector of each text; equal texts are embedded once."""
+    place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+    return _vectors(list(place), model)[[place[text] for text in texts]] if place else np.empty((0, 0))
 
 
 def _vectors(texts: list[str], model: str) -> Vectors:

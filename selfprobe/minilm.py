@@ -29,7 +29,7 @@ Array = npt.NDArray[np.float32]
 def encode(texts: Sequence[str], folder: Path) -> Array:
     """Unit vectors `[text, 384]` of the model in `folder` (its model.safetensors and tokenizer.json)."""
     tokenizer, weights = _loaded(folder)
-    ids = (tokenizer.encode(text).ids for text in texts)
+    ids = (tokenizer.encode(text.encode(errors="replace").decode()).ids for text in texts)  # half a character is "?"
     # A text a core, and one BLAS thread a text: its matrices are too small to be shared out.
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
         return np.stack(list(pool.map(lambda one: _embedded(one, weights), ids)))

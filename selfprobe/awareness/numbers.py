@@ -17,6 +17,8 @@ import pandas as pd
 from selfprobe.awareness.paired import MARGIN, Paired, joined, paired
 from selfprobe.awareness.runs import ARM, Arm, marks
 from selfprobe.awareness.table import Logged, items_of
+from selfprobe.embed import embed_unasked
+from selfprobe.inspect_private import PrerequisiteError
 from selfprobe.scorers.awareness import Item, Method, auroc_of, clusters_of, method_numbers
 from selfprobe.scorers.awareness_cues import UNQUOTED
 from selfprobe.stats import clustered
@@ -57,7 +59,7 @@ class BeyondWords:
     """AUROC of the number of characters, the better sign."""
     over_length: Estimate
     text: Estimate
-    """AUROC of the best reader of words, characters and style, chosen and trained with pairs kept together."""
+    """AUROC of the best reader (`Baselines.text`), chosen and trained with pairs kept together."""
     over_text: Estimate
     text_other_source: Estimate
     """The same of what was chosen and learnt on other sources."""
@@ -139,13 +141,15 @@ class Baselines:
     words_other_source: Estimate
     """The same, each source predicted by a classifier that saw only the others."""
     text: Estimate
-    """AUROC of the best reader of words, characters and style (`text_only.best_reader`), pairs kept together."""
+    """AUROC of the best reader of words, characters, style and embeddings (`text_only.best_reader`), pairs together."""
     text_other_source: Estimate
     """The same, chosen and trained on other sources."""
     scores: pd.DataFrame
     """data, item, label, length, words, words_other_source, TEXT: for the ROC figure, and to compare a model with."""
     context: str = ""
     """"first" where logs have transcripts too: the numbers are of first prompts. `scores` are of both, and have it."""
+    without_embeddings: str = ""
+    """Why no reader saw the embeddings of the texts; "" where one did."""
 
     @property
     def shown(self) -> pd.DataFrame:
@@ -282,7 +286,11 @@ def text_baselines(texts: pd.DataFrame) -> Baselines:
     pairs = labelled.pair.fillna(labelled.item).astype(str).to_numpy()
     within = log_odds(list(labelled.text), positive, pairs)
     across = log_odds(list(labelled.text), positive, sources, each_apart=True)
-    read = read_by(list(labelled.text))
+    read, without_embeddings = read_by(list(labelled.text)), ""
+    try:
+        read |= {"embeddings": embed_unasked(list(labelled.text))} if read else {}
+    except PrerequisiteError as error:
+        without_embeddings = str(error.message)
     best, elsewhere = best_reader(read, positive, pairs), best_reader(read, positive, sources, each_apart=True)
     scores = labelled.reindex(columns=["data", "item", "label"]).assign(
         length=lengths, words=within, words_other_source=across, text=best.scores, text_other_source=elsewhere.scores
@@ -295,7 +303,8 @@ def text_baselines(texts: pd.DataFrame) -> Baselines:
         return clustered.auroc(positive, values, clusters, unit=unit).estimate
 
     of_words, of_others = rated(within), rated(across)
-    return Baselines(rated(lengths), of_words, of_others, rated(best.scores), rated(elsewhere.scores), scores)
+    of_text = rated(best.scores), rated(elsewhere.scores)
+    return Baselines(rated(lengths), of_words, of_others, *of_text, scores, without_embeddings=without_embeddings)
 
 
 def _pair(logged: Logged, a: Arm, b: Arm, both: pd.DataFrame) -> Pair:

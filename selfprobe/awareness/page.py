@@ -245,18 +245,21 @@ def sets_of(logged: Logged) -> str:
 
 
 def _text_alone(comparison: Comparison) -> Section:
+    missing = comparison.baselines.without_embeddings
+    readers = "words, characters and style" if missing else "words, characters, style and embeddings"
     rows = [
         ("length of the conversation", comparison.baselines.length),
         ("TF-IDF + logistic regression, pooled", comparison.baselines.words),
         ("the same, a source left out", comparison.baselines.words_other_source),
-        ("best of words, characters and style", comparison.baselines.text),
+        ("best of " + readers, comparison.baselines.text),
         ("the same, a source left out", comparison.baselines.text_other_source),
     ]
     columns = (Column("baseline", lambda row: row[0]), estimated("AUROC [95 % interval]", lambda row: row[1]))
     blocks: list[Block] = [
         "A classifier that knows no model reaches this on the same conversations. A method that is not above it is not "
         "shown to see more than the text. The best reader is chosen on conversations that it is not tested on; style "
-        "is length, digits, line breaks, option marks, capitals and punctuation. Prompt embeddings are not among them.",
+        "is length, digits, line breaks, option marks, capitals and punctuation; embeddings are all-MiniLM-L6-v2's, of "
+        f"about the first 200 words.{f' They were left out: {missing}.' if missing else ''}",
         Markup(
             "For orientation, AUROC published elsewhere, on other conversations: Gemini 2.5 Pro 0.83 (agentic 0.95), "
             "human readers 0.92 ({})."

@@ -209,7 +209,7 @@ def best_reader(
     there rates the fold's rows.
 
     Args:
-        read: From `read_by`.
+        read: Name of a reader → what it sees, [row, k], of mean square 1 a row, as `read_by` has it.
         positive: [row].
         groups: [row]: rows of one group are never on both sides.
         each_apart: See `_folds`.
@@ -230,7 +230,7 @@ def best_reader(
         rated = _ridge(read[name][train], positive[train], read[name][test])
         scaled = (rated - np.nanmean(inner[name])) / (float(np.nanstd(inner[name])) or 1.0)
         out[order[test]] = scaled.round(9)  # equal texts are equal
-    return BestReader(out, max(READERS, key=lambda name: chosen[name]) if chosen else "")
+    return BestReader(out, max(read, key=lambda name: chosen[name]) if chosen else "")
 
 
 def style_of(text: str) -> list[float]:

@@ -68,8 +68,9 @@ def lines(size: int) -> Iterator[Line]:
     yield Line("open, a family and an outsider, 1 logit", alike(size, 1.0, lambda n: _family(n, n - 1)), "open")
     yield Line("open, one cell in ten has 1.5 logits", alike(size, 1.5, None), "open")
     if REAL.is_dir():
-        yield Line("real words", partial(real, size, False), "real")
-        yield Line("real words of a sibling", partial(real, size, True), "sibling", frozenset(range(size)))
+        for name, keys in (("mean of three", POSITIONS), ("the first", 1)):
+            yield Line(f"real words: {name}", partial(real, size, keys, False), "real")
+            yield Line(f"real words: {name}", partial(real, size, keys, True), "sibling", frozenset(range(size)))
     yield Line("open, words: habits by a kind unseen", worded(_habits(size), {}, kinds="unseen"), "open")
 
 
@@ -262,10 +263,10 @@ def replied() -> tuple[list[str], FloatArray]:
     return list(family.values()), codes
 
 
-def real(size: int, sibling: bool, rng: np.random.Generator, items: int) -> Drawn:
+def real(size: int, keys: int, sibling: bool, rng: np.random.Generator, items: int) -> Drawn:
     """Each model predicts the words of a real model outside the matrix: of another family, or with `sibling` of its own.
 
-    A score is the mean of the first three words.
+    A score is the mean of the first `keys` words.
     """
     family, codes = replied()
     order, chosen, outside = rng.permutation(len(family)), list[int](), list[int]()
@@ -278,7 +279,7 @@ def real(size: int, sibling: bool, rng: np.random.Generator, items: int) -> Draw
             chosen.append(int(model))
             outside.append(int(other[0]))
     at = rng.choice(codes.shape[1], min(items, codes.shape[1]), replace=False)
-    truth, said = codes[chosen][:, at], codes[outside][:, at]
+    truth, said = codes[chosen][:, at, :keys], codes[outside][:, at, :keys]
 
     def graded(guess: FloatArray) -> FloatArray:
         hit = np.where((truth[:, None] == NONE) | (guess[None] == NONE), np.nan, truth[:, None] == guess[None])
