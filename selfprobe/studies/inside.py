@@ -415,9 +415,8 @@ class Inside(LocalStudy):
         longest = max((text.tokens for texts in jobs for text in texts), key=len, default=())
         config, rows = self.judge.model.config.get_text_config(), BRANCH_TOKENS.get(self.judge.device.type, 4096)
         held = sum(p.numel() * p.element_size() for p in self.judge.model.parameters())
-        share = (
-            getattr(config, "num_key_value_heads", None) or config.num_attention_heads
-        ) / config.num_attention_heads
+        heads = getattr(config, "num_attention_heads", 1)
+        share = (getattr(config, "num_key_value_heads", None) or heads) / heads
         token = 2 * len(self.judge.blocks) * self.judge.d_model * share + 3 * getattr(config, "intermediate_size", 0)
         besides = int(self.judge.dtype.itemsize * len(longest) * token) + 12 * rows * config.vocab_size
         disk = len(jobs) * 8 * len(self.judge.numbers) * self.judge.d_model
@@ -601,6 +600,7 @@ class Inside(LocalStudy):
             Column("less words by source", ELSEWHERE, partial(shown, sign=True), look="e"),
         ]
         rows = [{"measure": name, "auroc": one.auroc, **one.over} for name, one in found.numbers.items()]
+        rows = [row for row in rows if row["measure"] != AFTER]  # a control: in the picture and among all cells
         state = found.state
         of = (
             f"{state['model']}, revision {state['revision']}, {state['precision']}; set {state['set']}; monitor at the "
