@@ -413,12 +413,12 @@ class Inside(LocalStudy):
         jobs = [texts for _, _, texts in self.jobs()]
         tokens, seconds = self.cost(jobs)
         longest = max((text.tokens for texts in jobs for text in texts), key=len, default=())
-        config, rows = self.judge.model.config.get_text_config(), BRANCH_TOKENS.get(self.judge.device.type, 4096)
+        config, branch = self.judge.model.config.get_text_config(), BRANCH_TOKENS.get(self.judge.device.type, 4096)
         held = sum(p.numel() * p.element_size() for p in self.judge.model.parameters())
         heads = getattr(config, "num_attention_heads", 1)
         share = (getattr(config, "num_key_value_heads", None) or heads) / heads
         token = 2 * len(self.judge.blocks) * self.judge.d_model * share + 3 * getattr(config, "intermediate_size", 0)
-        besides = int(self.judge.dtype.itemsize * len(longest) * token) + 12 * rows * config.vocab_size
+        besides = int(self.judge.dtype.itemsize * len(longest) * token) + 12 * branch * config.vocab_size
         disk = len(jobs) * 8 * len(self.judge.numbers) * self.judge.d_model
         labels = sum(row.evaluation for row in rows)
         reply = f", and {len(left)} replies of up to {self.reply_tokens}" * (self.places > 1)
