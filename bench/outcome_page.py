@@ -17,8 +17,8 @@ from inspect_ai.log import read_eval_log, write_eval_log
 from inspect_ai.model import GenerateConfig, Model, ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import match
 from inspect_ai.solver import generate
-
 from matrix import server
+
 from selfprobe.introspect_tasks.outcome import judge, outcome_prediction
 from selfprobe.scorers.decision import score_of
 from selfprobe.solvers.record import Reply
@@ -45,8 +45,8 @@ def questions(items: int) -> Task:
 
 
 def quiet(task: Task, model: Model, folder: Path) -> str:
-    """Run a task; the log's address."""
-    (log,) = eval(task, model=model, log_dir=str(folder), display="none", log_realtime=False)
+    """Run a task as commands run theirs, without scores of half a run; the log's address."""
+    (log,) = eval(task, model=model, log_dir=str(folder), display="none", log_realtime=False, score_display=False)
     assert log.status == "success", log.error
     return log.location
 
