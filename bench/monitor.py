@@ -3,12 +3,14 @@
     python bench/monitor.py --model smollm2 --tokens 500
 
 The ways take turns on the same prompt, so that a busy machine slows all alike; on a CPU processor seconds are counted.
+Of the plain passes, one for each continuation, `--alone` are made, spread over the 40: they are as long as each other.
 Must reach on a CPU: 40 continuations in at most 2.5 plain forwards of a prompt of 500 tokens.
 """
 
 import argparse
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -18,6 +20,8 @@ from selfprobe.probes.forward import called
 from selfprobe.probes.model import LocalModel, load_model
 from selfprobe.probes.tokens import opened
 from selfprobe.sources.wrapped import continuations
+
+Result = TypeVar("Result")
 
 
 def clock(device: str) -> float:
@@ -46,7 +50,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="smollm2")
     parser.add_argument("--tokens", type=int, default=500)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--alone", type=int, default=8, help="Number of plain passes. Default: 8.")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="float32")
     options = parser.parse_args()
@@ -59,29 +64,33 @@ def main() -> None:
         with torch.inference_mode():
             float(called(judge, input_ids=ids, use_cache=False, keep=1).logits[0, -1, 0])
 
-    found: dict[str, np.ndarray] = {}
+    alone = range(0, len(texts), max(len(texts) // options.alone, 1))
 
-    def read(sharing: bool) -> None:
-        found[str(sharing)] = branched(judge, texts, sharing=sharing).totals
+    def monitor() -> np.ndarray:
+        return branched(judge, texts).totals
 
-    ways: dict[str, Callable[[], None]] = {
-        "plain forward of the prompt": forward,
-        "monitor, prompt shared": lambda: read(True),
-        "40 plain passes": lambda: read(False),
-    }
+    def plainly() -> np.ndarray:
+        return branched(judge, [texts[at] for at in alone], sharing=False).totals
+
+    ways: dict[str, Callable[[], object]] = {"plain forward of the prompt": forward, "monitor, prompt shared": monitor}
     spent: dict[str, list[float]] = {name: [] for name in ways}
+
+    def timed(way: Callable[[], Result]) -> tuple[float, Result]:
+        start = clock(judge.device.type)
+        result = way()
+        return clock(judge.device.type) - start, result
+
     forward()
-    for number in range(options.rounds):
-        for name, way in list(ways.items())[: 2 if number else 3]:  # forty passes are long enough once
-            start = clock(judge.device.type)
-            way()
-            spent[name].append(clock(judge.device.type) - start)
+    for _ in range(options.rounds):
+        for name, way in ways.items():
+            spent[name].append(timed(way)[0])
+    together, (seconds, apart) = monitor(), timed(plainly)
+    spent[f"{len(alone)} plain passes, each"] = [seconds / len(alone)]
     base = float(np.median(spent["plain forward of the prompt"]))
     print(f"{judge.name}, prompt of {len(prompt)} tokens, {len(texts)} continuations, {options.dtype}")
-    for name, seconds in spent.items():
-        print(f"{name:30s} {np.median(seconds):8.3f} s  {np.median(seconds) / base:6.2f} forwards")
-    off = float(np.max(np.abs(found["True"] - found["False"])))
-    print(f"largest difference of a continuation's log-probability: {off:.1e}")
+    for name, each in spent.items():
+        print(f"{name:30s} {np.median(each):8.3f} s  {np.median(each) / base:6.2f} forwards")
+    print(f"largest difference of a continuation's log-probability: {np.max(np.abs(together[alone] - apart)):.1e}")
 
 
 if __name__ == "__main__":

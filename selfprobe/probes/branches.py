@@ -7,7 +7,6 @@ at the position that it has in its own text. What texts share is read once, wher
 
 import logging
 from collections.abc import Iterator, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +22,7 @@ from selfprobe.probes.model import LocalModel
 
 logger = logging.getLogger(__name__)
 Floats = npt.NDArray[np.float32]
-BRANCH_TOKENS = {"cpu": 256, "cuda": 4096}
+BRANCH_TOKENS = {"cpu": 128, "cuda": 4096}
 """Tokens of the branches that are read together, which bounds their logits."""
 SAME = 1e-4
 """How far float32 log-probabilities and states may be from plain forwards, relative where above 1."""
@@ -153,7 +152,7 @@ def _on_trunk(judge: LocalModel, texts: Sequence[Text], trunk: int) -> Iterator[
 def _group(
     judge: LocalModel, texts: Sequence[Text], ways: Sequence[list[int]], nodes: list[int], tree: _Tree, first: Any
 ) -> Iterator[Found]:
-    """What some texts give, of one forward of their branches on a copy of the trunk's cache."""
+    """What some texts give, of one forward of their branches on the trunk's cache, which is left as it was."""
     device, trunk = judge.device, first.past_key_values.get_seq_length()
     steps = [node for text, way in zip(texts, ways, strict=True) for node in way[len(way) - text.spoken :]]
     wanted = {tree.parents[node] for node in steps} - {-1}
@@ -165,16 +164,20 @@ def _group(
         "position_ids": torch.tensor([[trunk + tree.depths[node] for node in ordered]], device=device),
         "attention_mask": shown_to(judge, _mask(ordered, place, tree, trunk).to(device)),
     }
-    cache = deepcopy(first.past_key_values)
+    cache = first.past_key_values
     with recorded(judge.blocks, lambda out: out[0, ends].clone(), judge.stream) as kept:
         logits = called(judge, **given, past_key_values=cache, use_cache=True, keep=max(len(wanted), 1)).logits[0]
-    from_trunk = first.logits[0, -1:]
-    rows = torch.cat([logits[len(logits) - len(wanted) :], from_trunk.to(logits.device)])
-    row = {node: at - len(ordered) + len(wanted) for node, at in place.items() if node in wanted} | {-1: len(wanted)}
-    at = torch.tensor([row[tree.parents[node]] for node in steps], device=rows.device, dtype=torch.long)
-    said = torch.tensor([tree.tokens[node] for node in steps], device=rows.device, dtype=torch.long)
-    normed = torch.logsumexp(rows.float(), dim=1)
-    values = iter((rows[at, said].float() - normed[at]).tolist() if steps else [])
+    cache.crop(-len(ordered))
+    row = {node: at - len(ordered) for node, at in place.items()} | {-1: 0}  # from the end; 0 stands for the trunk
+    at = torch.tensor([row[tree.parents[node]] for node in steps], device=logits.device, dtype=torch.long)
+    said = torch.tensor([tree.tokens[node] for node in steps], device=logits.device, dtype=torch.long)
+
+    def log_probs(logits: Tensor, rows: Tensor) -> Tensor:
+        wide = logits.float()
+        return wide[rows, said] - wide.logsumexp(dim=1)[rows]
+
+    after_trunk = log_probs(first.logits[0, -1:].to(logits.device), 0 * at)
+    values = iter(torch.where(at == 0, after_trunk, log_probs(logits, at)).tolist())
     states = iter(torch.stack([state.to(kept[0].device) for state in kept], dim=1))
     for text in texts:
         yield [next(values) for _ in range(text.spoken)], next(states) if text.state else None

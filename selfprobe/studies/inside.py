@@ -8,6 +8,7 @@ In the folder:
 """
 
 import math
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
@@ -123,7 +124,7 @@ ASKING = (
 LICENCE: Mapping[Kind, str] = {
     "evaluation": "The direction carries over to wrappers, sources and texts that it never saw, beyond words and "
     "length. That it is used by the model is not shown.",
-    "words": "The direction carries over, but words, or the length, tell as much without a model.",
+    "words": "The direction carries over, but is not shown to tell more than words, length or an untrained copy.",
     "format": "The probe finds format: within a format it is not shown to tell evaluation from use.",
     "wrapper": "The direction is of its wrapper: it is not shown to carry over to announcements that it never saw.",
     "nothing": "No direction is shown. A probe of another kind may find one.",
@@ -378,6 +379,21 @@ class Inside(LocalStudy):
                 if self.kept(judge, texts) is None:
                     yield copy, row, texts
 
+    def cost(self, jobs: "Sequence[list[Text]]") -> tuple[int, float]:
+        """Tokens of prompts, and seconds by reading one: half of all tokens are in prompts as long or longer."""
+        from selfprobe.probes.branches import branched, tokens_of
+
+        if not jobs:
+            return 0, 0.0
+        ordered = sorted(jobs, key=tokens_of)
+        tokens = np.cumsum([tokens_of(texts) for texts in ordered])
+        taken = 0.0
+        for texts in (ordered[0], middle := ordered[int(np.searchsorted(tokens, tokens[-1] / 2))]):
+            start = time.perf_counter()
+            branched(self.judge, texts)
+            taken = time.perf_counter() - start
+        return int(tokens[-1]), taken * float(tokens[-1]) / tokens_of(middle)
+
     @property
     def needs(self) -> list[str]:
         """Rows, tokens, time, memory and disk of what is still to be read.
@@ -385,8 +401,7 @@ class Inside(LocalStudy):
         Raises:
             InputError: The folder holds another run, or a row cannot be asked about.
         """
-        from selfprobe.mechanism.reading import memory, tokens_a_second
-        from selfprobe.probes.branches import tokens_of
+        from selfprobe.probes.branches import BRANCH_TOKENS
         from selfprobe.probes.memory import size
         from selfprobe.probes.plan import span
 
@@ -396,11 +411,15 @@ class Inside(LocalStudy):
         left, reasons = self.readable
         self.claim(self.state, dry=True)
         jobs = [texts for _, _, texts in self.jobs()]
-        tokens = sum(map(tokens_of, jobs))
-        longest = max((text.tokens for row in left[:20] for text in self.states(row)), key=len)
-        held, besides = memory(self.judge, len(longest) + sum(len(one.text) // 4 for one in self.sentences))
+        tokens, seconds = self.cost(jobs)
+        longest = max((text.tokens for texts in jobs for text in texts), key=len, default=())
+        config, branch = self.judge.model.config.get_text_config(), BRANCH_TOKENS.get(self.judge.device.type, 4096)
+        held = sum(p.numel() * p.element_size() for p in self.judge.model.parameters())
+        heads = getattr(config, "num_attention_heads", 1)
+        share = (getattr(config, "num_key_value_heads", None) or heads) / heads
+        token = 2 * len(self.judge.blocks) * self.judge.d_model * share + 3 * getattr(config, "intermediate_size", 0)
+        besides = int(self.judge.dtype.itemsize * len(longest) * token) + 12 * branch * config.vocab_size
         disk = len(jobs) * 8 * len(self.judge.numbers) * self.judge.d_model
-        rate = tokens_a_second(self.judge, longest) if tokens else 1.0
         labels = sum(row.evaluation for row in rows)
         reply = f", and {len(left)} replies of up to {self.reply_tokens}" * (self.places > 1)
         return [
@@ -416,9 +435,9 @@ class Inside(LocalStudy):
             *([f"Probe: {self.probe}"] if self.probe else [f"Grid: {len(self.grid)} prompts of {len(names)} wrappers"]),
             *_untellable(rows, names, fitted=not self.probe),
             f"To do: {len(jobs)} prompts, {tokens:,} tokens{reply} (what texts share is read once)",
-            f"Memory: weights {size(held)}{' twice' * self.untrained}, about {size(besides)} besides",
+            f"Memory: weights {size(held)}, about {size(besides)} besides",
             f"Disk: {size(disk)} to write",
-            f"Time: about {span(tokens * 1.2 / rate)} (measured on one prompt)" if jobs else "Time: all is read",
+            f"Time: about {span(seconds)} (measured on one prompt)" if jobs else "Time: all is read",
         ]
 
     def work(self, progress: Progress) -> None:
@@ -433,10 +452,14 @@ class Inside(LocalStudy):
             return
         progress(f"{len(jobs)} prompts to read in {self.folder / 'readings'}")
         sharing = shares(self.judge, max((texts for _, _, texts in jobs), key=tokens_of))
-        meter, judge = Meter(sum(tokens_of(texts) for *_, texts in jobs), len(jobs), progress), self.judge
+        meter = Meter(sum(tokens_of(texts) for *_, texts in jobs), len(jobs), progress)
+        trained = judge = self.judge
         for copy, row, texts in jobs:
-            if copy and judge is self.judge:
-                judge = random_weights(self.judge)
+            if copy and judge is trained:
+                for weights in trained.model.parameters():  # memory holds one model at a time
+                    weights.data = weights.data.new_empty(0)
+                judge = random_weights(trained)
+                del self.judge  # loaded again where it is asked for
             asked = texts
             if self.places > 1 and isinstance(row, Row) and not copy:
                 head = self.encoded(self.prompt(row, thinking=self.at == "thinking"))
@@ -577,6 +600,7 @@ class Inside(LocalStudy):
             Column("less words by source", ELSEWHERE, partial(shown, sign=True), look="e"),
         ]
         rows = [{"measure": name, "auroc": one.auroc, **one.over} for name, one in found.numbers.items()]
+        rows = [row for row in rows if row["measure"] != AFTER]  # a control: in the picture and among all cells
         state = found.state
         of = (
             f"{state['model']}, revision {state['revision']}, {state['precision']}; set {state['set']}; monitor at the "
@@ -707,7 +731,7 @@ def finding_of(found: Found) -> Finding:
     answer: Answer = "Cannot tell"
     clauses: dict[Kind, str] = {
         "evaluation": f"holds it beyond words and length, {told}",
-        "words": f"holds no more than its words or length tell, {told}",
+        "words": f"is not shown to hold more than words, length or an untrained copy tell, {told}",
         "format": f"holds the format of the text, and is not shown to hold more, {told}",
         "wrapper": "holds what each wrapper says, and is not shown to hold what they share",
         "nothing": f"is not shown to hold it, {told}",

@@ -11,7 +11,9 @@ from click.testing import CliRunner, Result
 torch = pytest.importorskip("torch", reason="the probes extra is not installed")
 
 from selfprobe import cli  # noqa: E402
+from selfprobe.probes import untrained  # noqa: E402
 from selfprobe.probes.branches import branched  # noqa: E402
+from selfprobe.probes.model import LocalModel  # noqa: E402
 from selfprobe.probes.probe_file import load_probe  # noqa: E402
 from selfprobe.studies.inside import ALMOST, LATENT, Inside  # noqa: E402
 
@@ -181,11 +183,19 @@ def test_the_set_and_real_use_come_from_two_files(place: Path) -> None:
 
 
 @pytest.mark.slow(20)
-def test_the_untrained_copy_and_places_along_the_reply_are_read(place: Path) -> None:
+def test_the_untrained_copy_and_places_along_the_reply_are_read(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     conversations(place, "few")
+    held, plain = list[int](), untrained.random_weights
+
+    def made(judge: LocalModel) -> LocalModel:
+        held.append(sum(weights.numel() for weights in judge.model.parameters()))
+        return plain(judge)
+
+    monkeypatch.setattr(untrained, "random_weights", made)
     found = call(*given(place, "few", limit=16, places=3, reply_tokens=4, out=place / "places"), "--random-weights")
     assert found.exit_code == 0, found.output
     assert "untrained copy" in measures(place, "places").index
+    assert held == [0], "the trained weights are in memory beside the copy's"
     assert set(pd.read_csv(place / "places" / "tables" / "monitor.csv").place) == {1, 2, 3}
 
 
