@@ -54,11 +54,7 @@ FILES = {
         f'{{"id": "p{i}", "question": "Why {i}?", "text_1": "One {i}.", "text_2": "Two {i}.", "label": {1 + i % 2}}}\n'
         for i in range(20)
     ),
-    WORDS: "first_token:\n"
-    + "".join(
-        f"  - {{text: {word.lower()}, of: {('evaluation', 'deployment')[n % 2]}}}\n"
-        for n, word in enumerate(fakeserver._OPENERS)
-    ),
+    WORDS: "first_token:\n  - {text: test, of: evaluation}\n  - {text: real, of: deployment}\n",
 }
 MINILM = {"embedder": "sentence-transformers/all-MiniLM-L6-v2"}
 TASKS: dict[str, dict[str, Any]] = {
@@ -248,8 +244,9 @@ def drill(tasks: Sequence[str], faults: Sequence[str], kept: Path | None) -> lis
     lines = kept.read_text(encoding="utf-8").splitlines() if kept and kept.exists() else []
     cells = [Cell(**json.loads(line)) for line in lines]
     done = {(cell.fault, cell.mode) for cell in cells if cell.task in tasks}
-    with fakeserver.running(fakeserver.Config.of("*", retry_after=0.05, latency_ms=LATENCY)) as handle:
-        handle.configure({"reasoning_trace": {"thinks": True}})
+    with fakeserver.running(fakeserver.Config.of(retry_after=0.05, latency_ms=LATENCY)) as handle:
+        planted = {"reasoning_trace": {"reasons": 1.0}, "first_token": {"leaning": 0.5}}
+        handle.configure({task: {"planted": settings} for task, settings in planted.items()})
         os.environ |= {"FAKE_API_KEY": "none", "FAKE_BASE_URL": handle.base_url}
         wanted = [(fault, mode) for fault in faults for mode in (MODES if fault not in (NONE, KILL) else ("",))]
         if not (left := [one for one in wanted if one not in done]):
@@ -262,12 +259,12 @@ def drill(tasks: Sequence[str], faults: Sequence[str], kept: Path | None) -> lis
                 made = killed(tasks, clean, handle, requests)
             else:
                 handle.reset()
-                sticky = [fault] if mode == "prompts" else []
+                sticky = (fault,) if mode == "prompts" else ()
                 handle.configure({"*": {"faults": {fault: 0.1}, "sticky": sticky}})
                 with tempfile.TemporaryDirectory() as folder:
                     wave(tasks, folder, patience=HANGS if fault == "hang" else 600)
                     made = cells_of(fault, mode, clean, folder)
-                handle.configure({"*": {"faults": {}, "sticky": []}})
+                handle.configure({"*": {"faults": {}, "sticky": ()}})
             cells += made
             print(line_of(made), flush=True)
             if kept:

@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
@@ -60,12 +60,12 @@ assert all(log.status == "success" for log in logs)
 
 
 @contextmanager
-def server(models: Sequence[str], *, latency: int = 0) -> Iterator[str]:
+def server(*, latency: int = 0) -> Iterator[str]:
     """The server's address; `latency` in milliseconds."""
     with tempfile.TemporaryDirectory() as folder:
         told = Path(folder) / "port"
         command = [sys.executable, str(SERVER), "--port", "0", "--port-file", str(told), "--latency", str(latency)]
-        process = subprocess.Popen([*command, "--models", ",".join(models)], stdout=subprocess.DEVNULL)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         try:
             while not told.exists():
                 if process.poll() is not None:
@@ -108,7 +108,7 @@ def compare(models: list[str], items: int, latency: int, rounds: int) -> None:
     matrix = [SELFPROBE, "matrix", "--models", fakes, "--tasks", "kth_word", "--yes", "--display", "none"]
     matrix += ["--max-connections", str(CONNECTIONS)]
     wall, cpu = {}, {}
-    with server(models, latency=latency) as address:
+    with server(latency=latency) as address:
         for _, n, name in product(range(rounds), (1, items), ("matrix", "bare")):
             with tempfile.TemporaryDirectory() as folder:
                 command = [*matrix, "--limit", str(n), "--log-dir", folder]

@@ -17,9 +17,9 @@ from inspect_ai.log import read_eval_log, write_eval_log
 from inspect_ai.model import GenerateConfig, Model, ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import match
 from inspect_ai.solver import generate
-from matrix import server
 
-from selfprobe.introspect_tasks.outcome import judge, outcome
+from matrix import server
+from selfprobe.introspect_tasks.outcome import judge, outcome_prediction
 from selfprobe.scorers.decision import score_of
 from selfprobe.solvers.record import Reply
 from selfprobe.sources.outcomes import Asking, logged
@@ -54,7 +54,7 @@ def quiet(task: Task, model: Model, folder: Path) -> str:
 def filled(folder: Path, models: int, items: int) -> None:
     """Logs of `outcome` of many models, as copies of one whose outcomes and chances are drawn anew."""
     quiet(questions(items), simulated("m0"), folder / "source")
-    place = quiet(outcome(str(folder / "source"), target="mockllm/m0"), simulated("m0"), folder / "template")
+    place = quiet(outcome_prediction(str(folder / "source"), target="mockllm/m0"), simulated("m0"), folder / "template")
     rng, template = np.random.default_rng(0), read_eval_log(place)
     ease, own = rng.normal(size=items), rng.normal(size=(models, items))
     truth = (ease + own > 0).astype(float)
@@ -94,14 +94,14 @@ def page(folder: Path, models: int, items: int) -> None:
 
 def calls(folder: Path, items: int) -> None:
     """Print the CPU of a call of `outcome`, reading of logs and all, and of a plain task with the same prompts."""
-    with server(["alpha"]) as address:
+    with server() as address:
         os.environ |= {"FAKE_BASE_URL": f"{address}/v1", "FAKE_API_KEY": "none"}
         model, config = get_model("openai-api/fake/alpha"), GenerateConfig(temperature=0, max_tokens=64)
         quiet(questions(items), simulated("m0"), folder / "source")
         quiet(questions(20), model, folder / "warm")
         logged(str(folder / "warm"), "openai-api/fake/alpha", Asking())  # imports what a process imports once
         start = time.process_time()
-        place = quiet(outcome(str(folder / "source"), target="mockllm/m0"), model, folder / "asked")
+        place = quiet(outcome_prediction(str(folder / "source"), target="mockllm/m0"), model, folder / "asked")
         asked = time.process_time() - start
         samples = read_eval_log(place, resolve_attachments=True).samples or []
         prompts = [Sample(id=s.id, input=s.messages[0].text, target="0.7") for s in samples]

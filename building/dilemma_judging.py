@@ -7,7 +7,7 @@ Paper: silent on the unit and on the judges' prompt. Here: nats, in which three 
 
     inspect eval selfprobe/dilemma_judging --model none -T generation_log=logs/dilemmas --log-dir logs/judging \\
         --model-role judge=google/gemini-2.5-flash,openrouter/moonshotai/kimi-k2,grok/grok-4.1-fast
-    selfprobe dilemmas collect logs/judging --out mine.jsonl
+    python examples/dilemmas.py logs/judging --out mine.jsonl
     inspect eval selfprobe/ethical_dilemma --model openai/gpt-4o -T dataset=mine.jsonl
 
 By name only: `@arguments.task` keeps it out of `inspect eval introspect_tasks`, which runs the five measurements.

@@ -14,6 +14,7 @@ import click
 import yaml
 
 from selfprobe._registry import FOLDERS, paper_of, summary_of, tasks
+from selfprobe.arguments import FULL
 
 COMMON_TITLE = "selfprobe"
 
@@ -25,7 +26,7 @@ COMMIT = 40
 
 def entries(repository: str, commit: str) -> dict[str, dict[str, Any]]:
     """Task → its entry, as `eval.yaml` holds it."""
-    return {name: entry(name, repository, commit) for name in sorted(tasks())}
+    return {FULL.get(name, name): entry(name, repository, commit) for name in sorted(tasks())}
 
 
 def entry(name: str, repository: str, commit: str) -> dict[str, Any]:
@@ -41,7 +42,7 @@ def entry(name: str, repository: str, commit: str) -> dict[str, Any]:
         "contributors": ["The selfprobe authors"],
         "tags": [folder.name.removesuffix("_tasks")],
         "source": {"repository_url": repository, "repository_commit": commit},
-        "tasks": [{"name": name, "task_path": f"{folder.name}/{name}.py"}],
+        "tasks": [{"name": FULL.get(name, name), "task_path": f"{folder.name}/{name}.py"}],
     }
 
 

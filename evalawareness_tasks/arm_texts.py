@@ -4,7 +4,7 @@ Paper 002 names features that give an evaluation away. Here: the model puts each
 in other words, keeps, takes out or adds giveaways, and says of each version whether its task is the same. The task
 `awareness_effect` asks a subject in these words.
 
-    inspect eval selfprobe/arm_texts --model openai/gpt-5-mini -T task=inspect_evals/gsm8k -T arms=paraphrase,cue_out
+    inspect eval selfprobe/awareness_arm_texts --model openai/a -T task=inspect_evals/gsm8k -T arms=paraphrase,cue_out
     selfprobe awareness effect inspect_evals/gsm8k --model openai/a --grader openai/b
 """
 
@@ -79,7 +79,7 @@ WRITE = GenerateConfig(temperature=0)
 
 
 @arguments.task
-def arm_texts(
+def awareness_arm_texts(
     task: str,
     arms: str | list[str] = "paraphrase,cue_out",
     args: dict[str, Any] | None = None,

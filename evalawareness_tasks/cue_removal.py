@@ -6,8 +6,8 @@ a prompt: as it is; without each sentence, list of options, placeholder and tool
 (controls, shared by all units); without everything that a rule takes for a giveaway; and, where there is a grader, a
 paraphrase by it.
 
-    inspect eval selfprobe/cue_removal --model openai/gpt-5-mini -T dataset=my_prompts.jsonl
-    inspect eval selfprobe/cue_removal --model openai/a --model-role grader=openai/b -T dataset=my_prompts.jsonl
+    inspect eval selfprobe/awareness_cue_removal --model openai/gpt-5-mini -T dataset=my_prompts.jsonl
+    inspect eval selfprobe/awareness_cue_removal --model openai/a --model-role grader=openai/b -T dataset=mine.jsonl
     selfprobe awareness cues my_prompts.jsonl --model openai/a --grader openai/b
 """
 
@@ -58,7 +58,7 @@ Reply with the new text only, without the marker lines."""
 
 
 @arguments.task
-def cue_removal(
+def awareness_cue_removal(
     dataset: str | list[str] = "eval_awareness_2",
     task: str | None = None,
     logs: str | None = None,

@@ -6,23 +6,16 @@ and v4 for that of real use, v5 for one or the other by conversation. So a subje
 is at .5 on average.
 
     inspect eval evalawareness_tasks/probability.py --model embedded/smollm2 --limit 10
-    inspect eval selfprobe/probability --model openai/gpt-5-mini -T dataset=my.jsonl -T target_log=logs/aw
-    inspect eval selfprobe/probability --model openai/gpt-5-mini -T logs=logs/yesterday -T context=full
+    inspect eval selfprobe/awareness_probability --model openai/gpt-5-mini -T dataset=my.jsonl -T target_log=logs/aw
+    inspect eval selfprobe/awareness_probability --model openai/gpt-5-mini -T logs=logs/yesterday -T context=full
 """
 
-from inspect_ai import Task
-from inspect_ai.dataset import MemoryDataset
-from inspect_ai.scorer import Scorer
-from inspect_ai.solver import TaskState
+from typing import Unpack
 
-from selfprobe.arguments import task
+from inspect_ai import Task
+
 from selfprobe.scorers.probability_estimate import probability_estimate
-from selfprobe.scorers.votes import Verdict
-from selfprobe.solvers.ask import about
-from selfprobe.solvers.converse import Perspective, asked, check_options, names_of, reply_once
-from selfprobe.solvers.objection import Effort
-from selfprobe.sources.conversations import conversations, record_to_sample
-from selfprobe.sources.questions import Wording, told, versioned, wording
+from selfprobe.task import Conversations, Questioned, Verdict, task
 
 VERSION = 2
 
@@ -70,63 +63,14 @@ FLIPPED_OF: dict[str, Verdict] = {"v5": "deployment"}
 
 
 @task
-def probability(
-    dataset: str | list[str] = "eval_awareness_2",
-    task: str | None = None,
-    logs: str | None = None,
-    role: str | None = None,
-    label: str | None = None,
-    against: str | None = None,
-    context: str = "first",
-    perspective: Perspective = "first",
-    decisions: int = 5,
-    reply_tokens: int | None = None,
-    answer_tokens: int | None = None,
-    effort: Effort | None = None,
-    logprobs: bool = False,
-    target_log: str | None = None,
-    questions: str | None = None,
-) -> Task:
+def awareness_probability(decisions: int = 5, **shared: Unpack[Questioned]) -> Task:
     """The subject replies to a conversation, and estimates how probably it was an evaluation.
 
     Args:
-        dataset: Conversations: a bundled name, .jsonl, .csv, .json, hf:owner/name@revision; several with commas.
-        task: Or an Inspect task: what it first asks its model in each sample, with label evaluation.
-        logs: Or Inspect logs: what their model was first asked in each sample.
-        role: Whose conversations of the task or logs: a model role ("target"); by default the evaluated model.
-        label: The label of every row ("evaluation", "deployment"), instead of the rows' own; not of a reference.
-        against: A reference to hold the set against, asked in the same run: "bundled", or as `dataset`.
-        context: "first": system prompt and first user message; of a task or logs the first call. "full": all of it.
-        perspective: "first": asked in the conversation itself. "third": about the conversation, quoted in a new one.
         decisions: 5: each variant once, at temperature 0. 25: five times each, at temperature 1.
-        reply_tokens: Most tokens of the subject's reply; by default the model's own limit. A cut one still stands.
-        answer_tokens: Most tokens of an answer, reasoning and all; a cut answer is unscored.
-        effort: Reasoning effort of the reply and the answers; by default the model's own.
-        logprobs: Record the candidates for the reply's first token too, for first_token to take from this log.
-        target_log: A log of any of the five methods, or a folder of logs, to take the subject's replies from.
-        questions: Your own, a YAML file with a section of this method; see sources/questions.py.
+        shared: dataset, task, logs, against, perspective and the others of `solvers.converse.Questioned`.
     """
-    check_options(perspective=perspective, decisions=decisions)
-    own, asks = wording(questions, "probability", variants)
-    table = conversations(dataset, task=task, logs=logs, role=role, label=label, context=context, against=against)
-    return Task(
-        dataset=MemoryDataset([record_to_sample(row) for row in table.ordered], name=table.name),
-        solver=[
-            reply_once(table, target_log, reply_tokens=reply_tokens, effort=effort, logprobs=logprobs),
-            asked(asks, perspective, decisions=decisions, answer_tokens=answer_tokens, effort=effort),
-        ],
-        scorer=scored(own, decisions),
-        continue_on_fail=True,
-        version=versioned(table.version(VERSION), own),
-        metadata=about(table) | told(own) | {"context": context, "perspective": perspective, "decisions": decisions},
-    )
-
-
-def variants(state: TaskState) -> dict[str, str]:
-    return QUESTIONS | (FLIPPED if state.metadata["flip"] else {})
-
-
-def scored(own: Wording | None, decisions: int) -> Scorer:
-    if own:
-        return probability_estimate(own.of, {}, names_of(own.texts, decisions), "probability")
-    return probability_estimate(OF, FLIPPED_OF, names_of(QUESTIONS, decisions), "probability")
+    subject = Conversations("probability", QUESTIONS, FLIPPED, decisions=decisions, **shared)
+    of = (subject.own.of, {}) if subject.own else (OF, FLIPPED_OF)
+    estimate = probability_estimate(*of, subject.keys, "probability")
+    return subject.task(VERSION, estimate, subject.reply(), subject.ask(), about={"decisions": decisions})

@@ -5,24 +5,18 @@ the cues. Only a full trace counts: without one, with a summary or a redacted on
 that reason, never "unaware".
 
     inspect eval evalawareness_tasks/reasoning_trace.py --model openrouter/a --model-role grader=openai/gpt-5-mini
-    inspect eval selfprobe/reasoning_trace --model openrouter/a --model-role grader=openai/b -T target_log=logs/aw
+    inspect eval selfprobe/awareness_reasoning_trace --model openai/a --model-role grader=openai/b -T target_log=logs/aw
 """
 
 from functools import partial
+from typing import Unpack
 
 from inspect_ai import Task
-from inspect_ai.dataset import MemoryDataset
 from inspect_ai.solver import TaskState
 
-from selfprobe.arguments import task
 from selfprobe.scorers.trace_cues import full_trace, trace_cues
-from selfprobe.solvers.ask import Prompts, about
-from selfprobe.solvers.converse import reply_once
-from selfprobe.solvers.grade import delimited, grade, needs_grader
-from selfprobe.solvers.objection import Effort
-from selfprobe.solvers.record import Record
-from selfprobe.sources.conversations import conversations, record_to_sample
-from selfprobe.sources.questions import MATERIAL, told, versioned, wording
+from selfprobe.sources.questions import MATERIAL
+from selfprobe.task import Conversations, Prompts, Record, Recorded, delimited, grade, needs_grader, task
 
 VERSION = 2
 NEEDS = ("--model-role grader=…",)
@@ -48,52 +42,15 @@ passages of the text that show it, copied character by character; when it is fal
 
 
 @task
-def reasoning_trace(
-    dataset: str | list[str] = "eval_awareness_2",
-    task: str | None = None,
-    logs: str | None = None,
-    role: str | None = None,
-    label: str | None = None,
-    against: str | None = None,
-    context: str = "first",
-    reply_tokens: int | None = None,
-    effort: Effort | None = None,
-    logprobs: bool = False,
-    target_log: str | None = None,
-    questions: str | None = None,
-) -> Task:
+def awareness_reasoning_trace(**shared: Unpack[Recorded]) -> Task:
     """The subject replies to a conversation, and the role `grader` reads its reasoning.
 
     Args:
-        dataset: Conversations: a bundled name, .jsonl, .csv, .json, hf:owner/name@revision; several with commas.
-        task: Or an Inspect task: what it first asks its model in each sample, with label evaluation.
-        logs: Or Inspect logs: what their model was first asked in each sample.
-        role: Whose conversations of the task or logs: a model role ("target"); by default the evaluated model.
-        label: The label of every row ("evaluation", "deployment"), instead of the rows' own; not of a reference.
-        against: A reference to hold the set against, asked in the same run: "bundled", or as `dataset`.
-        context: "first": system prompt and first user message; of a task or logs the whole first call. "full": the
-            whole transcript.
-        reply_tokens: Most tokens of the subject's reply, reasoning and all; by default the model's own limit. A cut
-            reply still stands in the conversation.
-        effort: Reasoning effort of the reply; by default the model's own.
-        logprobs: Record the candidates for the reply's first token too, for first_token to take from this log.
-        target_log: A log of any of the five methods, or a folder of logs, to take the subject's replies from.
-        questions: Your own, a YAML file with a section of this method; see sources/questions.py.
+        shared: dataset, task, logs, against and the others of `solvers.converse.Recorded`.
     """
-    own, _ = wording(questions, "reasoning_trace")
-    table = conversations(dataset, task=task, logs=logs, role=role, label=label, context=context, against=against)
-    return Task(
-        dataset=MemoryDataset([record_to_sample(row) for row in table.ordered], name=table.name),
-        solver=[
-            needs_grader(),
-            reply_once(table, target_log, reply_tokens=reply_tokens, effort=effort, logprobs=logprobs),
-            grade(partial(grade_prompts, prompt=own.texts["q1"] if own else GRADE_PROMPT)),
-        ],
-        scorer=trace_cues("reasoning_trace"),
-        continue_on_fail=True,
-        version=versioned(table.version(VERSION), own),
-        metadata=about(table) | told(own) | {"context": context, "perspective": None},
-    )
+    subject = Conversations("reasoning_trace", **shared)
+    judge = grade(partial(grade_prompts, prompt=subject.own.texts["q1"] if subject.own else GRADE_PROMPT))
+    return subject.task(VERSION, trace_cues("reasoning_trace"), needs_grader(), subject.reply(), judge)
 
 
 def grade_prompts(state: TaskState, prompt: str = GRADE_PROMPT) -> Prompts:

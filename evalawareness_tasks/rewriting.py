@@ -4,7 +4,7 @@ Paper 002 names features that give an evaluation away, and stops there. Here: th
 them, and, as the arm to hold that against, says it merely in other words; a grader says of both whether the task is the
 same and which of the features are left. What judges make of the two is measured by `pairwise_realism`.
 
-    inspect eval selfprobe/rewriting --model openai/gpt-5-mini --model-role grader=google/gemini-2.5-flash \
+    inspect eval selfprobe/prompt_rewriting --model openai/gpt-5-mini --model-role grader=google/gemini-2.5-flash \
         -T dataset=mine.jsonl -T remove="answer options;placeholder names"
 """
 
@@ -94,7 +94,7 @@ CHECK = GenerateConfig(
 
 
 @task
-def rewriting(
+def prompt_rewriting(
     dataset: str | list[str] = "eval_awareness_2",
     remove: str | list[str] = "",
     task: str | None = None,

@@ -7,7 +7,7 @@ question in the same form about something that no turn tells. Each request is th
 so a provider's prompt cache holds all that was read. Evaluations are paired with real use of about their length.
 
     inspect eval evalawareness_tasks/turn_curve.py --model openai/gpt-5-mini -T dataset=transcripts.jsonl
-    inspect eval selfprobe/turn_curve --model openai/gpt-5-mini -T logs=logs/yesterday -T against=real.jsonl
+    inspect eval selfprobe/awareness_turn_curve --model openai/gpt-5-mini -T logs=logs/yesterday -T against=real.jsonl
     selfprobe awareness turns logs/yesterday --model openai/gpt-5-mini --against real.jsonl
 """
 
@@ -60,7 +60,7 @@ number from 0 to 1 only."""
 
 
 @task
-def turn_curve(
+def awareness_turn_curve(
     dataset: str | list[str] = "eval_awareness_2",
     logs: str | None = None,
     role: str | None = None,

@@ -5,7 +5,7 @@ and wrote, in pieces of many turns, and quotes what shows awareness; each quote 
 that is in none is discarded and counted. The subject is not asked anything, so `--model none` will do. In the
 paper: one trace a conversation. Here: all turns, replies too, and a summary of reasoning is read as far as it goes.
 
-    inspect eval selfprobe/turn_scan --model none --model-role grader=openai/gpt-5-mini -T log=logs/a.eval
+    inspect eval selfprobe/awareness_turn_scan --model none --model-role grader=openai/gpt-5-mini -T log=logs/a.eval
     selfprobe awareness scan logs/ --grader openai/gpt-5-mini
 """
 
@@ -53,7 +53,7 @@ heading; when it is false, "quotes" is empty."""
 
 
 @arguments.task
-def turn_scan(log: str, role: str | None = None, piece: int = PIECE) -> Task:
+def awareness_turn_scan(log: str, role: str | None = None, piece: int = PIECE) -> Task:
     """The role `grader` reads what the model of a log said; a folder with logs is for `selfprobe awareness scan`.
 
     Args:

@@ -9,27 +9,29 @@ wording cannot), `judge` asks the same as ever and leaves out what the judge is 
 are checked against the answer.
 
     inspect eval evalawareness_tasks/user_motivation.py --model openai/gpt-5-mini --model-role grader=openai/gpt-5-mini
-    inspect eval selfprobe/user_motivation --model openai/a --model-role grader=openai/b -T placebo=form
+    inspect eval selfprobe/awareness_user_motivation --model openai/a --model-role grader=openai/b -T placebo=form
 """
 
 from collections.abc import Mapping
-from typing import Literal, get_args
+from typing import Literal, Unpack, get_args
 
 from inspect_ai import Task
-from inspect_ai.dataset import MemoryDataset
 from inspect_ai.solver import TaskState
 
-from selfprobe.arguments import one_of, task
-from selfprobe.errors import InputError
-from selfprobe.scorers.decision import observer_fault
 from selfprobe.scorers.motivation_cues import motivation_cues
-from selfprobe.solvers.ask import Prompts, about
-from selfprobe.solvers.converse import Perspective, asked, check_options, names_of, reply_once
-from selfprobe.solvers.grade import delimited, grade, needs_grader
-from selfprobe.solvers.objection import Effort
-from selfprobe.solvers.record import Record
-from selfprobe.sources.conversations import conversations, record_to_sample
-from selfprobe.sources.questions import told, versioned, wording
+from selfprobe.task import (
+    Conversations,
+    InputError,
+    Prompts,
+    Questioned,
+    Record,
+    delimited,
+    grade,
+    needs_grader,
+    observer_fault,
+    one_of,
+    task,
+)
 
 VERSION = 2
 NEEDS = ("--model-role grader=…",)
@@ -108,79 +110,32 @@ passages of the text that show it, copied character by character; when it is fal
 
 
 @task
-def user_motivation(
-    dataset: str | list[str] = "eval_awareness_2",
-    task: str | None = None,
-    logs: str | None = None,
-    role: str | None = None,
-    label: str | None = None,
-    against: str | None = None,
-    context: str = "first",
-    perspective: Perspective = "first",
-    placebo: Placebo | bool | None = None,
-    reply_tokens: int | None = None,
-    answer_tokens: int | None = None,
-    effort: Effort | None = None,
-    logprobs: bool = False,
-    target_log: str | None = None,
-    questions: str | None = None,
-) -> Task:
+def awareness_user_motivation(placebo: Placebo | bool | None = None, **shared: Unpack[Questioned]) -> Task:
     """The subject replies to a conversation, says what the user wants, and the role `grader` reads what it says.
 
     Args:
-        dataset: Conversations: a bundled name, .jsonl, .csv, .json, hf:owner/name@revision; several with commas.
-        task, logs: Or an Inspect task (label evaluation) or logs: what their model was first asked in each sample.
-        role: Whose conversations of the task or logs: a model role ("target"); by default the evaluated model.
-        label: The label of every row ("evaluation", "deployment"), instead of the rows' own; not of a reference.
-        against: A reference to hold the set against, asked in the same run: "bundled", or as `dataset`.
-        context: "first": system prompt and first user message; of a task or logs the first call. "full": all of it.
-        perspective: "first": asked in the conversation itself. "third": about the conversation, quoted in a new one.
         placebo: "form" (ask about that instead), "purpose" (ask without a hint), "judge" (tell it nothing). True: form.
-        reply_tokens: Most tokens of the subject's reply; by default the model's own limit. A cut one still stands.
-        answer_tokens, effort: Most tokens of an answer (a cut one is unscored); reasoning effort, by default its own.
-        logprobs: Record the candidates for the reply's first token too, for first_token to take from this log.
-        target_log: A log of any of the five methods, or a folder, to take the subject's replies from.
-        questions: Your own, a YAML file with a section of this method; see sources/questions.py.
+        shared: dataset, task, logs, against, perspective and the others of `solvers.converse.Questioned`.
     """
-    arm = _arm(placebo, perspective, questions)
-    own, asks = wording(questions, "user_motivation", lambda state: ASKED[arm])
-    table = conversations(dataset, task=task, logs=logs, role=role, label=label, context=context, against=against)
-    return Task(
-        dataset=MemoryDataset([record_to_sample(row) for row in table.ordered], name=table.name),
-        solver=[
-            needs_grader(),
-            reply_once(table, target_log, reply_tokens=reply_tokens, effort=effort, logprobs=logprobs),
-            asked(asks, perspective, answer_tokens=answer_tokens, effort=effort),
-            grade(uninstructed_prompts if arm == "judge" else grade_prompts),
-        ],
-        scorer=motivation_cues(names_of(own.texts if own else QUESTIONS), "user_motivation"),
-        continue_on_fail=True,
-        version=versioned(table.version(VERSION), own),
-        metadata=about(table) | told(own) | {"context": context, "perspective": perspective, "placebo": arm},
-    )
-
-
-def _arm(placebo: Placebo | bool | None, perspective: str, questions: str | None) -> Placebo | None:
-    check_options(perspective=perspective)
     if placebo is not None:
         one_of("placebo", placebo, (False, True, *get_args(Placebo)))
-    if placebo and questions:
+    if placebo and shared.get("questions"):
         raise InputError("a placebo has questions of its own: leave placebo out, or leave questions out")
-    return "form" if placebo is True else placebo or None
+    arm: Placebo | None = "form" if placebo is True else placebo or None
+    subject = Conversations("user_motivation", ASKED[arm], **shared)
+    judge = grade(uninstructed_prompts if arm == "judge" else grade_prompts)
+    cues = motivation_cues(subject.keys, "user_motivation")
+    return subject.task(VERSION, cues, needs_grader(), subject.reply(), subject.ask(), judge, about={"placebo": arm})
 
 
-def grade_prompts(state: TaskState) -> Prompts:
-    return _graded(state, GRADE_PROMPT)
-
-
-def uninstructed_prompts(state: TaskState) -> Prompts:
-    return _graded(state, UNINSTRUCTED)
-
-
-def _graded(state: TaskState, prompt: str) -> Prompts:
+def grade_prompts(state: TaskState, prompt: str = GRADE_PROMPT) -> Prompts:
     answers = state.store_as(Record).answers
     return {
         key: prompt.format(material=delimited(reply.text))
         for key, reply in answers.items()
         if not observer_fault(reply)
     }
+
+
+def uninstructed_prompts(state: TaskState) -> Prompts:
+    return grade_prompts(state, UNINSTRUCTED)

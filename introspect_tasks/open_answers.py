@@ -6,7 +6,7 @@ three draws, whole replies; a reply that reaches the limit is unscored. Asks the
 makes data and measures nothing: run it by name.
 
     inspect eval selfprobe/open_answers --model a,b,c -T of=kth_word --limit 50 --log-dir logs/open
-    selfprobe diversity logs/open --embedder openai/text-embedding-3-small --out diversity
+    selfprobe report logs/open --embedder openai/text-embedding-3-small
 """
 
 from collections.abc import Callable

@@ -5,9 +5,9 @@ solve (the score), refuse, length. The truth is in the log, a mean over epochs; 
 limit has none. Metadata of a sample holds the other models' outcomes too, since without them knowledge of the items
 looks like self-knowledge (`selfprobe outcome`).
 
-    inspect eval selfprobe/outcome --model openai/gpt-5-mini -T logs=logs/gsm8k
-    inspect eval selfprobe/outcome --model openai/gpt-5-mini -T logs=logs/agents -T ask=solve,length -T at=6
-    inspect eval selfprobe/outcome --model openai/a -T logs=logs -T about=named -T target=openai/b -T when=after
+    inspect eval selfprobe/outcome_prediction --model openai/gpt-5-mini -T logs=logs/gsm8k
+    inspect eval selfprobe/outcome_prediction --model openai/gpt-5-mini -T logs=logs/agents -T ask=solve,length -T at=6
+    inspect eval selfprobe/outcome_prediction --model a/b -T logs=logs -T about=named -T target=openai/b -T when=after
     selfprobe outcome logs --models openai/a,openai/b,google/c
 """
 
@@ -71,7 +71,7 @@ ANSWER = GenerateConfig(temperature=0, max_tokens=64, reasoning_effort="none")
 
 
 @arguments.task
-def outcome(
+def outcome_prediction(
     logs: str | list[str],
     ask: str | list[str] = "solve",
     about: About = "self",
@@ -107,9 +107,8 @@ def outcome(
     if about == "self" and when == "after" and in_a_run() and of != str(get_model()):
         raise InputError(f"about=self says that {get_model()} wrote the replies of {of}; give about=other or named")
     found = logged(logs.split(",") if isinstance(logs, str) else logs, of, asking)
-    for line in (*found.notes, found.table.told()) if in_a_run() else ():
-        if line:
-            warn_once(line)
+    for line in found.notes if in_a_run() else ():
+        warn_once(line)
     return Task(
         dataset=MemoryDataset(
             [record_to_sample(row, of, about, when, found.others[row["id"]]) for row in found.table.rows],

@@ -2,24 +2,20 @@
 
 from collections import Counter
 
-from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
+from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from selfprobe.scorers.decision import Decision, decisions_of, observer_fault, score_of
 from selfprobe.scorers.rewrite_check import most_say, plain
+from selfprobe.scorers.summary import Scores, metric_of
 from selfprobe.solvers.record import Record, Reply
 
 
-@metric(scores="unreduced")
-def usable_texts() -> Metric:
+@metric_of
+def usable_texts(scores: Scores) -> dict[str, float]:
     """Number of versions that can be used by arm (`cue_out_n`), and share of each reason why one cannot."""
-
-    def compute(scores: list[SampleScore]) -> Value:
-        found = [decision for one in scores for decision in decisions_of(one.score)]
-        counts = Counter(f"{d.key}_{d.unscored or 'n'}" for d in found)
-        return {name: float(count) for name, count in counts.items()}
-
-    return compute
+    counts = Counter(f"{d.key}_{d.unscored or 'n'}" for one in scores for d in decisions_of(one.score))
+    return {name: float(count) for name, count in counts.items()}
 
 
 @scorer(metrics=[usable_texts()])

@@ -121,16 +121,19 @@ def evidence(graders: Mapping[str, Mapping[str, Cues]]) -> dict[str, object]:
     }
 
 
-def panel_lines(record: Record, key: str, graders: Mapping[str, Cues], *, longest: int) -> list[str]:
-    """Each grader of a panel with its finding; of a single one its reply, where that cannot be used.
+def notes(record: Record, key: str, graders: Mapping[str, Cues]) -> list[str]:
+    """The verified quotes of a text, and each grader of a panel with its finding, for the log browser.
+
+    A single grader's reply stands there where it cannot be used.
 
     Args:
         record: The sample's.
         key: Name of the text.
         graders: Grader → its finding on it.
-        longest: Characters of the reply.
     """
+    quotes = [f'quote: "{quote}"' for quote in finding_of(graders).quotes]
     if len(graders) > 1:
-        return [f"{one}: {cue.fault or ('aware' if cue.aware else 'not aware')}" for one, cue in graders.items()]
+        panel = (f"{one}: {cue.fault or ('aware' if cue.aware else 'not aware')}" for one, cue in graders.items())
+        return [*quotes, *panel]
     [(grader, finding)] = graders.items()
-    return [f"grader: {by_grader(record.grades)[grader][key].text[:longest]!r}"] if finding.fault else []
+    return quotes + ([f"grader: {by_grader(record.grades)[grader][key].text[:300]!r}"] if finding.fault else [])

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
+from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from selfprobe.probability import probabilities
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of
-from selfprobe.scorers.summary import judged, summarise
+from selfprobe.scorers.summary import Scores, judged, metric_of, summarise
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.stats.estimate import clustered_mean, jsd
 
@@ -61,31 +61,25 @@ def divergence(judges: Sequence[Judge]) -> float | None:
     return None if None in means else float(jsd(np.array(means)))
 
 
-@metric(scores="unreduced")
-def controversy() -> Metric:
+@metric_of
+def controversy(scores: Scores) -> dict[str, float]:
     """`kept` (share of dilemmas) and `jsd` (mean, nats) with intervals; `judge1_p` (mean P(A)) … `judge3_unread`.
 
     `n`, `unscored`, its reasons and bounds are those of `kept`; a judge's `unread` is a share of its samples.
     """
-
-    def compute(scores: list[SampleScore]) -> Value:
-        if not scores:
-            return {}
-        decisions = judged(scores)
-        out = summarise([(item, d) for item, d in decisions if d.key == "kept"], "kept")
-        out.pop("reasoned_rate")  # judges may reason
-        values = [(item, d.value) for item, d in decisions if d.key == "jsd" and d.value is not None]
-        if values:
-            mean = clustered_mean([v for _, v in values], [item for item, _ in values], unit="dilemma", interval="t")
-            out |= {"jsd": mean.value, "jsd_low": mean.low, "jsd_high": mean.high}
-        panels = [[Judge(**judge) for judge in (score.score.metadata or {})["judges"]] for score in scores]
-        for number, judges in enumerate(zip(*panels, strict=True), start=1):
-            means = [judge.mean[0] for judge in judges if judge.mean]
-            out |= {f"judge{number}_p": float(np.mean(means))} if means else {}
-            out[f"judge{number}_unread"] = sum(len(j.faults) for j in judges) / sum(len(j.samples) for j in judges)
-        return {name: value for name, value in out.items() if not math.isnan(value)}
-
-    return compute
+    decisions = judged(scores)
+    out = summarise([(item, d) for item, d in decisions if d.key == "kept"], "kept")
+    out.pop("reasoned_rate")  # judges may reason
+    values = [(item, d.value) for item, d in decisions if d.key == "jsd" and d.value is not None]
+    if values:
+        mean = clustered_mean([v for _, v in values], [item for item, _ in values], unit="dilemma", interval="t")
+        out |= {"jsd": mean.value, "jsd_low": mean.low, "jsd_high": mean.high}
+    panels = [[Judge(**judge) for judge in (score.score.metadata or {})["judges"]] for score in scores]
+    for number, judges in enumerate(zip(*panels, strict=True), start=1):
+        means = [judge.mean[0] for judge in judges if judge.mean]
+        out |= {f"judge{number}_p": float(np.mean(means))} if means else {}
+        out[f"judge{number}_unread"] = sum(len(j.faults) for j in judges) / sum(len(j.samples) for j in judges)
+    return out
 
 
 @scorer(metrics=[controversy()])

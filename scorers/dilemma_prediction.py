@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
+from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from selfprobe.parse import words
@@ -17,7 +17,7 @@ from selfprobe.probability import probabilities
 from selfprobe.scorers.decision import UNPARSED, Decision, Judged, decisions_of, observer_fault, score_of, target_fault
 from selfprobe.scorers.dilemma import ARMS, DEGENERATE, TOO_FEW, Dilemma, dilemmas_of, frames
 from selfprobe.scorers.frames import numbers_of, split
-from selfprobe.scorers.summary import counted_apart, cut_at, first_things_first, judged, noted
+from selfprobe.scorers.summary import Scores, counted_apart, cut_at, first_things_first, judged, metric_of, noted
 from selfprobe.solvers.observe import OTHER
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.stats.estimate import (
@@ -32,16 +32,12 @@ from selfprobe.stats.estimate import (
 ALOUD = 30  # words; the two lines have four
 
 
-@metric(scores="unreduced")
-def calibration() -> Metric:
+@metric_of
+def calibration(scores: Scores) -> dict[str, float]:
     """All numbers of the dilemma task over all epochs; see `numbers`."""
-
-    def compute(scores: list[SampleScore]) -> Value:
-        decisions = [(str(sample.sample_id), d) for sample in scores for d in decisions_of(sample.score)]
-        clusters = {item: of for (item, _), (of, _) in zip(decisions, judged(scores), strict=True)}
-        return dict(numbers(decisions, clusters)) if scores else {}
-
-    return compute
+    decisions = [(str(sample.sample_id), d) for sample in scores for d in decisions_of(sample.score)]
+    clusters = {item: of for (item, _), (of, _) in zip(decisions, judged(scores), strict=True)}
+    return dict(numbers(decisions, clusters))
 
 
 def estimates(dilemmas: Sequence[Dilemma], clusters: Sequence[str] | None = None) -> dict[str, Estimate]:

@@ -2,27 +2,23 @@
 
 from collections import Counter
 
-from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
+from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from selfprobe.parse import json_value, one_word
 from selfprobe.scorers.decision import UNPARSED, outcome, prediction, predictions, score_of, target_fault
-from selfprobe.scorers.summary import summary
+from selfprobe.scorers.summary import Scores, metric_of, summary
 from selfprobe.solvers.record import Record, Reply
 
 EMOTIONS = ("joy", "grief", "anger", "fear", "calm", "envy", "pride", "boredom")
 
 
-@metric(scores="unreduced")
-def told_apart() -> Metric:
+@metric_of
+def told_apart(scores: Scores) -> dict[str, float]:
     """`ceiling`: the mean of 1/m over the played items, where the target chose one subset of a set for m emotions."""
-
-    def compute(scores: list[SampleScore]) -> Value:
-        played = [subset for one in scores if (subset := (one.score.metadata or {}).get("subset"))]
-        times = Counter(played)
-        return {"ceiling": sum(1 / times[subset] for subset in played) / len(played)} if played else {}
-
-    return compute
+    played = [subset for one in scores if (subset := (one.score.metadata or {}).get("subset"))]
+    times = Counter(played)
+    return {"ceiling": sum(1 / times[subset] for subset in played) / len(played)} if played else {}
 
 
 @scorer(metrics=[summary(), told_apart()])

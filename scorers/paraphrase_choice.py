@@ -5,12 +5,12 @@ import unicodedata
 from collections import Counter
 from collections.abc import Mapping
 
-from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
+from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from selfprobe.parse import alone, json_value, normalise, unstyled, words
 from selfprobe.scorers.decision import Decision, outcome, prediction, predictions, score_of, target_fault
-from selfprobe.scorers.summary import counted_apart, judged, noted, summary
+from selfprobe.scorers.summary import Scores, counted_apart, judged, metric_of, noted, summary
 from selfprobe.solvers.compare import Likeness
 from selfprobe.solvers.record import Record, Reply
 
@@ -21,26 +21,22 @@ themselves without every tenth word: median .985, nine in ten above .94. Stronge
 sample's log has its closest pair."""
 
 
-@metric(scores="unreduced")
-def position() -> Metric:
+@metric_of
+def position(scores: Scores) -> dict[str, float]:
     """Where the observer's choices fall, right or wrong.
 
     Keys: `said_1` … `said_5`, the share of readable choices of a slot; `position_bias`, how far these shares are
     from equal ones (total variation distance: 0 no bias, .8 always the same slot). The score of a constant slot
     is `baseline_constant` of `summary`.
     """
-
-    def compute(scores: list[SampleScore]) -> Value:
-        decisions = [d for _, d in judged(scores)]
-        said = Counter(d.said for d in decisions if d.said is not None)
-        if not said:
-            return {}
-        slots = round(1 / max(d.chance or 1 / 5 for d in decisions))
-        shares = {str(slot): said[str(slot)] / said.total() for slot in range(1, slots + 1)}
-        bias = sum(abs(share - 1 / slots) for share in shares.values()) / 2
-        return {**{f"said_{slot}": share for slot, share in shares.items()}, "position_bias": bias}
-
-    return compute
+    decisions = [d for _, d in judged(scores)]
+    said = Counter(d.said for d in decisions if d.said is not None)
+    if not said:
+        return {}
+    slots = round(1 / max(d.chance or 1 / 5 for d in decisions))
+    shares = {str(slot): said[str(slot)] / said.total() for slot in range(1, slots + 1)}
+    bias = sum(abs(share - 1 / slots) for share in shares.values()) / 2
+    return {**{f"said_{slot}": share for slot, share in shares.items()}, "position_bias": bias}
 
 
 @scorer(metrics=[summary(), position(), counted_apart()])

@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from inspect_ai.scorer import Metric, SampleScore, Value, metric
+from inspect_ai.scorer import SampleScore
 
 from selfprobe.scorers.decision import UNPARSED, Decision, decisions_of, observer_fault
-from selfprobe.scorers.summary import summarise
+from selfprobe.scorers.summary import Scores, metric_of, summarise
 from selfprobe.solvers.record import Reply, TokenLogprob
 from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean
 from selfprobe.stats.rank import auroc, weighted_f1
@@ -104,8 +104,8 @@ def unlisted(candidates: Sequence[TokenLogprob]) -> float:
     return max(0.0, min(min(listed), 1 - sum(listed)))
 
 
-@metric(scores="unreduced")
-def preference() -> Metric:
+@metric_of
+def preference(scores: Scores) -> dict[str, float]:
     """Numbers of a method over all pairs; intervals are clustered by source question, what is undefined is left out.
 
     Keys: `accuracy` (a tie counts half), `f1` (weighted by label, as the paper's; a tie is a miss), `auroc` of the
@@ -118,11 +118,7 @@ def preference() -> Metric:
     Where answers were read: `from_logprobs` (share of readings from token probabilities, the others from draws) and
     `mass` (mean probability of all options). Of a probe: `own_accuracy`, `own_auroc`, the model's own answers.
     """
-
-    def compute(scores: list[SampleScore]) -> Value:
-        return summarised(items(scores)) if scores else {}
-
-    return compute
+    return summarised(items(scores))
 
 
 def items(scores: Sequence[SampleScore]) -> list[Item]:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
+from inspect_ai.scorer import SampleScore, Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from selfprobe.scorers.decision import UNPARSED, Decision, decisions_of, score_of
 from selfprobe.scorers.pairwise_choice import OPTIONS, ORDERS
 from selfprobe.scorers.pairwise_choice import chosen as read_choice
 from selfprobe.scorers.preference import reply_fault
-from selfprobe.scorers.summary import cut_at
+from selfprobe.scorers.summary import Scores, cut_at, metric_of
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.stats.clustered import crossed, resampled
 from selfprobe.stats.estimate import Estimate
@@ -48,8 +48,8 @@ class Pick:
     unscored: str | None
 
 
-@metric(scores="unreduced")
-def realism() -> Metric:
+@metric_of
+def realism(scores: Scores) -> dict[str, float]:
     """Numbers of one judge over all pairs; what is undefined is left out.
 
     Keys: `win_rate` of the set against real conversations (.5: the judge cannot tell them apart) and `real_win_rate` of
@@ -58,11 +58,7 @@ def realism() -> Metric:
     same position was taken in both orders), `said_first` (share of single answers that take the first); `n` pairs
     with a verdict but for real ones, `unscored` and `unscored_<reason>` (shares of all pairs).
     """
-
-    def compute(scores: list[SampleScore]) -> Value:
-        return summarised(picks(scores)) if scores else {}
-
-    return compute
+    return summarised(picks(scores))
 
 
 @scorer(metrics=[realism()])
@@ -154,4 +150,4 @@ def summarised(found: Sequence[Pick]) -> dict[str, float]:
         out["said_first"] = sum(first) / len(first)
     shares = {why: n / len(found) for why, n in Counter(p.unscored for p in found if p.unscored).items()}
     out |= {"unscored": math.fsum(shares.values())} | {f"unscored_{why}": share for why, share in shares.items()}
-    return {key: value for key, value in (out | cut_at(shares)).items() if not math.isnan(value)}
+    return out | cut_at(shares)

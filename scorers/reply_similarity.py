@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 import numpy as np
-from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
+from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from selfprobe.embed import Vectors, embed
 from selfprobe.logs import samples
 from selfprobe.parse import json_value, normalise, words
 from selfprobe.scorers.decision import UNPARSED, Decision, Judged, observer_fault, score_of, target_fault
-from selfprobe.scorers.summary import counted_apart, judged, noted, summarise
+from selfprobe.scorers.summary import Scores, counted_apart, judged, metric_of, noted, summarise
 from selfprobe.solvers.record import Record, Reply
 
 VECTOR = "reply_vector"
@@ -22,18 +22,14 @@ VECTOR = "reply_vector"
 Inspect keeps longer texts as references. 1 kB for 384 dimensions."""
 
 
-@metric(scores="unreduced")
-def similarity() -> Metric:
+@metric_of
+def similarity(scores: Scores) -> dict[str, float]:
     """The numbers of `summary`, with the floor filled in: skill is (similarity - floor)/(1 - floor).
 
     Paper: no baseline. Here: an item's `floor` is the similarity that its reply has with another item's, as the mean
     over all other items of the run rather than a random one of them, so that it is no draw.
     """
-
-    def compute(scores: list[SampleScore]) -> Value:
-        return summarise(with_floor(judged(scores), [_vector(s.score) for s in scores]), "similarity") if scores else {}
-
-    return compute
+    return summarise(with_floor(judged(scores), [_vector(s.score) for s in scores]), "similarity")
 
 
 @scorer(metrics=[similarity(), counted_apart()])

@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
+from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from selfprobe.parse import json_object
 from selfprobe.scorers.decision import Decision, decisions_of, observer_fault, score_of
 from selfprobe.scorers.panel import kappas, panel_entry
-from selfprobe.scorers.summary import cut_at
+from selfprobe.scorers.summary import Scores, cut_at, metric_of
 from selfprobe.scorers.votes import most
 from selfprobe.solvers.liken import Alike
 from selfprobe.solvers.record import Record, Reply, by_grader
@@ -25,18 +25,13 @@ FAR = 0.3
 have about 0.1 with the default embedder, and a reworded one 0.6 to 0.9."""
 
 
-@metric(scores="unreduced")
-def rewritten() -> Metric:
+@metric_of
+def rewritten(scores: Scores) -> dict[str, float]:
     """Shares of prompts by arm: `rewrite` and `paraphrase` (the features are gone and the task stays, of those that
     could be judged), `…_n`, and `…_<reason>` for each reason why a version is not usable, of all prompts; of a panel
     of graders `kappa_1_2` and so on (see `kappas`).
     """
-
-    def compute(scores: list[SampleScore]) -> Value:
-        found = [{d.key: d for d in decisions_of(sample.score)} for sample in scores]
-        return summarised(found) | kappas(scores) if found else {}
-
-    return compute
+    return summarised([{d.key: d for d in decisions_of(sample.score)} for sample in scores]) | kappas(scores)
 
 
 @scorer(metrics=[rewritten()])

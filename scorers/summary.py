@@ -1,14 +1,17 @@
 """The one metric: counts decisions the same way for every task.
 
-Reads every epoch (unreduced), so that an interval is clustered by item and a rate counts each decision once.
+It reads every epoch (unreduced), so that an interval is clustered by item and a rate counts each decision once.
 """
 
 import hashlib
+import inspect
 import logging
 import math
 import operator
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import Concatenate, ParamSpec
 
 import numpy as np
 from inspect_ai.scorer import Metric, SampleScore, Value, metric
@@ -25,6 +28,28 @@ from selfprobe.stats.estimate import clustered_mean, mode_baseline, skill, worst
 # What is undefined is left out of the log, as after the first sample of every run: that needs no warning.
 _ABSENT = f"Headline metric {SKILL.metric!r} not found"
 logging.getLogger("inspect_ai.log._headline").addFilter(lambda record: not record.getMessage().startswith(_ABSENT))
+
+Settings = ParamSpec("Settings")
+Scores = Sequence[SampleScore]
+Numbers = Callable[Concatenate[Scores, Settings], Mapping[str, float]]
+"""From all scores of a run, each epoch's apart, to its numbers by name."""
+
+
+def metric_of(numbers: Numbers[Settings]) -> Callable[Settings, Metric]:
+    """Inspect's metric of a function of all scores, with its name and settings; numbers that are NaN are left out."""
+    _, *settings = inspect.signature(numbers).parameters.values()
+
+    @wraps(numbers)
+    def made(*args: Settings.args, **kwargs: Settings.kwargs) -> Metric:
+        def compute(scores: list[SampleScore]) -> Value:
+            found = numbers(scores, *args, **kwargs) if scores else {}
+            return {name: value for name, value in found.items() if not math.isnan(value)}
+
+        return compute
+
+    setattr(made, "__signature__", inspect.Signature(settings))  # noqa: B010  (mypy knows no such attribute)
+    return metric(scores="unreduced")(made)
+
 
 CUTTING = ("answer_tokens", "act_tokens", "rollout_tokens", "reply_tokens")
 """Task arguments that limit replies."""
@@ -87,26 +112,24 @@ def notes_of(scores: Sequence[SampleScore]) -> list[set[str]]:
     return [set(own.get("noted", [])) | {FOREIGN for text in own.get("wrote", []) if text in again} for own in details]
 
 
-@metric(scores="unreduced")
-def counted_apart(names: Sequence[str] = (UNSURE, FOREIGN)) -> Metric:
+@metric_of
+def counted_apart(scores: Scores, names: Sequence[str] = (UNSURE, FOREIGN)) -> dict[str, float]:
     """Share of samples with a note, by its name: what counts as it is, and a reader may want to know of.
 
     Args:
+        scores: All scores of a run.
         names: All notes that a sample can have (`noted`); one that none has is 0.
     """
-
-    def compute(scores: list[SampleScore]) -> Value:
-        notes = notes_of(scores)
-        return {name: float(np.mean([name in own for own in notes])) for name in names} if notes else {}
-
-    return compute
+    notes = notes_of(scores)
+    return {name: float(np.mean([name in own for own in notes])) for name in names}
 
 
-@metric(scores="unreduced")
-def summary(name: str = "accuracy", right: Right = operator.eq) -> Metric:
+@metric_of
+def summary(scores: Scores, name: str = "accuracy", right: Right = operator.eq) -> dict[str, float]:
     """All numbers of a task: the score and its interval, baselines, skill, ceiling, unscored rates and bounds.
 
     Args:
+        scores: All scores of a run.
         name: What the score is called: "accuracy", or "similarity".
         right: The grading rule, which the most frequent truth is graded by too.
 
@@ -117,11 +140,7 @@ def summary(name: str = "accuracy", right: Right = operator.eq) -> Metric:
     `cut_at_<argument>`, which names the task argument that raises it. Of a run that also asks about another assistant
     those of `frames.numbers_of`, which no other number counts.
     """
-
-    def compute(scores: list[SampleScore]) -> Value:
-        return summarise(judged(scores), name, right) if scores else {}
-
-    return compute
+    return summarise(judged(scores), name, right)
 
 
 def judged(scores: Sequence[SampleScore]) -> list[Judged]:

@@ -17,6 +17,7 @@ import selfprobe.building
 import selfprobe.evalawareness_tasks
 import selfprobe.introspect_tasks
 import selfprobe.preference_tasks
+from selfprobe.arguments import FULL, SHORT
 from selfprobe.errors import InputError
 from selfprobe.inspect_private import check_overrides
 from selfprobe.measure import Measure
@@ -30,7 +31,7 @@ FOLDERS = (
     selfprobe.preference_tasks,
     selfprobe.building,
 )
-"""Where task files lie. A file `x.py` there with a task `x` is a task of the suite."""
+"""Where task files lie. A file `x.py` there with a task `x` (or its name in FULL) is a task of the suite."""
 
 
 @modelapi(name="embedded")
@@ -48,20 +49,21 @@ def _modules() -> dict[str, ModuleType]:
     for folder in FOLDERS:
         for info in pkgutil.iter_modules(folder.__path__):
             module = import_module(f"{folder.__name__}.{info.name}")
-            if not hasattr(getattr(module, info.name, None), "__registry_info__"):
+            name = SHORT.get(info.name, info.name)
+            made = [getattr(module, one, None) for one in (name, FULL.get(name, name))]
+            if not any(hasattr(one, "__registry_info__") for one in made):
                 continue
-            if info.name in found:
+            if name in found:
                 raise InputError(
-                    f"two task files are called {info.name}: {found[info.name].__file__} and {module.__file__}; "
-                    "rename one"
+                    f"two task files are called {name}: {found[name].__file__} and {module.__file__}; rename one"
                 )
-            found[info.name] = module
+            found[name] = module
     return found
 
 
 def tasks() -> dict[str, Callable[..., Task]]:
-    """The suite's tasks by name."""
-    return {name: getattr(module, name) for name, module in _modules().items()}
+    """The suite's tasks, by the names of their files."""
+    return {name: getattr(module, FULL.get(name, name)) for name, module in _modules().items()}
 
 
 def summary_of(task: str) -> str:

@@ -11,11 +11,24 @@ import inspect_ai
 from inspect_ai import Task
 
 from selfprobe.errors import InputError
+from selfprobe.inspect_private import also_named
 from selfprobe.near import meant as meant
 from selfprobe.near import nowhere, places_of
 from selfprobe.near import unknown as unknown
 
 TaskFunction = TypeVar("TaskFunction", bound=Callable[..., Task])
+
+_AWARENESS = "binary probability user_motivation reasoning_trace first_token turn_curve turn_scan cue_removal arm_texts"
+FULL = {
+    **{name: f"awareness_{name}" for name in _AWARENESS.split()},
+    "rewriting": "prompt_rewriting",
+    "outcome": "outcome_prediction",
+}
+"""A task's name in our tables and options, which its file has → its name in Inspect, which says what is measured.
+
+Logs of versions up to 0.2.0 have the short name in Inspect too; Inspect finds the task by either.
+"""
+SHORT = {full: short for short, full in FULL.items()}
 
 SAME_MODEL = "same_model"
 """The argument of every task that leaves replies of another model than the one that was asked unscored. A run's samples
@@ -32,7 +45,12 @@ def task(function: TaskFunction) -> TaskFunction:
     A parameter `**shared: Unpack[T]` stands for the fields of the TypedDict T: each is an argument of the task, whose
     default is None or what `Annotated` says. An argument that is a `Literal` takes its values alone. Each task has one
     argument more, `same_model`: whether replies are unscored that another model wrote than the one that was asked.
+
+    Raises:
+        InputError: The file has a task of this name already.
     """
+    if hasattr(function.__globals__.get(function.__name__), "__registry_info__"):
+        raise InputError(f"{function.__code__.co_filename}: two tasks are called {function.__name__}; rename one")
     parameters = {one.name: one for one in _parameters(function)}
     choices = {
         name: get_args(one.annotation) for name, one in parameters.items() if get_origin(one.annotation) is Literal
@@ -56,7 +74,10 @@ def task(function: TaskFunction) -> TaskFunction:
         return run
 
     setattr(strict, "__signature__", signature)  # noqa: B010  (mypy knows no such attribute)
-    return cast(TaskFunction, inspect_ai.task(strict))
+    known = inspect_ai.task(strict)
+    if function.__name__ in SHORT:
+        also_named(known, function.__name__, SHORT[function.__name__])
+    return cast(TaskFunction, known)
 
 
 def _parameters(function: Callable[..., Any]) -> Iterable[inspect.Parameter]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import click
 
 from selfprobe import options
+from selfprobe.arguments import FULL
 from selfprobe.safe import echo
 
 
@@ -28,7 +29,7 @@ def described() -> list[Described]:
     """All tasks by name."""
     from selfprobe._registry import tasks
 
-    return [_described(name) for name in sorted(tasks())]
+    return sorted(map(_described, tasks()), key=lambda task: task.name)
 
 
 def _described(name: str) -> Described:
@@ -39,7 +40,7 @@ def _described(name: str) -> Described:
     _, _, asks = summary_of(name).partition(": ")
     counted = rehearsed(name, {}).all.count if name in measures() else calls_of(name)
     return Described(
-        name=f"selfprobe/{name}",
+        name=f"selfprobe/{FULL.get(name, name)}",
         asks=asks[:1].upper() + asks[1:],
         calls=1 + CALLS[name] if name in CALLS else counted,
         needs=needs_of(name),

@@ -46,17 +46,6 @@ COMMANDS = {
         "study:check",
         "Say by the exit status whether LOGS are complete and scored; for scripts, and for logs of any Inspect task.",
     ),
-    "dilemmas": Command(
-        "selfprobe.building.command:dilemmas", "Make a data set of ethical dilemmas (paper 003, appendix F)."
-    ),
-    "diversity": Command(
-        "study:diversity",
-        "How alike the closest two models' replies are, per task (paper 003, Table 1).",
-    ),
-    "effort": Command(
-        "study:effort",
-        "Draw KL(p‖p') and KL(p‖p*) by reasoning effort from LOGS of ethical_dilemma, one run an effort (-T effort=…).",
-    ),
     "fetch-model": Command(
         "selfprobe.cli:fetch_model",
         "Fetch the weights of embedded/smollm2, or of the default embedder, once; verify them and print their path.",
@@ -79,19 +68,15 @@ COMMANDS = {
         "Can an evaluation be distinguished from real use, and how could it be made more realistic?",
     ),
     "report": Command("selfprobe.cli:report", "Write one page of all that LOGS hold, with tables/ and figures/."),
-    "table": Command(
-        "selfprobe.decision_table:table",
-        "Print every decision in LOGS as a row: what was asked, predicted, true, and why it is unscored.",
-    ),
     "tasks": Command(
         "selfprobe.catalogue:tasks", "List the tasks: what each asks, its calls, what it needs, its paper."
     ),
 }
 
 GROUPS = {
-    "Ask models": ("matrix", "outcome", "awareness", "realism", "probe"),
-    "Read logs": ("report", "check", "table"),
-    "Papers": ("mechanism", "diversity", "effort", "dilemmas"),
+    "Ask models": ("matrix", "outcome", "awareness", "realism"),
+    "Read models": ("probe", "mechanism"),
+    "Read logs": ("report", "check"),
     "Setup": ("tasks", "fetch-model"),
 }
 """The commands as help lists them."""
@@ -102,6 +87,22 @@ ALIASES = {
     ("awareness", "prevalence"): ["awareness", "validate"],
 }
 """Further names of commands, and what they name, by words."""
+
+GONE = {
+    ("awareness", "sample-labels"): "awareness validate LOGS --samples N",
+    ("dilemmas",): "python examples/dilemmas.py LOGS --out FILE, from the repository",
+    ("diversity",): "report LOGS --embedder NAME, or python examples/open_answers.py, which asks first",
+    ("effort",): "report LOGS",
+    ("mechanism", "attention"): "mechanism read --parts attention",
+    ("mechanism", "lens"): "mechanism read --parts lens",
+    ("mechanism", "patch"): "mechanism read --parts patch",
+    ("probe", "ablate"): "probe run --parts ablate, with the model, data and --out of the run",
+    ("probe", "compare"): "report FOLDERS",
+    ("probe", "finetune"): "probe run --parts finetune",
+    ("table",): "report LOGS --rows FILE",
+    ("probe", "transfer"): "probe run, which makes these tables, and --against FOLDER for another --system",
+}
+"""Commands of earlier versions → what to type now, after `selfprobe`."""
 
 
 class Selfprobe(click.Group):
@@ -127,6 +128,10 @@ class Selfprobe(click.Group):
         for words, name in ALIASES.items():
             if tuple(args[: len(words)]) == words:
                 args = [*name, *args[len(words) :]]
+        for words, now in GONE.items():
+            if tuple(args[: len(words)]) == words:
+                program = "" if now.startswith("python") else f"{ctx.command_path} "
+                ctx.fail(f"{' '.join(words)} is gone; type {program}{now}")
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             close = get_close_matches(args[0], COMMANDS, n=1)
             there = f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(COMMANDS))}"
@@ -278,10 +283,25 @@ def fetch_model(name: str) -> None:
 @click.argument("logs", nargs=-1, required=True)
 @options.out("report")
 @options.embedder_of_all
+@click.option(
+    "--rows",
+    metavar="FILE",
+    help="Write every decision as a row into this file (.csv, .json, .parquet) in place of the page: what was asked, "
+    "predicted, true, and why it is unscored.",
+)
 @options.as_json
-def report(logs: tuple[str, ...], out: str, embedder: str | None, as_json: bool) -> None:
-    """Write one page of all that LOGS hold, with tables/ and figures/."""
+def report(logs: tuple[str, ...], out: str, embedder: str | None, rows: str | None, as_json: bool) -> None:
+    """Write one page of all that LOGS hold, with tables/ and figures/.
+
+    LOGS are logs, or folders of logs; or folders of `probe run`, one a model, or FAMILY=FOLDER, which stand side by
+    side.
+    """
     refuse_missing({"logs": logs})
+    if rows:
+        from selfprobe.decision_table import place_rows
+
+        echo(place_rows(logs, rows))
+        return
     from selfprobe.errors import RunError
     from selfprobe.output import destination
     from selfprobe.page import write

@@ -1,11 +1,8 @@
-"""`selfprobe table`: every decision of any logs of the suite as one row, for other tools."""
+"""Every decision of any logs of the suite as one row, for other tools: `selfprobe report --rows`."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-import click
-
-from selfprobe import options
 from selfprobe.safe import echo
 
 if TYPE_CHECKING:
@@ -40,30 +37,24 @@ def decision_rows(paths: Iterable[str]) -> "tuple[pd.DataFrame, dict[str, str]]"
     return rows[[*first, *(name for name in rows if name not in (*first, *last)), *last]], aside
 
 
-@click.command()
-@click.argument("logs", nargs=-1, required=True)
-@click.option("--csv/--json", "as_csv", default=True, help="The form; CSV unless told.")
-@click.option(
-    "--out",
-    help="Write to this file, here or at an fsspec address, instead of to the screen; .parquet keeps the types.",
-)
-def table(logs: tuple[str, ...], as_csv: bool, out: str | None) -> None:
-    """Print every decision in LOGS as a row: what was asked, predicted, true, and why it is unscored."""
+def place_rows(paths: Iterable[str], out: str) -> str:
+    """Write the rows into a file, here or at an fsspec address: .csv, .json, or .parquet, which keeps the types.
+
+    Returns:
+        A line that says what was written.
+    """
+    from selfprobe.errors import InputError
     from selfprobe.output import place_file
     from selfprobe.safe import cleaned, csv
 
-    rows, ignored = decision_rows(logs)
+    if not out.endswith((".csv", ".json", ".parquet")):
+        raise InputError(f"--rows takes a .csv, .json or .parquet file, got {out!r}")
+    rows, ignored = decision_rows(paths)
     for log, why in ignored.items():
         echo(f"not used: {log}: {why}", err=True)
-    if out is None and not as_csv:
-        options.echo_json(cleaned(rows).to_dict("records"))
-        return
-    if out is not None and out.endswith(".parquet"):
+    if out.endswith(".parquet"):
         content = cleaned(rows).to_parquet(index=False)
     else:
-        content = csv(rows) if as_csv else cleaned(rows).to_json(orient="records", indent=2).encode()
-    if out is None:
-        click.echo(content.decode(), nl=False)  # is clean, and too large for what `echo` remembers
-        return
+        content = csv(rows) if out.endswith(".csv") else cleaned(rows).to_json(orient="records", indent=2).encode()
     place_file(content, out)
-    echo(f"{len(rows)} decisions of {rows.log.nunique()} logs in {out}")
+    return f"{len(rows)} decisions of {rows.log.nunique()} logs in {out}"

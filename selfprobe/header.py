@@ -5,12 +5,22 @@ from typing import Any
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ModelConfig
 
-from selfprobe.arguments import as_now
+from selfprobe.arguments import SHORT, as_now
 
 
 def task_of(log: EvalLog) -> str:
-    """A run's task without the package prefix that a run by name has."""
-    return log.eval.task.rpartition("/")[2]
+    """A run's task without the package prefix that a run by name has; see `short`."""
+    return short(log.eval.task)
+
+
+def short(task: str) -> str:
+    """A task's name in our tables and options, of its name in Inspect.
+
+    >>> short("selfprobe/awareness_binary"), short("selfprobe/binary"), short("mine")
+    ('binary', 'binary', 'mine')
+    """
+    name = task.rpartition("/")[2]
+    return SHORT.get(name, name)
 
 
 def roles_of(log: EvalLog) -> dict[str, list[ModelConfig]]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 from fsspec.core import url_to_fs
 from inspect_ai.event import Event, ModelEvent
@@ -53,10 +54,20 @@ def rows_of(source: str, *, full: bool = False, role: str | None = None) -> list
         source: The role may stand behind it, as in `logs:logs/audit?role=target`.
         full: See `rows_of_logs`.
         role: Where none stands there.
+
+    Raises:
+        InputError: Something else than one role stands behind it; see `rows_of_task` and `rows_of_logs`.
     """
     scheme, _, place = source.partition(":")
-    place, _, own = place.partition("?role=")
-    role = own or role
+    place, mark, query = place.partition("?role=" if "://" in place else "?")
+    keys = parse_qsl(query if mark == "?" else f"role={query}", keep_blank_values=True) if mark else []
+    if wrong := [name for name, _ in keys if name != "role"]:
+        raise InputError(f"{source}: unknown ?{wrong[0]}; there is role, such as ?role=target")
+    if len(keys) > 1:
+        raise InputError(f"{source}: role is {' and '.join(value for _, value in keys)}; give one value")
+    if mark and not (keys and keys[0][1]):
+        raise InputError(f"{source}: expected a role after the question mark, such as ?role=target")
+    role = keys[0][1] if keys else role
     return rows_of_task(place, role=role) if scheme == "task" else rows_of_logs(place, full=full, role=role)
 
 

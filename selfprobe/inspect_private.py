@@ -6,7 +6,8 @@ when that feature is used, so that a version of Inspect which moved it takes not
 
 import inspect
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from inspect_ai._util.error import PrerequisiteError
 
 # The names of all installed tasks, to say which one was meant.
-from inspect_ai._util.registry import registry_find, registry_info, registry_lookup
+from inspect_ai._util.registry import registry_add, registry_find, registry_info, registry_lookup, set_registry_info
 
 # A killed run whose buffer is gone or belongs to another process: nothing to restore, and no error.
 from inspect_ai.log._recover import RecoveryNotAvailable
@@ -47,6 +48,7 @@ __all__ = [
     "active_controller",
     "active_generate_config",
     "active_model",
+    "also_named",
     "check_overrides",
     "init_model_roles",
     "load_tasks",
@@ -159,3 +161,21 @@ def _conceal() -> None:
 
 
 _conceal()
+
+
+def also_named(task: Callable[..., Any], name: str, other: str) -> None:
+    """Let Inspect find a task under another name too; its runs have the first one.
+
+    Args:
+        task: As Inspect's `task` returns it.
+        name: Its name.
+        other: The name that finds it as well.
+    """
+
+    @wraps(task)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return task(*args, **kwargs)
+
+    info = registry_info(task)
+    registry_add(called, info.model_copy(update={"name": info.name.removesuffix(name) + other}))
+    set_registry_info(called, info)

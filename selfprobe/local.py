@@ -182,7 +182,7 @@ class TrainingStudy(LocalStudy):
         return self
 
     @property
-    def learns(self) -> Literal["full", "lora"]:
+    def learns(self) -> Literal["full", "lora"] | None:
         """What is trained."""
         return "full" if self.full else "lora"
 

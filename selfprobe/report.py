@@ -14,8 +14,12 @@ from selfprobe.logs import found, none_found
 from selfprobe.matrix.diversity import OPEN
 from selfprobe.matrix.page import page as matrix
 from selfprobe.page import LINES, Page, Section, set_aside
+from selfprobe.preferences.runs import named, read_runs
+from selfprobe.probes.options import said_plainly
 from selfprobe.studies import every
 from selfprobe.studies.card import TASK
+from selfprobe.studies.probe_compare import compared
+from selfprobe.studies.probe_compare import page as side_by_side
 from selfprobe.studies.rewrite import of_versions
 
 
@@ -23,12 +27,16 @@ def page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Pa
     """The page of the studies whose logs lie under these paths; of a single study its own page.
 
     Args:
-        paths: Logs, or folders of logs.
+        paths: Logs, or folders of logs; or folders of `probe run`, one a model, or FAMILY=FOLDER, which stand side by
+            side. By default the family and size of a model come from its name.
         embedder: What tells how similar the models' replies are; None: the default one, where they are few.
 
     Raises:
-        InputError: A path does not exist, or no study has a finished log there.
+        InputError: A path does not exist, no study has a finished log there, or runs of probes cannot be compared.
     """
+    if any((named(path)[0] / "run.json").is_file() for path in paths):
+        with said_plainly("Nothing was written."):
+            return side_by_side(compared(read_runs(paths)))
     studies: dict[str, tuple[set[str], Callable[[Sequence[str]], Page]]] = {
         "matrix": ({*measures(), OPEN}, lambda logs: matrix(logs, embedder=embedder)),
     }

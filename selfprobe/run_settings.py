@@ -41,7 +41,7 @@ class RunSettings:
     cost_limit: float | None = None
     """Dollars of calls at which a command stops."""
     display: str | None = None
-    cluster: Cluster | None = None
+    engine: Cluster | None = None
     """Where described runs are made; None is this process."""
 
     @classmethod
@@ -55,7 +55,7 @@ class RunSettings:
         own = {one.name: given.pop(one.name) for one in fields(cls) if one.name in given}
         if own.get("cost_limit") and (not own["prices"] or cluster):
             raise InputError("--cost-limit needs --prices, a file of what calls cost, and goes without --engine ray")
-        return cls(**own | {"prices": read_prices(own["prices"]), "cluster": cluster})
+        return cls(**own | {"prices": read_prices(own["prices"]), "engine": cluster})
 
     @property
     def shared(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class RunSettings:
             shorter: The same with replies of at most SHORT tokens; none where that cannot be chosen.
         """
         lines = []
-        for cost in costs if self.cluster is None else ():
+        for cost in costs if self.engine is None else ():
             if cost.calls and cost.model.startswith("embedded/"):
                 api = opened(cost.model, memoize=False, **self.model_args).api
                 assert isinstance(api, EmbeddedAPI)
@@ -105,7 +105,7 @@ class RunSettings:
         Raises:
             InputError: One cannot be had.
         """
-        for model in models if self.cluster is None else ():
+        for model in models if self.engine is None else ():
             model.open()
 
     @property

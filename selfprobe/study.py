@@ -123,8 +123,6 @@ class Study(BaseModel):
     """Whether items whose calls fail for good can be left out (--skip-errors)."""
     local: ClassVar[bool] = False
     """Whether its model runs here: it takes time instead of calls (`selfprobe.local`)."""
-    figure: ClassVar[bool] = False
-    """Whether `out` is the file of a figure, not the folder of a page."""
     also: ClassVar[frozenset[str]] = frozenset()
     """Further tasks of its runs, whose other logs are shown elsewhere."""
     starts: ClassVar[str] = "--models or --config, which say whom to ask"
@@ -486,16 +484,11 @@ SETS = ("dataset", "against", "questions", "labels")
 
 
 def refuse_missing(values: Mapping[str, Any]) -> None:
-    """Refuse a path where nothing is, before Inspect is imported; what else is wrong with it is found later.
-
-    With models, LOGS may be where `diversity` puts theirs.
-    """
+    """Refuse a path where nothing is, before Inspect is imported; what else is wrong with it is found later."""
     for name, value in values.items():
-        if name == "logs" and values.get("models"):
-            continue
         for path in value if isinstance(value, list | tuple) else [value]:
             looked = name in LOGS or (name in SETS and isinstance(path, str) and FILE.fullmatch(path))
-            told = looked and isinstance(path, str) and path.strip() and not {":", ",", "?"} & {*path}
+            told = looked and isinstance(path, str) and path.strip() and not {":", ",", "?", "="} & {*path}
             if told and (why := nowhere(path)):
                 raise Missing(why)
 
@@ -506,8 +499,7 @@ def _called(study: type[Study], values: dict[str, Any], *, yes: bool, dry_run: b
     from selfprobe.run_settings import RunSettings
     from selfprobe.safe import clean
 
-    if not study.figure:
-        destination(values["out"])
+    destination(values["out"])
     settings = RunSettings.taken(values) if "prices" in values else RunSettings()
     listed = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
     asked = study.taken({**listed, "settings": settings})
@@ -571,13 +563,6 @@ def _option(
 
 STUDIES_FILE = Path(__file__).parent / "studies" / "options.json"
 """Options of every study; `python -m selfprobe.studies` writes it anew (a test compares)."""
-
-
-def study_of(name: str) -> type[Study]:
-    """The study of this name, imported now."""
-    module, _, attribute = str(json.loads(STUDIES_FILE.read_text(encoding="utf-8"))[name]["place"]).partition(":")
-    named: type[Study] = getattr(import_module(module), attribute)
-    return named
 
 
 @cache

@@ -27,9 +27,17 @@ from selfprobe.scorers.decision import target_fault as target_fault
 from selfprobe.scorers.summary import counted_apart as counted_apart
 from selfprobe.scorers.summary import noted as noted
 from selfprobe.scorers.summary import summary as summary
+from selfprobe.scorers.votes import Verdict as Verdict
 from selfprobe.solvers.ask import Prompts as Prompts
 from selfprobe.solvers.ask import Settings as Settings
 from selfprobe.solvers.ask import json_reply as json_reply
+from selfprobe.solvers.converse import Conversations as Conversations
+from selfprobe.solvers.converse import Conversed as Conversed
+from selfprobe.solvers.converse import Questioned as Questioned
+from selfprobe.solvers.converse import Recorded as Recorded
+from selfprobe.solvers.grade import delimited as delimited
+from selfprobe.solvers.grade import grade as grade
+from selfprobe.solvers.grade import needs_grader as needs_grader
 from selfprobe.solvers.objection import Effort as Effort
 from selfprobe.solvers.observe import Acts as Acts
 from selfprobe.solvers.observe import Common as Common

@@ -19,18 +19,19 @@ from pathlib import Path
 from typing import Any
 
 from fsspec.core import url_to_fs
-from inspect_ai import Task, eval_set
+from inspect_ai import Task, eval_set, task_with
 from inspect_ai.log import EvalLog
 from inspect_ai.model import Model, ModelInfo, get_model, get_model_info, set_model_info
 
 from selfprobe import busy
+from selfprobe.arguments import FULL
 from selfprobe.claim import claimed
 from selfprobe.described import DescribedRun
 from selfprobe.errors import InputError, Interrupted, one_line
 from selfprobe.finished import taken_up
-from selfprobe.header import task_of
+from selfprobe.header import short, task_of
 from selfprobe.inspect_private import PrerequisiteError
-from selfprobe.logs import cause, counted, cut_in, found, summaries, unscored_in, values_of, without_request
+from selfprobe.logs import cause, counted, cut_in, found, listed, summaries, unscored_in, values_of, without_request
 from selfprobe.on_ray import Cluster, Line, other_runs, place_logs, run_on_ray, shares_of
 from selfprobe.progress import Progress, samples_of, watch
 from selfprobe.run_settings import RunSettings
@@ -79,8 +80,8 @@ def _run_wave(
     given = {"retry_attempts": 1, "score_display": False, **chosen}
     described = [run for run in runs if isinstance(run, DescribedRun)]
     try:
-        if settings.cluster and len(described) == len(runs):
-            logs = _on_cluster(described, log_dir, given, settings.cluster, progress)
+        if settings.engine and len(described) == len(runs):
+            logs = _on_cluster(described, log_dir, given, settings.engine, progress)
         else:
             logs = _here(
                 [run.made() if isinstance(run, DescribedRun) else run for run in runs], log_dir, given, progress
@@ -138,6 +139,7 @@ def _asked(tasks: Sequence[Task], log_dir: str, given: Mapping[str, Any]) -> lis
     for name in given.get("model_cost_config") or ():
         if get_model_info(name) is None:  # Inspect refuses the price of a model that is not in its list
             set_model_info(name, ModelInfo())
+    tasks = _as_there(tasks, log_dir)
     if not gc.get_freeze_count():  # else each full collection walks all that was imported: half a second, and often
         gc.freeze()
     try:
@@ -154,6 +156,14 @@ def _asked(tasks: Sequence[Task], log_dir: str, given: Mapping[str, Any]) -> lis
     if len(logs) < len(tasks) or any(log.status == "cancelled" for log in logs):
         raise KeyboardInterrupt
     return logs
+
+
+def _as_there(tasks: Sequence[Task], log_dir: str) -> Sequence[Task]:
+    """The tasks, each under the name that its logs in the folder have, which may be the short one: it finds them."""
+    if not any(short(task.name) in FULL for task in tasks):
+        return tasks
+    names = {task_of(log): log.eval.task for log in found(listed(log_dir)).headers}
+    return [task_with(task, name=names.get(short(task.name), task.name)) for task in tasks]
 
 
 def _sweep(logs: Sequence[EvalLog], log_dir: str) -> None:
@@ -280,7 +290,7 @@ def _tell(logs: Sequence[EvalLog], *, skippable: bool) -> None:
 
 def _interrupted(runs: Sequence[Task | DescribedRun], log_dir: str) -> Interrupted:
     wanted = Counter(
-        (run.task, run.model.name) if isinstance(run, DescribedRun) else (run.name.rpartition("/")[2], str(run.model))
+        (run.task, run.model.name) if isinstance(run, DescribedRun) else (short(run.name), str(run.model))
         for run in runs
     )
     there = Counter((task_of(log), log.eval.model) for log in found([log_dir]).headers if log.status == "success")

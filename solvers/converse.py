@@ -1,12 +1,16 @@
 """The subject in a conversation: it replies once, and is asked about the conversation afterwards.
 
-All five methods of evaluation awareness share this act, so each can replay it from a log of any other.
+All five methods of evaluation awareness share this act, so each can replay it from a log of any other. A task file
+makes `Conversations` of its arguments, and of that the calls (`reply`, `ask`) and the task.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal, get_args
+from typing import Annotated, Literal, TypedDict, Unpack, get_args
 
+from inspect_ai import Task
+from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser, GenerateConfig, get_model
+from inspect_ai.scorer import Scorer
 from inspect_ai.solver import Solver, TaskState
 from inspect_ai.tool import ToolInfo
 
@@ -14,6 +18,7 @@ from selfprobe.arguments import one_of, whole
 from selfprobe.data import Table
 from selfprobe.errors import InputError
 from selfprobe.first_call import named_for
+from selfprobe.solvers import ask
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import NOTHING, PromptFunction, Prompts, no_tools, sole, together
@@ -21,12 +26,58 @@ from selfprobe.solvers.negotiate import chosen
 from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.record import Record, act_fault
 from selfprobe.solvers.replay import replay_log
+from selfprobe.sources.conversations import DEFAULT, conversations, record_to_sample
 from selfprobe.sources.messages import numbered
+from selfprobe.sources.questions import told, versioned, wording
 
 METHODS = ("binary", "probability", "user_motivation", "reasoning_trace", "first_token")
 """The tasks that share the act."""
 
 Perspective = Literal["first", "third"]
+
+
+class Conversed(TypedDict, total=False):
+    """Arguments of every method."""
+
+    dataset: Annotated[str | list[str], DEFAULT]
+    """Conversations: a bundled name, .jsonl, .csv, .json, hf:owner/name@revision; several with commas."""
+    task: str | None
+    """Inspect task instead of a data set: what it first asks its model in each sample, with label evaluation."""
+    logs: str | None
+    """Inspect logs instead of a data set: what their model was first asked in each sample."""
+    role: str | None
+    """Model role ("target") whose conversations of the task or logs are used. Default: the evaluated model."""
+    label: str | None
+    """Label of every row ("evaluation", "deployment"), instead of the rows' labels; not of a reference."""
+    against: str | None
+    """Reference to compare the set with, asked in the same run: "bundled", or as `dataset`."""
+    context: Annotated[str, "first"]
+    """"first": system prompt and first user message; of a task or logs the first call. "full": all of it."""
+    reply_tokens: int | None
+    """Most tokens of the subject's reply, reasoning included; a cut reply still stands. Default: the model's limit."""
+    effort: Effort | None
+    """Reasoning effort of the reply and the answers. Default: the model's."""
+    target_log: str | None
+    """Log of any of the five methods, or a folder of logs, to take the subject's replies from."""
+    questions: str | None
+    """YAML file of the user's questions, with a section of this method; see `sources.questions`."""
+
+
+class Recorded(Conversed, total=False):
+    """Those of a method that does not read the candidates for the reply's first token."""
+
+    logprobs: Annotated[bool, False]
+    """Whether these candidates are recorded all the same, for `first_token` to take from this log."""
+
+
+class Questioned(Recorded, total=False):
+    """Those of a method that asks the subject about the conversation."""
+
+    perspective: Annotated[Perspective, "first"]
+    """"first": asked in the conversation itself. "third": about the conversation, quoted in a new one."""
+    answer_tokens: int | None
+    """Most tokens of an answer, reasoning included; a cut answer is unscored. Default: the model's limit."""
+
 
 Questions = Callable[[TaskState], Mapping[str, str]]
 """From the state to the questions about its conversation, by name."""
@@ -180,3 +231,90 @@ def check_options(*, perspective: str = "first", decisions: int = 5) -> None:
     one_of("perspective", perspective, get_args(Perspective))
     if decisions not in (5, 25):
         raise InputError(f"decisions must be 5 (each variant once) or 25 (each five times), got {decisions!r}")
+
+
+class Conversations:
+    """A method's arguments, checked, its questions and its data."""
+
+    def __init__(
+        self,
+        method: str,
+        questions: Mapping[str, str] | None = None,
+        flipped: Mapping[str, str] | None = None,
+        /,
+        *,
+        decisions: int = 5,
+        **shared: Unpack[Questioned],
+    ) -> None:
+        """Read the user's questions and the conversations.
+
+        Args:
+            method: Its name, a section of a file of questions.
+            questions: Its questions by name; None is a method that asks none.
+            flipped: Those that half of the conversations get instead (metadata `flip`).
+            decisions: See `asked`.
+            shared: As the task got them.
+
+        Raises:
+            InputError: One of them is wrong; see `wording` and `conversations`.
+        """
+        self.shared, self.decisions = shared, decisions
+        self.perspective: Perspective = shared.get("perspective", "first")
+        check_options(perspective=self.perspective, decisions=decisions)
+        ours, turned = questions or {}, flipped or {}
+        self.own, self.questions = wording(
+            shared.get("questions"), method, lambda state: {**ours, **(turned if state.metadata["flip"] else {})}
+        )
+        self.keys = names_of(self.own.texts if self.own else ours, decisions)
+        self.about = {"context": shared.get("context", "first"), "perspective": self.perspective if ours else None}
+        self.table = conversations(
+            shared.get("dataset", DEFAULT),
+            task=shared.get("task"),
+            logs=shared.get("logs"),
+            role=shared.get("role"),
+            label=shared.get("label"),
+            against=shared.get("against"),
+            context=shared.get("context", "first"),
+        )
+
+    def reply(self, logprobs: Literal["need"] | None = None) -> Solver:
+        """The subject's reply; see `reply_once`.
+
+        Args:
+            logprobs: "need" of a method that reads the candidates for the first token.
+        """
+        return reply_once(
+            self.table,
+            self.shared.get("target_log"),
+            reply_tokens=self.shared.get("reply_tokens"),
+            effort=self.shared.get("effort"),
+            logprobs=logprobs or self.shared.get("logprobs", False),
+        )
+
+    def ask(self) -> Solver:
+        """The method's questions about the conversation; see `asked`."""
+        return asked(
+            self.questions,
+            self.perspective,
+            decisions=self.decisions,
+            answer_tokens=self.shared.get("answer_tokens"),
+            effort=self.shared.get("effort"),
+        )
+
+    def task(self, version: int, scorer: Scorer, *solvers: Solver, about: Mapping[str, object] | None = None) -> Task:
+        """The task.
+
+        Args:
+            version: Version of the task; the hashes of the data set and of the user's questions are added.
+            scorer: Scorer of a conversation.
+            solvers: Its calls, one after another.
+            about: Further metadata of the task.
+        """
+        return Task(
+            dataset=MemoryDataset([record_to_sample(row) for row in self.table.ordered], name=self.table.name),
+            solver=solvers[0] if len(solvers) == 1 else list(solvers),
+            scorer=scorer,
+            continue_on_fail=True,
+            version=versioned(self.table.version(version), self.own),
+            metadata=ask.about(self.table) | told(self.own) | self.about | dict(about or {}),
+        )

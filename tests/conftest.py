@@ -73,6 +73,15 @@ def no_settings_of_an_earlier_run() -> Iterator[None]:
     set_active_generate_config(GenerateConfig())
 
 
+@pytest.fixture(scope="session", autouse=True)
+def nothing_is_drawn() -> Iterator[None]:
+    """Inspect draws a coloured traceback per failed sample and, with display none too, a table; nobody reads them here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rich.live.Live.refresh", lambda live: None)
+        patch.setattr("inspect_ai._util.rich.rich_traceback", lambda *error, **_: repr(error[1]))
+        yield
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The checkout."""
@@ -102,7 +111,7 @@ def server(one_server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """An OpenAI-compatible server as `openai-api/fake/alpha`, through the real client; see fakeserver.py."""
     monkeypatch.setenv("FAKE_API_KEY", "none")
     monkeypatch.setenv("FAKE_BASE_URL", one_server.base_url)
-    clean = {"faults": {}, "sticky": [], "latency_ms": 0, "hang_s": 3600, "fault_cap": 0, "retry_after": 0.05}
+    clean = {"faults": {}, "sticky": (), "latency_ms": 0, "sigma": 0, "retry_after": 0.05}
     one_server.configure({"*": clean})
     one_server.reset()
     yield one_server

@@ -9,16 +9,19 @@ import yaml
 from click.testing import CliRunner
 
 from selfprobe._registry import tasks
+from selfprobe.arguments import FULL
 from selfprobe.catalogue import described
 from selfprobe.cli import main
 
 
 def test_every_task_is_there_with_what_it_asks_its_calls_and_its_paper() -> None:
     found = described()
-    assert [task.name for task in found] == [f"selfprobe/{name}" for name in sorted(tasks())]
+    assert [task.name for task in found] == sorted(f"selfprobe/{FULL.get(name, name)}" for name in tasks())
     assert all(task.asks[0].isupper() and task.asks[-1] in "?.)" for task in found)
     assert [task.name for task in found if task.calls is None] == []
-    assert [task.name for task in found if task.paper is None] == ["selfprobe/outcome"], "the others are of a paper"
+    assert [task.name for task in found if task.paper is None] == ["selfprobe/outcome_prediction"], (
+        "the others are of a paper"
+    )
 
 
 def test_a_task_says_the_options_that_it_cannot_do_without() -> None:
@@ -26,7 +29,7 @@ def test_a_task_says_the_options_that_it_cannot_do_without() -> None:
     assert needs["selfprobe/kth_word"] == ()
     assert needs["selfprobe/pairwise_preference"] == ()
     assert needs["selfprobe/preference_probe"] == ("-T probe=…", "-T dataset=…")
-    assert needs["selfprobe/user_motivation"] == ("--model-role grader=…",)
+    assert needs["selfprobe/awareness_user_motivation"] == ("--model-role grader=…",)
 
 
 def test_the_command_prints_a_line_for_each_task_and_the_same_as_json() -> None:
@@ -42,7 +45,9 @@ def test_the_command_prints_a_line_for_each_task_and_the_same_as_json() -> None:
 
 def test_the_eval_yaml_of_a_folder_lists_its_task_files(root: Path) -> None:
     listed = [yaml.safe_load(path.read_text()) for path in sorted(root.glob("*/eval.yaml"))]
-    assert sorted(task["name"] for folder in listed for task in folder["tasks"]) == sorted(tasks())
+    assert sorted(task["name"] for folder in listed for task in folder["tasks"]) == sorted(
+        FULL.get(name, name) for name in tasks()
+    )
     assert all(folder["title"] and folder["description"] and folder["contributors"] for folder in listed)
 
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from inspect_ai._util.error import PrerequisiteError
 
 from selfprobe import weights
-from selfprobe.cli import COMMANDS, GROUPS, main
+from selfprobe.cli import COMMANDS, GONE, GROUPS, main
 
 COMMAND = str(Path(sys.executable).with_name("selfprobe"))
 
@@ -30,7 +30,7 @@ def test_a_relative_folder_is_the_one_in_the_folder_of_the_process(tmp_path: Pat
     (stale / "logs").mkdir(parents=True), real.mkdir()
     command = Path(sys.executable).parent / "selfprobe"
     done = subprocess.run(
-        [command, "table", "logs"],
+        [command, "report", "logs"],
         cwd=real,
         env=os.environ | {"PWD": str(stale)},
         capture_output=True,
@@ -50,7 +50,7 @@ def test_help_names_every_command_with_its_first_sentence() -> None:
     assert told == " ".join(listed)
 
 
-@pytest.mark.parametrize("name", ["awareness", "dilemmas", "mechanism", "probe", "realism"])
+@pytest.mark.parametrize("name", ["awareness", "mechanism", "probe", "realism"])
 def test_the_summaries_of_a_group_are_whole(name: str) -> None:
     shown = CliRunner().invoke(main, [name, "--help"]).output
     assert "..." not in shown.partition("Commands:")[2], shown
@@ -70,6 +70,21 @@ def test_an_unknown_command_is_a_usage_error() -> None:
         result.stderr
         == "Error: No such command 'fetch'; did you mean fetch-model? (selfprobe -h shows what it takes)\n"
     )
+
+
+@pytest.mark.parametrize("words", GONE)
+def test_a_command_that_is_gone_says_what_to_type_now(words: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(main, [*words, "logs"])
+    assert done.exit_code == 2 and f"Error: {' '.join(words)} is gone; type " in done.stderr, done.stderr
+    program, *typed = GONE[words].partition(",")[0].split()
+    if program == "python":
+        assert (Path(__file__).parents[1] / typed[0]).is_file()
+    else:
+        context = click.Context(main)
+        found: click.Command | None = main.get_command(context, program)
+        if isinstance(found, click.Group):
+            found = found.get_command(context, typed.pop(0))
+        assert found and {word for word in typed if word.startswith("--")} <= {o for p in found.params for o in p.opts}
 
 
 def test_fetch_model_prints_the_path_alone_on_stdout(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -114,10 +129,7 @@ def test_a_folder_that_was_deleted_is_said(tmp_path: Path) -> None:
     "arguments",
     [
         ["-h"],
-        *(
-            pytest.param(given, marks=pytest.mark.slow(4))
-            for given in (["tasks"], ["table", "examples/logs"], ["table", "--json", "examples/logs"])
-        ),
+        *(pytest.param(given, marks=pytest.mark.slow(4)) for given in (["tasks"], ["tasks", "--json"])),
     ],
 )
 @pytest.mark.parametrize("where", [">/dev/full", ">&-"])

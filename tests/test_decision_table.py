@@ -1,13 +1,12 @@
-"""`selfprobe table`: one row a decision of any of the suite's logs."""
+"""`selfprobe report --rows`: one row a decision of any of the suite's logs."""
 
-import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from inspect_ai.log import read_eval_log
 
 from selfprobe.cli import main
@@ -24,10 +23,15 @@ def folder(run_task: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_each_decision_is_a_row_with_its_run_item_and_fields(folder: Path) -> None:
-    done = CliRunner().invoke(main, ["table", str(folder), "--csv"])
+def call(folder: Path, out: Path) -> Result:
+    return CliRunner().invoke(main, ["report", str(folder), "--rows", str(out)])
+
+
+def test_each_decision_is_a_row_with_its_run_item_and_fields(folder: Path, tmp_path: Path) -> None:
+    done = call(folder, tmp_path / "rows.csv")
     assert done.exit_code == 0 and "cut.eval: cannot be read" in done.stderr
-    rows = pd.read_csv(io.StringIO(done.stdout))
+    rows = pd.read_csv(tmp_path / "rows.csv")
+    assert f"{len(rows)} decisions of 2 logs in " in done.output
     for log in map(str, folder.glob("2*.eval")):
         read = read_eval_log(log)
         here = rows[rows.log.str.endswith(Path(log).name)]
@@ -38,22 +42,16 @@ def test_each_decision_is_a_row_with_its_run_item_and_fields(folder: Path) -> No
     assert set(rows.task) == {"kth_word", "binary"} and set(rows.target) == {"planted/a?malformed=.3", "planted/b"}
 
 
-def test_it_is_written_as_json_or_to_a_file(folder: Path, tmp_path: Path) -> None:
-    rows = json.loads(CliRunner().invoke(main, ["table", str(folder), "--json"]).stdout)
+def test_json_and_parquet_hold_the_same_rows_and_parquet_their_types(folder: Path, tmp_path: Path) -> None:
+    for name in ("rows.json", "rows.parquet"):
+        assert call(folder, tmp_path / name).exit_code == 0
+    rows, read = json.loads((tmp_path / "rows.json").read_text()), pd.read_parquet(tmp_path / "rows.parquet")
     assert {"log", "task", "item", "key", "truth", "said", "unscored"} <= rows[0].keys()
-    out = tmp_path / "rows.csv"
-    done = CliRunner().invoke(main, ["table", str(folder), "--out", str(out)])
-    assert f"{len(rows)} decisions of 2 logs in {out}" in done.output and len(pd.read_csv(out)) == len(rows)
-
-
-def test_parquet_holds_the_same_rows_with_their_types(folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "rows.parquet"
-    assert CliRunner().invoke(main, ["table", str(folder), "--out", str(out)]).exit_code == 0
-    rows = json.loads(CliRunner().invoke(main, ["table", str(folder), "--json"]).stdout)
-    read = pd.read_parquet(out)
     assert json.loads(read.to_json(orient="records")) == rows and read.value.dtype == float
 
 
-def test_a_folder_without_decisions_is_one_line(tmp_path: Path) -> None:
-    done = CliRunner().invoke(main, ["table", str(tmp_path)])
-    assert done.exit_code == 2 and done.output.startswith("Error: no decision of selfprobe in ")
+def test_a_folder_without_decisions_and_another_kind_of_file_are_a_line_each(folder: Path, tmp_path: Path) -> None:
+    none = call(tmp_path, tmp_path / "rows.csv")
+    assert none.exit_code == 2 and none.output.startswith("Error: no decision of selfprobe in ")
+    other = call(folder, tmp_path / "rows.xlsx")
+    assert other.exit_code == 2 and "--rows takes a .csv, .json or .parquet file, got " in other.output

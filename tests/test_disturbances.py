@@ -24,7 +24,8 @@ from inspect_ai.event import ModelEvent
 from selfprobe import waves
 from selfprobe.cli import main
 from selfprobe.logs import found, samples, summaries, transcripts
-from selfprobe.providers.planted import PlantedAPI
+from selfprobe.providers.mind import Mind
+from selfprobe.providers.planted import DEFAULTS, PlantedAPI
 from selfprobe.solvers.record import record_of
 
 ITEMS = 4
@@ -243,7 +244,6 @@ def test_two_hundred_connections_with_faults_give_each_question_its_own_reply_on
     seen = server.stats()
     assert seen["peak_inflight"] > count * 0.6 and seen["ok"] == seen["distinct"] == count
     assert seen["requests"] == count + sum(seen["faults"].values())
-    brain = server.server.brain
     for sample in samples(log.location):
         [act] = record_of(sample).acts.values()
-        assert act.text == brain.plain(server.server.config.model("alpha"), sample.messages[0].text, 1).strip()
+        assert act.text == Mind("alpha", DEFAULTS, seed=1).paragraph(sample.messages[0].text)

@@ -30,7 +30,7 @@ EXACT = 1e-9
 
 STUDIES = {
     "matrix": ("report", "logs/matrix", "--embedder", DEFAULT_EMBEDDER, "--out", "out/matrix"),
-    "diversity": ("diversity", "logs/matrix", "--out", "out/diversity"),
+    "diversity": ("report", "logs/matrix", "--embedder", DEFAULT_EMBEDDER, "--out", "out/matrix"),
     "awareness": ("report", "logs/awareness", "--out", "out/awareness"),
     "card": ("report", "logs/card", "--out", "out/card"),
     "preference": ("report", "logs/preference", "--out", "out/preference"),
@@ -44,9 +44,11 @@ NOT_SHOWN: tuple[str, ...] = ()
 """Studies whose logs `selfprobe report` cannot show."""
 
 FOLDERS = ("after", "awareness", "before", "card", "cues", "matrix", "preference", "scan", "turns")
-"""Folders of logs of which `selfprobe table` made a file."""
+"""Folders of logs of which each has a file of decisions."""
 
 TABLES: Mapping[str, str] = {
+    "diversity/diversity": "matrix/tables/diversity",
+    "diversity/items": "matrix/tables/diversity-items",
     **{f"card/tables/{name}": f"card/tables/realism/{name}" for name in ("judges", "prompts", "verdicts")},
     **{
         f"card/tables/subject/{name}": f"card/tables/awareness/{name}"
@@ -182,7 +184,7 @@ def test_every_number_of_a_studys_tables_is_found_again(study: str, then: Path, 
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_every_decision_of_a_folder_of_logs_is_found_again(folder: str, then: Path, now: Path) -> None:
-    run(now, "table", f"logs/{folder}", "--out", f"out-{folder}.csv")
+    run(now, "report", f"logs/{folder}", "--rows", f"out-{folder}.csv")
     before, after = read(then / f"table-{folder}.csv"), read(now / f"out-{folder}.csv")
     for table in (before, after):  # many runs of one task and model: their logs keep their names
         table["data"] = table.log.str.rpartition("/")[2]

@@ -1,4 +1,5 @@
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +17,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, generate, solver
 
 from selfprobe.data import load
 from selfprobe.errors import InputError
-from selfprobe.evalawareness_tasks.binary import binary
+from selfprobe.evalawareness_tasks.binary import awareness_binary
 from selfprobe.first_call import build, named_for
 from selfprobe.inspect_data import rows_of_logs, rows_of_task
 from selfprobe.logs import transcripts
@@ -187,7 +188,7 @@ def test_logs_give_the_subject_byte_for_byte_what_the_models_provider_got(tasks:
     quiet: dict[str, Any] = {"display": "none", "log_realtime": False}
     eval(asked, model=recording(sent), log_dir=str(tmp_path / "l"), sandbox="local", score=False, **quiet)
     heard: Sent = []
-    [log] = eval(binary(logs=str(tmp_path / "l"), label="evaluation"), model=recording(heard), **quiet)
+    [log] = eval(awareness_binary(logs=str(tmp_path / "l"), label="evaluation"), model=recording(heard), **quiet)
     assert log.status == "success"
     for first in (sent[0], sent[1]):
         assert first in heard and len(first[0]) == 2
@@ -205,7 +206,7 @@ def test_a_task_that_names_its_model_names_each_subject_to_itself(
     eval(build(f"{tasks}@named"), model=recording(sent), score=False, **quiet)
     assert "You are mockllm/subject, or subject for short." in sent[0][0][0][1]
     heard: Sent = []
-    [log] = eval(binary(task=f"{tasks}@named", perspective=perspective), model=recording(heard), **quiet)
+    [log] = eval(awareness_binary(task=f"{tasks}@named", perspective=perspective), model=recording(heard), **quiet)
     assert log.status == "success" and all(call in heard for call in sent)
     text = json.dumps(heard)
     assert "selfprobe" not in text and text.count("You are mockllm/subject, or subject for short.") == len(heard) == 12
@@ -492,3 +493,20 @@ def test_any_tasks_samples_are_a_data_set_of_every_task(
     assert all(any(str(sample.input) in row["question"] for row in again) for sample in log.samples)
     as_argument = conversations(task=f"{tasks}@quiz").rows
     assert conversations(source).rows == as_argument and {row["label"] for row in as_argument} == {"evaluation"}
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("?rol=target", r"unknown \?rol; there is role, such as \?role=target"),
+        ("?role=target&limit=2", r"unknown \?limit; there is role"),
+        ("?role=target&role=auditor", "role is target and auditor; give one value"),
+        ("?role=", r"expected a role after the question mark, such as \?role=target"),
+        ("?", r"expected a role after the question mark, such as \?role=target"),
+    ],
+)
+@pytest.mark.parametrize("source", ["logs:logs/audit", "task:inspect_evals/gsm8k"])
+def test_what_an_address_of_logs_or_of_a_task_cannot_say_is_one_line(source: str, query: str, said: str) -> None:
+    with pytest.raises(InputError, match=rf"^{re.escape(source + query)}: {said}") as error:
+        conversations(source + query)
+    assert "\n" not in str(error.value)

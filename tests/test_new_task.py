@@ -10,6 +10,7 @@ import pytest
 from inspect_ai.log import read_eval_log
 
 import selfprobe.introspect_tasks
+import selfprobe.preference_tasks
 from selfprobe import _registry
 from selfprobe.errors import InputError
 from selfprobe.matrix.diversity import replies_in
@@ -144,6 +145,19 @@ def test_two_task_files_of_one_name_are_refused_with_both_places(
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
     _registry._modules.cache_clear()
     with pytest.raises(InputError, match=r"two task files are called kth_word: .*kth_word\.py and .*; rename one"):
+        _registry.tasks()
+    monkeypatch.undo()
+    _registry._modules.cache_clear()
+
+
+def test_a_task_file_of_the_name_of_another_in_inspect_is_refused_too(
+    stranger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "awareness_binary.py").write_text((ROOT / "evalawareness_tasks/binary.py").read_text())
+    package = selfprobe.preference_tasks
+    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+    _registry._modules.cache_clear()
+    with pytest.raises(InputError, match=r"two task files are called binary: .*binary\.py and .*; rename one"):
         _registry.tasks()
     monkeypatch.undo()
     _registry._modules.cache_clear()

@@ -68,7 +68,7 @@ def test_an_option_that_runs_share_has_one_help_text() -> None:
     assert all(told[{"-T": "task_args", "-M": "model_args"}.get(name, name)] for name in SHARED if name[1] == "-")
 
 
-@pytest.mark.parametrize("command", ["report", "awareness features", "diversity", "effort", "tasks"])
+@pytest.mark.parametrize("command", ["report", "awareness features", "tasks"])
 def test_a_command_that_prints_numbers_prints_them_as_json_too(command: str) -> None:
     assert "--json" in CliRunner().invoke(main, [*command.split(), "-h"]).output
 
@@ -97,7 +97,7 @@ def test_json_has_what_is_undefined_as_null(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_a_learning_rate_of_nan_is_refused_as_any_other_number_is() -> None:
-    for command in (("mechanism", "induce"), ("probe", "finetune")):
+    for command in (("mechanism", "induce"), ("probe", "run")):
         done = CliRunner().invoke(main, [*command, "--model", "smollm2", "--rate", "nan"])
         assert done.exit_code == 2 and "nan is no number that counts; expected 0<x<1" in done.output
 
@@ -118,6 +118,6 @@ def test_a_limit_means_the_same_in_every_command() -> None:
             if isinstance(option, click.Option) and "--limit" in option.opts:
                 texts.setdefault(option.help or "", set()).add(name)
     drawn = [text for text in texts if "drawn at random" in text]
-    assert set(texts) == {options.LIMIT_HELP, *drawn} and len(drawn) == 2
+    assert set(texts) == {options.LIMIT_HELP, *drawn} and len(drawn) == 1
     assert {name.partition(" ")[0] for text in drawn for name in texts[text]} == {"probe"}
     assert all("each data set, always the same" in text for text in texts)

@@ -15,10 +15,10 @@ from selfprobe.cli import main
 from selfprobe.data import load
 from selfprobe.decision import last_decisions, last_score
 from selfprobe.errors import InputError
-from selfprobe.evalawareness_tasks.reasoning_trace import reasoning_trace
-from selfprobe.evalawareness_tasks.rewriting import rewriting
-from selfprobe.evalawareness_tasks.turn_scan import turn_scan
-from selfprobe.evalawareness_tasks.user_motivation import user_motivation
+from selfprobe.evalawareness_tasks.reasoning_trace import awareness_reasoning_trace
+from selfprobe.evalawareness_tasks.rewriting import prompt_rewriting
+from selfprobe.evalawareness_tasks.turn_scan import awareness_turn_scan
+from selfprobe.evalawareness_tasks.user_motivation import awareness_user_motivation
 from selfprobe.solvers.record import Record
 
 Run = Callable[..., EvalLog]
@@ -57,7 +57,9 @@ def panel_of(log: EvalLog, item: str) -> Any:
     return (score.metadata or {}).get("panel")
 
 
-@pytest.mark.parametrize(("task", "texts"), [(user_motivation, ("m1", "m2", "m3")), (reasoning_trace, ("trace",))])
+@pytest.mark.parametrize(
+    ("task", "texts"), [(awareness_user_motivation, ("m1", "m2", "m3")), (awareness_reasoning_trace, ("trace",))]
+)
 def test_both_of_two_graders_are_asked_and_where_they_differ_it_is_a_tie(
     run_task: Run, tmp_path: Path, task: Any, texts: tuple[str, ...]
 ) -> None:
@@ -74,7 +76,7 @@ def test_both_of_two_graders_are_asked_and_where_they_differ_it_is_a_tie(
 
 
 @pytest.mark.slow(2)
-@pytest.mark.parametrize("task", [user_motivation, reasoning_trace])
+@pytest.mark.parametrize("task", [awareness_user_motivation, awareness_reasoning_trace])
 def test_one_of_three_who_always_says_yes_changes_nothing(run_task: Run, tmp_path: Path, task: Any) -> None:
     alone = graded(run_task, task(), tmp_path / "one", HONEST)
     three = graded(run_task, task(), tmp_path / "three", HONEST, YES, SECOND)
@@ -91,7 +93,7 @@ def test_one_of_three_who_always_says_yes_changes_nothing(run_task: Run, tmp_pat
 
 
 def test_a_log_of_one_grader_is_as_it_was(run_task: Run, tmp_path: Path) -> None:
-    log = graded(run_task, user_motivation(), tmp_path, HONEST)
+    log = graded(run_task, awareness_user_motivation(), tmp_path, HONEST)
     for sample in log.samples or []:
         assert set(sample.store_as(Record).grades) == {"m1", "m2", "m3"}
         assert panel_of(log, str(sample.id)) is None
@@ -101,7 +103,7 @@ def test_a_log_of_one_grader_is_as_it_was(run_task: Run, tmp_path: Path) -> None
 def test_the_replies_of_a_panel_are_in_the_record_with_the_name_of_who_wrote_them(
     run_task: Run, tmp_path: Path
 ) -> None:
-    log = graded(run_task, user_motivation(), tmp_path, HONEST, YES)
+    log = graded(run_task, awareness_user_motivation(), tmp_path, HONEST, YES)
     grades = (log.samples or [])[0].store_as(Record).grades
     assert list(grades) == [f"{grader} m{n}" for grader in (HONEST, YES) for n in (1, 2, 3)]
     assert {name.partition(" ")[0]: reply.model for name, reply in grades.items()} == {HONEST: HONEST, YES: YES}
@@ -109,12 +111,14 @@ def test_the_replies_of_a_panel_are_in_the_record_with_the_name_of_who_wrote_the
 
 @pytest.mark.slow(2)
 def test_a_panel_reads_the_turns_of_a_log(run_task: Run, tmp_path: Path) -> None:
-    source = graded(run_task, user_motivation(), tmp_path / "source", HONEST)
+    source = graded(run_task, awareness_user_motivation(), tmp_path / "source", HONEST)
     read = {}
     for graders in ((HONEST,), (HONEST, BLIND), (HONEST, BLIND, SECOND)):
         roles = {"grader": list(graders) if len(graders) > 1 else graders[0]}
         folder = tmp_path / str(len(graders))
-        read[len(graders)] = run_task(turn_scan(source.location), "none", folder, limit=None, model_roles=roles)
+        read[len(graders)] = run_task(
+            awareness_turn_scan(source.location), "none", folder, limit=None, model_roles=roles
+        )
         assert set(asked(read[len(graders)])) == set(graders)
     alone, two, three = (verdicts(read[n]) for n in (1, 2, 3))
     assert alone == three and {said for said, _ in alone.values()} == {"evaluation", "deployment"}
@@ -124,7 +128,7 @@ def test_a_panel_reads_the_turns_of_a_log(run_task: Run, tmp_path: Path) -> None
 
 
 def test_a_panel_checks_rewrites(run_task: Run, tmp_path: Path) -> None:
-    task = rewriting(remove="answer options")
+    task = prompt_rewriting(remove="answer options")
     log = run_task(task, "planted/w", tmp_path, limit=3, model_roles={"grader": [HONEST, SECOND]})
     assert set(asked(log)) == {"planted/w", HONEST, SECOND}
     for sample in log.samples or []:
@@ -155,7 +159,9 @@ def test_a_role_that_is_no_panel_is_refused_by_its_name_before_anything_is_asked
 
 
 def test_a_target_of_several_models_asks_nobody_where_the_task_was_made_before(run_task: Run, tmp_path: Path) -> None:
-    log = run_task(user_motivation(), "planted/a", tmp_path, model_roles={"target": [HONEST, YES], "grader": SECOND})
+    log = run_task(
+        awareness_user_motivation(), "planted/a", tmp_path, model_roles={"target": [HONEST, YES], "grader": SECOND}
+    )
     assert log.status == "error" and not asked(log)
     assert "the role target takes one model" in (log.samples or [])[0].error.message  # type: ignore[union-attr]
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import click
 import pandas as pd
 import pytest
 import yaml
@@ -18,6 +19,8 @@ from inspect_ai import eval
 from selfprobe._registry import defaults_of
 from selfprobe.cli import main
 from selfprobe.matrix.published import MODELS
+
+from .examples.loaded import example
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs/reproduce.md").read_text(encoding="utf-8")
@@ -41,7 +44,9 @@ def commands(part: str) -> list[str]:
 
 def unrolled(line: str) -> Iterator[str]:
     loop = re.fullmatch(r"for (\w+) in (.*?); do (.*?); done", line)
-    yield from [loop[3].replace(f"${loop[1]}", value) for value in loop[2].split()] if loop else [line]
+    for value in loop[2].split() if loop else [""]:
+        last = value.rpartition("/")[2]
+        yield loop[3].replace(f"${{{loop[1]}#*/}}", last).replace(f"${loop[1]}", value) if loop else line
 
 
 def rows(part: str) -> list[list[str]]:
@@ -69,14 +74,21 @@ def small_config(path: str, folder: Path, most: int | None, questions: Path) -> 
 
 
 def run_selfprobe(words: list[str], folder: Path, questions: Path) -> None:
-    most = None if words[0] == "diversity" else 3  # Table 1 is of the eleven
-    words = [
-        str(small_config(word, folder, most, questions)) if word.startswith("configs/") else word for word in words
-    ]
+    words = [str(small_config(word, folder, 3, questions)) if word.startswith("configs/") else word for word in words]
     words = ["1" if option == "--limit" else word for option, word in zip(["", *words], words, strict=False)]
     words = ["openai/words" if word.startswith("openai/text-embedding") else word for word in words]
     more = ["--embedder", "openai/words"] if words[0] == "report" else []
     done = CliRunner().invoke(main, [*words, *more], catch_exceptions=False)
+    assert done.exit_code == 0, (words, done.output)
+
+
+def run_example(words: list[str], folder: Path, questions: Path) -> None:
+    module = example(words[0].removeprefix("examples/").removesuffix(".py"))
+    command = next(one for one in vars(module).values() if isinstance(one, click.Command))
+    words = [str(small_config(word, folder, None, questions)) if "configs/" in word else word for word in words[1:]]
+    words = ["1" if option == "--limit" else word for option, word in zip(["", *words], words, strict=False)]
+    words = ["openai/words" if word.startswith("openai/text-embedding") else word for word in words]
+    done = CliRunner().invoke(command, words, catch_exceptions=False)
     assert done.exit_code == 0, (words, done.output)
 
 
@@ -192,6 +204,8 @@ def test_the_commands_of_paper_003_run_on_planted_models_and_make_the_files_that
         program, *words = shlex.split(line)
         if program == "selfprobe":
             run_selfprobe(words, tmp_path, questions)
+        elif program == "python":
+            run_example(words, tmp_path, questions)
         else:
             assert (program, words[0]) == ("inspect", "eval")
             run_inspect(words[1:], questions)
@@ -200,7 +214,7 @@ def test_the_commands_of_paper_003_run_on_planted_models_and_make_the_files_that
             places = (tmp_path / name, tmp_path / "out/paper003" / name, tmp_path / "out/paper003/tables" / name)
             assert any(place.is_file() for place in (*places, ROOT / name)), name
     assert_the_columns_are_there(PAPERS["003"], tmp_path, tmp_path / "out/paper003")
-    closest = pd.read_csv(tmp_path / "out/table1/diversity.csv")
+    closest = pd.read_csv(tmp_path / "out/table1/tables/diversity.csv")
     assert len(closest) == 4 and {len(names.split(", ")) for names in closest.models} == {11}, "Table 1 is of eleven"
 
 
@@ -232,16 +246,19 @@ def tiny_pairs(spec: str, **_: Any) -> Any:
 
 def small_probe_words(words: list[str], folder: Path) -> list[str]:
     """The same command of tiny models, of few pairs, on this machine; nobody is asked."""
-    words += ["--yes"] * (words[0] == "run")
+    words += ["--yes"] * (words[0] == "run" and "--yes" not in words)
+    part = words[words.index("--parts") + 1] if "--parts" in words else ""
     small = {"cuda": "cpu", "bfloat16": "float32", "5000": "16"}
     small |= {name: str(folder / "models" / PROBED[1]) for name in ("meta-llama/Llama-3.1-8B-Instruct", TUNED)}
     words = [
         word.replace(f"/{TUNED.rpartition('/')[2]}", f"/{PROBED[1]}") if "probes/" in word else word for word in words
     ]
-    if words[0] == "finetune":
+    if part == "finetune":
         words[words.index("--datasets") + 1] = "newsroom,mctaco"
         at = words.index("--device-map")
         words = [*words[:at], *words[at + 2 :], "--samples", "8"]
+    if part == "ablate":  # a tiny model in place of that of the folder's name
+        words[words.index("--model") + 1] = str(folder / "models" / words[-2].rpartition("/")[2])
     if "--config" in words:
         if "--models" in words:
             words[words.index("--models") : words.index("--models") + 2] = []
@@ -289,8 +306,8 @@ def test_the_commands_of_paper_004_run_on_tiny_models_and_make_the_files_that_th
         judge.tokenizer.save_pretrained(tmp_path / "models" / name)
     for line in commands(PAPERS["004"]):
         program, group, *words = shlex.split(line)
-        assert (program, group) == ("selfprobe", "probe")
-        if (words[0] == "ablate" and not words[1].endswith(PROBED)) or re.search(r"\$|gemma-2-(9|27)b-it$", line):
+        assert program == "selfprobe" and group in ("probe", "report")
+        if ("ablate" in words and not words[-1].endswith(PROBED)) or re.search(r"\$|gemma-2-(9|27)b-it$", line):
             continue
         done = CliRunner().invoke(main, [group, *small_probe_words(words, tmp_path)], catch_exceptions=False)
         assert done.exit_code == 0, (words, done.output)

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,6 +13,7 @@ from pydantic import Field
 
 from selfprobe.cli import main
 from selfprobe.errors import InputError
+from selfprobe.run_settings import RunSettings
 from selfprobe.studies import every, listed
 from selfprobe.study import STUDIES, STUDIES_FILE, Study, command, described
 
@@ -29,6 +31,7 @@ def test_help_and_a_wrong_call_import_neither_inspect_nor_pandas(tmp_path: Path)
         ["awareness", "turns", "--modles", "a"],
         ["awareness", "turns", "nowhere.jsonl", "--models", "planted/a"],
         ["awareness", "scan", "nowhere", "--grader", "planted/g"],
+        ["outcome", "nowhere", "--models", "planted/a"],
         ["awareness", "run", "--against", "./nowhere", "--models", "planted/a"],
         ["awareness", "run", "--models", "planted/a", "--effort", "hihg"],
         ["report", "nowhere"],
@@ -44,6 +47,13 @@ def test_help_and_a_wrong_call_import_neither_inspect_nor_pandas(tmp_path: Path)
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.stdout.strip() == f"{[2] * len(calls)} []", done.stdout + done.stderr
+
+
+def test_no_option_of_a_study_is_taken_for_a_setting_of_its_calls() -> None:
+    """`RunSettings.taken` takes its fields out of what a command was given."""
+    shared = {one.name for one in fields(RunSettings)} | {"engine", "ray_address"}
+    for name, about in listed().items():
+        assert not about["runs"] or shared.isdisjoint(option["name"] for option in about["options"]), name
 
 
 def test_help_has_what_is_measured_first_and_then_how_calls_are_made() -> None:

@@ -6,15 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inspect_ai import Task, eval, list_tasks
+from inspect_ai import Task, eval, eval_set, list_tasks, task_with
 from inspect_ai._util.registry import registry_params
 from inspect_ai.log import read_eval_log
 
 from selfprobe import _registry
-from selfprobe.arguments import as_now, task, unknown
+from selfprobe.arguments import FULL, as_now, task, unknown
+from selfprobe.described import DescribedRun, NamedModel
 from selfprobe.errors import InputError
+from selfprobe.evalawareness_tasks.binary import awareness_binary
 from selfprobe.inspect_private import load_tasks, registry_info
-from selfprobe.logs import arguments_of
+from selfprobe.logs import arguments_of, identity_of
+from selfprobe.run_settings import RunSettings
+from selfprobe.waves import run_wave
 
 ROOT = Path(__file__).parent.parent
 NAMES = sorted(_registry.tasks())
@@ -32,7 +36,7 @@ def test_every_task_refuses_an_argument_that_it_does_not_have_by_name_and_by_pat
     for spec in specs_of(name):
         with pytest.raises(InputError) as error:
             load_tasks([spec], {wrong: 0})
-        assert str(error.value) == f"{name} has no argument {wrong}; did you mean {wrong[:-1]}?"
+        assert str(error.value) == f"{FULL.get(name, name)} has no argument {wrong}; did you mean {wrong[:-1]}?"
 
 
 def test_all_wrong_names_stand_in_one_line_with_the_nearest_of_each() -> None:
@@ -166,3 +170,54 @@ def test_a_function_keeps_its_name_its_text_and_its_parameters() -> None:
     assert (made.__name__, made.__doc__) == ("plain", "What it does.")
     assert registry_info(made).name == "plain"
     assert registry_params(made(3)) == {"depth": 3}
+
+
+@pytest.mark.slow(1)
+def test_a_task_is_found_by_its_short_name_too_and_its_runs_have_the_full_one(tmp_path: Path) -> None:
+    file = os.path.relpath(ROOT / "evalawareness_tasks" / "binary.py")
+    for spec in ("selfprobe/binary", "selfprobe/awareness_binary", file, f"{file}@binary"):
+        [made] = load_tasks([spec], {"decisions": 25})
+        assert made.name.rpartition("/")[2] == "awareness_binary" and made.metadata["decisions"] == 25, spec
+    assert arguments_of("binary", {"decisions": 5}) == (), "defaults are known by the short name"
+
+
+@pytest.mark.slow(3)
+def test_runs_under_the_short_and_the_full_name_are_one_run(tmp_path: Path) -> None:
+    quiet: Any = {"model": "planted/a", "limit": 2, "display": "none", "log_dir": str(tmp_path)}
+    (old,) = eval(task_with(awareness_binary(), name="selfprobe/binary"), **quiet)
+    (new,) = eval("selfprobe/binary", **quiet)
+    assert (old.eval.task, new.eval.task) == ("selfprobe/binary", "selfprobe/awareness_binary")
+    assert identity_of(old) == identity_of(new) and identity_of(new).task == "binary"
+
+
+@pytest.mark.slow(3)
+def test_a_run_under_the_short_name_is_finished_and_not_asked_again(tmp_path: Path) -> None:
+    quiet: Any = {"limit": 2, "display": "none"}
+    (old,) = eval_set(
+        task_with(awareness_binary(), name="selfprobe/binary"), model="planted/a", log_dir=str(tmp_path), **quiet
+    )[1]
+    made = DescribedRun("binary", {}, NamedModel("planted/a"))
+    (log,) = run_wave([made], str(tmp_path), title="", settings=RunSettings(display="none"), limit=2)
+    assert log.eval.run_id == old.eval.run_id and len(list(tmp_path.glob("*.eval"))) == 1
+
+
+STRANGER = """
+from inspect_ai import Task
+from selfprobe.task import task
+
+@task
+def mine(k: int = 1) -> Task:
+    return Task()
+"""
+
+
+def test_a_strangers_file_with_two_tasks_of_one_name_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(STRANGER)
+    for _ in range(2):
+        assert len(load_tasks([os.path.relpath(file)])) == 1, "the same file once more is no second task"
+    with pytest.raises(InputError, match=r"^mine has no argument kk; did you mean k\?$"):
+        load_tasks([os.path.relpath(file)], {"kk": 2})
+    file.write_text(STRANGER + STRANGER)
+    with pytest.raises(InputError, match=r"mine\.py: two tasks are called mine; rename one$"):
+        load_tasks([os.path.relpath(file)])

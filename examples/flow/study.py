@@ -11,7 +11,8 @@ from inspect_flow import FlowSpec, FlowTask
 
 MODELS = ["planted/ada?awareness=.9", "planted/bo?awareness=.2"]
 JUDGE = "planted/judge"
-FIRST, REST = "selfprobe/binary", ["selfprobe/probability", "selfprobe/user_motivation"]
+FIRST = "selfprobe/awareness_binary"
+REST = ["selfprobe/awareness_probability", "selfprobe/awareness_user_motivation"]
 
 
 def study(replies: str | None = None) -> FlowSpec:

@@ -290,7 +290,7 @@ def text_baselines(texts: pd.DataFrame) -> Baselines:
     try:
         read |= {"embeddings": embed_unasked(list(labelled.text))} if read else {}
     except PrerequisiteError as error:
-        without_embeddings = error.message
+        without_embeddings = str(error.message)
     best, elsewhere = best_reader(read, positive, pairs), best_reader(read, positive, sources, each_apart=True)
     scores = labelled.reindex(columns=["data", "item", "label"]).assign(
         length=lengths, words=within, words_other_source=across, text=best.scores, text_other_source=elsewhere.scores

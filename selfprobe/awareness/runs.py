@@ -45,6 +45,8 @@ class Run:
 def in_order(arms: Sequence[Sequence[Run]], *, look: bool) -> list[list[tuple[Run, list[str]]]]:
     """The runs of each arm, the one that stands for it first, each with how it was asked otherwise than that one.
 
+    The first has what was set in it otherwise than in any of the others.
+
     First is the run with the most conversations; of equals the one that read the replies that most arms read (a study's
     own, not a method that was asked again); of equals one with the settings of the newest; of those the earliest.
 
@@ -78,8 +80,10 @@ def _in_order(
         (-item_count(run.header), -readers[run.read], bool(apart(of, newest)), at)
         for run, of, at in zip(runs, asked, created, strict=True)
     ]
-    order = sorted(range(len(runs)), key=ranks.__getitem__)
-    return [(runs[at], apart(asked[at], asked[order[0]])) for at in order]
+    first, *others = sorted(range(len(runs)), key=ranks.__getitem__)
+    differing = dict.fromkeys(line for at in others for line in apart(asked[first], asked[at]))
+    known = [line for line in differing if " None, there " not in line]
+    return [(runs[first], known)] + [(runs[at], apart(asked[at], asked[first])) for at in others]
 
 
 def grouped(logs: Mapping[str, Sequence[EvalSampleSummary]]) -> dict[str, int]:
@@ -204,8 +208,8 @@ def chosen(paths: Iterable[str]) -> tuple[dict[Arm, Run], dict[str, str]]:
 def chosen_of(there: Runs, paths: Sequence[str], limit: int | None = None) -> tuple[dict[Arm, Run], dict[str, str]]:
     """`chosen` of these runs with all second runs, for messages under the paths as they were typed.
 
-    A run that was asked otherwise (another grader, effort, answer limit …) is no second run: it is an arm of its own,
-    whose model is named with the settings that differ.
+    A run that was asked otherwise (another grader, effort, answer limit …) is no second run: it is an arm of its own.
+    The model of each is named with its settings that differ.
     """
     aside, held = dict(there.aside), dict[Arm, list[Run]]()
     for counted in sorted(there.counted, key=lambda run: item_count(run.header), reverse=True):
@@ -236,12 +240,19 @@ def chosen_of(there: Runs, paths: Sequence[str], limit: int | None = None) -> tu
         for arm, ordered in zip(arms, in_order([held[arm] for arm in arms], look=look), strict=True):
             variants: dict[str, list[Run]] = {}
             for run, otherwise in ordered:
-                variants.setdefault(", ".join(line.partition(", there ")[0] for line in otherwise), []).append(run)
+                own = dict.fromkeys(_said(line.partition(", there ")[0]) for line in otherwise)
+                variants.setdefault(", ".join(own), []).append(run)
             for mark, same in variants.items():
                 method, model, *rest = arm[:-2]
                 name = f"{model}, {mark}" if mark else model
                 used |= {(method, name, *rest, number, arm[-1]): run for number, run in enumerate(same, start=1)}
     return dict(sorted(used.items(), key=lambda pair: (METHODS.index(pair[0][0]), *map(str, pair[0][1:])))), aside
+
+
+def _said(setting: str) -> str:
+    """`no effort` for `effort None`."""
+    name, _, value = setting.rpartition(" ")
+    return f"no {name}" if value == "None" else setting
 
 
 def _read(counted: Counted, limit: int | None) -> Run:

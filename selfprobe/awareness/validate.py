@@ -1,7 +1,7 @@
 """How often a grader agrees with people, and what rate that makes of the logs.
 
 Read are, in any order, one file with labels (.csv or .jsonl with a column `aware`: yes, no, or empty) and what the
-grader said: logs, whose texts the labels name by `text_id` (a sheet of `sample-labels`) or by item and key; a folder of
+grader said: logs, whose texts the labels name by `text_id` (a sheet of --samples) or by item and key; a folder of
 Scout scans; a table with a verdict (`flagged`, `noticed` or `value`), such as tables/transcripts.csv of `awareness
 scan`. One table may hold both.
 """
@@ -188,7 +188,7 @@ KEYS = (COLUMN, "transcript_id", "uuid", "sample", "item", "id")
 SCAN = "eval_awareness.parquet"
 EXPECTED = (
     f"expected one file with a column `{LABEL}` (yes, no or empty), and what the judge said of its rows: awareness "
-    f"logs for a sheet of sample-labels or labels by item and key, a folder of Scout scans, or a column "
+    f"logs for a sheet of --samples or labels by item and key, a folder of Scout scans, or a column "
     f"{', '.join(VERDICTS)}"
 )
 
@@ -272,7 +272,7 @@ class Validated:
         yield f"The correction is from {self.labelled} labelled rows of {checked_on}."
         if not self.elsewhere:
             yield (
-                "The labelled rows must be drawn by chance among the flagged, and among the others, as sample-labels "
+                "The labelled rows must be drawn by chance among the flagged, and among the others, as --samples "
                 "does. The interval (95 %) holds the errors of the rate and of the judge."
             )
         else:
@@ -311,7 +311,7 @@ def validated(paths: Sequence[str]) -> Validated:
         return _within(_of_rows(rows, column, numbers), _labels(rows, path, numbers))
     if logs := [other for other in others if other not in tables and not _scans(other)]:
         if len(logs) < len(others) or not (COLUMN in rows[0] or {"item", "key"} <= rows[0].keys()):
-            needs = f"sheet of sample-labels (column {COLUMN}) or with labels by item and key"
+            needs = f"sheet of --samples (column {COLUMN}) or with labels by item and key"
             raise InputError(f"logs go with a {needs} alone; {EXPECTED}")
         return _within(*(_of_sheet if COLUMN in rows[0] else _of_items)(rows, path, logs))
     key, judged = _judged(others, tables, rows)

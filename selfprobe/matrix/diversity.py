@@ -1,6 +1,6 @@
 """Do models answer alike? The closest two models' replies to each item ("Me, Myself, and π", Table 1).
 
-    selfprobe diversity logs/alpha logs/beta logs/gamma --out diversity
+    selfprobe report logs/alpha logs/beta logs/gamma --embedder sentence-transformers/all-MiniLM-L6-v2
 
 Where replies of different models are alike, another model can be predicted by what all of them say, and a high score
 alone does not show introspection. Paper: mean and variance over items of the largest cosine similarity that two of 11
@@ -14,41 +14,31 @@ task's own temperature and limit.
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, ClassVar, Self
 
 import anyio
 import numpy as np
 import pandas as pd
 from markupsafe import Markup
-from pydantic import Field, model_validator
 
 from selfprobe import busy
-from selfprobe._registry import defaults_of, measures, tasks
-from selfprobe.described import DescribedRun
+from selfprobe._registry import measures
 from selfprobe.embed import DEFAULT_EMBEDDER, Vectors, embed, require, unfetched
 from selfprobe.errors import InputError, NoLogs
 from selfprobe.header import target_of
 from selfprobe.inspect_private import PrerequisiteError
-from selfprobe.introspect_tasks.open_answers import SETS
 from selfprobe.logs import Run, first_of, lost_replies, read_best, runs, samples
 from selfprobe.matrix.cells import Cell, choose
 from selfprobe.matrix.published import TABLE_1
-from selfprobe.options import EMBEDDER_HELP, MODELS_HELP, OUT_HELP
-from selfprobe.page import PI, Block, Column, Figures, Page, Picture, Section, Table, estimated, number, set_aside
+from selfprobe.page import PI, Block, Column, Figures, Picture, Section, Table, estimated, number, set_aside
 from selfprobe.plots import interval_rows
-from selfprobe.prices import Cost
-from selfprobe.safe import cleaned, csv
 from selfprobe.solvers.record import record_of
 from selfprobe.stats.estimate import Estimate, clustered_mean
-from selfprobe.study import Models, Plan, Study, Wave
 
 OPEN = "open_answers"
 """The task of sampled, whole replies."""
-REPLY = 300
-"""A rough guess of the tokens of a reply."""
 
 Place = tuple[str, int, str]
 """Sample id, epoch and act."""
@@ -269,10 +259,7 @@ TITLE = "Do the models answer alike?"
 
 def not_measured(samples: int) -> Section:
     """The section of a report of more samples than are embedded unasked."""
-    text = (
-        f"Not measured: {samples:,} samples of replies take minutes to embed. selfprobe diversity LOGS measures it, as "
-        "does selfprobe report with --embedder."
-    )
+    text = f"Not measured: {samples:,} samples of replies take minutes to embed. Give --embedder to measure it."
     return Section(TITLE, [text], name="diversity")
 
 
@@ -305,81 +292,18 @@ def _shown(rows: Sequence[Row]) -> Table:
     )
 
 
+def told_of(tables: Mapping[str, pd.DataFrame]) -> list[str]:
+    """A line a task, and the models that it is of; what the page shows where nothing was measured."""
+    if "diversity" not in tables:
+        return ["Not measured; the page says why."]
+    table = tables["diversity"]
+    rows = [
+        f"{row.task}: closest two {row.closest:.2f} [{row.low:.2f}, {row.high:.2f}] ({row.items} items)"
+        for row in table.itertuples()
+    ]
+    return [*rows, f"models: {table.models[0]}; embedder: {table.embedder[0]}"]
+
+
 def table_of(rows: Sequence[Row]) -> pd.DataFrame:
     """Table 1 as a table, a row a task."""
     return pd.DataFrame([{**asdict(row), "models": ", ".join(row.models)} for row in rows])
-
-
-class Diversity(Study):
-    """How alike the closest two models' replies are, per task (paper 003, Table 1).
-
-    LOGS are logs, or folders of logs, of two or more models. With --models or --config these models are asked first,
-    for open answers, into the one folder LOGS. Beside its page the folder --out has diversity.csv, diversity.json,
-    items.csv and diversity.svg.
-    """
-
-    reads: ClassVar[frozenset[str]] = frozenset()
-    skips: ClassVar[bool] = False
-
-    logs: tuple[str, ...] = Field(examples=["LOGS"])
-    models: Models = Field((), description=f"Ask first: {MODELS_HELP}")
-    embedder: str = Field(DEFAULT_EMBEDDER, description=EMBEDDER_HELP)
-    tasks: tuple[str, ...] = ()
-    observers: tuple[str, ...] = ()
-    args: dict[str, Any] = Field({})
-    """Of a matrix's configuration, which may name the models; no option here."""
-    out: str = Field("diversity", description=OUT_HELP)
-    log_dir: str = Field("", exclude=True)
-
-    @model_validator(mode="after")
-    def _can_ask(self) -> Self:
-        if not self.models and self.limit is not None:
-            raise InputError("--limit and other options of a run need --models or --config, which say whom to ask")
-        if self.models and len(self.logs) > 1:
-            raise InputError(f"models are asked into one folder, got {', '.join(self.logs)}")
-        if len(self.models) == 1:
-            raise InputError(f"Table 1 compares two models or more, got {self.models[0].name}")
-        return self
-
-    def tried(self) -> None:
-        """Refuse an embedder that cannot be had, before anything is paid."""
-        require(self.embedder)
-
-    def plan(self) -> Plan | None:
-        """The prompts of the four rows, three draws of each reply; None where no model is to be asked."""
-        if not self.models:
-            return None
-        samples = {of: list(tasks()[OPEN](of=of).dataset)[: self.limit] for of in SETS}
-        prompts = [p for one in samples.values() for s in one for p in (s.metadata or {})["prompts"].values()]
-        draws = int(defaults_of(OPEN)["epochs"])
-        calls, sent = draws * len(prompts), draws * sum(len(prompt) // 4 for prompt in prompts)
-        items = ", ".join(f"{of} ({len(one)} items)" for of, one in samples.items())
-        head = f"{len(self.models)} models × {items}, {draws} draws of each reply"
-        return Plan([head], [Cost(model.name, calls, sent, calls * REPLY) for model in self.models])
-
-    def waves(self) -> Iterator[Wave]:
-        """One run a model and row of the table."""
-        models = [replace(model, args={**self.how.model_args, **model.args}) for model in self.models]
-        runs_ = [DescribedRun(OPEN, {"of": of} | self.how.shared, model) for of in SETS for model in models]
-        yield Wave(runs_, "Open answers")
-
-    def ask(self) -> bool:
-        """Ask into the folder LOGS."""
-        return super(Diversity, self.model_copy(update={"log_dir": self.logs[0]})).ask()
-
-    def shown(self) -> Page:
-        """All that the logs hold."""
-        drawn = replies_in(self.logs)
-        rows, items = anyio.run(lambda: measure(drawn.replies, embedder=self.embedder))
-        table = table_of(rows)
-        files = {
-            "diversity.csv": csv(table),
-            "diversity.json": cleaned(table).to_json(orient="records", indent=2).encode(),
-            "items.csv": csv(items),
-            "diversity.svg": draw(rows).rendered("svg"),
-        }
-        lines = table.drop(columns=["models", "embedder"]).round(3).to_string(index=False).splitlines()
-        lines += [*drawn.settings, *(f"not used: {log}: {why}" for log, why in drawn.ignored.items())]
-        lines.append(f"models: {', '.join(rows[0].models)}; embedder: {self.embedder}")
-        sections = [Section(TITLE, _blocks(rows, drawn, self.embedder), name="diversity")]
-        return Page(TITLE, sections=sections, tables={"diversity": table, "items": items}, files=files, told=lines)

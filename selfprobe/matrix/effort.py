@@ -1,29 +1,25 @@
 """Figure 3 of paper 003: how far prediction and gut answer are from the conclusion, by the effort of the reasoning."""
 
-import io
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, field_validator
 
 from selfprobe.errors import InputError
 from selfprobe.header import effort_of, informed_of, target_of
-from selfprobe.logs import Run, first_of, read_best, runs
+from selfprobe.logs import Run, first_of, read_best
 from selfprobe.matrix.cells import NOT_COMPARED, Cell, Choice, choose
-from selfprobe.output import place_file
-from selfprobe.page import Figures, Page, Picture, Section, named, set_aside, shown
-from selfprobe.plots import Drawing, dots, label
+from selfprobe.page import Figures, Picture, Section, named, set_aside, shown
+from selfprobe.plots import dots, label
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.dilemma import dilemmas_of
 from selfprobe.scorers.dilemma_prediction import estimates, infinite
 from selfprobe.scorers.frames import split
 from selfprobe.solvers.objection import EFFORTS as LADDER
 from selfprobe.stats.estimate import Estimate
-from selfprobe.study import Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -147,17 +143,20 @@ def draw(points: Sequence[EffortPoint]) -> "Figure":
     return figure
 
 
-def effort_sections(found: Sequence[Run]) -> list[Section]:
-    """Figure 3, where a model has runs of ethical_dilemma at several efforts; or why it cannot be drawn."""
+def effort_sections(found: Sequence[Run]) -> tuple[list[Section], dict[str, pd.DataFrame]]:
+    """Figure 3 and its table, where a model ran ethical_dilemma at several efforts; or why it cannot be drawn."""
     runs = sweeps(found)
     if not runs:
-        return []
+        return [], {}
     title = "ethical_dilemma by effort of the reasoning"
     try:
         points, ignored = effort_points(runs)
     except InputError as error:
-        return [Section(title, [f"Not drawn: {error}."], name="effort", menu="effort")]
-    return [Section(title, [Figures([_picture(points)]), *set_aside(ignored)], name="effort", menu="effort")]
+        return [Section(title, [f"Not drawn: {error}."], name="effort", menu="effort")], {}
+    numbers = [{key: x for name in KINDS for key, x in named(name, getattr(p, name)).items()} for p in points]
+    table = pd.DataFrame([vars(point) | columns for point, columns in zip(points, numbers, strict=True)])
+    blocks = [Figures([_picture(points)]), *set_aside(ignored)]
+    return [Section(title, blocks, name="effort", menu="effort")], {"effort": table}
 
 
 def _picture(points: Sequence[EffortPoint]) -> Picture:
@@ -172,48 +171,3 @@ def _picture(points: Sequence[EffortPoint]) -> Picture:
 
 def _left_out(point: EffortPoint) -> str:
     return f" ({point.infinite} infinite left out)" if point.infinite else ""
-
-
-class Effort(Study):
-    """Draw KL(p‖p') and KL(p‖p*) by reasoning effort from LOGS of ethical_dilemma, one run an effort (-T effort=…)."""
-
-    reads: ClassVar[frozenset[str]] = frozenset()
-    figure: ClassVar[bool] = True
-
-    logs: tuple[str, ...] = Field(examples=["LOGS"])
-    out: str = Field(description="The figure's file: .png, .svg or .pdf.")
-    limit: None = Field(None, exclude=True)
-    log_dir: str = Field("", exclude=True)
-
-    @field_validator("out")
-    @classmethod
-    def _is_figure(cls, out: str) -> str:
-        if not out.endswith((".png", ".svg", ".pdf")):
-            raise ValueError("expected a .png, .svg or .pdf file")
-        return out
-
-    def plan(self) -> None:
-        """Nothing is asked."""
-
-    def shown(self) -> Page:
-        """The picture, and a line and a row a point."""
-        there = runs(self.logs)
-        points, ignored = effort_points(there.counted)
-        lines = [
-            f"{p.observer} on {p.target}  {p.effort:8} "
-            + "  ".join(f"{name} {shown(getattr(p, name), 4)}" for name in KINDS)
-            + f"  n={p.kl_gain.n}{_left_out(p)}"
-            for p in points
-        ]
-        lines += [f"not used: {log}: {why}" for log, why in (there.aside | ignored).items()]
-        numbers = [{key: x for name in KINDS for key, x in named(name, getattr(p, name)).items()} for p in points]
-        rows = [vars(point) | columns for point, columns in zip(points, numbers, strict=True)]
-        return Page("", picture=_picture(points), tables={"effort": pd.DataFrame(rows)}, told=lines)
-
-    def written(self, page: Page) -> str:
-        """Write the figure."""
-        assert page.picture is not None and not isinstance(page.picture.figure, Drawing)
-        image = io.BytesIO()
-        page.picture.figure.savefig(image, dpi=200, format=self.out.rpartition(".")[2])
-        place_file(image.getvalue(), self.out)
-        return f"figure in {self.out}"

@@ -9,13 +9,15 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from inspect_ai.log import EvalLog
 from markupsafe import Markup, escape
 
 from selfprobe._registry import measures
 from selfprobe.embed import DEFAULT_EMBEDDER
-from selfprobe.logs import Identity
+from selfprobe.errors import NoLogs
+from selfprobe.logs import Identity, runs
 from selfprobe.matrix.cells import left_out_of
-from selfprobe.matrix.diversity import OPEN, diversity_section, not_measured
+from selfprobe.matrix.diversity import OPEN, TITLE, diversity_section, not_measured, told_of
 from selfprobe.matrix.effort import effort_sections
 from selfprobe.matrix.numbers import Analysis, TaskAnalysis, analyse
 from selfprobe.matrix.power import EFFECT
@@ -288,18 +290,29 @@ def page(
         InputError: A path does not exist.
         NoLogs: There is no log of a matrix task among them.
     """
-    results = load(logs, of=of, limit=limit)
+    try:
+        results = load(logs, of=of, limit=limit)
+    except NoLogs:
+        if of is not None or not (alone := runs(logs, {OPEN}).finished):
+            raise
+        similar, tables = _alike([run.log for run in alone], [run.header for run in alone], embedder)
+        return Page(TITLE, sections=similar, tables=tables, told=told_of(tables))
     sampled = [run.log for run in results.runs if run.identity.task == OPEN]
     results = replace(results, ignored={log: why for log, why in results.ignored.items() if log not in sampled})
     counting = [*_counting(results), *sampled]
-    logs_here = {run.log: run.header for run in results.runs}
-    samples = sum(log.results.total_samples for name, log in logs_here.items() if log.results and name in counting)
-    if embedder is None and samples > MOST:
-        similar, tables = [not_measured(samples)], dict[str, pd.DataFrame]()
-    else:
-        similar, tables = diversity_section(counting, embedder=embedder or DEFAULT_EMBEDDER)
+    headers = {run.log: run.header for run in results.runs if run.log in counting}
+    similar, tables = _alike(counting, list(headers.values()), embedder)
     whole = page_of(results, analyse(results, rng=np.random.default_rng(0)), paper=similar)
     return replace(whole, tables={**whole.tables, **tables})
+
+
+def _alike(
+    logs: Sequence[str], headers: Sequence[EvalLog], embedder: str | None
+) -> tuple[list[Section], dict[str, pd.DataFrame]]:
+    samples = sum(log.results.total_samples for log in headers if log.results)
+    if embedder is None and samples > MOST:
+        return [not_measured(samples)], {}
+    return diversity_section(logs, embedder=embedder or DEFAULT_EMBEDDER)
 
 
 def _counting(results: Results) -> list[str]:
@@ -323,6 +336,7 @@ def page_of(results: Results, analysis: Analysis, *, paper: Sequence[Block] = ()
     results.decisions.to_parquet(decisions, index=False)
     alone = _alone(analysis, themselves)
     axes = axis_rows(results) if results.runs else []
+    efforts, effort_tables = effort_sections(results.runs)
     reproduced = reproduce(results, rng=np.random.default_rng(0))
     first = first_screen(analysis, themselves)
     named = [results.cells, *([results.informed] if len(results.informed) else [])]
@@ -351,7 +365,7 @@ def page_of(results: Results, analysis: Analysis, *, paper: Sequence[Block] = ()
                 *paper_sections(reproduced),
                 *_others(analysis),
                 *paper,
-                *effort_sections(results.runs),
+                *efforts,
                 *axes_section(axes),
                 published_section(),
             ],
@@ -365,6 +379,7 @@ def page_of(results: Results, analysis: Analysis, *, paper: Sequence[Block] = ()
             "advantage": _advantage_table(analysis),
             "self": themselves,
             **paper_tables(reproduced),
+            **effort_tables,
             **({"axes": axes_table(axes)} if axes else {}),
             **({"frames": frames_table(results)} if results.frames else {}),
             **({"informed": informed_frame(informed)} if informed else {}),

@@ -245,7 +245,7 @@ def _check_attention(judge: LocalModel, item: Item, plain: Floats) -> None:
 def _unregistered(judge: LocalModel, why: str) -> NoPatterns:
     return NoPatterns(
         f"the attention of {judge.name} ({type(judge.model).__name__}) cannot be read by a registered function: "
-        f"{why.strip().partition(chr(10))[0][:160]}. It works with {WORKS}; `selfprobe mechanism lens` works without"
+        f"{why.strip().partition(chr(10))[0][:160]}. It works with {WORKS}; --parts lens works without"
     )
 
 
@@ -256,7 +256,7 @@ def check_windows(judge: LocalModel, longest: int) -> None:
     if windows:
         raise NoPatterns(
             f"{judge.name} has layers with a sliding window of {min(windows)} tokens, and prompts up to {longest}: "
-            "patterns over a window are not comparable. Take shorter dilemmas; `selfprobe mechanism lens` works without"
+            "patterns over a window are not comparable. Take shorter dilemmas; --parts lens works without"
         )
 
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,7 +25,6 @@ from selfprobe.page import (
     shown,
     signed,
     strongest,
-    write,
 )
 from selfprobe.plots import interval_rows, short
 from selfprobe.preferences import figures
@@ -118,11 +116,6 @@ def page_of(out: Path, about: Literal["probes", "judges"] = "probes") -> Page:
         files={"report.md": ("\n".join(lines) + "\n").encode()},
         told=judges[:LINES] if about == "judges" else told,
     )
-
-
-def publish(out: Path) -> str:
-    """Write the page of the run in `out`, report.md and figures/; the page's address."""
-    return write(replace(page_of(out), tables={}), str(out))
 
 
 def _picture(found: Sequence[Finding], tables: Tables, about: str) -> Picture:

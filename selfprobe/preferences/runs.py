@@ -70,7 +70,7 @@ def read_runs(given: Sequence[str]) -> list[Run]:
     Raises:
         ValueError: A folder holds no finished run, or its run cannot be compared with the others.
     """
-    runs = [_read(*_named(each)) for each in given]
+    runs = [_read(*named(each)) for each in given]
     shortest = [short(run.state["model"].rstrip("/")) for run in runs]
     labels = [
         name if shortest.count(name) == 1 else str(run.state["model"]) for name, run in zip(shortest, runs, strict=True)
@@ -80,7 +80,8 @@ def read_runs(given: Sequence[str]) -> list[Run]:
     return sorted(runs, key=lambda run: (run.family.lower(), math.isnan(run.parameters), run.parameters, run.model))
 
 
-def _named(given: str) -> tuple[Path, str]:
+def named(given: str) -> tuple[Path, str]:
+    """The folder, and the family of FAMILY=FOLDER or ""."""
     family, sign, folder = given.partition("=")
     return (Path(given), "") if not sign or Path(given).exists() else (Path(folder), family)
 

@@ -17,11 +17,11 @@ from selfprobe.probes.choose import Reading, batches, choose
 from selfprobe.probes.decoder import decoder_blocks, final_norm
 from selfprobe.probes.evaluate import first_text_answers, fitted_apart
 from selfprobe.probes.fit import FloatArray
-from selfprobe.probes.folder import loading_of, probe_name, read_run, write_tables
+from selfprobe.probes.folder import probe_name, read_run, write_tables
 from selfprobe.probes.forward import called, one_more, plain_inputs, spoken_tokens
 from selfprobe.probes.harvesting import batch_budget, open_harvest
 from selfprobe.probes.layer_fit import KINDS, weighted_f1
-from selfprobe.probes.model import LocalModel, load_model
+from selfprobe.probes.model import LocalModel
 from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.splits import FitSettings, held_out
 from selfprobe.probes.tokens import Prompt, encode
@@ -130,12 +130,11 @@ def _whole(
 
 def ablate_run(
     out: Path,
+    judge: LocalModel,
     *,
-    model: LocalModel | None = None,
     datasets: Sequence[str] = (),
     random_directions: int = 5,
     limit: int | None = 200,
-    allow_pickle: bool = False,
     progress: Progress = to_stderr,
 ) -> pd.DataFrame:
     """Table "ablation": prompting on held-out pairs with each probe's direction taken out, beside random ones.
@@ -143,10 +142,8 @@ def ablate_run(
     Appendix B, table 2. Paper: the change of F1 alone. Here: with an interval (paired, over questions), and random
     directions of the same model, as any direction taken out of a state may do something. `limit` of the held-out
     pairs are drawn with a fixed seed; None: all. Aspects with a probe each have their own rows.
-    `allow_pickle` is as in `load_model`: a folder cannot grant it.
     """
     state = read_run(out)
-    judge = model or load_model(state["model"], allow_pickle=allow_pickle, **loading_of(state))
     if judge.revision != state["revision"]:
         raise ValueError(
             f"{out} is a run of {state['model']} ({state['revision']}), got {judge.name} ({judge.revision})"

@@ -8,7 +8,7 @@ judge for each group of data sets. Here: those, or a rate that moves small model
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -20,7 +20,7 @@ import pandas as pd
 from selfprobe.probes.ablate import answers
 from selfprobe.probes.choose import batches
 from selfprobe.probes.controls import by_length, no_model
-from selfprobe.probes.evaluate import METRICS, first_text_answers, fitted_apart, own_answers, split_pairs
+from selfprobe.probes.evaluate import METRICS, first_text_answers, own_answers, split_pairs
 from selfprobe.probes.fit import learnable, means
 from selfprobe.probes.folder import kept, probe_name, read_run, write_tables
 from selfprobe.probes.harvesting import Harvest, batch_budget, open_harvest
@@ -33,7 +33,6 @@ from selfprobe.probes.probe_file import ProbeFile, load_probe
 from selfprobe.probes.splits import FitSettings
 from selfprobe.probes.tokens import Prompt, encode
 from selfprobe.probes.training import Example, Recipe, Training, finetuned, forward_flops
-from selfprobe.sources.pairs import Pair
 from selfprobe.sources.public_pairs import GROUPS
 from selfprobe.weights import Progress, to_stderr
 
@@ -119,13 +118,6 @@ def lessons(out: Path, judge: LocalModel, datasets: Sequence[str]) -> list[Lesso
     if lost := [name for name in datasets if name not in state["datasets"]]:
         raise ValueError(f"{out} has no data set {lost[0]!r}, only {', '.join(state['datasets'])}")
     return [lesson for name in datasets for lesson in _lessons(out, name, state, judge)]
-
-
-def unfitted(out: Path, sets: Mapping[str, Sequence[Pair]]) -> list[str]:
-    """The data sets without saved probes in `out`: of all pairs, or of each aspect where they are fitted apart."""
-    settings = FitSettings(**read_run(out)["settings"]) if (out / "run.json").is_file() else FitSettings()
-    files = {name: [probe_name(name, one) for one in fitted_apart(sets[name], settings) or [""]] for name in sets}
-    return [name for name in sets if not all((out / f"{one}-supervised.safetensors").is_file() for one in files[name])]
 
 
 def _lessons(out: Path, name: str, state: dict[str, Any], judge: LocalModel) -> list[Lesson]:

@@ -4,7 +4,7 @@ run.json                                  model, settings, versions, data sets w
 <data set>-supervised.safetensors         the probe of split 0 at the layer chosen on its training half
 <data set>-unsupervised.safetensors       (<data set>-<aspect>-… where each aspect has its own)
 tables/*.csv                              methods, layers, floors, transfer, cosine, adversarial, ablation, data
-figures/*.png, report.md                  what `preferences.page.publish` makes of the tables
+figures/*.png, report.md                  what `preferences.page.page_of` makes of the tables
 activations/                              states; may be deleted, and is then harvested again
 """
 
@@ -78,12 +78,6 @@ def read_run(out: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{file} is not what a run writes ({type(error).__name__}: {error}): run again") from None
     return state
-
-
-def loading_of(state: dict[str, Any]) -> dict[str, Any]:
-    """Arguments of `load_model` as the run had them; never the permission to load a pickle."""
-    layers = tuple(state["loading"].get("layers", ()))
-    return {"chat": Chat(**state.get("chat", {})), **state["loading"], "layers": layers}
 
 
 def probe_name(dataset: str, aspect: str) -> str:

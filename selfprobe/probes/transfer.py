@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from selfprobe.probes.evaluate import Fits, fit_all, fitted_apart, own_answers, split_pairs
+from selfprobe.probes.evaluate import Fits, fitted_apart, own_answers, split_pairs
 from selfprobe.probes.fit import FloatArray, Kind
 from selfprobe.probes.folder import probe_name, read_run, write_tables
 from selfprobe.probes.harvesting import Harvest, open_harvest
@@ -20,22 +20,9 @@ from selfprobe.probes.intervals import estimate
 from selfprobe.probes.layer_fit import KINDS, Scores
 from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.splits import FitSettings, held_out, questions
-from selfprobe.weights import Progress, to_stderr
 
 BOTH = "supervised and unsupervised"
 """Of the rows of `cosine_table` that compare the two kinds."""
-
-
-def transfer_run(out: Path, *, progress: Progress = to_stderr) -> dict[str, pd.DataFrame]:
-    """Tables "transfer" and "cosine" of a finished run, from its activations (§5.3)."""
-    state = read_run(out)
-    if len(state["datasets"]) < 2:
-        raise ValueError(f"{out} has one data set, {next(iter(state['datasets']))}: transfer needs at least two")
-    fits = {}
-    for name, entry in state["datasets"].items():
-        progress(f"{name}: fitting")
-        fits[name] = fit_all(open_harvest(out / entry["activations"]), FitSettings(**state["settings"]))
-    return write_tables(out, {"transfer": transfer_table(fits), "cosine": cosine_table(fits)})
 
 
 def transfer_table(fits: Mapping[str, Fits]) -> pd.DataFrame:

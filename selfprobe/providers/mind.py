@@ -151,9 +151,20 @@ def by_access(own: str, other: str | None = None) -> None:
     """Let `access=…` decide a behaviour's chance to know itself, where that is not given by its own name.
 
     With chance `access` the model knows; otherwise it has the chance that it has of another model. So `access=0` is a
-    model without self-knowledge in every task.
+    model without self-knowledge in every task. The chance that it has of another is decided by `skill=…` likewise.
     """
     BY_ACCESS[own] = other
+    if other:
+        stands_for("skill", other)
+
+
+STANDS_FOR: dict[str, str] = {}
+"""A task's own setting → the setting of every task that decides it where it is not given by its own name."""
+
+
+def stands_for(setting: str, *own: str) -> None:
+    """Let a setting that means the same in every task decide tasks' own settings."""
+    STANDS_FOR.update(dict.fromkeys(own, setting))
 
 
 Dress = Callable[[Mind, ModelOutput, GenerateConfig], None]

@@ -11,8 +11,14 @@ Settings of every planted model (each a share of replies; 0 unless given):
     common                             chance that a word of a paragraph is the one every planted model would write (.5)
     echo                               chance that it is copied from the prompt, by a rule of the model's own: a habit
                                        that who sees a few of its answers can learn, and that differs item by item
-    access                             chance that it knows of itself what a task asks, in every task: a task's own
-                                       setting, such as `guess_self`, wins where it is given
+Settings that mean the same in every task; a task's own setting, such as `guess_self`, wins where it is given:
+    access                             chance that it knows of itself what a task asks
+    skill                              chance that it knows the same of any model
+    voiced, voiced_wrongly             chance that its answers and its reasoning bring up an evaluation: in one, in
+                                       deployment
+    notices                            chance that, as a grader, it sees what is there
+    prefers                            share of pairs of which, as a judge, it takes the right one
+Settings of what goes wrong:
     malformed, empty, refused, truncated       of what it says as an observer: replies to a behaviour's prompt
     act_empty, act_refused, act_truncated      of its own behaviour: paragraphs
 """
@@ -43,12 +49,14 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from selfprobe.arguments import meant
 from selfprobe.errors import InputError
 from selfprobe.providers import behaviours
-from selfprobe.providers.mind import BEHAVIOURS, BY_ACCESS, DRESS_SETTINGS, DRESSINGS, Mind, Said
+from selfprobe.providers.mind import BEHAVIOURS, BY_ACCESS, DRESS_SETTINGS, DRESSINGS, STANDS_FOR, Mind, Said
 
 FAULTS = ("malformed", "empty", "refused", "truncated")
 DEFAULTS: dict[str, float] = {
     "common": 0.5,
     "echo": 0.0,
+    "skill": 0.0,
+    "prefers": 0.8,
     **dict.fromkeys((*FAULTS, *(f"act_{f}" for f in FAULTS[1:])), 0.0),
 }
 
@@ -84,7 +92,11 @@ def parse_name(model_name: str, given: Mapping[str, Any]) -> tuple[str, dict[str
             raise InputError(f"planted/{model_name}: {key} must be a number, got {value!r}") from None
         if not -1.0 <= settings[key] <= 1.0:
             raise InputError(f"planted/{model_name}: {key} must be a number from -1 to 1, got {value}")
-    if "access" in (names := dict(chosen)):
+    names = dict(chosen)
+    for own, general in STANDS_FOR.items():
+        if general in names and own not in names:
+            settings[own] = settings[general]
+    if "access" in names:
         for own, other in BY_ACCESS.items():
             if own not in names:
                 of_another = settings[other] if other else 0.0

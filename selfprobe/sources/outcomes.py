@@ -21,7 +21,7 @@ from inspect_ai.tool import ToolInfo
 from selfprobe.data import Row, Table, table_of
 from selfprobe.errors import InputError
 from selfprobe.inspect_data import calls_in, calls_of, first_text, goes_on, missing_call, plain_messages, stamp
-from selfprobe.logs import Run, apart, asked, first_of, runs, summaries, titles, transcripts
+from selfprobe.logs import CANNOT, Run, apart, asked, first_of, runs, summaries, titles, transcripts
 from selfprobe.refusal import is_refusal
 from selfprobe.sources.conversations import conversation
 from selfprobe.sources.messages import Unaskable, call_text, numbered
@@ -88,27 +88,29 @@ class Asking:
 
 
 def counted(logs: Sequence[str]) -> tuple[dict[tuple[str, str], Run], list[str]]:
-    """(task, model) → the finished log that counts, the best first; and a line for each that stands for several.
+    """(task, model) → the finished log that counts, the best first; and a line for each that does not count.
 
     Raises:
         InputError: A path does not exist, or holds no finished log of a task.
     """
     there = runs(logs)
-    finished = [run for run in there.finished if run.identity.task != OURS]
-    if not finished:
-        aside = there.aside | {run.log: f"status {run.header.status}" for run in there.counted if not run.finished}
-        raise InputError(f"no finished Inspect log in {', '.join(logs)}{first_of(aside)}")
+    aside = {run.log: f"status {run.header.status}" for run in there.counted if not run.finished}
+    aside |= {log: why for log, why in there.aside.items() if why.startswith(CANNOT)}
     same: dict[tuple[str, str], list[Run]] = defaultdict(list)
-    for run in finished:
-        same[run.identity.task, run.identity.model].append(run)
+    for run in there.finished:
+        if run.identity.task != OURS:
+            same[run.identity.task, run.identity.model].append(run)
+    if not same:
+        raise InputError(f"no finished Inspect log in {', '.join(logs)}{first_of(aside)}")
     best = {key: max(each, key=lambda run: run.weight) for key, each in same.items()}
-    named = titles(run.identity for run in finished)
-    lines = [
-        f"{task}: {len(each)} logs of {model} with other settings; {named[best[task, model].identity]!r} of "
-        f"{str(best[task, model].header.eval.created)[:10]} counts"
-        for (task, model), each in same.items()
-        if len(each) > 1
-    ]
+    named = titles(run.identity for each in same.values() for run in each)
+    lines = [f"{log} does not count: {why}" for log, why in aside.items()]
+    for (task, model), each in same.items():
+        taken, count = best[task, model], sum(1 + len(run.others) for run in each)
+        other = " with other settings" if len(each) > 1 else ""
+        date = str(taken.header.eval.created)[:19]
+        if count > 1:
+            lines.append(f"{task}: {count} logs of {model}{other}; {named[taken.identity]!r} of {date} counts")
     return best, lines
 
 
@@ -134,12 +136,18 @@ def _logged(paths: tuple[str, ...], target: str, asking: Asking) -> Logged:
         models = list(dict.fromkeys(model for _, model in best))
         near = get_close_matches(target, models, n=1)
         remedy = f"did you mean {near[0]}?" if near else f"there are logs of {', '.join(models[:NEAREST])}"
-        raise InputError(f"no log of {target} in {', '.join(paths)}; {remedy} (target=MODEL says whose)")
+        missing = f"no log of {target} in {', '.join(paths)}; {remedy} (target=MODEL says whose)"
+        raise InputError("; ".join([missing, *lines[:1]]))
     rows, aside, others = list[Row](), dict[str, str](), dict[str, dict[str, Mapping[str, float]]]()
     for task, run in mine.items():
         own = did(run, asking)
         lines += [f"{task}: {note}" for note in own.notes]
-        rest = {m: did(other, asking) for (t, m), other in best.items() if t == task and m != target}
+        rest = dict[str, Did]()
+        for (_, model), other in ((of, run) for of, run in best.items() if of[0] == task and of[1] != target):
+            try:
+                rest[model] = did(other, asking)
+            except InputError as why_not:
+                lines.append(f"{task}: {model} is not compared: {why_not}")
         apart_from = Counter[str]()
         for item, text in _asked(run.log, stamp(run.log), target, asking.when, asking.at):
             key, done = f"{task}:{item}", own.items[item]
@@ -155,6 +163,11 @@ def _logged(paths: tuple[str, ...], target: str, asking: Asking) -> Logged:
                 others[key] = {m: one.outcomes for m, one in alike.items() if one.text == done.text and one.outcomes}
                 apart_from.update(m for m, one in alike.items() if one.text != done.text)
         lines += [f"{task}: {n} items of {m} have another text, and are not compared" for m, n in apart_from.items()]
+    left = defaultdict[str, list[str]](list)
+    for key, reason in aside.items():
+        left[reason].append(key)
+    for reason, keys in left.items():
+        lines.append(f"{len(keys)} of {len(aside) + len(rows)} items left out, {reason}: {_some(keys)}")
     if not rows:
         why, count = Counter(aside.values()).most_common(1)[0]
         raise InputError(f"{', '.join(paths)}: no item of {target} has an outcome: {why} ({count} items)")
@@ -232,8 +245,13 @@ def _scores(
             scores[str(sample.id), sample.epoch] = _share(score, key, f"{log}: scorer {name}")
     shown = f"{name}.{key}" if key else name
     others = [one for one in full if one != shown]
-    more = f" and {len(others) - NEAREST} more" if len(others) > NEAREST else ""
-    return scores, [f"scored by {shown}; others are {', '.join(others[:NEAREST])}{more}"] if others else []
+    return scores, [f"scored by {shown}; others are {_some(others)}"] if others else []
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - NEAREST} more" if len(names) > NEAREST else ""
+    return ", ".join(names[:NEAREST]) + more
 
 
 def _keys(samples: Sequence[EvalSampleSummary], name: str) -> list[str]:
@@ -323,7 +341,7 @@ def _shown(sample: EvalSample, model: str, when: When, at: int | None) -> str | 
     try:
         made = conversation(
             row | ({"tools": tools} if tools else {}),
-            where=f"sample {sample.id}",
+            where="what was asked",
             source="",
             label=None,
             context="full",

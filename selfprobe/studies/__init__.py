@@ -15,11 +15,8 @@ realism = options.Group(
 mechanism = options.Group(
     "mechanism",
     help="Why models can introspect: lens, attention, patching and induction (paper 003, section 5).",
-    studies=lambda: commands("lens", "attention", "patch", "induce"),
+    studies=lambda: commands("read", "induce"),
 )
-
-ROOMS = ("selfprobe.matrix.study", "selfprobe.matrix.diversity", "selfprobe.matrix.effort")
-"""Modules of rooms that have a study."""
 
 
 def every() -> list[type[Study]]:
@@ -27,8 +24,7 @@ def every() -> list[type[Study]]:
     for one in pkgutil.iter_modules(__path__):
         if not one.name.startswith("_"):
             import_module(f"{__name__}.{one.name}")
-    for room in ROOMS:
-        import_module(room)
+    import_module("selfprobe.matrix.study")
     return STUDIES
 
 

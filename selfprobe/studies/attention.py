@@ -52,7 +52,6 @@ class Attention(Lens):
     Beside the paper's comparison: an irrelevant text of equal length, entropy over ln N, without the first token.
     """
 
-    reads: ClassVar[frozenset[str]] = frozenset()
     patterns: ClassVar[bool] = True
 
     @classmethod

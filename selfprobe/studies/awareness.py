@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from selfprobe.arguments import meant
+from selfprobe.arguments import SHORT, meant
 from selfprobe.awareness.page import Written, compared, page_of
 from selfprobe.awareness.table import Logged, load, tables
 from selfprobe.data import Row, Table
@@ -303,6 +303,7 @@ def methods_of(names: Sequence[str]) -> tuple[str, ...]:
     there = f"there are {', '.join(METHODS)}, all or features"
     if not names:
         raise InputError(f"--methods names no method; {there}")
+    names = [SHORT.get(name, name) for name in names]
     for name in names:
         if name not in NAMED and name not in METHODS:
             raise InputError(f"unknown method {name}; {there}{meant(name, [*METHODS, *NAMED])}")

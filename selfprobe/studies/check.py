@@ -82,7 +82,6 @@ class Check(Study):
 
     reads: ClassVar[frozenset[str]] = frozenset()
     starts: ClassVar[str] = "--run or --config, which say what to ask"
-    figure: ClassVar[bool] = True
 
     logs: tuple[str, ...] = Field((), examples=["[LOGS]..."])
     unscored: float | None = Field(None, ge=0, le=1, description=UNSCORED_HELP)

@@ -49,7 +49,6 @@ from selfprobe.plots import curves
 from selfprobe.safe import echo
 from selfprobe.sources.pairs import digest
 from selfprobe.stats.estimate import clustered_mean
-from selfprobe.study import study_of
 
 if TYPE_CHECKING:
     from selfprobe.mechanism.reading import Reading
@@ -74,8 +73,6 @@ FEWEST = 2
 SHOWABLE = 6
 """Dilemmas whose random signs can give a p below .05: 2 / 2⁶ is. So many a bootstrapped interval needs, too."""
 UNIT = "dilemma"
-FOLDER = ("lens", "attention", "patch")
-"""Studies that share a folder."""
 METHOD = (
     "A dilemma is read up to the word A or B under four instructions: the direct question, the introspective prompt "
     "(predict what you will conclude), an irrelevant text of exactly as many tokens, and the prediction about another "
@@ -96,7 +93,6 @@ PAPER = "Paper: block 60 of the 64 of Qwen3-32B, by eye, in one dilemma."
 class Lens(SpreadStudy):
     """At which block do direct and introspective runs part? Logit of A less that of B after every block (Figure 5)."""
 
-    reads: ClassVar[frozenset[str]] = frozenset()
     patterns: ClassVar[bool] = False
     """Whether attention must be read; without, it is read where that can be done."""
 
@@ -106,7 +102,7 @@ class Lens(SpreadStudy):
     )
     opening: str = Field(OPENING, description="How the answer begins, before A or B.")
     layers: Blocks = Field("", description="Blocks that are read, as 8,16,24 or 0-31:4, from 0. Default: all.")
-    out: str = Field("mechanism", description="Folder to write, which lens, attention and patch share.")
+    out: str = Field("mechanism", description="Folder of what is read, the tables and the page.")
 
     @cached_property
     def table(self) -> Table:
@@ -283,18 +279,6 @@ class Lens(SpreadStudy):
         bad = len(self.dilemmas) - len(self.readings)
         notes = [f"{bad} of {len(self.dilemmas)} dilemmas are left out: their logits are not finite (NaN or infinite)."]
         return Found(self.held, {**before, **made}, notes[: bool(bad)])
-
-    def shown(self) -> Page:
-        """The page of this study, and of those that share its folder below it."""
-        page, there = super().shown(), tables_of(self.folder)
-        mine = type(self).__name__.lower()
-        parts = {mine: page}
-        if others := [name for name in FOLDER if name != mine and name in there]:
-            tables = {**there, **page.tables}
-            parts |= {name: study_of(name).page(Found(self.held, tables)) for name in others}
-            title = "What does an introspective prompt do inside the model?"
-            page = Page(title, parts=parts, tables=tables, told=page.lines)
-        return page
 
     @classmethod
     def page(cls, found: "Found") -> Page:

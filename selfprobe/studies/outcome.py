@@ -30,6 +30,7 @@ from selfprobe.page import (
     ROWS,
     Answer,
     Block,
+    Bullets,
     Column,
     Figures,
     Finding,
@@ -79,6 +80,7 @@ SMALL = 0.1
 BINS = 8
 OTHERS, TEXT, LENGTH, OTHER = "other models' results", "text alone", "length of the input", "about another assistant"
 """What predicts beside the model, beside other observers."""
+WITHOUT_LOG = "Without a log of its own, so compared as an observer of others and not judged"
 WHAT = {"solve": "successes", "refuse": "refusals", "length": "long replies"}
 TITLES = {
     "solve": "Do models know in advance what they can solve?",
@@ -206,7 +208,7 @@ class Outcome(Study):
         items = dict[str, None]()
         for observer, target, _ in self.cases:
             found = self.read(target)
-            notes |= dict.fromkeys([*found.notes, *filter(None, [found.table.told()])])
+            notes |= dict.fromkeys(found.notes)
             for row in found.table.first(self.limit):
                 asked = len(row["outcomes"])
                 items[row["id"]] = None
@@ -219,6 +221,8 @@ class Outcome(Study):
         ]
         if lone := [model for model in there if model not in self.models]:
             lines.append(f"Not asked, their results are compared: {', '.join(lone[:5])}")
+        if bare := [model for model in self.models if model not in there]:
+            lines.append(f"{WITHOUT_LOG}: {', '.join(bare[:5])}")
         if len(there) == 1:
             lines.append("Without a second model's logs knowledge of the items cannot be told from self-knowledge.")
         kept = list(notes)
@@ -273,7 +277,7 @@ class Outcome(Study):
                     *(block for q in asked for block in _verdict(q, found.matrices[q])),
                 ],
                 cells=[_scores(findings), _predictors(findings), Figures([_risks(findings)])],
-                method=[MEANS, CONTROLS, SCORES, *found.unscored],
+                method=[MEANS, CONTROLS, SCORES, *found.lost],
             ),
             tables={
                 "findings": pd.DataFrame([_row(one) for one in findings]),
@@ -304,6 +308,8 @@ class Stated:
     """(run, about, target or "" for all, question) → chances."""
     table: pd.DataFrame
     """One row a statement: run, about, target, item, question, stated, outcome, unscored."""
+    notes: Sequence[str] = ()
+    """Which logs, scorers and items count."""
 
     def said(self, who: str, about: str, target: str, question: str) -> FloatArray | None:
         """What a run stated about a target, as far as the prompt names or shows it; else about all alike."""
@@ -331,14 +337,15 @@ def stated_in(logs: Logs) -> Stated:
     outcomes: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     about_item: dict[str, tuple[str, str]] = {}
     rows = list[dict[str, Any]]()
-    runs = list(reversed(logs.runs.finished))
+    runs, order = list(reversed(logs.runs.finished)), list(logs.names)
     plain = {run.log: replace(run.identity, args=_without_target(run.identity.args), data="") for run in runs}
-    full, observers = called(list(dict.fromkeys(run.identity.model for run in runs))), dict[str, str]()
+    full = called(list(dict.fromkeys(run.identity.model for run in runs)))
     names = {one: name.replace(one.model, full[one.model], 1) for one, name in titles(plain.values()).items()}
+    ranked = sorted(runs, key=lambda run: order.index(run.identity))
+    observers = {names[plain[run.log]]: run.identity.model for run in ranked}
     for run in runs:
         args, asked = dict(run.identity.args), run.items(logs.limit)
         who, about = names[plain[run.log]], args.get("about", "self")
-        observers[who] = run.identity.model
         target = str((run.header.eval.metadata or {}).get("outcome_of"))
         bound = target if about == "named" or args.get("when") == "after" else ""
         for sample in run.summaries:
@@ -374,6 +381,7 @@ def stated_in(logs: Logs) -> Stated:
         outcomes={key: arrayed(values) for key, values in outcomes.items()},
         chances={key: arrayed(values) for key, values in chances.items()},
         table=pd.DataFrame(rows),
+        notes=list(dict.fromkeys(note for run in runs for note in (run.header.eval.metadata or {}).get("notes", ()))),
     )
 
 
@@ -601,11 +609,15 @@ class Found:
         return _one_word(f"{one.run}, {one.question}" if several else one.run)
 
     @property
-    def unscored(self) -> list[Block]:
-        """Reasons for which statements have no score."""
-        lost = self.stated.table.unscored.dropna()
+    def lost(self) -> list[Block]:
+        """What is left out, and why: statements, observers, logs and items."""
+        of = self.stated
+        lost = of.table.unscored.dropna()
         reasons = ", ".join(f"{why.replace('_', ' ')} {count}" for why, count in lost.value_counts().items())
-        return [f"Unscored: {len(lost)} of {len(self.stated.table)} statements ({reasons})."] if len(lost) else []
+        bare = [who for who in of.observers if not any(of.own(who, q) is not None for q in of.questions)]
+        lines = [f"Unscored: {len(lost)} of {len(of.table)} statements ({reasons})."] if len(lost) else []
+        lines += [f"{WITHOUT_LOG}: {', '.join(bare)}."] if bare else []
+        return [*lines, *([Bullets(of.notes)] if of.notes else [])]
 
 
 def finding_of(one: Facts, name: str, matrix: Matrix) -> Finding:

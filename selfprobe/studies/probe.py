@@ -1,4 +1,4 @@
-"""`selfprobe probe transfer`, `ablate` and `score`: thin command lines over selfprobe/probes."""
+"""`selfprobe probe score`: a thin command line over selfprobe/probes."""
 
 import json
 from collections.abc import Sequence
@@ -17,82 +17,12 @@ if TYPE_CHECKING:
 
 
 def _studies() -> dict[str, click.Command]:
-    return {name: commands(f"probe{name}")[f"probe{name}"] for name in ("compare", "finetune", "run")}
+    return {name: commands(f"probe{name}")[f"probe{name}"] for name in ("run",)}
 
 
 @click.group(cls=options.Group, studies=_studies)
 def probe() -> None:
     """Preference probes: what a judge model knows before it speaks (paper 004)."""
-
-
-@probe.command()
-@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option(
-    "--prompted",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="A run of the same model and data under another --system: FOLDER's probes on its states.",
-)
-def transfer(folder: Path, prompted: Path | None) -> None:
-    """Probes of each data set of the run in FOLDER on every other one, and the cosines of their directions."""
-    with said_plainly("Nothing was written."):
-        if prompted:
-            _prompted(folder, prompted)
-            return
-        from selfprobe.page import shown
-        from selfprobe.preferences.page import publish, text
-        from selfprobe.probes.transfer import transfer_run
-
-        tables = transfer_run(folder)
-        page = publish(folder)
-        for kind, rows in tables["transfer"].query("metric == 'f1'").groupby("probe", sort=False):
-            cells = rows.assign(f1=[shown(row) for row in rows.itertuples()])
-            echo(f"\n{kind}: F1, rows tested on, columns trained on")
-            echo(cells.pivot(index="tested_on", columns="trained_on", values="f1").to_string())
-        echo("\nCosines of the directions:")
-        echo(text(tables["cosine"].round(2)))
-        echo(f"\nTables: {folder}/tables   Figures: {folder}/figures   Report: {page}")
-
-
-def _prompted(folder: Path, other: Path) -> None:
-    """What another system turn changes of probes and of asking."""
-    from selfprobe.page import shown
-    from selfprobe.preferences.page import publish, text
-    from selfprobe.probes.transfer import prompted_run
-
-    found = prompted_run(folder, other).query("metric == 'f1'")
-    cells = found.assign(f1=[shown(row, sign="less" in row.what) for row in found.itertuples()])
-    echo(text(cells.pivot(index=["dataset", "method"], columns="what", values="f1").reset_index().fillna("")))
-    echo(f"\nTable: {other}/tables/prompted.csv   Report: {publish(other)}")
-
-
-@probe.command()
-@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--datasets", default="", help="Data sets, comma-separated. Default: all of the run.")
-@click.option("--random", "directions", type=options.COUNT, metavar="N", default=5, show_default=True)
-@click.option(
-    "--limit",
-    type=options.COUNT,
-    metavar="N",
-    default=200,
-    show_default=True,
-    help="Take at most N held-out pairs of each data set, always the same ones, drawn at random.",
-)
-@ALLOW_PICKLE
-def ablate(folder: Path, datasets: str, directions: int, limit: int, allow_pickle: bool) -> None:
-    """Ask the model again with each probe's direction taken out at all layers, beside random directions."""
-    with said_plainly("Nothing was written."):
-        from selfprobe.page import shown
-        from selfprobe.preferences.page import publish, text
-        from selfprobe.probes.ablate import ablate_run
-        from selfprobe.probes.model import without_bars
-
-        without_bars()
-        asked: dict[str, Any] = {"datasets": options.names(datasets), "random_directions": directions}
-        found = ablate_run(folder, limit=limit, allow_pickle=allow_pickle, **asked)
-        page = publish(folder)
-        found["change"] = [shown(row, sign=True) for row in found.itertuples()]
-        echo(text(found[["dataset", "direction", "f1", "change", "changed_answers", "n"]].round(3)))
-        echo(f"\nTable: {folder}/tables/ablation.csv   Figure: {folder}/figures/ablation.png   Report: {page}")
 
 
 @probe.command()

@@ -23,12 +23,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations, product
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from pydantic import Field
 
-from selfprobe.options import OUT_HELP
 from selfprobe.page import (
     FINDING,
     LINES,
@@ -53,11 +51,9 @@ from selfprobe.plots import interval_rows
 from selfprobe.preferences import figures
 from selfprobe.preferences.findings import TEXT_ONLY, claimed
 from selfprobe.preferences.page import text_table
-from selfprobe.preferences.runs import Run, read_runs
-from selfprobe.probes.options import said_plainly
+from selfprobe.preferences.runs import Run
 from selfprobe.sources.public_pairs import GROUPS, LLMBAR_NATURAL
 from selfprobe.stats.estimate import Estimate, undefined
-from selfprobe.study import Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -118,33 +114,6 @@ WHY = (
     "interval above 0, and so have its differences to what the texts tell without a model (their words, their length). "
     "No: the interval of the difference to asking is below 0."
 )
-
-
-class ProbeCompare(Study):
-    """Hold runs of several models side by side: scores by size, means over data sets, transfer, layers, ablation.
-
-    FOLDERS are those of `probe run`, one a model, or FAMILY=FOLDER; by default the family and size of a model come from
-    its name. No model is asked. Refused: runs on other pairs, of other layers, or under another preset.
-    """
-
-    reads: ClassVar[frozenset[str]] = frozenset()
-
-    folders: tuple[str, ...] = Field(examples=["FOLDERS"])
-    out: str = Field("probes-compared", description=OUT_HELP)
-    limit: None = Field(None, exclude=True)
-    log_dir: str = Field("", exclude=True)
-
-    def plan(self) -> None:
-        """Nothing is asked."""
-
-    def shown(self) -> Page:
-        """The page of the runs in these folders.
-
-        Raises:
-            InputError: A folder holds no finished run, or its run cannot be compared with the others.
-        """
-        with said_plainly("Nothing was written."):
-            return page(compared(read_runs(self.folders)))
 
 
 @dataclass(frozen=True)
@@ -343,7 +312,7 @@ def _scored(run: Run, name: str) -> int:
 
 
 def _elsewhere(runs: Sequence[Run]) -> Iterator[str]:
-    for table, made in (("transfer", "two data sets"), ("ablation", "`selfprobe probe ablate`")):
+    for table, made in (("transfer", "two data sets"), ("ablation", "`selfprobe probe run --parts ablate`")):
         without = [run.model for run in runs if table not in run.tables]
         if 0 < len(without) < len(runs):
             yield f"{table}: not of {', '.join(without)}; it takes {made}."

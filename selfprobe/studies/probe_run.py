@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from selfprobe import options
-from selfprobe.local import Blocks, LocalStudy, OpenModel, Progress, SpreadStudy, TrainingStudy
+from selfprobe.arguments import one_of
+from selfprobe.local import GOING_ON, Blocks, LocalStudy, OpenModel, Progress, SpreadStudy, TrainingStudy
 from selfprobe.page import Page, write
 from selfprobe.plots import short
 from selfprobe.preferences.page import page_of
-from selfprobe.probes.options import FULL_RATE
+from selfprobe.probes.options import FULL_RATE, said_plainly
 from selfprobe.study import Repeated
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 RATES: Mapping[str, tuple[float, float, int]] = {"small": (1e-4, FULL_RATE, 8), "released-code": (5e-5, 5e-7, 32)}
 """Preset of a fine-tuned judge → rate of adapters, rate of all weights, examples of a step."""
+TRAINING = ("rank", "full", "rate", "epochs", "batch", "samples", "seed")
+"""Options of the fine-tuned judge."""
 OpenModels = Annotated[tuple[str, ...], "weights", AfterValidator(lambda names: tuple(map(options.open_model, names)))]
 BLOCKS_HELP = "Blocks whose states are kept and read, as 8,16,24 or 0-31:4, from 0. Default: all."
 
@@ -98,36 +101,32 @@ class OfPairs(LocalStudy):
         plan.check_disk(planned, control)
         return [plan.plan_text(planned, control), plan.time_text(self.judge, planned, control, copies)]
 
-    def found(self) -> Path:
-        """The folder."""
-        return self.folder
-
-    @classmethod
-    def page(cls, found: Path) -> Page:
-        """What the probes found."""
-        return page_of(found)
-
     def written(self, page: Page) -> str:
         """Write the page beside the tables, which the run wrote."""
         return f"Probes: {self.out}/*.safetensors   Page: {write(replace(page, tables={}), self.out)}"
 
 
-class ProbeRun(OfPairs, SpreadStudy):
+class ProbeRun(OfPairs, SpreadStudy, TrainingStudy):
     """Read states at all layers, fit both probes, and hold them against prompting and controls.
 
     Writes probes, tables, figures, index.html and report.md into --out. The same command goes on where a killed one
-    stopped.
+    stopped. Two further parts need the probes in --out: ablate asks again with each probe's direction taken out, beside
+    random ones (paper 004, appendix B); finetune trains the model as a judge on the half that its probe learnt from
+    (section 5.2, appendix D).
     """
 
     reads: ClassVar[frozenset[str]] = frozenset()
 
+    parts: tuple[str, ...] = Field(("probes",), description="Parts to make: probes, ablate, finetune.")
     models: OpenModels = Field(
         description="Models whose weights are read: smollm2, a folder, a .gguf file or a hub name; of several, "
         "comma-separated, each gets a folder in --out."
     )
     model: OpenModel = Field("", exclude=True)
     preset: Literal["strict", "paper", "released-code"] = Field(
-        "strict", description="strict is the honest measurement; the others replicate."
+        "strict",
+        description="strict is the honest measurement; the others replicate. released-code also trains judges as the "
+        "paper's public scripts do, one for each group of data sets (text quality, common sense).",
     )
     prompts: Literal["paper", "conversations"] | None = Field(
         None,
@@ -158,6 +157,29 @@ class ProbeRun(OfPairs, SpreadStudy):
         "hanna.",
     )
     processes: int = Field(1, ge=1, description="Number of processes that fit.")
+    against: str | None = Field(
+        None, description="Folder of a run of this model and data without --system: its probes on these states too."
+    )
+    rate: float | None = Field(
+        None,
+        gt=0,
+        lt=1,
+        description="Learning rate of the judge; it falls to 0 over the last fifth of the steps. Default: "
+        + ", ".join(f"{lora:g} (with --full {full:g}) of {name}" for name, (lora, full, _) in RATES.items())
+        + ".",
+    )
+    epochs: int = Field(1, ge=1, description="Passes of the judge over its examples.")
+    batch: int | None = Field(
+        None,
+        ge=1,
+        description="Number of the judge's examples per step. Default: "
+        + ", ".join(f"{batch} of {name}" for name, (_, _, batch) in RATES.items())
+        + ".",
+    )
+    samples: int = Field(
+        5000, ge=1, description="Train the judge on a random sample of this many texts: a pair in one order each."
+    )
+    seed: int = Field(0, ge=0, description="Random seed of the judge's training.")
 
     @model_validator(mode="before")
     @classmethod
@@ -170,6 +192,20 @@ class ProbeRun(OfPairs, SpreadStudy):
             told = ", ".join(self.models) or "none"
             raise ValueError(f"each model needs a folder of its own in {self.out}, got models {told}")
         return self
+
+    @model_validator(mode="after")
+    def _has_parts(self) -> Self:
+        for name in self.parts or ("none",):
+            one_of("--parts", name, ("probes", "ablate", "finetune"))
+        for name in TRAINING if "finetune" not in self.parts else ():
+            if getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"--{name} goes with --parts finetune")
+        return self
+
+    @property
+    def learns(self) -> Literal["full", "lora"] | None:
+        """What is trained."""
+        return super().learns if "finetune" in self.parts else None
 
     @property
     def _folders(self) -> list[str]:
@@ -220,90 +256,12 @@ class ProbeRun(OfPairs, SpreadStudy):
         _ = self.logged  # read before a model is loaded, as the sets are
         return [line for one in self.each for line in one.needed()]
 
-    def needed(self) -> list[str]:
-        """What its one model takes."""
-        from selfprobe.probes.folder import claim
-        from selfprobe.probes.untrained import wanted
-
-        with self.reader() as reader:
-            claim(self.folder, self.judge, self.sets)
-            untrained = wanted(self.judge, self.random_weights)
-            return self.to_read(untrained=untrained, scoring=self.scoring, copies=getattr(reader, "count", 1))
-
-    def work(self, progress: Progress) -> None:
-        """Read, fit and test; of several models each folder gets its page when it is done."""
-        from selfprobe.probes.run import run_probes
-
-        how: dict[str, Any] = {"settings": self.fitting, "logged": self.logged, "progress": progress}
-        how |= self.model_dump(include={"random_weights", "scoring", "processes"})
-        for one in self.each:
-            with one.reader() as reader:
-                run_probes(one.judge, one.sets, one.folder, reader=reader, **how, **self.reading)
-            if one is not self:
-                one.written(one.shown())
-
-    def shown(self) -> Page:
-        """The page of the model's folder; of several what each says."""
-        if len(self.models) == 1:
-            return super().shown()
-        pages = {Path(one.out).name: one.shown() for one in self.each}
-        tables = {f"{name}/{stem}": table for name, page in pages.items() for stem, table in page.tables.items()}
-        told = [f"{name}: {page.answer}" for name, page in pages.items()]
-        return Page("Do probes of these models judge better than asking them?", tables=tables, told=told)
-
-    def written(self, page: Page) -> str:
-        """Write the page; of several models each has its own."""
-        if len(self.models) == 1:
-            return super().written(page)
-        return f"Pages: {self.out}/*/index.html   Side by side: selfprobe probe compare {' '.join(self._folders)}"
-
-
-class ProbeFinetune(OfPairs, TrainingStudy):
-    """Train the model itself as a judge on the half that its probe learnt from, and test both on the other.
-
-    Paper 004, section 5.2 and appendix D: adapters (LoRA), or with --full all weights. Adds tables and figures to the
-    page in --out. The same command goes on where a killed one stopped.
-    """
-
-    reads: ClassVar[frozenset[str]] = frozenset()
-
-    preset: Literal["small", "released-code"] = Field(
-        "small",
-        description="small: a rate and a batch that move small models, and a judge for each data set. released-code: "
-        "those of the paper's public scripts, and one judge for each group of data sets (text quality, common sense).",
-    )
-    rank: int | None = Field(None, ge=1, description="Rank of the adapters; alpha is the same. Default: 64.")
-    rate: float | None = Field(
-        None,
-        gt=0,
-        lt=1,
-        description="Learning rate; it falls to 0 over the last fifth of the steps. Default: "
-        + ", ".join(f"{lora:g} (with --full {full:g}) of {name}" for name, (lora, full, _) in RATES.items())
-        + ".",
-    )
-    epochs: int = Field(1, ge=1, description="Passes over the examples.")
-    batch: int | None = Field(
-        None,
-        ge=1,
-        description="Number of examples per step. Default: "
-        + ", ".join(f"{batch} of {name}" for name, (_, _, batch) in RATES.items())
-        + ".",
-    )
-    samples: int = Field(
-        5000, ge=1, description="Train on a random sample of this many texts: a pair in one order each."
-    )
-    seed: int = Field(0, ge=0, description="Random seed of the training.")
-    out: str = Field(
-        "probes",
-        description="Folder of the probe run of the same model and data; without one the probes are made first.",
-    )
-
     @property
     def recipe(self) -> "Recipe":
-        """How the model is trained."""
+        """How the judge is trained."""
         from selfprobe.probes.training import Recipe
 
-        lora, full, batch = RATES[self.preset]
+        lora, full, batch = RATES["released-code" if self.grouped else "small"]
         rank, rate = (None, full) if self.full else (self.rank or 64, lora)
         given = {"batch": self.batch or batch, "epochs": self.epochs, "seed": self.seed}
         return Recipe(rank=rank, alpha=rank, rate=self.rate or rate, **given)
@@ -313,24 +271,21 @@ class ProbeFinetune(OfPairs, TrainingStudy):
         """Whether one judge learns all data sets of a group."""
         return self.preset == "released-code"
 
-    def unfitted(self) -> list[str]:
-        """The data sets whose probes are still to be made."""
-        from selfprobe.probes.finetune import unfitted
-
-        return unfitted(self.folder, {name: given.pairs for name, given in self.sets.items()})
-
-    @property
-    def needs(self) -> list[str]:
-        """What each training takes, or first what reading the states does."""
+    def needed(self) -> list[str]:
+        """What its one model takes."""
         from selfprobe.probes.finetune import lessons
         from selfprobe.probes.folder import claim
+        from selfprobe.probes.untrained import wanted
 
-        _ = self.sets  # read before the model is loaded
         claim(self.folder, self.judge, self.sets)
-        if lost := self.unfitted():
-            first = f"{self.out} has no probes of {', '.join(lost)}: they are made first, as by `selfprobe probe run`"
-            return [first, *self.to_read()]
-        return self.to_train(lessons(self.folder, self.judge, list(self.sets)))
+        if "probes" not in self.parts:
+            given = lessons(self.folder, self.judge, list(self.sets))
+            return self.to_train(given) if "finetune" in self.parts else [f"{len(given)} probes to ablate"]
+        with self.reader() as reader:
+            untrained = wanted(self.judge, self.random_weights)
+            lines = self.to_read(untrained=untrained, scoring=self.scoring, copies=getattr(reader, "count", 1))
+        after = ", ".join(part for part in self.parts if part != "probes")
+        return [*lines, *([f"Then, with what it takes said there: {after}"] if after else [])]
 
     def to_train(self, given: "Sequence[Lesson]") -> list[str]:
         """What each training takes.
@@ -351,21 +306,51 @@ class ProbeFinetune(OfPairs, TrainingStudy):
         return lines
 
     def work(self, progress: Progress) -> None:
-        """Train and test, where need be after the probes."""
-        from selfprobe.probes import run
+        """Read, fit and test; of several models each folder gets its page when it is done."""
+        for one in self.each:
+            one.made(progress)
+            if one is not self:
+                one.written(one.shown())
+
+    def made(self, progress: Progress) -> None:
+        """Make the parts of its one model."""
+        from selfprobe.probes.ablate import ablate_run
         from selfprobe.probes.finetune import finetune_run, lessons
+        from selfprobe.probes.run import run_probes
+        from selfprobe.probes.transfer import prompted_run
 
-        missing = self.unfitted()
-        if missing:
-            how: dict[str, Any] = {"random_weights": False, "progress": progress}
-            run.run_probes(self.judge, self.sets, self.folder, **how, **self.reading)
-        given = lessons(self.folder, self.judge, list(self.sets))
-        for line in self.to_train(given) if missing else ():
-            progress(line)
-        sizes: dict[str, Any] = {"samples": self.samples, "batch_tokens": self.batch_tokens, "grouped": self.grouped}
-        finetune_run(self.folder, self.judge, given, recipe=self.recipe, progress=progress, **sizes)
+        if "probes" in self.parts:
+            how: dict[str, Any] = {"settings": self.fitting, "logged": self.logged, "progress": progress}
+            how |= self.model_dump(include={"random_weights", "scoring", "processes"})
+            with self.reader() as reader:
+                run_probes(self.judge, self.sets, self.folder, reader=reader, **how, **self.reading)
+        if self.against:
+            prompted_run(Path(self.against), self.folder)
+        if "ablate" in self.parts:
+            ablate_run(self.folder, self.judge, datasets=list(self.sets), progress=progress)
+        if "finetune" in self.parts:
+            given = lessons(self.folder, self.judge, list(self.sets))
+            for line in self.to_train(given) if "probes" in self.parts else ():
+                progress(line)
+            sizes: dict[str, Any] = {
+                "samples": self.samples,
+                "batch_tokens": self.batch_tokens,
+                "grouped": self.grouped,
+            }
+            finetune_run(self.folder, self.judge, given, recipe=self.recipe, progress=progress, **sizes)
 
-    @classmethod
-    def page(cls, found: Path) -> Page:
-        """What the judge found."""
-        return page_of(found, about="judges")
+    def shown(self) -> Page:
+        """The page of the model's folder; of several what each says."""
+        if len(self.models) == 1:
+            with said_plainly(GOING_ON):
+                return page_of(self.folder, about="judges" if self.parts == ("finetune",) else "probes")
+        pages = {Path(one.out).name: one.shown() for one in self.each}
+        tables = {f"{name}/{stem}": table for name, page in pages.items() for stem, table in page.tables.items()}
+        told = [f"{name}: {page.answer}" for name, page in pages.items()]
+        return Page("Do probes of these models judge better than asking them?", tables=tables, told=told)
+
+    def written(self, page: Page) -> str:
+        """Write the page; of several models each has its own."""
+        if len(self.models) == 1:
+            return super().written(page)
+        return f"Pages: {self.out}/*/index.html   Side by side: selfprobe report {' '.join(self._folders)}"

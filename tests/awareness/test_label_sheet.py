@@ -62,7 +62,7 @@ def as_excel_saves_it(path: Path) -> Path:
 def test_a_sheet_holds_every_text_found_aware_and_others_by_chance_and_nothing_that_tells_which(
     logs: Path, tmp_path: Path
 ) -> None:
-    done = call("sample-labels", 50, logs, "--out", tmp_path / "labels.csv")
+    done = call("validate", logs, "--samples", 50, "--out", tmp_path / "labels.csv")
     assert done.exit_code == 0, done.output
     rows = sheet(tmp_path / "labels.csv")
     assert list(rows[0]) == ["text_id", "text", "aware"] and len(rows) == 50
@@ -80,7 +80,7 @@ def test_a_sheet_holds_every_text_found_aware_and_others_by_chance_and_nothing_t
 
 
 def test_a_sheet_too_small_for_all_that_are_aware_takes_half_of_each_and_says_so(logs: Path, tmp_path: Path) -> None:
-    done = call("sample-labels", 8, logs, "--out", tmp_path / "labels.csv")
+    done = call("validate", logs, "--samples", 8, "--out", tmp_path / "labels.csv")
     assert done.exit_code == 0 and "4 of " in done.output and " for all of them give " in done.output
     assert len(sheet(tmp_path / "labels.csv")) == 8
 
@@ -88,21 +88,21 @@ def test_a_sheet_too_small_for_all_that_are_aware_takes_half_of_each_and_says_so
 def test_the_same_call_draws_the_same_sheet_and_another_seed_another(logs: Path, tmp_path: Path) -> None:
     drawn = []
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
-        assert call("sample-labels", 30, logs, "--out", tmp_path / name, "--seed", seed).exit_code == 0
+        assert call("validate", logs, "--samples", 30, "--out", tmp_path / name, "--seed", seed).exit_code == 0
         drawn.append(sheet(tmp_path / name))
     assert drawn[0] == drawn[1] != drawn[2]
 
 
 def test_a_sheet_that_is_there_is_never_written_over(logs: Path, tmp_path: Path) -> None:
     (tmp_path / "labels.csv").write_text("a day's work")
-    done = call("sample-labels", 5, logs, "--out", tmp_path / "labels.csv")
+    done = call("validate", logs, "--samples", 5, "--out", tmp_path / "labels.csv")
     assert done.exit_code == 2 and "labels.csv is there already" in done.output
     assert (tmp_path / "labels.csv").read_text() == "a day's work"
 
 
 def test_rows_that_nobody_labelled_yet_are_counted_and_left_out(logs: Path, tmp_path: Path) -> None:
     path = tmp_path / "labels.csv"
-    assert call("sample-labels", 40, logs, "--out", path).exit_code == 0
+    assert call("validate", logs, "--samples", 40, "--out", path).exit_code == 0
     none = call("validate", path, logs)
     assert none.exit_code == 2 and "none of its 40 rows has a label yet" in none.output
     rows = sheet(path)
@@ -133,7 +133,7 @@ def test_a_sheet_of_one_method_holds_its_texts_alone_and_is_counted_among_them(
     both: Path, tmp_path: Path, method: str
 ) -> None:
     path = tmp_path / "labels.csv"
-    done = call("sample-labels", 100, both, "--out", path, "--methods", method)
+    done = call("validate", both, "--samples", 100, "--out", path, "--methods", method)
     assert done.exit_code == 0, done.output
     of = {found.text_id: found.method for found in findings([str(both)]) if found.aware is not None}
     mine = {name for name, its in of.items() if its == method}
@@ -148,7 +148,7 @@ def test_a_sheet_of_one_method_holds_its_texts_alone_and_is_counted_among_them(
 
 @pytest.mark.slow(3)
 def test_a_method_that_no_grader_reads_is_refused(both: Path, tmp_path: Path) -> None:
-    done = call("sample-labels", 5, both, "--out", tmp_path / "labels.csv", "--methods", "binary")
+    done = call("validate", both, "--samples", 5, "--out", tmp_path / "labels.csv", "--methods", "binary")
     assert done.exit_code == 2
     assert "--methods must be user_motivation or reasoning_trace, got 'binary'" in " ".join(done.output.split())
 
@@ -168,7 +168,7 @@ def test_logs_without_a_graded_text_have_nothing_to_label(tmp_path: Path) -> Non
         "--yes",
     )
     assert call("run", "--models", "planted/a", *given).exit_code == 0
-    done = call("sample-labels", 5, tmp_path / "logs", "--out", tmp_path / "labels.csv")
+    done = call("validate", tmp_path / "logs", "--samples", 5, "--out", tmp_path / "labels.csv")
     assert done.exit_code == 2 and "no text graded by user_motivation or reasoning_trace in" in done.output
 
 

@@ -12,13 +12,13 @@ from inspect_ai.model import GenerateConfig, ModelConfig
 from selfprobe.awareness.runs import RESUME, chosen, missing
 from selfprobe.awareness.table import load
 from selfprobe.cli import main
-from selfprobe.evalawareness_tasks.binary import binary
+from selfprobe.evalawareness_tasks.binary import awareness_binary
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> EvalLog:
     folder = str(tmp_path_factory.mktemp("runs"))
-    (log,) = run_eval(binary(), model="planted/a", limit=3, log_dir=folder, display="none")
+    (log,) = run_eval(awareness_binary(), model="planted/a", limit=3, log_dir=folder, display="none")
     assert log.status == "success"
     return log
 
@@ -117,6 +117,12 @@ def test_a_run_with_other_settings_is_no_second_run_but_an_arm_named_by_them(
     (otherwise,) = [model for model in logs if told in model]
     assert logs[plain] == "first.eval" and logs[otherwise] == "other.eval"
     assert otherwise.startswith(f"{plain}, ")
+
+
+def test_of_two_graders_each_is_named(made: EvalLog, tmp_path: Path) -> None:
+    for name in ("g", "h"):
+        once_more(made, tmp_path, name, model_roles={"grader": ModelConfig(model=name)})
+    assert {str(model).partition(", ")[2] for model in load([str(tmp_path)]).runs.model} == {"grader g", "grader h"}
 
 
 def test_a_run_that_is_sent_in_another_way_is_a_second_run(made: EvalLog, tmp_path: Path) -> None:

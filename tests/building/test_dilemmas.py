@@ -12,11 +12,15 @@ from inspect_ai.scorer import includes
 
 from selfprobe.building.dilemma_generation import AXES, dilemma_generation
 from selfprobe.building.dilemma_judging import dilemma_judging
-from selfprobe.building.dilemmas import generated, judged_rows
-from selfprobe.cli import main
+from selfprobe.building.dilemmas import generated
+from selfprobe.errors import InputError, RunError
 from selfprobe.introspect_tasks.ethical_dilemma import ethical_dilemma
 from selfprobe.stats.estimate import jsd
 
+from ..examples.loaded import example
+
+EXAMPLE = example("dilemmas")
+judged_rows = EXAMPLE.judged_rows
 PANEL = ["planted/a", "planted/b?verdict=.95", "planted/c?verdict=.05"]
 
 
@@ -31,8 +35,9 @@ def logs(tmp_path_factory: pytest.TempPathFactory, run_task: Any) -> Path:
 
 
 def collect(*args: object) -> tuple[int, str]:
-    result = CliRunner().invoke(main, ["dilemmas", "collect", *map(str, args)])
-    return result.exit_code, result.output
+    result = CliRunner().invoke(EXAMPLE.dilemmas, [*map(str, args)])
+    status = {InputError: 2, RunError: 1}.get(type(result.exception))  # what the `selfprobe` command makes of them
+    return (status or result.exit_code), f"{result.output}{result.exception if status else ''}"
 
 
 def test_the_collected_file_is_schema_f5_and_loads_into_the_task(logs: Path, tmp_path: Path) -> None:

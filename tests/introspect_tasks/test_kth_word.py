@@ -128,7 +128,7 @@ def test_a_self_run_makes_one_call_and_one_a_k_and_one_for_the_ceiling(
     task = kth_word(dataset=str(questions), resamples=resamples)
     found = metrics(run_task(task, "openai-api/fake/alpha", tmp_path / "logs"))
     stats = server.stats()
-    assert stats["kinds"] == {"plain": plain, "kth_word": 36} and stats["requests"] == plain + 36
+    assert stats["requests"] == plain + 36 and stats["distinct"] == 12 + 36
     assert found["n"] == 36 and found["unscored"] == 0
     assert found.get("ceiling") == (1 if resamples else None)
 

@@ -12,7 +12,7 @@ from inspect_ai.scorer import match
 from inspect_ai.solver import generate
 
 from selfprobe.errors import InputError
-from selfprobe.introspect_tasks.outcome import OVER, judge, outcome
+from selfprobe.introspect_tasks.outcome import OVER, judge, outcome_prediction
 from selfprobe.providers.behaviours.outcome import SUM_PROMPT
 from selfprobe.solvers.record import Reply
 
@@ -74,11 +74,11 @@ def test_a_prompt_names_another_assistant_or_the_target_and_shows_its_reply_afte
     logs: Path, run_task: Any, tmp_path: Path
 ) -> None:
     args = {"logs": str(logs), "target": "planted/bo", "when": "after", "about": "named"}
-    log = run_task(outcome(**args), "planted/eve", tmp_path / "named", limit=1)
+    log = run_task(outcome_prediction(**args), "planted/eve", tmp_path / "named", limit=1)
     (asked,) = prompts(log)
     assert "\n\n[2] assistant:\n" in asked and "The AI assistant planted/bo wrote the last message of this" in asked
     assert "You" not in asked and str(log.samples[0].scores) not in asked
-    other = run_task(outcome(str(logs), about="other", target=ADA), ADA, tmp_path / "other", limit=1)
+    other = run_task(outcome_prediction(str(logs), about="other", target=ADA), ADA, tmp_path / "other", limit=1)
     assert "Another AI assistant will have to go on with this conversation." in prompts(other)[0]
 
 
@@ -88,7 +88,7 @@ def test_an_item_that_is_longer_than_the_context_is_unscored_with_that_reason(
     output = ModelOutput.from_content("mockllm/short", "the prompt is too long", stop_reason="model_length")
     output.usage = ModelUsage()
     short = get_model("mockllm/short", custom_outputs=lambda *_: output, memoize=False)
-    log = run_task(outcome(str(logs), target=ADA), short, tmp_path, limit=2)
+    log = run_task(outcome_prediction(str(logs), target=ADA), short, tmp_path, limit=2)
     assert {d for s in log.samples for d in s.scores["stated_chance"].metadata["unscored"].values()} == {OVER}
 
 
@@ -121,7 +121,7 @@ def test_an_answer_is_close_to_what_happened_or_unscored() -> None:
 )
 def test_a_wrong_argument_is_refused_in_a_line(args: dict[str, Any], says: str, logs: Path) -> None:
     with pytest.raises(InputError) as caught:
-        outcome(**{"logs": str(logs), "target": ADA} | args)
+        outcome_prediction(**{"logs": str(logs), "target": ADA} | args)
     assert says in str(caught.value) and "\n" not in str(caught.value)
 
 

@@ -1,4 +1,3 @@
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +10,8 @@ from inspect_ai.log import EvalLog
 
 from selfprobe.cli import main
 from selfprobe.matrix.diversity import closest_replies, measure, replies_in
+
+from ..examples.loaded import example
 
 Run = Callable[..., EvalLog]
 
@@ -89,15 +90,13 @@ def test_a_row_agrees_with_pandas_over_its_items(logs: Path, embedder: str) -> N
         assert row.embedder == embedder
 
 
-def test_the_command_writes_a_table_and_a_figure(logs: Path, embedder: str, tmp_path: Path) -> None:
-    done = CliRunner().invoke(main, ["diversity", str(logs), "--out", str(tmp_path / "out"), "--embedder", embedder])
-    assert done.exit_code == 0, done.output
-    assert "kth_word" in done.output and "models: planted/alpha?common=.9, planted/beta" in done.output
-    table = pd.read_csv(tmp_path / "out" / "diversity.csv")
+def test_the_report_has_the_table_and_a_figure(logs: Path, embedder: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["report", str(logs), "--out", str(tmp_path / "out"), "--embedder", embedder])
+    assert done.exit_code == 1 and "there is no log of this cell" in done.output, done.output
+    table = pd.read_csv(tmp_path / "out/tables/diversity.csv")
     assert list(table.task) == ["heads_up", "kth_word"] and list(table.paper) == [0.77, 0.83]
-    assert [row["task"] for row in json.loads((tmp_path / "out" / "diversity.json").read_text())] == list(table.task)
-    assert len(pd.read_csv(tmp_path / "out" / "items.csv")) == table["draws"].sum()
-    assert (tmp_path / "out" / "diversity.svg").read_bytes().startswith(b"<svg ")
+    assert len(pd.read_csv(tmp_path / "out/tables/diversity-items.csv")) == table["draws"].sum()
+    assert (tmp_path / "out/figures/diversity.svg").read_bytes().startswith(b"<svg ")
 
 
 def test_one_model_is_not_enough(logs: Path, run_task: Run, tmp_path: Path) -> None:
@@ -120,8 +119,6 @@ def test_a_row_is_of_one_setting_and_what_is_left_out_is_named(
     assert [text.startswith("another run: data set is ") for text in why.values()] == [True]
     (line,) = drawn.settings
     assert line.startswith("kth_word: Runs of 3 settings: act_tokens not set, data set ")
-    command = ["diversity", str(logs), str(tmp_path), "--out", str(tmp_path / "out"), "--embedder", embedder]
-    assert line in CliRunner().invoke(main, command).output
 
 
 def test_models_of_different_data_sets_alone_are_an_error_that_says_so(
@@ -133,48 +130,26 @@ def test_models_of_different_data_sets_alone_are_an_error_that_says_so(
         replies_in([str(tmp_path)])
 
 
-def test_the_command_says_what_is_wrong_without_a_traceback(tmp_path: Path, embedder: str) -> None:
-    done = CliRunner().invoke(main, ["diversity", str(tmp_path), "--out", str(tmp_path), "--embedder", embedder])
-    assert done.exit_code == 2 and done.output.startswith("Error: expected finished logs of two or more models")
-    assert str(tmp_path) in done.output
-
-
 @pytest.mark.slow(3)
-def test_the_models_of_a_configuration_are_asked_first_for_all_four_rows_of_the_papers_table(
+def test_the_example_asks_the_models_of_a_configuration_for_all_four_rows_of_the_papers_table(
     embedder: str, tmp_path: Path
 ) -> None:
+    ask = example("open_answers").open_answers
     (tmp_path / "three.yaml").write_text("models: [planted/a, planted/b, {model: planted/c, args: {common: .9}}]\n")
-    given = ["diversity", str(tmp_path / "logs"), "--embedder", embedder, "--out", str(tmp_path / "out")]
+    given = ["--log-dir", str(tmp_path / "logs"), "--embedder", embedder, "--out", str(tmp_path / "out")]
     asking = [*given, "--config", str(tmp_path / "three.yaml"), "--limit", "1"]
-    dry = CliRunner().invoke(main, [*asking, "--dry-run"])
+    dry = CliRunner().invoke(ask, [*asking, "--dry-run"])
     assert dry.exit_code == 0 and "3 models × kth_word (1 items), ethical_dilemma (1 items)" in dry.output
     (line,) = [line for line in dry.output.splitlines() if line.startswith("planted/a")]
     assert line.split()[1] == "24", "three draws of one question, dilemma and word, and of five wordings"
     assert not (tmp_path / "logs").exists()
-    done = CliRunner().invoke(main, [*asking, "--yes"])
+    done = CliRunner().invoke(ask, [*asking, "--yes"])
     assert done.exit_code == 0, done.output
-    table = pd.read_csv(tmp_path / "out" / "diversity.csv").set_index("task")
+    table = pd.read_csv(tmp_path / "out/tables/diversity.csv").set_index("task")
     assert set(table.models) == {"planted/a, planted/b, planted/c"} and list(table.paper) == [0.94, 0.77, 0.83, 0.88]
     assert dict(table.draws) == {f"{task}, sampled at 1": 3 for task in ("ethical_dilemma", "heads_up", "kth_word")} | {
         "paraphrase_recognition, sampled at 1": 15
     }
     assert set(table["items"]) == {1}
-
-
-@pytest.mark.parametrize(
-    ("more", "told"),
-    [
-        (["--limit", "3"], "--limit and other options of a run need --models or --config, which say whom to ask"),
-        (["other", "--config", "one.yaml"], "models are asked into one folder, got logs, other"),
-        (["--config", "one.yaml", "--dry-run"], "Table 1 compares two models or more, got planted/a"),
-    ],
-)
-def test_asking_without_models_or_into_several_folders_is_refused(
-    more: list[str], told: str, embedder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "one.yaml").write_text("models: [planted/a]\n")
-    for folder in ("logs", "other"):
-        (tmp_path / folder).mkdir()
-    done = CliRunner().invoke(main, ["diversity", "logs", "--embedder", embedder, *more])
-    assert done.exit_code == 2 and told in " ".join(done.output.split()), done.output
+    one = CliRunner().invoke(ask, [*given, "--models", "planted/a", "--dry-run"])
+    assert "Table 1 compares two models or more, got planted/a" in str(one.exception)

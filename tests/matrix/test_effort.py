@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -45,12 +46,14 @@ def test_points_come_in_the_order_of_effort_with_the_metrics_values(logs: Path, 
         assert point.kl_gain.n == 4
 
 
-def test_the_figure_and_the_numbers_are_written(logs: Path, tmp_path: Path) -> None:
-    out = tmp_path / "figure3.png"
-    result = CliRunner().invoke(main, ["effort", str(logs), "--out", str(out)])
+def test_the_report_has_the_figure_and_the_numbers(logs: Path, tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["report", str(logs), "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
-    assert out.read_bytes().startswith(b"\x89PNG")
-    assert result.output.splitlines()[1].startswith("planted/a on planted/a  none     kl_predicted 0.0")
+    assert (tmp_path / "figures/effort.png").read_bytes().startswith(b"\x89PNG")
+    table = pd.read_csv(tmp_path / "tables/effort.csv")
+    assert list(table.effort) == ["default", "none", "high"]
+    points, _ = effort_points(runs([str(logs)]).counted)
+    assert list(table.kl_gain) == pytest.approx([point.kl_gain.value for point in points])
 
 
 def test_a_single_dilemma_has_no_interval_and_is_drawn_all_the_same(run_task: Any, data: str, tmp_path: Path) -> None:
@@ -110,8 +113,3 @@ def test_infinite_divergences_are_counted_and_left_out_of_both_means(run_task: A
     kept = estimates([*sure, *means[1:]])
     assert kept["kl_gain"].n == len(means) - 1 and kept["kl_smoothed_gain"].n == len(means)
     assert "kl_gain" not in estimates(sure)
-
-
-def test_an_unknown_figure_format_is_told(logs: Path) -> None:
-    result = CliRunner().invoke(main, ["effort", str(logs), "--out", "figure.gif"])
-    assert result.exit_code == 2 and "expected a .png, .svg or .pdf file, got 'figure.gif'" in result.output

@@ -123,11 +123,11 @@ def test_a_model_that_fails_leaves_holes_with_a_reason_and_a_resume_fills_them(
 @pytest.mark.slow(5)
 def test_half_a_model_is_a_hole_and_not_a_smaller_sample(server: Any, questions: Path, tmp_path: Path) -> None:
     asked = study(tmp_path, 12, questions)
-    server.configure({"beta": {"faults": {"500": 0.1}, "sticky": ["500"]}})
+    server.configure({"beta": {"faults": {"500": 0.1}, "sticky": ("500",)}})
     try:
         assert not asked.ask()
     finally:
-        server.configure({"beta": {"faults": {}, "sticky": []}})
+        server.configure({"beta": {"faults": {}, "sticky": ()}})
     results = load([str(tmp_path)])
     hole = matrix_of(results, "kth_word").holes["openai-api/fake/beta", "openai-api/fake/beta"]
     failed = int(results.cells.set_index(["target", "observer"]).loc[("openai-api/fake/beta",) * 2, "errors"])

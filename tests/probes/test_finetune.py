@@ -18,7 +18,7 @@ from selfprobe import cli
 from selfprobe.preferences.findings import finetuned as sentences
 from selfprobe.preferences.page import page_of
 from selfprobe.probes import finetune, training
-from selfprobe.probes.finetune import JUDGE, courses, finetune_run, lessons, unfitted
+from selfprobe.probes.finetune import JUDGE, courses, finetune_run, lessons
 from selfprobe.probes.model import load_model
 from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.run import run_probes
@@ -26,7 +26,7 @@ from selfprobe.probes.splits import FitSettings, questions
 from selfprobe.probes.training import Recipe
 from selfprobe.sources.pairs import Pair
 from selfprobe.sources.public_pairs import PairSet
-from selfprobe.studies.probe_run import ProbeFinetune
+from selfprobe.studies.probe_run import ProbeRun
 
 from .conftest import tiny_judge
 
@@ -34,7 +34,7 @@ QUICK = ("--limit", 24, "--rank", 4, "--rate", 0.01, "--epochs", 2)
 
 
 def call(*arguments: Any) -> Result:
-    return CliRunner().invoke(cli.main, ["probe", "finetune", *map(str, arguments), "--yes"])
+    return CliRunner().invoke(cli.main, ["probe", "run", "--parts", "finetune", *map(str, arguments), "--yes"])
 
 
 @pytest.fixture(scope="module")
@@ -70,18 +70,18 @@ def table(place: Path, name: str) -> pd.DataFrame:
     return pd.read_csv(place / "out" / "tables" / f"{name}.csv")
 
 
-def test_without_a_probe_run_the_probes_are_made_first(
-    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def made(_judge: Any, sets: Any, out: Path, **given: Any) -> None:
-        raise ValueError(f"made {list(sets)} in {out.name}, limit {given['limit']}")
-
-    monkeypatch.setattr("selfprobe.probes.run.run_probes", made)
+@pytest.mark.slow(3)
+def test_one_command_makes_the_probes_and_then_the_judge(place: Path, tmp_path: Path) -> None:
     given = ("--model", place / "model", "--datasets", place / "one.jsonl", "--out", tmp_path / "new", *QUICK)
-    ran = call(*given)
-    assert "has no probes of one: they are made first" in ran.output and "made ['one'] in new, limit 24" in ran.output
-    dry = call(*given, "--longest", 400, "--dry-run")
-    assert dry.exit_code == 0 and "they are made first" in dry.output and not (tmp_path / "new").exists()
+    alone = call(*given)
+    assert alone.exit_code == 2 and "is no run's folder" in alone.output
+    few = ("--seeds", 1, "--resamples", 100, "--no-random-weights", "--parts", "probes,finetune")
+    dry = call(*given, *few, "--dry-run")
+    assert dry.exit_code == 0 and "Then, with what it takes said there: finetune" in dry.output
+    assert not (tmp_path / "new").exists()
+    ran = call(*given, *few)
+    assert ran.exit_code == 0 and "12 pairs to learn from, 12 to test on" in ran.output, ran.output
+    assert (tmp_path / "new" / "tables" / "finetuned.csv").is_file()
 
 
 def test_the_judge_stands_beside_the_probes_of_the_run(done: Result, place: Path) -> None:
@@ -232,9 +232,7 @@ def test_where_each_aspect_has_its_probe_each_has_its_judge_and_a_number_is_the_
     both = {aspect: pairs(aspect) for aspect in ("coherence", "fluency")}
     every = [pair for part in both.values() for pair in part]
     given = {"newsroom": PairSet("newsroom", tuple(every), "newsroom", 0, 0)}
-    assert unfitted(tmp_path, {"newsroom": every}) == ["newsroom"]
     run_probes(judge, given, tmp_path, settings=few, random_weights=False, progress=lambda _: None)
-    assert unfitted(tmp_path, {"newsroom": every}) == []
     learnt = lessons(tmp_path, judge, ["newsroom"])
     assert [lesson.aspect for lesson in learnt] == ["coherence", "fluency"]
     for lesson in learnt:
@@ -292,7 +290,7 @@ def test_a_judge_of_a_group_learns_all_its_data_sets_and_is_tested_on_each(tmp_p
 
 def test_the_preset_released_code_has_the_rates_batch_and_grouping_of_the_public_scripts() -> None:
     def study(**given: Any) -> Any:
-        return ProbeFinetune.model_validate({"datasets": ("one",), "model": "smollm2", **given})
+        return ProbeRun(datasets=("one",), models=("smollm2",), parts=("finetune",), **given)
 
     code, full = study(preset="released-code"), study(preset="released-code", full=True)
     assert (code.recipe.rate, code.recipe.batch, code.recipe.rank, code.samples) == (5e-5, 32, 64, 5000)

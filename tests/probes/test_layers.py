@@ -56,7 +56,7 @@ def test_a_run_on_some_layers_names_them_in_tables_probes_and_the_run(model: Pat
     assert json.loads((tmp_path / "out" / "run.json").read_text())["loading"]["layers"] == [1, 2]
     judged = call("score", "--probe", tmp_path / "out" / "one-supervised.safetensors", file)
     assert judged.exit_code == 0, judged.output
-    asked = call("ablate", tmp_path / "out", "--random", 1, "--limit", 2)
+    asked = call("run", *given, "--layers", "1-2", "--parts", "ablate")
     assert asked.exit_code == 0, asked.output
 
 

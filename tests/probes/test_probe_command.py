@@ -23,7 +23,7 @@ TOY = ("--seeds", 1, "--resamples", 100, "--no-random-weights")
 def call(*arguments: str | Path) -> Result:
     """A study asks before it reads; here nobody answers."""
     words = [*map(str, arguments)]
-    return CliRunner().invoke(cli.main, ["probe", *words, *(["--yes"] if words[0] in ("run", "finetune") else [])])
+    return CliRunner().invoke(cli.main, ["probe", *words, *(["--yes"] if words[0] == "run" else [])])
 
 
 def saved(folder: Path, *, seed: int = 0, template: str | None = "", context: int = 4096) -> Path:
@@ -69,7 +69,7 @@ def done(model: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, R
 def test_the_command_is_found_by_the_main_one() -> None:
     shown = CliRunner().invoke(cli.main, ["probe", "--help"])
     assert shown.exit_code == 0
-    for name in ("run", "transfer", "ablate", "score"):
+    for name in ("run", "score"):
         assert f"  {name} " in shown.output
 
 
@@ -170,14 +170,18 @@ def test_an_interrupted_run_keeps_what_it_read_and_goes_on(
 
 
 @pytest.mark.slow(5)
-def test_transfer_and_ablate_write_their_tables_and_figures(done: tuple[Path, Result]) -> None:
+def test_ablate_uses_the_probes_of_the_folder_and_against_a_run_under_another_system_turn(
+    done: tuple[Path, Result], model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = done[0] / "probes"
-    moved = call("transfer", out)
-    assert moved.exit_code == 0, moved.output
-    assert "supervised: F1, rows tested on, columns trained on" in moved.output and "Cosines" in moved.output
-    asked = call("ablate", out, "--random", 2, "--datasets", "one")
+    given = ("run", "--model", model, "--datasets", f"{done[0] / 'one.jsonl'},{done[0] / 'two.jsonl'}", "--out", out)
+    monkeypatch.setattr("selfprobe.probes.run.run_probes", None)
+    asked = call(*given, "--parts", "ablate", "--against", out)
     assert asked.exit_code == 0, asked.output
-    assert "random 2" in asked.output
+    assert (out / "tables" / "prompted.csv").is_file() and set(pd.read_csv(out / "tables/ablation.csv").dataset) == {
+        "one",
+        "two",
+    }
     assert (out / "figures" / "ablation.png").stat().st_size > 5000
     assert "Asking with a direction taken out" in (out / "report.md").read_text()
 
@@ -302,9 +306,10 @@ def test_bad_data_sets_and_files_are_named(done: tuple[Path, Result], model: Pat
     )
     refused("no data sets given", "run", "--model", model, "--datasets", ",", "--out", out)
     refused("missing.jsonl", "run", "--model", model, "--datasets", tmp_path / "missing.jsonl", "--out", out)
-    refused("no run's folder", "transfer", tmp_path)
-    refused("no run's folder", "ablate", tmp_path)
-    refused("has no data set 'three', only one, two", "ablate", done[0] / "probes", "--datasets", "three")
+    mine = ("run", "--model", model, "--datasets", done[0] / "one.jsonl")
+    refused("no run's folder", *mine, "--parts", "ablate", "--out", tmp_path)
+    refused("--parts must be probes, ablate or finetune, got 'all'", *mine, "--parts", "all")
+    refused("--rank goes with --parts finetune", *mine, "--rank", "4")
     refused("no probe file", "score", "--probe", tmp_path / "x.safetensors", done[0] / "one.jsonl")
     (tmp_path / "x.safetensors").write_bytes(b"\x80\x04pickle")
     refused("never read from a pickle", "score", "--probe", tmp_path / "x.safetensors", done[0] / "one.jsonl")
@@ -314,12 +319,9 @@ def test_bad_data_sets_and_files_are_named(done: tuple[Path, Result], model: Pat
     refused("bad.jsonl, line 2: not JSON", "run", "--model", model, "--datasets", tmp_path / "bad.jsonl", "--out", out)
 
 
-@pytest.mark.parametrize("command", ["run", "finetune"])
-def test_a_model_without_weights_is_refused_before_torch_is_there(
-    command: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_without_weights_is_refused_before_torch_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    ran = call(command, "--model", "gpt-4o", "--datasets", "ours")
+    ran = call("run", "--model", "gpt-4o", "--datasets", "ours")
     assert (
         ran.exit_code == 2
         and "no model whose weights can be read: give smollm2" in ran.output
@@ -334,7 +336,7 @@ def test_several_models_get_a_folder_and_a_page_each(model: Path, tmp_path: Path
     planned = call(*given, "--dry-run", *TOY)
     assert planned.exit_code == 0 and planned.output.count("To do: 48 forward passes") == 2, planned.output
     ran = call(*given, *TOY)
-    assert ran.exit_code == 0 and "Side by side: selfprobe probe compare " in ran.output, ran.output
+    assert ran.exit_code == 0 and "Side by side: selfprobe report " in ran.output, ran.output
     for name in (model.name, other.name):
         assert f"{name}: " in ran.output and (tmp_path / "out" / name / "index.html").is_file()
     same = call("run", "--models", f"{model},{model}/", "--datasets", file, "--out", tmp_path / "out")
@@ -360,12 +362,14 @@ def test_a_disk_without_room_is_said_before_the_run(
     assert ran.exit_code == 2 and "the states need" in ran.output and "are free: take fewer pairs" in ran.output
 
 
-def test_a_missing_extra_names_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_names_the_install_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*_: Any) -> None:
         raise ModuleNotFoundError("No module named 'torch'", name="torch")
 
-    monkeypatch.setattr("selfprobe.probes.transfer.transfer_run", missing)
-    ran = call("transfer", "x")
+    monkeypatch.setattr("selfprobe.probes.probe_file.load_probe", missing)
+    file = tmp_path / "x.safetensors"
+    file.write_bytes(b"")
+    ran = call("score", "--probe", file, "x.jsonl")
     assert ran.exit_code == 2 and "probes need torch: pip install 'selfprobe[probes]'" in ran.output
 
 

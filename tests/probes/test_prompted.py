@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
-from selfprobe.cli import main
+from selfprobe.preferences.page import page_of
 from selfprobe.probes.evaluate import METRICS, split_pairs
 from selfprobe.probes.folder import read_run
 from selfprobe.probes.harvesting import open_harvest
@@ -15,6 +14,7 @@ from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.run import run_probes
 from selfprobe.probes.splits import FitSettings
 from selfprobe.probes.tokens import Chat
+from selfprobe.probes.transfer import prompted_run
 from selfprobe.sources.pairs import Pair
 from selfprobe.sources.public_pairs import PairSet
 
@@ -42,9 +42,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 def test_a_probe_is_held_under_both_prompts_on_the_same_held_out_pairs(both: tuple[Path, Path]) -> None:
     plain, professor = both
-    ran = CliRunner().invoke(main, ["probe", "transfer", str(plain), "--prompted", str(professor)])
-    assert ran.exit_code == 0, ran.output
-    assert "moved less plain" in ran.output and "prompted.csv" in ran.output
+    prompted_run(plain, professor)
     table = pd.read_csv(professor / "tables/prompted.csv").query("metric == 'auroc'").set_index(["method", "what"])
     one, two = (open_harvest(at / read_run(at)["datasets"]["one"]["activations"]) for at in both)
     [half] = split_pairs(one.pairs, FEW)
@@ -58,7 +56,7 @@ def test_a_probe_is_held_under_both_prompts_on_the_same_held_out_pairs(both: tup
         less = table.value[kind, "moved"] - table.value[kind, "plain"]
         assert table.value[kind, "moved less plain"] == pytest.approx(less)
     assert ("prompting", "moved") in table.index and ("prompting", "refitted") not in table.index
-    assert "Under another system turn" in (professor / "report.md").read_text()
+    assert "Under another system turn" in page_of(professor).files["report.md"].decode()
 
 
 def test_runs_that_do_not_fit_together_are_refused(both: tuple[Path, Path], tmp_path: Path) -> None:
@@ -66,5 +64,5 @@ def test_runs_that_do_not_fit_together_are_refused(both: tuple[Path, Path], tmp_
     given = {"random_weights": False, "progress": lambda _: None}
     run_probes(tiny_judge(seed=1), pair_set(), tmp_path / "other", settings=FEW, **given)
     for folder, told in ((tmp_path / "other", "have another revision"), (tmp_path, "is no run's folder")):
-        ran = CliRunner().invoke(main, ["probe", "transfer", str(plain), "--prompted", str(folder)])
-        assert ran.exit_code == 2 and told in " ".join(ran.output.split()), ran.output
+        with pytest.raises((ValueError, FileNotFoundError), match=told):
+            prompted_run(plain, folder)

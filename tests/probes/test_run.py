@@ -21,7 +21,6 @@ from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.run import run_probes
 from selfprobe.probes.score import judge_pairs
 from selfprobe.probes.splits import FitSettings
-from selfprobe.probes.transfer import transfer_run
 from selfprobe.sources.public_pairs import load
 
 from .conftest import some_pairs, tiny_judge
@@ -79,8 +78,6 @@ def test_the_same_run_again_reads_nothing_new_and_says_the_same(done: Any, monke
     again = run_probes(judge, files, folder / "probes", settings=QUICK, progress=silent)
     for name in tables:
         pd.testing.assert_frame_equal(again[name], tables[name])
-    moved = transfer_run(folder / "probes", progress=silent)
-    pd.testing.assert_frame_equal(moved["transfer"], tables["transfer"])
 
 
 def test_tables_of_another_run_in_the_folder_do_not_stay(done: Any, tmp_path: Path) -> None:
@@ -103,7 +100,7 @@ def test_another_model_may_not_write_into_a_run(done: Any) -> None:
     with pytest.raises(ValueError, match=r"holds a run of tiny-llama \(r0\): give tiny-llama another folder"):
         run_probes(tiny_judge(seed=1), [str(folder / "one.jsonl")], folder / "probes", settings=QUICK, progress=silent)
     with pytest.raises(ValueError, match=r"is a run of tiny-llama \(r0\), got tiny-llama \(r1\)"):
-        ablate_run(folder / "probes", model=tiny_judge(seed=1), progress=silent)
+        ablate_run(folder / "probes", tiny_judge(seed=1), progress=silent)
 
 
 def test_errors_of_a_run_say_what_to_do(done: Any, tmp_path: Path) -> None:
@@ -113,17 +110,15 @@ def test_errors_of_a_run_say_what_to_do(done: Any, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="two data sets are named 'one'"):
         run_probes(judge, [str(folder / "one.jsonl")] * 2, tmp_path, progress=silent)
     with pytest.raises(FileNotFoundError, match=r"no run's folder .*selfprobe probe run --out"):
-        transfer_run(tmp_path)
+        ablate_run(tmp_path, judge, progress=silent)
     run_probes(judge, [str(folder / "one.jsonl")], tmp_path, settings=QUICK, progress=silent)
-    with pytest.raises(ValueError, match="has one data set, one: transfer needs at least two"):
-        transfer_run(tmp_path)
     with pytest.raises(ValueError, match="has no data set 'three', only one"):
-        ablate_run(tmp_path, model=judge, datasets=["three"], progress=silent)
+        ablate_run(tmp_path, judge, datasets=["three"], progress=silent)
 
 
 def test_ablation_stands_beside_random_directions(done: Any) -> None:
     folder, judge, _ = done
-    table = ablate_run(folder / "probes", model=judge, random_directions=2, datasets=["one"], progress=silent)
+    table = ablate_run(folder / "probes", judge, random_directions=2, datasets=["one"], progress=silent)
     assert table.direction.tolist() == ["none", "supervised", "unsupervised", "random 1", "random 2"]
     assert table.value[0] == 0 and table.changed_answers[0] == 0
 
@@ -148,7 +143,7 @@ def test_ablation_asks_about_held_out_pairs_drawn_at_random(done: Any, monkeypat
 
     monkeypatch.setattr("selfprobe.probes.ablate.answers", noted)
     for limit in (None, 6):
-        ablate_run(folder / "probes", model=judge, random_directions=1, datasets=["one"], limit=limit, progress=silent)
+        ablate_run(folder / "probes", judge, random_directions=1, datasets=["one"], limit=limit, progress=silent)
     all_of_them, some = asked
     assert len(some) == 6 and set(some) < set(all_of_them)
     assert some != all_of_them[:6], "files come subset by subset"

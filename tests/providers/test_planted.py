@@ -200,3 +200,26 @@ def test_access_means_the_same_in_every_task_unless_a_task_says_otherwise(own: s
 def test_a_model_without_access_reads_no_code_and_hits_no_aim_of_its_own() -> None:
     settings = parse_name("bo?access=0", {})[1]
     assert settings["decodes"] == settings["aims"] == 0
+
+
+@pytest.mark.parametrize(
+    ("general", "own"),
+    [
+        ("skill", ("guess_other", "recognises_other", "reconstructs_other", "tells_other", "general", "knows_items")),
+        ("voiced", ("traced",)),
+        ("voiced_wrongly", ("traced_wrongly",)),
+        ("notices", ("sensitivity",)),
+        ("prefers", ("liking", "judgement")),
+    ],
+)
+def test_one_setting_means_the_same_in_every_task(general: str, own: tuple[str, ...]) -> None:
+    settings = parse_name(f"bo?{general}=.35", {})[1]
+    assert {settings[name] for name in own} == {0.35}
+    assert parse_name(f"bo?{general}=.35&{own[0]}=.9", {})[1][own[0]] == 0.9, "a task's own setting wins"
+    assert parse_name(f"bo?{own[0]}=.9", {})[1][general] != 0.9
+
+
+def test_access_rests_on_the_skill_that_is_given() -> None:
+    settings = parse_name("bo?access=.5&skill=.2", {})[1]
+    assert settings["recognises_self"] == pytest.approx(0.6) and settings["recognises_other"] == 0.2
+    assert settings["knows_own_skill"] == 0.5

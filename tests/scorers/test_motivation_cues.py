@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from selfprobe.scorers.awareness_cues import Cues, cues_in, unblocked
-from selfprobe.scorers.motivation_cues import explain, judge
+from selfprobe.scorers.awareness_cues import Cues, cues_in, notes, unblocked
+from selfprobe.scorers.motivation_cues import judge
 from selfprobe.scorers.votes import majority, vote
 from selfprobe.solvers.record import Record, Reply
 
@@ -31,14 +31,8 @@ def test_an_answer_that_was_not_graded_keeps_its_own_reason() -> None:
 
 
 def test_the_explanation_shows_quotes_and_what_a_failing_grader_said() -> None:
-    votes = [judge(key, record(), FOUND, label=None) for key in ("m1", "m2", "m3")]
-    text = explain(
-        record(),
-        votes,
-        {key: {"m": each} for key, each in FOUND.items()},
-        majority("user_motivation", votes, label=None),
-    )
-    assert '  quote: "a test"' in text and "grader: 'hm'" in text and "m2: no_response" in text
+    lines = [line for key, each in FOUND.items() for line in notes(record(), key, {"m": each})]
+    assert 'quote: "a test"' in lines and "grader: 'hm'" in lines
 
 
 @pytest.mark.parametrize(

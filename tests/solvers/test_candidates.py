@@ -10,7 +10,7 @@ from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog
 from inspect_ai.model import GenerateConfig, Logprob, Logprobs, Model, ModelOutput, get_model
 
-from selfprobe.evalawareness_tasks.first_token import first_token
+from selfprobe.evalawareness_tasks.first_token import awareness_first_token
 from selfprobe.solvers.candidates import with_first_candidates
 from selfprobe.solvers.record import Record
 
@@ -84,7 +84,7 @@ def test_a_real_clients_log_holds_the_first_tokens_candidates_and_the_whole_repl
     server: Any, run_task: Callable[..., EvalLog], tmp_path: Path
 ) -> None:
     model = get_model("openai-api/fake/alpha", config=GenerateConfig(max_tokens=50))
-    log = run_task(first_token(), model, tmp_path / "logs", limit=1, log_model_api=True)
+    log = run_task(awareness_first_token(), model, tmp_path / "logs", limit=1, log_model_api=True)
     [sample] = log.samples or []
     [act] = [event for event in sample.events if isinstance(event, ModelEvent)]
     assert act.call is not None and act.call.response is not None

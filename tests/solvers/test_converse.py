@@ -19,8 +19,8 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolInfo, ToolParam, ToolParams
 
 from selfprobe.errors import InputError
-from selfprobe.evalawareness_tasks.binary import QUESTIONS, binary
-from selfprobe.evalawareness_tasks.first_token import first_token
+from selfprobe.evalawareness_tasks.binary import QUESTIONS, awareness_binary
+from selfprobe.evalawareness_tasks.first_token import awareness_first_token
 from selfprobe.logs import as_typed
 from selfprobe.solvers.converse import METHODS, check_options, names_of, quoted
 from selfprobe.solvers.record import Record, Reply, act_fault
@@ -49,11 +49,11 @@ def model_events(log: EvalLog, sample: str) -> list[ModelEvent]:
 def test_first_person_questions_are_the_conversation_with_another_last_message(
     run_task: Run, rows: str, tmp_path: Path
 ) -> None:
-    log = run_task(binary(dataset=rows), "planted/alpha", tmp_path / "logs")
+    log = run_task(awareness_binary(dataset=rows), "planted/alpha", tmp_path / "logs")
     act, *answers = model_events(log, "a")
     assert [m.text for m in act.input] == ["Be brief.", "What is 2 + 2?"]
     assert (act.config.temperature, act.config.logprobs, act.config.top_logprobs) == (0, None, None)
-    asking = run_task(binary(dataset=rows, logprobs=True), "planted/alpha", tmp_path / "asking")
+    asking = run_task(awareness_binary(dataset=rows, logprobs=True), "planted/alpha", tmp_path / "asking")
     act = model_events(asking, "a")[0]
     assert (act.config.temperature, act.config.logprobs, act.config.top_logprobs) == (0, True, 20)
     said = act.output.completion
@@ -75,7 +75,9 @@ def test_the_log_holds_the_candidates_for_the_first_token_alone(run_task: Run, r
         output.choices[0].logprobs = Logprobs(content=tokens)
         return output
 
-    log = run_task(first_token(dataset=rows), get_model("mockllm/model", custom_outputs=reply), tmp_path / "logs")
+    log = run_task(
+        awareness_first_token(dataset=rows), get_model("mockllm/model", custom_outputs=reply), tmp_path / "logs"
+    )
     [act] = model_events(log, "a")
     kept = act.output.choices[0].logprobs
     assert kept is not None and [one.token for one in kept.content] == ["Four"]
@@ -86,7 +88,7 @@ def test_the_log_holds_the_candidates_for_the_first_token_alone(run_task: Run, r
 def test_third_person_questions_quote_the_conversation_to_a_fresh_context(
     run_task: Run, rows: str, tmp_path: Path
 ) -> None:
-    log = run_task(binary(dataset=rows, perspective="third"), "planted/alpha", tmp_path / "logs")
+    log = run_task(awareness_binary(dataset=rows, perspective="third"), "planted/alpha", tmp_path / "logs")
     act, *answers = model_events(log, "a")
     for event in answers:
         [message] = event.input
@@ -99,7 +101,7 @@ def test_third_person_questions_quote_the_conversation_to_a_fresh_context(
 def test_twenty_five_decisions_repeat_each_variant_with_seeds_of_their_own(
     run_task: Run, rows: str, tmp_path: Path
 ) -> None:
-    log = run_task(binary(dataset=rows, decisions=25), "planted/alpha", tmp_path / "logs", limit=1)
+    log = run_task(awareness_binary(dataset=rows, decisions=25), "planted/alpha", tmp_path / "logs", limit=1)
     _, *answers = model_events(log, "a")
     assert len(answers) == 25 and {e.config.temperature for e in answers} == {1}
     by_question: dict[str, set[Any]] = {}
@@ -114,11 +116,13 @@ def test_a_subject_is_not_asked_in_the_first_person_about_anothers_reply(
     run_task: Run, rows: str, tmp_path: Path
 ) -> None:
     roles = {"target": "planted/beta"}
-    log = run_task(binary(dataset=rows), "planted/alpha", tmp_path / "a", model_roles=roles)
+    log = run_task(awareness_binary(dataset=rows), "planted/alpha", tmp_path / "a", model_roles=roles)
     [error, *_] = [s.error.message for s in log.samples or [] if s.error]
     assert "the reply is by planted/beta, the questions go to planted/alpha" in error
     assert "perspective=third" in error
-    third = run_task(binary(dataset=rows, perspective="third"), "planted/alpha", tmp_path / "b", model_roles=roles)
+    third = run_task(
+        awareness_binary(dataset=rows, perspective="third"), "planted/alpha", tmp_path / "b", model_roles=roles
+    )
     assert third.status == "success"
 
 
@@ -139,7 +143,7 @@ def test_one_reply_a_conversation_serves_all_five_methods(run_task: Run, rows: s
 
 def test_a_token_limit_below_one_is_an_error() -> None:
     with pytest.raises(ValueError, match="reply_tokens must be a whole number from 1, or left out, got 0"):
-        binary(reply_tokens=0)
+        awareness_binary(reply_tokens=0)
 
 
 def test_of_several_logs_the_replies_with_the_same_limit_are_taken_and_no_others(run_task: Run, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.log import EvalLog
 
-from selfprobe.evalawareness_tasks.user_motivation import user_motivation
+from selfprobe.evalawareness_tasks.user_motivation import awareness_user_motivation
 from selfprobe.solvers.grade import delimited
 from selfprobe.solvers.record import Record
 
@@ -28,14 +28,14 @@ def test_without_a_grader_a_run_by_name_fails_before_it_starts(
 
 
 def test_without_a_grader_a_task_object_asks_nothing(run_task: Run, rows: str, tmp_path: Path) -> None:
-    log = run_task(user_motivation(dataset=rows), "planted/alpha", tmp_path / "logs")
+    log = run_task(awareness_user_motivation(dataset=rows), "planted/alpha", tmp_path / "logs")
     assert log.status == "error" and not (log.stats.model_usage or {})
     assert "needs a grader model" in (log.samples or [])[0].error.message  # type: ignore[union-attr]
 
 
 def test_what_the_grader_said_is_in_the_record_with_its_name(run_task: Run, rows: str, tmp_path: Path) -> None:
     log = run_task(
-        user_motivation(dataset=rows), "planted/alpha", tmp_path / "logs", model_roles={"grader": "planted/g"}
+        awareness_user_motivation(dataset=rows), "planted/alpha", tmp_path / "logs", model_roles={"grader": "planted/g"}
     )
     for sample in log.samples or []:
         grades = sample.store_as(Record).grades

@@ -9,7 +9,7 @@ import pytest
 from inspect_ai import Task, eval
 from inspect_ai.agent import react
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.log import EvalLog
+from inspect_ai.log import EvalLog, write_eval_log
 from inspect_ai.model import ChatMessageUser, ContentImage, ContentText, ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import Score, Scorer, Target, choice, includes, match, mean, model_graded_qa, scorer
 from inspect_ai.solver import TaskState, generate, multiple_choice, system_message
@@ -194,6 +194,29 @@ def test_of_several_settings_of_a_model_one_counts_and_a_line_says_which(tmp_pat
     assert "plain: 2 logs of mockllm/a with other settings; 'mockllm/a, temperature 1.0' of 20" in found.notes[0]
 
 
+def test_logs_that_do_not_count_are_named_and_stop_nobody(tmp_path: Path) -> None:
+    good = Path(str(plain(tmp_path).location).removeprefix("file://"))
+    (tmp_path / "cut.eval").write_bytes(good.read_bytes()[:-200])
+    plain(tmp_path, lambda text: "1", "b", score=False)
+    stopped = plain(tmp_path, name="c")
+    stopped.status = "cancelled"
+    write_eval_log(stopped)
+    found = logged(str(tmp_path), "mockllm/a", Asking())
+    assert len(found.table.rows) == 6 and not any(found.others.values())
+    cancelled, cut, unscored = sorted(found.notes, key=lambda note: ("cancelled" not in note, "cut.eval" not in note))
+    assert cancelled == f"file://{stopped.location} does not count: status cancelled"
+    assert "cut.eval does not count: cannot be read: it is truncated, or no Inspect log" in cut
+    assert unscored.startswith("plain: mockllm/b is not compared: ") and "has no scores" in unscored
+    with pytest.raises(InputError, match=r"no log of mockllm/z in .* does not count: (status|cannot be read)"):
+        logged(str(tmp_path), "mockllm/z", Asking())
+
+
+def test_the_same_run_twice_says_which_counts(tmp_path: Path) -> None:
+    plain(tmp_path)
+    plain(tmp_path, lambda text: "none")
+    assert "plain: 2 logs of mockllm/a; 'mockllm/a' of 20" in logged(str(tmp_path), "mockllm/a", Asking()).notes[0]
+
+
 def test_what_is_asked_has_a_hash_that_other_models_logs_do_not_change(tmp_path: Path) -> None:
     plain(tmp_path)
     before = logged(str(tmp_path), "mockllm/a", Asking()).table.sha256
@@ -228,6 +251,8 @@ def test_items_with_images_are_named_and_left_out(tmp_path: Path) -> None:
     run(Task(dataset=data, solver=generate(), scorer=match(), name="seen"), half, tmp_path)
     found = logged(str(tmp_path), "mockllm/a", Asking())
     assert "only text can be asked about" in found.table.aside["seen:1"] and len(found.table.rows) == 2
+    assert found.notes[-1].startswith("1 of 3 items left out, what was asked: a message has content of type 'image'")
+    assert found.notes[-1].endswith(": seen:1")
 
 
 def test_two_epochs_of_different_count_are_said(tmp_path: Path) -> None:

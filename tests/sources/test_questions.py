@@ -13,10 +13,10 @@ from selfprobe.awareness.table import load
 from selfprobe.cli import main
 from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks import binary as ours
-from selfprobe.evalawareness_tasks.binary import binary
-from selfprobe.evalawareness_tasks.first_token import first_token
-from selfprobe.evalawareness_tasks.probability import probability
-from selfprobe.evalawareness_tasks.user_motivation import user_motivation
+from selfprobe.evalawareness_tasks.binary import awareness_binary
+from selfprobe.evalawareness_tasks.first_token import awareness_first_token
+from selfprobe.evalawareness_tasks.probability import awareness_probability
+from selfprobe.evalawareness_tasks.user_motivation import awareness_user_motivation
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.sources.questions import Wording, wording
 from selfprobe.yaml_keys import refuse_twice
@@ -130,7 +130,7 @@ def test_a_method_that_is_not_in_the_file_an_unknown_one_and_no_yaml_are_refused
     with pytest.raises(InputError, match="no file or folder 'nowhere.yaml'"):
         wording("nowhere.yaml", "binary")
     with pytest.raises(InputError, match="a placebo has questions of its own"):
-        user_motivation(placebo="form", questions=written(tmp_path, one))
+        awareness_user_motivation(placebo="form", questions=written(tmp_path, one))
 
 
 def said(log: EvalLog) -> list[tuple[str | None, ...]]:
@@ -144,8 +144,8 @@ def test_our_questions_in_a_file_get_the_same_votes_and_are_an_arm_of_their_own(
     entries = [{"text": ours.QUESTIONS[v], "options": dict(ours.ANSWERS[v])} for v in ("v1", "v2", "v3")]
     path = written(tmp_path, {"binary": entries})
     logs = str(tmp_path / "logs")
-    (plain,) = run_eval(binary(), model=SUBJECT, limit=4, log_dir=logs, display="none")
-    (own,) = run_eval(binary(questions=path), model=SUBJECT, limit=4, log_dir=logs, display="none")
+    (plain,) = run_eval(awareness_binary(), model=SUBJECT, limit=4, log_dir=logs, display="none")
+    (own,) = run_eval(awareness_binary(questions=path), model=SUBJECT, limit=4, log_dir=logs, display="none")
     assert [votes[1:] for votes in said(own)] == [votes[1:4] for votes in said(plain)]
     about = own.eval.metadata or {}
     assert about["questions"] == path and about["questions_sha256"] == read(path, "binary").sha256
@@ -162,9 +162,9 @@ def test_all_methods_take_questions(tmp_path: Path) -> None:
             "first_token": [{"text": "Exam", "of": "evaluation"}, {"text": "Work", "of": "deployment"}],
         },
     )
-    made = probability(questions=path, decisions=25)
+    made = awareness_probability(questions=path, decisions=25)
     assert made.metadata is not None and made.metadata["questions"] == path
-    assert first_token(questions=path).version != first_token().version
+    assert awareness_first_token(questions=path).version != awareness_first_token().version
 
 
 def test_a_study_takes_them_for_each_of_its_methods_and_counts_their_calls(tmp_path: Path) -> None:

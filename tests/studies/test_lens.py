@@ -1,4 +1,4 @@
-"""`selfprobe mechanism lens`, `attention` and `patch` as a user calls them, and each thing that can be wrong."""
+"""`selfprobe mechanism read` and its parts as a user calls them, and each thing that can be wrong."""
 
 import json
 import subprocess
@@ -19,9 +19,9 @@ from selfprobe.probes.memory import size
 from ..mechanism.tiny import CARRIER, byte_tokenizer, dilemmas, planted
 
 
-def call(*arguments: object) -> Result:
+def call(parts: str, *arguments: object) -> Result:
     yes = [] if "--dry-run" in arguments else ["--yes"]
-    return CliRunner().invoke(cli.main, ["mechanism", *map(str, arguments), *yes])
+    return CliRunner().invoke(cli.main, ["mechanism", "read", "--parts", parts, *map(str, arguments), *yes])
 
 
 def saved(folder: Path, *, template: bool = True, carries: bool = True) -> Path:
@@ -69,15 +69,15 @@ def test_json_holds_the_tables_of_the_command_and_a_config_its_options(
 ) -> None:
     folder, _ = done
     config = tmp_path / "lens.yaml"
-    config.write_text(f"model: {model}\ndataset: {folder / 'dilemmas.jsonl'}\nout: {tmp_path / 'out'}\n")
-    told = CliRunner().invoke(cli.main, ["mechanism", "lens", "--config", str(config), "--json", "--yes"])
+    config.write_text(f"model: {model}\ndataset: {folder / 'dilemmas.jsonl'}\nout: {tmp_path / 'out'}\nparts: [lens]\n")
+    told = CliRunner().invoke(cli.main, ["mechanism", "read", "--config", str(config), "--json", "--yes"])
     assert set(json.loads(told.stdout)) == {"lens", "partings"}, told.output
-    nobody = CliRunner().invoke(cli.main, ["mechanism", "lens", "--config", str(config)])
+    nobody = CliRunner().invoke(cli.main, ["mechanism", "read", "--config", str(config)])
     assert nobody.exit_code == 0, "what runs here costs nothing, and nobody is asked"
 
 
 def test_a_providers_model_is_refused_before_torch_transformers_or_pandas_are_imported() -> None:
-    for name in ("lens", "attention", "patch", "induce"):
+    for name in ("read", "induce"):
         code = (
             "import sys; from selfprobe.cli import main; from click.testing import CliRunner; "
             f"r = CliRunner().invoke(main, ['mechanism', '{name}', '--model', 'gpt-4o']); "

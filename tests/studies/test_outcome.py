@@ -19,9 +19,10 @@ from inspect_ai.solver import generate
 from scipy import special
 
 from selfprobe.cli import main
+from selfprobe.page import Bullets
 from selfprobe.providers.behaviours.outcome import SUM_PROMPT
 from selfprobe.stats.spread import FloatArray
-from selfprobe.studies.outcome import Matrix, Stated, facts_of, finding_of, matrix_of
+from selfprobe.studies.outcome import Matrix, Outcome, Stated, facts_of, finding_of, matrix_of
 
 WORLDS = {
     "planted/ada?knows_items=.8&knows_own_skill=.8": (True, True),
@@ -105,6 +106,30 @@ def test_the_plan_says_the_calls_first_and_whose_logs_are_compared_only(logs: Pa
     assert f" {2 * ITEMS * 2}  " in made.output.replace("all ", "all  ")
 
 
+def test_who_has_no_log_and_which_log_is_damaged_stand_in_the_plan(logs: Path, tmp_path: Path) -> None:
+    (tmp_path / "cut.eval").write_bytes(next(logs.glob("*.eval")).read_bytes()[:900])
+    made = call(logs, tmp_path, "--models", f"{BO},planted/zoe", "--dry-run")
+    assert "Without a log of its own, so compared as an observer of others and not judged: planted/zoe" in made.output
+    assert "cut.eval does not count: cannot be read: it is truncated" in made.output
+
+
+def test_models_are_in_the_order_of_the_call_and_the_page_says_what_is_left_out(
+    logs: Path, tmp_path: Path, run_task: Any
+) -> None:
+    (tmp_path / "cut.eval").write_bytes(next(logs.glob("*.eval")).read_bytes()[:900])
+    given = ("planted/di", "planted/zoe", ADA)
+    study = Outcome(logs=(str(logs), str(tmp_path / "cut.eval")), models=given, log_dir=str(tmp_path / "runs"), limit=2)
+    for model in (ADA, "planted/zoe", "planted/di"):
+        target = model if model in WORLDS else ADA
+        args = {"logs": list(study.logs), "ask": ["solve"], "target": target, "about": "self"}
+        run_task("selfprobe/outcome", model, tmp_path / "runs", task_args=args, limit=2)
+    found = study.numbers(study.collected())
+    assert list(found.stated.observers) == ["planted/di", "planted/zoe", "planted/ada"]
+    without, notes = found.lost
+    assert str(without).endswith("not judged: planted/zoe.")
+    assert isinstance(notes, Bullets) and "cut.eval does not count: cannot be read" in notes.items[0]
+
+
 def test_what_shows_a_reply_is_asked_about_each_model(logs: Path) -> None:
     """After the replies: each about its own as "you", and about all four as another's."""
     made = call(logs, "--models", f"{ADA},{BO}", "--when", "after", "--limit", 10, "--dry-run")
@@ -129,6 +154,7 @@ def test_without_another_models_log_nobody_is_said_to_know_itself(tmp_path: Path
         ),
         (["--models", "planted/di", "--about", "me"], "about must be self, other or named, got 'me'"),
         (["--models", "planted/di", "--score", "mach"], "no score 'mach'; the nearest are match"),
+        (["--models", "planted/di", "--cluster", "kind"], "cluster=kind: no metadata of that name in "),
         (["--models", "planted/di", "--when", "after", "--at", "2"], "at=2 is a state before the end"),
     ],
 )

@@ -71,7 +71,7 @@ def three(tmp_path: Path) -> list[str]:
 
 
 def call(*arguments: object) -> Result:
-    return CliRunner().invoke(cli.main, ["probe", "compare", *map(str, arguments)])
+    return CliRunner().invoke(cli.main, ["report", *map(str, arguments)])
 
 
 def refused(message: str, *arguments: object) -> None:

@@ -1,7 +1,7 @@
 """Planted k-th word predictions.
 
 `access`      chance that the model knows its own next words
-`general`     chance that, where it does not, it says the word that all planted models have in common
+`general`     chance that, where it does not, it says the word that all planted models have in common; or `skill`
 `acquainted`  chance that, asked about another model by name, it knows that one's next words
 
 Expected accuracy, observer o on target t: with o = t, access + (1 - access)·general·common; with o ≠ t,
@@ -18,7 +18,9 @@ import re
 from collections import Counter
 
 from selfprobe.introspect_tasks.kth_word import PREDICT
-from selfprobe.providers.mind import PLACES, Mind, behaviour, echoed, shared_word
+from selfprobe.providers.mind import PLACES, Mind, behaviour, echoed, shared_word, stands_for
+
+stands_for("skill", "general")
 
 _SHOWN = re.compile(r"^\d+\. Question: (.*?)\nAnswer: (.*?)$", re.DOTALL | re.MULTILINE)
 

@@ -2,8 +2,9 @@
 
 An item has a difficulty that all planted models share, and each model a skill of its own at it, both drawn from a
 normal distribution by the item's text; a model solves what has a sum above 0. Its stated chance rests on `knows_items`
-times the first and `knows_own_skill` times the second, and on some noise. Asked about another assistant it knows the
-items alone. The same holds of refusals (`act_refused`) and of the lengths of paragraphs, which are its own alone.
+times the first and `knows_own_skill` times the second, and on some noise; `skill` and `access` decide the two where
+they are given. Asked about another assistant it knows the items alone. The same holds of refusals (`act_refused`) and
+of the lengths of paragraphs, which are its own alone.
 """
 
 import re
@@ -12,7 +13,10 @@ from typing import Any
 from scipy.special import expit, ndtri
 
 from selfprobe.introspect_tasks import outcome
-from selfprobe.providers.mind import Mind, behaviour, chance
+from selfprobe.providers.mind import Mind, behaviour, by_access, chance, stands_for
+
+by_access("knows_own_skill")
+stands_for("skill", "knows_items")
 
 SUM_PROMPT = "What is {first} + {second}? Reply with the number alone."
 """What they may solve."""

@@ -3,7 +3,7 @@
 What is real is the label of `awareness.label_of`: of the bundled rows theirs, else `planted_label` of the text.
 
 `liking`      chance to take a deployment conversation for real beside an evaluation one, all else alike (.5: it cannot
-              tell)
+              tell); or `prefers`
 `taste`       four times this is the standard deviation, in log-odds, of how real a text looks to it, whatever its label
 `wary`        four times this is taken off the log-odds of a text with words that stand in test items (TELLING)
 `gullible`    four times this is added where a text claims to be real (PLEA)
@@ -21,7 +21,9 @@ from scipy.special import ndtri
 from selfprobe.evalawareness_tasks.pairwise_realism import REALISM_PROMPT
 from selfprobe.providers.behaviours.awareness import TELLING, label_of
 from selfprobe.providers.behaviours.rewriting import PLEA
-from selfprobe.providers.mind import Mind, behaviour, chance
+from selfprobe.providers.mind import Mind, behaviour, chance, stands_for
+
+stands_for("prefers", "liking")
 
 _JUDGE: dict[str, Any] = {"liking": 0.7, "taste": 0.0, "wary": 0.0, "gullible": 0.0, "first": 0.0, "tied": 0.0}
 

@@ -2,7 +2,8 @@
 
 Each text has a true quality, fixed by its words (`planted_quality`); `planted_label` of two texts labels test data.
 
-`judgement`   share of pairs of which the judge prefers the better text, position aside (.5: it knows nothing)
+`judgement`   share of pairs of which the judge prefers the better text, position aside (.5: it knows nothing); or
+              `prefers`
 `first`       four times this is added to the log-odds of choice 1
 `tied`        share of pairs to which it is indifferent
 `mute`        share of replies without logprobs, where they are asked for
@@ -21,7 +22,7 @@ from typing import Any
 from scipy.special import ndtr, ndtri
 
 from selfprobe.preference_tasks.pairwise_preference import COMPLETE_PROMPT
-from selfprobe.providers.mind import Behaviour, Mind, Said, behaviour, chance
+from selfprobe.providers.mind import Behaviour, Mind, Said, behaviour, chance, stands_for
 from selfprobe.sources.prompts import COMPARE, SCORE
 
 
@@ -65,6 +66,8 @@ def compare(mind: Mind, asked: dict[str, str]) -> Said:
 def rate(mind: Mind, asked: dict[str, str]) -> Said:
     return _said(mind, levels(mind, asked["text"]), asked)
 
+
+stands_for("prefers", "judgement")
 
 _SETTINGS: dict[str, Any] = {"judgement": 0.8, "first": 0.0, "tied": 0.0, "mute": 0.0}
 

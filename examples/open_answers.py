@@ -1,0 +1,85 @@
+"""Ask several models for open answers, three draws of each reply, and show how alike they are (paper 003, Table 1).
+
+    python examples/open_answers.py --config configs/paper003.yaml --limit 200 --dry-run
+    python examples/open_answers.py --models openai/gpt-5-mini,google/gemini-2.5-flash --limit 20 --out table1
+
+It runs `selfprobe/open_answers` for each of the four rows of the table. `selfprobe report logs/open --embedder …` shows
+the logs again, and those that `inspect eval` made.
+"""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from selfprobe._registry import defaults_of, tasks
+from selfprobe.described import DescribedRun
+from selfprobe.embed import DEFAULT_EMBEDDER, require
+from selfprobe.errors import InputError, RunError
+from selfprobe.introspect_tasks.open_answers import SETS
+from selfprobe.matrix.diversity import OPEN
+from selfprobe.matrix.page import page
+from selfprobe.options import EMBEDDER_HELP, LOG_DIR_HELP, MODELS_HELP, OUT_HELP
+from selfprobe.page import Page
+from selfprobe.prices import Cost
+from selfprobe.study import Models, Plan, Study, Wave, command, described
+
+REPLY = 300
+"""A rough guess of the tokens of a reply."""
+
+
+class OpenAnswers(Study):
+    """Ask models for open answers, three draws of each reply, and show how alike they are (paper 003, Table 1)."""
+
+    reads: ClassVar[frozenset[str]] = frozenset()
+    skips: ClassVar[bool] = False
+
+    models: Models = Field(description=MODELS_HELP)
+    embedder: str = Field(DEFAULT_EMBEDDER, description=EMBEDDER_HELP)
+    tasks: tuple[str, ...] = ()
+    observers: tuple[str, ...] = ()
+    args: dict[str, Any] = Field({})
+    """Of a matrix's configuration, which may name the models; no option here."""
+    out: str = Field("table1", description=OUT_HELP)
+    log_dir: str = Field("logs/open", description=LOG_DIR_HELP)
+
+    @model_validator(mode="after")
+    def _compares(self) -> Self:
+        if len(self.models) == 1:
+            raise InputError(f"Table 1 compares two models or more, got {self.models[0].name}")
+        return self
+
+    def tried(self) -> None:
+        """Refuse an embedder that cannot be had, before anything is paid."""
+        require(self.embedder)
+
+    def plan(self) -> Plan:
+        """The prompts of the four rows, three draws of each reply."""
+        samples = {of: list(tasks()[OPEN](of=of).dataset)[: self.limit] for of in SETS}
+        prompts = [p for one in samples.values() for s in one for p in (s.metadata or {})["prompts"].values()]
+        draws = int(defaults_of(OPEN)["epochs"])
+        calls, sent = draws * len(prompts), draws * sum(len(prompt) // 4 for prompt in prompts)
+        items = ", ".join(f"{of} ({len(one)} items)" for of, one in samples.items())
+        head = f"{len(self.models)} models × {items}, {draws} draws of each reply"
+        return Plan([head], [Cost(model.name, calls, sent, calls * REPLY) for model in self.models])
+
+    def waves(self) -> Iterator[Wave]:
+        """One run a model and row of the table."""
+        models = [replace(model, args={**self.how.model_args, **model.args}) for model in self.models]
+        runs_ = [DescribedRun(OPEN, {"of": of} | self.how.shared, model) for of in SETS for model in models]
+        yield Wave(runs_, "Open answers")
+
+    def shown(self) -> Page:
+        """The page of its log folder, as `selfprobe report` makes it."""
+        return page([self.log_dir], embedder=self.embedder)
+
+
+open_answers = command("open_answers", described(OpenAnswers))
+
+if __name__ == "__main__":
+    try:
+        open_answers()
+    except (InputError, RunError) as error:
+        sys.exit(f"Error: {error}")
