@@ -17,8 +17,8 @@ from inspect_ai.log import read_eval_log, write_eval_log
 from inspect_ai.model import GenerateConfig, Model, ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import match
 from inspect_ai.solver import generate
-
 from matrix import server
+
 from selfprobe.introspect_tasks.outcome import judge, outcome_prediction
 from selfprobe.scorers.decision import score_of
 from selfprobe.solvers.record import Reply
