@@ -45,8 +45,8 @@ def questions(items: int) -> Task:
 
 
 def quiet(task: Task, model: Model, folder: Path) -> str:
-    """Run a task; the log's address."""
-    (log,) = eval(task, model=model, log_dir=str(folder), display="none", log_realtime=False)
+    """Run a task as commands run theirs, without scores of half a run; the log's address."""
+    (log,) = eval(task, model=model, log_dir=str(folder), display="none", log_realtime=False, score_display=False)
     assert log.status == "success", log.error
     return log.location
 

@@ -1,4 +1,4 @@
-"""Makes examples/logs and examples/report anew: `python examples/make.py`, a few minutes on two cores.
+"""Makes examples/logs, examples/report and docs/report.png anew: `python examples/make.py`, minutes on two cores.
 
 Five simulated models predict their own and each other's words (`ada` and `cy` know themselves, the others do not),
 and SmolLM2-135M, a real model, says which of two responses is better. tests/test_examples.py holds the committed files
@@ -48,6 +48,17 @@ def main() -> None:
         report = ["report", "logs", "--out", "report"]
         subprocess.run([str(Path(sys.executable).with_name("selfprobe")), *report], cwd=HERE, check=True)
         shutil.rmtree(HERE / "report" / "tables")  # the page does not lead there
+    photographed(HERE / "report" / "index.html", HERE.parent / "docs" / "report.png")
+
+
+def photographed(page: Path, picture: Path) -> None:
+    """The page's first screen, as Chromium shows it; without Chromium the picture stays, as a line says."""
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        print(f"{picture.name} stays as it is: it is taken with chromium, and there is none")
+        return
+    look = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1280,660"]
+    subprocess.run([browser, *look, f"--screenshot={picture}", page.as_uri()], check=True, capture_output=True)
 
 
 def keep(log: Path) -> None:

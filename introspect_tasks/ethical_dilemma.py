@@ -16,7 +16,7 @@ Paper: silent on seeds. Here: the epoch's number, so that a rollout can be repea
     for e in none low medium high xhigh; do
       inspect eval selfprobe/ethical_dilemma --model openai/gpt-5.2 -T effort=$e --log-dir logs/effort \\
         --attempt-timeout 1800 --timeout 5400
-    done; selfprobe effort logs/effort --out figure3.png   # selfprobe report shows it too
+    done; selfprobe report logs/effort
 """
 
 import math

@@ -515,8 +515,15 @@ def _files(path: str) -> list[str]:
 
 
 def listed(folder: str) -> list[str]:
-    """The logs of a folder and all below it, newest first; none where there is no such folder yet."""
-    return [info.name for info in list_eval_logs(folder)]
+    """The logs of a folder and all below it, newest first; none where there is no such folder yet.
+
+    Raises:
+        InputError: The folder cannot be looked through.
+    """
+    try:
+        return [info.name for info in list_eval_logs(folder)]
+    except (OSError, ValueError) as error:  # rights, no such protocol
+        raise InputError(f"the log folder {folder} cannot be read: {one_line(error)}; give another") from None
 
 
 def header_of(log: str) -> EvalLog:

@@ -232,8 +232,27 @@ class Study(BaseModel):
     def _asked(self) -> "Page":
         self.tried()
         if self.plan() is not None:
+            self.refuse_others()
             self.ask()
         return self.shown()
+
+    def refuse_others(self) -> None:
+        """Refuse a log folder with runs of another study, before the plan is shown.
+
+        Raises:
+            InputError: It holds some, or it cannot be read.
+        """
+        from selfprobe._registry import tasks
+        from selfprobe.errors import InputError
+        from selfprobe.header import task_of
+        from selfprobe.logs import found, listed
+
+        mine = self.reads | self.also
+        for header in found(listed(self.base)).headers if self.base else ():
+            if (task := task_of(header)) in tasks() and task not in mine:
+                raise InputError(
+                    f"{self.base} holds a run of {task}, which is of another study: give another --log-dir"
+                )
 
     def tried(self) -> None:
         """Open what its runs need, before anything is shown or paid.
@@ -499,7 +518,8 @@ def _called(study: type[Study], values: dict[str, Any], *, yes: bool, dry_run: b
     from selfprobe.run_settings import RunSettings
     from selfprobe.safe import clean
 
-    destination(values["out"])
+    if "out" in values:
+        destination(values["out"])
     settings = RunSettings.taken(values) if "prices" in values else RunSettings()
     listed = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
     asked = study.taken({**listed, "settings": settings})
@@ -507,6 +527,7 @@ def _called(study: type[Study], values: dict[str, Any], *, yes: bool, dry_run: b
         asked.tried()
     complete = True
     if (plan := asked.plan()) is not None:
+        asked.refuse_others()
         costs = ["", *settings.costed(plan.costs, rounds=asked.rounds)] if plan.costs else []
         costs += settings.lasting(plan.costs, asked.shorter)
         echo("\n".join(map(clean, [*plan.lines, *costs])), err=as_json)

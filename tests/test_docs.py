@@ -17,6 +17,7 @@ from inspect_ai._cli.main import inspect as inspect_command
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
 from selfprobe import _registry
+from selfprobe.arguments import SHORT
 from selfprobe.cli import main
 from selfprobe.data import load
 from selfprobe.rehearsal import rehearsed
@@ -91,7 +92,11 @@ def told(document: Path, given: dict[str, Any]) -> None:
     """The task of a documented `inspect eval` is there, and has the arguments that are given."""
     for where in given["tasks"]:
         name = Path(where).stem
-        task = getattr(imported(ROOT / where), name) if where.startswith("examples/") else _registry.tasks().get(name)
+        task = (
+            getattr(imported(ROOT / where), name)
+            if where.startswith("examples/")
+            else _registry.tasks().get(SHORT.get(name, name))
+        )
         if task is None:
             assert f"`{where}`:" in document.read_text() or f"`{name}.py`:" in document.read_text(), where
             continue

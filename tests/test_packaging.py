@@ -134,6 +134,11 @@ def test_the_installed_wheel_runs_by_name_from_another_folder(built: Path, tmp_p
     assert (log.status, log.eval.task) == ("success", "selfprobe/kth_word")
 
 
+def test_uv_installs_the_tested_versions_too() -> None:
+    pins = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line and line[0] != "#"]
+    assert PROJECT["tool"]["uv"]["constraint-dependencies"] == pins
+
+
 def test_every_package_folder_is_named_in_pyproject() -> None:
     inits = [path.parent for folder in FOLDERS for path in (ROOT / folder).rglob("__init__.py")]
     packages = {

@@ -1,6 +1,7 @@
 """Entries for Inspect's register of evaluations."""
 
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -49,3 +50,11 @@ def test_the_entries_fit_the_register(made: dict[str, dict[str, Any]]) -> None:
     for name, entry in made.items():
         held = metadata.ExternalEvalMetadata(**entry, id=name)
         assert (held.id, held.source.maintainers) == (name, ["owner"])
+
+
+def test_the_entry_for_inspects_list_of_extensions_has_its_form(root: Path) -> None:
+    [entry] = yaml.safe_load((root / "docs" / "extensions.yml").read_text())
+    assert set(entry) == {"name", "description", "author", "categories"}
+    assert all(re.fullmatch(r"\[[^]]+\]\(https://[^)]+\)", entry[name]) for name in ("name", "author"))
+    assert set(entry["categories"]) <= {"Sandboxes", "Analysis", "Frameworks", "Tooling"}
+    assert 0 < len(entry["description"].splitlines()) <= 2

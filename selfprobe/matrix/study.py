@@ -165,7 +165,6 @@ class Matrix(Study):
 
     def plan(self) -> Plan:
         """Calls and tokens, and what a matrix of this size can detect."""
-        self._refuse_others()
         size = len(self.models)
         items = ", ".join(f"{task} ({n} items)" for task, n in self.sizes.items())
         further = f"{size * (size - 1)} further cells a task and arm"
@@ -173,16 +172,12 @@ class Matrix(Study):
         head = f"{size} models × {size} × {items}"
         return Plan([head, *arms, self._power()], [Cost(model.name, *self.cost) for model in self.named])
 
-    def _refuse_others(self) -> None:
-        """Refuse a log folder with runs of another matrix, which Inspect would refuse after the plan was shown."""
+    def refuse_others(self) -> None:
+        """Refuse a log folder with runs of another matrix too, which Inspect would refuse after the plan was shown."""
+        super().refuse_others()
         folder = f"{self.base}/{DIAGONAL}"
-        try:
-            if not listed(folder):
-                return
-        except (OSError, ValueError):  # no folder, or no such protocol: the first wave says that it cannot write there
-            return
         mine = set(identities_of(next(self.waves()).runs))
-        for run in runs([folder]).counted:
+        for run in runs(listed(folder)).counted:
             if run.identity not in mine:
                 raise InputError(other_runs(PurePath(run.log).name, folder))
 

@@ -143,7 +143,7 @@ def _cells(found: Sequence[Run], ignored: dict[str, str]) -> tuple[list[Run], di
             continue
         ours.append(run)
         if task not in known:
-            why = f"not a matrix task ({task}); see `selfprobe awareness` or `selfprobe dilemmas`"
+            why = f"not a matrix task ({task}); see `selfprobe awareness` or examples/dilemmas.py"
             ignored[run.log] = why
             continue
         if about_of(header) == "other":

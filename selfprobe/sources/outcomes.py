@@ -101,7 +101,8 @@ def counted(logs: Sequence[str]) -> tuple[dict[tuple[str, str], Run], list[str]]
         if run.identity.task != OURS:
             same[run.identity.task, run.identity.model].append(run)
     if not same:
-        raise InputError(f"no finished Inspect log in {', '.join(logs)}{first_of(aside)}")
+        ours = f"; logs of {OURS} itself are not asked about" if there.finished else ""
+        raise InputError(f"no finished Inspect log in {', '.join(logs)}{ours}{first_of(aside)}")
     best = {key: max(each, key=lambda run: run.weight) for key, each in same.items()}
     named = titles(run.identity for each in same.values() for run in each)
     lines = [f"{log} does not count: {why}" for log, why in aside.items()]
@@ -168,6 +169,8 @@ def _logged(paths: tuple[str, ...], target: str, asking: Asking) -> Logged:
         left[reason].append(key)
     for reason, keys in left.items():
         lines.append(f"{len(keys)} of {len(aside) + len(rows)} items left out, {reason}: {_some(keys)}")
+    if not rows and not aside:
+        raise InputError(f"logs of {target} in {', '.join(paths)} hold no samples; run the task again, and log them")
     if not rows:
         why, count = Counter(aside.values()).most_common(1)[0]
         raise InputError(f"{', '.join(paths)}: no item of {target} has an outcome: {why} ({count} items)")

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from inspect_ai import eval, list_tasks
 from inspect_ai.event import ModelEvent
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
-from selfprobe.building.dilemma_generation import AXES, GENERATE_PROMPT, dilemma_generation
+from selfprobe.building.dilemma_generation import AXES, GENERATE_PROMPT, dilemma_generation, record_to_sample
 from selfprobe.errors import InputError
 
 
@@ -19,6 +20,23 @@ def test_there_is_a_sample_for_each_of_the_750_combinations() -> None:
     assert first.id == "truth_vs_harm.stranger.clinical.probabilistic_outcome"
     assert first.metadata == {"axes": dict(zip(AXES, str(first.id).split("."), strict=True))}
     assert all(AXES[axis][value] in first.input for axis, value in first.metadata["axes"].items())
+
+
+def test_a_combination_becomes_a_prompt_that_says_its_four_values() -> None:
+    row = {axis: next(iter(values)) for axis, values in AXES.items()}
+    sample = record_to_sample({"id": "first", **row})
+    assert (sample.id, sample.metadata) == ("first", {"axes": row})
+    assert sample.input == GENERATE_PROMPT.format(**{axis: AXES[axis][value] for axis, value in row.items()})
+
+
+def test_a_model_that_writes_no_json_has_nothing_that_is_valid_or_not(tmp_path: Path) -> None:
+    output = ModelOutput.from_content("mockllm/model", "Here is one.")
+    output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)  # or Inspect fetches a tokenizer
+    model = get_model("mockllm/model", custom_outputs=[output, output])
+    [log] = eval(dilemma_generation(), model=model, limit=2, log_dir=str(tmp_path), display="none")
+    assert log.status == "success" and log.results is not None
+    found = log.results.scores[0].metrics
+    assert "valid" not in found and found["unscored"].value == 1
 
 
 def test_the_prompt_asks_for_the_fields_that_are_read() -> None:

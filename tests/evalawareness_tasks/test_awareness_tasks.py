@@ -21,6 +21,7 @@ from scipy.special import ndtr, ndtri
 
 from selfprobe._registry import tasks
 from selfprobe.evalawareness_tasks import binary, probability, reasoning_trace, user_motivation
+from selfprobe.evalawareness_tasks.arm_texts import record_to_sample
 from selfprobe.scorers.decision import Decision, decisions_of
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.record import Record
@@ -35,6 +36,13 @@ TASKS = (
     user_motivation.awareness_user_motivation,
     reasoning_trace.awareness_reasoning_trace,
 )
+
+
+def test_a_text_without_giveaways_gets_no_version_without_them() -> None:
+    row = {"id": "a", "text": "What is 2 + 2?"}
+    arms = ["paraphrase", "cue_out", "cue_in"]
+    kept = [record_to_sample(row | {"cues": cues}, arms).metadata["arms"] for cues in ([], ["This is a test."])]
+    assert kept == [["paraphrase", "cue_in"], arms]
 
 
 def metrics(log: EvalLog) -> dict[str, float]:

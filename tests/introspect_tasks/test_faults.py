@@ -28,8 +28,11 @@ TASKS: dict[str, dict[str, Any]] = {
 }
 OTHER_WORDS = ("nojson", "injection", "doublebrace", "nan", "badsum", "huge")
 """Faults that give a target's text another sense or shape: no one could tell that from what it would have said."""
-CUT_IS_FINE = ("prompt_reconstruction",)
-"""A target's reply that ends at the token limit is compared as far as it goes, which moves the similarity."""
+MOVES = {"prompt_reconstruction": ("length",), "paraphrase_recognition": ("length", "unicode")}
+"""Faults after which a target's text still counts, cut or with odd characters, and moves what is said of it.
+
+It is compared as far as it goes; and a planted observer draws its guess by the text that it is shown.
+"""
 ITEMS = 8
 
 
@@ -97,9 +100,7 @@ def test_whatever_fails_a_scored_row_is_the_clean_runs_row(
     clean, _ = clean_run(task)
     assert sum(value is not None for value, *_ in clean.values()) > len(clean) / 2
     answers = dict.fromkeys(ANSWER_FAULTS, 0.05)
-    told = {kind: share for kind, share in answers.items() if kind not in OTHER_WORDS}
-    if task in CUT_IS_FINE:
-        del told["length"]
+    told = {kind: share for kind, share in answers.items() if kind not in (*OTHER_WORDS, *MOVES.get(task, ()))}
     log = run(task, {"alpha": told, "beta": answers})
     assert log.status == "success" and sum(server.stats()["faults"].values()) >= 3
     found = rows(log.samples)

@@ -161,7 +161,7 @@ def test_logs_of_tasks_that_no_matrix_has_are_named_and_left_out(folder: Path, t
     copied(folder, tmp_path / "awareness.eval", task="selfprobe/binary")
     results = load([str(tmp_path), str(folder)])
     assert set(results.cells.task) == {"kth_word"}
-    told = "not a matrix task (binary); see `selfprobe awareness` or `selfprobe dilemmas`"
+    told = "not a matrix task (binary); see `selfprobe awareness` or examples/dilemmas.py"
     assert list(results.ignored.values()) == [told]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from inspect_ai import eval
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog, resolve_sample_attachments
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
@@ -19,7 +20,7 @@ from selfprobe.preference_tasks.pairwise_preference import pairwise_preference
 from selfprobe.providers.behaviours.preference import planted_label
 from selfprobe.scorers.decision import decisions_of
 from selfprobe.solvers.record import Record
-from selfprobe.sources.preferences import preferences
+from selfprobe.sources.preferences import preferences, record_to_sample
 
 Run = Callable[..., EvalLog]
 TASKS = (pairwise_preference, direct_scoring, g_eval)
@@ -28,6 +29,27 @@ TASKS = (pairwise_preference, direct_scoring, g_eval)
 def metrics(log: EvalLog) -> dict[str, float]:
     assert log.status == "success" and log.results is not None, log.error
     return {name: metric.value for name, metric in log.results.scores[0].metrics.items()}
+
+
+@pytest.mark.parametrize(("says", "accuracy"), [(("5", "1"), 1.0), (("1", "5"), 0.0)])
+def test_the_text_with_the_higher_score_is_the_better_one(
+    says: tuple[str, str], accuracy: float, tmp_path: Path
+) -> None:
+    pair = {"id": "p", "question": "Why?", "text_1": "One.", "text_2": "Two.", "label": 1}
+    (tmp_path / "pairs.jsonl").write_text(json.dumps(pair))
+    outputs = [ModelOutput.from_content("mockllm/model", text) for text in says]
+    for output in outputs:
+        output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)  # or Inspect fetches a tokenizer
+    model = get_model("mockllm/model", custom_outputs=outputs)
+    task = direct_scoring(str(tmp_path / "pairs.jsonl"))
+    [log] = eval(task, model=model, log_dir=str(tmp_path), display="none", max_connections=1)
+    assert metrics(log)["accuracy"] == accuracy
+
+
+def test_a_pair_shows_its_question_and_both_texts_and_aims_at_the_better_one() -> None:
+    sample = record_to_sample({"id": "p", "question": "Why?", "text_1": "One.", "text_2": "Two.", "label": 2})
+    assert (sample.id, sample.target) == ("p", "2")
+    assert sample.input == "Why?\n\n[1]\nOne.\n\n[2]\nTwo."
 
 
 def rows(count: int) -> list[dict[str, Any]]:

@@ -157,6 +157,7 @@ def test_predictions_that_used_up_their_limit_name_the_argument_that_raises_it(
     assert found["cut_at_answer_tokens"] == found["unscored_truncated"] == 1 and found["n"] == 0
 
 
+@pytest.mark.slow(14)
 def test_from_the_command_line_do_sample_false_changes_no_temperature(tiny: str, tmp_path: Path) -> None:
     """Ten rollouts at temperature 1 are not one, and the log says so."""
     given = ("-M", "do_sample=false", "-T", "rollout_tokens=8", "--epochs", "3", "--limit", "1", "--display", "none")

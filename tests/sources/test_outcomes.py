@@ -301,6 +301,9 @@ def test_logs_without_scores_and_logs_of_others_are_refused_in_a_line(tmp_path: 
     assert outcomes(tmp_path / "unscored", Asking(("refuse",)))["0"] == {"refuse": 0}
     with pytest.raises(InputError, match=r"no log of mockllm/aa in .*; did you mean mockllm/a\?"):
         logged(str(tmp_path / "unscored"), "mockllm/aa", Asking())
+    plain(tmp_path / "bare", log_samples=False)
+    with pytest.raises(InputError, match="logs of mockllm/a in .* hold no samples; run the task again"):
+        logged(str(tmp_path / "bare"), "mockllm/a", Asking(("refuse",)))
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no finished Inspect log in"):
         logged(str(tmp_path / "empty"), "mockllm/a", Asking())

@@ -231,7 +231,7 @@ def test_table_1_has_both_probes_in_a_row(three: list[str]) -> None:
 def test_the_command_writes_page_tables_and_pictures(three: list[str], tmp_path: Path) -> None:
     ran = call(*three, "--out", tmp_path / "out")
     assert ran.exit_code == 0, ran.output
-    assert ran.output.startswith("Yes, for 1 of 3 models. Llama-3.1-70B-Instruct has a probe above asking, by F1 +0.10")
+    assert ran.stdout.startswith("Yes, for 1 of 3 models. Llama-3.1-70B-Instruct has a probe above asking, by F1 +0.10")
     assert "Page: " in ran.output and len(ran.output.splitlines()) < 8
     made = {file.relative_to(tmp_path / "out").as_posix() for file in (tmp_path / "out").rglob("*.*")}
     for name in (
