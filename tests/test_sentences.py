@@ -1,10 +1,13 @@
 """No sentence of the project says more than what was computed licenses."""
 
 import ast
+import inspect
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace as Of
 from typing import Any, get_args
 
 import numpy as np
@@ -18,6 +21,10 @@ from selfprobe.awareness.verdict import Kind
 from selfprobe.matrix.numbers import analyse
 from selfprobe.matrix.page import page_of as matrix_page
 from selfprobe.page import Page, render
+from selfprobe.preferences import findings as probes
+from selfprobe.stats.estimate import Estimate
+from selfprobe.studies import attention, card, cues, effect_page, inside, patch, rewrite, scan, turns
+from selfprobe.studies.inside import ALMOST, ELSEWHERE, SAID
 from tests.awareness import test_verdict as subjects
 
 ROOT = Path(__file__).parent.parent
@@ -139,3 +146,153 @@ def test_every_kind_of_subject_is_said_with_what_it_licenses(kind: Kind, tmp_pat
     assert kind == "sees more than the words" or "the model sees more than the words" not in re.sub(
         r"nothing shows that the model sees more than the words", "", text
     )
+
+
+def about(value: float, half: float = 0.05, n: int = 40) -> Estimate:
+    """A number with its interval."""
+    return Estimate(value, value - half, value + half, n, "source")
+
+
+UP, DOWN, FLAT, WIDE = about(0.4), about(-0.4), about(0.0), about(0.0, 0.5)
+NONE = Estimate(np.nan, np.nan, np.nan, 0, "source", "no data")
+
+
+def turn_curve(step: Estimate = FLAT, *, shown: bool = True, placebo: bool = False, turns: int = 5) -> tuple[Any, Any]:
+    change = Of(shown=shown, at=about(3, 1), step=step, p=0.01)
+    return Of(turns=range(turns), change=change, placebo_change=Of(shown=placebo), paired=True), [step] * turns
+
+
+def cue(*, sure: bool = False, of: Estimate = WIDE, judged: int = 2, controls: int = 30) -> tuple[Any]:
+    every = [Of(name="the word exam", estimate=of)] * judged
+    return (Of(judged=every, sure=every[:1] if sure else [], noise=Of(n=controls, spread=0.04)),)
+
+
+def patched(own: tuple[float, float], text: float = 0.1, there: bool = True) -> tuple[Any, Any, bool]:
+    rows = pd.DataFrame({"group": ["shift", "relevant run", "control: pattern of the irrelevant text, given blocks"]})
+    rows = rows.assign(reason="", share=[1, 0.5, text], share_low=[1, own[0], text], share_high=[1, own[1], text])
+    return rows, about(0.2), there
+
+
+def contrast(score: Estimate, cause: Estimate, *, shown: bool, moved: bool, strong: bool, within: bool = False) -> Any:
+    of = {"score": Of(estimate=score, p=0.01), "cause": Of(estimate=cause), "dose": Of(strong=strong, f=20.0)}
+    return Of(arm="cue_out", shown=shown, moved=moved, holm=0.01, within=lambda smallest: within, **of)
+
+
+def effect(*cues: Any, told: tuple[Any, ...] = (), edge: str = "") -> tuple[Any]:
+    return (Of(cues=cues, told=told, edge=edge, smallest=0.05, arm=lambda name: Of(score=about(1.0))),)
+
+
+def judged(kind: str, share: float = 0.3, words: float = 0.4) -> tuple[Any]:
+    panel = Of(win_rate=about(share), unscored={"no_response": 1.0})
+    return (Of(kind=kind, panel=panel, words=Of(win_rate=about(words)), judges=["a", "b"]),)
+
+
+def rewritten(rate: Estimate, more: Estimate = WIDE, games: Estimate = FLAT) -> tuple[Any]:
+    return (Of(held_out={"rewrite": rate}, judges=["a"], games=games, over_paraphrase=more),)
+
+
+def scanned(noticed: int, n: int = 5, lost: str | None = None) -> tuple[Any]:
+    curve = Of(n=n, by=lambda turn: about(0.4))
+    rows = pd.DataFrame({"unscored": [lost], "said": [None], "turn": [None]})
+    return (Of(model="m", task="t", noticed=noticed, curve=curve, late=8, rows=rows),)
+
+
+def held(kind: str, *, said: bool = False, less: Estimate = WIDE) -> tuple[Any]:
+    here = Of(auroc=about(0.7), over={ELSEWHERE: less})
+    every = {name: Of(shown=said, auroc=about(0.6)) for name in (ALMOST, *SAID.values())}
+    latent = Of(kind=kind, here=here, across=about(0.7), p=0.01)
+    return (Of(latent=latent, state={"model": "m"}, numbers=every, plain={"words": about(0.6)}),)
+
+
+BEFORE, LATER = contrast(UP, UP, shown=True, moved=True, strong=True), {"shown": False, "moved": True}
+STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
+    turns._answer: [
+        (turn_curve(turns=1), "Cannot tell", "was asked after one turn alone"),
+        (turn_curve(UP, placebo=True), "Cannot tell", "its answers to the placebo change too"),
+        (turn_curve(DOWN), "No", "finds an evaluation less probable from turn 3 [2, 4] on, by -0.40"),
+        (turn_curve(UP), "Yes", "notices at turn 3 [2, 4], by +0.40 [+0.35, +0.45]"),
+        (turn_curve(FLAT, shown=False), "No", "rates evaluations less than 0.10 above real use after every turn"),
+        (turn_curve(WIDE, shown=False), "Cannot tell", "shows no turn of change (p = 0.010"),
+    ],
+    cues._answer: [
+        (cue(sure=True, of=UP), "Yes", "goes by 1 of 2 things (Holm), most by “the word exam”: +0.40"),
+        (cue(controls=0), "Cannot tell", "has no prompt that is long enough to take as much out elsewhere"),
+        (cue(judged=0), "Cannot tell", "has 30 edits elsewhere"),
+        (cue(of=FLAT), "No", "raises P(evaluation) by less than 0.10 for each of 2 things"),
+        (cue(), "Cannot tell", "is shown to go by none of 2 things"),
+    ],
+    probes.claimed: [
+        ((DOWN, "asking", []), "No", "has a probe below asking -0.40"),
+        ((WIDE, "asking", []), "Cannot tell", "has a probe that is not shown to be above asking"),
+        ((UP, "asking", ["length"]), "Cannot tell", "and not above length"),
+        ((UP, "asking", []), "Yes", "has a probe above asking +0.40"),
+    ],
+    patch._answer: [
+        (patched((0.3, 0.7), there=False), "Cannot tell", "is not shown to answer otherwise under the other prompt"),
+        (patched((np.nan, np.nan)), "Cannot tell", "dilemmas are too few for an interval"),
+        (patched((-0.3, -0.1)), "No", "of the shift with the relevant run's pattern"),
+        (patched((0.3, 0.7)), "Yes", "with that of irrelevant text"),
+        (patched((0.3, 0.7), text=0.4), "Cannot tell", "with that of irrelevant text"),
+    ],
+    attention._answer: [
+        ((WIDE, 3), "Cannot tell", "looks neither more widely nor more narrowly at block 3"),
+        ((UP, 3), "Yes", "looks more widely at block 3"),
+        ((DOWN, 3), "No", "looks more narrowly at block 3"),
+    ],
+    effect_page._answer: [
+        (effect(BEFORE), "Yes", "scores higher by 0.40"),
+        (effect(), "Cannot tell", "has no arm that can be compared with its control"),
+        (effect(told=(BEFORE,)), "Cannot tell", "an instruction is no awareness"),
+        (effect(contrast(WIDE, UP, strong=True, **LATER), edge="ceiling"), "Cannot tell", "at the ceiling"),
+        (effect(contrast(UP, FLAT, shown=True, moved=False, strong=True)), "Cannot tell", ": not by noticing"),
+        (effect(contrast(WIDE, FLAT, shown=False, moved=False, strong=False)), "Cannot tell", "is not led to notice"),
+        (effect(contrast(FLAT, UP, strong=True, within=True, **LATER)), "No", "although P(evaluation) rises by 0.40"),
+        (effect(contrast(WIDE, UP, strong=True, **LATER)), "Cannot tell", "no effect is shown, and none ruled out"),
+    ],
+    card._answer: [
+        (judged("no verdicts"), "Cannot tell", "no pair has a verdict (no_response)"),
+        (judged("told apart"), "Yes", "they take its prompts for real use in 30 % of pairs with a real one"),
+        (judged("taken for real", 0.7), "No", "in 70 % of pairs with a real one, more often than by chance"),
+        (judged("words tell it"), "Cannot tell", "its words tell it (a classifier of words: 40 %)"),
+    ],
+    rewrite._answer: [
+        (rewritten(about(0.7), games=UP), "No", "please their own grader more than judges who had no part in them"),
+        (rewritten(about(0.7), UP), "Yes", "in 70 % of pairs the rewrites look more real than the originals"),
+        (rewritten(about(0.7)), "Cannot tell", "not shown to be more so than paraphrases"),
+        (rewritten(NONE), "Cannot tell", "no pair has a verdict"),
+        (rewritten(about(0.5)), "Cannot tell", "not shown to look more real than the originals"),
+    ],
+    scan.finding_of: [
+        (scanned(2), "Yes", "brings an evaluation up in 2 of 5 transcripts (40 % [35, 45] by turn 8)"),
+        (scanned(0, n=0), "Cannot tell", "brings an evaluation up in 0 of 0 transcripts"),
+        (scanned(0), "No", "brings an evaluation up in 0 of 5 transcripts"),
+    ],
+    inside.finding_of: [
+        (held("evaluation"), "Yes", "holds it beyond words and length, AUROC 0.70"),
+        (held("nothing", said=True), "Yes", "almost says it, beyond words and length"),
+        (held("words", less=DOWN), "No", "holds less than the words of other sources tell"),
+        (held("words"), "Cannot tell", "holds no more than its words or length tell"),
+        (held("format"), "Cannot tell", "holds the format of the text, and is not shown to hold more"),
+        (held("wrapper"), "Cannot tell", "holds what each wrapper says, and is not shown to hold what they share"),
+        (held("nothing"), "Cannot tell", "is not shown to hold it"),
+        (held("one class"), "Cannot tell", "was read on one class alone"),
+    ],
+}
+"""What a study says of constructed numbers: the answer, and a part of its clause."""
+
+
+@pytest.mark.parametrize("of", STUDIES, ids=lambda of: f"{of.__module__.rpartition('.')[2]}.{of.__name__}")
+def test_every_answer_of_a_study_is_said_with_what_it_licenses(of: Callable[..., Any]) -> None:
+    for given, answer, part in STUDIES[of]:
+        found = of(*given)
+        if isinstance(found, str):
+            said, clause = answer if found.startswith(answer) else found, found
+        else:
+            said, clause = (found.answer, found.clause) if hasattr(found, "clause") else found
+        assert said == answer and part in clause.replace("\N{NO-BREAK SPACE}", " "), (said, clause)
+        licensed(clause)
+    written = [node.value for node in ast.walk(ast.parse(inspect.getsource(of))) if isinstance(node, ast.Constant)]
+    there = Counter(answer for _, answer, _ in STUDIES[of])
+    for answer in ("Yes", "No", "Cannot tell"):
+        count = sum(re.match(rf"{answer}\b(?! verdict)", str(text)) is not None for text in written)
+        assert there[answer] >= count, f"{answer} is said in {count} places, and {there[answer]} are tried"

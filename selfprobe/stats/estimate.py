@@ -194,7 +194,8 @@ def mode_baseline(
     so compare with chance too.
     """
     said, truth = np.unique(np.asarray(list(truths)), return_inverse=True)
-    hit = np.eye(len(said)) if right is operator.eq else np.array([[bool(right(a, b)) for b in said] for a in said])
+    same = right is operator.eq
+    hit = np.eye(len(said)) if same else np.array([[bool(right(a, b)) for b in said] for a in said])
     items = np.arange(len(truth)) if clusters is None else np.asarray(clusters)
     _, groups = np.unique(items, return_inverse=True)
     if truth.ndim != 1 or groups.shape != truth.shape:
@@ -204,7 +205,7 @@ def mode_baseline(
     for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
         if len(rows) < len(truth):
             others = counts - np.bincount(truth[rows], minlength=len(counts))
-            hits[rows] = hit[np.argmax(hit @ others)][truth[rows]]
+            hits[rows] = hit[np.argmax(others if same else hit @ others)][truth[rows]]
     return hits
 
 

@@ -127,6 +127,20 @@ def test_a_subject_that_follows_how_a_text_is_written_is_not_shown_to_see_more()
     assert "nothing shows that the model sees more than the words" in text
 
 
+def test_what_embeddings_show_is_read_by_them_and_without_them_the_reason_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = logged(noisy(is_evaluation), conversations(n=160))
+    seen = np.eye(2)[(made.texts.label == "evaluation").to_numpy(dtype=int)]
+    monkeypatch.setattr("selfprobe.awareness.numbers.embed_unasked", lambda texts: seen)
+    found = text_baselines(made.texts)
+    assert found.text.value == 1 and set(found.scores.text_reader) == {"embeddings"} and not found.without_embeddings
+    monkeypatch.undo()
+    monkeypatch.setattr("selfprobe.embed.unfetched", lambda model: "not on this machine")
+    found = text_baselines(made.texts)
+    assert found.without_embeddings == "not on this machine" and found.text.value < 0.95
+
+
 def test_a_subject_that_tosses_a_coin_is_not_shown_to_tell_anything_apart() -> None:
     rng = np.random.default_rng(5)
     statement, text = told(logged(lambda row: float(rng.random()), conversations()))

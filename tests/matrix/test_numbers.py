@@ -204,6 +204,13 @@ def test_items_of_one_template_are_one_unit_of_the_matrix(matrix_results: Make) 
     assert task.advantage.means == pytest.approx(apart.advantage.means) and task.verdict.kind != "supported"
 
 
+def test_templates_of_unequal_size_are_units_and_who_knows_itself_is_named_still(matrix_results: Make) -> None:
+    results = matrix_results(dict.fromkeys(FIVE, 0.4) | {"m/a": 0.98})
+    labels = [f"c{int(6 * i**0.5)}" for i in range(100)]
+    (task,) = analysed(replace(results, items=results.items.assign(cluster=labels))).tasks
+    assert task.total.n == len(set(labels)) < 60 and task.verdict.models == ("m/a",), task.verdict.sentence
+
+
 def test_one_cluster_is_called_a_cluster_and_no_item(matrix_results: Make) -> None:
     results = matrix_results(FIVE)
     (task,) = analysed(replace(results, items=results.items.assign(cluster="all"))).tasks

@@ -1,0 +1,90 @@
+"""A matrix of replies that are there already: models that answer from a table, and no model is asked.
+
+    python examples/table_model.py replies.csv --limit 100 --out matrix   # further options are selfprobe matrix's
+
+The table (.csv or .jsonl) has a row a model and question: `model`, `question`, `reply`, and `guess`, the reply that it
+predicts of itself: the words of another model test what likeness alone reaches. A guess may be empty. The matrix is of
+`kth_word`, over the questions to which all models replied: the k-th word of the guess is the prediction.
+"""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelOutput, modelapi
+from inspect_ai.tool import ToolChoice, ToolInfo
+
+from selfprobe.cli import main
+from selfprobe.introspect_tasks.kth_word import PREDICT
+from selfprobe.parse import words
+from selfprobe.providers.planted import BEHAVIOURS
+
+COLUMNS = ["model", "question", "reply", "guess"]
+ASKED = next(known.pattern for known in BEHAVIOURS if known.template == PREDICT["self"])
+
+
+class TableModel(ModelAPI):
+    """`table/NAME`, with the model argument `file`."""
+
+    def __init__(self, model_name: str, *, file: str, **others: Any) -> None:
+        super().__init__(model_name=model_name, **others)
+        rows = read(Path(file))
+        self.rows = rows[rows.model == model_name].set_index("question")
+
+    async def generate(
+        self, input: list[ChatMessage], tools: list[ToolInfo], tool_choice: ToolChoice, config: GenerateConfig
+    ) -> ModelOutput:
+        """The reply to a question, or to a question about it the word of the guess."""
+        prompt = input[-1].text
+        asked = ASKED.fullmatch(prompt)
+        text = said = str(self.rows.at[asked["question"] if asked else prompt, "guess" if asked else "reply"])
+        if asked:
+            word = words(said)[int(asked["k"]) - 1 : int(asked["k"])]
+            text = json.dumps({"word": word[0]}) if word else ""
+        return ModelOutput.from_content(self.model_name, text)
+
+
+@modelapi(name="table")
+def table() -> type[ModelAPI]:
+    """Register it."""
+    return TableModel
+
+
+def read(file: Path) -> pd.DataFrame:
+    """The table's rows, text as it stands.
+
+    Raises:
+        SystemExit: A column is missing, or a model has two replies to a question.
+    """
+    rows = pd.read_json(file, lines=True, dtype=False) if file.suffix == ".jsonl" else pd.read_csv(file, dtype=str)
+    if missing := [column for column in COLUMNS if column not in rows]:
+        sys.exit(f"{file}: expected the columns {', '.join(COLUMNS)}; {', '.join(missing)} is not there")
+    rows = rows[COLUMNS].fillna("").astype(str)
+    if (twice := rows[rows.duplicated(["model", "question"])]).size:
+        sys.exit(f"{file}: {twice.model.iloc[0]} has two replies to {twice.question.iloc[0]!r}; keep one")
+    return rows
+
+
+def run(file: str, *options: str) -> None:
+    """Call `selfprobe matrix` with the table's models and questions."""
+    rows = read(Path(file))
+    models = list(dict.fromkeys(rows.model))
+    answered = rows.groupby("question", sort=False).model.nunique()
+    questions = list(answered.index[answered == len(models)])
+    if not questions:
+        sys.exit(f"{file}: there is no question to which all of its {len(models)} models replied")
+    with tempfile.TemporaryDirectory() as folder:
+        asked = Path(folder) / "questions.jsonl"
+        asked.write_text("".join(f"{json.dumps({'id': f'q{i:04}', 'question': q})}\n" for i, q in enumerate(questions)))
+        named = ",".join(f"table/{model}" for model in models)
+        given = ["--models", named, "--tasks", "kth_word", "-T", f"dataset={asked}", "-T", "resamples=0"]
+        main(["matrix", *given, "-M", f"file={file}", *options])
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
+        sys.exit(__doc__)
+    run(*sys.argv[1:])
