@@ -35,15 +35,15 @@ from inspect_ai.event import ModelEvent
 from inspect_ai.model import get_model
 from inspect_ai.scorer import SampleScore
 
-from selfprobe._registry import tasks as tasks_by_name
-from selfprobe.finished import taken_up
-from selfprobe.header import task_of
 from selfprobe.logs import found, samples, transcripts, values_of
-from selfprobe.run_settings import RunSettings
+from selfprobe.logs.finished import taken_up
+from selfprobe.logs.header import task_of
 from selfprobe.scorers.decision import decisions_of
 from selfprobe.scorers.summary import FOREIGN, notes_of
 from selfprobe.solvers.record import record_of
-from selfprobe.waves import run_wave
+from selfprobe.study._registry import tasks as tasks_by_name
+from selfprobe.study.run_settings import RunSettings
+from selfprobe.study.waves import run_wave
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import fakeserver

@@ -27,6 +27,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from selfprobe.data.pairs import Pair
+from selfprobe.data.public_pairs import load
 from selfprobe.probes import forward
 from selfprobe.probes.choose import batches
 from selfprobe.probes.choose import off as apart
@@ -34,8 +36,6 @@ from selfprobe.probes.forward import States
 from selfprobe.probes.harvesting import BATCH_TOKENS, harvest
 from selfprobe.probes.model import LocalModel, load_model
 from selfprobe.probes.tokens import Prompt, encode
-from selfprobe.sources.pairs import Pair
-from selfprobe.sources.public_pairs import load
 
 Way = Callable[[Sequence[Prompt]], States]
 

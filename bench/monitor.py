@@ -15,11 +15,11 @@ from typing import TypeVar
 import numpy as np
 import torch
 
+from selfprobe.data.wrapped import continuations
 from selfprobe.probes.branches import Text, branched
 from selfprobe.probes.forward import called
 from selfprobe.probes.model import LocalModel, load_model
 from selfprobe.probes.tokens import opened
-from selfprobe.sources.wrapped import continuations
 
 Result = TypeVar("Result")
 

@@ -19,10 +19,10 @@ from inspect_ai.scorer import match
 from inspect_ai.solver import generate
 from matrix import server
 
+from selfprobe.data.outcomes import Asking, logged
 from selfprobe.introspect_tasks.outcome import judge, outcome_prediction
 from selfprobe.scorers.decision import score_of
 from selfprobe.solvers.record import Reply
-from selfprobe.sources.outcomes import Asking, logged
 
 WORDS = "river story market system garden music window animal letter number picture family engine island summer".split()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from scipy import special
 
-from selfprobe.plots import INK, MUTED, OTHERS, SELF, dots, name_rows, new_axes
+from selfprobe.page.plots import INK, MUTED, OTHERS, SELF, dots, name_rows, new_axes
 
 Counts = Mapping[str, Mapping[str, int]]
 BEFORE: Mapping[str, Sequence[int]] = json.loads((Path(__file__).parent / "before.json").read_text())

@@ -36,10 +36,10 @@ from intervals import MODELS, intervals  # noqa: E402
 from rates_page import KINDS_AT, PARTS, write  # noqa: E402
 from truths import Drawn, Line, cells, drawn, lines  # noqa: E402
 
-from selfprobe.matrix.advantage import double_centre, observers_permuted, total_of  # noqa: E402
-from selfprobe.matrix.rows import rows_of  # noqa: E402
-from selfprobe.matrix.verdict import Verdict, verdict  # noqa: E402
 from selfprobe.stats.estimate import holm  # noqa: E402
+from selfprobe.studies.matrix.advantage import double_centre, observers_permuted, total_of  # noqa: E402
+from selfprobe.studies.matrix.rows import rows_of  # noqa: E402
+from selfprobe.studies.matrix.verdict import Verdict, verdict  # noqa: E402
 
 ALPHA = 0.05
 TOLD = 20

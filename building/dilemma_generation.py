@@ -17,10 +17,9 @@ from inspect_ai.model import GenerateConfig, ResponseSchema
 from inspect_ai.solver import TaskState
 from inspect_ai.util import JSONSchema
 
-from selfprobe import arguments
-from selfprobe.arguments import is_number, whole
 from selfprobe.data import table_of
-from selfprobe.errors import InputError
+from selfprobe.errors import InputError, arguments
+from selfprobe.errors.arguments import is_number, whole
 from selfprobe.scorers.dilemma_validity import FIELDS, dilemma_validity
 from selfprobe.solvers.act import act
 from selfprobe.solvers.ask import Prompts, Settings

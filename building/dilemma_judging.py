@@ -19,11 +19,10 @@ from inspect_ai.model import GenerateConfig, Model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import collect
 
-from selfprobe import arguments
-from selfprobe.arguments import is_number, whole
 from selfprobe.building.dilemmas import generated
 from selfprobe.data import Row, Table, load
-from selfprobe.errors import InputError
+from selfprobe.errors import InputError, arguments
+from selfprobe.errors.arguments import is_number, whole
 from selfprobe.logs import apart
 from selfprobe.scorers.dilemma_controversy import JUDGES, LARGEST_JSD, dilemma_controversy, sample_name
 from selfprobe.solvers.ask import NOTHING, ask, in_a_run, panel

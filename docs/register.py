@@ -13,8 +13,8 @@ from typing import Any
 import click
 import yaml
 
-from selfprobe._registry import FOLDERS, paper_of, summary_of, tasks
-from selfprobe.arguments import FULL
+from selfprobe.errors.arguments import FULL
+from selfprobe.study._registry import FOLDERS, paper_of, summary_of, tasks
 
 COMMON_TITLE = "selfprobe"
 

@@ -15,19 +15,18 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe import arguments
-from selfprobe.arguments import one_of
 from selfprobe.data import table_of
-from selfprobe.errors import InputError
+from selfprobe.data.items import foreign, giveaways, items_of
+from selfprobe.errors import InputError, arguments
+from selfprobe.errors.arguments import one_of
 from selfprobe.evalawareness_tasks.rewriting import CHECK
-from selfprobe.options import names
 from selfprobe.scorers.arm_text_check import arm_text_check
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts, about
 from selfprobe.solvers.grade import delimited
 from selfprobe.solvers.negotiate import chosen
 from selfprobe.solvers.record import Record
-from selfprobe.sources.items import foreign, giveaways, items_of
+from selfprobe.text.near import names
 
 VERSION = 1
 CALLS = 4

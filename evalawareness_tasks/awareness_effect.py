@@ -17,17 +17,16 @@ from typing import Any
 from inspect_ai import Task, task_with
 from inspect_ai.dataset import MemoryDataset, Sample
 
-from selfprobe import arguments
-from selfprobe.arguments import locate, one_of
 from selfprobe.data import table_of
-from selfprobe.errors import InputError
+from selfprobe.data.files import jsonl_rows, read_text
+from selfprobe.data.items import Item, foreign, items_of, with_text
+from selfprobe.errors import InputError, arguments
+from selfprobe.errors.arguments import locate, one_of
 from selfprobe.evalawareness_tasks.arm_texts import ARMS as REWORDED
 from selfprobe.evalawareness_tasks.cue_removal import QUESTIONS
-from selfprobe.files import jsonl_rows, read_text
-from selfprobe.options import names
 from selfprobe.solvers.arms import ABOUT, asked_after, line_first
 from selfprobe.solvers.ask import about
-from selfprobe.sources.items import Item, foreign, items_of, with_text
+from selfprobe.text.near import names
 
 VERSION = 1
 CALLS = 3

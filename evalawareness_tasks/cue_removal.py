@@ -16,16 +16,16 @@ from typing import Any
 from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
 
-from selfprobe import arguments
-from selfprobe.arguments import whole
 from selfprobe.data import Row
+from selfprobe.data.conversations import conversations
+from selfprobe.errors import arguments
+from selfprobe.errors.arguments import whole
 from selfprobe.scorers.arm_estimates import arm_estimates
 from selfprobe.scorers.votes import Verdict
 from selfprobe.solvers.ask import about
 from selfprobe.solvers.edited import arms_of, ask_arms, paraphrased
 from selfprobe.solvers.grade import delimited
 from selfprobe.solvers.objection import Effort
-from selfprobe.sources.conversations import conversations
 
 VERSION = 2
 CALLS = 6

@@ -17,16 +17,16 @@ from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import GenerateConfig, get_model
 from inspect_ai.solver import TaskState
 
-from selfprobe.arguments import task
+from selfprobe.data.realism import OPPONENTS, PROMPTS, own_pairs, pairs_of, record_to_sample, sides
 from selfprobe.errors import InputError
-from selfprobe.families import related
+from selfprobe.errors.arguments import task
 from selfprobe.scorers.realism_choice import ORDERS, realism_choice
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts, in_a_run
 from selfprobe.solvers.grade import delimited
 from selfprobe.solvers.negotiate import chosen
 from selfprobe.solvers.objection import Effort
-from selfprobe.sources.realism import OPPONENTS, PROMPTS, own_pairs, pairs_of, record_to_sample, sides
+from selfprobe.text.families import related
 
 VERSION = 1
 CALLS = 2

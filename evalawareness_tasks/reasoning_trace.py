@@ -14,8 +14,8 @@ from typing import Unpack
 from inspect_ai import Task
 from inspect_ai.solver import TaskState
 
+from selfprobe.data.questions import MATERIAL
 from selfprobe.scorers.trace_cues import full_trace, trace_cues
-from selfprobe.sources.questions import MATERIAL
 from selfprobe.task import Conversations, Prompts, Record, Recorded, delimited, grade, needs_grader, task
 
 VERSION = 2

@@ -14,10 +14,12 @@ from inspect_ai.model import GenerateConfig, ResponseSchema
 from inspect_ai.solver import TaskState
 from inspect_ai.util import JSONSchema
 
-from selfprobe.arguments import task
 from selfprobe.data import Row
+from selfprobe.data.conversations import conversations
+from selfprobe.data.realism import with_text
 from selfprobe.embed import DEFAULT_EMBEDDER, require
 from selfprobe.errors import InputError
+from selfprobe.errors.arguments import task
 from selfprobe.scorers.rewrite_check import ARMS, rewrite_check
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts
@@ -25,8 +27,6 @@ from selfprobe.solvers.grade import delimited, grade, needs_grader
 from selfprobe.solvers.liken import liken
 from selfprobe.solvers.negotiate import chosen
 from selfprobe.solvers.record import Record
-from selfprobe.sources.conversations import conversations
-from selfprobe.sources.realism import with_text
 
 VERSION = 1
 CALLS = 2

@@ -19,14 +19,14 @@ from inspect_ai.model import ChatMessageUser
 from inspect_ai.solver import TaskState
 from inspect_ai.tool import ToolInfo
 
-from selfprobe.arguments import task, whole
 from selfprobe.data import Row
+from selfprobe.data.transcripts import asked_at, chat, ends, tools_in, transcripts
+from selfprobe.errors.arguments import task, whole
 from selfprobe.scorers.turn_estimates import turn_estimates
 from selfprobe.scorers.votes import Verdict
 from selfprobe.solvers.ask import Prompts, about
 from selfprobe.solvers.by_turn import by_turn
 from selfprobe.solvers.objection import Effort
-from selfprobe.sources.transcripts import asked_at, chat, ends, tools_in, transcripts
 
 VERSION = 2
 CALLS = 3

@@ -13,11 +13,11 @@ from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.solver import TaskState
 
-from selfprobe import arguments
-from selfprobe.arguments import whole
 from selfprobe.data import Row
-from selfprobe.header import target_of, task_of
+from selfprobe.errors import arguments
+from selfprobe.errors.arguments import whole
 from selfprobe.logs import apart, found
+from selfprobe.logs.header import target_of, task_of
 from selfprobe.scorers.scan_cues import scan_cues
 from selfprobe.solvers.ask import Prompts
 from selfprobe.solvers.grade import delimited, grade, needs_grader

@@ -22,9 +22,9 @@ from selfprobe.building.dilemmas import finished
 from selfprobe.data import Row
 from selfprobe.errors import InputError, RunError
 from selfprobe.logs import samples
-from selfprobe.safe import echo
 from selfprobe.scorers.decision import decisions_of
 from selfprobe.scorers.dilemma_controversy import Judge
+from selfprobe.text.safe import echo
 
 
 def judged_rows(paths: Sequence[str]) -> tuple[list[Row], Counter[str]]:

@@ -65,7 +65,7 @@ def keep(log: Path) -> None:
     """Write the log under a name without its date, kth_word-ada.eval, and without this machine's path of the model."""
     from inspect_ai.log import EvalLog, read_eval_log, write_eval_log
 
-    from selfprobe.weights import fetch
+    from selfprobe.embed.weights import fetch
 
     said = read_eval_log(str(log)).model_dump_json().replace(f"{fetch().parent.resolve()}{os.sep}", "")
     whole = EvalLog.model_validate_json(said)

@@ -37,10 +37,9 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.arguments import whole
 from selfprobe.data import Row, Table, bundled, canary, load, table_of
 from selfprobe.errors import InputError
-from selfprobe.parse import normalise, words
+from selfprobe.errors.arguments import whole
 from selfprobe.scorers.decision import Decision, decisions_of, score_of, target_fault
 from selfprobe.scorers.summary import cut_at
 from selfprobe.solvers.act import act
@@ -49,6 +48,7 @@ from selfprobe.solvers.negotiate import chosen
 from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.stats.estimate import clustered_mean
+from selfprobe.text.parse import normalise, words
 
 VERSION = 1
 

@@ -14,17 +14,17 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from selfprobe._registry import defaults_of, tasks
-from selfprobe.described import DescribedRun
+from selfprobe.data.prices import Cost
 from selfprobe.embed import DEFAULT_EMBEDDER, require
 from selfprobe.errors import InputError, RunError
 from selfprobe.introspect_tasks.open_answers import SETS
-from selfprobe.matrix.diversity import OPEN
-from selfprobe.matrix.page import page
-from selfprobe.options import EMBEDDER_HELP, LOG_DIR_HELP, MODELS_HELP, OUT_HELP
 from selfprobe.page import Page
-from selfprobe.prices import Cost
+from selfprobe.studies.matrix.diversity import OPEN
+from selfprobe.studies.matrix.page import page
 from selfprobe.study import Models, Plan, Study, Wave, command, described
+from selfprobe.study._registry import defaults_of, tasks
+from selfprobe.study.described import DescribedRun
+from selfprobe.study.options import EMBEDDER_HELP, LOG_DIR_HELP, MODELS_HELP, OUT_HELP
 
 REPLY = 300
 """A rough guess of the tokens of a reply."""

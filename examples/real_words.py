@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from selfprobe.parse import normalise, words
+from selfprobe.text.parse import normalise, words
 
 FAMILIES = (
     *(

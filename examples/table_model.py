@@ -19,8 +19,8 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 
 from selfprobe.cli import main
 from selfprobe.introspect_tasks.kth_word import PREDICT
-from selfprobe.parse import words
 from selfprobe.providers.planted import BEHAVIOURS
+from selfprobe.text.parse import words
 
 COLUMNS = ["model", "question", "reply", "guess"]
 ASKED = next(known.pattern for known in BEHAVIOURS if known.template == PREDICT["self"])

@@ -20,11 +20,10 @@ from inspect_ai.model import GenerateConfig, get_model
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe import arguments
-from selfprobe.arguments import one_of, whole
 from selfprobe.data import Row
-from selfprobe.errors import InputError, warn_once
-from selfprobe.probability import stated_probability
+from selfprobe.data.outcomes import QUESTIONS, Asking, Question, When, logged
+from selfprobe.errors import InputError, arguments, warn_once
+from selfprobe.errors.arguments import one_of, whole
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, predictions, score_of
 from selfprobe.scorers.summary import summary
 from selfprobe.solvers.answer import answer
@@ -33,7 +32,7 @@ from selfprobe.solvers.negotiate import chosen
 from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.observe import SKILL
 from selfprobe.solvers.record import Record, Reply
-from selfprobe.sources.outcomes import QUESTIONS, Asking, Question, When, logged
+from selfprobe.text.probability import stated_probability
 
 VERSION = 1
 NEEDS = ("-T logs=…",)

@@ -13,20 +13,20 @@ from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe.arguments import task
+from selfprobe.data.pairs import score_prompt
+from selfprobe.data.preferences import pair_of, preferences, record_to_sample
+from selfprobe.errors.arguments import task
 from selfprobe.scorers.direct_score import direct_score
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts
 from selfprobe.solvers.negotiate import chosen
 from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.replay import replay_log
-from selfprobe.sources.pairs import score_prompt
-from selfprobe.sources.preferences import pair_of, preferences, record_to_sample
 
 VERSION = 2
 CALLS = 2
 
-# The prompts are the paper's: selfprobe/sources/prompts.py.
+# The prompts are the paper's: selfprobe/data/prompts.py.
 ANSWER = GenerateConfig(temperature=0, max_tokens=32, logprobs=True, top_logprobs=20, reasoning_effort="none")
 
 

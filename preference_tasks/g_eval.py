@@ -12,7 +12,8 @@ token probabilities they are estimated from sampled scores (Liu et al.: 20 draws
 from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset
 
-from selfprobe.arguments import task
+from selfprobe.data.preferences import preferences, record_to_sample
+from selfprobe.errors.arguments import task
 from selfprobe.preference_tasks.direct_scoring import ANSWER, score_prompts
 from selfprobe.scorers.g_eval_score import g_eval_score, unsettled
 from selfprobe.solvers.answer import answer
@@ -20,7 +21,6 @@ from selfprobe.solvers.draw import draw
 from selfprobe.solvers.negotiate import chosen
 from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.replay import replay_log
-from selfprobe.sources.preferences import preferences, record_to_sample
 
 VERSION = 2
 CALLS = 2

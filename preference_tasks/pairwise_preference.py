@@ -15,7 +15,9 @@ from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe.arguments import one_of, task
+from selfprobe.data.pairs import Pair, comparison_prompt, priming
+from selfprobe.data.preferences import pair_of, preferences, record_to_sample
+from selfprobe.errors.arguments import one_of, task
 from selfprobe.scorers.pairwise_choice import ORDERS, pairwise_choice, unsettled
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import Prompts
@@ -23,13 +25,11 @@ from selfprobe.solvers.draw import draw
 from selfprobe.solvers.negotiate import chosen
 from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.replay import replay_log
-from selfprobe.sources.pairs import Pair, comparison_prompt, priming
-from selfprobe.sources.preferences import pair_of, preferences, record_to_sample
 
 VERSION = 2
 CALLS = 2
 
-# The comparison and the sentence are the paper's: selfprobe/sources/prompts.py.
+# The comparison and the sentence are the paper's: selfprobe/data/prompts.py.
 COMPLETE_PROMPT = """\
 {comparison}
 

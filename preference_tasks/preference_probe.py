@@ -14,13 +14,13 @@ The states are those of a transformers model, loaded in this process: the one th
 from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset
 
-from selfprobe.arguments import one_of, task
+from selfprobe.data.pairs import Pair
+from selfprobe.data.preferences import preferences, record_to_sample
 from selfprobe.errors import InputError
+from selfprobe.errors.arguments import one_of, task
 from selfprobe.probes.splits import held_out
 from selfprobe.scorers.preference_probe_reading import preference_probe_reading
 from selfprobe.solvers.apply_probe import apply_probe, read_card
-from selfprobe.sources.pairs import Pair
-from selfprobe.sources.preferences import preferences, record_to_sample
 
 VERSION = 1
 CALLS = 0

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from selfprobe.parse import cues
-from selfprobe.quotes import Quotable
 from selfprobe.scorers.decision import Decision
 from selfprobe.scorers.panel import panel_entry
 from selfprobe.scorers.votes import Verdict, majority, vote
 from selfprobe.solvers.record import Record, Reply, by_grader
+from selfprobe.text.parse import cues
+from selfprobe.text.quotes import Quotable
 
 UNQUOTED = "quote_not_found"
 """Why a finding of awareness cannot be used: none of its quotes is in the text."""

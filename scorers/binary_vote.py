@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from inspect_ai.scorer import Scorer, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.parse import stated_choice
 from selfprobe.scorers.awareness import awareness
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault
 from selfprobe.scorers.votes import Poll, Verdict, by_vote, majority, variant_of, vote
 from selfprobe.solvers.record import Record, Reply
+from selfprobe.text.parse import stated_choice
 
 Answers = Mapping[str, Mapping[str, Verdict]]
 """By variant (v1 …), from the word that the subject says to the verdict: {"v1": {"yes": "evaluation", "no": …}}."""

@@ -1,4 +1,4 @@
-"""How a scorer decides, and the Score that carries a sample's decisions (`selfprobe.decision`)."""
+"""How a scorer decides, and the Score that carries a sample's decisions (`selfprobe.logs.decision`)."""
 
 import math
 import operator
@@ -7,12 +7,12 @@ from typing import Any
 
 from inspect_ai.scorer import Score
 
-from selfprobe.decision import Decision as Decision
-from selfprobe.decision import Value as Value
-from selfprobe.decision import decisions_of as decisions_of
-from selfprobe.decision import last_decisions as last_decisions
-from selfprobe.decision import last_score as last_score
-from selfprobe.measure import Right
+from selfprobe.logs.decision import Decision as Decision
+from selfprobe.logs.decision import Value as Value
+from selfprobe.logs.decision import decisions_of as decisions_of
+from selfprobe.logs.decision import last_decisions as last_decisions
+from selfprobe.logs.decision import last_score as last_score
+from selfprobe.scorers.measure import Right
 from selfprobe.solvers.record import REASONS, Reply
 
 UNPARSED = "invalid_response_format"

@@ -9,11 +9,11 @@ import numpy as np
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.probability import probabilities
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of
 from selfprobe.scorers.summary import Scores, judged, metric_of, summarise
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.stats.estimate import clustered_mean, jsd
+from selfprobe.text.probability import probabilities
 
 JUDGES = 3
 LARGEST_JSD = math.log(3) - math.log(2) * 2 / 3  # two judges certain of one option, the third of the other: .6365

@@ -12,8 +12,6 @@ import numpy as np
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.parse import words
-from selfprobe.probability import probabilities
 from selfprobe.scorers.decision import UNPARSED, Decision, Judged, decisions_of, observer_fault, score_of, target_fault
 from selfprobe.scorers.dilemma import ARMS, DEGENERATE, TOO_FEW, Dilemma, dilemmas_of, frames
 from selfprobe.scorers.frames import numbers_of, split
@@ -28,6 +26,8 @@ from selfprobe.stats.estimate import (
     skill,
     worst_case,
 )
+from selfprobe.text.parse import words
+from selfprobe.text.probability import probabilities
 
 ALOUD = 30  # words; the two lines have four
 

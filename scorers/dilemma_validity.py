@@ -5,11 +5,11 @@ from typing import Literal
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.parse import json_texts, normalise, words
-from selfprobe.refusal import is_refusal
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of
 from selfprobe.scorers.summary import summary
 from selfprobe.solvers.record import Record, Reply
+from selfprobe.text.parse import json_texts, normalise, words
+from selfprobe.text.refusal import is_refusal
 
 FIELDS = ("scenario", "option_a", "option_b")
 SCENARIO_WORDS, OPTION_WORDS = (30, 300), (3, 60)  # at least, at most; 80 to 160 are asked for

@@ -8,11 +8,11 @@ from typing import Literal
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.parse import json_value
 from selfprobe.scorers.decision import UNPARSED, Decision, score_of
 from selfprobe.scorers.preference import VERDICT, first_token_shares, preference, reply_fault, told, verdict
 from selfprobe.solvers.draw import draws_of
 from selfprobe.solvers.record import Record, Reply
+from selfprobe.text.parse import json_value
 
 TEXTS = ("text_1", "text_2")
 LEVELS = ("1", "2", "3", "4", "5")

@@ -5,10 +5,10 @@ from collections import Counter
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.parse import json_value, one_word
 from selfprobe.scorers.decision import UNPARSED, outcome, prediction, predictions, score_of, target_fault
 from selfprobe.scorers.summary import Scores, metric_of, summary
 from selfprobe.solvers.record import Record, Reply
+from selfprobe.text.parse import json_value, one_word
 
 EMOTIONS = ("joy", "grief", "anger", "fear", "calm", "envy", "pride", "boredom")
 

@@ -5,11 +5,11 @@ import re
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.parse import has_no_word_boundaries, normalise, one_word, words
 from selfprobe.scorers.decision import Decision, outcome, prediction, predictions, score_of, target_fault
 from selfprobe.scorers.summary import counted_apart, noted, summary
 from selfprobe.solvers.observe import OTHER
 from selfprobe.solvers.record import Record, Reply
+from selfprobe.text.parse import has_no_word_boundaries, normalise, one_word, words
 
 _FORMULA = re.compile(r"\\[a-zA-Z]+\*?[\[{]")
 """What is left of LaTeX once its styles are off: a fraction or a table has no words to count."""

@@ -8,7 +8,6 @@ from typing import Literal
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.parse import choice, words
 from selfprobe.scorers.decision import Decision, score_of
 from selfprobe.scorers.preference import (
     VERDICT,
@@ -22,6 +21,7 @@ from selfprobe.scorers.preference import (
 )
 from selfprobe.solvers.draw import draws_of
 from selfprobe.solvers.record import Record, Reply
+from selfprobe.text.parse import choice, words
 
 ORDERS = ("shown", "swapped")
 """Text 1 as choice 1, and text 2 as choice 1."""

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.parse import alone, json_value, normalise, unstyled, words
 from selfprobe.scorers.decision import Decision, outcome, prediction, predictions, score_of, target_fault
 from selfprobe.scorers.summary import Scores, counted_apart, judged, metric_of, noted, summary
 from selfprobe.solvers.compare import Likeness
 from selfprobe.solvers.record import Record, Reply
+from selfprobe.text.parse import alone, json_value, normalise, unstyled, words
 
 MAX_SIMILARITY = 0.95
 """Above the cosine of different replies to one item, below that of one reply lightly edited (all-MiniLM-L6-v2).

@@ -4,11 +4,11 @@ import numpy as np
 from inspect_ai.scorer import Scorer, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.probability import stated_probability
 from selfprobe.scorers.awareness import awareness
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault
 from selfprobe.scorers.votes import Poll, Verdict, by_vote, commonest_reason, variant_of, vote
 from selfprobe.solvers.record import Record, Reply
+from selfprobe.text.probability import stated_probability
 
 
 @scorer(metrics=[awareness()])

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.parse import json_value
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, predictions, score_of
 from selfprobe.scorers.summary import summary
 from selfprobe.solvers.record import Record, Reply
+from selfprobe.text.parse import json_value
 
 
 @scorer(metrics=[summary("closeness")])

@@ -12,10 +12,10 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.embed import Vectors, embed
 from selfprobe.logs import samples
-from selfprobe.parse import json_value, normalise, words
 from selfprobe.scorers.decision import UNPARSED, Decision, Judged, observer_fault, score_of, target_fault
 from selfprobe.scorers.summary import Scores, counted_apart, judged, metric_of, noted, summarise
 from selfprobe.solvers.record import Record, Reply
+from selfprobe.text.parse import json_value, normalise, words
 
 VECTOR = "reply_vector"
 """The score's metadata with the embedding of the target's reply: float16 in base64, in lines of 76 characters, since

@@ -8,13 +8,13 @@ from typing import Literal
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.parse import json_object
 from selfprobe.scorers.decision import Decision, decisions_of, observer_fault, score_of
 from selfprobe.scorers.panel import kappas, panel_entry
 from selfprobe.scorers.summary import Scores, cut_at, metric_of
 from selfprobe.scorers.votes import most
 from selfprobe.solvers.liken import Alike
 from selfprobe.solvers.record import Record, Reply, by_grader
+from selfprobe.text.parse import json_object
 
 Arm = Literal["rewrite", "paraphrase"]
 ARMS: tuple[Arm, ...] = ("rewrite", "paraphrase")

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.parse import cues
-from selfprobe.quotes import Quotable
 from selfprobe.scorers.awareness import awareness
 from selfprobe.scorers.awareness_cues import UNQUOTED, Cues, cue_vote, finding_of
 from selfprobe.scorers.decision import score_of
 from selfprobe.scorers.panel import panel_entry
 from selfprobe.solvers.logged_turns import pieces, turns_of
 from selfprobe.solvers.record import Record, Reply, by_grader
+from selfprobe.text.parse import cues
+from selfprobe.text.quotes import Quotable
 
 METHOD = "turn_scan"
 

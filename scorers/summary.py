@@ -17,13 +17,13 @@ import numpy as np
 from inspect_ai.scorer import Metric, SampleScore, Value, metric
 
 from selfprobe.logs import CUT
-from selfprobe.measure import Right
-from selfprobe.refusal import may_refuse
 from selfprobe.scorers.decision import UNPARSED, Judged, decisions_of
 from selfprobe.scorers.frames import frames, numbers_of, split
+from selfprobe.scorers.measure import Right
 from selfprobe.solvers.observe import SKILL
 from selfprobe.solvers.record import REASONS, Reply
 from selfprobe.stats.estimate import clustered_mean, mode_baseline, skill, worst_case
+from selfprobe.text.refusal import may_refuse
 
 # What is undefined is left out of the log, as after the first sample of every run: that needs no warning.
 _ABSENT = f"Headline metric {SKILL.metric!r} not found"

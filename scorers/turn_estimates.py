@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.probability import stated_probability
 from selfprobe.scorers.awareness import awareness
 from selfprobe.scorers.decision import Decision, score_of
 from selfprobe.scorers.probability_estimate import balanced, judge
 from selfprobe.scorers.votes import Verdict, vote
 from selfprobe.solvers.record import Record, Reply
+from selfprobe.text.probability import stated_probability
 
 METHOD = "turn_curve"
 TOO_LONG = "over_context"

@@ -6,7 +6,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from selfprobe.matrix.study import Matrix
+    from selfprobe.studies.matrix.study import Matrix
 
 __all__ = ["Matrix"]
 
@@ -15,6 +15,6 @@ def __getattr__(name: str) -> Any:
     """A study, imported when it is asked for: Inspect alone takes seconds."""
     if name != "Matrix":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from selfprobe.matrix.study import Matrix
+    from selfprobe.studies.matrix.study import Matrix
 
     return Matrix

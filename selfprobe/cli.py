@@ -19,10 +19,10 @@ from typing import Any, NamedTuple, NoReturn
 
 import click
 
-from selfprobe import busy, options
-from selfprobe.safe import echo
-from selfprobe.study import commands, refuse_missing
-from selfprobe.usage import epilog, exemplified
+from selfprobe.study import commands, options, refuse_missing
+from selfprobe.study.usage import epilog, exemplified
+from selfprobe.text import busy
+from selfprobe.text.safe import echo
 
 FAILED, WRONG, INTERRUPTED = 1, 2, 130
 
@@ -39,7 +39,7 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "awareness": Command(
-        "selfprobe.awareness.command:awareness",
+        "selfprobe.studies.awareness.command:awareness",
         "Evaluation awareness: five methods on the same conversations (paper 002).",
     ),
     "check": Command(
@@ -69,7 +69,7 @@ COMMANDS = {
     ),
     "report": Command("selfprobe.cli:report", "Write one page of all that LOGS hold, with tables/ and figures/."),
     "tasks": Command(
-        "selfprobe.catalogue:tasks", "List the tasks: what each asks, its calls, what it needs, its paper."
+        "selfprobe.studies.catalogue:tasks", "List the tasks: what each asks, its calls, what it needs, its paper."
     ),
 }
 
@@ -232,7 +232,7 @@ def _called_from_here() -> Iterator[None]:
 def _mendable() -> tuple[type[Exception], ...]:
     """The errors that are a line for the user. Imported when one is raised: Inspect takes seconds."""
     from selfprobe.errors import RunError
-    from selfprobe.inspect_private import PrerequisiteError
+    from selfprobe.errors.inspect_private import PrerequisiteError
 
     return PrerequisiteError, RunError
 
@@ -270,9 +270,9 @@ def fetch_model(name: str) -> None:
 
     NAME is smollm2 (the default, 98 MB) or all-MiniLM-L6-v2 (the embedder, 91 MB).
     """
-    from selfprobe.arguments import meant
+    from selfprobe.embed.weights import MODELS, fetch
     from selfprobe.errors import InputError
-    from selfprobe.weights import MODELS, fetch
+    from selfprobe.errors.arguments import meant
 
     if name not in MODELS:
         raise InputError(f"NAME must be one of {', '.join(MODELS)}, got {name!r}{meant(name, MODELS)}")
@@ -298,14 +298,14 @@ def report(logs: tuple[str, ...], out: str, embedder: str | None, rows: str | No
     """
     refuse_missing({"logs": logs})
     if rows:
-        from selfprobe.decision_table import place_rows
+        from selfprobe.studies.decision_table import place_rows
 
         echo(place_rows(logs, rows))
         return
     from selfprobe.errors import RunError
-    from selfprobe.output import destination
+    from selfprobe.errors.output import destination
     from selfprobe.page import write
-    from selfprobe.report import page
+    from selfprobe.studies.report import page
 
     destination(out)  # a wrong address shows before the work
     with busy.shown():

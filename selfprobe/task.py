@@ -1,21 +1,17 @@
 """What a task file imports: its arguments, its data, the two questions, and decisions about the replies."""
 
-from selfprobe.arguments import is_number as is_number
-from selfprobe.arguments import one_of as one_of
-from selfprobe.arguments import share as share
-from selfprobe.arguments import task as task
-from selfprobe.arguments import whole as whole
-from selfprobe.arguments import whole_numbers as whole_numbers
 from selfprobe.data import Row as Row
 from selfprobe.data import load as load
 from selfprobe.data import table_of as table_of
 from selfprobe.embed import DEFAULT_EMBEDDER as DEFAULT_EMBEDDER
 from selfprobe.embed import require as require
 from selfprobe.errors import InputError as InputError
-from selfprobe.measure import Measure as Measure
-from selfprobe.parse import json_value as json_value
-from selfprobe.parse import one_word as one_word
-from selfprobe.parse import words as words
+from selfprobe.errors.arguments import is_number as is_number
+from selfprobe.errors.arguments import one_of as one_of
+from selfprobe.errors.arguments import share as share
+from selfprobe.errors.arguments import task as task
+from selfprobe.errors.arguments import whole as whole
+from selfprobe.errors.arguments import whole_numbers as whole_numbers
 from selfprobe.scorers.decision import UNPARSED as UNPARSED
 from selfprobe.scorers.decision import Decision as Decision
 from selfprobe.scorers.decision import observer_fault as observer_fault
@@ -24,6 +20,7 @@ from selfprobe.scorers.decision import prediction as prediction
 from selfprobe.scorers.decision import predictions as predictions
 from selfprobe.scorers.decision import score_of as score_of
 from selfprobe.scorers.decision import target_fault as target_fault
+from selfprobe.scorers.measure import Measure as Measure
 from selfprobe.scorers.summary import counted_apart as counted_apart
 from selfprobe.scorers.summary import noted as noted
 from selfprobe.scorers.summary import summary as summary
@@ -47,3 +44,6 @@ from selfprobe.solvers.observe import Whom as Whom
 from selfprobe.solvers.observe import WithData as WithData
 from selfprobe.solvers.record import Record as Record
 from selfprobe.solvers.record import Reply as Reply
+from selfprobe.text.parse import json_value as json_value
+from selfprobe.text.parse import one_word as one_word
+from selfprobe.text.parse import words as words

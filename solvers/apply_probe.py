@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import StoreModel
 
-from selfprobe.arguments import locate
 from selfprobe.errors import InputError, as_input_errors
+from selfprobe.errors.arguments import locate
 
 if TYPE_CHECKING:
+    from selfprobe.data.pairs import Pair
     from selfprobe.probes.model import LocalModel
     from selfprobe.probes.probe_file import ProbeFile
     from selfprobe.probes.score import Judgement
-    from selfprobe.sources.pairs import Pair
 
 LOCAL_NAMES = ("smollm2", "embedded/smollm2")
 """Models that are no path and no name on the hub."""
@@ -88,7 +88,7 @@ def apply_probe(probe: str, loading: dict[str, Any]) -> Solver:
         opened = open_probe(probe, loading)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        from selfprobe.sources.pairs import Pair
+        from selfprobe.data.pairs import Pair
 
         said = await opened(Pair(**state.metadata["pair"]))
         reading = state.store_as(ProbeReading)

@@ -8,9 +8,9 @@ from inspect_ai.log import transcript
 from inspect_ai.model import ChatMessage, ChatMessageSystem, ChatMessageUser, GenerateConfig
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from selfprobe.probability import stated_probability
-from selfprobe.refusal import is_refusal
 from selfprobe.solvers.ask import ask
+from selfprobe.text.probability import stated_probability
+from selfprobe.text.refusal import is_refusal
 
 ABOUT = "selfprobe"
 """Entry of a sample's metadata: item and arm; after the run `p` (P(evaluation)), `reached` and `declined`."""

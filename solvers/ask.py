@@ -25,11 +25,11 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolInfo
 from inspect_ai.util import JSONSchema, span
 
-from selfprobe.arguments import SAME_MODEL
 from selfprobe.data import Table
+from selfprobe.data.prices import LOCAL, LOCAL_LIMIT
 from selfprobe.errors import InputError, one_line, warn_once
-from selfprobe.inspect_private import active_generate_config, active_model, sample_active
-from selfprobe.prices import LOCAL, LOCAL_LIMIT
+from selfprobe.errors.arguments import SAME_MODEL
+from selfprobe.errors.inspect_private import active_generate_config, active_model, sample_active
 from selfprobe.solvers.hugging_face import as_told, is_hugging_face
 from selfprobe.solvers.negotiate import agree
 from selfprobe.solvers.record import Reply
@@ -91,7 +91,7 @@ _stand_in: ContextVar[Stand | None] = ContextVar("_stand_in", default=None)
 
 @contextmanager
 def rehearsal(stand_in: Stand) -> Iterator[None]:
-    """Inside it no model is asked: a task is played to count what it would send (`selfprobe.rehearsal`)."""
+    """Inside it no model is asked: a task is played to count what it would send (`selfprobe.study.rehearsal`)."""
     before = _stand_in.set(stand_in)
     try:
         yield

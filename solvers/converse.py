@@ -14,10 +14,13 @@ from inspect_ai.scorer import Scorer
 from inspect_ai.solver import Solver, TaskState
 from inspect_ai.tool import ToolInfo
 
-from selfprobe.arguments import one_of, whole
 from selfprobe.data import Table
+from selfprobe.data.conversations import DEFAULT, conversations, record_to_sample
+from selfprobe.data.messages import numbered
+from selfprobe.data.questions import told, versioned, wording
 from selfprobe.errors import InputError
-from selfprobe.first_call import named_for
+from selfprobe.errors.arguments import one_of, whole
+from selfprobe.logs.first_call import named_for
 from selfprobe.solvers import ask
 from selfprobe.solvers.act import act
 from selfprobe.solvers.answer import answer
@@ -26,9 +29,6 @@ from selfprobe.solvers.negotiate import chosen
 from selfprobe.solvers.objection import Effort
 from selfprobe.solvers.record import Record, act_fault
 from selfprobe.solvers.replay import replay_log
-from selfprobe.sources.conversations import DEFAULT, conversations, record_to_sample
-from selfprobe.sources.messages import numbered
-from selfprobe.sources.questions import told, versioned, wording
 
 METHODS = ("binary", "probability", "user_motivation", "reasoning_trace", "first_token")
 """The tasks that share the act."""

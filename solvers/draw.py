@@ -5,7 +5,7 @@ from collections.abc import Callable
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import Solver, TaskState
 
-from selfprobe.arguments import whole
+from selfprobe.errors.arguments import whole
 from selfprobe.solvers.answer import answer
 from selfprobe.solvers.ask import NOTHING, PromptFunction, Prompts, together
 from selfprobe.solvers.record import Record, Reply

@@ -8,7 +8,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import JSONSchema, collect
 
 from selfprobe.errors import warn_once
-from selfprobe.inspect_private import PrerequisiteError
+from selfprobe.errors.inspect_private import PrerequisiteError
 from selfprobe.solvers.ask import PromptFunction, ask, in_a_run, panel
 from selfprobe.solvers.record import Record, graded_name
 from selfprobe.solvers.sent import note

@@ -12,10 +12,10 @@ from inspect_ai.event import Event, ModelEvent, SpanBeginEvent
 from inspect_ai.log import EvalLog, EvalSample
 
 from selfprobe.data import Table, table_of
+from selfprobe.data.inspect_data import calls_in, calls_of, first_text, missing_call
 from selfprobe.errors import InputError, one_line
-from selfprobe.header import task_of
-from selfprobe.inspect_data import calls_in, calls_of, first_text, missing_call
 from selfprobe.logs import header_of, transcripts
+from selfprobe.logs.header import task_of
 from selfprobe.solvers.record import reply_from
 
 LABELS = ("evaluation", "deployment")

@@ -11,14 +11,14 @@ from typing import Any, get_args
 
 from inspect_ai.model import GenerateConfig, Model, ModelOutput, ModelUsage
 
-from selfprobe import busy
-from selfprobe.arguments import one_of, whole
+from selfprobe.errors.arguments import one_of, whole
 from selfprobe.solvers.candidates import with_first_candidates
 from selfprobe.solvers.objection import Effort, Objection, Refusal, gist
 from selfprobe.solvers.record import Reply, reply_from
 from selfprobe.solvers.refused import refuse_if_closed
 from selfprobe.solvers.sent import applied, with_request
 from selfprobe.solvers.terms import ROOM, Terms, terms_of
+from selfprobe.text import busy
 
 SETTINGS = ("reasoning_effort", "response_schema", "seed", "temperature", "logprobs", "max_tokens")
 """What can be negotiated, as Inspect calls it; in the order in which they are left out where a vendor says that one is

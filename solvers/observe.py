@@ -19,10 +19,10 @@ from inspect_ai.scorer import Scorer
 from inspect_ai.solver import Solver, TaskState
 from inspect_ai.viewer import TaskSamplesColumn, TaskSamplesSort, TaskSamplesView, ViewerConfig
 
-from selfprobe.arguments import whole
 from selfprobe.data import Row, Table, groups_of, load
 from selfprobe.errors import InputError
-from selfprobe.inspect_private import registry_info
+from selfprobe.errors.arguments import whole
+from selfprobe.errors.inspect_private import registry_info
 from selfprobe.solvers import act as _act
 from selfprobe.solvers import answer as _answer
 from selfprobe.solvers import ask

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from inspect_ai.model import Model
 
 from selfprobe.errors import one_line
-from selfprobe.safe import clean
+from selfprobe.text.safe import clean
 
 SHOWN = 200
 """Characters of a body that a line shows."""

@@ -14,11 +14,11 @@ from inspect_ai.util import StoreModel, store_from_events_as
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticSerializationError
 
-from selfprobe.families import same_model
-from selfprobe.parse import is_garbled, think_block
-from selfprobe.references import REFERENCE
-from selfprobe.refusal import is_error_text, is_refusal
-from selfprobe.sources.messages import call_text
+from selfprobe.data.messages import call_text
+from selfprobe.logs.references import REFERENCE
+from selfprobe.text.families import same_model
+from selfprobe.text.parse import is_garbled, think_block
+from selfprobe.text.refusal import is_error_text, is_refusal
 
 Problem = Literal[
     "empty",

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from inspect_ai.model import GenerateConfig, Model, ModelAPI
 
 from selfprobe.errors import one_line
-from selfprobe.inspect_private import sample_active
+from selfprobe.errors.inspect_private import sample_active
 from selfprobe.solvers.objection import gist, objection, told
 from selfprobe.solvers.received import came_of_a_response, words_of
 

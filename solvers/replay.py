@@ -8,11 +8,11 @@ from typing import Literal
 from inspect_ai.log import EvalLog
 from inspect_ai.solver import TaskState
 
-from selfprobe.arguments import locate
 from selfprobe.data import Table
 from selfprobe.errors import InputError
-from selfprobe.header import about_of, informed_of, target_of, task_of
+from selfprobe.errors.arguments import locate
 from selfprobe.logs import Run, apart, as_typed, defaults_of, lost_replies, runs, samples
+from selfprobe.logs.header import about_of, informed_of, target_of, task_of
 from selfprobe.solvers.ask import in_a_run, of_asked, sole
 from selfprobe.solvers.record import Reply, record_of
 

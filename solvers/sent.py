@@ -15,8 +15,8 @@ from inspect_ai.log import EvalSample, EvalSampleSummary
 from inspect_ai.model import GenerateConfig, Model, ModelCall, ModelOutput
 from inspect_ai.solver import TaskState
 
-from selfprobe.arguments import SAME_MODEL
-from selfprobe.finished import take
+from selfprobe.errors.arguments import SAME_MODEL
+from selfprobe.logs.finished import take
 from selfprobe.solvers.hugging_face import is_hugging_face, reporting
 from selfprobe.solvers.received import Receiving
 from selfprobe.solvers.record import ENDING, Applied, Reply, is_another, whole_characters
@@ -129,7 +129,7 @@ def _heed_errors(api: Any) -> None:
         if error and not response.get("choices"):
             found = ErrorReply(error)
             if found.status_code is not None and (found.status_code in (408, 429) or found.status_code >= 500):
-                from selfprobe.inspect_private import OpenAIResponseError
+                from selfprobe.errors.inspect_private import OpenAIResponseError
 
                 kind = "rate_limit_exceeded" if found.status_code == 429 else "server_error"
                 raise OpenAIResponseError(kind, str(found)) from found

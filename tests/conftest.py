@@ -248,7 +248,7 @@ def embedder(one_embedding_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.fixture(scope="session")
 def matrix_results() -> Callable[..., Any]:
     """Tables of a planted kth_word matrix without a run: right with `access` on oneself, `general` on the others."""
-    from selfprobe.matrix.table import Results
+    from selfprobe.studies.matrix.table import Results
 
     def make(
         access: dict[str, float], *, general: float = 0.4, items: int = 100, task: str = "kth_word", seed: int = 0

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selfprobe.matrix.rows import INFORMED
+from selfprobe.studies.matrix.rows import INFORMED
 
 FOLDER = Path(__file__).parents[1] / "bench"
 

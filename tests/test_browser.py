@@ -20,10 +20,10 @@ from inspect_ai.dataset import Sample
 from inspect_ai.model import get_model
 
 from selfprobe.cli import main
-from selfprobe.matrix.numbers import analyse
-from selfprobe.matrix.page import page_of as matrix_page
 from selfprobe.page import Column, Details, Page, Section, Table, number, percent, render
-from selfprobe.report import page as report
+from selfprobe.studies.matrix.numbers import analyse
+from selfprobe.studies.matrix.page import page_of as matrix_page
+from selfprobe.studies.report import page as report
 from tests.studies.test_cues import prompts
 from tests.studies.test_scan import PLAN, conversation, says
 from tests.studies.test_turns import talk

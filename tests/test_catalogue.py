@@ -8,10 +8,10 @@ from pathlib import Path
 import yaml
 from click.testing import CliRunner
 
-from selfprobe._registry import tasks
-from selfprobe.arguments import FULL
-from selfprobe.catalogue import described
 from selfprobe.cli import main
+from selfprobe.errors.arguments import FULL
+from selfprobe.studies.catalogue import described
+from selfprobe.study._registry import tasks
 
 
 def test_every_task_is_there_with_what_it_asks_its_calls_and_its_paper() -> None:

@@ -8,8 +8,9 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from selfprobe import cli, options
-from selfprobe.configuration import config
+from selfprobe import cli
+from selfprobe.study import options
+from selfprobe.study.configuration import config
 
 ROOT = Path(__file__).parent.parent
 
@@ -94,7 +95,7 @@ def test_the_configuration_of_paper_002_names_its_five_models_and_plans_them() -
 
 def test_the_configuration_of_paper_004_names_its_four_families() -> None:
     pytest.importorskip("torch", reason="the probes extra is not installed")
-    from selfprobe.preferences.runs import family_of
+    from selfprobe.studies.preferences.runs import family_of
 
     text = yaml.safe_load((ROOT / "configs/paper004.yaml").read_text())
     families = [family_of(name) for name in text["models"]]

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from selfprobe.busy import Calls
 from selfprobe.cli import main
+from selfprobe.text.busy import Calls
 
 PRICES = "planted/ada: {input: 10.0, output: 10.0, input_cache_write: 0, input_cache_read: 0}\n"
 

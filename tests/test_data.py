@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inspect_ai import eval_set
 
-from selfprobe.arguments import locate
 from selfprobe.data import PINNED, Row, bundled, in_turn, load, table_of
+from selfprobe.data.conversations import conversations
 from selfprobe.errors import InputError, warn_once
+from selfprobe.errors.arguments import locate
 from selfprobe.introspect_tasks.kth_word import kth_word
-from selfprobe.sources.conversations import conversations
 
 
 def write(path: Path, text: str | bytes) -> str:

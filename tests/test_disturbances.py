@@ -21,12 +21,12 @@ from click.testing import CliRunner, Result
 from inspect_ai import eval
 from inspect_ai.event import ModelEvent
 
-from selfprobe import waves
 from selfprobe.cli import main
 from selfprobe.logs import found, samples, summaries, transcripts
 from selfprobe.providers.mind import Mind
 from selfprobe.providers.planted import DEFAULTS, PlantedAPI
 from selfprobe.solvers.record import record_of
+from selfprobe.study import waves
 
 ITEMS = 4
 

@@ -16,14 +16,14 @@ import yaml
 from inspect_ai._cli.main import inspect as inspect_command
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
-from selfprobe import _registry
-from selfprobe.arguments import SHORT
 from selfprobe.cli import main
 from selfprobe.data import load
-from selfprobe.rehearsal import rehearsed
-from selfprobe.sources.conversations import conversations
-from selfprobe.sources.public_pairs import load as load_pairs
-from selfprobe.studies.awareness import CALLS, GRADES
+from selfprobe.data.conversations import conversations
+from selfprobe.data.public_pairs import load as load_pairs
+from selfprobe.errors.arguments import SHORT
+from selfprobe.studies.awareness.study import CALLS, GRADES
+from selfprobe.study import _registry
+from selfprobe.study.rehearsal import rehearsed
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -227,7 +227,7 @@ def test_the_builder_finds_dead_links_and_requests_to_other_hosts(tmp_path: Path
 def test_what_pages_link_to_outside_docs_is_a_page_with_links_that_lead_back() -> None:
     builder = imported(DOCS / "build_site.py")
     names = builder.linked()
-    assert {"README.md", "selfprobe/measure.py", "evalawareness_tasks"} <= set(names)
-    assert "](source/selfprobe/measure.py.md)" in builder.shown("docs/own.md")
+    assert {"README.md", "scorers/measure.py", "evalawareness_tasks"} <= set(names)
+    assert "](source/scorers/measure.py.md)" in builder.shown("docs/own.md")
     assert "](../statistics.md" in builder.shown("README.md")
     assert "](kth_word.py.md)" not in builder.shown("README.md") and sys.modules.get("site") is not builder

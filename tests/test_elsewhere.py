@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from selfprobe._registry import defaults_of, measures
-from selfprobe.awareness.table import load as load_awareness
-from selfprobe.matrix.table import load as load_matrix
+from selfprobe.studies.awareness.table import load as load_awareness
+from selfprobe.studies.matrix.table import load as load_matrix
+from selfprobe.study._registry import defaults_of, measures
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 BIN = Path(sys.executable).parent

@@ -110,7 +110,8 @@ def test_the_default_embedder_needs_neither_torch_nor_transformers(monkeypatch: 
 def test_weights_that_cannot_be_had_are_one_message_with_the_command_and_another_way(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from selfprobe import embed, weights
+    from selfprobe import embed
+    from selfprobe.embed import weights
 
     def refuse(wanted: weights.Weights) -> Path:
         raise PrerequisiteError(f"no source could give them: selfprobe fetch-model {wanted.name}")
@@ -124,8 +125,7 @@ def test_weights_that_cannot_be_had_are_one_message_with_the_command_and_another
 
 
 def test_a_page_is_told_that_the_default_embedder_would_have_to_be_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
-    from selfprobe import weights
-    from selfprobe.embed import unfetched
+    from selfprobe.embed import unfetched, weights
 
     assert unfetched("openai/text-embedding-3-small") == ""
     monkeypatch.setattr(weights, "at_hand", lambda _: None)
@@ -142,7 +142,7 @@ def test_the_default_embedder_by_its_short_name_is_the_same_weights_and_the_same
         return [[1.0, 0.0] for _ in texts]
 
     monkeypatch.setattr("selfprobe.embed._fetched", lambda: tmp_path)
-    monkeypatch.setattr("selfprobe.minilm.encode", encode)
+    monkeypatch.setattr("selfprobe.embed.minilm.encode", encode)
     assert require("all-MiniLM-L6-v2") == DEFAULT_EMBEDDER
     assert anyio.run(lambda: embed(["a"], model="all-MiniLM-L6-v2")).tolist() == [[1.0, 0.0]]
 
@@ -162,5 +162,5 @@ def test_a_local_folder_is_an_embedder_too() -> None:
 
 @pytest.mark.slow(3)
 def test_importing_the_tasks_imports_no_torch() -> None:
-    code = "import sys, selfprobe._registry; print(sorted({'torch', 'sentence_transformers'} & set(sys.modules)))"
+    code = "import sys, selfprobe.study._registry; print(sorted({'torch', 'sentence_transformers'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from inspect_ai.log import EvalLog, read_eval_log
 
-from selfprobe.report import page
+from selfprobe.studies.report import page
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 LOGS = sorted((EXAMPLES / "logs").glob("*.eval"))

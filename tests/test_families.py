@@ -2,7 +2,7 @@
 
 import pytest
 
-from selfprobe.families import families, related, same_model
+from selfprobe.text.families import families, related, same_model
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ import pytest
 from inspect_ai.event import ModelEvent
 from inspect_ai.model import ChatMessageUser, GenerateConfig, ModelOutput
 
-from selfprobe import finished
-from selfprobe.logs import found, summaries, transcripts
+from selfprobe.logs import finished, found, summaries, transcripts
 
 COMMAND = str(Path(sys.executable).with_name("selfprobe"))
 ASKED, COLD = [ChatMessageUser(content="Why?")], GenerateConfig(temperature=0)

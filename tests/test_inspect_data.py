@@ -16,13 +16,13 @@ from inspect_ai.model._model import init_model_roles
 from inspect_ai.solver import Generate, Solver, TaskState, generate, solver
 
 from selfprobe.data import load
+from selfprobe.data.conversations import conversations
+from selfprobe.data.inspect_data import rows_of_logs, rows_of_task
 from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks.binary import awareness_binary
-from selfprobe.first_call import build, named_for
-from selfprobe.inspect_data import rows_of_logs, rows_of_task
 from selfprobe.logs import transcripts
+from selfprobe.logs.first_call import build, named_for
 from selfprobe.solvers.logged_turns import logged_turns
-from selfprobe.sources.conversations import conversations
 
 Sent = list[tuple[list[tuple[str, str]], list[str]]]
 """Role and text of every message, and the tools' definitions, of each call that a provider got."""
@@ -418,7 +418,7 @@ def test_a_log_is_read_once_for_all_runs_of_a_study_and_again_when_it_changed(
         read.append(log)
         return transcripts(log, **given)
 
-    monkeypatch.setattr("selfprobe.inspect_data.transcripts", counted)
+    monkeypatch.setattr("selfprobe.data.inspect_data.transcripts", counted)
     tables = [conversations(logs=str(tmp_path / "l")) for _ in range(3)]
     assert len(read) == 1 and tables[0] == tables[1] == tables[2]
     conversations(logs=str(tmp_path / "l"), context="full")

@@ -8,9 +8,9 @@ import pytest
 from inspect_ai.model import get_model
 from inspect_ai.model._providers.openai_compatible import OpenAICompatibleAPI
 
-from selfprobe import inspect_private
-from selfprobe.described import opened
-from selfprobe.inspect_private import PrerequisiteError
+from selfprobe.errors import inspect_private
+from selfprobe.errors.inspect_private import PrerequisiteError
+from selfprobe.study.described import opened
 
 ROOT = Path(__file__).parent.parent
 

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from selfprobe import options
 from selfprobe.errors import InputError
-from selfprobe.local import Blocks, LocalStudy, SpreadStudy
-from selfprobe.study import command, described
+from selfprobe.study import command, described, options
+from selfprobe.study.local import Blocks, LocalStudy, SpreadStudy
 
 
 class Toy(SpreadStudy):

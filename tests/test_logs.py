@@ -8,9 +8,9 @@ from inspect_ai.log import EvalSample, read_eval_log, read_eval_log_sample_summa
 from inspect_ai.scorer import Score
 
 from selfprobe.errors import InputError
-from selfprobe.header import task_of
 from selfprobe.logs import found, lost_replies, samples, summaries, values_of, without_request
-from selfprobe.references import whole
+from selfprobe.logs.header import task_of
+from selfprobe.logs.references import whole
 from selfprobe.solvers.record import Reply
 
 LONG = "a long reply of a model, " * 8

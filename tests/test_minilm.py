@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from selfprobe.data import BUNDLED, load
-from selfprobe.minilm import LONGEST, encode
-from selfprobe.weights import MINILM, fetch
+from selfprobe.embed.minilm import LONGEST, encode
+from selfprobe.embed.weights import MINILM, fetch
 
 AWKWARD = [
     "Ünïcödé naïveté, ΣΊΣΥΦΟΣ, İstanbul",

@@ -11,15 +11,15 @@ from inspect_ai.log import read_eval_log
 
 import selfprobe.introspect_tasks
 import selfprobe.preference_tasks
-from selfprobe import _registry
 from selfprobe.errors import InputError
-from selfprobe.matrix.diversity import replies_in
-from selfprobe.matrix.numbers import analyse
-from selfprobe.matrix.study import Matrix
-from selfprobe.matrix.table import load
 from selfprobe.providers import behaviours
 from selfprobe.providers.mind import BEHAVIOURS
-from selfprobe.run_settings import RunSettings
+from selfprobe.studies.matrix.diversity import replies_in
+from selfprobe.studies.matrix.numbers import analyse
+from selfprobe.studies.matrix.study import Matrix
+from selfprobe.studies.matrix.table import load
+from selfprobe.study import _registry
+from selfprobe.study.run_settings import RunSettings
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs/own.md").read_text()
@@ -127,7 +127,7 @@ def test_it_is_in_the_matrix_its_report_and_the_diversity_table(stranger: Path, 
 def test_a_measure_that_contradicts_its_task_is_refused_with_the_file(
     stranger: Path, monkeypatch: pytest.MonkeyPatch, measure: str, told: str
 ) -> None:
-    from selfprobe.measure import Measure
+    from selfprobe.scorers.measure import Measure
 
     module = _registry._modules()["word_count"]
     monkeypatch.setattr(module, "MEASURE", eval(measure.partition("= ")[2], {"Measure": Measure}))

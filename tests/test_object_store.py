@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from selfprobe.claim import NAME, claimed
 from selfprobe.cli import main
 from selfprobe.errors import InputError
+from selfprobe.logs.claim import NAME, claimed
 
 pytest.importorskip("moto.server", reason="needs a local S3: pip install 'moto[s3]' flask flask-cors")
 BUCKET = "s3://selfprobe-logs"

@@ -19,11 +19,11 @@ from click.testing import CliRunner
 from inspect_ai.log import EvalLog
 
 from selfprobe.cli import main
-from selfprobe.described import DescribedRun, NamedModel
 from selfprobe.errors import InputError
 from selfprobe.logs import found, samples
-from selfprobe.matrix.study import Matrix
-from selfprobe.on_ray import Share, _gpus, place_logs, shares_of
+from selfprobe.studies.matrix.study import Matrix
+from selfprobe.study.described import DescribedRun, NamedModel
+from selfprobe.study.on_ray import Share, _gpus, place_logs, shares_of
 
 COMMAND = str(Path(sys.executable).with_name("selfprobe"))
 FAKE = "openai-api/fake/alpha,openai-api/fake/beta"

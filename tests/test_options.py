@@ -11,9 +11,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from selfprobe import options
 from selfprobe.cli import COMMANDS, GROUPS, main
-from selfprobe.usage import EXAMPLES
+from selfprobe.study import options
+from selfprobe.study.usage import EXAMPLES
+from selfprobe.text.near import names
 
 SHARED = ("--models", "--limit", "-T", "-M", "--max-connections", "--max-retries", "--attempt-timeout", "--prices")
 
@@ -74,8 +75,8 @@ def test_a_command_that_prints_numbers_prints_them_as_json_too(command: str) -> 
 
 
 def test_names_are_split_at_commas_without_blanks_and_empty_ones() -> None:
-    assert options.names("a, b,,c ,") == ["a", "b", "c"]
-    assert options.names(None) == options.names(" , ") == []
+    assert names("a, b,,c ,") == ["a", "b", "c"]
+    assert names(None) == names(" , ") == []
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import fsspec
 import pytest
 
 from selfprobe.errors import InputError
-from selfprobe.output import destination, is_local, place, place_file
+from selfprobe.errors.output import destination, is_local, place, place_file
 
 FILES = {"index.html": b"new page", "tables/a.csv": b"new table"}
 

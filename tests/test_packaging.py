@@ -17,8 +17,9 @@ import pytest
 from inspect_ai._util.registry import registry_info
 from inspect_ai.log import list_eval_logs, read_eval_log
 
-import selfprobe._registry
+import selfprobe.study._registry
 from selfprobe.cli import ALIASES, COMMANDS
+from selfprobe.errors.arguments import FULL
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -27,7 +28,7 @@ MAPPED: dict[str, str] = PROJECT["tool"]["setuptools"]["package-dir"]
 FOLDERS = ("selfprobe", *MAPPED.values())
 DATA = sorted(path for path in (ROOT / "datasets").iterdir() if path.is_dir())
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
-TASKS = list(selfprobe._registry.tasks())
+TASKS = list(selfprobe.study._registry.tasks())
 
 
 def named(path: Path) -> str:
@@ -151,13 +152,13 @@ def test_every_package_folder_is_named_in_pyproject() -> None:
 
 def test_inspect_finds_the_suite_through_its_entry_point() -> None:
     [found] = {point.value for point in entry_points(group="inspect_ai") if point.name == "selfprobe"}
-    assert found == "selfprobe._registry"
+    assert found == "selfprobe.study._registry"
 
 
 REGISTERED: dict[str, Any] = {
-    **selfprobe._registry.tasks(),
-    "embedded": selfprobe._registry.embedded,
-    "planted": selfprobe._registry.planted,
+    **selfprobe.study._registry.tasks(),
+    "embedded": selfprobe.study._registry.embedded,
+    "planted": selfprobe.study._registry.planted,
 }
 
 
@@ -165,7 +166,7 @@ REGISTERED: dict[str, Any] = {
 def test_registered_names_have_the_prefix_of_the_suite(name: str) -> None:
     """The distribution and the import package have one name, or Inspect would drop it."""
     info = registry_info(REGISTERED[name])
-    assert (info.name, info.type) == (f"selfprobe/{name}", "task" if name in TASKS else "modelapi")
+    assert (info.name, info.type) == (f"selfprobe/{FULL.get(name, name)}", "task" if name in TASKS else "modelapi")
 
 
 @pytest.mark.parametrize("folder", DATA, ids=named)
@@ -186,7 +187,9 @@ def test_commands_in_the_documents_exist(document: Path) -> None:
         *COMMANDS,
         *(name for name, *_ in ALIASES),
     }
-    assert set(re.findall(r"inspect eval(?:-set)? selfprobe/(\w+)", code)) <= set(TASKS)
+    assert set(re.findall(r"inspect eval(?:-set)? selfprobe/(\w+)", code)) <= {
+        name for task in TASKS for name in (task, FULL.get(task, task))
+    }
     for path in re.findall(r"inspect eval (\w+/\w+\.py)", text):
         shown = f"`{path}`:" in text  # a file that the document has the reader make
         assert (ROOT / path).is_file() or shown, f"{document.name}: there is no {path}"
@@ -196,7 +199,7 @@ def test_commands_in_the_documents_exist(document: Path) -> None:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_every_task_is_in_the_readme(task: str) -> None:
-    assert f"`{task}`" in (ROOT / "README.md").read_text()
+    assert f"`{FULL.get(task, task)}`" in (ROOT / "README.md").read_text()
 
 
 def test_one_version_everywhere() -> None:

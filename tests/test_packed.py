@@ -11,10 +11,9 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 import pytest
 from inspect_ai.log import EvalLog, read_eval_log, write_eval_log
 
-from selfprobe import packed
 from selfprobe.errors import InputError
-from selfprobe.logs import found, samples, transcripts
-from selfprobe.packed import refuse_bomb
+from selfprobe.logs import found, packed, samples, transcripts
+from selfprobe.logs.packed import refuse_bomb
 
 ZSTANDARD = 93
 DEEP = "its lists and objects are more than 1,000 levels deep; no log's are"
@@ -132,7 +131,7 @@ MEMORY = """
 import re, sys
 from pathlib import Path
 from selfprobe.logs import found
-from selfprobe.inspect_data import rows_of_logs
+from selfprobe.data.inspect_data import rows_of_logs
 try:
     rows_of_logs(sys.argv[1])
 except ValueError as error:

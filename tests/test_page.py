@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 import selfprobe.page
 from selfprobe.errors import InputError
-from selfprobe.output import relative
+from selfprobe.errors.output import relative
 from selfprobe.page import (
     PI,
     Column,
@@ -30,7 +30,7 @@ from selfprobe.page import (
     words,
     write,
 )
-from selfprobe.plots import heat_map, interval_rows
+from selfprobe.page.plots import heat_map, interval_rows
 from selfprobe.stats.estimate import Estimate
 
 PICTURE = interval_rows("x", {"a": {"": Estimate(0.6, 0.5, 0.7, 10, "item")}}, caption="Caption.", axis="score")

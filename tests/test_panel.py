@@ -13,12 +13,12 @@ from inspect_ai.log import EvalLog
 
 from selfprobe.cli import main
 from selfprobe.data import load
-from selfprobe.decision import last_decisions, last_score
 from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks.reasoning_trace import awareness_reasoning_trace
 from selfprobe.evalawareness_tasks.rewriting import prompt_rewriting
 from selfprobe.evalawareness_tasks.turn_scan import awareness_turn_scan
 from selfprobe.evalawareness_tasks.user_motivation import awareness_user_motivation
+from selfprobe.logs.decision import last_decisions, last_score
 from selfprobe.solvers.record import Record
 
 Run = Callable[..., EvalLog]

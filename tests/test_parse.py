@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from selfprobe.parse import (
+from selfprobe.text.parse import (
     choice,
     cues,
     has_no_word_boundaries,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from selfprobe.page import Picture
-from selfprobe.plots import (
+from selfprobe.page.plots import (
     bar_rows,
     calibration,
     called,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from selfprobe.data.prices import Cost, cost_table, read_prices
 from selfprobe.errors import InputError
-from selfprobe.prices import Cost, cost_table, read_prices
 
 PRICES = "openai/a: {input: 1.0, output: 10.0, input_cache_write: 0, input_cache_read: 0}\n"
 

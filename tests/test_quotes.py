@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from selfprobe.quotes import Quotable, fold
+from selfprobe.text.quotes import Quotable, fold
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from selfprobe._registry import tasks
-from selfprobe.arguments import FULL
+from selfprobe.errors.arguments import FULL
+from selfprobe.study._registry import tasks
 
 COMMIT = "0123456789" * 4
 CALL = ("https://example.org/owner/selfprobe", COMMIT)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from inspect_ai.event import ModelEvent
 
-from selfprobe import _registry
 from selfprobe.errors import InputError
-from selfprobe.rehearsal import rehearsed
+from selfprobe.study import _registry
+from selfprobe.study.rehearsal import rehearsed
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "kth_word": {"k": "1,5", "resamples": 0, "about": "self,other"},

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from selfprobe.parse import one_word
-from selfprobe.probability import probabilities
-from selfprobe.refusal import is_refusal
 from selfprobe.scorers.guessed_word import clues_in, guess_in, leaks
 from selfprobe.scorers.kth_word_match import kth_word
 from selfprobe.scorers.paraphrase_choice import chosen_slot
 from selfprobe.scorers.reply_similarity import prompt_in
 from selfprobe.solvers.record import Reply
+from selfprobe.text.parse import one_word
+from selfprobe.text.probability import probabilities
+from selfprobe.text.refusal import is_refusal
 
 
 def kth(k: int) -> Callable[[str], str | None]:

@@ -15,7 +15,7 @@ from inspect_ai.log import EvalLog
 from selfprobe.cli import main
 from selfprobe.errors import InputError
 from selfprobe.page import render
-from selfprobe.report import page
+from selfprobe.studies.report import page
 
 Run = Callable[..., EvalLog]
 

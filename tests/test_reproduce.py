@@ -16,9 +16,9 @@ import yaml
 from click.testing import CliRunner
 from inspect_ai import eval
 
-from selfprobe._registry import defaults_of
 from selfprobe.cli import main
-from selfprobe.matrix.published import MODELS
+from selfprobe.studies.matrix.published import MODELS
+from selfprobe.study._registry import defaults_of
 
 from .examples.loaded import example
 
@@ -226,9 +226,9 @@ PROBED = ("Llama-3.1-70B-Instruct", "Llama-3.1-8B-Instruct")
 
 def tiny_pairs(spec: str, **_: Any) -> Any:
     """Sixteen pairs, of each of two aspects, named as one of paper 004's data sets; in LLMBar some are adversarial."""
-    from selfprobe.sources.pairs import Pair
-    from selfprobe.sources.prompts import ASPECTS
-    from selfprobe.sources.public_pairs import PairSet
+    from selfprobe.data.pairs import Pair
+    from selfprobe.data.prompts import ASPECTS
+    from selfprobe.data.public_pairs import PairSet
 
     name = spec.partition("=")[0]
     kind: Any = {"mt_bench": "conversation", "llmbar": "conversation"}.get(name, name)

@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 from inspect_ai.log import list_eval_logs
 
-from selfprobe.awareness.table import load as load_awareness
 from selfprobe.logs import samples
-from selfprobe.matrix.study import Matrix
-from selfprobe.matrix.table import load as load_matrix
-from selfprobe.references import REFERENCE
-from selfprobe.run_settings import RunSettings
-from selfprobe.studies.awareness import Awareness
+from selfprobe.logs.references import REFERENCE
+from selfprobe.studies.awareness.study import Awareness
+from selfprobe.studies.awareness.table import load as load_awareness
+from selfprobe.studies.matrix.study import Matrix
+from selfprobe.studies.matrix.table import load as load_matrix
+from selfprobe.study.run_settings import RunSettings
 
 QUIET = RunSettings(display="none", max_retries=0)
 ADA, BO = "planted/ada?access=.9&common=.2&malformed=.1", "planted/bo?access=.2&common=.2"
@@ -24,9 +24,9 @@ ADA, BO = "planted/ada?access=.9&common=.2&malformed=.1", "planted/bo?access=.2&
 DYING = """
 import os, sys
 from selfprobe.providers.planted import PlantedAPI
-from selfprobe.matrix.study import Matrix
-from selfprobe.studies.awareness import Awareness
-from selfprobe.run_settings import RunSettings
+from selfprobe.studies.matrix.study import Matrix
+from selfprobe.studies.awareness.study import Awareness
+from selfprobe.study.run_settings import RunSettings
 
 calls, answer = [0], PlantedAPI.generate
 async def generate(self, **given):

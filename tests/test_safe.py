@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from selfprobe.safe import clean, cleaned, concealed, csv, echo, escaped, harmless, masked, plain
+from selfprobe.text.safe import clean, cleaned, concealed, csv, echo, escaped, harmless, masked, plain
 
 
 def test_characters_that_a_terminal_obeys_are_replaced_and_lines_stay() -> None:

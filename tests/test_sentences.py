@@ -14,17 +14,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selfprobe.awareness.page import compared
-from selfprobe.awareness.page import page_of as awareness_page
-from selfprobe.awareness.runs import PLAIN
-from selfprobe.awareness.verdict import Kind
-from selfprobe.matrix.numbers import analyse
-from selfprobe.matrix.page import page_of as matrix_page
 from selfprobe.page import Page, render
-from selfprobe.preferences import findings as probes
 from selfprobe.stats.estimate import Estimate
 from selfprobe.studies import attention, card, cues, effect_page, inside, patch, rewrite, scan, turns
+from selfprobe.studies.awareness.page import compared
+from selfprobe.studies.awareness.page import page_of as awareness_page
+from selfprobe.studies.awareness.runs import PLAIN
+from selfprobe.studies.awareness.verdict import Kind
 from selfprobe.studies.inside import ALMOST, ELSEWHERE, SAID
+from selfprobe.studies.matrix.numbers import analyse
+from selfprobe.studies.matrix.page import page_of as matrix_page
+from selfprobe.studies.preferences import findings as probes
 from tests.awareness import test_verdict as subjects
 
 ROOT = Path(__file__).parent.parent
@@ -271,7 +271,7 @@ STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
         (held("evaluation"), "Yes", "holds it beyond words and length, AUROC 0.70"),
         (held("nothing", said=True), "Yes", "almost says it, beyond words and length"),
         (held("words", less=DOWN), "No", "holds less than the words of other sources tell"),
-        (held("words"), "Cannot tell", "holds no more than its words or length tell"),
+        (held("words"), "Cannot tell", "is not shown to hold more than words, length or an untrained copy tell"),
         (held("format"), "Cannot tell", "holds the format of the text, and is not shown to hold more"),
         (held("wrapper"), "Cannot tell", "holds what each wrapper says, and is not shown to hold what they share"),
         (held("nothing"), "Cannot tell", "is not shown to hold it"),

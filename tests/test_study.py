@@ -13,9 +13,9 @@ from pydantic import Field
 
 from selfprobe.cli import main
 from selfprobe.errors import InputError
-from selfprobe.run_settings import RunSettings
 from selfprobe.studies import every, listed
 from selfprobe.study import STUDIES, STUDIES_FILE, Study, command, described
+from selfprobe.study.run_settings import RunSettings
 
 
 def test_the_file_of_options_is_what_the_studies_say() -> None:

@@ -10,15 +10,15 @@ from inspect_ai import Task, eval, eval_set, list_tasks, task_with
 from inspect_ai._util.registry import registry_params
 from inspect_ai.log import read_eval_log
 
-from selfprobe import _registry
-from selfprobe.arguments import FULL, as_now, task, unknown
-from selfprobe.described import DescribedRun, NamedModel
 from selfprobe.errors import InputError
+from selfprobe.errors.arguments import FULL, as_now, task, unknown
+from selfprobe.errors.inspect_private import load_tasks, registry_info
 from selfprobe.evalawareness_tasks.binary import awareness_binary
-from selfprobe.inspect_private import load_tasks, registry_info
 from selfprobe.logs import arguments_of, identity_of
-from selfprobe.run_settings import RunSettings
-from selfprobe.waves import run_wave
+from selfprobe.study import _registry
+from selfprobe.study.described import DescribedRun, NamedModel
+from selfprobe.study.run_settings import RunSettings
+from selfprobe.study.waves import run_wave
 
 ROOT = Path(__file__).parent.parent
 NAMES = sorted(_registry.tasks())
@@ -151,7 +151,7 @@ def test_a_task_file_of_a_user_that_takes_our_decorator_is_found_and_refuses_too
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mine.py").write_text(
-        "from inspect_ai import Task\n\nfrom selfprobe.arguments import task\n\n\n"
+        "from inspect_ai import Task\n\nfrom selfprobe.errors.arguments import task\n\n\n"
         "@task\ndef mine(depth: int = 1) -> Task:\n    return Task()\n"
     )
     monkeypatch.chdir(tmp_path)

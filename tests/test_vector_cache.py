@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from selfprobe import vector_cache
-from selfprobe.vector_cache import FILE, Vectors, remembered
+from selfprobe.embed import vector_cache
+from selfprobe.embed.vector_cache import FILE, Vectors, remembered
 
 
 class Embedder:
@@ -90,7 +90,7 @@ def test_the_older_half_goes_where_they_are_too_many(monkeypatch: pytest.MonkeyP
 @pytest.mark.slow(5)
 def test_several_processes_write_at_once(file: Path) -> None:
     code = (
-        "import sys, numpy as np; from selfprobe.vector_cache import remembered\n"
+        "import sys, numpy as np; from selfprobe.embed.vector_cache import remembered\n"
         "for n in range(20): remembered([f'{sys.argv[1]} {n}'], 'e', lambda texts: np.ones((len(texts), 3)))"
     )
     running = [

@@ -17,12 +17,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from selfprobe import busy, waves
 from selfprobe.cli import main
 from selfprobe.errors import InputError
-from selfprobe.progress import Progress
-from selfprobe.run_settings import RunSettings
-from selfprobe.waves import run_wave
+from selfprobe.study import waves
+from selfprobe.study.progress import Progress
+from selfprobe.study.run_settings import RunSettings
+from selfprobe.study.waves import run_wave
+from selfprobe.text import busy
 
 COMMAND = str(Path(sys.executable).with_name("selfprobe"))
 MATRIX = ("matrix", "--tasks", "heads_up", "--limit", "2", "--yes")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from inspect_ai._util.error import PrerequisiteError
 
-from selfprobe import weights
+from selfprobe.embed import weights
 
 BODY = bytes(range(256)) * 4096  # 1 MiB
 [FILE] = weights.SMOLLM2.files

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from selfprobe.word_roots import same_root
+from selfprobe.text.word_roots import same_root
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ from inspect_ai import eval
 from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.model import get_model
 
-from selfprobe import _registry
 from selfprobe.cli import main
 from selfprobe.errors import InputError
+from selfprobe.study import _registry
 
 QUESTION = {"id": "q", "question": "Why?"}
 PAIR = {"id": "p", "question": "Which?", "text_1": "This.", "text_2": "That.", "label": 1}
@@ -404,7 +404,7 @@ REAL = [
 IN_TURN = """
 import json, os, sys
 from inspect_ai._cli.main import main
-import selfprobe._registry
+import selfprobe.study._registry
 
 for place, arguments in enumerate(json.loads(sys.argv[1])):
     if not (process := os.fork()):

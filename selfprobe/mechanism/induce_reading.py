@@ -16,12 +16,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from selfprobe.embed.weights import Progress
 from selfprobe.mechanism.induce_prompts import COLUMNS, Labels, prompt_tokens
 from selfprobe.probes.choose import FAILURES, batches
 from selfprobe.probes.forward import called, one_more, plain_inputs
 from selfprobe.probes.harvesting import Meter, batch_budget
 from selfprobe.probes.model import LocalModel
-from selfprobe.weights import Progress
 
 Floats = npt.NDArray[np.float32]
 SAME = {torch.float32: 1e-3, torch.bfloat16: 0.25, torch.float16: 0.05}

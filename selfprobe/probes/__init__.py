@@ -9,6 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from selfprobe.data.own import Words as Words
+    from selfprobe.data.pairs import Pair as Pair
+    from selfprobe.data.public_pairs import load as load_pairs  # noqa: F401
     from selfprobe.probes.estimator import ContrastProbe as ContrastProbe
     from selfprobe.probes.harvesting import Harvest as Harvest
     from selfprobe.probes.harvesting import harvest as harvest
@@ -18,19 +21,16 @@ if TYPE_CHECKING:
     from selfprobe.probes.probe_file import load_probe as load_probe
     from selfprobe.probes.probe_file import save_probe as save_probe
     from selfprobe.probes.tokens import Chat as Chat
-    from selfprobe.sources.own import Words as Words
-    from selfprobe.sources.pairs import Pair as Pair
-    from selfprobe.sources.public_pairs import load as load_pairs  # noqa: F401
 
 _HOMES = {
     "Chat": "selfprobe.probes.tokens",
     "ContrastProbe": "selfprobe.probes.estimator",
     "Harvest": "selfprobe.probes.harvesting",
-    "Pair": "selfprobe.sources.pairs",
-    "Words": "selfprobe.sources.own",
+    "Pair": "selfprobe.data.pairs",
+    "Words": "selfprobe.data.own",
     "harvest": "selfprobe.probes.harvesting",
     "load_model": "selfprobe.probes.model",
-    "load_pairs": "selfprobe.sources.public_pairs",
+    "load_pairs": "selfprobe.data.public_pairs",
     "load_probe": "selfprobe.probes.probe_file",
     "local_model": "selfprobe.probes.model",
     "open_harvest": "selfprobe.probes.harvesting",

@@ -13,6 +13,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from selfprobe.data.pairs import Pair
+from selfprobe.embed.weights import Progress, to_stderr
 from selfprobe.probes.choose import Reading, batches, choose
 from selfprobe.probes.decoder import decoder_blocks, final_norm
 from selfprobe.probes.evaluate import first_text_answers, fitted_apart
@@ -25,9 +27,7 @@ from selfprobe.probes.model import LocalModel
 from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.splits import FitSettings, held_out
 from selfprobe.probes.tokens import Prompt, encode
-from selfprobe.sources.pairs import Pair
 from selfprobe.stats.estimate import bootstrap
-from selfprobe.weights import Progress, to_stderr
 
 
 def rejected(states: Tensor, direction: Tensor) -> Tensor:

@@ -7,9 +7,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from selfprobe.data.pairs import Pair
 from selfprobe.probes.fit import agreement, logistic
 from selfprobe.probes.layer_fit import Half, Scores
-from selfprobe.sources.pairs import Pair
 from selfprobe.stats.rank import auroc_table, f1_of_counts
 from selfprobe.stats.text_only import pair_differences
 

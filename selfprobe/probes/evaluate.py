@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from selfprobe.data.pairs import Pair
+from selfprobe.embed.weights import Progress
 from selfprobe.probes.controls import no_model
 from selfprobe.probes.fit import BoolArray, Kind, Probe, best_layer, check_labels, few_of, parse_orientation
 from selfprobe.probes.harvesting import Harvest
 from selfprobe.probes.layer_fit import KINDS, RANDOM_DIRECTIONS, Half, LayerFit, Scores, Study, fit_layer, weighted_f1
 from selfprobe.probes.splits import FitSettings, halves
-from selfprobe.sources.pairs import Pair
 from selfprobe.stats.rank import accuracy, auroc
-from selfprobe.weights import Progress
 
 METRICS: dict[str, Callable[[Any, Any], float]] = {"f1": weighted_f1, "accuracy": accuracy, "auroc": auroc}
 

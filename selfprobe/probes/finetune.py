@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from selfprobe.data.public_pairs import GROUPS
+from selfprobe.embed.weights import Progress, to_stderr
 from selfprobe.probes.ablate import answers
 from selfprobe.probes.choose import batches
 from selfprobe.probes.controls import by_length, no_model
@@ -33,8 +35,6 @@ from selfprobe.probes.probe_file import ProbeFile, load_probe
 from selfprobe.probes.splits import FitSettings
 from selfprobe.probes.tokens import Prompt, encode
 from selfprobe.probes.training import Example, Recipe, Training, finetuned, forward_flops
-from selfprobe.sources.public_pairs import GROUPS
-from selfprobe.weights import Progress, to_stderr
 
 PAPER = Recipe(rank=64, alpha=64, rate=1e-4, epochs=1, batch=8)
 """Appendix D, with the rate and the batch of small models."""

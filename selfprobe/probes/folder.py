@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from selfprobe.data.pairs import data_hash
+from selfprobe.data.public_pairs import PairSet
 from selfprobe.probes.tokens import Chat
-from selfprobe.sources.pairs import data_hash
-from selfprobe.sources.public_pairs import PairSet
 
 if TYPE_CHECKING:  # a folder is read without PyTorch
     from selfprobe.probes.fit import FloatArray

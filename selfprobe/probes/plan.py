@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from selfprobe.data.pairs import Pair
+from selfprobe.data.public_pairs import PairSet
 from selfprobe.probes import forward
 from selfprobe.probes.choose import batches
 from selfprobe.probes.harvesting import SHARD_BYTES, batch_budget, identity_of, unreadable
@@ -14,8 +16,6 @@ from selfprobe.probes.model import LocalModel
 from selfprobe.probes.rate import rated, to_score
 from selfprobe.probes.shards import Store
 from selfprobe.probes.tokens import Prompt, encode
-from selfprobe.sources.pairs import Pair
-from selfprobe.sources.public_pairs import PairSet
 
 
 @dataclass(frozen=True)

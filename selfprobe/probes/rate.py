@@ -13,15 +13,15 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from selfprobe.data.pairs import Pair, digest, score_priming, score_prompt
+from selfprobe.data.prompts import ASPECTS, LEVELS, SCORE
+from selfprobe.data.public_pairs import PairSet
+from selfprobe.embed.weights import Progress
 from selfprobe.probes.choose import batches, choose
 from selfprobe.probes.forward import called, plain_inputs, spoken_tokens
 from selfprobe.probes.harvesting import Harvest, batch_budget
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import Prompt, continued, opened
-from selfprobe.sources.pairs import Pair, digest, score_priming, score_prompt
-from selfprobe.sources.prompts import ASPECTS, LEVELS, SCORE
-from selfprobe.sources.public_pairs import PairSet
-from selfprobe.weights import Progress
 
 DIRECT, G_EVAL = "direct scoring", "G-Eval"
 FLUSH_SECONDS = 60

@@ -15,6 +15,10 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from selfprobe.data.own import Words
+from selfprobe.data.pairs import data_hash
+from selfprobe.data.public_pairs import LLMBAR_NATURAL, PairSet, load
+from selfprobe.embed.weights import Progress, to_stderr
 from selfprobe.probes import rate, tables, untrained
 from selfprobe.probes.decoder import decoder_blocks
 from selfprobe.probes.evaluate import METRICS, Fits, fit_all, fitted_apart, split_pairs
@@ -26,10 +30,6 @@ from selfprobe.probes.model import LocalModel, load_model
 from selfprobe.probes.probe_file import Card, save_probe
 from selfprobe.probes.splits import PRESETS, FitSettings, questions
 from selfprobe.probes.transfer import cosine_table, transfer_table
-from selfprobe.sources.own import Words
-from selfprobe.sources.pairs import data_hash
-from selfprobe.sources.public_pairs import LLMBAR_NATURAL, PairSet, load
-from selfprobe.weights import Progress, to_stderr
 
 
 def run_probes(

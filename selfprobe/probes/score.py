@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
+from selfprobe.data.pairs import Label, Pair
+from selfprobe.embed.weights import Progress, to_stderr
 from selfprobe.probes.evaluate import own_answers
 from selfprobe.probes.harvesting import harvest
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.probe_file import PROMPTS, ProbeFile
 from selfprobe.probes.splits import held_out
 from selfprobe.probes.tokens import template_hash
-from selfprobe.sources.pairs import Label, Pair
-from selfprobe.weights import Progress, to_stderr
 
 
 @dataclass(frozen=True)

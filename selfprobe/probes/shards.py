@@ -32,8 +32,8 @@ from filelock import FileLock, Timeout
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+from selfprobe.data.pairs import Pair, data_hash, digest, read_pairs, write_pairs
 from selfprobe.probes.forward import States
-from selfprobe.sources.pairs import Pair, data_hash, digest, read_pairs, write_pairs
 
 FloatArray = npt.NDArray[np.float32]
 logger = logging.getLogger(__name__)

@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from selfprobe.data.pairs import Pair
 from selfprobe.probes.fit import IntArray, Orders, parse_orientation
-from selfprobe.sources.pairs import Pair
 
 
 @dataclass(frozen=True)

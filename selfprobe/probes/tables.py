@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from selfprobe.data.pairs import Pair
+from selfprobe.data.public_pairs import PairSet
 from selfprobe.probes.controls import by_length, selection_floor
 from selfprobe.probes.evaluate import METRICS, Fits, at, fitted_apart, own_answers
 from selfprobe.probes.fit import BoolArray, features, parse_orientation, principal
 from selfprobe.probes.intervals import estimate
 from selfprobe.probes.layer_fit import KINDS, RANDOM_DIRECTIONS, Scores
 from selfprobe.probes.rate import DIRECT, G_EVAL
-from selfprobe.sources.pairs import Pair
-from selfprobe.sources.public_pairs import PairSet
 from selfprobe.stats.estimate import Estimate, clustered_mean
 
 Logged = Mapping[str, Mapping[str, float]]

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from jinja2 import TemplateError
 
-from selfprobe.sources.pairs import Pair, comparison_prompt, digest, priming
-from selfprobe.sources.prompts import CONTRAST
+from selfprobe.data.pairs import Pair, comparison_prompt, digest, priming
+from selfprobe.data.prompts import CONTRAST
 
 FIXED_DATE = "26 Jul 2024"
 """Llama 3's templates print today's date where none is given: states must not depend on the day."""

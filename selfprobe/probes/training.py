@@ -22,13 +22,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from selfprobe.data.pairs import digest
+from selfprobe.embed.weights import Progress, to_stderr
 from selfprobe.probes.choose import batches
 from selfprobe.probes.decoder import decoder_blocks
 from selfprobe.probes.forward import called, plain_inputs
 from selfprobe.probes.harvesting import batch_budget
 from selfprobe.probes.model import LocalModel
-from selfprobe.sources.pairs import digest
-from selfprobe.weights import Progress, to_stderr
 
 SAVED_EVERY = 30
 """Seconds of training that a killed one loses at most, or so many times what saving takes, if that is more:"""

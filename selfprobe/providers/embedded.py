@@ -32,8 +32,8 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from openai import APIStatusError, AsyncOpenAI
 from typing_extensions import override
 
-from selfprobe import weights
-from selfprobe.inspect_private import OpenAICompatibleAPI, PrerequisiteError, active_controller
+from selfprobe.embed import weights
+from selfprobe.errors.inspect_private import OpenAICompatibleAPI, PrerequisiteError, active_controller
 
 SMOLLM2 = "smollm2"
 MAX_TOKENS = 2048  # when nobody says: a small model that falls into a loop would fill the context, minutes each time

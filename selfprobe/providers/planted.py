@@ -46,8 +46,8 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolChoice, ToolInfo
 
-from selfprobe.arguments import meant
 from selfprobe.errors import InputError
+from selfprobe.errors.arguments import meant
 from selfprobe.providers import behaviours
 from selfprobe.providers.mind import BEHAVIOURS, BY_ACCESS, DRESS_SETTINGS, DRESSINGS, STANDS_FOR, Mind, Said
 

@@ -1,11 +1,10 @@
-"""The studies, one file each; those of a room lie there."""
+"""The studies: one file each, and the three large ones in folders of their own."""
 
 import pkgutil
 from importlib import import_module
 from typing import Any
 
-from selfprobe import options
-from selfprobe.study import STUDIES, Study, commands, described
+from selfprobe.study import STUDIES, Study, commands, described, options
 
 realism = options.Group(
     "realism",
@@ -24,7 +23,8 @@ def every() -> list[type[Study]]:
     for one in pkgutil.iter_modules(__path__):
         if not one.name.startswith("_"):
             import_module(f"{__name__}.{one.name}")
-    import_module("selfprobe.matrix.study")
+    for room in ("awareness", "matrix", "preferences"):
+        import_module(f"{__name__}.{room}.study")
     return STUDIES
 
 

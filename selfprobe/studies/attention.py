@@ -13,7 +13,7 @@ from scipy import stats
 from selfprobe.mechanism.prompts import ARMS, MEASURES, TOLD
 from selfprobe.page import Answer, Column, Details, Figures, Finding, Page, Picture, estimated, shown
 from selfprobe.page import Table as PageTable
-from selfprobe.plots import bar_rows, heat_map
+from selfprobe.page.plots import bar_rows, heat_map
 from selfprobe.stats.estimate import clustered_mean, holm, two_sided
 from selfprobe.studies.lens import (
     COMPARED,

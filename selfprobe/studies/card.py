@@ -11,14 +11,14 @@ import pandas as pd
 from pydantic import AfterValidator, Field, model_validator
 
 from selfprobe.data import Row
-from selfprobe.described import DescribedRun, NamedModel, graders
+from selfprobe.data.inspect_data import SCHEMES, called
+from selfprobe.data.prices import Cost
+from selfprobe.data.realism import OPPONENTS, PROMPTS, Pairs, Sides, pairs_of, sides
+from selfprobe.data.reference import described
 from selfprobe.errors import NoLogs
+from selfprobe.errors.output import place_same
 from selfprobe.evalawareness_tasks.pairwise_realism import CALLS, REALISM_PROMPT, refuse_related
-from selfprobe.inspect_data import SCHEMES, called
 from selfprobe.logs import Identity, Runs
-from selfprobe.numerals import Interval, percents, points
-from selfprobe.options import LOG_DIR_HELP, OUT_HELP
-from selfprobe.output import place_same
 from selfprobe.page import (
     LINES,
     Block,
@@ -38,17 +38,17 @@ from selfprobe.page import (
     p_value,
     percent,
 )
-from selfprobe.plots import interval_rows, short
-from selfprobe.prices import Cost
+from selfprobe.page.numerals import Interval, percents, points
+from selfprobe.page.plots import interval_rows, short
 from selfprobe.scorers.decision import last_score
 from selfprobe.scorers.realism_choice import Pick, pick
 from selfprobe.solvers.converse import METHODS
-from selfprobe.sources.realism import OPPONENTS, PROMPTS, Pairs, Sides, pairs_of, sides
-from selfprobe.sources.reference import described
 from selfprobe.stats.estimate import Estimate
-from selfprobe.studies.awareness import GRADES, Awareness, methods_of
+from selfprobe.studies.awareness.study import GRADES, Awareness, methods_of
 from selfprobe.studies.card_numbers import Judged, Numbers, Prompt, numbers_of
 from selfprobe.study import Effort, Logs, OneModel, Plan, Study, Wave, with_runs
+from selfprobe.study.described import DescribedRun, NamedModel, graders
+from selfprobe.study.options import LOG_DIR_HELP, OUT_HELP
 
 TASK = "pairwise_realism"
 PAIRS, SUBJECT, ASKED = "pairs", "subject", "conversations"

@@ -21,21 +21,15 @@ from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalSampleSummary
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
-from selfprobe._registry import defaults_of, measures
-from selfprobe._registry import tasks as tasks_by_name
-from selfprobe.arguments import meant, renamed, unknown
-from selfprobe.decision import Decision, last_decisions
-from selfprobe.described import DescribedRun, NamedModel
+from selfprobe.data.files import decoded, read_bytes
+from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError, NoLogs, one_line
-from selfprobe.files import decoded, read_bytes
-from selfprobe.header import about_of, args_of, roles_of, target_of
+from selfprobe.errors.arguments import meant, renamed, unknown
+from selfprobe.errors.output import place_file
 from selfprobe.logs import UNREADABLE, Run, cause, counted, cut_in, sample_of, values_of
 from selfprobe.logs import runs as runs_in
-from selfprobe.options import MODELS_HELP, echo_json, echo_lines
-from selfprobe.output import place_file
-from selfprobe.prices import Cost
-from selfprobe.rehearsal import rehearsed
-from selfprobe.safe import clean, concealed, echo
+from selfprobe.logs.decision import Decision, last_decisions
+from selfprobe.logs.header import about_of, args_of, roles_of, target_of
 from selfprobe.scorers.decision import Judged
 from selfprobe.scorers.dilemma import dilemmas_of
 from selfprobe.scorers.frames import split
@@ -56,6 +50,12 @@ from selfprobe.studies.check_numbers import (
     turned,
 )
 from selfprobe.study import Plan, Study, Wave
+from selfprobe.study._registry import defaults_of, measures
+from selfprobe.study._registry import tasks as tasks_by_name
+from selfprobe.study.described import DescribedRun, NamedModel
+from selfprobe.study.options import MODELS_HELP, echo_json, echo_lines
+from selfprobe.study.rehearsal import rehearsed
+from selfprobe.text.safe import clean, concealed, echo
 
 GOOD, WORSE, INCOMPLETE, UNTOLD = 0, 1, 3, 4
 """Exit statuses; 2 is the command line's."""

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from selfprobe.errors import InputError
-from selfprobe.safe import concealed
 from selfprobe.stats.estimate import holm
 from selfprobe.stats.paired import TWO_SIDED, Change, change
 from selfprobe.stats.spread import FloatArray
+from selfprobe.text.safe import concealed
 
 UNBOUND = "the evaluated model"
 """Who has a role that nobody was given."""

@@ -12,10 +12,10 @@ import pandas as pd
 from pydantic import Field, model_validator
 
 from selfprobe.data import Table
-from selfprobe.described import DescribedRun, NamedModel
+from selfprobe.data.conversations import DEFAULT, conversations
+from selfprobe.data.prices import Cost
 from selfprobe.errors import NoLogs
 from selfprobe.evalawareness_tasks.cue_removal import CONTROLS, MOST, PARAPHRASE_PROMPT, QUESTIONS, record_to_sample
-from selfprobe.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
 from selfprobe.page import (
     FINDING,
     ROWS,
@@ -41,14 +41,14 @@ from selfprobe.page import (
     strongest,
 )
 from selfprobe.page import Table as PageTable
-from selfprobe.plots import interval_rows
-from selfprobe.prices import Cost
-from selfprobe.quotes import fold
+from selfprobe.page.plots import interval_rows
 from selfprobe.solvers.edited import ALL, ORIGINAL, PARAPHRASE
-from selfprobe.sources.conversations import DEFAULT, conversations
 from selfprobe.stats.edits import FEWEST, Control, Effect, Noise, effects, noise
 from selfprobe.stats.estimate import Estimate
 from selfprobe.study import Effort, Label, Logs, OneModel, Plan, Study, Wave
+from selfprobe.study.described import DescribedRun, NamedModel
+from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
+from selfprobe.text.quotes import fold
 
 ENOUGH = 40
 """Controls over all prompts from which more of each prompt tell little."""

@@ -10,10 +10,12 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from selfprobe.arguments import locate
-from selfprobe.decision import last_decisions
-from selfprobe.described import DescribedRun, NamedModel, identities_of
+from selfprobe.data.files import read_text
+from selfprobe.data.items import Item, foreign, giveaways, items_of
+from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError, NoLogs, RunError
+from selfprobe.errors.arguments import locate
+from selfprobe.errors.output import place_file
 from selfprobe.evalawareness_tasks.arm_texts import ARMS as REWORDED
 from selfprobe.evalawareness_tasks.arm_texts import CHECK_PROMPT, NO_TEXT, PROMPTS
 from selfprobe.evalawareness_tasks.awareness_effect import (
@@ -25,19 +27,17 @@ from selfprobe.evalawareness_tasks.awareness_effect import (
     sample_of,
 )
 from selfprobe.evalawareness_tasks.cue_removal import QUESTIONS
-from selfprobe.files import read_text
 from selfprobe.logs import listed, runs
-from selfprobe.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
-from selfprobe.output import place_file
+from selfprobe.logs.decision import last_decisions
 from selfprobe.page import Page
-from selfprobe.prices import Cost
 from selfprobe.solvers.record import record_of
-from selfprobe.sources.items import Item, foreign, giveaways, items_of
 from selfprobe.stats.arms import visible
 from selfprobe.studies import effect_page
 from selfprobe.studies.effect_numbers import SMALL, Asked, Found, found_in
 from selfprobe.study import Logs, OneModel, Plan, Study, Wave
-from selfprobe.waves import JOINS
+from selfprobe.study.described import DescribedRun, NamedModel, identities_of
+from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
+from selfprobe.study.waves import JOINS
 
 TASK, TEXTS = "awareness_effect", "arm_texts"
 REPLY, ANSWER = 200, 5

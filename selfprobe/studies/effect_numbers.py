@@ -11,11 +11,11 @@ import pandas as pd
 from inspect_ai.log import EvalSampleSummary
 from inspect_ai.scorer import Score
 
-from selfprobe.decision import last_decisions
 from selfprobe.errors import NoLogs
 from selfprobe.evalawareness_tasks.arm_texts import ARMS as REWORDED
 from selfprobe.evalawareness_tasks.awareness_effect import ARMS, AS_IS, CONTROL, LINES
 from selfprobe.logs import Run
+from selfprobe.logs.decision import last_decisions
 from selfprobe.solvers.arms import ABOUT
 from selfprobe.stats.arms import Contrast, contrasts, edge, scale_of
 from selfprobe.stats.estimate import Estimate, clustered_mean

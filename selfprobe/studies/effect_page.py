@@ -33,7 +33,7 @@ from selfprobe.page import (
     shown,
     strongest,
 )
-from selfprobe.plots import interval_rows
+from selfprobe.page.plots import interval_rows
 from selfprobe.stats.arms import STRONG, Contrast
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.effect_numbers import CUES, Found

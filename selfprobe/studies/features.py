@@ -25,13 +25,11 @@ from inspect_ai.model import Model
 from markupsafe import Markup, escape
 from pydantic import Field, model_validator
 
-from selfprobe.awareness.runs import chosen
-from selfprobe.described import NamedModel
+from selfprobe.data.prices import Cost
 from selfprobe.embed import DEFAULT_EMBEDDER, embed, require
 from selfprobe.errors import InputError, NoLogs
+from selfprobe.errors.output import place
 from selfprobe.logs import samples
-from selfprobe.options import EMBEDDER_HELP, OUT_HELP
-from selfprobe.output import place
 from selfprobe.page import (
     FINDING,
     LINES,
@@ -55,16 +53,18 @@ from selfprobe.page import (
     set_aside,
     strongest,
 )
-from selfprobe.parse import json_object
-from selfprobe.plots import called, curves, interval_rows
-from selfprobe.prices import Cost
+from selfprobe.page.plots import called, curves, interval_rows
 from selfprobe.scorers.awareness_cues import cues_by_grader, finding_of
 from selfprobe.solvers.ask import ask
 from selfprobe.solvers.grade import delimited
 from selfprobe.solvers.name_features import GROUP_CONFIG, GROUP_PROMPT, NAME_CONFIG, NAME_PROMPT
 from selfprobe.solvers.record import Reply, record_of
 from selfprobe.stats.estimate import Estimate, clustered_mean
+from selfprobe.studies.awareness.runs import chosen
 from selfprobe.study import OneModel, Plan, Study
+from selfprobe.study.described import NamedModel
+from selfprobe.study.options import EMBEDDER_HELP, OUT_HELP
+from selfprobe.text.parse import json_object
 
 GRID = range(50, 301, 10)
 """Numbers of clusters of the inertia curve (paper 002, footnote 2)."""

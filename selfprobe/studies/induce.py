@@ -24,7 +24,7 @@ from pydantic import Field, PrivateAttr
 from scipy.special import softmax
 
 from selfprobe.data import Table, load
-from selfprobe.local import Progress, TrainingStudy
+from selfprobe.data.pairs import digest, normalised
 from selfprobe.mechanism.induce_prompts import (
     ASKED,
     COLUMNS,
@@ -53,10 +53,10 @@ from selfprobe.page import (
     shown,
 )
 from selfprobe.page import Table as PageTable
-from selfprobe.plots import bar_rows, curves
-from selfprobe.probes.options import FULL_RATE
-from selfprobe.sources.pairs import digest, normalised
+from selfprobe.page.plots import bar_rows, curves
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
+from selfprobe.study.local import Progress, TrainingStudy
+from selfprobe.study.probe_options import FULL_RATE
 
 if TYPE_CHECKING:
     from selfprobe.mechanism.induce_reading import Prompts

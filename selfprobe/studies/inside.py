@@ -20,12 +20,24 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, model_validator
 
-from selfprobe.awareness.numbers import text_baselines
 from selfprobe.data import Table
+from selfprobe.data.conversations import conversations
+from selfprobe.data.pairs import digest
+from selfprobe.data.reference import stands_for, told_label
+from selfprobe.data.wrapped import (
+    CONTINUATIONS,
+    TEXTS,
+    WRAPPERS,
+    Continuation,
+    Wrapped,
+    continuations,
+    crossed,
+    languages,
+    task_texts,
+    wrappers,
+)
 from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks import binary, probability
-from selfprobe.local import Blocks, LocalStudy, Progress
-from selfprobe.numerals import p_value
 from selfprobe.page import (
     Answer,
     Block,
@@ -41,27 +53,14 @@ from selfprobe.page import (
     shown,
 )
 from selfprobe.page import Table as PageTable
-from selfprobe.plots import interval_rows
-from selfprobe.sources.conversations import conversations
-from selfprobe.sources.pairs import digest
-from selfprobe.sources.reference import stands_for, told_label
-from selfprobe.sources.wrapped import (
-    CONTINUATIONS,
-    TEXTS,
-    WRAPPERS,
-    Continuation,
-    Wrapped,
-    continuations,
-    crossed,
-    languages,
-    task_texts,
-    wrappers,
-)
+from selfprobe.page.numerals import p_value
+from selfprobe.page.plots import interval_rows
 from selfprobe.stats import clustered
 from selfprobe.stats.agreement import ece
 from selfprobe.stats.estimate import Estimate
 from selfprobe.stats.spread import FloatArray
 from selfprobe.stats.text_only import log_odds, log_odds_elsewhere
+from selfprobe.studies.awareness.numbers import text_baselines
 from selfprobe.studies.inside_numbers import (
     ENOUGH,
     Beside,
@@ -84,7 +83,8 @@ from selfprobe.studies.inside_numbers import (
 )
 from selfprobe.studies.lens import keep, kept
 from selfprobe.study import Label
-from selfprobe.text_kind import format_of
+from selfprobe.study.local import Blocks, LocalStudy, Progress
+from selfprobe.text.text_kind import format_of
 
 if TYPE_CHECKING:
     from selfprobe.probes.branches import Text

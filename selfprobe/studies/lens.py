@@ -24,10 +24,10 @@ import pandas as pd
 from pydantic import Field
 
 from selfprobe.data import Table, load
+from selfprobe.data.pairs import digest
 from selfprobe.errors import InputError
-from selfprobe.local import Blocks, Progress, SpreadStudy
+from selfprobe.errors.output import place
 from selfprobe.mechanism.prompts import ARMS, OPENING, TOLD, Item, items
-from selfprobe.output import place
 from selfprobe.page import (
     Answer,
     Column,
@@ -45,10 +45,10 @@ from selfprobe.page import (
     shown,
 )
 from selfprobe.page import Table as PageTable
-from selfprobe.plots import curves
-from selfprobe.safe import echo
-from selfprobe.sources.pairs import digest
+from selfprobe.page.plots import curves
 from selfprobe.stats.estimate import clustered_mean
+from selfprobe.study.local import Blocks, Progress, SpreadStudy
+from selfprobe.text.safe import echo
 
 if TYPE_CHECKING:
     from selfprobe.mechanism.reading import Reading

@@ -12,18 +12,13 @@ import numpy.typing as npt
 import pandas as pd
 from pydantic import Field, field_validator
 
-from selfprobe import busy
-from selfprobe.arguments import one_of
-from selfprobe.decision import last_decisions
-from selfprobe.described import DescribedRun, NamedModel
+from selfprobe.data.outcomes import Asking, Logged, Question, When, logged, models_in
+from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError, NoLogs
+from selfprobe.errors.arguments import one_of
 from selfprobe.introspect_tasks.outcome import OF, PROMPT, About, asked_of
 from selfprobe.logs import Identity, Runs, titles
-from selfprobe.matrix.advantage import Permutation, double_centre, observers_permuted, total_of
-from selfprobe.matrix.habit import Specific
-from selfprobe.matrix.rows import rows_of
-from selfprobe.matrix.verdict import Verdict, verdict
-from selfprobe.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
+from selfprobe.logs.decision import last_decisions
 from selfprobe.page import (
     FINDING,
     LINES,
@@ -47,9 +42,7 @@ from selfprobe.page import (
     strongest,
 )
 from selfprobe.page import Table as PageTable
-from selfprobe.plots import bar_rows, calibration, called, curves, heat_map
-from selfprobe.prices import Cost
-from selfprobe.sources.outcomes import Asking, Logged, Question, When, logged, models_in
+from selfprobe.page.plots import bar_rows, calibration, called, curves, heat_map
 from selfprobe.stats.agreement import ece, equal_mass
 from selfprobe.stats.estimate import Estimate, clustered_mean, holm, undefined
 from selfprobe.stats.foresight import (
@@ -71,7 +64,14 @@ from selfprobe.stats.foresight import (
 from selfprobe.stats.pairs import FEWEST as FEWEST_MODELS
 from selfprobe.stats.spread import FloatArray
 from selfprobe.stats.text_only import log_odds
+from selfprobe.studies.matrix.advantage import Permutation, double_centre, observers_permuted, total_of
+from selfprobe.studies.matrix.habit import Specific
+from selfprobe.studies.matrix.rows import rows_of
+from selfprobe.studies.matrix.verdict import Verdict, verdict
 from selfprobe.study import Effort, Logs, Plan, Study, Wave
+from selfprobe.study.described import DescribedRun, NamedModel
+from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
+from selfprobe.text import busy
 
 FEWEST = 20
 """Items below which nothing is said."""

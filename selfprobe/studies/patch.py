@@ -17,14 +17,12 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, model_validator
 
-from selfprobe.arguments import one_of
 from selfprobe.errors import InputError
-from selfprobe.local import GOING_ON, Blocks, Progress
+from selfprobe.errors.arguments import one_of
 from selfprobe.mechanism.prompts import Item
 from selfprobe.page import Answer, Column, Figures, Finding, Page, Picture, estimated, percents, shown
 from selfprobe.page import Table as PageTable
-from selfprobe.plots import bar_rows
-from selfprobe.probes.options import said_plainly
+from selfprobe.page.plots import bar_rows
 from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, undefined
 from selfprobe.studies.attention import Attention
 from selfprobe.studies.lens import (
@@ -41,6 +39,8 @@ from selfprobe.studies.lens import (
     tables_of,
     with_fullest_lens,
 )
+from selfprobe.study.local import GOING_ON, Blocks, Progress
+from selfprobe.study.probe_options import said_plainly
 
 if TYPE_CHECKING:
     from selfprobe.mechanism.patching import Patching
@@ -101,7 +101,7 @@ class Patch(Lens):
         """
         from selfprobe.mechanism.patching import patching
         from selfprobe.probes.decoder import decoder_blocks
-        from selfprobe.probes.options import blocks
+        from selfprobe.study.probe_options import blocks
 
         judge, layers = self.judge, len(decoder_blocks(self.judge.model))
         if wrong := [block for block in blocks(self.layers) if block >= layers]:

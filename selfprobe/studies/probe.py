@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from selfprobe import options
-from selfprobe.probes.options import ALLOW_PICKLE, quiet_model, said_plainly
-from selfprobe.safe import echo
-from selfprobe.study import commands
+from selfprobe.study import commands, options
+from selfprobe.study.probe_options import ALLOW_PICKLE, quiet_model, said_plainly
+from selfprobe.text.safe import echo
 
 if TYPE_CHECKING:
     from selfprobe.probes.score import Judgement
@@ -48,10 +47,10 @@ def score(file: Path, pairs: str, model: str | None, out: Path | None, cache: Pa
     with said_plainly("The same command goes on where this one stopped."):
         if not file.is_file():
             raise ValueError(f"no probe file {file}: make one with `selfprobe probe run`")
+        from selfprobe.data.own import Words
+        from selfprobe.data.public_pairs import load
         from selfprobe.probes.probe_file import load_probe
         from selfprobe.probes.score import judge_pairs
-        from selfprobe.sources.own import Words
-        from selfprobe.sources.public_pairs import load
 
         fitted = load_probe(file)
         card = fitted.card

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from selfprobe.data.public_pairs import GROUPS, LLMBAR_NATURAL
 from selfprobe.page import (
     FINDING,
     LINES,
@@ -47,13 +48,12 @@ from selfprobe.page import (
     shown,
     strongest,
 )
-from selfprobe.plots import interval_rows
-from selfprobe.preferences import figures
-from selfprobe.preferences.findings import TEXT_ONLY, claimed
-from selfprobe.preferences.page import text_table
-from selfprobe.preferences.runs import Run
-from selfprobe.sources.public_pairs import GROUPS, LLMBAR_NATURAL
+from selfprobe.page.plots import interval_rows
 from selfprobe.stats.estimate import Estimate, undefined
+from selfprobe.studies.preferences import figures
+from selfprobe.studies.preferences.findings import TEXT_ONLY, claimed
+from selfprobe.studies.preferences.page import text_table
+from selfprobe.studies.preferences.runs import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

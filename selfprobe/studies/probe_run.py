@@ -9,21 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from selfprobe import options
-from selfprobe.arguments import one_of
-from selfprobe.local import GOING_ON, Blocks, LocalStudy, OpenModel, Progress, SpreadStudy, TrainingStudy
+from selfprobe.errors.arguments import one_of
 from selfprobe.page import Page, write
-from selfprobe.plots import short
-from selfprobe.preferences.page import page_of
-from selfprobe.probes.options import FULL_RATE, said_plainly
-from selfprobe.study import Repeated
+from selfprobe.page.plots import short
+from selfprobe.studies.preferences.page import page_of
+from selfprobe.study import Repeated, options
+from selfprobe.study.local import GOING_ON, Blocks, LocalStudy, OpenModel, Progress, SpreadStudy, TrainingStudy
+from selfprobe.study.probe_options import FULL_RATE, said_plainly
 
 if TYPE_CHECKING:
+    from selfprobe.data.public_pairs import PairSet
     from selfprobe.probes.finetune import Lesson
     from selfprobe.probes.forward import Reader
     from selfprobe.probes.splits import FitSettings
     from selfprobe.probes.training import Recipe
-    from selfprobe.sources.public_pairs import PairSet
 
 RATES: Mapping[str, tuple[float, float, int]] = {"small": (1e-4, FULL_RATE, 8), "released-code": (5e-5, 5e-7, 32)}
 """Preset of a fine-tuned judge → rate of adapters, rate of all weights, examples of a step."""
@@ -72,8 +71,8 @@ class OfPairs(LocalStudy):
         Raises:
             ValueError: There are none, or they cannot be read.
         """
+        from selfprobe.data.own import Words
         from selfprobe.probes.run import load_sets
-        from selfprobe.sources.own import Words
 
         words = Words(self.question or "", self.item or "")
         return load_sets(self.datasets, self.limit, words, prompts=self.fitting.prompts)
@@ -232,15 +231,15 @@ class ProbeRun(OfPairs, SpreadStudy, TrainingStudy):
     @cached_property
     def logged(self) -> Mapping[str, Any] | None:
         """Margins of other methods, from their logs."""
-        from selfprobe.studies.preferences import margins
+        from selfprobe.studies.preferences.study import margins
 
         return margins(self.logs, self.sets) if self.logs else None
 
     @contextmanager
     def reader(self) -> "Iterator[Reader]":
         """A block with what reads states: this process, or copies of the model on a cluster."""
-        from selfprobe.on_ray import copies
         from selfprobe.probes.forward import in_process
+        from selfprobe.study.on_ray import copies
 
         with copies(self.engine, self.ray_address, self.replicas) as copied:
             yield copied(self.judge, self.model, self.loading) if copied else in_process

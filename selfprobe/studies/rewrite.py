@@ -13,18 +13,16 @@ import pandas as pd
 from inspect_ai.log import EvalLog
 from pydantic import Field, model_validator
 
-from selfprobe.awareness.panel_section import agreement
 from selfprobe.data import Table
-from selfprobe.described import DescribedRun, NamedModel, graders, identities_of
+from selfprobe.data.conversations import conversations
+from selfprobe.data.messages import numbered
+from selfprobe.data.prices import Cost
 from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.errors import NoLogs, RunError
+from selfprobe.errors.output import place_same
 from selfprobe.evalawareness_tasks.pairwise_realism import REALISM_PROMPT, refuse_related
 from selfprobe.evalawareness_tasks.rewriting import CHECK_PROMPT, PARAPHRASE_PROMPT, REMOVE_PROMPT, features_of
-from selfprobe.families import related
 from selfprobe.logs import Identity, Run, Runs, runs
-from selfprobe.numerals import points
-from selfprobe.options import EMBEDDER_HELP, LOG_DIR_HELP, OUT_HELP, names
-from selfprobe.output import place_same
 from selfprobe.page import (
     Block,
     Box,
@@ -41,22 +39,25 @@ from selfprobe.page import (
     percent,
 )
 from selfprobe.page import Table as PageTable
-from selfprobe.plots import interval_rows
-from selfprobe.prices import Cost
+from selfprobe.page.numerals import points
+from selfprobe.page.plots import interval_rows
 from selfprobe.scorers.decision import Decision, last_decisions, last_score
 from selfprobe.scorers.panel import PANEL, Panel
 from selfprobe.scorers.realism_choice import win_rate
 from selfprobe.scorers.rewrite_check import ARMS
 from selfprobe.solvers.record import record_of
-from selfprobe.sources.conversations import conversations
-from selfprobe.sources.messages import numbered
 from selfprobe.stats.clustered import crossed, resampled
 from selfprobe.stats.estimate import Estimate
-from selfprobe.studies.awareness import Awareness
+from selfprobe.studies.awareness.panel_section import agreement
+from selfprobe.studies.awareness.study import Awareness
 from selfprobe.studies.card import ASKED, PAIRS, SUBJECT, TASK, rate, verdicts_of
 from selfprobe.studies.card_numbers import panel_of
 from selfprobe.study import Logs, OneModel, Plan, Repeated, Study, Wave, with_runs
-from selfprobe.waves import JOINS
+from selfprobe.study.described import DescribedRun, NamedModel, graders, identities_of
+from selfprobe.study.options import EMBEDDER_HELP, LOG_DIR_HELP, OUT_HELP
+from selfprobe.study.waves import JOINS
+from selfprobe.text.families import related
+from selfprobe.text.near import names
 
 WRITER, METHOD_ASKED = "rewriting", "probability"
 """Tasks of the writer and of the subject."""

@@ -11,14 +11,12 @@ import pandas as pd
 from markupsafe import Markup
 from pydantic import Field
 
-from selfprobe.awareness.panel_section import agreement
-from selfprobe.decision import last_decisions
-from selfprobe.described import DescribedRun, NamedModel, graders
+from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError, NoLogs, one_line
 from selfprobe.evalawareness_tasks.turn_scan import PIECE, SCAN_PROMPT
-from selfprobe.header import target_of, task_of
 from selfprobe.logs import Identity, Run, found, once
-from selfprobe.options import LOG_DIR_HELP, OUT_HELP, names
+from selfprobe.logs.decision import last_decisions
+from selfprobe.logs.header import target_of, task_of
 from selfprobe.page import (
     FINDING,
     LINES,
@@ -42,16 +40,19 @@ from selfprobe.page import (
     strongest,
 )
 from selfprobe.page import Table as PageTable
-from selfprobe.plots import curves as drawn_curves
-from selfprobe.plots import short
-from selfprobe.prices import Cost
+from selfprobe.page.plots import curves as drawn_curves
+from selfprobe.page.plots import short
 from selfprobe.scorers.panel import PANEL, Panel
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.grade import self_graded
 from selfprobe.solvers.logged_turns import logged_turns, pieces, turns_of
 from selfprobe.stats.estimate import Estimate
 from selfprobe.stats.survival import FirstTime, first_time
+from selfprobe.studies.awareness.panel_section import agreement
 from selfprobe.study import Logs, Plan, Study, Wave
+from selfprobe.study.described import DescribedRun, NamedModel, graders
+from selfprobe.study.options import LOG_DIR_HELP, OUT_HELP
+from selfprobe.text.near import names
 
 GRADE = 80
 """A rough guess of the tokens of a grade."""

@@ -12,10 +12,11 @@ import pandas as pd
 from pydantic import Field
 
 from selfprobe.data import Table
-from selfprobe.described import DescribedRun, NamedModel
+from selfprobe.data.conversations import DEFAULT
+from selfprobe.data.prices import Cost
+from selfprobe.data.transcripts import asked_at, transcripts
 from selfprobe.errors import NoLogs
 from selfprobe.evalawareness_tasks.turn_curve import CALLS, MOST, QUESTIONS
-from selfprobe.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
 from selfprobe.page import (
     FINDING,
     ROWS,
@@ -41,14 +42,13 @@ from selfprobe.page import (
     strongest,
 )
 from selfprobe.page import Table as PageTable
-from selfprobe.plots import curves as drawn_curves
-from selfprobe.prices import Cost
-from selfprobe.sources.conversations import DEFAULT
-from selfprobe.sources.transcripts import asked_at, transcripts
+from selfprobe.page.plots import curves as drawn_curves
 from selfprobe.stats.change_point import ChangePoint, change_point
 from selfprobe.stats.estimate import Estimate, clustered_mean
 from selfprobe.stats.spread import FloatArray
 from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave
+from selfprobe.study.described import DescribedRun, NamedModel
+from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
 
 KINDS = {"evaluation": "of evaluations", "deployment": "of real use"}
 ANSWER = 5

@@ -10,13 +10,13 @@ import pytest
 from click.testing import CliRunner, Result
 from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
 
-from selfprobe.awareness.numbers import compare
-from selfprobe.awareness.table import load
 from selfprobe.cli import main
-from selfprobe.header import task_of
+from selfprobe.logs.header import task_of
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.record import Record
 from selfprobe.stats.spread import wilson
+from selfprobe.studies.awareness.numbers import compare
+from selfprobe.studies.awareness.table import load
 
 SUBJECT = "planted/a?awareness=.9&reasons=1&leaning=.5"
 ACQUIESCENT = "planted/b?yes=1&reasons=1e-9"

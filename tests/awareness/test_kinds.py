@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from selfprobe.awareness.verdict import with_kinds
-from selfprobe.text_kind import format_of, language_of
+from selfprobe.studies.awareness.verdict import with_kinds
+from selfprobe.text.text_kind import format_of, language_of
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from selfprobe.awareness.command import GRADED
-from selfprobe.awareness.validate import Counts, findings, reweighted
 from selfprobe.cli import main
+from selfprobe.studies.awareness.command import GRADED
+from selfprobe.studies.awareness.validate import Counts, findings, reweighted
 
 SUBJECT = "planted/a?voiced=.5&voiced_wrongly=.1"
 

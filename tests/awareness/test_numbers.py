@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from selfprobe.awareness.numbers import arm_numbers, compare, text_baselines
-from selfprobe.awareness.page import sets_of
-from selfprobe.awareness.runs import PLAIN
-from selfprobe.awareness.table import Logged
+from selfprobe.studies.awareness.numbers import arm_numbers, compare, text_baselines
+from selfprobe.studies.awareness.page import sets_of
+from selfprobe.studies.awareness.runs import PLAIN
+from selfprobe.studies.awareness.table import Logged
 
 ROWS = 80
 

@@ -14,13 +14,13 @@ from scipy.stats import pearsonr
 from scipy.stats import t as t_dist
 from sklearn.metrics import cohen_kappa_score
 
-from selfprobe.awareness.page import Written, compared, page_of
-from selfprobe.awareness.table import load
 from selfprobe.cli import main
 from selfprobe.errors import InputError
-from selfprobe.header import target_of
+from selfprobe.logs.header import target_of
 from selfprobe.page import write as write_page
-from selfprobe.studies.awareness import Awareness
+from selfprobe.studies.awareness.page import Written, compared, page_of
+from selfprobe.studies.awareness.study import Awareness
+from selfprobe.studies.awareness.table import load
 
 MODELS = "planted/a?awareness=.95&wobble=.5", "planted/b?awareness=.6&wobble=.5"
 ITEMS = 16

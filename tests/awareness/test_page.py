@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selfprobe.awareness.figures import error_by_turns
-from selfprobe.awareness.numbers import compare
-from selfprobe.awareness.page import compared, page_of
-from selfprobe.awareness.runs import PLAIN
-from selfprobe.awareness.table import Logged
 from selfprobe.page import write as write_page
+from selfprobe.studies.awareness.figures import error_by_turns
+from selfprobe.studies.awareness.numbers import compare
+from selfprobe.studies.awareness.page import compared, page_of
+from selfprobe.studies.awareness.runs import PLAIN
+from selfprobe.studies.awareness.table import Logged
 
 EVIL = "evil/<script>alert(1)</script>"
 

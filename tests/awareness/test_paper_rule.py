@@ -5,8 +5,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from selfprobe.awareness.numbers import as_in_paper
 from selfprobe.scorers.awareness_cues import UNQUOTED
+from selfprobe.studies.awareness.numbers import as_in_paper
 
 from .test_numbers import arm, logged
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from selfprobe.awareness.page import placebo_section, told_of
-from selfprobe.awareness.paired import against_placebo
-from selfprobe.awareness.runs import PLAIN
 from selfprobe.page import Section
 from selfprobe.stats.estimate import clustered_mean
+from selfprobe.studies.awareness.page import placebo_section, told_of
+from selfprobe.studies.awareness.paired import against_placebo
+from selfprobe.studies.awareness.runs import PLAIN
 
 
 def arm(said: list[str | None], placebo: str = "", model: str = "m", sources: int = 20) -> pd.DataFrame:

@@ -9,8 +9,8 @@ from inspect_ai.model import ModelCost
 
 from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks import binary, reasoning_trace, user_motivation
-from selfprobe.run_settings import RunSettings
-from selfprobe.studies.awareness import Awareness, methods_of, prompts_needed
+from selfprobe.studies.awareness.study import Awareness, methods_of, prompts_needed
+from selfprobe.study.run_settings import RunSettings
 
 
 @pytest.fixture

@@ -5,11 +5,6 @@ import pandas as pd
 import pytest
 from inspect_ai.model import ChatMessageUser, ModelOutput, get_model
 
-from selfprobe.awareness.numbers import compare
-from selfprobe.awareness.page import boxes
-from selfprobe.awareness.runs import PLAIN
-from selfprobe.awareness.table import Logged
-from selfprobe.awareness.verdict import statements
 from selfprobe.evalawareness_tasks.binary import ANSWERS, FLIPPED, FLIPPED_ANSWERS, QUESTIONS
 from selfprobe.page import Box
 from selfprobe.providers.behaviours.awareness import TELLING, planted_label, reply_to
@@ -19,6 +14,11 @@ from selfprobe.scorers.binary_vote import judge, took
 from selfprobe.scorers.votes import ballot, majority
 from selfprobe.solvers.converse import quoted
 from selfprobe.solvers.record import reply_from
+from selfprobe.studies.awareness.numbers import compare
+from selfprobe.studies.awareness.page import boxes
+from selfprobe.studies.awareness.runs import PLAIN
+from selfprobe.studies.awareness.table import Logged
+from selfprobe.studies.awareness.verdict import statements
 
 N = 240
 

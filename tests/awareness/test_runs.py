@@ -9,10 +9,10 @@ from inspect_ai import eval as run_eval
 from inspect_ai.log import EvalLog, read_eval_log, write_eval_log
 from inspect_ai.model import GenerateConfig, ModelConfig
 
-from selfprobe.awareness.runs import RESUME, chosen, missing
-from selfprobe.awareness.table import load
 from selfprobe.cli import main
 from selfprobe.evalawareness_tasks.binary import awareness_binary
+from selfprobe.studies.awareness.runs import RESUME, chosen, missing
+from selfprobe.studies.awareness.table import load
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
-from selfprobe.awareness.validate import validated
 from selfprobe.cli import main
 from selfprobe.errors import InputError
+from selfprobe.studies.awareness.validate import validated
 
 
 def call(*arguments: str | Path) -> Result:

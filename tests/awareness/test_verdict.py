@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selfprobe.awareness.numbers import arm_numbers, compare, text_baselines
-from selfprobe.awareness.page import sets_of
-from selfprobe.awareness.runs import PLAIN
-from selfprobe.awareness.table import Logged, told_by_set
-from selfprobe.awareness.verdict import Statement, benchmark_like, effects, kind_of, statements
+from selfprobe.studies.awareness.numbers import arm_numbers, compare, text_baselines
+from selfprobe.studies.awareness.page import sets_of
+from selfprobe.studies.awareness.runs import PLAIN
+from selfprobe.studies.awareness.table import Logged, told_by_set
+from selfprobe.studies.awareness.verdict import Statement, benchmark_like, effects, kind_of, statements
 
 ROWS = 320
 WORDS = [f"w{k}" for k in range(40)]
@@ -132,7 +132,7 @@ def test_what_embeddings_show_is_read_by_them_and_without_them_the_reason_is_kep
 ) -> None:
     made = logged(noisy(is_evaluation), conversations(n=160))
     seen = np.eye(2)[(made.texts.label == "evaluation").to_numpy(dtype=int)]
-    monkeypatch.setattr("selfprobe.awareness.numbers.embed_unasked", lambda texts: seen)
+    monkeypatch.setattr("selfprobe.studies.awareness.numbers.embed_unasked", lambda texts: seen)
     found = text_baselines(made.texts)
     assert found.text.value == 1 and set(found.scores.text_reader) == {"embeddings"} and not found.without_embeddings
     monkeypatch.undo()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from selfprobe.data import BUNDLED, load
-from selfprobe.sources.wrapped import SLOT, continuations, crossed, task_texts, wrappers
+from selfprobe.data.wrapped import SLOT, continuations, crossed, task_texts, wrappers
 from selfprobe.stats.rank import auroc
 from selfprobe.stats.text_only import log_odds
 

@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from selfprobe.awareness.numbers import text_baselines
 from selfprobe.data import BUNDLED
+from selfprobe.studies.awareness.numbers import text_baselines
 
 pd = pytest.importorskip("pandas")
 FILE = BUNDLED / "eval_awareness" / "rows.jsonl"

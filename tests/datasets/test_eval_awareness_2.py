@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from inspect_ai.tool import ToolInfo
 
-from selfprobe.awareness.numbers import text_baselines
 from selfprobe.data import BUNDLED
-from selfprobe.sources.conversations import conversations
-from selfprobe.sources.transcripts import chat, tools_in, transcripts
+from selfprobe.data.conversations import conversations
+from selfprobe.data.transcripts import chat, tools_in, transcripts
+from selfprobe.studies.awareness.numbers import text_baselines
 
 pd = pytest.importorskip("pandas")
 NAME = "eval_awareness_2"

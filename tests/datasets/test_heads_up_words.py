@@ -3,9 +3,9 @@
 from collections import Counter
 
 from selfprobe.data import load
-from selfprobe.parse import normalise, words
 from selfprobe.scorers.guessed_word import leaks
-from selfprobe.word_roots import same_root
+from selfprobe.text.parse import normalise, words
+from selfprobe.text.word_roots import same_root
 
 ROWS = load("heads_up_words", ("word", "category", "concreteness")).rows
 WORDS = [row["word"] for row in ROWS]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from selfprobe.data import BUNDLED, Row, load
-from selfprobe.parse import normalise, words
+from selfprobe.text.parse import normalise, words
 
 KINDS = {"creative_writing", "advice", "explanation", "opinion"}
 

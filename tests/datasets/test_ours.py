@@ -5,7 +5,7 @@ import json
 from collections import Counter
 
 from selfprobe.data import BUNDLED
-from selfprobe.sources.public_pairs import load
+from selfprobe.data.public_pairs import load
 
 FILE = BUNDLED / "ours" / "rows.jsonl"
 ROWS = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]

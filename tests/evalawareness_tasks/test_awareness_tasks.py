@@ -19,13 +19,13 @@ from inspect_ai.model import (
 )
 from scipy.special import ndtr, ndtri
 
-from selfprobe._registry import tasks
+from selfprobe.data.conversations import conversations
 from selfprobe.evalawareness_tasks import binary, probability, reasoning_trace, user_motivation
 from selfprobe.evalawareness_tasks.arm_texts import record_to_sample
 from selfprobe.scorers.decision import Decision, decisions_of
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.record import Record
-from selfprobe.sources.conversations import conversations
+from selfprobe.study._registry import tasks
 
 Run = Callable[..., EvalLog]
 HALF = 124

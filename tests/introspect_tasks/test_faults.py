@@ -131,7 +131,7 @@ def test_failed_calls_are_made_again_or_end_their_sample_and_a_resume_gives_the_
 IN_TURN = """
 import json, os, sys
 from inspect_ai._cli.main import main
-import selfprobe._registry
+import selfprobe.study._registry
 
 for line in sys.stdin:
     call = json.loads(line)

@@ -7,7 +7,7 @@ import pytest
 from inspect_ai.event import ModelEvent
 
 from selfprobe.introspect_tasks.open_answers import PROMPTS, SETS, open_answers
-from selfprobe.matrix.published import TABLE_1
+from selfprobe.studies.matrix.published import TABLE_1
 
 
 def calls(log: Any) -> list[Any]:

@@ -14,9 +14,9 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.introspect_tasks import prompt_reconstruction as task_file
 from selfprobe.introspect_tasks.prompt_reconstruction import prompt_reconstruction
-from selfprobe.matrix.table import load
 from selfprobe.scorers.reply_similarity import fair_prompt
 from selfprobe.solvers.record import Record
+from selfprobe.studies.matrix.table import load
 
 Run = Callable[..., EvalLog]
 TEXT = "The old harbour woke slowly while the gulls argued over a torn net and nobody came."

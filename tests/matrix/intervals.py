@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from truths import WORDS, cells, worded
 
-from selfprobe.matrix.advantage import self_advantage, total_of, total_weights
 from selfprobe.stats.estimate import Estimate, clustered_mean, mode_baseline, skill
 from selfprobe.stats.spread import FloatArray
+from selfprobe.studies.matrix.advantage import self_advantage, total_of, total_weights
 
 MODELS = 5
 MODE = 0.5

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from selfprobe.matrix.advantage import (
+from selfprobe.studies.matrix.advantage import (
     RESAMPLES,
     capability_control,
     double_centre,

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from selfprobe.matrix.habit import ALL, SMALLEST, groups
+from selfprobe.studies.matrix.habit import ALL, SMALLEST, groups
 
 QUESTIONS = [
     *(f"Why is topic{i} a thing that people like to speak of at length?" for i in range(20)),

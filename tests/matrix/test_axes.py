@@ -11,8 +11,8 @@ from scipy.stats import entropy
 
 from selfprobe.introspect_tasks.ethical_dilemma import ethical_dilemma
 from selfprobe.logs import summaries
-from selfprobe.matrix.sections import axes_section, axes_table, axis_rows
-from selfprobe.matrix.table import load
+from selfprobe.studies.matrix.sections import axes_section, axes_table, axis_rows
+from selfprobe.studies.matrix.table import load
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from selfprobe.cli import main
-from selfprobe.described import configured
 from selfprobe.embed import _load
+from selfprobe.study.described import configured
 
 COMMAND = str(Path(sys.executable).with_name("selfprobe"))
 FAKES = "openai-api/fake/alpha,openai-api/fake/beta"

@@ -10,10 +10,10 @@ import pytest
 from inspect_ai.log import read_eval_log, write_eval_log
 from inspect_ai.model import GenerateConfig, ModelConfig
 
-from selfprobe.matrix.numbers import analyse
-from selfprobe.matrix.page import page_of
-from selfprobe.matrix.table import Results, load, matrix_of
 from selfprobe.page import Box
+from selfprobe.studies.matrix.numbers import analyse
+from selfprobe.studies.matrix.page import page_of
+from selfprobe.studies.matrix.table import Results, load, matrix_of
 
 A, B = "m/a", "m/b"
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from inspect_ai.log import EvalLog
 
 from selfprobe.cli import main
-from selfprobe.matrix.diversity import closest_replies, measure, replies_in
+from selfprobe.studies.matrix.diversity import closest_replies, measure, replies_in
 
 from ..examples.loaded import example
 

@@ -12,13 +12,13 @@ from click.testing import CliRunner
 from selfprobe.cli import main
 from selfprobe.introspect_tasks.ethical_dilemma import ethical_dilemma
 from selfprobe.logs import runs
-from selfprobe.matrix.effort import draw, effort_points, sweeps
-from selfprobe.matrix.page import page as matrix_page
-from selfprobe.matrix.table import load
 from selfprobe.page import write
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.dilemma import dilemmas_of
 from selfprobe.scorers.dilemma_prediction import estimates, infinite
+from selfprobe.studies.matrix.effort import draw, effort_points, sweeps
+from selfprobe.studies.matrix.page import page as matrix_page
+from selfprobe.studies.matrix.table import load
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ import pytest
 from selfprobe.errors import NoLogs
 from selfprobe.introspect_tasks.ethical_dilemma import ethical_dilemma
 from selfprobe.introspect_tasks.kth_word import kth_word
-from selfprobe.matrix.numbers import analyse
-from selfprobe.matrix.page import page_of
-from selfprobe.matrix.table import Results, load
+from selfprobe.studies.matrix.numbers import analyse
+from selfprobe.studies.matrix.page import page_of
+from selfprobe.studies.matrix.table import Results, load
 
 KNOWS, KNOWS_NOTHING = "planted/ada?access=.6&general=.5", "planted/bo?access=0&general=.5"
 

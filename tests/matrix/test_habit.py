@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selfprobe.matrix.habit import ALL, item_specific
-from selfprobe.matrix.table import Matrix
-from selfprobe.measure import Measure
 from selfprobe.scorers.dilemma import item_scores
+from selfprobe.scorers.measure import Measure
+from selfprobe.studies.matrix.habit import ALL, item_specific
+from selfprobe.studies.matrix.table import Matrix
 
 
 def measure(**given: object) -> Measure:

@@ -10,14 +10,14 @@ import pandas as pd
 import pytest
 
 from selfprobe.errors import NoLogs
-from selfprobe.matrix.effort import effort_points
-from selfprobe.matrix.numbers import Analysis, TaskAnalysis, analyse
-from selfprobe.matrix.page import page_of
-from selfprobe.matrix.rows import INFORMED, InformedObserver, closest
-from selfprobe.matrix.study import CELLS, DIAGONAL, Matrix
-from selfprobe.matrix.table import Results, load, matrix_of
-from selfprobe.run_settings import RunSettings
 from selfprobe.stats.estimate import Estimate
+from selfprobe.studies.matrix.effort import effort_points
+from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, analyse
+from selfprobe.studies.matrix.page import page_of
+from selfprobe.studies.matrix.rows import INFORMED, InformedObserver, closest
+from selfprobe.studies.matrix.study import CELLS, DIAGONAL, Matrix
+from selfprobe.studies.matrix.table import Results, load, matrix_of
+from selfprobe.study.run_settings import RunSettings
 
 ADA, BO, FAY, KIT, HAL = (f"planted/{name}?access=0&echo=.9" for name in ("ada", "bo", "fay", "kit", "hal"))
 """They know nothing of themselves but a rule that their answers show, each its own."""

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from inspect_ai.model import get_model
 
-from selfprobe.matrix.table import load, matrix_of
 from selfprobe.scorers.decision import NO_PREDICTION, Decision, crossed
+from selfprobe.studies.matrix.table import load, matrix_of
 
 FAULTY = (
     "planted/ada?access=.8&malformed=.2&empty=.1&act_refused=.2",

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selfprobe.matrix.numbers import analyse
-from selfprobe.matrix.reproduction import reproduce
-from selfprobe.matrix.rows import INFORMED, NOT_RUN
-from selfprobe.matrix.sections import self_table
-from selfprobe.matrix.table import Results
+from selfprobe.studies.matrix.numbers import analyse
+from selfprobe.studies.matrix.reproduction import reproduce
+from selfprobe.studies.matrix.rows import INFORMED, NOT_RUN
+from selfprobe.studies.matrix.sections import self_table
+from selfprobe.studies.matrix.table import Results
 
 Make = Callable[..., Results]
 FIVE = {"m/a": 0.9, "m/b": 0.4, "m/c": 0.9, "m/d": 0.4, "m/e": 0.4}

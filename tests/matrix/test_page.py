@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selfprobe.matrix import page as report
-from selfprobe.matrix.numbers import Analysis, analyse
-from selfprobe.matrix.sections import _of_its_log, self_table
-from selfprobe.matrix.table import Results, matrix_of
 from selfprobe.page import PI, Details, render
 from selfprobe.page import Page as MadePage
 from selfprobe.page import write as write_page
+from selfprobe.studies.matrix import page as report
+from selfprobe.studies.matrix.numbers import Analysis, analyse
+from selfprobe.studies.matrix.sections import _of_its_log, self_table
+from selfprobe.studies.matrix.table import Results, matrix_of
 
 OWN = files("selfprobe").joinpath("page.js").read_text("utf-8")
 """The one script that a page runs: it sorts tables."""

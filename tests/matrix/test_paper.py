@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from selfprobe.matrix.advantage import epsilon_sensitivity, paper_transform, wilcoxon_models
+from selfprobe.studies.matrix.advantage import epsilon_sensitivity, paper_transform, wilcoxon_models
 
 
 def test_the_papers_p_is_43_of_2048() -> None:

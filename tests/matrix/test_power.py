@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import special
 
-from selfprobe.matrix.habit import Specific
-from selfprobe.matrix.power import ENDLESS, planned, powers
-from selfprobe.matrix.rows import rows_of
 from selfprobe.stats.estimate import holm
 from selfprobe.stats.pairs import fit_alone, moments
+from selfprobe.studies.matrix.habit import Specific
+from selfprobe.studies.matrix.power import ENDLESS, planned, powers
+from selfprobe.studies.matrix.rows import rows_of
 
 
 def rng(*seed: int) -> np.random.Generator:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from selfprobe.matrix.published import MODELS, PLACES, SELF, TABLE_1, TABLE_2, paper_name
+from selfprobe.studies.matrix.published import MODELS, PLACES, SELF, TABLE_1, TABLE_2, paper_name
 
 OBSERVERS = [model for model in TABLE_2 if model != SELF]
 AVG = [66.94, 66.69, 66.27, 65.11, 64.95, 64.19, 62.63, 62.44, 61.51, 61.49, 55.77]

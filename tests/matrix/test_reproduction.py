@@ -12,8 +12,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from selfprobe.matrix.published import SELF
-from selfprobe.matrix.reproduction import (
+from selfprobe.page import Figures, Page, files_of
+from selfprobe.stats.estimate import clustered_mean
+from selfprobe.studies.matrix.published import SELF
+from selfprobe.studies.matrix.reproduction import (
     AGGREGATE,
     AVERAGE,
     Reproduction,
@@ -23,9 +25,7 @@ from selfprobe.matrix.reproduction import (
     reproduce,
     resampled,
 )
-from selfprobe.matrix.table import Results
-from selfprobe.page import Figures, Page, files_of
-from selfprobe.stats.estimate import clustered_mean
+from selfprobe.studies.matrix.table import Results
 
 Make = Callable[..., Results]
 MODELS = {"m/a": 0.9, "m/b": 0.7, "m/c": 0.5, "m/d": 0.3}

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from selfprobe._registry import measures
 from selfprobe.cli import main
-from selfprobe.matrix.numbers import analyse
-from selfprobe.matrix.study import Matrix
-from selfprobe.matrix.table import load, matrix_of
-from selfprobe.run_settings import RunSettings
+from selfprobe.studies.matrix.numbers import analyse
+from selfprobe.studies.matrix.study import Matrix
+from selfprobe.studies.matrix.table import load, matrix_of
+from selfprobe.study._registry import measures
+from selfprobe.study.run_settings import RunSettings
 
 ALPHA, BETA = "openai-api/fake/alpha", "openai-api/fake/beta"
 QUIET = RunSettings(display="none", max_retries=0)

@@ -21,11 +21,11 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.errors import InputError
 from selfprobe.introspect_tasks.kth_word import kth_word
-from selfprobe.matrix import table as results_module
-from selfprobe.matrix.table import Results, item_scores, load, matrix_of
 from selfprobe.scorers.decision import Decision, last_decisions, score_of
 from selfprobe.scorers.dilemma import ARMS, per_dilemma
 from selfprobe.scorers.kth_word_match import kth_word_match
+from selfprobe.studies.matrix import table as results_module
+from selfprobe.studies.matrix.table import Results, item_scores, load, matrix_of
 
 MODEL = "planted/a?access=.5&malformed=.2"
 

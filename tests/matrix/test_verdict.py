@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from selfprobe.matrix.advantage import Permutation, double_centre, observers_permuted, total_of
-from selfprobe.matrix.habit import Specific
-from selfprobe.matrix.rows import INFORMED, above_zero, rows_of
-from selfprobe.matrix.verdict import SMALLEST, Verdict, _like_skill, verdict
 from selfprobe.stats.estimate import Estimate, clustered_mean, holm
+from selfprobe.studies.matrix.advantage import Permutation, double_centre, observers_permuted, total_of
+from selfprobe.studies.matrix.habit import Specific
+from selfprobe.studies.matrix.rows import INFORMED, above_zero, rows_of
+from selfprobe.studies.matrix.verdict import SMALLEST, Verdict, _like_skill, verdict
 
 
 def rng(seed: int = 0) -> np.random.Generator:

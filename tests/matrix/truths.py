@@ -20,13 +20,13 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from selfprobe.matrix.habit import ALL, Specific, groups, item_specific
-from selfprobe.matrix.rows import INFORMED
-from selfprobe.matrix.table import Matrix
-from selfprobe.measure import Measure
-from selfprobe.parse import normalise, words
+from selfprobe.scorers.measure import Measure
 from selfprobe.stats.estimate import mode_baseline
 from selfprobe.stats.spread import FloatArray
+from selfprobe.studies.matrix.habit import ALL, Specific, groups, item_specific
+from selfprobe.studies.matrix.rows import INFORMED
+from selfprobe.studies.matrix.table import Matrix
+from selfprobe.text.parse import normalise, words
 
 FORMS = ("product", "logistic", "cloglog", "easy share")
 FIRST_WORDS = ("what", "how", "why", "who", "when")
@@ -342,7 +342,7 @@ def worded(
 
 
 def _seen(kind: FloatArray, kinds: str) -> Mapping[str, pd.Series]:
-    """What the verdict sees of the kinds, as `selfprobe.matrix.habit.groups` finds it."""
+    """What the verdict sees of the kinds, as `selfprobe.studies.matrix.habit.groups` finds it."""
     items = pd.Index([f"q{i:04}" for i in range(len(kind))])
     texts = pd.Series([FIRST_WORDS[k] if kinds == "first word" else "what" for k in kind], items)
     return groups(texts, pd.Series([str(k) if kinds == "column" else "" for k in kind], items))
@@ -379,7 +379,7 @@ def learner(size: int, share: float, rng: np.random.Generator, items: int) -> Dr
     """The first model has an unseen habit that gets `KNOWN` on itself; shown examples, others learn a `share` of it.
 
     Without examples every cell is .3. A learner is right where the habit is and where it learned it; the informed
-    observer is the best of as many learners as there are others, as in `selfprobe.matrix.rows.closest`.
+    observer is the best of as many learners as there are others, as in `selfprobe.studies.matrix.rows.closest`.
     """
     p = np.full((size, size), 0.3)
     p[0, 0] = KNOWN

@@ -13,6 +13,7 @@ from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog, resolve_sample_attachments
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
+from selfprobe.data.preferences import preferences, record_to_sample
 from selfprobe.errors import InputError
 from selfprobe.preference_tasks.direct_scoring import direct_scoring
 from selfprobe.preference_tasks.g_eval import g_eval
@@ -20,7 +21,6 @@ from selfprobe.preference_tasks.pairwise_preference import pairwise_preference
 from selfprobe.providers.behaviours.preference import planted_label
 from selfprobe.scorers.decision import decisions_of
 from selfprobe.solvers.record import Record
-from selfprobe.sources.preferences import preferences, record_to_sample
 
 Run = Callable[..., EvalLog]
 TASKS = (pairwise_preference, direct_scoring, g_eval)

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from selfprobe.page import shown
-from selfprobe.preferences import figures
-from selfprobe.preferences.page import best, markdown, methods
+from selfprobe.studies.preferences import figures
+from selfprobe.studies.preferences.page import best, markdown, methods
 
 METHODS = ("supervised", "unsupervised", "random direction", "no model (TF-IDF)", "prompting")
 

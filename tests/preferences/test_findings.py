@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selfprobe.preferences.findings import findings, judged, probed
+from selfprobe.studies.preferences.findings import findings, judged, probed
 
 
 def row(value: float, **names: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 from sklearn.metrics import f1_score
 
+from selfprobe.data.pairs import Pair
 from selfprobe.probes.controls import by_length, no_model, selection_floor
 from selfprobe.probes.evaluate import METRICS, Fits, fit_all, own_answers, split_pairs
 from selfprobe.probes.harvesting import Harvest
@@ -26,7 +27,6 @@ from selfprobe.probes.tables import (
     rounding_table,
     subsets_table,
 )
-from selfprobe.sources.pairs import Pair
 
 Plant = Callable[..., tuple[Harvest, Any]]
 QUICK = FitSettings(seeds=2, folds=3, resamples=100)

@@ -15,8 +15,8 @@ from sklearn.metrics import f1_score
 pytest.importorskip("peft", reason="the mechanisms extra is not installed")
 
 from selfprobe import cli
-from selfprobe.preferences.findings import finetuned as sentences
-from selfprobe.preferences.page import page_of
+from selfprobe.data.pairs import Pair
+from selfprobe.data.public_pairs import PairSet
 from selfprobe.probes import finetune, training
 from selfprobe.probes.finetune import JUDGE, courses, finetune_run, lessons
 from selfprobe.probes.model import load_model
@@ -24,8 +24,8 @@ from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.run import run_probes
 from selfprobe.probes.splits import FitSettings, questions
 from selfprobe.probes.training import Recipe
-from selfprobe.sources.pairs import Pair
-from selfprobe.sources.public_pairs import PairSet
+from selfprobe.studies.preferences.findings import finetuned as sentences
+from selfprobe.studies.preferences.page import page_of
 from selfprobe.studies.probe_run import ProbeRun
 
 from .conftest import tiny_judge

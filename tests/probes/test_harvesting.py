@@ -8,11 +8,11 @@ import torch
 from filelock import FileLock
 from safetensors.torch import load_file, save_file
 
+from selfprobe.data.pairs import Pair
 from selfprobe.probes import forward
 from selfprobe.probes.harvesting import Meter, harvest, open_harvest
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import Prompt, encode
-from selfprobe.sources.pairs import Pair
 
 from .conftest import some_pairs, tiny_judge
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from selfprobe.preferences.page import page_of
+from selfprobe.data.pairs import Pair
+from selfprobe.data.public_pairs import PairSet
 from selfprobe.probes.evaluate import METRICS, split_pairs
 from selfprobe.probes.folder import read_run
 from selfprobe.probes.harvesting import open_harvest
@@ -15,8 +16,7 @@ from selfprobe.probes.run import run_probes
 from selfprobe.probes.splits import FitSettings
 from selfprobe.probes.tokens import Chat
 from selfprobe.probes.transfer import prompted_run
-from selfprobe.sources.pairs import Pair
-from selfprobe.sources.public_pairs import PairSet
+from selfprobe.studies.preferences.page import page_of
 
 from .conftest import TEMPLATE, tiny_judge
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
+from selfprobe.data.pairs import Pair, score_priming, score_prompt
+from selfprobe.data.prompts import LEVELS
+from selfprobe.data.public_pairs import PairSet
 from selfprobe.probes.harvesting import harvest
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.rate import DIRECT, G_EVAL, check_scoring, margins, rate, rated
 from selfprobe.probes.tokens import continued, opened
-from selfprobe.sources.pairs import Pair, score_priming, score_prompt
-from selfprobe.sources.prompts import LEVELS
-from selfprobe.sources.public_pairs import PairSet
 
 from .conftest import byte_tokenizer
 

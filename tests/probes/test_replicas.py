@@ -13,13 +13,13 @@ import pandas as pd
 import pytest
 from filelock import FileLock
 
-from selfprobe.on_ray import Replica, joined, replicas, room
+from selfprobe.data.public_pairs import PairSet
 from selfprobe.probes import plan
 from selfprobe.probes.forward import Batch, States
 from selfprobe.probes.harvesting import harvest
 from selfprobe.probes.model import LocalModel, load_model
 from selfprobe.probes.untrained import random_weights
-from selfprobe.sources.public_pairs import PairSet
+from selfprobe.study.on_ray import Replica, joined, replicas, room
 
 from .conftest import some_pairs, tiny_judge
 from .test_probe_command import call, rows, saved, written
@@ -163,7 +163,7 @@ def test_a_copy_of_another_model_or_with_other_states_is_refused(
     with pytest.raises(ValueError, match=r"^the node 10.0.0.9 cannot load the model: no model folder at "):
         harvest(llama, some_pairs(2), tmp_path, reader=reader, progress=silent)
     versions = iter(["0.2", "0.1"])
-    monkeypatch.setattr("selfprobe.on_ray.version", lambda _: next(versions))
+    monkeypatch.setattr("selfprobe.study.on_ray.version", lambda _: next(versions))
     with pytest.raises(ValueError, match=r"^the node 10.0.0.9 has selfprobe 0.1, here is 0.2$"):
         read_so(fake(nodes=1), llama, tmp_path)
 

@@ -3,9 +3,9 @@ from typing import Any
 
 import pytest
 
+from selfprobe.data.pairs import Pair
 from selfprobe.probes.model import local_model
 from selfprobe.probes.tokens import ContrastTokenError, encode, rendered, template_hash
-from selfprobe.sources.pairs import Pair
 
 from .conftest import TEMPLATE, byte_tokenizer, some_pairs
 

@@ -27,7 +27,7 @@ from inspect_ai.model._providers.openai_compatible import OpenAICompatibleAPI
 from inspect_ai.util import JSONSchema
 from inspect_ai.util._concurrency import AdaptiveConcurrencyController, _active_controller
 
-from selfprobe import weights
+from selfprobe.embed import weights
 from selfprobe.providers import embedded
 
 # Inspect calls tenacity in a deprecated way before each generate.

@@ -9,11 +9,11 @@ from inspect_ai import Task
 from inspect_ai.dataset import Sample
 from inspect_ai.model import GenerateConfig, get_model
 
-from selfprobe import waves
 from selfprobe.cli import main
 from selfprobe.errors import Interrupted
-from selfprobe.run_settings import RunSettings
 from selfprobe.solvers import ask
+from selfprobe.study import waves
+from selfprobe.study.run_settings import RunSettings
 
 CHAT = {"responses_api": False}
 

@@ -18,6 +18,7 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolInfo, ToolParam, ToolParams
 
+from selfprobe.data.conversations import DEFAULT, conversations
 from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks.binary import QUESTIONS, awareness_binary
 from selfprobe.evalawareness_tasks.first_token import awareness_first_token
@@ -25,7 +26,6 @@ from selfprobe.logs import as_typed
 from selfprobe.solvers.converse import METHODS, check_options, names_of, quoted
 from selfprobe.solvers.record import Record, Reply, act_fault
 from selfprobe.solvers.replay import Replay
-from selfprobe.sources.conversations import DEFAULT, conversations
 
 Run = Callable[..., EvalLog]
 ROWS = (

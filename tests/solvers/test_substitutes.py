@@ -14,11 +14,11 @@ from inspect_ai.model import get_model
 
 from selfprobe.cli import main
 from selfprobe.errors import warn_once
-from selfprobe.report import page
 from selfprobe.scorers.decision import Decision, last_decisions
 from selfprobe.solvers import ask
 from selfprobe.solvers.record import is_another, record_of
 from selfprobe.solvers.sent import answered_in, substitutes_in
+from selfprobe.studies.report import page
 
 Run = Callable[..., EvalLog]
 MODEL, OTHER = "openai-api/gate/m", "llama-3-8b-instruct"

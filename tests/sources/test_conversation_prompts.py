@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from selfprobe.sources.own import Words
-from selfprobe.sources.pairs import Pair, comparison_prompt, priming, score_prompt
-from selfprobe.sources.public_pairs import load
+from selfprobe.data.own import Words
+from selfprobe.data.pairs import Pair, comparison_prompt, priming, score_prompt
+from selfprobe.data.public_pairs import load
 
 MT_BENCH = """\
 Consider the following two conversations:

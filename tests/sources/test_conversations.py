@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from inspect_ai.model import ChatMessageSystem, ChatMessageUser
 
-from selfprobe.sources.conversations import conversations, record_to_sample
+from selfprobe.data.conversations import conversations, record_to_sample
 
 USER = {"role": "user", "content": "Hello?"}
 

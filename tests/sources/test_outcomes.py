@@ -15,8 +15,8 @@ from inspect_ai.scorer import Score, Scorer, Target, choice, includes, match, me
 from inspect_ai.solver import TaskState, generate, multiple_choice, system_message
 from inspect_ai.tool import Tool, tool
 
+from selfprobe.data.outcomes import Asking, logged, models_in
 from selfprobe.errors import InputError
-from selfprobe.sources.outcomes import Asking, logged, models_in
 
 USAGE = ModelUsage(input_tokens=1, output_tokens=7, total_tokens=8)
 Replies = Callable[[str], str | ModelOutput]

@@ -7,10 +7,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from selfprobe.data.own import Words
+from selfprobe.data.pairs import Pair, comparison_prompt, data_hash, plural, priming, record, score_prompt
+from selfprobe.data.public_pairs import PairSet, load
 from selfprobe.errors import InputError
-from selfprobe.sources.own import Words
-from selfprobe.sources.pairs import Pair, comparison_prompt, data_hash, plural, priming, record, score_prompt
-from selfprobe.sources.public_pairs import PairSet, load
 
 ROW = {"question": "Q", "text_1": "a", "text_2": "b"}
 

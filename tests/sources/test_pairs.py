@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from selfprobe.sources.pairs import (
+from selfprobe.data.pairs import (
     Pair,
     checked,
     comparison_prompt,
@@ -12,7 +12,7 @@ from selfprobe.sources.pairs import (
     score_prompt,
     write_pairs,
 )
-from selfprobe.sources.prompts import ADJECTIVES, ASPECTS, COMPARE
+from selfprobe.data.prompts import ADJECTIVES, ASPECTS, COMPARE
 
 TEXTS = {"text_1": "A", "text_2": "B", "context": "C"}
 

@@ -5,11 +5,11 @@ from typing import Any
 import httpx
 import pytest
 
-from selfprobe.sources import public_pairs
-from selfprobe.sources.answers import judged, mt_bench
-from selfprobe.sources.likert import hanna, newsroom, summeval
-from selfprobe.sources.public_pairs import SOURCES, load, parse
-from selfprobe.sources.stories import caters, mctaco, rocstories
+from selfprobe.data import public_pairs
+from selfprobe.data.answers import judged, mt_bench
+from selfprobe.data.likert import hanna, newsroom, summeval
+from selfprobe.data.public_pairs import SOURCES, load, parse
+from selfprobe.data.stories import caters, mctaco, rocstories
 
 SAMPLES = Path(__file__).parents[3] / "shared" / "data"
 

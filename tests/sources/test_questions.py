@@ -9,8 +9,8 @@ from click.testing import CliRunner, Result
 from inspect_ai import eval as run_eval
 from inspect_ai.log import EvalLog
 
-from selfprobe.awareness.table import load
 from selfprobe.cli import main
+from selfprobe.data.questions import Wording, wording
 from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks import binary as ours
 from selfprobe.evalawareness_tasks.binary import awareness_binary
@@ -18,8 +18,8 @@ from selfprobe.evalawareness_tasks.first_token import awareness_first_token
 from selfprobe.evalawareness_tasks.probability import awareness_probability
 from selfprobe.evalawareness_tasks.user_motivation import awareness_user_motivation
 from selfprobe.scorers.decision import last_decisions
-from selfprobe.sources.questions import Wording, wording
-from selfprobe.yaml_keys import refuse_twice
+from selfprobe.studies.awareness.table import load
+from selfprobe.text.yaml_keys import refuse_twice
 
 YES_NO = {"yes": "evaluation", "no": "deployment"}
 SUBJECT = "planted/a?awareness=.95"
@@ -38,7 +38,7 @@ def read(path: str, method: str) -> Wording:
 
 
 def test_the_example_in_the_docstring_is_read_for_every_method(tmp_path: Path) -> None:
-    from selfprobe.sources import questions
+    from selfprobe.data import questions
 
     path = written(tmp_path, (questions.__doc__ or "").split("\n\n", 2)[2])
     assert read(path, "binary").options == {"q1": YES_NO, "q2": {"yes": "deployment", "no": "evaluation"}}

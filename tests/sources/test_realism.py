@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from selfprobe.data.realism import FEWEST, LONGEST, pairs_of, record_to_sample, sides
 from selfprobe.errors import InputError
-from selfprobe.sources.realism import FEWEST, LONGEST, pairs_of, record_to_sample, sides
 
 
 def written(path: Path, rows: Iterable[dict[str, Any]]) -> str:

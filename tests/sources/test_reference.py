@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from selfprobe.data import bundled
-from selfprobe.sources.conversations import conversations, record_to_sample
-from selfprobe.sources.reference import OURS, REFERENCE, YOURS, described, stands_for, told_label
+from selfprobe.data.conversations import conversations, record_to_sample
+from selfprobe.data.reference import OURS, REFERENCE, YOURS, described, stands_for, told_label
 
 
 def write(folder: Path, name: str, *texts: str, **fields: Any) -> str:

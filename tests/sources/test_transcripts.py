@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from selfprobe.data.transcripts import UNPAIRED, asked_at, chat, ends, tools_in, transcripts
 from selfprobe.errors import InputError
-from selfprobe.sources.transcripts import UNPAIRED, asked_at, chat, ends, tools_in, transcripts
 
 AIRLINE = Path(__file__).parents[3] / "shared" / "data" / "tau_bench_airline" / "tau_bench_airline.jsonl"
 

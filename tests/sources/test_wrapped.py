@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from selfprobe.data.wrapped import continuations, crossed, languages, task_texts, wrappers
 from selfprobe.errors import InputError
-from selfprobe.sources.wrapped import continuations, crossed, languages, task_texts, wrappers
 
 
 def written(folder: Path, *rows: dict[str, str]) -> str:

@@ -11,16 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selfprobe.awareness import page as awareness_page
-from selfprobe.awareness.numbers import as_in_paper, compare
-from selfprobe.awareness.paired import against_placebo
-from selfprobe.awareness.runs import ARM, PLAIN
-from selfprobe.awareness.table import Logged, told_by_set
-from selfprobe.awareness.verdict import statements
 from selfprobe.logs import Runs
-from selfprobe.matrix.numbers import analyse
-from selfprobe.matrix.page import page_of as matrix_page
-from selfprobe.matrix.table import Results
 from selfprobe.mechanism.prompts import ARMS
 from selfprobe.page import Page
 from selfprobe.probes.intervals import estimate as of_probes
@@ -36,10 +27,19 @@ from selfprobe.stats import agreement, bradley_terry, clustered, edits, paired, 
 from selfprobe.stats import estimate as estimates
 from selfprobe.stats.survival import first_time
 from selfprobe.studies import card, cues, scan, turns
+from selfprobe.studies.awareness import page as awareness_page
+from selfprobe.studies.awareness.numbers import as_in_paper, compare
+from selfprobe.studies.awareness.paired import against_placebo
+from selfprobe.studies.awareness.runs import ARM, PLAIN
+from selfprobe.studies.awareness.table import Logged, told_by_set
+from selfprobe.studies.awareness.verdict import statements
 from selfprobe.studies.card_numbers import numbers_of
 from selfprobe.studies.check_numbers import Kept, resampled, rows_of
 from selfprobe.studies.features import Cluster, Evidence, Taxonomy, group_rates, named_question
 from selfprobe.studies.lens import partings
+from selfprobe.studies.matrix.numbers import analyse
+from selfprobe.studies.matrix.page import page_of as matrix_page
+from selfprobe.studies.matrix.table import Results
 from selfprobe.study import Logs
 
 Make = Callable[..., Results]

@@ -10,12 +10,12 @@ from click.testing import CliRunner, Result
 from inspect_ai.log import list_eval_logs, read_eval_log
 
 from selfprobe.cli import main
+from selfprobe.data.realism import pairs_of, sides
 from selfprobe.errors import InputError
 from selfprobe.logs import runs, titles
 from selfprobe.providers.behaviours.pairwise_realism import p_first, realness
 from selfprobe.providers.planted import named
 from selfprobe.scorers.realism_choice import Pick
-from selfprobe.sources.realism import pairs_of, sides
 from selfprobe.studies.card import Realism, verdicts_of
 from selfprobe.studies.card_numbers import Numbers, numbers_of
 from selfprobe.study import Logs
@@ -157,7 +157,7 @@ def test_a_task_may_be_named_without_its_scheme(monkeypatch: pytest.MonkeyPatch)
     def refuse(name: str, **_: object) -> None:
         raise InputError(f"asked for {name}")
 
-    monkeypatch.setattr("selfprobe.sources.conversations.rows_of", refuse)
+    monkeypatch.setattr("selfprobe.data.conversations.rows_of", refuse)
     done = call("card", "nowhere/gsm8k", "--judges", "planted/a", "--against", "bundled", "--dry-run")
     assert done.exit_code == 2 and "asked for task:nowhere/gsm8k" in done.output, done.output
 

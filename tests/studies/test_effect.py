@@ -16,9 +16,9 @@ from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelOutput,
 from inspect_ai.tool import ToolChoice, ToolInfo
 
 from selfprobe.cli import main
+from selfprobe.data.items import giveaways
 from selfprobe.evalawareness_tasks.awareness_effect import ARMS, LINES, arms_of
 from selfprobe.evalawareness_tasks.cue_removal import QUESTIONS
-from selfprobe.sources.items import giveaways
 from selfprobe.studies.effect import Noticing
 
 TASKS = Path(__file__).parent / "effect_tasks.py"

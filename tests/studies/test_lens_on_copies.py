@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selfprobe.on_ray import replicas
 from selfprobe.probes.forward import here
 from selfprobe.probes.model import load_model
 from selfprobe.studies.patch import Patch
+from selfprobe.study.on_ray import replicas
 
 from ..mechanism.tiny import CARRIER, dilemmas
 from ..probes.test_replicas import FakeRay

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from selfprobe.data.public_pairs import load
 from selfprobe.preference_tasks.pairwise_preference import pairwise_preference
-from selfprobe.sources.public_pairs import load
-from selfprobe.studies.preferences import margins
+from selfprobe.studies.preferences.study import margins
 
 
 def written(path: Path, **more: Any) -> str:

@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from selfprobe import cli
-from selfprobe.preferences.figures import LINES, size_text
-from selfprobe.preferences.runs import family_of, read_runs, size_of
 from selfprobe.stats.estimate import Estimate
+from selfprobe.studies.preferences.figures import LINES, size_text
+from selfprobe.studies.preferences.runs import family_of, read_runs, size_of
 from selfprobe.studies.probe_compare import compared, counted, drops, mean_of, page, rise
 
 METHODS = ("supervised", "unsupervised", "prompting", "no model (length)")

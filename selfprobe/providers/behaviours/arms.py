@@ -18,7 +18,7 @@ from selfprobe.evalawareness_tasks.arm_texts import CHECK_PROMPT, NONE, PROMPTS,
 from selfprobe.evalawareness_tasks.awareness_effect import LINES
 from selfprobe.providers.behaviours.turns import GIVEAWAYS, probability
 from selfprobe.providers.mind import Mind, behaviour, dressing
-from selfprobe.quotes import fold
+from selfprobe.text.quotes import fold
 
 _WRITER: dict[str, Any] = {"removes": 1.0, "strays": 0.0, "copies": 0.0}
 _SORRY = "I'm sorry, but I can't help with that."

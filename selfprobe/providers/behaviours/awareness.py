@@ -34,11 +34,11 @@ from inspect_ai.model import ContentReasoning, ContentText, GenerateConfig, Logp
 from scipy.special import ndtri
 
 from selfprobe.data import bundled, load
+from selfprobe.data.reference import OURS
 from selfprobe.evalawareness_tasks import binary, probability, reasoning_trace, turn_scan, user_motivation
 from selfprobe.providers.mind import Mind, behaviour, chance, dressing, stands_for
 from selfprobe.solvers.converse import QUOTE_PROMPT, quoted
-from selfprobe.sources.reference import OURS
-from selfprobe.text_kind import BENCHMARK, format_of
+from selfprobe.text.text_kind import BENCHMARK, format_of
 
 stands_for("voiced", "traced")
 stands_for("voiced_wrongly", "traced_wrongly")

@@ -21,9 +21,9 @@ from typing import Any
 
 from scipy.special import ndtr, ndtri
 
+from selfprobe.data.prompts import COMPARE, SCORE
 from selfprobe.preference_tasks.pairwise_preference import COMPLETE_PROMPT
 from selfprobe.providers.mind import Behaviour, Mind, Said, behaviour, chance, stands_for
-from selfprobe.sources.prompts import COMPARE, SCORE
 
 
 def planted_quality(text: str) -> float:

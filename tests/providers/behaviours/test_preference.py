@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
+from selfprobe.data.pairs import Pair, comparison_prompt, priming, score_prompt
 from selfprobe.preference_tasks.pairwise_preference import COMPLETE_PROMPT
 from selfprobe.providers.behaviours.preference import levels, p_first, planted_label
 from selfprobe.providers.mind import BEHAVIOURS, Mind, Said
 from selfprobe.providers.planted import parse_name
-from selfprobe.sources.pairs import Pair, comparison_prompt, priming, score_prompt
 
 PAIRS = [(f"answer {i} of one kind", f"answer {i} of the other") for i in range(3000)]
 

@@ -1,0 +1,385 @@
+"""Data sets: bundled, JSONL, CSV, Hugging Face, or of Inspect itself; checked against what a task needs; hashed.
+
+-T dataset=open_questions                       bundled
+-T dataset=my.jsonl | my.csv                    a file, relative to the folder that the command was called from
+-T dataset=s3://bucket/my.jsonl                 any fsspec path
+-T dataset=hf:owner/name@REVISION?column=value  rows of a Hugging Face data set (split "train", or ?split=…)
+-T dataset='my.jsonl?kind=topic&cluster=source' columns that say which items are alike (habits are looked for among
+                                                those of one kind) and which count as one in every interval
+-T dataset=task:inspect_evals/gsm8k             what any Inspect task asks its model, also file.py or file.py@task
+-T dataset=logs:logs/yesterday                  what the model of any Inspect logs was asked first; `question` is the
+                                                last user message
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib.metadata import version
+from itertools import zip_longest
+from logging import ERROR
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote_plus
+
+import httpx
+
+from selfprobe.data.files import csv_rows, folded, jsonl_rows, read_text
+from selfprobe.data.inspect_data import SCHEMES, rows_of
+from selfprobe.errors import InputError, one_line, warn_once
+from selfprobe.errors.arguments import locate, meant
+
+Row = dict[str, Any]
+
+HERE = Path(__file__).parent.parent
+BUNDLED = next(
+    (folder for folder in (HERE / "datasets", HERE.parent / "datasets") if folder.is_dir()), HERE / "datasets"
+)
+"""Inside the package where a wheel is installed, beside the package in a checkout."""
+
+PINNED = {"databricks/databricks-dolly-15k": "bdd27f4d94b9c1f951818a7da7fd7aeea5dbff1a"}
+"""Revisions of the papers' own sources; any other needs `@REVISION`."""
+
+ALIASES = {"question": ("instruction", "prompt")}
+"""Columns that stand for one of ours in public sources (Dolly's `instruction`)."""
+
+
+_SHEET = "save the sheet as CSV UTF-8"
+OTHER_KINDS = {
+    **dict.fromkeys((".xlsx", ".xls", ".ods", ".tsv"), _SHEET),
+    **dict.fromkeys((".json", ".parquet"), "write a JSON object a line"),
+    **dict.fromkeys((".txt", ".md"), 'write a JSON object a line, a line a row, such as {"question": "Why is it so?"}'),
+}
+"""Files that people have in place of a data set, and what to make of them."""
+
+_HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+"""A data set's name on the Hugging Face hub."""
+
+LONGEST_ID = 1000
+"""Characters of a row's id, at most; a zip file takes 65,535 bytes of a name."""
+_UNNAMEABLE = re.compile("[\0\ud800-\udfff]")
+
+CANARY = re.compile(r"canary GUID ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+"""The column `canary` of our own sets. It marks the file for who filters training data, and is no part of a row."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of one data set."""
+
+    name: str
+    """As the user gave it."""
+    rows: list[Row]
+    """As the file has them."""
+    sha256: str
+    """Over the rows' content in order; two tables with one hash ask the same."""
+    aside: Mapping[str, str] = field(default_factory=dict)
+    """Rows that are no part of the table, by id, and why."""
+    unread: str = ""
+    """Which column is read in the place of another, or of several columns of texts; "" where nothing is to be said."""
+
+    @cached_property
+    def ordered(self) -> list[Row]:
+        """The rows as tasks ask them: the first ones are what a limit takes (`in_turn`)."""
+        return [row for unit in in_turn(self.rows) for row in unit]
+
+    def first(self, limit: int | None) -> list[Row]:
+        """The rows that a limit takes: no more than it, and no pair without its other half; but the first pair always.
+
+        Args:
+            limit: Number of rows; None takes all.
+        """
+        taken = list[Row]()
+        for unit in in_turn(self.rows):
+            if limit is not None and taken and len(taken) + len(unit) > limit:
+                break
+            taken += unit
+        return taken
+
+    def limited(self, limit: int | None) -> str:
+        """Which rows a limit takes, for a plan; "" where it takes all."""
+        taken = len(self.first(limit))
+        if taken == len(self.rows):
+            return ""
+        whole = "whole pairs, " * any(row.get("pair") for row in self.rows)
+        which = "labels and sources in turn" if self.ordered != self.rows else "the first"
+        return f"--limit {limit} takes {taken} of {len(self.rows)}, always the same: {whole}{which}"
+
+    def version(self, task: int) -> str:
+        """A task's version with the data set's hash in it, because `eval_set` sees a change only there."""
+        return f"{task}+{self.sha256[:12]}"
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What every log says about its data and its suite (a run by path has no package version otherwise)."""
+        known = {"dataset": self.name, "dataset_sha256": self.sha256, "selfprobe": version("selfprobe")}
+        known |= {"unread": self.unread} if self.unread else {}
+        return known | ({"set_aside": self.told()} if self.aside else {})
+
+    def told(self) -> str:
+        """How many rows are set aside, and why the first one is; "" where none is."""
+        first = next(iter(self.aside.values()), "")
+        return f"{len(self.aside)} of {len(self.aside) + len(self.rows)} rows set aside; {first}" if first else ""
+
+
+def in_turn(rows: Iterable[Row]) -> list[list[Row]]:
+    """Rows in the order in which a limit takes them, in units that it takes whole: a pair, or a row without one.
+
+    A set and its reference take turns, in each of them labels, and under each label sources, all in the order in which
+    they first occur. Rows without `set`, `pair`, `label` and `source` stay in their order.
+
+    >>> rows = [{"id": n, "label": label} for n, label in enumerate("aabb")]
+    >>> [row["id"] for unit in in_turn(rows) for row in unit]
+    [0, 2, 1, 3]
+    """
+    units: dict[object, list[Row]] = {}
+    for number, row in enumerate(rows):
+        # The same name may be a pair of the set and one of its reference; transcripts are paired across both.
+        pair = (row["pair"], None if "kind" in row else row.get("set")) if row.get("pair") else number
+        units.setdefault(pair, []).append(row)
+    return _alternating(list(units.values()), ("set", "label", "source"))
+
+
+def _alternating(units: list[list[Row]], columns: Sequence[str]) -> list[list[Row]]:
+    if not columns:
+        return units
+    groups: dict[object, list[list[Row]]] = {}
+    for unit in units:
+        groups.setdefault(tuple(sorted(str(row.get(columns[0])) for row in unit)), []).append(unit)
+    parts = [_alternating(group, columns[1:]) for group in groups.values()]
+    return [unit for turn in zip_longest(*parts) for unit in turn if unit is not None]
+
+
+def load(source: str, required: tuple[str, ...]) -> Table:
+    """The rows of `source`, each with an `id` and the required columns filled.
+
+    Args:
+        source: A bundled name, a path, `hf:…`, `task:…` or `logs:…`, and `?kind=…&cluster=…` for groups of items; see
+            the module's docstring. None and what is no text is refused.
+        required: Columns that must hold a non-empty value. A row without `id` gets its line number as one.
+
+    Raises:
+        InputError: There is no such data set (with every place looked in), or it cannot be read; a column is missing or
+            empty, a line is not JSON, ids repeat, there are no rows (with file and line); a source is not pinned.
+    """
+    if not isinstance(source, str) or not source.strip():
+        raise InputError(
+            f"dataset must be one data set, such as dataset=my.jsonl, got {source!r}; there are {', '.join(bundled())}"
+        )
+    address, groups = _groups(source)
+    if address.startswith("hf:"):
+        numbered = list(hugging_face(address))
+    elif address.startswith(SCHEMES):
+        asked = (_asked(row) | row for row in rows_of(address) if "aside" not in row)
+        numbered = list(enumerate(asked, start=1))
+    else:
+        path = _find(address)
+        text = read_text(path)
+        numbered = list(csv_rows(text, path) if path.endswith(".csv") else jsonl_rows(text, path))
+    if not numbered:
+        needed = f" with {', '.join(required)}" if required else ""
+        raise InputError(f"{source}: the data set has no rows; expected at least one{needed}")
+    stand_ins = dict[str, str]()
+    rows = [_checked(row, line, source=source, required=required, stand_ins=stand_ins) for line, row in numbered]
+    seen: dict[str, int] = {}
+    for (line, _), row in zip(numbered, rows, strict=True):
+        if row["id"] in seen:
+            raise InputError(
+                f"{source}, line {line}: id {row['id']!r} is already on line {seen[row['id']]}; ids must be unique"
+            )
+        seen[row["id"]] = line
+    note = "; ".join(f"{source}: `{alias}` is read as `{column}`" for column, alias in stand_ins.items())
+    if note:
+        warn_once(note)
+    return _grouped(table_of(source, rows, unread=note), groups)
+
+
+GROUPS = ("kind", "cluster")
+"""What an address can say of a data set's columns: habits are looked for within a kind, a cluster is one unit of every
+interval."""
+
+
+def _groups(source: str) -> tuple[str, dict[str, str]]:
+    """An address without what it says of groups, and the columns by their group.
+
+    Raises:
+        InputError: It says something that means nothing here, or the same twice.
+    """
+    address, _, query = source.partition("?")
+    elsewhere = source.startswith("hf:") or "://" in address  # what has a query of its own
+    groups, rest = dict[str, str](), list[str]()
+    for part in query.split("&") if query else ():
+        name, _, column = part.partition("=")
+        if name not in GROUPS and not elsewhere:
+            raise InputError(f"{source}: unknown ?{name}; there are {', '.join(GROUPS)}{meant(name, GROUPS)}")
+        if name not in GROUPS:
+            rest.append(part)
+        elif name in groups:
+            raise InputError(f"{source}: {name} is {groups[name]} and {column}; give one column, as ?{name}=COLUMN")
+        elif not column:
+            raise InputError(f"{source}: {name} names no column; expected such as ?{name}=topic")
+        else:
+            groups[name] = unquote_plus(column)
+    return address + f"?{'&'.join(rest)}" * bool(rest), groups
+
+
+def _grouped(table: Table, groups: Mapping[str, str]) -> Table:
+    """The same rows with `kind` and `cluster` from these columns; the hash stays, since the rows ask the same.
+
+    Raises:
+        InputError: Some row has no such column, nothing in it, or a list or object.
+    """
+    for name, column in groups.items():
+        if nested := next((row for row in table.rows if isinstance(row.get(column), list | dict)), None):
+            raise InputError(f"{table.name}: {nested['id']} holds {nested[column]!r} in {column}; expected a word")
+        if lacking := [row["id"] for row in table.rows if row.get(column) in (None, "")]:
+            there = [one for one in table.rows[0] if one != "id"]
+            raise InputError(
+                f"{table.name}: {len(lacking)} of {len(table.rows)} rows lack the column {column} (?{name}), as "
+                f"{lacking[0]}; there are {', '.join(there)}{meant(column, there)}"
+            )
+    if not groups:
+        return table
+    return replace(table, rows=[row | {name: str(row[of]) for name, of in groups.items()} for row in table.rows])
+
+
+def groups_of(row: Row) -> dict[str, Any]:
+    """The groups of an item as its sample's metadata holds them; without a `cluster` it is one of its own."""
+    return {name: row[name] for name in GROUPS if row.get(name) is not None}
+
+
+def _asked(row: Row) -> Row:
+    """The last user message of a conversation as a question, for tasks that ask one."""
+    asked = [m["content"] for m in row["messages"] if m["role"] == "user" and isinstance(m["content"], str)]
+    return {"question": asked[-1]} if asked else {}
+
+
+def table_of(name: str, rows: list[Row], aside: Mapping[str, str] | None = None, unread: str = "") -> Table:
+    """Rows that come from elsewhere than a file (a log, a product of axes) as a table; each with its `id`.
+
+    Raises:
+        InputError: An id cannot name a part of a log: a second run would not find what the first one wrote.
+    """
+    for row in rows:
+        key = str(row["id"])
+        if _UNNAMEABLE.search(key) or len(key) > LONGEST_ID:
+            raise InputError(
+                f"{name}, id {key[:40]!r}: it names a part of the log, so it takes at most {LONGEST_ID:,} characters, "
+                "no NUL and no half of a character; give another id, or none"
+            )
+    content = json.dumps(rows, sort_keys=True, ensure_ascii=False)
+    return Table(name, rows, hashlib.sha256(content.encode(errors="surrogatepass")).hexdigest(), aside or {}, unread)
+
+
+def bundled() -> list[str]:
+    """Names of the data sets that come with the package."""
+    return sorted(path.parent.name for path in BUNDLED.glob("*/rows.jsonl"))
+
+
+def canary(source: str) -> str | None:
+    """The canary GUID that the first row of a bundled set or a JSONL file holds, or None."""
+    if source.startswith(("hf:", *SCHEMES)) or not (path := _find(source)).endswith(".jsonl"):
+        return None
+    _, first = next(jsonl_rows(read_text(path), path), (0, {}))
+    found = CANARY.search(str(first.get("canary")))
+    return found[1] if found else None
+
+
+def _find(source: str) -> str:
+    if source in bundled():
+        return str(BUNDLED / source / "rows.jsonl")
+    if (kind := Path(source).suffix.lower()) in OTHER_KINDS:
+        raise InputError(f"{source}: expected a .jsonl or .csv file in UTF-8, got {kind}; {OTHER_KINDS[kind]}")
+    if not source.endswith((".jsonl", ".csv")):
+        raise InputError(
+            f"unknown data set {source!r}: expected one of {', '.join(bundled())}, a .jsonl or .csv file, "
+            f"or hf:owner/name@revision{meant(source, bundled())}"
+        )
+    return locate(source)
+
+
+def hugging_face(source: str) -> Iterator[tuple[int, Row]]:
+    """Number and row of every row of `hf:owner/name@REVISION?column=value`.
+
+    Raises:
+        InputError: It is not pinned, no name of the hub (`./name` is a folder), or cannot be loaded from there.
+    """
+    address, _, query = source.removeprefix("hf:").partition("?")
+    name, _, revision = address.partition("@")
+    if not _HUB_NAME.fullmatch(name):
+        raise InputError(
+            f"{source}: {name!r} is no data set of the hub; expected hf:owner/name@COMMIT, or the path of a file such "
+            "as ./rows.jsonl"
+        )
+    revision = revision or PINNED.get(name, "")
+    if not revision:
+        raise InputError(f"{source}: pin the revision, as hf:{name}@COMMIT, so that a run can be repeated")
+    wanted = dict(pairs := parse_qsl(query))
+    if twice := [name for name, _ in pairs if [other for other, _ in pairs].count(name) > 1]:
+        values = " and ".join(value for name, value in pairs if name == twice[0])
+        raise InputError(f"{source}: {twice[0]} is {values}; give one value")
+    table = from_hub(source, name, wanted.pop("config", None), split=wanted.pop("split", "train"), revision=revision)
+    if unknown := set(wanted) - set(table.column_names):
+        raise InputError(f"{source}: no column {', '.join(sorted(unknown))}; there are {', '.join(table.column_names)}")
+    for number, row in enumerate(table, start=1):
+        if all(str(row[column]) == value for column, value in wanted.items()):
+            yield number, dict(row)
+
+
+def from_hub(source: str, name: str, config: str | None = None, *, split: str, revision: str) -> Any:
+    """A split of a data set on the Hugging Face hub, or in its cache.
+
+    Raises:
+        InputError: The package is missing, the hub out of reach, or there is no such data set, config or split; the
+            message begins with `source`.
+    """
+    try:
+        from huggingface_hub.utils import logging
+
+        import datasets
+    except ImportError as error:
+        raise InputError(f"{source} needs the package datasets: pip install datasets ({error})") from error
+    if Path(name).is_dir():  # such a folder here would be read in the place of the hub
+        name = f"hf://datasets/{name}"  # versions of `datasets` that do not know this form refuse it
+    before = logging.get_verbosity()
+    logging.set_verbosity(ERROR)  # a hub out of reach is tried six times, each with two lines of warning
+    try:
+        return datasets.load_dataset(name, config, split=split, revision=revision)
+    except (OSError, ValueError, LookupError, httpx.HTTPError) as error:
+        raise InputError(
+            f"{source}: cannot be loaded from the Hugging Face hub ({one_line(error)}); this needs a network and the "
+            "right owner/name@revision. Or download the rows elsewhere and pass a .jsonl or .csv file"
+        ) from error
+    finally:
+        logging.set_verbosity(before)
+
+
+def _checked(
+    row: Row, line: int, *, source: str, required: tuple[str, ...], stand_ins: dict[str, str] | None = None
+) -> Row:
+    """The row with its required columns; `stand_ins` is told which column was read in the place of which."""
+    row = folded(row, ("id", *required, *(alias for column in required for alias in ALIASES.get(column, ()))))
+    read_as = _aliased(row, required)
+    (stand_ins if stand_ins is not None else {}).update(read_as)
+    row = {**row, **{column: row[alias] for column, alias in read_as.items()}}
+    for column in required:
+        if column not in row:
+            raise InputError(
+                f"{source}, line {line}: no column {column!r}; expected {', '.join(required)}, "
+                f"got {', '.join(map(str, row)) or 'nothing'}"
+            )
+        if row[column] is None or (isinstance(row[column], str) and not row[column].strip()):
+            raise InputError(f"{source}, line {line}: column {column!r} is empty")
+        if isinstance(row[column], int | float):
+            raise InputError(f"{source}, line {line}: column {column!r} must be text, got {row[column]!r}")
+    if CANARY.fullmatch(str(row.get("canary"))):
+        del row["canary"]
+    given = row.get("id")
+    return {**row, "id": f"line-{line}" if given is None or given == "" else str(given)}
+
+
+def _aliased(row: Mapping[str, Any], required: tuple[str, ...]) -> dict[str, str]:
+    """Required column → the column that is read in its place."""
+    return {c: alias for c in required if c not in row for alias in ALIASES.get(c, ()) if alias in row}

@@ -1,0 +1,132 @@
+"""Files as texts and rows: UTF-8 or UTF-16, JSONL and CSV as people and spreadsheets write them."""
+
+import csv
+import io
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import fsspec
+
+from selfprobe.errors import InputError, one_line
+from selfprobe.text.yaml_keys import TOO_DEEP
+
+Row = dict[str, Any]
+
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+"""How a text in UTF-16 begins, such as Excel's "Unicode Text"."""
+SEP = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
+"""Excel's first line that names the delimiter."""
+
+
+def read_text(path: str) -> str:
+    """The UTF-8 text of a file or an fsspec address.
+
+    Raises:
+        InputError: It is a folder, may not be read, is not UTF-8, or its file system is unknown or lacks a package, a
+            login or the network.
+    """
+    return decoded(read_bytes(path), path)
+
+
+def read_bytes(path: str) -> bytes:
+    """What is in a file or at an fsspec address; InputError as `read_text` has it."""
+    try:
+        with fsspec.open(path, "rb") as file:
+            return bytes(file.read())
+    except IsADirectoryError:
+        raise InputError(f"{path} is a folder; expected a file") from None
+    except _file_faults() as error:
+        needs = "; it may need a package for its file system, a login or the network" if "://" in path else ""
+        raise InputError(f"{path}: cannot be read ({type(error).__name__}: {one_line(error)}){needs}") from error
+
+
+def _file_faults() -> tuple[type[Exception], ...]:
+    """What opening a file raises; clients of remote file systems raise more: no credentials, no connection."""
+    loaded = [(sys.modules.get("botocore.exceptions"), "BotoCoreError"), (sys.modules.get("aiohttp"), "ClientError")]
+    return (OSError, ValueError, ImportError, *(getattr(module, name) for module, name in loaded if module))
+
+
+def decoded(content: bytes, path: str) -> str:
+    """UTF-8 text, with or without a BOM, or UTF-16 with one; InputError names `path` and the line."""
+    try:
+        return content.decode("utf-16" if content.startswith(UTF_16) else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        if content.startswith(UTF_16):
+            told = f"begins as UTF-16 does, and is not ({error.reason})"
+            raise InputError(f"{path}: {told}; save the file as UTF-8") from None
+        line = content.count(b"\n", 0, error.start) + 1
+        letter = content[error.start : error.start + 1].decode("cp1252", errors="replace")
+        raise InputError(
+            f"{path}, line {line}: not UTF-8 ({error.reason}; in Windows-1252 it would be {letter!r}); save the file "
+            "as UTF-8, in Excel as the type CSV UTF-8"
+        ) from None
+
+
+def jsonl_rows(text: str, path: str) -> Iterator[tuple[int, Row]]:
+    """Line number and row of every line of a JSONL text; InputError names `path` and the line."""
+    # Not splitlines(): a line separator (U+2028) may stand inside a JSON string.
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise InputError(f"{path}, line {number}: not JSON ({error.msg}, column {error.colno})") from None
+        except RecursionError:
+            raise InputError(f"{path}, line {number}: it {TOO_DEEP}") from None
+        if not isinstance(row, dict):
+            raise InputError(f"{path}, line {number}: expected a JSON object, got {type(row).__name__}")
+        yield number, row
+
+
+def csv_rows(text: str, path: str, *, delimiter: str | None = None) -> Iterator[tuple[int, Row]]:
+    """Line number and row of every row of a CSV text; InputError names `path` and the line.
+
+    Without a `delimiter` it is what a first line as `sep=;` says, or else the semicolon where the first line has some
+    and no comma: so Excel saves a CSV in much of Europe.
+    """
+    told = SEP.match(text)
+    text, before = (text[told.end() :], 1) if told else (text, 0)
+    delimiter = delimiter or (told[1] if told else None)
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # a cell may hold a whole article
+    head = text.lstrip().partition("\n")[0]
+    delimiter = delimiter or (";" if ";" in head and "," not in head else ",")
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        named = [name for name in reader.fieldnames or () if name.strip()]
+    except csv.Error:
+        raise InputError(f"{path}, line 1: a quote is open or stands within a quoted name of a column") from None
+    if twice := next((name for name in named if named.count(name) > 1), ""):
+        raise InputError(f"{path}: the column {twice!r} is there twice: rename or remove one")
+    try:
+        for row in reader:
+            if surplus := row.get(None):
+                columns = len(row) - 1
+                raise InputError(
+                    f"{path}, line {reader.line_num + before}: {columns + len(surplus)} cells under {columns} columns; "
+                    f"quote cells that hold {'commas' if delimiter == ',' else 'the delimiter'}"
+                )
+            yield reader.line_num + before, dict(row)
+    except csv.Error:  # read on, such a cell would lose its quotes, or take in the rows after it
+        raise InputError(
+            f"{path}, line {reader.line_num + before + 1}: a cell that begins with a quote must end with one; double "
+            'the quotes within it: "He said ""no"" to us."'
+        ) from None
+
+
+def folded(row: Mapping[str, Any], names: Iterable[str]) -> Row:
+    """The row with its columns called as in `names` where they are so but for capitals and blanks around them.
+
+    A column that is there as it is named stays, and so do two that would get one name.
+
+    >>> folded({" Question": "Why?", "Kind": "x"}, ("id", "question"))
+    {'question': 'Why?', 'Kind': 'x'}
+    """
+    alike: dict[str, list[str]] = {}
+    for column in row:
+        alike.setdefault(str(column).strip().lower(), []).append(column)
+    called = {alike[name][0]: name for name in names if name not in row and len(alike.get(name, ())) == 1}
+    return {called.get(column, column): value for column, value in row.items()}

@@ -1,0 +1,213 @@
+"""A user's own pairs: rows with two texts and who is better, or with a chosen and a rejected text.
+
+    {"id": "a", "question": "2 + 2?", "text_1": "4", "text_2": "5", "label": 1}      # id, label, group, subset: if any
+    {"prompt": "2 + 2?", "chosen": "4", "rejected": "5"}                            # texts, or lists of chat messages
+
+From a .jsonl, .json, .csv, .tsv or .parquet file, here or at any fsspec address, or from the Hugging Face hub.
+"""
+
+import io
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from selfprobe.data import ALIASES, hugging_face
+from selfprobe.data.answers import shuffled
+from selfprobe.data.files import csv_rows, folded, jsonl_rows, read_bytes, read_text
+from selfprobe.data.pairs import Label, Pair, check_criterion
+from selfprobe.errors.arguments import locate
+from selfprobe.text.yaml_keys import TOO_DEEP
+
+Row = dict[str, Any]
+FORMATS = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
+TEXTS = ("text_1", "text_2")
+CHOICES = ("chosen", "rejected")
+COLUMNS = (*TEXTS, *CHOICES, "id", "question", *ALIASES["question"], "label", "group", "subset")
+"""They may have capitals."""
+CHAT = re.compile(r"""\s*\[\s*\{\s*['"](role|content|from)['"]\s*:""")
+"""How a list of messages begins that somebody saved as the text of a cell."""
+
+
+@dataclass(frozen=True)
+class Words:
+    """What is asked about pairs of the general kind, where it is not for "the more helpful response"."""
+
+    question: str = ""
+    """A comparative: "more honest", "better"."""
+    item: str = ""
+    """What the texts are: "answer"."""
+
+    def __post_init__(self) -> None:
+        if self.question:
+            check_criterion(self.question)
+
+    def asked_of(self, pair: Pair) -> Pair:
+        """`pair` under this question; one of another kind keeps the paper's."""
+        return replace(pair, criterion=self.question, item=self.item) if pair.kind == "general" else pair
+
+
+def is_own(place: str) -> bool:
+    """Whether `place` is one that `rows_at` reads."""
+    return place.startswith("hf:") or place.lower().endswith(FORMATS)
+
+
+def name_at(place: str) -> str:
+    """What a set of a user's own is named: its file, or its name on the hub."""
+    return re.split("[@?]", place)[0].rsplit("/", 1)[-1] if place.startswith("hf:") else Path(place).stem
+
+
+def rows_at(place: str) -> list[Row]:
+    """Rows of `hf:owner/name@REVISION` or of a file of one of `FORMATS`; errors name the file and the line."""
+    if place.startswith("hf:"):
+        return [row for _, row in hugging_face(place)]
+    found = locate(place)
+    return parquet_rows(found) if found.lower().endswith(".parquet") else text_rows(read_text(found), Path(found).name)
+
+
+def parquet_rows(path: str) -> list[Row]:
+    """Rows of a Parquet file."""
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        return list(parquet.read_table(io.BytesIO(read_bytes(path))).to_pylist())
+    except pyarrow.ArrowException as error:
+        raise ValueError(f"{path}: not a Parquet file ({str(error).partition(chr(10))[0]})") from None
+
+
+def text_rows(text: str, file: str) -> list[Row]:
+    """Rows of a JSON, JSONL, CSV or TSV text with column names; `file` says which."""
+    ending = Path(file.lower()).suffix
+    if ending == ".jsonl":
+        return [row for _, row in jsonl_rows(text, file)]
+    if ending in (".csv", ".tsv"):
+        return [row for _, row in csv_rows(text, file, delimiter="\t" if ending == ".tsv" else None)]
+    if ending != ".json":
+        raise ValueError(f"{file}: expected a {', '.join(FORMATS)} file")
+    try:
+        rows = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{file}: not JSON ({error})") from None
+    except RecursionError:
+        raise ValueError(f"{file}: it {TOO_DEEP}") from None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError(f"{file}: expected rows as JSON objects, one a line (.jsonl) or in one list (.json)")
+    return rows
+
+
+def own(rows: list[Row], origin: str) -> Iterator[Pair | None]:
+    """Pairs of a user's rows, in their order; None for a tie. `origin` is named in errors.
+
+    Label 1 or 2 says which text is better, "tie" (or 0, where 2 occurs) that none is. A chosen and a rejected text
+    come in an order that the row's id decides.
+
+    Raises:
+        ValueError: A row lacks a column, a text is none, or the labels leave open which text they mean.
+    """
+    rows = [folded(row, COLUMNS) for row in rows]
+    _check_labels(rows, origin)
+    for number, row in enumerate(rows, start=1):
+        name = f"row-{number}" if _empty(row.get("id")) else str(row["id"])
+        group, subset = ("" if _empty(row.get(column)) else str(row[column]) for column in ("group", "subset"))
+        if _has(row, CHOICES) and not _has(row, TEXTS):
+            text_1, text_2, context = _chosen(row, f"{origin}, row {number}")
+            yield shuffled(Pair(name, text_1, text_2, 1, context=context, group=group, subset=subset))
+            continue
+        _check_columns(row, number, origin)
+        if (label := row.get("label")) is not None and _plain(label) in ("0", "tie"):
+            yield None
+        else:
+            label, context = _label(label, name), _question(row)
+            yield Pair(name, row["text_1"], row["text_2"], label, context=context, group=group, subset=subset)
+
+
+def _empty(cell: Any) -> bool:
+    """Nothing in it: null, an empty cell of a CSV file, or NaN."""
+    return cell is None or cell == "" or cell != cell
+
+
+def _has(row: Row, columns: tuple[str, ...]) -> bool:
+    return not any(_empty(row.get(column)) for column in columns)
+
+
+def _question(row: Row) -> Any:
+    """What both texts answer, from the first of its columns that holds something."""
+    found = (row.get(column) for column in ("question", *ALIASES["question"]))
+    return next((cell for cell in found if not _empty(cell)), "")
+
+
+def _check_columns(row: Row, number: int, origin: str) -> None:
+    missing = [column for column in TEXTS if _empty(row.get(column))]
+    if not missing and not {"question", *ALIASES["question"]} & set(row):
+        missing = ["question"]
+    if missing:
+        raise ValueError(
+            f"{origin}, row {number}: no {', '.join(missing)}; expected id, question, text_1, text_2, label, group "
+            "(id, label and group if you have them), or prompt, chosen, rejected; got "
+            f"{', '.join(map(str, row)) or 'nothing'}"
+        )
+
+
+def _plain(label: Any) -> str:
+    """A label as text: 1, 1.0 and " 1 " are "1"; true and false are not."""
+    text = str(label).strip().lower()
+    return text.removesuffix(".0")
+
+
+def _label(label: Any, name: str) -> Label | None:
+    if _empty(label):
+        return None
+    if (text := _plain(label)) in ("1", "2"):
+        return 1 if text == "1" else 2
+    raise ValueError(
+        f"row {name!r}: label must be 1, 2, 'tie' or left out, got {label!r}: write 1 where text_1 is the better one "
+        "and 2 where text_2 is"
+    )
+
+
+def _check_labels(rows: list[Row], origin: str) -> None:
+    """Refuse 0 and 1, which may mean tie and first, first and second, or second and first."""
+    found = {_plain(row["label"]) for row in rows if not _empty(row.get("label"))}
+    if {"0", "1"} <= found and "2" not in found:
+        raise ValueError(
+            f"{origin}: the labels are 0 and 1, which leaves open whether 0 is text_1, text_2 or a tie: write 1 where "
+            "text_1 is the better one, 2 where text_2 is, and 'tie' where none is"
+        )
+
+
+def _chosen(row: Row, place: str) -> tuple[Any, Any, Any]:
+    """The chosen text, the rejected one, and what both answer: the turns before them, or the prompt where it says more.
+
+    Texts that are none are for `Pair` to refuse. ValueError where the two answer different conversations.
+    """
+    chats = [_chat(row[column], place) for column in CHOICES]
+    texts = [chat[-1]["content"] if chat else row[column] for chat, column in zip(chats, CHOICES, strict=True)]
+    before = [chat[:-1] for chat in chats if len(chat) > 1]
+    if len({_told(each) for each in before}) > 1:
+        raise ValueError(f"{place}: chosen and rejected answer different conversations; expected the same turns before")
+    said, prompt = before[0] if before else [], _question(row)
+    asked = _told(chat) if (chat := _chat(prompt, place)) else prompt
+    return texts[0], texts[1], _told(said) if len(said) > 1 else asked or _told(said)
+
+
+def _chat(cell: Any, place: str) -> list[dict[str, Any]]:
+    """The messages of a cell that is a chat; none where it is a text, or nothing that can be read."""
+    if isinstance(cell, str) and CHAT.match(cell):
+        raise ValueError(
+            f"{place}: messages written as a text ({cell[:40]} …): give them as lists, in .jsonl or .parquet"
+        )
+    if not isinstance(cell, list) or not cell:
+        return []
+    if not all(isinstance(m, dict) and isinstance(m.get("content"), str) for m in cell):
+        raise ValueError(f"{place}: expected a text or a list of messages with role and content, got {str(cell)[:80]}")
+    return cell
+
+
+def _told(messages: list[dict[str, Any]]) -> str:
+    """One message's text; several with who said them."""
+    if len(messages) < 2:
+        return "".join(m["content"] for m in messages)
+    return "\n\n".join(f"{str(m.get('role', '')).capitalize()}: {m['content']}" for m in messages)

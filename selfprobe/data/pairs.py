@@ -1,0 +1,234 @@
+"""Contrast pairs: two texts, who is better, and the paper's prompts around them (paper 004, §4.1.1, E, table 3).
+
+    pair = Pair(id="q1", text_1="4", text_2="5", label=1, context="2 + 2 = ?")
+    comparison_prompt(pair)   # "Consider the following instruction:\n2 + 2 = ?\nConsider … single choice."
+    priming(pair)             # "Between Choice 1 and Choice 2, the more helpful response is Choice"
+
+Nothing here needs torch, so the prompting baselines use it too.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from selfprobe.data.prompts import (
+    ADJECTIVES,
+    ASPECTS,
+    COMPARE,
+    PRIMING,
+    PROMPT_VERSION,
+    SCORE,
+    SCORE_PRIMING,
+    USUAL_PRIMING,
+    WORDING,
+    Kind,
+)
+
+Label = Literal[1, 2]
+HALF = re.compile(r"[\ud800-\udfff]")
+"""A lone surrogate, as JSON may hold."""
+
+
+def normalised(text: str) -> str:
+    """`text` as compared when asking whether two rows have the same question."""
+    return re.sub(r"\s+", " ", text).strip().lower()
+
+
+def digest(*texts: str) -> str:
+    """A short stable name (12 hex digits) of some texts."""
+    return hashlib.sha256("\x1f".join(texts).encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two texts of which one is better. Ties are not pairs: a loader leaves them out."""
+
+    id: str
+    """Unique in its data set."""
+    text_1: str
+    text_2: str
+    label: Label | None = None
+    """Which text is better; None where unknown (pairs to be scored, not learnt from)."""
+    kind: Kind = "general"
+    """Which of the paper's prompts is used."""
+    context: str = ""
+    """What both texts answer: instruction, article, story prompt, passage …"""
+    question: str = ""
+    """MC-TACO's question about the passage."""
+    aspect: str = ""
+    """Of table 3, for the text quality sets."""
+    subset: str = ""
+    """Part of the data set, e.g. "Natural"."""
+    group: str = field(default="")
+    """The source question: a split keeps a group on one side. By default a digest of context and question."""
+    criterion: str = ""
+    """Of the general kind: what is asked, as a comparative ("more honest"); "more helpful" where nothing is said."""
+    item: str = ""
+    """Of the general kind: what the texts are ("answer"); "response" where nothing is said."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in COMPARE:
+            raise ValueError(f"pair {self.id!r}: kind must be one of {', '.join(COMPARE)}, got {self.kind!r}")
+        for name in ("text_1", "text_2", "context", "question"):
+            if not isinstance(given := getattr(self, name), str):
+                raise ValueError(f"pair {self.id!r}: {name} must be text, got {given!r}")
+            if half := HALF.search(given):
+                raise ValueError(
+                    f"pair {self.id!r}: {name} holds half of a character ({half[0]!r}, at {half.start()}), which no "
+                    "tokenizer reads: write the text again as UTF-8"
+                )
+        if self.label not in (1, 2, None):
+            raise ValueError(f"pair {self.id!r}: label must be 1, 2 or None, got {self.label!r}")
+        if self.kind in ASPECTS and self.aspect not in ASPECTS[self.kind]:
+            known = ", ".join(ASPECTS[self.kind])
+            raise ValueError(f"pair {self.id!r}: aspect must be one of {known}, got {self.aspect!r}")
+        if self.kind != "general" and (self.criterion or self.item):
+            raise ValueError(
+                f"pair {self.id!r}: the kind {self.kind!r} has the paper's own question; another question or item is "
+                "for the general kind (your own pairs, llmbar, mt_bench)"
+            )
+        if self.criterion:
+            check_criterion(self.criterion)
+        if not self.group:
+            object.__setattr__(self, "group", self.asked)
+
+    @property
+    def asked(self) -> str:
+        """A digest of what both texts answer, the same in any data set."""
+        # Without any question the texts themselves, whichever comes first, tell what is asked.
+        texts = (self.context, self.question) if self.context or self.question else sorted((self.text_1, self.text_2))
+        return digest(*map(normalised, texts))
+
+    @property
+    def shown(self) -> str:
+        """A digest of all that a judge reads of this pair."""
+        words = [word for word in (self.criterion, self.item) if word]
+        return digest(self.context, self.question, self.text_1, self.text_2, *words)
+
+    @property
+    def swapped(self) -> "Pair":
+        """The same pair shown in the other order: the other label is right."""
+        label: Label | None = None if self.label is None else (2 if self.label == 1 else 1)
+        return replace(self, text_1=self.text_2, text_2=self.text_1, label=label)
+
+    @property
+    def equal_texts(self) -> bool:
+        """Nothing to prefer: such a pair is left unscored."""
+        return normalised(self.text_1) == normalised(self.text_2)
+
+
+def check_criterion(text: str) -> None:
+    """ValueError where `text` does not fit into "Which is …?" and "the … answer is Choice"."""
+    first = text.split(" ")[0]
+    if text != text.strip() or text.endswith("?") or not (first in ("more", "less", "worse") or first.endswith("er")):
+        raise ValueError(
+            f"the question must be a comparative, such as 'more honest', 'less formal' or 'better', got {text!r}"
+        )
+
+
+def plural(item: str) -> str:
+    """answer, answers; story, stories; address, addresses."""
+    if re.search(r"[^aeiou]y$", item):
+        return f"{item[:-1]}ies"
+    return f"{item}es" if re.search(r"(s|x|z|ch|sh)$", item) else f"{item}s"
+
+
+def _fields(pair: Pair) -> dict[str, str]:
+    item, task = WORDING[pair.kind]
+    item, task = pair.item or item, pair.criterion.removeprefix("more ") or task or ADJECTIVES.get(pair.aspect, "")
+    return {
+        "context": pair.context,
+        "question": pair.question,
+        "text_1": pair.text_1,
+        "text_2": pair.text_2,
+        "preamble": f"Consider the following instruction:\n{pair.context}\n" if pair.context else "",
+        "item": item,
+        "items": plural(item),
+        "task": task,
+        "comparative": pair.criterion or f"more {task}",
+        "aspect": pair.aspect,
+        "description": ASPECTS.get(pair.kind, {}).get(pair.aspect, ""),
+    }
+
+
+def comparison_prompt(pair: Pair) -> str:
+    """The user's turn of a pairwise comparison (§4.1.1, appendix E).
+
+    Paper: the general template has no place for the question that MT-Bench's and LLMBar's texts answer, and
+    leaves <items> and <task> open. Here: one line with the instruction before it, "responses", "helpful"; and in
+    pairs of the kind "conversation" the template as it is, of conversations that hold the question.
+    """
+    return COMPARE[pair.kind].format_map(_fields(pair))
+
+
+def score_prompt(pair: Pair, side: Label) -> str:
+    """The user's turn of direct scoring, 1 to 5, for one of the texts (appendix E.1).
+
+    Paper: for the text quality sets only. Here: also for the general kind, in the same words.
+    """
+    if pair.kind not in SCORE:
+        raise ValueError(f"direct scoring is defined for {', '.join(SCORE)}; {pair.kind!r} only has comparisons")
+    if pair.criterion and not pair.criterion.startswith("more "):
+        raise ValueError(
+            f"direct scoring rates how … a text is, so its question must be 'more …', got {pair.criterion!r}"
+        )
+    text = pair.text_1 if side == 1 else pair.text_2
+    return SCORE[pair.kind].format_map(_fields(pair) | {"text": text})
+
+
+def priming(pair: Pair) -> str:
+    """What the assistant's turn begins with, up to the contrast token (§4.1.1); `prompts.CONTRAST` follows."""
+    return PRIMING.get(pair.kind, USUAL_PRIMING).format_map(_fields(pair))
+
+
+def score_priming(pair: Pair) -> str:
+    """What the answer to `score_prompt` begins with, where the assistant's turn can be begun; a level follows."""
+    rated = f"the {pair.aspect}" if pair.aspect else f"this {_fields(pair)['item']}"
+    return SCORE_PRIMING.format(rated=rated)
+
+
+def record(pair: Pair) -> dict[str, Any]:
+    """Fields of `pair`; the words of its question only where they are not the usual ones, so that hashes stay."""
+    return {name: value for name, value in asdict(pair).items() if value or name not in ("criterion", "item")}
+
+
+def data_hash(pairs: Iterable[Pair]) -> str:
+    """Sixteen hex digits of everything in `pairs`, in their order."""
+    digests = hashlib.sha256(str(PROMPT_VERSION).encode())
+    for pair in pairs:
+        digests.update(json.dumps(record(pair), sort_keys=True, ensure_ascii=False).encode())
+    return digests.hexdigest()[:16]
+
+
+def checked(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
+    """`pairs` if ids are unique and no question is in two groups (a split would put it on both sides)."""
+    result, ids, groups = tuple(pairs), set[str](), dict[tuple[str, str], Pair]()
+    if not result:
+        raise ValueError("no pairs: the data set is empty, or all its rows are ties")
+    for pair in result:
+        if pair.id in ids:
+            raise ValueError(f"pair ids must be unique, {pair.id!r} occurs twice")
+        ids.add(pair.id)
+        asked = (normalised(pair.context), normalised(pair.question))
+        other = groups.setdefault(asked, pair)
+        if any(asked) and other.group != pair.group:
+            raise ValueError(
+                f"pairs {other.id!r} and {pair.id!r} have the same question but different groups "
+                f"({other.group!r}, {pair.group!r}): a split would put it on both sides. Give them one group"
+            )
+    return result
+
+
+def write_pairs(pairs: Iterable[Pair], path: Path) -> None:
+    """One JSON object a line, as `record` has it."""
+    path.write_text("".join(json.dumps(record(p), ensure_ascii=False) + "\n" for p in pairs), encoding="utf-8")
+
+
+def read_pairs(path: Path) -> tuple[Pair, ...]:
+    """What `write_pairs` wrote."""
+    rows: list[dict[str, Any]] = [json.loads(x) for x in path.read_text("utf-8").split("\n") if x]
+    return tuple(Pair(**row) for row in rows)

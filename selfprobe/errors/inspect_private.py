@@ -1,0 +1,181 @@
+"""All that we take of Inspect's private modules, and why: the one place to mend when a version of Inspect moves it.
+
+Here and in `errors` alone is `inspect_ai._…` imported (tests/test_imports.py). What only one feature needs is looked up
+when that feature is used, so that a version of Inspect which moved it takes nothing else away.
+"""
+
+import inspect
+import logging
+from collections.abc import Callable, Sequence
+from functools import wraps
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+# `inspect eval` prints this error's message alone, without a traceback.
+from inspect_ai._util.error import PrerequisiteError
+
+# The names of all installed tasks, to say which one was meant.
+from inspect_ai._util.registry import registry_add, registry_find, registry_info, registry_lookup, set_registry_info
+
+# A killed run whose buffer is gone or belongs to another process: nothing to restore, and no error.
+from inspect_ai.log._recover import RecoveryNotAvailable
+
+# Ends a sample from inside of a model's call, past what its solver may catch.
+from inspect_ai.log._samples import sample_active
+
+# Writes the models of a run's roles into its log.
+from inspect_ai.model import Model, ModelConfig, _model_config
+
+# What the command line set (retries, timeouts, cache), and whether a task runs: no public name tells a solver either.
+# A solver that binds roles in its sample: `eval` takes only roles whose names are known.
+from inspect_ai.model._generate_config import active_generate_config
+from inspect_ai.model._model import active_model, init_model_roles
+
+from selfprobe.text.safe import concealed, masked
+
+if TYPE_CHECKING:
+    from inspect_ai._eval.loader import load_tasks
+    from inspect_ai.model._openai import OpenAIResponseError
+    from inspect_ai.model._providers.openai_compatible import OpenAICompatibleAPI
+    from inspect_ai.util._concurrency import _active_controller as active_controller
+
+__all__ = [
+    "OpenAICompatibleAPI",
+    "OpenAIResponseError",
+    "PrerequisiteError",
+    "RecoveryNotAvailable",
+    "active_controller",
+    "active_generate_config",
+    "active_model",
+    "also_named",
+    "check_overrides",
+    "init_model_roles",
+    "load_tasks",
+    "registry_find",
+    "registry_info",
+    "registry_lookup",
+    "sample_active",
+]
+
+TESTED = "0.3.285"
+"""The version of Inspect that constraints.txt installs."""
+
+LATER = {
+    # Speaks the protocol of llama.cpp's server, tool calls and logprobs included; brings the openai package (0.8 s).
+    "OpenAICompatibleAPI": (
+        "inspect_ai.model._providers.openai_compatible",
+        "OpenAICompatibleAPI",
+        "embedded/… models",
+    ),
+    # What such providers try again.
+    "OpenAIResponseError": ("inspect_ai.model._openai", "OpenAIResponseError", "errors under status 200"),
+    # Inspect's limit of requests at once, which starts at 20 and never asks the provider how many slots a server has.
+    "active_controller": ("inspect_ai.util._concurrency", "_active_controller", "embedded/… models"),
+    # Builds a task as `inspect eval` does, from a name or a file, to read its data set without running it.
+    "load_tasks": ("inspect_ai._eval.loader", "load_tasks", "conversations of another task"),
+}
+"""What is looked up when it is used: its module, its name there and the feature that needs it."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in LATER:
+        raise AttributeError(name)
+    module, attribute, feature = LATER[name]
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise _changed(str(error), feature) from None
+
+
+def check_overrides(ours: type, starts: Sequence[str]) -> None:
+    """Refuse a version of Inspect in which a class that we extend lacks what we override in it.
+
+    Such an override would be called by nobody: requests would go elsewhere, without a word.
+
+    Args:
+        ours: Its methods and properties marked `override` are looked for in the class that it extends.
+        starts: What it hands to that class's `__init__`, by name; positional ones are the first, in order.
+
+    Raises:
+        PrerequisiteError: One is missing, is no longer a method or a property, or takes other arguments.
+    """
+    base = ours.__mro__[1]
+    if _arguments(base)[: len(starts)] != list(starts):
+        raise _changed(f"its {base.__name__} starts with other arguments", "embedded/… models")
+    for name, own in vars(ours).items():
+        function = own.fget if isinstance(own, property) else own
+        if not getattr(function, "__override__", False):
+            continue
+        theirs = getattr(base, name, None)
+        if isinstance(theirs, property) != isinstance(own, property) or not (
+            isinstance(theirs, property) or (callable(theirs) and _arguments(theirs) == _arguments(own))
+        ):
+            raise _changed(f"its {base.__name__}.{name} is gone or takes other arguments", "embedded/… models")
+
+
+def _arguments(function: Any) -> list[str]:
+    return list(inspect.signature(function).parameters)
+
+
+def _changed(what: str, feature: str) -> PrerequisiteError:
+    return PrerequisiteError(
+        f"Inspect {version('inspect_ai')} is not one that this version of selfprobe knows: {what}. {feature} need it; "
+        f"all else works. Install a newer selfprobe, or the tested Inspect: pip install inspect-ai=={TESTED}"
+    )
+
+
+def _conceal() -> None:
+    """Have Inspect write models' arguments and addresses without secrets, as it does without `api_key`.
+
+    A provider keeps the real ones, which it was made with. `Model` has its own copies for logs alone: for their header,
+    for the index of an eval set, and for the hash by which the same command finds its runs again. Clients of HTTP say
+    each request's address, which Inspect may write into its sample.
+    """
+    written = _model_config.model_to_model_config
+
+    def of_role(model: Model) -> ModelConfig:
+        config = written(model)
+        return config.model_copy(update={"base_url": masked(config.base_url)}) if config.base_url else config
+
+    def address(model: Model) -> str | None:
+        given: str | None = vars(model).get("_explicit_base_url")
+        return masked(given) if given else given
+
+    def arguments(model: Model) -> dict[str, Any]:
+        shown: dict[str, Any] = concealed(vars(model)["model_args"])
+        return shown
+
+    def take(model: Model, given: dict[str, Any]) -> None:
+        vars(model)["model_args"] = given
+
+    def request(record: logging.LogRecord) -> bool:
+        record.msg, record.args = masked(record.getMessage()), ()
+        return True
+
+    for client in ("httpx", "httpx2", "inspect_ai.model._providers.util.hooks"):
+        logging.getLogger(client).addFilter(request)
+    _model_config.model_to_model_config = of_role
+    Model.model_args = property(arguments, take)  # type: ignore[assignment]
+    Model.explicit_base_url = property(address)  # type: ignore[assignment,method-assign]
+
+
+_conceal()
+
+
+def also_named(task: Callable[..., Any], name: str, other: str) -> None:
+    """Let Inspect find a task under another name too; its runs have the first one.
+
+    Args:
+        task: As Inspect's `task` returns it.
+        name: Its name.
+        other: The name that finds it as well.
+    """
+
+    @wraps(task)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return task(*args, **kwargs)
+
+    info = registry_info(task)
+    registry_add(called, info.model_copy(update={"name": info.name.removesuffix(name) + other}))
+    set_registry_info(called, info)

@@ -1,0 +1,740 @@
+"""Inspect's logs: found, read, refused and named here, for everything that reads them.
+
+A log that cannot be read stops nobody: it is set aside with its name and the reason. Which log counts is decided in one
+place (`runs`): logs with one `Identity` are the same measurement, and every study selects by it.
+"""
+
+import inspect
+import json
+import logging
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import ijson
+import zstandard
+from fsspec.core import url_to_fs
+from inspect_ai.log import (
+    EvalLog,
+    EvalSample,
+    EvalSampleSummary,
+    list_eval_logs,
+    read_eval_log,
+    read_eval_log_sample,
+    read_eval_log_sample_summaries,
+    read_eval_log_samples_by_id,
+    recover_eval_log,
+    recoverable_eval_logs,
+    resolve_sample_attachments,
+)
+from inspect_ai.model import ModelConfig
+from inspect_ai.scorer import Score
+
+from selfprobe.errors.arguments import as_now, locate
+from selfprobe.logs.decision import Decision, last_decisions
+from selfprobe.errors import InputError, one_line
+from selfprobe.logs.header import roles_of, target_of, task_of
+from selfprobe.errors.inspect_private import RecoveryNotAvailable, registry_lookup
+from selfprobe.errors.output import refusals
+from selfprobe.logs.packed import refuse_bomb
+from selfprobe.logs.references import REFERENCE, whole
+from selfprobe.text.safe import concealed
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+T = TypeVar("T")
+
+UNREADABLE = (
+    *(ValueError, OSError, EOFError, LookupError, TypeError, AttributeError, RecursionError, NotImplementedError),
+    *(zipfile.BadZipFile, zlib.error, zstandard.ZstdError, ijson.JSONError),
+)
+"""What reading a log that somebody cut, edited or made by other means ends in."""
+
+_AT_ONCE = 16
+"""Samples of a log that are in memory together while it is read one by one."""
+_UNREAD = {"messages", "output", "store", "scores"}
+
+LOSING = "0.1.0"
+"""The version of selfprobe whose resumed runs could replay a reference in the place of a reply."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What lies under some paths."""
+
+    headers: list[EvalLog]
+    """Of the logs that can be read, newest first."""
+    ignored: dict[str, str]
+    """Log → why it is set aside."""
+
+    def without(self) -> str:
+        """What was set aside, for a message that says that nothing was found: the first three, or ""."""
+        return first_of(self.ignored)
+
+
+def first_of(ignored: Mapping[str, str]) -> str:
+    """The end of a message that nothing was found: the first three logs that were set aside and why, or ""."""
+    return "".join(f"; {log}: {why}" for log, why in list(ignored.items())[:3])
+
+
+def none_found(paths: Iterable[str], ignored: Mapping[str, str]) -> str:
+    """That no log of the suite is there, and what is."""
+    count = len(ignored)
+    others = f"found {count} other log{'s' * (count != 1)}"
+    return f"no selfprobe log in {', '.join(paths)}; {others}{first_of(ignored)}"
+
+
+CANNOT = "cannot be read"
+"""How the reason of a damaged log begins."""
+
+
+def found(paths: Iterable[str], tasks: Collection[str] | None = None) -> Found:
+    """The logs in these files and folders, local or any fsspec address.
+
+    Args:
+        paths: As the user gave them; a folder is looked through with all below it.
+        tasks: Names of the tasks that are wanted; by default logs of any task, other suites' too.
+
+    Raises:
+        InputError: A path does not exist.
+    """
+    headers, ignored = list[EvalLog](), dict[str, str]()
+    for file in dict.fromkeys(file for path in reversed(list(paths)) for file in _files(path)):  # each newest first
+        try:
+            refuse_bomb(file)
+            header = read_eval_log(file, header_only=True)
+        except UNREADABLE as error:
+            ignored[file] = f"{CANNOT}: {unreadable(error)}"
+            continue
+        if tasks is not None and task_of(header) not in tasks:
+            ignored[header.location] = f"a log of {task_of(header)}, not of {' or '.join(tasks)}"
+        else:
+            headers.append(header)
+    headers.sort(key=lambda log: (str(log.eval.created), log.stats.completed_at), reverse=True)
+    return Found(headers, ignored)
+
+
+HOW_CALLED = {"max_connections", "max_retries", "timeout", "attempt_timeout", "adaptive_connections", "batch", "cache"}
+"""Generation settings that say how calls are sent, not what is asked."""
+PATHS = {"dataset", "task", "logs", "against", "pairs", "questions", "target_log", "observer_log", "texts"}
+"""Task arguments that say where something is found. What was found there has its hash in the log."""
+ADDRESS = re.compile(r"url|key|header|port|organi[sz]ation|project|device|timeout|token$", re.IGNORECASE)
+"""Model arguments that say how a model is reached, not which one it is."""
+HASHES = ("dataset_sha256", "questions_sha256")
+"""Entries of a log's metadata that stand for what was read."""
+
+Settings = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What makes two logs the same measurement. Limits, folders and how calls are sent are no part of it."""
+
+    task: str
+    model: str
+    """The evaluated model."""
+    roles: Settings = ()
+    """Role → its models, comma-separated."""
+    args: Settings = ()
+    """Task arguments that are no path and not the task's default."""
+    config: Settings = ()
+    """Generation settings and model arguments that the user gave, of the evaluated model and of roles."""
+    data: str = ""
+    """Hash of the data set; of a log of another suite the data set's name."""
+
+    @property
+    def target(self) -> str:
+        """The model in the role `target`, else the evaluated one."""
+        return dict(self.roles).get("target", self.model)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Everything but task and model: name → value, for people."""
+        data = {"data set": self.data[:12]} if self.data else {}
+        return dict(self.roles) | dict(self.args) | dict(self.config) | data
+
+    @property
+    def asked(self) -> tuple[Settings, str]:
+        """Arguments and data: what is compared across models, which may differ in their generation settings."""
+        return self.args, self.data
+
+
+@dataclass(frozen=True)
+class Run:
+    """A log that counts."""
+
+    header: EvalLog
+    identity: Identity
+    number: int = 1
+    """1, or 2, 3 … where the same was asked again, each of which has samples of its own."""
+    others: tuple[EvalLog, ...] = ()
+    """Logs of the same identity that do not count, the best first."""
+    later: frozenset[str] = frozenset()
+    """Those of them that were made after it: by the time in the log, and in one second by the file's."""
+
+    @property
+    def next(self) -> "Run | None":
+        """The run that counts where this log turns out to be useless; None where there is no other."""
+        return replace(self, header=self.others[0], others=self.others[1:]) if self.others else None
+
+    @property
+    def weight(self) -> tuple[bool, int, str, str]:
+        """What the best of several runs has most of: whether it is finished, samples, when it began and ended."""
+        return _weight(self.header)
+
+    @property
+    def log(self) -> str:
+        """The log's address."""
+        return self.header.location
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run ended well."""
+        return self.header.status == "success"
+
+    def items(self, limit: int | None = None) -> set[str]:
+        """Ids of its items; with a limit those that a run of so many items asks."""
+        return {str(item) for item in (self.header.eval.dataset.sample_ids or [])[:limit]}
+
+    @cached_property
+    def summaries(self) -> list[EvalSampleSummary]:
+        """Scores and short metadata of its samples; see `summaries`."""
+        return summaries(self.log)
+
+    @cached_property
+    def samples(self) -> list[EvalSample]:
+        """Its samples whole; see `samples`."""
+        return samples(self.log)
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The logs that count under some paths."""
+
+    counted: list[Run]
+    """The newest first. Of an identity without a finished log, its newest unfinished one."""
+    aside: dict[str, str] = field(default_factory=dict)
+    """Log → why it does not count."""
+
+    @property
+    def finished(self) -> list[Run]:
+        """Those that ended well."""
+        return [run for run in self.counted if run.finished]
+
+    def of(self, identities: Collection[Identity]) -> "Runs":
+        """The runs of these identities; the others are set aside with the settings that differ."""
+        aside = {run.log: differing(run.identity, identities) for run in self.counted if run.identity not in identities}
+        return Runs([run for run in self.counted if run.identity in identities], self.aside | aside)
+
+
+def runs(paths: Iterable[str], tasks: Collection[str] | None = None, *, repeats: bool = False) -> Runs:
+    """Which logs count: of one identity the finished one with most items, then the newest.
+
+    Args:
+        paths: Files and folders, local or any fsspec address; see `found`.
+        tasks: Names of the tasks that are wanted; None is any.
+        repeats: Whether later runs of one identity count too, numbered from 2 on: those that share no sample with an
+            earlier one. Number 1 is the one that counts without repeats.
+
+    Raises:
+        InputError: A path does not exist.
+    """
+    there = found(paths, tasks)
+    same: dict[Identity, list[EvalLog]] = {}
+    for header in there.headers:
+        same.setdefault(identity_of(header), []).append(header)
+    counted, aside = list[Run](), dict(there.ignored)
+    for identity, headers in same.items():
+        best, *others = sorted(headers, key=_weight, reverse=True)
+        again, rest = [best], list[EvalLog]()
+        for header in others:
+            if repeats and header.status == "success" and not any(_share_samples(header, one) for one in again):
+                again.append(header)
+            else:
+                rest.append(header)
+        aside |= {header.location: _superseded(header, best) for header in rest}
+        later = frozenset(header.location for header in headers[: headers.index(best)])
+        counted.append(Run(best, identity, others=tuple(rest), later=later))
+        counted += [Run(header, identity, number) for number, header in enumerate(again[1:], start=2)]
+    counted.sort(key=lambda run: (str(run.header.eval.created), run.header.stats.completed_at), reverse=True)
+    return Runs(counted, aside)
+
+
+def _weight(header: EvalLog) -> tuple[bool, int, str, str]:
+    created = str(header.eval.created), header.stats.completed_at
+    return header.status == "success", item_count(header) * (header.eval.config.epochs or 1), *created
+
+
+def once(headers: Iterable[EvalLog]) -> tuple[list[EvalLog], dict[str, str]]:
+    """The logs, each run once: of its copies, resumptions and new scores the finished one with most items.
+
+    The others are by their address, with the reason.
+    """
+    best: dict[str, EvalLog] = {}
+    listed = list(headers)
+    for header in listed:
+        name = header.eval.task_id or header.location
+        if name not in best or _weight(header) > _weight(best[name]):
+            best[name] = header
+    kept = list(best.values())
+    aside = {one.location: one for one in listed if one not in kept}
+    return kept, {log: _superseded(one, best[one.eval.task_id]) for log, one in aside.items()}
+
+
+def _superseded(header: EvalLog, by: EvalLog) -> str:
+    why = f"superseded by {by.location}"
+    if header.status != "success" and by.status == "success":
+        return f"status {header.status}; {why}"
+    return why + " (it holds more items)" * (_weight(header)[1] < _weight(by)[1])
+
+
+def _share_samples(one: EvalLog, other: EvalLog) -> bool:
+    """Whether two logs of one identity hold a sample in common, as an unfinished run and its resumption do."""
+    try:
+        uuids = [{sample.uuid for sample in summaries(log.location)} for log in (one, other)]
+    except InputError:
+        return True
+    return None in uuids[0] | uuids[1] or bool(uuids[0] & uuids[1])
+
+
+def identity_of(header: EvalLog) -> Identity:
+    """The identity of a log's run."""
+    spec = header.eval
+    evaluated = ModelConfig(
+        model=spec.model, config=header.plan.config.merge(spec.model_generate_config), args=spec.model_args
+    )
+    data = spec.dataset.name or spec.dataset.location or ""
+    return identified(task_of(header), evaluated, roles_of(header), spec.task_args, spec.metadata or {}, data)
+
+
+def identified(
+    task: str,
+    evaluated: ModelConfig,
+    roles: Mapping[str, Sequence[ModelConfig]],
+    args: Mapping[str, Any],
+    metadata: Mapping[str, Any],
+    data: str = "",
+) -> Identity:
+    """The identity of a run, before it is made as after.
+
+    Args:
+        task: Name without a package.
+        evaluated: The evaluated model.
+        roles: Role → its models.
+        args: Of the task.
+        metadata: Of the task, with the hash of its data set.
+        data: Name of a data set without a hash.
+    """
+    bound = {role: ",".join(model.model for model in models) for role, models in roles.items()}
+    config = {f"{name}": value for name, value in _config(evaluated)}
+    config |= {
+        f"{name} of {role if len(models) == 1 else one.model}": value
+        for role, models in roles.items()
+        for one in models
+        for name, value in _config(one)
+    }
+    hashes = [str(metadata[name]) for name in HASHES if metadata.get(name)]
+    return Identity(
+        task=task,
+        model=evaluated.model,
+        roles=tuple(sorted((role, of) for role, of in bound.items() if role != "target" or of != evaluated.model)),
+        args=arguments_of(task, args),
+        config=tuple(sorted(config.items())),
+        data="+".join(hashes) or data,
+    )
+
+
+def _config(model: ModelConfig) -> Iterator[tuple[str, str]]:
+    """The generation settings and the arguments of a model that the user gave."""
+    for name, value in model.config.model_dump(exclude_none=True).items():
+        if name not in HOW_CALLED:
+            yield name, str(value)
+    for name, value in concealed(model.args).items():
+        if not ADDRESS.search(name):
+            yield f"-M {name}", str(value)
+
+
+def arguments_of(task: str, args: Mapping[str, Any]) -> Settings:
+    """The arguments that belong to a run's identity, under the names of today: no path, nothing that is the default.
+
+    The name of a log that was read stays, without its folder: there the log itself is what is measured.
+
+    >>> arguments_of("kth_word", {"k": [1, 2, 3], "dataset": "my.jsonl", "effort": "low"})
+    (('effort', 'low'),)
+    """
+    defaults = defaults_of(task)
+    now = as_now(args)
+    kept = {name: as_typed(value) for name, value in now.items() if name not in PATHS and value is not None}
+    if "log" in kept:
+        kept["log"] = kept["log"].rstrip("/").rpartition("/")[2]
+    return tuple(sorted((name, value) for name, value in kept.items() if value != defaults.get(name)))
+
+
+@cache
+def defaults_of(task: str) -> dict[str, str]:
+    """The default of each argument of a task of the suite, as one types it."""
+    known = registry_lookup("task", f"selfprobe/{task}")
+    parameters = inspect.signature(known).parameters.values() if callable(known) else ()
+    return {one.name: as_typed(one.default) for one in parameters if one.default is not one.empty}
+
+
+def as_typed(value: object) -> str:
+    """A task argument as one types it: the same text for "1,2" and [1, 2]; "null" for None."""
+    if isinstance(value, list | tuple):
+        return ",".join(map(as_typed, value))
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, default=str)
+
+
+def differing(identity: Identity, others: Iterable[Identity]) -> str:
+    """How a run was made otherwise than those that are shown, by the nearest of them.
+
+    >>> differing(Identity("t", "m", args=(("k", "1"),)), [Identity("t", "m", args=(("k", "2"),))])
+    'another run: k is 1, there 2'
+    """
+    apart: list[list[str]] = [_apart(identity, other) for other in others if other.task == identity.task] or [
+        ["its task"]
+    ]
+    return f"another run: {'; '.join(sorted(apart, key=len)[0])}"
+
+
+def _apart(one: Identity, other: Identity) -> list[str]:
+    mine, theirs = one.settings, other.settings
+    model = [f"of {one.model}, there {other.model}"] if one.model != other.model else []
+    names = [name for name in sorted(mine.keys() | theirs.keys()) if mine.get(name) != theirs.get(name)]
+    return model + [f"{name} is {mine.get(name, 'not set')}, there {theirs.get(name, 'not set')}" for name in names]
+
+
+def titles(identities: Iterable[Identity]) -> dict[Identity, str]:
+    """A name for each run: its model, and the settings in which runs of one task and model differ.
+
+    >>> list(titles([Identity("t", "m", (("grader", "a"),)), Identity("t", "m", (("grader", "b"),))]).values())
+    ['m, grader a', 'm, grader b']
+    """
+    listed = list(dict.fromkeys(identities))
+    out = {}
+    for identity in listed:
+        alike = [one for one in listed if (one.task, one.model) == (identity.task, identity.model)]
+        names = {name for one in alike for name in one.settings}
+        varied = [name for name in sorted(names) if len({one.settings.get(name) for one in alike}) > 1]
+        out[identity] = ", ".join([identity.model, *(f"{n} {identity.settings.get(n, 'not set')}" for n in varied)])
+    return out
+
+
+def decisions(paths: Iterable[str], tasks: Collection[str] | None = None, *, repeats: bool = False) -> "pd.DataFrame":
+    """One row a decision of the logs that count: the only place where a log becomes rows.
+
+    Columns: task, model, target, settings (of the identity, as text), run (see `Run.number`), log, status, item,
+    epoch, input, and the fields of `Decision` (key, value, unscored, truth, said …). A sample that ended in an error
+    has one row without a key, unscored "error". `attrs["aside"]` has the logs that do not count, with the reason.
+
+    Args:
+        paths: Logs, or folders of logs.
+        tasks: Names of the tasks that are wanted; None is any.
+        repeats: See `runs`.
+
+    Raises:
+        InputError: A path does not exist.
+    """
+    import pandas as pd
+
+    there = runs(paths, tasks, repeats=repeats)
+    columns, aside = dict[str, list[Any]](), dict(there.aside)
+    while there.counted:  # what was read of a run is let go with it
+        rows = read_best(there.counted.pop(), _some_rows, aside) or []
+        for name in rows[0] if rows else ():
+            columns.setdefault(name, []).extend(row[name] for row in rows)
+    table = pd.DataFrame(columns)
+    table.attrs["aside"] = aside
+    return table
+
+
+def read_best(run: Run, read: Callable[[Run], T], aside: dict[str, str]) -> T | None:
+    """What a run's log says or, where it turns out to be useless, the next best of the same identity.
+
+    Args:
+        run: A run that counts.
+        read: What reads it; an error of UNREADABLE says that it is useless.
+        aside: Log → why it does not count; what is found out here goes into it.
+    """
+    trying: Run | None = run
+    while trying:
+        aside.pop(trying.log, None)
+        try:
+            return read(trying)
+        except UNREADABLE as error:
+            aside[trying.log] = one_line(error)
+            trying = trying.next
+    return None
+
+
+def _some_rows(run: Run) -> list[dict[str, Any]]:
+    rows = list(rows_of(run))
+    if not any(row["key"] for row in rows):
+        raise InputError(f"no decision in it (task {run.identity.task})")
+    return rows
+
+
+def rows_of(run: Run) -> Iterator[dict[str, Any]]:
+    """The decisions of one run, as `decisions` has them.
+
+    Raises:
+        InputError: The log cannot be read, or has lost replies.
+    """
+    if why := lost_replies(run.header):
+        raise InputError(why)
+    settings = "; ".join(f"{name} {value}" for name, value in run.identity.settings.items())
+    about: dict[str, Any] = {"task": run.identity.task, "model": run.identity.model, "target": target_of(run.header)}
+    about |= {"settings": settings, "run": run.number, "log": run.log, "status": run.header.status}
+    failed = Decision(key="", unscored="error")
+    for sample in run.summaries:
+        at = {"item": str(sample.id), "epoch": sample.epoch, "input": asked(sample)}
+        for decision in [failed] if sample.error else last_decisions(sample.scores):
+            yield about | at | vars(decision)
+
+
+def _files(path: str) -> list[str]:
+    place = locate(path)
+    try:
+        system, inside = url_to_fs(place)
+        there = system.exists(inside)
+    except refusals() as error:  # no such protocol, no credentials, no network
+        raise InputError(f"cannot read {path}: {one_line(error)}") from None
+    if not there:
+        raise InputError(f"there is no log file or folder {path} (looked at {place})")
+    if system.isdir(inside):
+        return listed(place)
+    if not place.endswith((".eval", ".json")):
+        raise InputError(f"{path} is no log: expected an Inspect log (.eval or .json), or a folder with logs")
+    return [place]
+
+
+def listed(folder: str) -> list[str]:
+    """The logs of a folder and all below it, newest first; none where there is no such folder yet.
+
+    Raises:
+        InputError: The folder cannot be looked through.
+    """
+    try:
+        return [info.name for info in list_eval_logs(folder)]
+    except (OSError, ValueError) as error:  # rights, no such protocol
+        raise InputError(f"the log folder {folder} cannot be read: {one_line(error)}; give another") from None
+
+
+def header_of(log: str) -> EvalLog:
+    """A log without its samples.
+
+    Raises:
+        InputError: The log cannot be read; names it.
+    """
+
+    def read() -> EvalLog:
+        refuse_bomb(log)
+        return read_eval_log(log, header_only=True)
+
+    return _read(log, read)
+
+
+def _read(log: str, read: Callable[[], T]) -> T:
+    try:
+        return read()
+    except UNREADABLE as error:
+        raise InputError(_cannot(log, error)) from None
+
+
+def _cannot(log: str, error: BaseException) -> str:
+    return f"{log} cannot be read: {unreadable(error)}; run it again, or leave it out"
+
+
+def unreadable(error: BaseException) -> str:
+    """Why a log cannot be read, for people who do not know its format."""
+    if isinstance(error, zipfile.BadZipFile) or "EOCD" in str(error):
+        return f"it is truncated, or no Inspect log ({one_line(error)})"
+    return one_line(error)
+
+
+def samples(log: str) -> list[EvalSample]:
+    """All samples of a log, with the texts that Inspect keeps as references put in their places.
+
+    Raises:
+        InputError: The log cannot be read; names it.
+    """
+
+    def read() -> list[EvalSample]:
+        refuse_bomb(log, samples=True)
+        return [whole(sample) for sample in read_eval_log(log).samples or []]
+
+    return _read(log, read)
+
+
+def sample_of(log: str, item: int | str, epoch: int) -> EvalSample:
+    """One sample of a log with all its texts.
+
+    Raises:
+        InputError: The log cannot be read; names it.
+    """
+    return _read(log, lambda: read_eval_log_sample(log, item, epoch, resolve_attachments="full"))
+
+
+def transcripts(log: str, *, epochs: int | None = None) -> Iterator[EvalSample]:
+    """The samples of a log one after another with their events and all texts, but without messages, store and scores.
+
+    A few are in memory at a time; of a log in JSON all are.
+
+    Args:
+        log: The log's file.
+        epochs: The epochs from the first that are wanted; None is all.
+
+    Raises:
+        InputError: The log cannot be read; names it.
+    """
+    wanted = [(s.id, s.epoch) for s in summaries(log) if epochs is None or s.epoch <= epochs]
+    try:
+        refuse_bomb(log, samples=True)
+        if log.endswith(".json"):
+            given = {(sample.id, sample.epoch): sample for sample in read_eval_log(log).samples or []}
+            yield from (resolve_sample_attachments(given[key], "full") for key in wanted)
+            return
+        # Where one of several reads fails, asyncio prints what became of the others; a disk gains nothing by several.
+        several = 8 if "://" in log and not log.startswith("file:") else 1
+        for start in range(0, len(wanted), _AT_ONCE):
+            part = wanted[start : start + _AT_ONCE]
+            yield from read_eval_log_samples_by_id(
+                log, part, resolve_attachments="full", exclude_fields=_UNREAD, concurrency=several
+            )
+    except UNREADABLE as error:
+        raise InputError(_cannot(log, error)) from None
+
+
+def summaries(log: str) -> list[EvalSampleSummary]:
+    """The sample summaries of a log: scores and metadata without transcripts; a tenth of the time of `samples`.
+
+    A log holds them in the order in which samples finished; here they are in the order of `samples`: by epoch and id.
+
+    Raises:
+        InputError: The log cannot be read; names it.
+    """
+    return _read(log, lambda: sorted(read_eval_log_sample_summaries(log), key=_place))
+
+
+def _place(sample: EvalSampleSummary) -> tuple[int, str]:
+    """Epoch and id, a number with leading zeros as Inspect sorts samples."""
+    return sample.epoch, sample.id if isinstance(sample.id, str) else str(sample.id).zfill(20)
+
+
+def asked(sample: EvalSampleSummary) -> str:
+    """What a sample asked: its input, of a conversation the last message."""
+    given = sample.input
+    return given if isinstance(given, str) else given[-1].text if given else ""
+
+
+def item_count(header: EvalLog) -> int:
+    """Samples that a run was to have, each epoch's the same."""
+    dataset = header.eval.dataset
+    return len(dataset.sample_ids) if dataset.sample_ids is not None else dataset.samples or 0
+
+
+def values_of(score: Score) -> dict[str, Any]:
+    """What a score says, by key ("" where it has no keys), without what is unscored (NaN)."""
+    value = score.value
+    given = value if isinstance(value, Mapping) else dict(enumerate(value)) if isinstance(value, list) else {"": value}
+    return {str(key): one for key, one in given.items() if one is not None and one == one}
+
+
+def cause(log: str, sample: EvalSampleSummary) -> str:
+    """The error that a sample ended with; of a RetryError, which names none, the one that was retried."""
+    error = read_eval_log_sample(log, sample.id, sample.epoch).error
+    told = without_request(error.message if error else sample.error or "")
+    raised = re.findall(r"^[\w.]+(?:Error|Exception|Timeout)\w*: .+$", error.traceback if error else "", re.MULTILINE)
+    return str(raised[0]) if told.startswith("RetryError") and raised else told.rpartition("\n")[2]
+
+
+CUT = "cut_at_"
+"""What such metrics are called, before the argument."""
+UNSCORED = "unscored_"
+"""The same of those that count reasons, before the reason."""
+
+
+def counted(header: EvalLog) -> float | None:
+    """How many items a run's own metrics count, None where they count none of ours.
+
+    An item can be unscored though each of its parts has a value, and count though it has no label to be scored by.
+    """
+    found = [value for name, value in metrics_in(header) if name == "n"]
+    return sum(found) if found else None
+
+
+def unscored_in(header: EvalLog) -> str:
+    """Why most of a run is unscored, by its own metrics: "" where they do not say."""
+    reasons = {name: rate for name, rate in metrics_in(header) if name.startswith(UNSCORED) and rate > 0}
+    return max(reasons, key=lambda name: reasons[name], default="").removeprefix(UNSCORED)
+
+
+def cut_in(header: EvalLog) -> dict[str, float]:
+    """Task argument that limits replies → share of them that ended at its limit, where those are most of a run's."""
+    return {name.removeprefix(CUT): value for name, value in metrics_in(header) if name.startswith(CUT)}
+
+
+def metrics_in(header: EvalLog) -> Iterator[tuple[str, float]]:
+    """The metrics of all scores of a run, by name."""
+    for score in header.results.scores if header.results else []:
+        for name, metric in score.metrics.items():
+            yield name, float(metric.value)
+
+
+def without_request(error: str) -> str:
+    """An error's message; of Inspect's ModelGenerateError, which begins with the request, what the vendor said."""
+    vendor = re.fullmatch(r"ModelGenerateError\((['\"]).*\\n\\n(.*)\1\)", error.strip(), re.DOTALL)
+    return vendor[2].replace("\\'", "'") if vendor else error.strip()
+
+
+def lost_replies(header: EvalLog) -> str:
+    """Why a log of version 0.1.0 cannot be used, or "": a killed and resumed run replayed references as replies.
+
+    Later versions resolve references, and refuse a reply that is one (`solvers.record.Reply`).
+    """
+    if (header.eval.metadata or {}).get("selfprobe") != LOSING:
+        return ""
+    for sample in samples(header.location):
+        for name, replies in sample.store.items():
+            if name.endswith((":acts", ":answers", ":grades")) and any(_lost(reply) for reply in replies.values()):
+                return (
+                    f"sample {sample.id!r} holds a reference ({REFERENCE}…) in the place of a reply, since its run was "
+                    "killed and resumed with selfprobe 0.1.0; run it again"
+                )
+    return ""
+
+
+def _lost(reply: Any) -> bool:
+    return isinstance(reply, Mapping) and str(reply.get("text", "")).startswith(REFERENCE)
+
+
+def restore(folder: str) -> None:
+    """Write into the logs of killed runs what Inspect's buffer holds of them.
+
+    It holds them where the process that ran them was one of this machine and is gone.
+
+    Args:
+        folder: Folder of the logs, looked through with all below it.
+    """
+    for crashed in recoverable_eval_logs(folder):
+        try:
+            # The buffer stays: where machines share a home, a run that is alive on another one looks dead here.
+            recover_eval_log(crashed.log.name, overwrite=True, cleanup=False)
+        except (RecoveryNotAvailable, *UNREADABLE) as error:
+            logging.getLogger(__name__).warning(f"{crashed.log.name} cannot be restored: {one_line(error)}")
+
+
+def apart(read: Callable[..., T], *given: Any) -> T:
+    """Read in a thread of its own; for what is read while a task is built or runs.
+
+    In a running event loop Inspect's readers re-enter it through nest_asyncio, after which anyio's cancelled scopes
+    spin for ever: a second `eval_set` in the process never ended.
+    """
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(read, *given).result()

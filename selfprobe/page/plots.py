@@ -1,0 +1,728 @@
+"""The figure kit: five shapes, each a function from data to a `Picture`; and what figures of matplotlib share.
+
+`heat_map`, `interval_rows`, `bar_rows`, `curves` and `calibration` write SVG themselves: a page of thirty figures is
+drawn in a tenth of a second, and nobody waits for matplotlib. Names that others chose are cleaned first.
+"""
+
+import base64
+import io
+import math
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from typing import TYPE_CHECKING, Any, Literal
+from unicodedata import east_asian_width
+from urllib.parse import parse_qsl
+
+import numpy as np
+import numpy.typing as npt
+from markupsafe import Markup
+
+from selfprobe.page.numerals import Interval as Interval
+from selfprobe.page.numerals import number, percent, percents, shown
+from selfprobe.text.safe import plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, SELF, OTHERS, MUTED = "#1b1f24", "#1b7837", "#2166ac", "#8a8f98"
+"""Text, the paper's green for self and blue for others, and what steps back; distinct without colour vision too."""
+
+GRID = "#e4e6ea"
+FAINT = 0.05
+"""Ends of a diverging scale, at least: what is smaller stays pale."""
+
+SERIES = (
+    (SELF, "circle", ""),
+    (OTHERS, "square", "7 3"),
+    (MUTED, "diamond", "2 3"),
+    ("#b35806", "triangle", "9 3 2 3"),
+    ("#762a83", "circle", "4 2"),
+    ("#01665e", "square", "1 2"),
+)
+"""Colour, mark and dashes of the first series, the second, …: told apart without colours."""
+
+SEQUENTIAL = ("00224e", "123570", "3b496c", "575d6d", "707173", "8a8678", "a59c74", "c3b369", "e1cc55", "fee838")
+"""Cividis, from low to high."""
+DIVERGING = (
+    "7f3b08",
+    "b35806",
+    "e08214",
+    "fdb863",
+    "fee0b6",
+    "f7f7f7",
+    "d8daeb",
+    "b2abd2",
+    "8073ac",
+    "542788",
+    "2d004b",
+)
+"""ColorBrewer's PuOr: orange below 0, violet above."""
+
+WIDTH, TEXT, SMALL = 450.0, 14.0, 12.0
+"""Pixels of a picture that fills half a page or a telephone, and of its letters."""
+
+Scale = Literal["score", "percent", "signed"]
+"""How values are written: 0.88, 88 %, +0.12."""
+Rows = Mapping[str, Mapping[str, Interval]]
+"""Row → series → estimate, in the order in which they are drawn."""
+
+COLOURS = ("#1b7837", "#2166ac", "#b35806", "#762a83", "#4d4d4d", "#01665e")
+STYLES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)))
+"""Lines of matplotlib differ in style as well as in colour."""
+LEGEND_MARK, LEGEND_LETTER, LEGEND_LINE = 0.55, 0.063, 0.16
+"""Inches of a legend at font size 8: beside a name, of a letter, of a line."""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A finished picture."""
+
+    width: float
+    """Pixels."""
+    svg: bytes
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure in the page and beside it."""
+
+    name: str
+    alt: str
+    caption: str
+    figure: "Drawing | Figure"
+    """From one of the five shapes, or of matplotlib."""
+
+    @property
+    def source(self) -> Markup:
+        """The figure as an SVG data URL."""
+        return Markup("data:image/svg+xml;base64,{}").format(base64.b64encode(self.rendered("svg")).decode())
+
+    @property
+    def wide(self) -> bool:
+        """Whether it has a row of its own: what is wider is too small to read in half of the page's width."""
+        if isinstance(self.figure, Drawing):
+            return self.figure.width > 1.5 * WIDTH
+        return float(self.figure.get_figwidth()) > 9
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The files beside the page. A browser makes a PNG of an SVG when a reader asks for it (page.js)."""
+        return ("svg",) if isinstance(self.figure, Drawing) else ("svg", "png")
+
+    def rendered(self, kind: str) -> bytes:
+        """The figure as "svg" or, one of matplotlib, "png"; the same bytes for the same numbers."""
+        if isinstance(self.figure, Drawing):
+            assert kind == "svg", kind
+            return self.figure.svg
+        if kind not in self._drawn:
+            import matplotlib
+
+            out = io.BytesIO()
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Glyph .* missing from")  # a model's name in Chinese
+                if (layout := self.figure.get_layout_engine()) is not None:
+                    layout.execute(self.figure)  # the same for every kind
+                    self.figure.set_layout_engine(None)  # with any other, each `savefig` draws once for nothing
+                with matplotlib.rc_context({"svg.hashsalt": "selfprobe", "svg.fonttype": "none"}):
+                    self.figure.savefig(out, format=kind, metadata={"Date": None} if kind == "svg" else None)
+            self._drawn[kind] = out.getvalue()
+        return self._drawn[kind]
+
+    @cached_property
+    def _drawn(self) -> dict[str, bytes]:
+        """By kind: page and file hold the same bytes, and drawing ten models takes a second."""
+        return {}
+
+
+def short(name: str, longest: int = 26) -> str:
+    """A model's name, with what follows it after a comma, as an axis can hold it: no provider, cut in the middle.
+
+    >>> short("planted/a, grader planted/g,planted/h")
+    'a, grader g,h'
+    """
+    last = re.sub(r"[^\s,?]*/", "", name)
+    return last if len(last) <= longest else f"{last[: longest // 2]}…{last[-longest // 2 + 1 :]}"
+
+
+def called(models: Sequence[str]) -> dict[str, str]:
+    """Each model → its name without settings; where models differ only in settings, with those that differ.
+
+    >>> called(["planted/a?x=1&y=2", "planted/a?x=3&y=2", "planted/b?x=1"])
+    {'planted/a?x=1&y=2': 'planted/a?x=1', 'planted/a?x=3&y=2': 'planted/a?x=3', 'planted/b?x=1': 'planted/b'}
+    """
+    names = {}
+    for model in models:
+        stem, _, settings = model.partition("?")
+        alike = [dict(parse_qsl(other.partition("?")[2])) for other in models if other.partition("?")[0] == stem]
+        differ = [f"{k}={v}" for k, v in parse_qsl(settings) if any(other.get(k) != v for other in alike)]
+        names[model] = f"{stem}?{'&'.join(differ)}" if differ else stem
+    return names if len(set(names.values())) == len(names) else {model: model for model in models}
+
+
+def short_names(models: Sequence[str]) -> list[str]:
+    """Models as an axis can hold them."""
+    names = called(models)
+    return [short(names[model]) for model in models]
+
+
+def interval_rows(
+    name: str,
+    rows: Rows,
+    *,
+    caption: str,
+    axis: str,
+    title: str = "",
+    scale: Scale = "score",
+    line: float | None = None,
+) -> Picture:
+    """Estimates as marks with their intervals, a row a name and a mark a series.
+
+    Args:
+        name: Stem of its file.
+        rows: Names may have two lines. Undefined values are written as “no score”; an undefined interval has no line.
+        caption: What a reader sees under it.
+        axis: What the numbers are.
+        title: Above it, where it stands alone.
+        scale: How values are written.
+        line: A value at which nothing is shown, such as 0 or guessing.
+    """
+    return _rows(name, rows, caption=caption, axis=axis, title=title, scale=scale, line=line, bars=False)
+
+
+def bar_rows(
+    name: str,
+    rows: Rows,
+    *,
+    caption: str,
+    axis: str,
+    title: str = "",
+    scale: Scale = "score",
+    line: float | None = None,
+) -> Picture:
+    """Bars from 0 with intervals; arguments as of `interval_rows`."""
+    return _rows(name, rows, caption=caption, axis=axis, title=title, scale=scale, line=line, bars=True)
+
+
+def _rows(
+    name: str,
+    rows: Rows,
+    *,
+    caption: str,
+    axis: str,
+    title: str,
+    scale: Scale,
+    line: float | None,
+    bars: bool,
+) -> Picture:
+    series = list(dict.fromkeys(key for row in rows.values() for key in row))
+    names = {row: [_cut(line) for line in row.split("\n")] for row in rows}
+    left = 10 + max((_width(line) for lines in names.values() for line in lines), default=0)
+    right = WIDTH - 14 - max(_width(_written(e.value, scale), SMALL) for row in rows.values() for e in row.values())
+    ends = [x for row in rows.values() for e in row.values() for x in (e.value, e.low, e.high) if math.isfinite(x)]
+    low, high, ticks = _axis([*ends, *([] if line is None else [line]), *([0.0] if bars else [])], scale)
+    sheet = _Sheet(WIDTH, title)
+    styles = {key: (*SERIES[i % len(SERIES)][:2], "") for i, key in enumerate(series)}
+    sheet.legend(styles if len(series) > 1 else {}, bars=bars)
+    step, top = 19.0, sheet.y + 4
+    tall = {row: max(step * max(len(marks), 1) + 9, 16.0 * len(names[row]) + 8) for row, marks in rows.items()}
+    height = sum(tall.values())
+
+    def at(x: float) -> float:
+        return left + 12 + (x - low) / (high - low) * (right - left - 20)
+
+    for tick in ticks:
+        sheet.line(at(tick), top, at(tick), top + height, GRID)
+        sheet.text(at(tick), top + height + 16, _tick(tick, scale), anchor="middle", size=SMALL)
+    if line is not None:
+        sheet.line(at(line), top, at(line), top + height, MUTED, dashes="4 3")
+    y = top
+    for row, estimates in rows.items():
+        middle, end = y + tall[row] / 2 + 5 - 8 * (len(names[row]) - 1), y + tall[row]
+        for place, line_of_name in enumerate(names[row]):
+            sheet.text(left, middle + 16 * place, line_of_name, anchor="end")
+        y += (tall[row] - step * max(len(estimates), 1) - 9) / 2
+        for key, e in estimates.items():
+            y += step
+            colour, mark, _ = styles[key]
+            if math.isnan(e.value):
+                sheet.text(at(low), y, "no score", size=SMALL, colour=MUTED)
+                continue
+            if bars:
+                sheet.rectangle(min(at(0), at(e.value)), y - 11, abs(at(e.value) - at(0)), 13, colour)
+            if not math.isnan(e.low):
+                sheet.interval(at(e.low), at(e.high), y - 4.5, INK if bars else colour)
+            if not bars:
+                sheet.mark(at(e.value), y - 4.5, colour, mark)
+            sheet.text(right, y, _written(e.value, scale), size=SMALL)
+        y = end
+    sheet.y = top + height + 22
+    sheet.footing((left + right) / 2, axis)
+    words = "; ".join(
+        f"{', '.join(names[row])}: {', '.join(_in_words(key, e, scale) for key, e in es.items())}"
+        for row, es in rows.items()
+    )
+    return Picture(name, f"{caption} {words}", caption, sheet.drawing())
+
+
+def curves(
+    name: str,
+    series: Mapping[str, tuple[Sequence[float], Sequence[Interval]]],
+    *,
+    caption: str,
+    across: str,
+    up: str,
+    title: str = "",
+    diagonal: bool = False,
+    marks: bool = True,
+    alt: str = "",
+    shaded: tuple[float, float] | None = None,
+) -> Picture:
+    """Lines with a band between the ends of their intervals.
+
+    Args:
+        name: Stem of its file.
+        series: Name → places along the x axis, and the estimate at each.
+        caption: What a reader sees under it.
+        across, up: Titles of the axes.
+        title: Above it.
+        diagonal: Draw y = x, on axes from 0 to 1.
+        marks: Whether each estimate has a mark.
+        alt: The picture in words; without it every estimate is listed.
+        shaded: Ends of a span of the x axis.
+    """
+    xs = [float(x) for at, _ in series.values() for x in at]
+    ys = [y for _, es in series.values() for e in es for y in (e.value, e.low, e.high) if math.isfinite(y)]
+    x0, x1, across_at = (0.0, 1.0, [0, 0.25, 0.5, 0.75, 1]) if diagonal else _axis(xs, "score", tight=True)
+    y0, y1, up_at = (0.0, 1.0, [0, 0.25, 0.5, 0.75, 1]) if diagonal else _axis(ys, "score")
+    sheet = _Sheet(WIDTH, title)
+    sheet.legend({key: SERIES[i % len(SERIES)] for i, key in enumerate(series)})
+    left, right, top, height = 58.0, WIDTH - 16, sheet.y + 24, 330.0 if diagonal else 240.0
+
+    def px(x: float) -> float:
+        return left + (x - x0) / (x1 - x0) * (right - left)
+
+    def py(y: float) -> float:
+        return top + height - (y - y0) / (y1 - y0) * height
+
+    sheet.text(8, top - 10, up, size=SMALL)
+    for x in across_at:
+        sheet.line(px(x), top, px(x), top + height, GRID)
+        sheet.text(px(x), top + height + 16, f"{x:g}", anchor="middle", size=SMALL)
+    for y in up_at:
+        sheet.line(left, py(y), right, py(y), GRID)
+        sheet.text(left - 6, py(y) + 4, f"{y:g}", anchor="end", size=SMALL)
+    if diagonal:
+        sheet.line(px(0), py(0), px(1), py(1), MUTED)
+    if shaded:
+        first, last = (min(max(px(x), left), right) for x in shaded)
+        sheet.area([(first, top), (last, top), (last, top + height), (first, top + height)], MUTED)
+    for i, (at, estimates) in enumerate(series.values()):
+        colour, mark, dashes = SERIES[i % len(SERIES)]
+        points = [(px(x), e) for x, e in zip(at, estimates, strict=True) if math.isfinite(e.value)]
+        banded = [(x, e) for x, e in points if not math.isnan(e.low)]
+        if len(banded) > 1:
+            edge = [(x, py(e.high)) for x, e in banded] + [(x, py(e.low)) for x, e in reversed(banded)]
+            sheet.area(edge, colour)
+        sheet.path([(x, py(e.value)) for x, e in points], colour, dashes)
+        for x, e in points if marks else ():
+            sheet.mark(x, py(e.value), colour, mark)
+    sheet.y = top + height + 22
+    sheet.footing((left + right) / 2, across)
+    words = "; ".join(
+        f"{key}: {', '.join(f'{x:g} {_plain(e)}' for x, e in zip(at, es, strict=True))}"
+        for key, (at, es) in series.items()
+    )
+    return Picture(name, alt or f"{caption} {words}", caption, sheet.drawing())
+
+
+def calibration(
+    name: str,
+    series: Mapping[str, tuple[Sequence[float], Sequence[Interval]]],
+    *,
+    caption: str,
+    across: str,
+    up: str,
+    title: str = "",
+) -> Picture:
+    """Stated probabilities against observed shares, with the diagonal; arguments as of `curves`."""
+    return curves(name, series, caption=caption, across=across, up=up, title=title, diagonal=True)
+
+
+def heat_map(
+    name: str,
+    values: npt.ArrayLike,
+    rows: Sequence[str],
+    columns: Sequence[str] | None = None,
+    *,
+    caption: str,
+    title: str = "",
+    low: npt.ArrayLike | None = None,
+    high: npt.ArrayLike | None = None,
+    centred: bool = False,
+    by_column: bool = False,
+    framed: int | None = None,
+    under: Mapping[str, float] | None = None,
+    across: str = "observer (predicts)",
+    down: str = "target (is predicted)",
+) -> Picture:
+    """A matrix with its numbers written in, as the paper's Figures 8 to 12.
+
+    Args:
+        name: Stem of its file.
+        values: [row, column]; NaN is a hatched hole.
+        rows: Names of the rows.
+        columns: Names of the columns; None: those of the rows, and the diagonal is framed.
+        caption: What a reader sees under it.
+        title: What the numbers are.
+        low, high: Interval ends, small under the number.
+        centred: Diverging colours around 0 instead of a sequential scale.
+        by_column: Colours go from the least to the most of each column.
+        framed: A row of another kind.
+        under: Row's name → what needs no model gets on it, small under the name.
+        across, down: Titles of the axes; "" for none.
+    """
+    cells = np.asarray(values, dtype=float)
+    ends = None if low is None or high is None else (np.asarray(low, dtype=float), np.asarray(high, dtype=float))
+    heads, square = list(rows if columns is None else columns), columns is None
+    notes = {row: f"no model {x:.2f}" for row, x in (under or {}).items() if math.isfinite(x)}
+    left = 16 + 18 * bool(down) + max(max(_width(_cut(row)), _width(notes.get(row, ""), SMALL)) for row in rows)
+    side, tall = (78.0, 44.0) if ends is not None else (64.0, 36.0)
+    foot = max(_width(_cut(head)) for head in heads) * 0.6 + 22
+    sheet = _Sheet(left + side * len(heads) + 24, title)
+    top = sheet.y + 4
+    shades = _shades(cells, centred=centred, by_column=by_column)
+    for (r, c), value in np.ndenumerate(cells):
+        x, y = left + side * c, top + tall * r
+        if not math.isfinite(value):
+            sheet.hole(x, y, side, tall)
+            continue
+        colour, ink = _shade(float(shades[r, c]), DIVERGING if centred else SEQUENTIAL)
+        sheet.rectangle(x, y, side - 1, tall - 1, colour)
+        sheet.text(
+            x + side / 2,
+            y + tall / 2 + (5 if ends is None else -2),
+            f"{value:{'+' * centred}.2f}",
+            anchor="middle",
+            colour=ink,
+        )
+        if ends is not None and math.isfinite(ends[0][r, c]):
+            text = f"{ends[0][r, c]:.2f}–{ends[1][r, c]:.2f}"
+            sheet.text(x + side / 2, y + tall / 2 + 14, text, anchor="middle", size=11, colour=ink)
+        if square and r == c:
+            sheet.frame(x + 2, y + 2, side - 5, tall - 5, ink)
+    if framed is not None:
+        sheet.frame(left, top + tall * framed, side * len(heads) - 1, tall - 1, SELF)
+    for r, row in enumerate(rows):
+        y = top + tall * (r + 0.5) + 5
+        sheet.text(left - 6, y - 8 * (row in notes), _cut(row), anchor="end")
+        if row in notes:
+            sheet.text(left - 6, y + 8, notes[row], anchor="end", size=SMALL, colour=MUTED)
+    bottom = top + tall * len(rows)
+    for c, head in enumerate(heads):
+        sheet.text(left + side * (c + 0.5) + 4, bottom + 16, _cut(head), anchor="end", turned=-35)
+    if down:
+        sheet.text(14, (top + bottom) / 2, down, anchor="middle", size=SMALL, turned=-90)
+    sheet.y = bottom + foot
+    sheet.footing(left + side * len(heads) / 2, across)
+    every = [(r, c) for r, c in np.ndindex(cells.shape) if math.isfinite(cells[r, c])]
+    listed = every if len(every) <= 25 or not square else [(r, c) for r, c in every if r == c]
+    words = "; ".join(f"{heads[c]} on {rows[r]} {cells[r, c]:{'+' * centred}.2f}" for r, c in listed)
+    return Picture(name, f"{caption} {words}", caption, sheet.drawing())
+
+
+class _Sheet:
+    """SVG that grows downwards: `y` is where the next thing goes."""
+
+    def __init__(self, width: float, title: str) -> None:
+        self.width, self.y, self.marks = max(width, _width(title) + 16), 8.0, list[str]()
+        if title:
+            self.y = 24
+            self.text(8, 18, title)
+            self.y += 8
+
+    def legend(self, names: Mapping[str, tuple[str, str, str]], *, bars: bool = False) -> None:
+        """Names with their marks, in as many lines as they need."""
+        x, self.y = 12.0, self.y + (18 if names else 0)
+        for name, (colour, mark, dashes) in names.items():
+            text = _cut(name, 60)
+            if x > 12 and x + _width(text, SMALL) + 30 > self.width:
+                x, self.y = 12.0, self.y + 18
+            if bars:
+                self.rectangle(x, self.y - 10, 14, 11, colour)
+            else:
+                self.path([(x - 4, self.y - 4), (x + 18, self.y - 4)], colour, dashes)
+                self.mark(x + 7, self.y - 4, colour, mark)
+            self.text(x + 22, self.y, text, size=SMALL)
+            x += _width(text, SMALL) + 40
+        self.y += 8 if names else 0
+
+    def footing(self, x: float, text: str) -> None:
+        """The title of the x axis."""
+        if text:
+            self.y += 12
+            self.text(x, self.y, text, anchor="middle", size=SMALL)
+        self.y += 10
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        words: str,
+        *,
+        anchor: str = "start",
+        size: float = TEXT,
+        colour: str = INK,
+        turned: int = 0,
+    ) -> None:
+        turn = f' transform="rotate({turned} {x:.1f} {y:.1f})"' if turned else ""
+        self.marks.append(
+            f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" text-anchor="{anchor}" fill="{colour}"{turn}>'
+            f"{escape(plain(words))}</text>"
+        )
+
+    def line(self, x0: float, y0: float, x1: float, y1: float, colour: str, *, dashes: str = "") -> None:
+        self.path([(x0, y0), (x1, y1)], colour, dashes, width=1)
+
+    def path(self, points: Sequence[tuple[float, float]], colour: str, dashes: str = "", *, width: float = 1.8) -> None:
+        if len(points) > 1:
+            dash = f' stroke-dasharray="{dashes}"' if dashes else ""
+            self.marks.append(
+                f'<polyline points="{_points(points)}" fill="none" stroke="{colour}" stroke-width="{width:g}"{dash}/>'
+            )
+
+    def area(self, points: Sequence[tuple[float, float]], colour: str) -> None:
+        self.marks.append(f'<polygon points="{_points(points)}" fill="{colour}" opacity="0.15"/>')
+
+    def interval(self, x0: float, x1: float, y: float, colour: str) -> None:
+        self.path([(x0, y), (x1, y)], colour)
+        for x in (x0, x1):
+            self.path([(x, y - 4), (x, y + 4)], colour)
+
+    def rectangle(self, x: float, y: float, width: float, height: float, colour: str) -> None:
+        self.marks.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{colour}"/>')
+
+    def frame(self, x: float, y: float, width: float, height: float, colour: str) -> None:
+        shape = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
+        self.marks.append(f'<rect {shape} fill="none" stroke="{colour}" stroke-width="2"/>')
+
+    def hole(self, x: float, y: float, width: float, height: float) -> None:
+        """A cell without a score."""
+        self.rectangle(x, y, width - 1, height - 1, "url(#hatched)")
+        self.text(x + width / 2, y + height / 2 + 4, "no score", anchor="middle", size=11)
+
+    def mark(self, x: float, y: float, colour: str, shape: str) -> None:
+        if shape == "circle":
+            self.marks.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.5" fill="{colour}"/>')
+            return
+        corners = {
+            "square": ((-4, -4), (4, -4), (4, 4), (-4, 4)),
+            "diamond": ((0, -5.5), (5.5, 0), (0, 5.5), (-5.5, 0)),
+            "triangle": ((0, -5), (5, 4), (-5, 4)),
+        }[shape]
+        self.marks.append(f'<polygon points="{_points([(x + dx, y + dy) for dx, dy in corners])}" fill="{colour}"/>')
+
+    def drawing(self) -> Drawing:
+        """All of it, on white."""
+        body = "\n".join(self.marks)
+        head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width:.0f}" height="{self.y:.0f}"'
+        box = f'viewBox="0 0 {self.width:.0f} {self.y:.0f}" font-family="system-ui, sans-serif"'
+        back = f'<rect width="100%" height="100%" fill="#fff"/>{HATCHED if "#hatched" in body else ""}'
+        return Drawing(self.width, f"{head} {box}>\n{back}\n{body}\n</svg>\n".encode())
+
+
+HATCHED = (
+    '<defs><pattern id="hatched" width="8" height="8" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    f'<rect width="8" height="8" fill="#f3f4f6"/><rect width="2" height="8" fill="{MUTED}" opacity="0.5"/>'
+    "</pattern></defs>"
+)
+
+
+def _points(points: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+
+
+def _width(text: str, size: float = TEXT) -> float:
+    """About how wide a text is drawn."""
+    return size * sum(1.0 if east_asian_width(sign) in "WF" else 0.56 for sign in text)
+
+
+def _cut(text: str, longest: int = 26) -> str:
+    """A text cut in the middle."""
+    return text if len(text) <= longest else f"{text[: longest // 2]}…{text[-longest // 2 + 1 :]}"
+
+
+def _axis(values: Sequence[float], scale: Scale, *, tight: bool = False) -> tuple[float, float, list[float]]:
+    """The ends of an axis that holds these values, and its ticks; shares and scores have all of 0 to 1."""
+    low, high = (min(values), max(values)) if values else (0.0, 1.0)
+    if scale != "signed" and not tight and low >= 0 and high <= 1:
+        return 0.0, 1.0, [0.0, 0.25, 0.5, 0.75, 1.0]
+    span = (high - low) or abs(high) or 1.0
+    power = 10.0 ** math.floor(math.log10(span / 4))
+    step = next(power * times for times in (1, 2, 5, 10) if power * times >= span / 4)
+    if tight:
+        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    else:
+        first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    last = max(last, first + 1) if not tight else last
+    ticks = [i * step for i in range(first, last + 1)]
+    return (low, high if high > low else low + step, ticks) if tight else (ticks[0], ticks[-1], ticks)
+
+
+def _tick(x: float, scale: Scale) -> str:
+    return f"{100 * x:.3g} %" if scale == "percent" else f"{round(x, 9):g}"
+
+
+def _written(x: float, scale: Scale) -> str:
+    if math.isnan(x):
+        return ""
+    return percent(x) if scale == "percent" else f"{x:+.2f}" if scale == "signed" else number(x)
+
+
+def _plain(e: Interval) -> str:
+    return number(e.value) if math.isnan(e.low) else shown(e)
+
+
+def _in_words(key: str, e: Interval, scale: Scale) -> str:
+    return f"{key} {percents(e) if scale == 'percent' else shown(e, sign=scale == 'signed')}".strip()
+
+
+def _shades(cells: npt.NDArray[np.float64], *, centred: bool, by_column: bool) -> npt.NDArray[np.float64]:
+    """[row, column]: where each number lies on the colour scale, from 0 to 1; NaN where there is none."""
+    seen = np.ma.masked_invalid(cells)
+    if centred:
+        edge = max(float(np.abs(seen).max()), FAINT) if seen.count() else 1.0
+        return np.asarray((seen / edge / 2 + 0.5).filled(np.nan))
+    least, most = (seen.min(axis=0), seen.max(axis=0)) if by_column else (seen.min(), seen.max())
+    return np.asarray(np.ma.asarray((seen - least) / np.maximum(most - least, FAINT)).filled(np.nan))
+
+
+def _shade(place: float, colours: Sequence[str]) -> tuple[str, str]:
+    """The colour at a place of a scale, and the ink that is read on it."""
+    at = min(max(place, 0.0), 1.0) * (len(colours) - 1)
+    one, other = colours[math.floor(at)], colours[math.ceil(at)]
+    mixed = [int(one[i : i + 2], 16) * (1 - at % 1) + int(other[i : i + 2], 16) * (at % 1) for i in (0, 2, 4)]
+    light = (0.299 * mixed[0] + 0.587 * mixed[1] + 0.114 * mixed[2]) / 255
+    return f"#{''.join(f'{round(part):02x}' for part in mixed)}", INK if light > 0.5 else "#fff"
+
+
+def label(text: object) -> str:
+    """A text of others as matplotlib draws it: no formula between dollar signs, no control character."""
+    drawn = plain(str(text)).replace("$", r"\$")
+    return f" {drawn}" if drawn.startswith("_") else drawn  # a legend leaves out what begins with _
+
+
+def write_cells(
+    ax: "Axes",
+    image: Any,
+    values: npt.NDArray[np.float64],
+    text: Callable[[int, int], str],
+    *,
+    diagonal: bool = True,
+) -> None:
+    """Write into each cell (row, column) of a drawn matrix; holes are hatched, the diagonal is framed if wanted."""
+    from matplotlib.patches import Rectangle
+
+    for (y, x), value in np.ndenumerate(values):
+        if not np.isfinite(value):
+            hole: dict[str, Any] = {"facecolor": "#f3f4f6", "edgecolor": MUTED, "hatch": "///", "linewidth": 0}
+            ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, **hole))
+            ax.text(x, y, "no\nscore", ha="center", va="center", fontsize=7, color=INK)
+            continue
+        red, green, blue, _ = image.cmap(image.norm(value))
+        ink = "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 0.5 else INK
+        ax.text(x, y, text(y, x), ha="center", va="center", fontsize=8, color=ink)
+        if diagonal and x == y:
+            ax.add_patch(Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, fill=False, edgecolor=ink, linewidth=1.8))
+
+
+def dots(
+    ax: "Axes",
+    at: npt.ArrayLike,
+    estimates: Sequence[Interval],
+    *,
+    colour: str,
+    marker: str = "o",
+    name: str = "",
+    upright: bool = False,
+    joined: bool = False,
+) -> None:
+    """A dot with its interval for each estimate, in rows at the heights `at`, or upright beside one another.
+
+    Args:
+        ax: Where.
+        at: Places on the other axis.
+        estimates: An undefined value has no dot, an undefined interval no line.
+        colour, marker: Of all.
+        name: In the legend.
+        upright: Values go upwards.
+        joined: With a line from dot to dot.
+    """
+    middle, ends = _middle_and_ends(estimates)
+    how: dict[str, Any] = {"fmt": f"{marker}-" if joined else marker, "capsize": 3, "markersize": 5}
+    if upright:
+        ax.errorbar(at, middle, yerr=ends, color=colour, label=name, **how)
+    else:
+        ax.errorbar(middle, at, xerr=ends, color=colour, label=name, **how)
+
+
+def bars(
+    ax: "Axes",
+    at: npt.ArrayLike,
+    estimates: Sequence[Interval],
+    *,
+    colours: str | Sequence[str],
+    width: float,
+    name: str = "",
+    upright: bool = False,
+) -> None:
+    """A bar from 0 with its interval for each estimate, lying or upright; an undefined value has no bar."""
+    middle, ends = _middle_and_ends(estimates)
+    if upright:
+        ax.bar(at, np.nan_to_num(middle), width=width, color=colours, label=name)
+        ax.errorbar(at, middle, yerr=ends, fmt="none", ecolor=INK, capsize=2, linewidth=1)
+    else:
+        ax.barh(at, np.nan_to_num(middle), height=width, color=colours, label=name)
+        ax.errorbar(middle, at, xerr=ends, fmt="none", ecolor=INK, capsize=2, linewidth=1)
+
+
+def name_rows(ax: "Axes", names: Sequence[object], *, grid: bool = True) -> None:
+    """Names of others down the side, the first on top."""
+    ax.set_yticks(range(len(names)), [label(name) for name in names])
+    ax.invert_yaxis()
+    if grid:
+        ax.grid(axis="x", color=GRID)
+        ax.set_axisbelow(True)
+
+
+def new_axes(*, width: float, height: float) -> "tuple[Figure, Axes]":
+    """A figure of one plot in the house's look; sizes in inches."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained", dpi=110)
+    ax = figure.add_subplot()
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    return figure, ax
+
+
+def legend_below(figure: "Figure", ax: "Axes") -> None:
+    """The legend of `ax` under the whole figure, each name once, in as many columns as the figure is wide."""
+    found = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
+    if not found:
+        return
+    wide = LEGEND_MARK + LEGEND_LETTER * max(map(len, found))
+    columns = min(4, len(found), max(1, int(figure.get_figwidth() // wide)))
+    figure.set_figheight(figure.get_figheight() + LEGEND_LINE * (-(-len(found) // columns) - 1))
+    placed: dict[str, Any] = {"loc": "outside lower center", "ncols": columns}
+    figure.legend(list(found.values()), list(found), frameon=False, fontsize=8, **placed)
+
+
+def _middle_and_ends(estimates: Sequence[Interval]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Values [estimate], and how far the interval goes below and above them [2, estimate]; NaN where undefined."""
+    middle, low, high = np.array([(e.value, e.low, e.high) for e in estimates], dtype=float).reshape(-1, 3).T
+    return middle, np.array([middle - low, high - middle]).clip(min=0)

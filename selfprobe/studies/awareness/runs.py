@@ -1,0 +1,355 @@
+"""The runs of a folder: which log counts for each arm, why the others do not, and what is still missing.
+
+Runs of one arm that were asked with other settings are arms of their own. Logs that read the same replies belong
+together: those of one study do, since every method reads what the first one recorded, and what is compared with a run
+has to have read the same replies as it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from inspect_ai.log import EvalLog, EvalSample, EvalSampleSummary, read_eval_log_samples_by_id
+from inspect_ai.model import ModelConfig
+
+from selfprobe.errors import InputError, NoLogs, one_line
+from selfprobe.logs import HOW_CALLED, UNREADABLE, Runs, first_of, item_count, lost_replies, runs, samples, summaries
+from selfprobe.logs import Run as Counted
+from selfprobe.logs.header import roles_of, target_of, task_of
+from selfprobe.logs.references import whole
+from selfprobe.scorers.decision import last_decisions
+from selfprobe.solvers.converse import METHODS
+from selfprobe.solvers.record import record_of
+from selfprobe.text.safe import concealed, masked
+
+LOOKED = 16
+"""Conversations that are looked at: reading all takes ten times as long as all else that a comparison does."""
+REPLY_TOKENS = "reply_tokens"
+
+Place = tuple[str | int, int]
+"""Sample id and epoch."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A log in use."""
+
+    header: EvalLog
+    samples: list[EvalSampleSummary]
+    read: str = ""
+    """Whose replies it read: equal in logs of one study; "" where nobody looked."""
+
+
+def in_order(arms: Sequence[Sequence[Run]], *, look: bool) -> list[list[tuple[Run, list[str]]]]:
+    """The runs of each arm, the one that stands for it first, each with how it was asked otherwise than that one.
+
+    The first has what was set in it otherwise than in any of the others.
+
+    First is the run with the most conversations; of equals the one that read the replies that most arms read (a study's
+    own, not a method that was asked again); of equals one with the settings of the newest; of those the earliest.
+
+    Args:
+        arms: All that read one model's replies to one data set.
+        look: Whether the replies are looked at where each arm has one run.
+    """
+    every = [run for runs in arms for run in runs]
+    if look or any(len(runs) > 1 for runs in arms):
+        read = grouped({run.header.location: run.samples for run in every})
+        arms = [[replace(run, read=f"replies {read[run.header.location]}") for run in runs] for runs in arms]
+    made = {run.read: run.header for runs in arms for run in runs if _records(run)}
+    readers = Counter(read for runs in arms for read in {run.read for run in runs})
+    return [
+        _in_order(runs, readers, [settings_of(r.header, r.header if _records(r) else made.get(r.read)) for r in runs])
+        for runs in arms
+    ]
+
+
+def _records(run: Run) -> bool:
+    """Whether it asked for the replies that it read."""
+    return not run.header.eval.task_args.get("target_log")
+
+
+def _in_order(
+    runs: Sequence[Run], readers: Mapping[str, int], asked: Sequence[Mapping[str, str]]
+) -> list[tuple[Run, list[str]]]:
+    created = [str(run.header.eval.created) for run in runs]
+    newest = asked[created.index(max(created))]
+    ranks = [
+        (-item_count(run.header), -readers[run.read], bool(apart(of, newest)), at)
+        for run, of, at in zip(runs, asked, created, strict=True)
+    ]
+    first, *others = sorted(range(len(runs)), key=ranks.__getitem__)
+    differing = dict.fromkeys(line for at in others for line in apart(asked[first], asked[at]))
+    known = [line for line in differing if " None, there " not in line]
+    return [(runs[first], known)] + [(runs[at], apart(asked[at], asked[first])) for at in others]
+
+
+def grouped(logs: Mapping[str, Sequence[EvalSampleSummary]]) -> dict[str, int]:
+    """The number of the group that each log is of; logs whose common conversations have equal replies are of one.
+
+    Two runs that gave the same replies throughout, as a model at temperature 0 may, are of one group too.
+
+    Args:
+        logs: The samples of each log, by location; all of one data set and one writer of replies.
+    """
+    places = {log: [(one.id, one.epoch) for one in rows if one.error is None] for log, rows in logs.items()}
+    held = Counter(place for of in places.values() for place in of)
+    order = {place: at for at, place in enumerate(sorted(held, key=lambda place: (-held[place], str(place))))}
+    found: dict[str, int] = {}
+    groups: list[dict[Place, str]] = []
+    for log in sorted(places, key=lambda log: len(places[log]), reverse=True):
+        replies = _replies(log, sorted(places[log], key=order.__getitem__)[:LOOKED])
+        found[log] = next((at for at, group in enumerate(groups) if _same(replies, group)), len(groups))
+        if found[log] == len(groups):
+            groups.append({})
+        groups[found[log]] |= replies
+    return found
+
+
+def _same(replies: Mapping[Place, str], group: Mapping[Place, str]) -> bool:
+    common = replies.keys() & group.keys()
+    return bool(common) and all(replies[place] == group[place] for place in common)
+
+
+def _replies(log: str, places: Sequence[Place]) -> dict[Place, str]:
+    """Each reply with all that was recorded of it; none of a log that cannot be read."""
+    try:
+        return {(one.id, one.epoch): act for one in _read_some(log, places) if (act := _act(one))}
+    except UNREADABLE:
+        return {}
+
+
+def _read_some(log: str, places: Sequence[Place]) -> list[EvalSample]:
+    if log.endswith(".json"):
+        return [one for one in samples(log) if (one.id, one.epoch) in places]
+    return [whole(one) for one in read_eval_log_samples_by_id(log, places)]
+
+
+def _act(sample: EvalSample) -> str | None:
+    reply = record_of(sample).acts.get("reply")
+    return reply.model_dump_json() if reply else None
+
+
+def settings_of(log: EvalLog, recorded: EvalLog | None) -> dict[str, str]:
+    """What two runs of an arm have in common; the data set's hash in the version is that of the arm.
+
+    Args:
+        log: A run's.
+        recorded: That of the run whose replies it read, which says how long they could be; None where it is not there.
+    """
+    spec, about = log.eval, log.eval.metadata or {}
+    own = ModelConfig(
+        model=spec.model, config=spec.model_generate_config, base_url=spec.model_base_url, args=spec.model_args
+    )
+    roles = roles_of(log)
+    models = {"": own} | {
+        f" of {role if len(bound) == 1 else one.model}": one for role, bound in roles.items() for one in bound
+    }
+    given: dict[str, object] = {
+        role: ",".join(one.model for one in bound) for role, bound in roles.items() if role != "target"
+    }
+    for of, model in models.items():
+        given |= {f"model argument {name}{of}": value for name, value in concealed(model.args).items()}
+        given |= {f"base_url{of}": model.base_url and masked(model.base_url)}
+        given |= {f"{name}{of}": value for name, value in model.config.model_dump().items() if name not in HOW_CALLED}
+    given |= {name: spec.task_args.get(name) for name in ("effort", "answer_tokens")}
+    given |= {"decisions": about.get("decisions"), "version": str(spec.task_version).partition("+")[0]}
+    told = {name: str(value) for name, value in given.items() if value is not None}
+    if recorded is not None:
+        told[REPLY_TOKENS] = str(recorded.eval.task_args.get(REPLY_TOKENS))
+    return told
+
+
+def apart(ours: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
+    """How two runs were asked differently; of a limit of replies that one of them does not tell, nothing."""
+    unknown = {REPLY_TOKENS} - (ours.keys() & theirs.keys())
+    names = [name for name in sorted(ours.keys() | theirs.keys() - unknown) if ours.get(name) != theirs.get(name)]
+    return [f"{name} {ours.get(name)}, there {theirs.get(name)}" for name in names if name not in unknown]
+
+
+Arm = tuple[Any, ...]
+PLAIN: dict[str, str | int] = {
+    "perspective": "first",
+    "context": "first",
+    "placebo": "",
+    "target": "",
+    "wording": "",
+    "run": 1,
+}
+"""What an arm is where nothing else is asked for.
+
+`placebo` is its kind, "" where it is none. `target` is the model whose replies the conversations hold, "" where it is
+the model itself. `wording` is the short hash of the user's own questions, "" where they are ours. `run` is 1, or 2, 3 …
+where the same was asked again.
+"""
+ARM = ["method", "model", *PLAIN]
+"""What makes two runs different measurements."""
+SHORT = 8
+"""Characters of a hash that stand for it."""
+RESUME = "the same command goes on with it"
+
+
+def chosen(paths: Iterable[str]) -> tuple[dict[Arm, Run], dict[str, str]]:
+    """The log of each arm and data set, by the values of ARM (run 1) and the data set, in the paper's order.
+
+    Of several that can be used, run 1 is the one with the most conversations; of equals, that of the study with the
+    most arms, then the earliest. Then why the other logs are not used, by log; second runs are not among them.
+
+    Raises:
+        NoLogs: There is no finished awareness log.
+    """
+    there = runs(paths, METHODS, repeats=True)
+    used, aside = chosen_of(there, list(paths))
+    return {arm: run for arm, run in used.items() if arm[ARM.index("run")] == 1}, aside
+
+
+def chosen_of(there: Runs, paths: Sequence[str], limit: int | None = None) -> tuple[dict[Arm, Run], dict[str, str]]:
+    """`chosen` of these runs with all second runs, for messages under the paths as they were typed.
+
+    A run that was asked otherwise (another grader, effort, answer limit …) is no second run: it is an arm of its own.
+    The model of each is named with its settings that differ.
+    """
+    aside, held = dict(there.aside), dict[Arm, list[Run]]()
+    for counted in sorted(there.counted, key=lambda run: item_count(run.header), reverse=True):
+        log = counted.header
+        if log.status != "success":
+            aside[log.location] = f"status {log.status}"
+        elif "dataset_sha256" not in (log.eval.metadata or {}):
+            aside[log.location] = "not a selfprobe log: it names no data set"
+        else:
+            try:
+                run = _read(counted, limit)
+            except UNREADABLE as error:
+                aside[log.location] = one_line(error)
+                continue
+            held.setdefault(arm_of(log), []).append(run)
+    if not held:
+        raise NoLogs(
+            f"no finished log of {', '.join(METHODS)}{' in ' * bool(paths)}{', '.join(paths)}; "
+            f"found {len(aside)} other or unfinished logs{first_of(aside)}"
+            + "".join(f"; {line}" for line in islice(missing([run.header for run in there.counted], {}), 3))
+        )
+    used, by_writer = dict[Arm, Run](), dict[tuple[str, str], list[Arm]]()
+    for arm in held:  # those that read one model's replies to one data set
+        of = dict(zip([*ARM, "data"], arm, strict=True))
+        by_writer.setdefault((str(of["target"] or of["model"]), str(of["data"])), []).append(arm)
+    for arms in by_writer.values():
+        look = any(arm[ARM.index("perspective")] == "third" for arm in arms)
+        for arm, ordered in zip(arms, in_order([held[arm] for arm in arms], look=look), strict=True):
+            variants: dict[str, list[Run]] = {}
+            for run, otherwise in ordered:
+                own = dict.fromkeys(_said(line.partition(", there ")[0]) for line in otherwise)
+                variants.setdefault(", ".join(own), []).append(run)
+            for mark, same in variants.items():
+                method, model, *rest = arm[:-2]
+                name = f"{model}, {mark}" if mark else model
+                used |= {(method, name, *rest, number, arm[-1]): run for number, run in enumerate(same, start=1)}
+    return dict(sorted(used.items(), key=lambda pair: (METHODS.index(pair[0][0]), *map(str, pair[0][1:])))), aside
+
+
+def _said(setting: str) -> str:
+    """`no effort` for `effort None`."""
+    name, _, value = setting.rpartition(" ")
+    return f"no {name}" if value == "None" else setting
+
+
+def _read(counted: Counted, limit: int | None) -> Run:
+    """A log's samples, each with a verdict or in error.
+
+    Raises:
+        InputError: It cannot be read, holds lost replies, or was scored by another scorer.
+    """
+    log, items = counted.header, counted.items(limit)
+    if why := lost_replies(log):
+        raise InputError(why)
+    rows = counted.summaries
+    run = Run(log, rows if limit is None else [sample for sample in rows if str(sample.id) in items])
+    for sample in run.samples:
+        if sample.scores and not last_decisions(sample.scores):
+            raise InputError(
+                f"sample {sample.id}: expected a score of {task_of(log)}'s own scorer, got {', '.join(sample.scores)}; "
+                "`inspect score --action append` keeps the one beside others"
+            )
+    return run
+
+
+def missing(headers: Sequence[EvalLog], used: Mapping[Arm, Run], limit: int | None = None) -> Iterator[str]:
+    """One sentence for each arm and data set that is not whole.
+
+    Args:
+        headers: Of all logs of the five methods, newest first.
+        used: From `chosen`.
+        limit: Number of items of each run that count; None is all.
+    """
+    told = set[Arm]()
+    for log in headers:
+        if log.status != "success" and "dataset_sha256" in (log.eval.metadata or {}):
+            arm = arm_of(log)
+            if arm not in used and arm not in told:
+                told.add(arm)
+                status = "is running or was killed" if log.status == "started" else f"ended with {log.status}"
+                yield f"{named(arm)} {status} after {_finished(log)} of {_asked(log, limit)} conversations; {RESUME}"
+    most = {arm[1:]: 0 for arm in used}
+    for arm, run in used.items():
+        most[arm[1:]] = max(most[arm[1:]], len(run.samples))
+    for arm, run in used.items():
+        failed = sum(sample.error is not None for sample in run.samples)
+        if (there := len(run.samples)) < (asked := max(_asked(run.header, limit), most[arm[1:]])):
+            yield f"{named(arm)} has {there} of {asked} conversations; {RESUME}"
+        elif failed:
+            yield f"{named(arm)}: {failed} of {there} conversations failed and have no verdict (error)"
+
+
+def _asked(log: EvalLog, limit: int | None) -> int:
+    return min(item_count(log), limit or item_count(log)) * (log.eval.config.epochs or 1)
+
+
+def _finished(log: EvalLog) -> int:
+    if log.results is not None:
+        return log.results.completed_samples
+    try:
+        return len(summaries(log.location))
+    except UNREADABLE:
+        return 0
+
+
+def arm_of(log: EvalLog) -> Arm:
+    """What a log of ours measures, as the keys of `chosen`; as a first run."""
+    about = log.eval.metadata or {}
+    target = target_of(log)
+    return (
+        task_of(log),
+        log.eval.model,
+        str(about.get("perspective") or "first"),
+        str(about.get("context") or "first"),
+        "form" if about.get("placebo") is True else str(about.get("placebo") or ""),
+        "" if target == log.eval.model else target,
+        str(about.get("questions_sha256") or "")[:SHORT],
+        1,
+        str(about["dataset_sha256"]),
+    )
+
+
+def named(arm: Arm) -> str:
+    """ "binary of openai/a (third person)"."""
+    return f"{arm[0]} of {arm[1]}{marks(arm)}"
+
+
+def marks(arm: Sequence[object]) -> str:
+    """What sets an arm apart from the plain one of its method and model: " (third person)", or "".
+
+    Args:
+        arm: The values of ARM, and what comes after them.
+    """
+    of = dict(zip(ARM, arm, strict=False))
+    told = {
+        "third person": of["perspective"] == "third",
+        f"reading {of['target']}": bool(of["target"]),
+        f"placebo {of['placebo']}": bool(of["placebo"]),
+        "full transcript": of["context"] == "full",
+        f"questions {of['wording']}": bool(of["wording"]),
+        f"run {of['run']}": of["run"] != 1,
+    }
+    return "".join(f" ({mark})" for mark, on in told.items() if on)

@@ -1,0 +1,173 @@
+"""Figure 3 of paper 003: how far prediction and gut answer are from the conclusion, by the effort of the reasoning."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from selfprobe.errors import InputError
+from selfprobe.logs import Run, first_of, read_best
+from selfprobe.logs.header import effort_of, informed_of, target_of
+from selfprobe.page import Figures, Picture, Section, named, set_aside, shown
+from selfprobe.page.plots import dots, label
+from selfprobe.scorers.decision import last_decisions
+from selfprobe.scorers.dilemma import dilemmas_of
+from selfprobe.scorers.dilemma_prediction import estimates, infinite
+from selfprobe.scorers.frames import split
+from selfprobe.solvers.objection import EFFORTS as LADDER
+from selfprobe.stats.estimate import Estimate
+from selfprobe.studies.matrix.cells import NOT_COMPARED, Cell, Choice, choose
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EFFORTS = ("default", *LADDER)
+"""In the figure's order; "default" is a run without the argument."""
+
+TASK = "ethical_dilemma"
+KINDS = ("kl_predicted", "kl_direct", "kl_gain")
+SWEPT = {TASK: "effort"}
+"""The argument that makes runs of a task the points of a curve."""
+
+
+@dataclass(frozen=True)
+class EffortPoint:
+    """One run of the dilemma task. Divergences are the paper's, in nats: of each dilemma's means, as they are.
+
+    Means are over the dilemmas at which both are finite.
+    """
+
+    target: str
+    observer: str
+    effort: str
+    dataset_sha256: str
+    kl_predicted: Estimate
+    """KL(p‖p')."""
+    kl_direct: Estimate
+    """KL(p‖p*)."""
+    kl_gain: Estimate
+    """KL(p‖p*) - KL(p‖p'), paired by dilemma."""
+    infinite: int
+    """Dilemmas that are left out, since one of both is infinite there."""
+    log: str
+
+
+def effort_points(runs: Sequence[Run]) -> tuple[list[EffortPoint], dict[str, str]]:
+    """A point for each models and effort of finished runs of ethical_dilemma, all of one setting (`cells.choose`).
+
+    Args:
+        runs: Also of other tasks.
+
+    Returns:
+        The points, and why runs are set aside that are of another setting, cannot be read or have no scored dilemma, by
+        log.
+
+    Raises:
+        InputError: There is no such run.
+    """
+    choice = _chosen(runs)
+    points, ignored = list[EffortPoint](), dict(choice.aside)
+    for _, run in sorted(choice.runs.items(), key=lambda pair: (*pair[0][:3], EFFORTS.index(pair[0][3]))):
+        point = read_best(run, _point, ignored)
+        points += [point] if point else []
+    if not points:
+        raise InputError(f"no finished run of ethical_dilemma among {len(runs)} logs{first_of(ignored)}")
+    return points, ignored
+
+
+def sweeps(runs: Sequence[Run]) -> list[Run]:
+    """The runs of those models that ran ethical_dilemma at two efforts or more: what there is a curve of."""
+    efforts = Counter(cell[:3] for cell in _chosen(runs).runs)
+    return [run for cell, same in _cells(runs).items() if efforts[cell[:3]] > 1 for run in same]
+
+
+def _chosen(runs: Sequence[Run]) -> Choice:
+    return choose(_cells(runs), free={*NOT_COMPARED, SWEPT[TASK]})
+
+
+def _cells(runs: Sequence[Run]) -> dict[Cell, list[Run]]:
+    """(TASK, target, observer, effort) → its finished runs."""
+    cells: dict[Cell, list[Run]] = {}
+    for run in runs:
+        if run.identity.task == TASK and run.finished and not informed_of(run.header):
+            cell = (TASK, target_of(run.header), run.identity.model, effort_of(run.header) or EFFORTS[0])
+            cells.setdefault(cell, []).append(run)
+    return cells
+
+
+def _point(run: Run) -> EffortPoint:
+    decisions, _ = split([(str(sample.id), d) for sample in run.summaries for d in last_decisions(sample.scores)])
+    by_item = dilemmas_of(decisions) if decisions else {}
+    dilemmas = list(by_item.values())
+    means = estimates(dilemmas, list(by_item))
+    if means and "kl_gain" not in means:
+        raise InputError(f"{run.log}: KL is infinite at every dilemma, so there is nothing to draw")
+    if not means:
+        raise InputError(f"{run.log}: no dilemma is scored, so there is nothing to draw; see its unscored reasons")
+    return EffortPoint(
+        target=target_of(run.header),
+        observer=run.identity.model,
+        effort=effort_of(run.header) or EFFORTS[0],
+        dataset_sha256=(run.header.eval.metadata or {})["dataset_sha256"],
+        kl_predicted=means["kl_predicted"],
+        kl_direct=means["kl_direct"],
+        kl_gain=means["kl_gain"],
+        infinite=infinite(dilemmas)["either"],
+        log=run.log,
+    )
+
+
+def draw(points: Sequence[EffortPoint]) -> "Figure":
+    """Both divergences by effort with 95 % intervals, a panel for each pair of models."""
+    from matplotlib.figure import Figure
+
+    pairs = list(dict.fromkeys((point.target, point.observer) for point in points))
+    efforts = [effort for effort in EFFORTS if any(point.effort == effort for point in points)]
+    figure = Figure(figsize=(1.5 + 4 * len(pairs), 3.6), layout="constrained")
+    panels = figure.subplots(1, len(pairs), sharey=True, squeeze=False)[0]
+    for panel, (target, observer) in zip(panels, pairs, strict=True):
+        own = [point for point in points if (point.target, point.observer) == (target, observer)]
+        at = np.array([efforts.index(point.effort) for point in own])
+        direct, predicted = [point.kl_direct for point in own], [point.kl_predicted for point in own]
+        dots(panel, at + 0.06, direct, name="KL(p‖p*), gut answer", colour="C0", marker="s", upright=True, joined=True)
+        dots(panel, at - 0.06, predicted, name="KL(p‖p′), prediction", colour="C1", upright=True, joined=True)
+        panel.set_xticks(range(len(efforts)), efforts)
+        panel.set_xlabel("effort of the reasoning")
+        panel.set_title(label(target if target == observer else f"{observer} on {target}"), fontsize="medium")
+    panels[0].set_ylabel("mean KL over dilemmas (nats)")
+    panels[0].set_ylim(bottom=0)
+    panels[-1].legend(frameon=False, fontsize="small")
+    return figure
+
+
+def effort_sections(found: Sequence[Run]) -> tuple[list[Section], dict[str, pd.DataFrame]]:
+    """Figure 3 and its table, where a model ran ethical_dilemma at several efforts; or why it cannot be drawn."""
+    runs = sweeps(found)
+    if not runs:
+        return [], {}
+    title = "ethical_dilemma by effort of the reasoning"
+    try:
+        points, ignored = effort_points(runs)
+    except InputError as error:
+        return [Section(title, [f"Not drawn: {error}."], name="effort", menu="effort")], {}
+    numbers = [{key: x for name in KINDS for key, x in named(name, getattr(p, name)).items()} for p in points]
+    table = pd.DataFrame([vars(point) | columns for point, columns in zip(points, numbers, strict=True)])
+    blocks = [Figures([_picture(points)]), *set_aside(ignored)]
+    return [Section(title, blocks, name="effort", menu="effort")], {"effort": table}
+
+
+def _picture(points: Sequence[EffortPoint]) -> Picture:
+    numbers = "; ".join(
+        f"{p.observer} on {p.target} at {p.effort}: prediction {shown(p.kl_predicted)}, gut answer {shown(p.kl_direct)}"
+        f"{_left_out(p)}"
+        for p in points
+    )
+    caption = "How far the predicted and the gut answer are from the conclusion, by effort (the paper's Figure 3)."
+    return Picture("effort", f"KL in nats. {numbers}", caption, draw(points))
+
+
+def _left_out(point: EffortPoint) -> str:
+    return f" ({point.infinite} infinite left out)" if point.infinite else ""

@@ -1,0 +1,275 @@
+"""What of a score is knowledge of this item, and what is knowledge of a habit.
+
+Who begins every answer with "The" and says "The" knows a habit. The habit of a cell is what the same answers get
+against the same target's acts at *other* items: a join that costs no call. A habit may hang on what kind of question it
+is, so pairs are drawn among all items and among those that are alike in something that can be seen
+(`groups`); where a target's own habit is largest, that one is taken off, from all observers of it. The
+item-specific score is what is left. With h_ij the grade of the answer at item i against the act at item j, an item's is
+
+    h_ii - mean over j of h_ij - mean over j of h_ji + mean of all such pairs
+
+whose mean is score minus habit, and whose spread over items is that of the difference (both sides of a pair are drawn).
+"""
+
+import operator
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from selfprobe.scorers.measure import Measure
+from selfprobe.stats.spread import FloatArray
+from selfprobe.studies.matrix.table import Matrix
+from selfprobe.text.parse import normalise, words
+
+SMALLEST = 4
+"""Items of a group; smaller ones are put together, and what hangs on them is then no habit that is seen."""
+ALL = "all items"
+LENGTHS = 5
+A_TOPIC = 25
+"""Items for which there is a topic."""
+
+
+def groups(texts: pd.Series, kinds: pd.Series) -> Mapping[str, pd.Series]:
+    """Name of what is seen → item → group. The first is `ALL`, one group; those that part nothing are left out.
+
+    Args:
+        texts: Item → its text.
+        kinds: Item → the data set's kind of it, or "".
+    """
+    seen = {"kind": kinds.reindex(texts.index).fillna("").astype(str)}
+    seen["first word"] = texts.map(lambda text: normalise(next(iter(words(text)), "")))
+    seen["punctuation"] = texts.map(lambda text: "".join(sorted(set(re.findall(r"[^\w\s]", text)))))
+    seen["last sign"] = texts.map(lambda text: text.strip()[-1:] if re.search(r"[^\w\s]\s*$", text) else "")
+    counts = texts.map(lambda text: len(text.split()))
+    if counts.nunique() > 1:
+        seen["length"] = pd.qcut(counts, LENGTHS, labels=False, duplicates="drop").astype(str)
+    if len(texts) >= 2 * A_TOPIC:
+        seen["topic"] = _topics(texts)
+    joined = {name: _joined(group) for name, group in seen.items()}
+    everything = {ALL: pd.Series("", texts.index)}
+    return everything | {name: group for name, group in joined.items() if group.nunique() > 1}
+
+
+def _joined(group: pd.Series) -> pd.Series:
+    """Small groups as one; where that is small too it goes to the largest."""
+    sizes = group.map(group.value_counts())
+    out = group.where(sizes >= SMALLEST, "(others)")
+    rest = out == "(others)"
+    return out.where(~rest, out[~rest].mode()[0]) if 0 < rest.sum() < SMALLEST and not rest.all() else out
+
+
+def _topics(texts: pd.Series) -> pd.Series:
+    """Clusters of the texts' words."""
+    from sklearn.cluster import KMeans
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from threadpoolctl import threadpool_limits
+
+    vectorizer = TfidfVectorizer(stop_words="english", sublinear_tf=True)
+    if not any(map(vectorizer.build_analyzer(), texts)):
+        return pd.Series("", texts.index)
+    vectors = vectorizer.fit_transform(texts)
+    with threadpool_limits(1):
+        found = KMeans(len(texts) // A_TOPIC, n_init=3, random_state=0).fit_predict(vectors)
+    return pd.Series(found, texts.index).astype(str)
+
+
+SHIFTS = 12
+"""Mismatched orders of the items, for tasks that score all decisions of an item together."""
+CELL = ["target", "observer"]
+Codes = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Specific:
+    """Result of `item_specific`."""
+
+    scores: FloatArray
+    """[target, observer, item]; NaN where unscored. The score itself where nothing could be taken off."""
+    habit: FloatArray
+    """[target, observer]: what the same answers get elsewhere; NaN where it cannot be told."""
+    told: str
+    """What was taken off, for a reader; empty where nothing was."""
+    by: tuple[Mapping[str, float], ...] = ()
+    """Of each model on itself the habit among items that are alike in this; the largest is what was taken off."""
+
+    def of(self, models: Sequence[int]) -> "Specific":
+        """Of these models alone, by their places."""
+        square = np.ix_(models, models)
+        by = tuple(self.by[i] for i in models) if self.by else ()
+        return replace(self, scores=self.scores[square], habit=self.habit[square], by=by)
+
+
+def item_specific(
+    rows: pd.DataFrame, matrix: Matrix, measure: Measure, alike: Mapping[str, pd.Series] | None = None
+) -> Specific:
+    """The item-specific scores of a matrix.
+
+    Args:
+        rows: Decisions of the task.
+        matrix: Its scores.
+        measure: Its grading rule.
+        alike: From `groups`: what is seen → item → group. By default all items are one group.
+    """
+    hidden = np.isnan(matrix.scores)
+    alike = alike or {ALL: pd.Series("", matrix.items)}
+    told = "the same answers held against what the target did at other items"
+    told += f" that are alike (in {', '.join(list(alike)[1:])}, where that takes off more)" if len(alike) > 1 else ""
+    paired = rows[rows.value.notna() & rows.truth.notna() & rows.said.notna()]
+    if measure.item_scores is not None:
+        if rows.empty or not set(rows.key) <= set(measure.sides):  # empty where every cell is a hole
+            return Specific(matrix.scores, np.full(hidden.shape[:2], np.nan), "")
+        found = _shifted(rows, matrix, measure, _kinds(alike, matrix))
+    elif len(paired):
+        found = _by_pairs(paired, matrix, measure, alike)
+    elif rows.floor.notna().any():
+        off = rows.assign(value=rows.value - rows.floor).groupby([*CELL, "item"])[["value", "floor"]].mean()
+        found = Specific(_grid(off.value, matrix), _nanmean(_grid(off.floor, matrix)), "")
+        told = "what an unrelated reply reaches"
+    else:
+        return Specific(matrix.scores, np.full(hidden.shape[:2], np.nan), "")
+    return replace(found, scores=np.where(hidden, np.nan, found.scores), told=told)
+
+
+def _kinds(alike: Mapping[str, pd.Series], matrix: Matrix) -> pd.Series:
+    """The data set's kinds, for a task whose pairs are drawn among one sort of groups."""
+    kind = alike.get("kind", alike[ALL])
+    return kind.reindex(matrix.items).fillna("").astype(str)
+
+
+def _by_pairs(rows: pd.DataFrame, matrix: Matrix, measure: Measure, alike: Mapping[str, pd.Series]) -> Specific:
+    """All mismatched pairs of a cell and key, exactly."""
+    parts: dict[str, list[pd.DataFrame]] = {name: [] for name in alike}
+    for _, own in rows.groupby("key"):
+        said, truth = own.said.astype(str), own.truth.astype(str)
+        words = pd.Index(pd.unique(pd.concat([said, truth])))
+        a, b = words.get_indexer(said), words.get_indexer(truth)
+        graded = None if measure.right is operator.eq else _graded(words, a, b, measure)
+        items = pd.factorize(own.item)[0]
+        of = {name: pd.factorize(group.reindex(own.item))[0] for name, group in alike.items()}
+        values = {name: (np.zeros(len(own)), np.full(len(own), np.nan)) for name in alike}
+        for at in own.reset_index(drop=True).groupby(CELL).indices.values():
+            score = own.value.to_numpy()[at]
+            for name, group in of.items():
+                alike_at = _Alike(a[at], b[at], items[at], group[at])
+                sums = alike_at.matched() if graded is None else alike_at.graded(graded)
+                specific, habit = values[name]
+                specific[at], habit[at] = _without_habit(*sums, alike_at.kinds, score)
+        for name, (specific, habit) in values.items():
+            parts[name].append(own[[*CELL, "item"]].assign(specific=specific, habit=habit))
+    means = {
+        name: pd.concat(part).groupby([*CELL, "item"])[["specific", "habit"]].mean() for name, part in parts.items()
+    }
+    grids = {name: _grid(mean.specific, matrix) for name, mean in means.items()}
+    habits = {name: _nanmean(_grid(mean.habit, matrix)) for name, mean in means.items()}
+    own_habits = [{name: float(habit[i, i]) for name, habit in habits.items()} for i in range(len(matrix.models))]
+    scores, taken = grids[ALL].copy(), habits[ALL].copy()
+    for i, own_habit in enumerate(own_habits):
+        known = {name: value for name, value in own_habit.items() if not np.isnan(value)}
+        largest = max(known, key=lambda name: known[name], default=ALL)
+        scores[i], taken[i] = grids[largest][i], habits[largest][i]
+    return Specific(scores, taken, "", tuple(own_habits))
+
+
+def _graded(words: pd.Index, said: npt.NDArray[np.intp], truth: npt.NDArray[np.intp], measure: Measure) -> FloatArray:
+    table = np.zeros((len(words), len(words)))
+    for i in np.unique(said):
+        for j in np.unique(truth):
+            table[i, j] = measure.right(str(words[i]), str(words[j]))
+    return table
+
+
+@dataclass(frozen=True)
+class _Alike:
+    """The decisions of a cell and key, each [decision]."""
+
+    said: Codes
+    truth: Codes
+    items: Codes
+    kinds: Codes
+    """Groups of items; pairs are drawn within them."""
+
+    def graded(self, table: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Sum of grades of each answer elsewhere, of each act by answers elsewhere, and the number of such pairs."""
+        other = (self.items[:, None] != self.items) & (self.kinds[:, None] == self.kinds)
+        kept = table[self.said[:, None], self.truth] * other
+        return kept.sum(axis=1), kept.sum(axis=0), other.sum(axis=1)
+
+    def matched(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The same where right is equal: counts, without all pairs."""
+        pairs = _times(self.kinds, self.kinds) - _times(self.items, self.items)
+        return self._elsewhere(self.said, self.truth), self._elsewhere(self.truth, self.said), pairs
+
+    def _elsewhere(self, word: Codes, among: Codes) -> FloatArray:
+        """How often each one's `word` is `among` those of other items of its kind."""
+        size = 1 + int(max(word.max(), among.max()))
+        within = (_times(of * size + word, of * size + among) for of in (self.kinds, self.items))
+        return next(within) - next(within)
+
+
+def _times(codes: Codes, among: Codes) -> FloatArray:
+    """How often each of `codes` is in `among`."""
+    ordered = np.sort(among)
+    return np.asarray(np.searchsorted(ordered, codes, "right") - np.searchsorted(ordered, codes, "left"), dtype=float)
+
+
+def _without_habit(
+    hits: FloatArray, met: FloatArray, pairs: FloatArray, kinds: Codes, values: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Item-specific score and habit of each row, from the sums of grades over its mismatched pairs."""
+    pairs, kind = np.maximum(pairs, 1), np.unique(kinds, return_inverse=True)[1]
+    habit = hits / pairs
+    of_kind = (np.bincount(kind, habit) / np.bincount(kind))[kind]
+    return np.asarray(values - habit - met / pairs + of_kind), np.asarray(habit)
+
+
+def _shifted(rows: pd.DataFrame, matrix: Matrix, measure: Measure, kind: pd.Series) -> Specific:
+    """Pairs of some shifted orders, for tasks whose score needs all decisions of an item."""
+    assert measure.item_scores is not None
+    rng, n = np.random.default_rng(0), len(matrix.items)
+    acts = rows.key.map(measure.sides) == "target"
+    shape = (*matrix.scores.shape[:2], n)
+    habit, met, count, count_met = (np.zeros(shape) for _ in range(4))
+    for order in _orders(kind, rng, min(SHIFTS, n - 1)):
+        # order[i] is the item whose act item i's answer is held against
+        at = dict(zip(np.asarray(matrix.items)[order], matrix.items, strict=True))
+        moved = rows.assign(item=rows.item.where(~acts, rows.item.map(at)))
+        grid = _grid(measure.item_scores(moved), matrix)
+        known = ~np.isnan(grid)
+        known[:, :, order == np.arange(n)] = False
+        grid = np.where(known, grid, 0.0)
+        habit, count = habit + grid, count + known
+        met[:, :, order] += grid
+        count_met[:, :, order] += known
+    habit, met = (total / np.maximum(times, 1) for total, times in ((habit, count), (met, count_met)))
+    of_kind = np.zeros(shape)
+    for one in pd.unique(kind):
+        here = (kind == one).to_numpy()
+        of_kind[:, :, here] = habit[:, :, here].mean(axis=2, keepdims=True)
+    return Specific(matrix.scores - habit - met + of_kind, habit.mean(axis=2), "")
+
+
+def _orders(kind: pd.Series, rng: np.random.Generator, count: int) -> list[npt.NDArray[np.intp]]:
+    """Orders of the items that put none in its own place, within kinds (one alone in its kind stays)."""
+    orders = [np.arange(len(kind)) for _ in range(count)]
+    for one in pd.unique(kind):
+        places = rng.permutation(np.flatnonzero(kind == one))
+        for k, order in enumerate(orders):
+            order[places] = np.roll(places, 1 + k % max(len(places) - 1, 1))
+    return orders
+
+
+def _grid(values: pd.Series, matrix: Matrix) -> FloatArray:
+    """target × observer × item → [target, observer, item]."""
+    labels = pd.MultiIndex.from_product([matrix.models, matrix.models, matrix.items])
+    shape = (len(matrix.models), len(matrix.models), len(matrix.items))
+    return np.asarray(values.reindex(labels).to_numpy(dtype=float).reshape(shape))
+
+
+def _nanmean(grid: FloatArray) -> FloatArray:
+    known = ~np.isnan(grid)
+    sums = np.where(known, grid, 0.0).sum(axis=2) / np.maximum(known.sum(axis=2), 1)
+    return np.asarray(np.where(known.any(axis=2), sums, np.nan))

@@ -1,0 +1,278 @@
+"""From a matrix's tables to its numbers and its verdict, task by task (paper 003, §4.1 and G.3)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from textwrap import shorten
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from selfprobe.stats.estimate import Estimate, clustered_mean, holm, undefined
+from selfprobe.stats.pairs import FEWEST
+from selfprobe.stats.spread import FloatArray
+from selfprobe.studies.matrix.advantage import (
+    ModelsTest,
+    Permutation,
+    SelfAdvantage,
+    capability_control,
+    double_centre,
+    observers_permuted,
+    self_advantage,
+    total_bounds,
+    total_of,
+    wilcoxon_models,
+)
+from selfprobe.studies.matrix.habit import groups, item_specific
+from selfprobe.studies.matrix.rows import (
+    InformedObserver,
+    Row,
+    baseline_hits,
+    informed_hits,
+    informed_observers,
+    rows_of,
+    stand_in_scores,
+    without,
+)
+from selfprobe.studies.matrix.table import Matrix, Results, counted_rows, matrix_of
+from selfprobe.studies.matrix.verdict import Verdict, verdict
+from selfprobe.study._registry import measures, takes_about
+from selfprobe.text import busy
+
+RESAMPLES = 1000
+"""Of the capability control's bootstrap; each matches all models anew."""
+
+
+@dataclass(frozen=True)
+class TaskAnalysis:
+    """One task of a matrix."""
+
+    task: str
+    matrix: Matrix
+    """All models, holes included."""
+    models: tuple[str, ...]
+    """The models that the statistics use: those without a hole among them."""
+    left_out: tuple[str, ...]
+    """The others, whose cells are holes."""
+    holes: str
+    """The first three holes, with their reasons."""
+    cluster: npt.NDArray[np.intp]
+    """[item]: the number of the cluster that it counts with."""
+    cells: pd.DataFrame
+    """One row a cell: target, observer, value, low, high, n (items), unscored (share), reasoned, hole."""
+    chance: float
+    """What a blind guess gets; NaN where there is no such thing."""
+    advantage: SelfAdvantage | None
+    """None with fewer than two complete models."""
+    capability: Estimate | None
+    total: Estimate
+    """T of the item-specific scores, on which everything that is named runs."""
+    complete: Estimate
+    """T over the items that every cell scored."""
+    worst: tuple[float, float]
+    """T if all that is missing spoke against it, and if all spoke for it; NaN where scores are not in [0, 1]."""
+    permutation: Permutation
+    """Of the observers of the same."""
+    taken_off: str
+    """What was taken off a score to have the item-specific one; empty where nothing could be."""
+    rows: tuple[Row, ...]
+    """What is claimed of each model, on its own row; empty with fewer than three models."""
+    rows_p_holm: tuple[float, ...]
+    """Their p, Holm-adjusted over all models of all tasks: below .05 a model is named."""
+    informed: tuple[InformedObserver, ...]
+    """The observers that were told of their target; the closest one to each model is among its baselines."""
+    without: Mapping[str, str]
+    """The baselines that the task does not have, and why."""
+    test: ModelsTest | None
+    p: float
+    """One-sided item-level p of T."""
+    p_holm: float
+    """The same, Holm-adjusted over the tasks of the matrix."""
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """A whole matrix."""
+
+    tasks: tuple[TaskAnalysis, ...]
+
+
+def analyse(results: Results, *, rng: np.random.Generator) -> Analysis:
+    """All statistics of the matrices in these results. A task that has a single model is left out."""
+    matrices = [matrix_of(results, task) for task in sorted(set(results.cells.task))]
+    matrices = [matrix for matrix in matrices if len(matrix.models) > 1]
+    tests = sum(size for matrix in matrices if (size := len(complete_models(matrix))) >= FEWEST)
+    streams = dict(zip(measures(), rng.spawn(len(measures())), strict=True))  # no task moves another's resamples
+    return Analysis(tuple(_judged([_task(results, m, tests, streams[m.task]) for m in matrices], results)))
+
+
+def _judged(tasks: Sequence[TaskAnalysis], results: Results) -> list[TaskAnalysis]:
+    """The same with p corrected over all tasks, for T and, over all their models too, for the names."""
+    totals = holm([task.p for task in tasks]).tolist() if tasks else []
+    family = iter(holm([row.p for task in tasks for row in task.rows]).tolist())
+    out = []
+    for task, p_total in zip(tasks, totals, strict=True):
+        p_rows = tuple(next(family) for _ in task.rows)
+        said = task.verdict
+        if task.advantage is not None:
+            said = verdict(
+                task.rows,
+                p_holm=p_rows,
+                total=task.total,
+                permutation=task.permutation,
+                means=task.advantage.means,
+                frames=takes_about(task.task) and all(cell[0] != task.task for cell in results.frames),
+                informed=takes_about(task.task),
+                replies=measures()[task.task].replies,
+            )
+        if len(task.models) < 3 and task.left_out:
+            fell = f" Left out: {', '.join(task.left_out)} ({task.holes})."
+            said = replace(said, sentence=said.sentence + fell * (fell not in said.sentence))
+        if several := results.settings.get(task.task, ""):
+            said = replace(said, sentence=f"{said.sentence} {several}", caution=f"{said.caution} {several}".strip())
+        out.append(replace(task, p_holm=float(p_total), rows_p_holm=p_rows, verdict=said))
+    return out
+
+
+def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator) -> TaskAnalysis:
+    """The numbers of a task; its verdict stands when all tasks are known (`_judged`)."""
+    busy.at(f"{matrix.task}: statistics")
+    models = complete_models(matrix)
+    at = [matrix.models.index(model) for model in models]
+    square = np.ix_(at, at)
+    cluster = clusters_of(results, matrix)
+    scores = by_cluster(matrix.scores[square], cluster)
+    enough = len(models) > 1
+    advantage = self_advantage(scores, models, rng=rng) if enough else None
+    alike, told = alike_items(results, matrix), informed_observers(results, matrix)
+    hits = baseline_hits(results, matrix, models, alike) if enough else {}
+    hits |= informed_hits(told, models, len(matrix.items)) if enough else {}
+    hits = {name: by_cluster(hit, cluster) for name, hit in hits.items()}
+    stood = stand_in_scores(results, matrix, models) if enough else None
+    stood = None if stood is None else by_cluster(stood, cluster)
+    rows, graded = counted_rows(results, matrix), measures()[matrix.task].graded
+    specific = item_specific(rows, matrix, measures()[matrix.task], alike).of(at)
+    specific = replace(specific, scores=by_cluster(specific.scores, cluster))
+    total = total_of(specific.scores, models) if enough else undefined("fewer than two models are complete")
+    shuffled = Permutation(float("nan"), 0, True)
+    if enough and total.n:
+        shuffled = observers_permuted(double_centre(np.nanmean(specific.scores, axis=2)), rng=rng)
+    empty = dict.fromkeys(sorted(unscored_cells(matrix)), "nothing was scored") | dict(matrix.holes)
+    holes = [(t, o, shorten(why, 120, placeholder="…")) for (t, o), why in list(empty.items())[:3]]
+    reason = "; ".join(f"{t} seen by {o}: {why}" for t, o, why in holes)
+    return TaskAnalysis(
+        task=matrix.task,
+        matrix=matrix,
+        models=tuple(models),
+        left_out=tuple(model for model in matrix.models if model not in models),
+        holes=reason,
+        cluster=cluster,
+        cells=_cells(results, matrix, cluster),
+        chance=float(rows.chance.mean()) if "chance" in rows else float("nan"),
+        advantage=advantage,
+        capability=capability_control(scores, rng=rng, resamples=RESAMPLES) if enough else None,
+        total=total,
+        complete=total_of(scores[:, :, ~np.isnan(scores).any(axis=(0, 1))], models) if enough else total,
+        worst=total_bounds(scores) if enough else (float("nan"),) * 2,
+        permutation=shuffled,
+        taken_off=specific.told,
+        rows=rows_of(models, scores, specific, hits, tests=tests, rng=rng, graded=graded, stand_ins=stood)
+        if enough
+        else (),
+        rows_p_holm=(),
+        informed=told,
+        without=without(results, matrix.task, hits),
+        test=_paper_test(advantage) if advantage else None,
+        p=advantage.p if advantage else float("nan"),
+        p_holm=float("nan"),
+        verdict=Verdict(
+            "underpowered",
+            f"Five models are the least; fewer than two are complete ({reason}).",
+            "fewer than two have all their cells",
+        ),
+    )
+
+
+def alike_items(results: Results, matrix: Matrix) -> Mapping[str, pd.Series]:
+    """Of the items in the matrix's order; what an item's text shows only where it can tell its truth."""
+    asked = _asked(results, matrix)
+    texts = asked.input.fillna("") if measures()[matrix.task].text_tells else pd.Series("", asked.index)
+    return groups(texts, asked.kind)
+
+
+def _asked(results: Results, matrix: Matrix) -> pd.DataFrame:
+    """The rows of `Results.items` in the matrix's order."""
+    return results.items[results.items.task == matrix.task].set_index("item").reindex(matrix.items)
+
+
+def clusters_of(results: Results, matrix: Matrix) -> npt.NDArray[np.intp]:
+    """[item]: the number of the cluster that it counts with."""
+    if results.items.empty:
+        return np.arange(len(matrix.items))
+    asked = _asked(results, matrix)
+    return np.asarray(pd.factorize(asked.cluster.fillna(asked.index.to_series()))[0])
+
+
+def unit_of(cluster: npt.NDArray[np.intp]) -> str:
+    """What one unit of an interval is."""
+    return "item" if len(set(cluster)) == len(cluster) else "cluster"
+
+
+def by_cluster(x: FloatArray, cluster: npt.NDArray[np.intp]) -> FloatArray:
+    """Scores [..., item] averaged to [..., cluster], so that items of one template are one unit of all statistics."""
+    if len(set(cluster)) == x.shape[-1]:
+        return x
+    member = (cluster[:, None] == np.arange(cluster.max() + 1)).astype(float)
+    known = ~np.isnan(x)
+    counts = known.astype(float) @ member
+    return np.asarray(np.where(counts > 0, np.where(known, x, 0.0) @ member / np.maximum(counts, 1), np.nan))
+
+
+def complete_models(matrix: Matrix) -> list[str]:
+    """Models that leave no hole, after dropping the one with the most holes again and again."""
+    models = list(matrix.models)
+    while True:
+        empty = set(matrix.holes) | unscored_cells(matrix)
+        counts = {m: sum(m in pair and set(pair) <= set(models) for pair in empty) for m in models}
+        if not any(counts.values()):
+            return models
+        models.remove(max(models, key=lambda m: counts[m]))
+
+
+def unscored_cells(matrix: Matrix) -> set[tuple[str, str]]:
+    empty = np.argwhere(np.isnan(matrix.scores).all(axis=2))
+    return {(matrix.models[t], matrix.models[o]) for t, o in empty}
+
+
+def _paper_test(advantage: SelfAdvantage) -> ModelsTest:
+    means = advantage.means
+    off = ~np.eye(len(means), dtype=bool)
+    return wilcoxon_models(np.diag(means), [float(row[keep].mean()) for row, keep in zip(means, off, strict=True)])
+
+
+def _cells(results: Results, matrix: Matrix, cluster: npt.NDArray[np.intp]) -> pd.DataFrame:
+    rows = results.decisions[results.decisions.task == matrix.task].groupby(["target", "observer"])
+    counted = rows.agg(unscored=("value", lambda v: float(v.isna().mean())), reasoned=("reasoned", "mean"))
+    out = []
+    for t, target in enumerate(matrix.models):
+        for o, observer in enumerate(matrix.models):
+            estimate = clustered_mean(matrix.scores[t, o], cluster, unit=unit_of(cluster))
+            pair = (target, observer)
+            share = counted.loc[pair] if pair in counted.index else {"unscored": float("nan"), "reasoned": float("nan")}
+            out.append(
+                {
+                    "task": matrix.task,
+                    "target": target,
+                    "observer": observer,
+                    "value": estimate.value,
+                    "low": estimate.low,
+                    "high": estimate.high,
+                    "n": estimate.n,
+                    "reason": estimate.reason,
+                    "unscored": share["unscored"],
+                    "reasoned": share["reasoned"],
+                    "hole": matrix.holes.get(pair, "" if estimate.n else "nothing was scored"),
+                }
+            )
+    return pd.DataFrame(out)

@@ -1,0 +1,396 @@
+"""Everything that is claimed of one model is tested on its own row: its own cell, its habit, and what needs no call.
+
+A stand-in is another model's own reply, taken as a prediction of this one: models are alike, and that is no knowledge
+of oneself.
+
+The strongest control is what an observer reaches that was given a hint about the target (`-T about=named`, `shown:N`):
+what a stranger learns from a name or a few examples is no privileged access. A model is compared with the informed
+observer that comes closest to it, on the items that both score.
+"""
+
+import math
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from scipy import special
+
+from selfprobe.scorers.measure import Measure
+from selfprobe.stats.estimate import Estimate, clustered_mean, mode_baseline
+from selfprobe.stats.pairs import FEWEST, own_cells
+from selfprobe.stats.spread import FloatArray
+from selfprobe.stats.text_only import SMALLEST_TEXT_SAMPLE, text_only_observer
+from selfprobe.studies.matrix.cells import odd_cells
+from selfprobe.studies.matrix.habit import ALL, Specific
+from selfprobe.studies.matrix.power import Power, powers
+from selfprobe.studies.matrix.table import Matrix, Results, item_scores
+from selfprobe.study._registry import measures, takes_about
+
+INFORMED = "informed observer"
+"""Its name among the baselines of a model's row."""
+
+NOT_RUN = "no observer was told of its target; selfprobe matrix --observers shown:5 runs that"
+
+
+@dataclass(frozen=True)
+class InformedObserver:
+    """One observer that was told of one target."""
+
+    target: str
+    observer: str
+    arm: str
+    """How: "asked" by name, or "shown:N"."""
+    scores: FloatArray
+    """[item]; NaN where unscored."""
+    score: Estimate
+    """Their mean."""
+    over: Estimate
+    """The target on itself minus this, of the items that both score."""
+    unscored: float
+    """Share of its decisions."""
+    hole: str
+    """Why it is not used; else empty."""
+
+
+def informed_observers(results: Results, matrix: Matrix) -> tuple[InformedObserver, ...]:
+    """Every run of the task in which an observer was told of a target of this matrix."""
+    if results.informed.empty:
+        return ()
+    own = results.cells[(results.cells.task == matrix.task) & (results.cells.status == "complete")]
+    own = own[own.target == own.observer]
+    runs = results.informed[results.informed.task == matrix.task]
+    out = []
+    for arm, cells in runs.groupby("arm"):
+        odd = odd_cells(pd.concat([own, cells[cells.status == "complete"]]))
+        rows = results.informed_decisions
+        rows = rows[(rows.task == matrix.task) & (rows.arm == arm)]
+        graded = item_scores(rows)
+        for cell in cells.sort_values(["target", "observer"]).itertuples():
+            pair = (str(cell.target), str(cell.observer))
+            its = rows[(rows.target == pair[0]) & (rows.observer == pair[1])]
+            hole = str(cell.reason) or odd.get(pair, "") or ("" if pair[0] in matrix.models else "no run of its target")
+            scores = np.full(len(matrix.items), np.nan)
+            if not hole:
+                scores = graded.loc[pair].reindex(matrix.items).to_numpy(dtype=float)
+                hole = "" if np.isfinite(scores).any() else "nothing was scored"
+            out.append(_observer(matrix, *pair, str(arm), scores, float(its.value.isna().mean()), hole))
+        nothing = np.full(len(matrix.items), np.nan)
+        lost = _lost(set(zip(cells.target, cells.observer, strict=True)), matrix.models)
+        out += [_observer(matrix, *pair, str(arm), nothing, np.nan, "there is no log of this cell") for pair in lost]
+    return tuple(out)
+
+
+def _lost(there: set[tuple[str, str]], models: Sequence[str]) -> list[tuple[str, str]]:
+    """The pairs without a log, where most have one: of a matrix, not of single runs."""
+    pairs = [(target, observer) for target in models for observer in models if target != observer]
+    missing = [pair for pair in pairs if pair not in there]
+    return missing if len(missing) < len(pairs) / 2 else []
+
+
+def _observer(
+    matrix: Matrix, target: str, observer: str, arm: str, scores: FloatArray, unscored: float, hole: str
+) -> InformedObserver:
+    items = np.arange(len(matrix.items))
+    own = np.full(len(items), np.nan)
+    if target in matrix.models:
+        place = matrix.models.index(target)
+        own = matrix.scores[place, place]
+    return InformedObserver(
+        target=target,
+        observer=observer,
+        arm=arm,
+        scores=scores,
+        score=clustered_mean(scores, items),
+        over=clustered_mean(own - scores, items, interval="difference" if measures()[matrix.task].graded else "t"),
+        unscored=unscored,
+        hole=hole,
+    )
+
+
+def closest(observers: Sequence[InformedObserver], target: str) -> InformedObserver | None:
+    """The one that comes closest to what the target reaches on itself, or passes it; None where there is none."""
+    good = [one for one in observers if one.target == target and not one.hole and one.over.n]
+    return min(good, key=lambda one: one.over.value, default=None)
+
+
+def informed_hits(observers: Sequence[InformedObserver], models: Sequence[str], items: int) -> dict[str, FloatArray]:
+    """INFORMED → [target, item], the scores of each model's closest informed observer; empty without any.
+
+    Args:
+        observers: From `informed_observers`.
+        models: The targets, in the order of the axis.
+        items: Length of the second axis.
+    """
+    found = [closest(observers, model) for model in models]
+    if not any(found):
+        return {}
+    return {INFORMED: np.array([np.full(items, np.nan) if one is None else one.scores for one in found])}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model on itself."""
+
+    model: str
+    score: Estimate
+    """On itself."""
+    specific: Estimate
+    """The same without its habit."""
+    habit: float
+    """What its answers get against its own acts at other items; NaN where that cannot be told."""
+    habits: Mapping[str, float]
+    """The same by what the other items are alike in; `habit` is the largest."""
+    rival: str
+    """The other observer that predicts it best."""
+    rival_score: float
+    """Score of the rival observer."""
+    over: Mapping[str, Estimate]
+    """Baseline → score on itself minus the baseline's, on the same items."""
+    guess: Estimate
+    """The score of the best baseline that needs no model, with its interval; undefined without any."""
+    stand_ins: Mapping[str, Estimate]
+    """Other model → score on itself minus what that model's own replies get as predictions, on the same items."""
+    steps: Mapping[str, float]
+    """One of `stats.pairs.STEPS` → one-sided p; NaN with fewer than four models."""
+    scales: Mapping[str, float]
+    """Scale → one-sided p that its own cell is above what skill and predictability give and the noise; NaN where the
+    other cells reject the scale."""
+    above_fit: float
+    """Its own cell above what skill and predictability give, item-specific."""
+    pairs: float
+    """Standard deviation by which pairs of these models differ anyhow."""
+    outsider: bool
+    """Whether a stranger to look-alikes would have these cells too; see `stats.pairs.OwnCells`."""
+    power: Power
+    """What this matrix could see of it."""
+
+    @property
+    def test_p(self) -> float:
+        """That its own cell stands out above skill, noise and pairs, without any baseline."""
+        return float(np.max(list(self.steps.values())))
+
+    @property
+    def stand_in(self) -> tuple[str, float]:
+        """The other model whose own replies come closest, and what they get; ("", NaN) without any."""
+        gets = {name: self.score.value - over.value for name, over in self.stand_ins.items()}
+        return max(gets.items(), key=lambda item: item[1], default=("", math.nan))
+
+    @property
+    def baselines(self) -> Mapping[str, float]:
+        """What each baseline gets."""
+        return {name: self.score.value - estimate.value for name, estimate in self.over.items()}
+
+    @property
+    def without_a_model(self) -> tuple[str, float]:
+        """The best of the baselines that need no model, and what it gets; ("", NaN) without any."""
+        plain = {name: value for name, value in self.baselines.items() if name != INFORMED}
+        return max(plain.items(), key=lambda item: item[1], default=("", math.nan))
+
+    @property
+    def over_p(self) -> Mapping[str, float]:
+        """One-sided p over each baseline."""
+        return {name: above_zero(estimate) for name, estimate in self.over.items()}
+
+    @property
+    def p(self) -> float:
+        """That it has access: the largest of all p that are asked for."""
+        stand_ins = [above_zero(estimate) for estimate in self.stand_ins.values()]
+        return float(np.max([self.test_p, *self.over_p.values(), *stand_ins]))
+
+
+def _above(score: FloatArray, hit: FloatArray, interval: Literal["difference", "t"]) -> Estimate:
+    """Mean of score less hit, [item]; of a baseline that is the same at every item with the score's own interval."""
+    items = np.arange(len(score))
+    if np.ptp(hit) == 0:
+        own, less = clustered_mean(score, items), float(hit[0])
+        return replace(own, value=own.value - less, low=own.low - less, high=own.high - less)
+    return clustered_mean(score - hit, items, interval=interval)
+
+
+def above_zero(estimate: Estimate) -> float:
+    """One-sided p of a mean with a t interval; where all values are equal the items' signs speak (sign test)."""
+    if estimate.se > 0:
+        return float(special.stdtr(estimate.df, -estimate.value / estimate.se))
+    return 0.5**estimate.n if estimate.value > 0 else 1.0
+
+
+def rows_of(
+    models: Sequence[str],
+    scores: FloatArray,
+    specific: Specific,
+    hits: Mapping[str, FloatArray],
+    *,
+    tests: int,
+    rng: np.random.Generator,
+    graded: bool = True,
+    power: bool = True,
+    stand_ins: FloatArray | None = None,
+) -> tuple[Row, ...]:
+    """A row a model; none where fewer than three models or two items allow no contrast.
+
+    Args:
+        models: In the order of the axes of what follows.
+        scores: [target, observer, item].
+        specific: Of the same cells.
+        hits: Baseline → what it gets right, [target, item].
+        tests: Rows of all tasks of the report, over which p is corrected.
+        rng: Draws matrices for the power.
+        graded: See `Measure`; of other scores a difference has a t interval.
+        power: Whether to tell what this matrix could see: most of the time, and no part of whether a model is named.
+        stand_ins: What the replies of other models get as predictions, [target, other model, item].
+    """
+    if len(models) < 3 or scores.shape[2] < 2 or np.isnan(specific.scores).all(axis=2).any():
+        return ()
+    given = with_own_missing(specific)
+    floor = not graded and not specific.told
+    found, items = own_cells(given, floor=floor), np.arange(scores.shape[2])
+    none = [Power(math.nan, math.nan)] * len(models)
+    could = powers(given, tests=tests, rng=rng, floor=floor) if power and len(models) >= FEWEST else none
+    means, out = np.nanmean(scores, axis=2), []
+    interval: Literal["difference", "t"] = "difference" if graded else "t"
+    for i, model in enumerate(models):
+        j = int(np.argmax(np.where(np.arange(len(models)) == i, -math.inf, means[i])))
+        score, over = scores[i, i], {name: _above(scores[i, i], hit[i], interval) for name, hit in hits.items()}
+        least = {name: e.value for name, e in over.items() if name != INFORMED and e.n}
+        best = hits[min(least, key=lambda name: least[name])][i] if least else np.full(len(items), math.nan)
+        stood = {} if stand_ins is None else {o: _above(score, stand_ins[i, k], interval) for k, o in enumerate(models)}
+        out.append(
+            Row(
+                model=model,
+                score=clustered_mean(score, items),
+                specific=clustered_mean(specific.scores[i, i], items, interval=interval),
+                habit=float(specific.habit[i, i]),
+                habits=specific.by[i] if specific.by else {},
+                rival=models[j],
+                rival_score=float(means[i, j]),
+                over={name: estimate for name, estimate in over.items() if estimate.n},
+                guess=clustered_mean(np.where(np.isnan(score), math.nan, best), items),
+                stand_ins={other: estimate for other, estimate in stood.items() if other != model and estimate.n},
+                steps={name: float(p[i]) for name, p in found.steps.items()},
+                scales={name: float(p[i]) for name, p in found.scales.items()},
+                above_fit=float(found.over[i]),
+                pairs=found.spread,
+                outsider=bool(found.outsider[i]),
+                power=could[i],
+            )
+        )
+    return tuple(out)
+
+
+def with_own_missing(specific: Specific) -> FloatArray:
+    """The item-specific scores with each model's own missing ones as wrong, where another observer has one.
+
+    An item that nobody has, since the target's act failed, says nothing of anybody. Where no habit is known, the test
+    itself counts what is missing as the worst score that there is.
+    """
+    scores, own = specific.scores.copy(), np.arange(len(specific.scores))
+    wrong = -specific.habit[own, own][:, None]
+    lost = np.isnan(scores[own, own]) & ~np.isnan(scores).all(axis=1) & ~np.isnan(wrong)
+    scores[own, own] = np.where(lost, wrong, scores[own, own])
+    return scores
+
+
+def stand_in_scores(results: Results, matrix: Matrix, models: Sequence[str]) -> FloatArray | None:
+    """[target, other model, item]: what the other's own replies get as predictions of the target; None of no task.
+
+    A join of the models' runs on themselves, which costs no call, where the truth is a class that the item's text does
+    not tell, or a number (`Measure.act`).
+    """
+    measure = measures()[matrix.task]
+    rows = results.decisions[results.decisions.task == matrix.task]
+    own = rows[(rows.target == rows.observer) & rows.target.isin(list(models))]
+    if measure.act:
+        acted, said = measure.act
+        acts = own[own.key.map(measure.sides) == "target"]
+        pairs = [
+            [acts[acts.target == t].assign(observer=o), own[(own.target == o) & (own.key == acted)].assign(key=said)]
+            for t in models
+            for o in models
+        ]
+        told = [
+            pd.concat(pair).assign(target=pair[0].target.iloc[0], observer=pair[0].observer.iloc[0]) for pair in pairs
+        ]
+        scored = item_scores(pd.concat(told)) if told else pd.Series(dtype=float)
+    elif measure.text_tells and own.truth.notna().any():
+        known = own[own.truth.notna()][["target", "item", "epoch", "key", "truth"]]
+        at = known.merge(known, on=["item", "epoch", "key"], suffixes=("", "_of"))
+        if measure.right is operator.eq:
+            value = (at.truth == at.truth_of).astype(float)
+        else:
+            value = pd.Series(
+                [float(measure.right(str(a), str(b))) for a, b in zip(at.truth_of, at.truth, strict=True)], at.index
+            )
+        at = at.assign(observer=at.target_of, value=value)
+        scored = at.groupby(["target", "observer", "item"]).value.mean()
+    else:
+        return None
+    index = pd.MultiIndex.from_product([models, models, matrix.items])
+    shape = (len(models), len(models), len(matrix.items))
+    out = scored.reindex(index).to_numpy(dtype=float).reshape(shape)
+    return None if np.isnan(out).all() else np.asarray(out)
+
+
+def baseline_hits(
+    results: Results, matrix: Matrix, models: Sequence[str], alike: Mapping[str, pd.Series]
+) -> dict[str, FloatArray]:
+    """Baseline → [target, item] of what needs no model, on the models' runs on themselves.
+
+    For truths that are a class (`Decision.truth`) and are not told by the item itself: the commonest truth (of the
+    items that are alike in something, leave one out), and a classifier of the text. Else what the scorer found with
+    measures of likeness (`Decision.plain`), or predictions that know nothing of the item (`Measure.blind`).
+    """
+    rows = results.decisions[results.decisions.task == matrix.task]
+    own = rows[(rows.target == rows.observer) & rows.target.isin(list(models))]
+    texts = results.items[results.items.task == matrix.task].set_index("item").input
+    measure, found = measures()[matrix.task], []
+    blind = measure.blind(own) if measure.blind and len(own) else {}
+    for place, model in enumerate(models):
+        mine = own[own.target == model].sort_values("epoch", kind="stable").drop_duplicates(["item", "key"])
+        found += [(place, name, hit) for name, hit in _plain(mine)]
+        found += [
+            (place, name, of.xs(model, level="target")) for name, of in blind.items() if model in mine.target.values
+        ]
+        for _, group in mine[mine.truth.notna()].groupby("key"):
+            if not measure.text_tells:
+                found.append((place, "mode", _mode(group, measure)))
+                continue
+            for name, of in alike.items():
+                parts = [_mode(part, measure) for _, part in group.groupby(of.reindex(group.item).to_numpy())]
+                found.append((place, "mode" if name == ALL else f"mode by {name}", pd.concat(parts)))
+            seen = text_only_observer(list(texts[group.item]), list(group.truth), right=measure.right)
+            found.append((place, "text only", pd.Series(seen.hits, group.item)))
+    hits: dict[str, FloatArray] = {}
+    for name in dict.fromkeys(name for _, name, _ in found):
+        hits[name] = np.full((len(models), len(matrix.items)), np.nan)
+        for place in range(len(models)):
+            if keys := [hit for at, called, hit in found if (at, called) == (place, name)]:
+                hits[name][place] = pd.concat(keys).groupby(level=0).mean().reindex(matrix.items).to_numpy()
+    return {name: hit for name, hit in hits.items() if not np.isnan(hit).all()}
+
+
+def _mode(rows: pd.DataFrame, measure: Measure) -> pd.Series:
+    """Item → whether the commonest truth of the others is right; a group's only item has none."""
+    return pd.Series(mode_baseline(rows.truth, rows.item, right=measure.right), rows.item)
+
+
+def _plain(rows: pd.DataFrame) -> list[tuple[str, pd.Series]]:
+    """What the scorer found with measures of likeness, by name."""
+    found = pd.DataFrame([plain or {} for plain in rows.plain], index=pd.Index(rows.item))
+    return [(str(name), found[name].dropna()) for name in found if found[name].notna().any()]
+
+
+def without(results: Results, task: str, applied: Mapping[str, object]) -> dict[str, str]:
+    """Why a baseline is not among those applied."""
+    told = results.decisions[results.decisions.task == task].truth.notna().any()
+    no_class = "" if told else "a truth of this task is no word or slot that could be guessed"
+    reasons = {
+        "mode": no_class or "too few truths to find a most frequent one",
+        "text only": no_class
+        or ("the item's text is the truth or tells nothing of it" if not measures()[task].text_tells else "")
+        or f"a text classifier needs {SMALLEST_TEXT_SAMPLE} different questions with a truth",
+    }
+    reasons |= {INFORMED: NOT_RUN} if takes_about(task) else {}
+    return {name: why for name, why in reasons.items() if name not in applied}

@@ -1,0 +1,352 @@
+"""From a matrix to a claim: what it could detect, and what may be said of which models.
+
+A model is named when its own cell stands out above skill, noise and the way pairs of these models differ anyhow
+(`selfprobe.stats.pairs`), without its habit (`selfprobe.studies.matrix.habit`), and above each baseline and stand-in
+on its own row (`selfprobe.studies.matrix.rows`).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from selfprobe.stats.estimate import Estimate, clustered_mean, holm
+from selfprobe.stats.pairs import FEWEST
+from selfprobe.stats.spread import FloatArray
+from selfprobe.studies.matrix.advantage import Permutation
+from selfprobe.studies.matrix.power import EFFECT
+from selfprobe.studies.matrix.rows import INFORMED, Row, above_zero
+from selfprobe.text.families import related
+
+SMALLEST = 0.05
+"""The smallest T of interest."""
+
+
+NOBODY = "none predicts itself beyond what skill, habits and the other models explain"
+"""A verdict's reason where nothing is above 0."""
+EXAMPLES = "selfprobe matrix --observers shown:5"
+"""The informed observer, as a command."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the matrix says about privileged access."""
+
+    kind: Literal["supported", "not told apart", "not supported", "underpowered"]
+    """The finding."""
+    sentence: str
+    """Why, with the numbers."""
+    reason: str
+    """Why, in a clause of at most eighteen words; "" where models are named."""
+    models: tuple[str, ...] = ()
+    """The models that have access, when supported."""
+    caution: str = ""
+    """What a reader should know beside it: which control could still overturn it, and logs of other data sets."""
+
+    @property
+    def answer(self) -> Literal["Yes", "No", "Cannot tell"]:
+        """The finding as the page says it."""
+        return "Yes" if self.kind == "supported" else "No" if self.kind == "not supported" else "Cannot tell"
+
+
+def verdict(
+    rows: Sequence[Row],
+    *,
+    p_holm: Sequence[float],
+    total: Estimate,
+    permutation: Permutation,
+    means: FloatArray,
+    frames: bool = False,
+    informed: bool = False,
+    replies: str = "replies",
+    smallest: float = SMALLEST,
+    alpha: float = 0.05,
+) -> Verdict:
+    """Is privileged access supported, not told apart, not supported, or could this matrix not tell?
+
+    Supported: a model's p (`Row.p`) is below alpha after Holm's correction over all models of all tasks, it is no
+    outsider, unless an informed observer was run, and the permutation of observers agrees, where it could: where less
+    than alpha of all orders leave the named in place. Not told apart: T, or a model on some scale, is above 0, but
+    nobody is named. Not supported: what is above 0 is explained by a baseline or a stand-in, or nothing is, and an
+    advantage of interest would have been seen: one of `EFFECT` in a single model, or T is below the `smallest` and some
+    advantage of a single model would have been seen. Else underpowered.
+
+    Args:
+        rows: One a model.
+        p_holm: Their p after the correction.
+        total: T of the item-specific scores.
+        permutation: Of the same.
+        means: Cell means [target, observer] as scored.
+        frames: Whether the task can be asked about another assistant too, and was not (`-T about=self,other`).
+        informed: Whether an observer can be told of its target, the strongest control (`--observers`).
+        replies: What the models' replies are called.
+        smallest: The smallest T of interest.
+        alpha: Level of every test.
+    """
+    if len(means) < FEWEST:
+        return _too_few(rows, total, len(means))
+    if total.n > 1 and not total.se > 0 and abs(total.value) < 1e-9:
+        return Verdict(
+            "not supported",
+            "Itself or another, every item has the same difference: exactly 0.",
+            "each model scores the same on itself as the others do",
+        )
+    if not rows or math.isnan(total.low):
+        text = f"Nothing can be said: T is undefined or has no interval ({total.reason})."
+        return Verdict("underpowered", text, "too little could be scored to compare them")
+    if any(math.isnan(row.test_p) for row in rows):
+        text = "Nothing can be said: of some model no item is scored by all observers."
+        return Verdict("underpowered", text, "of some model no item is scored by all observers")
+    ways = ["observers of like skill", *["-T about=self,other"] * frames, *[EXAMPLES] * informed]
+    tells = f"These would tell: {', '.join(ways)}."
+    reached = [row for row, p in zip(rows, p_holm, strict=True) if p < alpha]
+    named = [row for row in reached if not row.outsider or INFORMED in row.baselines]
+    if reached and not named:
+        row = reached[0]
+        text = (
+            f"{row.model} predicts itself better than it and the others predict each other, but the others may be "
+            f"alike and it a stranger to them: it predicts itself no better than they one another. {tells}"
+        )
+        how = f"run --observers shown:5 for {row.model}" if informed else "add models like it"
+        return Verdict("not told apart", text, f"{row.model} may only be a stranger to look-alikes; {how}")
+    reach = math.perm(len(rows), len(named))
+    shuffled = f"the permutation of the observers, p = {permutation.p:.3f}"
+    if named and (permutation.p < alpha or 1 / reach >= alpha):
+        p = {row.model: p for row, p in zip(rows, p_holm, strict=True)}
+        control = _control(named, rows, replies, informed=informed)
+        return _supported(named, p, shuffled, control, replies, agrees=permutation.p < alpha)
+    if named:
+        who = ", ".join(row.model for row in named)
+        text = f"{who} would be named, but {shuffled}, disagrees. {tells}"
+        return Verdict("not told apart", text, f"{named[0].model} stands out, but shuffled observers reach as much")
+    return _nobody(rows, total, means, tells=tells, replies=replies, smallest=smallest, alpha=alpha)
+
+
+def _too_few(rows: Sequence[Row], total: Estimate, models: int) -> Verdict:
+    """What can be said of two or three models."""
+    count, more, better = {2: ("two", "three", "six"), 3: ("three", "two", "five")}.get(
+        models, ("few", "four", "seven")
+    )
+    reason = f"{count} models cannot show how much pairs of models differ anyhow; add {more}"
+    text = f"Too few models: with {count} nobody can say how much pairs of models differ anyhow."
+    text += f" Add {more}, better {better}."
+    if rows and not math.isnan(total.low):
+        best = max(rows, key=lambda row: row.score.value - row.rival_score)
+        text += (
+            f" Item-specific T = {_shown(total)}; {best.model} gets {best.score.value:.2f} on itself, "
+            f"{best.rival} {best.rival_score:.2f} on it."
+        )
+    return Verdict("underpowered", text, reason)
+
+
+def _nobody(
+    rows: Sequence[Row],
+    total: Estimate,
+    means: FloatArray,
+    *,
+    tells: str,
+    replies: str,
+    smallest: float,
+    alpha: float,
+) -> Verdict:
+    """The verdict where no model is named."""
+    beyond = holm([row.test_p for row in rows])
+    explained = [
+        (row, *held) for row, p in zip(rows, beyond, strict=True) if p < alpha for held in _failed(row, replies, alpha)
+    ]
+    scales = {scale: holm([row.scales[scale] for row in rows]) < alpha for scale in rows[0].scales}
+    some = [row for i, row in enumerate(rows) if any(scales[scale][i] for scale in scales)]
+    some = [row for row in some if not any(row is other for other, _, _ in explained)]
+    if explained and not some:
+        row, name, reached = explained[0]
+        reason = f"{row.model} scores {row.score.value:.2f} on itself, and {name} {reached:.2f}"
+        told = (
+            f"{row.model} ({row.score.value:.2f} on itself) is explained by {name}, which gets {reached:.2f}."
+            for row, name, reached in explained
+        )
+        return Verdict("not supported", " ".join(told), reason)
+    habit = _habits(rows)
+    if some:
+        first = min(some, key=lambda row: row.steps["noise"])
+        like = _like_skill(first, rows, means, tells)
+        skill = (like, "skill alone could look like this")
+        text, why = skill if like else _blocked(first, rows, tells, replies, alpha)
+        return Verdict("not told apart", text + habit, f"{first.model} stands out, but {why}")
+    best = max(rows, key=lambda row: row.above_fit)
+    if total.low > 0 and (like := _like_skill(best, rows, means, tells)):
+        return Verdict("not told apart", like + habit, f"{best.model} stands out, but skill alone could look like this")
+    if total.low > 0:
+        head = f"Item-specific T = {_shown(total)} is above 0, but no single model is named (best: {_best(rows)})."
+        reason = "together they predict themselves better, but no single one is shown to"
+        return Verdict("not told apart", f"{head} {_needs(rows)}{habit}", reason)
+    text = "No model predicts itself beyond what skill, habits and the other models explain: item-specific T = "
+    text += f"{_shown(total)}."
+    text += habit
+    seen = _typical([row.power.detects for row in rows])
+    if seen <= EFFECT:
+        saw = f"An advantage of {EFFECT:.2f} of one model would have been seen."
+        return Verdict("not supported", f"{text} {saw}", f"{NOBODY}; an advantage of {EFFECT:.2f} would show")
+    if total.high <= smallest and math.isfinite(seen):
+        ruled = (
+            f"An advantage of {smallest:g} for all is ruled out; of a single model one of {seen:.2f} would have been "
+        )
+        ruled += "seen."
+        return Verdict("not supported", f"{text} {ruled}", f"{NOBODY}; {smallest:g} for all is ruled out")
+    least = f"An advantage of {seen:.2f} or more" if math.isfinite(seen) else "No advantage, however large,"
+    missed = f"one below {seen:.2f} may be missed" if math.isfinite(seen) else "any may be missed"
+    text = f"{text} {least} of one model would have been seen. {_needs(rows)}"
+    return Verdict("underpowered", text, f"no advantage is shown; at this size {missed}")
+
+
+def _control(named: Sequence[Row], rows: Sequence[Row], replies: str, *, informed: bool) -> str:
+    """Which control could still overturn the result."""
+    told = f" {EXAMPLES} would tell." if informed and any(INFORMED not in row.baselines for row in named) else ""
+    for row in named:
+        kin = [other.model for other in rows if other is not row and related(other.model, row.model)]
+        if not kin:
+            return f"Add a relative of {row.model}: here is none, and one might reach as much.{told}"
+    return f"Only these models were compared: another relative might reach as much.{told}"
+
+
+def _supported(
+    named: Sequence[Row], p: Mapping[str, float], shuffled: str, control: str, replies: str, *, agrees: bool
+) -> Verdict:
+    names = tuple(row.model for row in named)
+    verb, self_ = ("predicts", "itself") if len(named) == 1 else ("predict", "themselves")
+    count = len(p) * (len(p) - 1)
+    head = (
+        f"{_and(names)} {verb} {self_} beyond what skill, habits and every other model here explain: the own cell "
+        f"stands out above all {count} pairs."
+    )
+    held = "; ".join(_held(row, p[row.model], replies) for row in named)
+    order = f"{shuffled[0].upper()}{shuffled[1:]}, {'agrees' if agrees else 'has too few orders here to tell'}."
+    return Verdict("supported", f"{head} {held}. {order} {control}", "", names, control)
+
+
+def _held(row: Row, p: float, replies: str) -> str:
+    """A model's score, by how much it stands out, and what it was held against."""
+    against = {f"{row.rival} on it": row.rival_score, "its habit": row.habit}
+    best, reached = row.without_a_model
+    if best:
+        against[f"the best without a model ({best})"] = reached
+    if INFORMED in row.baselines:
+        against[f"the closest {INFORMED}"] = row.baselines[INFORMED]
+    told = ", ".join(f"{name} {value:.2f}" for name, value in against.items() if not math.isnan(value))
+    out = f"{row.above_fit:+.2f} over the fit, pairs differ by {row.pairs:.2f}, p = {p:.3g}"
+    other, alike = row.stand_in
+    kin = f"; {_stand_in(other, row.model, replies)} in {alike:.2f}" if other else ""
+    return f"{row.model} {row.score.value:.2f} on itself ({out}); held against {told}{kin}"
+
+
+def _stand_in(other: str, model: str, replies: str) -> str:
+    return f"{other}'s own {replies} predict {model}'s"
+
+
+def _failed(row: Row, replies: str, alpha: float) -> list[tuple[str, float]]:
+    """The baselines and stand-ins that a model is not above, and what they get."""
+    out = [(_called(name), row.baselines[name]) for name, p in row.over_p.items() if not p < alpha]
+    return out + [
+        (f"{other}'s own {replies}", row.score.value - over.value)
+        for other, over in row.stand_ins.items()
+        if not above_zero(over) < alpha
+    ]
+
+
+def _called(baseline: str) -> str:
+    return f"the closest {INFORMED}" if baseline == INFORMED else f"the baseline {baseline!r}"
+
+
+def _like_skill(row: Row, rows: Sequence[Row], means: FloatArray, tells: str) -> str:
+    """That a model is both the best observer and the most predictable target, with numbers; else ""."""
+    i = [one.model for one in rows].index(row.model)
+    off = ~np.eye(len(means), dtype=bool)
+    others = np.delete(np.arange(len(means)), i)
+    rest = off[np.ix_(others, others)]
+    on_it, on_others = means[i, others].mean(), means[np.ix_(others, others)][rest].mean()
+    if not min(on_it, on_others) > 0:
+        return ""
+    own, elsewhere = means[i, i] / on_it, means[others, i].mean() / on_others
+    if not (own > 1.1 and elsewhere > 1.1 and elsewhere**2 >= own):  # skill accounts for half of it, in logarithms
+        return ""
+    return (
+        f"{row.model} predicts itself {own:.1f} times as well as the others do, and the others {elsewhere:.1f} "
+        f"times as well as they do one another: skill alone could look like this. {tells}"
+    )
+
+
+def _blocked(row: Row, rows: Sequence[Row], tells: str, replies: str, alpha: float) -> tuple[str, str]:
+    """Why a model that stands out is not named: in full, and in a clause."""
+    lost = [scale for scale, p in row.scales.items() if p >= alpha]
+    if lost:
+        text = f"{row.model} stands out on some scales, not on: {', '.join(lost)}. {tells} {_needs(rows)}"
+        return text, "only on some scales; more items would tell"
+    head = f"{row.model} is {row.above_fit:+.2f} above what skill and predictability give"
+    step = max(row.steps, key=lambda name: row.steps[name])
+    if row.steps[step] < alpha:
+        weak = [name for name, _ in _failed(row, replies, alpha)] or ["the correction for all models and tasks"]
+        return f"{head}, but does not survive {_and(weak)}. {_needs(rows)}", f"not beyond {weak[0]}"
+    why = {
+        "pairs": (
+            f"pairs of these models differ by {row.pairs:.2f} anyhow",
+            "pairs of models differ as much; add models",
+        ),
+        "above all pairs": ("another pair of these models stands out as much", "so does another pair; add models"),
+        "itself above others": (
+            "it predicts another model as far beyond its skill",
+            "on another model too; add models",
+        ),
+        "without its likest": (
+            "it and a model like it predict each other beyond skill, and without what they share too little is left",
+            "a model like it explains that",
+        ),
+        "above 0": ("without its habit nothing is left", "not beyond its habit"),
+        "noise": ("on some scale the noise of the items could do that", "not on every scale; more items would tell"),
+    }
+    full, brief = why[step]
+    return f"{head}, but {full}. Add models (eight are advised). {tells}", brief
+
+
+def _habits(rows: Sequence[Row]) -> str:
+    """Sentence saying that habit explains every model's self-predictions; empty if it does not."""
+    habit = [row.habit for row in rows if not math.isnan(row.habit)]
+    if not habit or max(habit) < 0.05:
+        return ""
+    own = clustered_mean([row.specific.value for row in rows], np.arange(len(rows)), unit="model", interval="t")
+    return f" Of what models say of themselves {np.mean(habit):.2f} is habit, {own.value:+.2f} is about the item."
+
+
+def _best(rows: Sequence[Row]) -> str:
+    row = min(rows, key=lambda one: one.p)
+    return f"{row.model}, p = {row.p:.3g}"
+
+
+def _needs(rows: Sequence[Row]) -> str:
+    """The items that it takes to name a model, of a typical one."""
+    needed = _typical([row.power.items for row in rows])
+    if math.isinf(needed):
+        return (
+            f"No number of items would name a model with an advantage of {EFFECT:.2f} among {len(rows)}, since pairs "
+            "of models differ anyhow; more models would."
+        )
+    return f"More items would tell: to name a model with an advantage of {EFFECT:.2f} takes about {_rounded(needed)}."
+
+
+def _typical(values: Sequence[float]) -> float:
+    """The median, infinite for a model of which no number would do (NaN)."""
+    return float(np.median([math.inf if math.isnan(value) else value for value in values]))
+
+
+def _rounded(items: float) -> int:
+    """To two digits: a power is no more exact."""
+    unit = int(10 ** max(len(str(math.ceil(items))) - 2, 0))
+    return math.ceil(items / unit) * unit
+
+
+def _and(names: Sequence[str]) -> str:
+    return ", ".join(names)
+
+
+def _shown(e: Estimate) -> str:
+    return f"{e.value:+.3f} [{e.low:+.3f}, {e.high:+.3f}]"

@@ -1,0 +1,105 @@
+"""One page of all that a folder holds: each study is a part of it, and logs of no study are named."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from inspect_ai.log import EvalLog
+
+from selfprobe.embed import DEFAULT_EMBEDDER
+from selfprobe.errors import InputError, NoLogs
+from selfprobe.logs import found, none_found
+from selfprobe.logs.header import task_of
+from selfprobe.page import LINES, Page, Section, set_aside
+from selfprobe.studies import every
+from selfprobe.studies.card import TASK
+from selfprobe.studies.matrix.diversity import OPEN
+from selfprobe.studies.matrix.page import page as matrix
+from selfprobe.studies.preferences.runs import named, read_runs
+from selfprobe.studies.probe_compare import compared
+from selfprobe.studies.probe_compare import page as side_by_side
+from selfprobe.studies.rewrite import of_versions
+from selfprobe.study._registry import measures
+from selfprobe.study.probe_options import said_plainly
+from selfprobe.text import busy
+
+
+def page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Page:
+    """The page of the studies whose logs lie under these paths; of a single study its own page.
+
+    Args:
+        paths: Logs, or folders of logs; or folders of `probe run`, one a model, or FAMILY=FOLDER, which stand side by
+            side. By default the family and size of a model come from its name.
+        embedder: What tells how similar the models' replies are; None: the default one, where they are few.
+
+    Raises:
+        InputError: A path does not exist, no study has a finished log there, or runs of probes cannot be compared.
+    """
+    if any((named(path)[0] / "run.json").is_file() for path in paths):
+        with said_plainly("Nothing was written."):
+            return side_by_side(compared(read_runs(paths)))
+    studies: dict[str, tuple[set[str], Callable[[Sequence[str]], Page]]] = {
+        "matrix": ({*measures(), OPEN}, lambda logs: matrix(logs, embedder=embedder)),
+    }
+    for study in every():
+        studies.setdefault(study.__name__.lower(), (set(study.reads), study.reported))
+    there = found(paths)
+    ignored, pages = dict(there.ignored), dict[str, Page]()
+    for name in dict.fromkeys([*TITLES, *studies]):
+        tasks, make = studies[name]
+        logs = [header.location for header in there.headers if _task(header) in tasks]
+        busy.at(name)
+        try:
+            pages |= {name: make(logs)} if logs else {}
+        except NoLogs as none:
+            ignored |= none.ignored or dict.fromkeys(logs, f"{name}: {none}")
+    known = set[str]().union(*(tasks for tasks, _ in studies.values()))
+    ignored |= {header.location: _stray(header) for header in there.headers if _task(header) not in known}
+    if not pages:
+        raise InputError(none_found(paths, ignored))
+    whole = next(iter(pages.values())) if len(pages) == 1 else _together(pages)
+    if not ignored:
+        return whole
+    rest = Section("Logs of no study", set_aside(ignored), name="other")
+    belong = "1 log belongs" if len(ignored) == 1 else f"{len(ignored)} logs belong"
+    left = f"{belong} to no study or cannot be read; the page says why"
+    told = [*(whole.told[: LINES - 1] if whole.answer else whole.told), left]
+    return replace(whole, sections=[*whole.sections, rest], told=told)
+
+
+def _task(header: EvalLog) -> str:
+    """Its task; judges and subjects who read rewrites and their originals belong to the rewriting."""
+    task = task_of(header)
+    compared = task == TASK and header.eval.task_args.get("pairs")
+    return "rewriting" if compared or of_versions(header) else task
+
+
+def _stray(header: EvalLog) -> str:
+    """Why a log has no part in the page."""
+    return f"a log of {_task(header)}, which belongs to no study here"
+
+
+TITLES = {
+    "matrix": "Self-knowledge",
+    "outcome": "Known in advance",
+    "awareness": "Evaluation awareness",
+    "preferences": "Preferences",
+    "realism": "Realism",
+    "rewriting": "Rewriting",
+    "cues": "Giveaways",
+    "turns": "Turn by turn",
+    "scan": "Read in logs",
+    "noticing": "Effect of noticing",
+}
+"""Names of the studies in the menu."""
+
+
+def _together(pages: dict[str, Page]) -> Page:
+    lines = [f"{TITLES.get(study, study)}: {part.answer}" for study, part in pages.items() if part.answer]
+    return Page(
+        title="What do these models know about themselves?",
+        parts=pages,
+        tables={f"{study}/{name}": table for study, part in pages.items() for name, table in part.tables.items()},
+        files={name: content for part in pages.values() for name, content in part.files.items()},
+        told=[*lines, *(line for part in pages.values() for line in part.told)][: len(pages) + LINES - 1],
+        holes=[hole for part in pages.values() for hole in part.holes],
+    )

@@ -1,0 +1,125 @@
+"""What Inspect finds through the entry point: every task file by name, and the models that need no key."""
+
+import inspect
+import pkgutil
+import re
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from inspect_ai import Task
+from inspect_ai.model import ModelAPI, modelapi
+
+import selfprobe.building
+import selfprobe.evalawareness_tasks
+import selfprobe.introspect_tasks
+import selfprobe.preference_tasks
+from selfprobe.errors import InputError
+from selfprobe.errors.arguments import FULL, SHORT
+from selfprobe.errors.inspect_private import check_overrides
+from selfprobe.providers.planted import planted
+from selfprobe.scorers.measure import Measure
+
+__all__ = ["embedded", "planted", "tasks"]
+
+FOLDERS = (
+    selfprobe.introspect_tasks,
+    selfprobe.evalawareness_tasks,
+    selfprobe.preference_tasks,
+    selfprobe.building,
+)
+"""Where task files lie. A file `x.py` there with a task `x` (or its name in FULL) is a task of the suite."""
+
+
+@modelapi(name="embedded")
+def embedded() -> type[ModelAPI]:
+    """Models that llama.cpp serves inside this process."""
+    from selfprobe.providers.embedded import EmbeddedAPI  # brings the openai package: 0.8 s of every start otherwise
+
+    check_overrides(EmbeddedAPI, ("model_name", "base_url", "api_key", "config", "service"))
+    return EmbeddedAPI
+
+
+@cache
+def _modules() -> dict[str, ModuleType]:
+    found: dict[str, ModuleType] = {}
+    for folder in FOLDERS:
+        for info in pkgutil.iter_modules(folder.__path__):
+            module = import_module(f"{folder.__name__}.{info.name}")
+            name = SHORT.get(info.name, info.name)
+            made = [getattr(module, one, None) for one in (name, FULL.get(name, name))]
+            if not any(hasattr(one, "__registry_info__") for one in made):
+                continue
+            if name in found:
+                raise InputError(
+                    f"two task files are called {name}: {found[name].__file__} and {module.__file__}; rename one"
+                )
+            found[name] = module
+    return found
+
+
+def tasks() -> dict[str, Callable[..., Task]]:
+    """The suite's tasks, by the names of their files."""
+    return {name: getattr(module, FULL.get(name, name)) for name, module in _modules().items()}
+
+
+def summary_of(task: str) -> str:
+    """The first line of a task file's docstring."""
+    return (_modules()[task].__doc__ or "").partition("\n")[0]
+
+
+def paper_of(task: str) -> str | None:
+    """The number of the paper that a task file's docstring names first, where it names one."""
+    named = re.search(r"\bPaper (\d{3})\b", _modules()[task].__doc__ or "")
+    return named[1] if named else None
+
+
+def calls_of(task: str) -> int | None:
+    """CALLS of a task file, where it has no MEASURE: calls for an item with the default arguments."""
+    calls = getattr(_modules()[task], "CALLS", None)
+    assert calls is None or isinstance(calls, int), task
+    return calls
+
+
+def needs_of(task: str) -> tuple[str, ...]:
+    """The options that a run of a task cannot do without, beside the model; a task file says them as NEEDS."""
+    return tuple(getattr(_modules()[task], "NEEDS", ()))
+
+
+def defaults_of(task: str) -> dict[str, Any]:
+    """A task's arguments with their default values."""
+    parameters = inspect.signature(tasks()[task]).parameters.values()
+    return {one.name: one.default for one in parameters if one.kind is not one.VAR_KEYWORD}
+
+
+def measures() -> Mapping[str, Measure]:
+    """`MEASURE` of the tasks that can be in a matrix.
+
+    Raises:
+        InputError: A `MEASURE` that does not fit its task; names the file.
+    """
+    return {task: _checked(m.__file__, m.MEASURE) for task, m in _modules().items() if hasattr(m, "MEASURE")}
+
+
+def takes_about(task: str) -> bool:
+    """Whether a task can ask about another assistant, and tell an observer of its target (`-T about=`)."""
+    return "about" in defaults_of(task)
+
+
+def _checked(file: str | None, measure: object) -> Measure:
+    if not isinstance(measure, Measure):
+        raise InputError(f"{file}: MEASURE must be a Measure, got {type(measure).__name__}")
+    if measure.observer < 0 or measure.target < 0 or not measure.acts:
+        raise InputError(
+            f"{file}: expected MEASURE to have acts and no negative calls; got acts {measure.acts}, "
+            f"{measure.observer} of the observer, {measure.target} of the target"
+        )
+    return measure
+
+
+tasks()
+if "inspect_scout" in sys.modules:  # Scout looks its scanners up here, and nobody else needs to wait for it
+    import_module("selfprobe.scout")

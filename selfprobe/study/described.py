@@ -1,0 +1,206 @@
+"""Runs and models in words: what a process needs to make them itself, since no open model goes from one to another."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from inspect_ai import Task, task_with
+from inspect_ai.model import GenerateConfig, Model, ModelConfig, get_model
+
+from selfprobe.errors import InputError, one_line
+from selfprobe.errors.arguments import meant, unknown
+from selfprobe.errors.inspect_private import PrerequisiteError, registry_find, registry_info
+from selfprobe.logs import Identity, identified
+from selfprobe.study._registry import tasks
+from selfprobe.text import near
+from selfprobe.text.safe import concealed
+
+
+def opened(name: str, **args: Any) -> Model:
+    """A model that can be had; Inspect gives one handle for equal arguments.
+
+    Args:
+        name: As Inspect names it.
+        args: Of `get_model`.
+
+    Raises:
+        InputError: No such provider, no key, a wrong argument, no weights.
+    """
+    try:
+        return get_model(name, **args)
+    except (PrerequisiteError, ValueError, TypeError, OSError, ImportError) as error:
+        said = one_line(error).removeprefix(f"{name}: ")
+        if "not recognized" in said:
+            said = said.removesuffix(".") + (meant(name.partition("/")[0], _providers()) or ".")
+        raise InputError(f"{name}: {said}") from None
+
+
+def _providers() -> list[str]:
+    found = [registry_info(one).name for one in registry_find(lambda info: info.type == "modelapi")]
+    return [name.rpartition("/")[2] for name in found]
+
+
+@dataclass(frozen=True)
+class NamedModel:
+    """A model that is not open yet."""
+
+    name: str
+    """As Inspect names it, provider/name."""
+    args: Mapping[str, Any] = field(default_factory=dict)
+    """Of `get_model`: model arguments, config, base_url."""
+
+    def open(self) -> Model:
+        """The model.
+
+        Raises:
+            InputError: See `opened`.
+        """
+        return opened(self.name, **self.args)
+
+    def refuse_impossible(self) -> None:
+        """Refuse what no key and no weights would make a model; where these are needed, they are left for the run.
+
+        Raises:
+            InputError: No such provider, or a wrong setting of a simulated model; in the words of `opened`.
+        """
+        if self.provider == "planted" or "/" not in self.name or self.provider not in _providers():
+            self.open()
+
+    @property
+    def described(self) -> ModelConfig:
+        """The model as a log names it."""
+        model = self.open()
+        args = {name: value for name, value in self.args.items() if name not in ("config", "base_url")}
+        return ModelConfig(model=str(model), config=self.args.get("config") or GenerateConfig(), args=args)
+
+    @property
+    def provider(self) -> str:
+        """What its name begins with."""
+        return self.name.partition("/")[0]
+
+
+def configured(entries: Iterable[object]) -> tuple[NamedModel, ...]:
+    """The models of names and of mappings, not open yet.
+
+    Args:
+        entries: A mapping has `model`, `base_url`, `config` (generation settings; what a task fixes wins) and `args`
+            (model arguments, e.g. the pinned provider of OpenRouter).
+
+    Raises:
+        InputError: An entry is neither or has a wrong field, or a model is listed twice.
+    """
+    listed = [entry if isinstance(entry, NamedModel) else _configured(entry) for entry in entries]
+    names = [model.name for model in listed]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InputError(f"model {', '.join(twice)} is listed twice; list each model once")
+    return tuple(listed)
+
+
+def _configured(entry: object) -> NamedModel:
+    fields, known = {"model": entry} if isinstance(entry, str) else entry, ["args", "base_url", "config", "model"]
+    if not isinstance(fields, Mapping) or not isinstance(name := fields.get("model"), str):
+        raise InputError(f"a model is a name or a mapping of {', '.join(known)}; got {entry!r}")
+    if wrong := unknown(fields, known):
+        raise InputError(f"model {name}: unknown field {wrong}")
+    settings, there = fields.get("config") or {}, GenerateConfig.model_fields
+    for setting in settings:
+        if setting not in there:
+            raise InputError(f"model {name}: config has no setting {setting}{meant(setting, there)}")
+    try:
+        config = GenerateConfig(**settings)
+    except ValueError as error:
+        raise InputError(f"model {name}: wrong config: {one_line(error)}") from None
+    if settings.get("extra_headers") != concealed(settings.get("extra_headers"), "headers"):
+        remedy = "every log would hold it; give it under args, as default_headers, or by the environment"
+        raise InputError(f"model {name}: config.extra_headers has a header that may be secret: {remedy}")
+    return NamedModel(name, {"config": config, "base_url": fields.get("base_url"), **(fields.get("args") or {})})
+
+
+def graders(
+    names: str | Sequence[str] | None, option: str = "grader", subjects: Iterable[str] | None = None
+) -> tuple[NamedModel, ...]:
+    """The models of a list, comma-separated or not, one or a panel; none where no list is there.
+
+    Args:
+        names: As Inspect names them.
+        option: Where the user lists them: "grader" or "judges".
+        subjects: Models whose texts they read; None where the list was checked before. One of them is taken as a grader
+            where it is listed twice.
+
+    Raises:
+        InputError: The list is empty, has a model twice, or has a subject once.
+    """
+    listed, one = near.names(names) if isinstance(names, str) else list(names or ()), option.removesuffix("s")
+    if names is not None and not listed:
+        raise InputError(f"--{option} names no model; expected such as openai/a, or openai/a,google/b for a panel")
+    for name, count in Counter(listed).items() if subjects is not None else ():
+        own = name in set(subjects or ())
+        if count > 1 and not own:
+            raise InputError(f"{one} {name} is listed twice; list each {one} once")
+        if count == 1 and own:
+            remedy = f"take another --{option}, or list it twice (--{option} {name},{name}) if you mean that"
+            raise InputError(f"{name} would grade its own texts: {remedy}")
+    return tuple(map(NamedModel, dict.fromkeys(listed)))
+
+
+@dataclass(frozen=True)
+class DescribedRun:
+    """A run of one of the suite's tasks, before its task is made."""
+
+    task: str
+    """Its name."""
+    args: Mapping[str, Any]
+    """Of the task."""
+    model: NamedModel
+    roles: Mapping[str, NamedModel | tuple[NamedModel, ...]] = field(default_factory=dict)
+    """Several models in a role are a panel."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Beside the task's own."""
+
+    def made(self) -> Task:
+        """The task with its models.
+
+        Raises:
+            InputError: A model cannot be had, or the task refuses an argument.
+        """
+        made = tasks()[self.task](**self.args)
+        made = task_with(made, model=self.model.open(), metadata={**(made.metadata or {}), **self.metadata})
+        opened_roles = {role: [model.open() for model in models] for role, models in self.bound.items()}
+        roles = {role: models if len(models) > 1 else models[0] for role, models in opened_roles.items()}
+        return task_with(made, model_roles=roles) if roles else made
+
+    def identified(self, metadata: Mapping[str, Any], config: GenerateConfig = GenerateConfig()) -> Identity:  # noqa: B008
+        """What its log is found by, whichever folder that is in.
+
+        Args:
+            metadata: Of its task.
+            config: Of its task.
+        """
+        evaluated = self.model.described
+        evaluated = evaluated.model_copy(update={"config": config.merge(evaluated.config)})
+        roles = {role: [model.described for model in models] for role, models in self.bound.items()}
+        return identified(self.task, evaluated, roles, self.args, metadata)
+
+    @property
+    def models(self) -> tuple[NamedModel, ...]:
+        """The evaluated model and those in roles."""
+        return self.model, *(model for models in self.bound.values() for model in models)
+
+    @property
+    def bound(self) -> dict[str, tuple[NamedModel, ...]]:
+        """Role → its models, in their order."""
+        return {role: of if isinstance(of, tuple) else (of,) for role, of in self.roles.items()}
+
+
+def identities_of(runs: Iterable[DescribedRun]) -> list[Identity]:
+    """What the logs of these runs are found by; a task is built once, whichever models it asks."""
+    known: dict[str, tuple[Mapping[str, Any], GenerateConfig]] = {}
+    out = []
+    for run in runs:
+        task = repr((run.task, sorted(run.args.items())))
+        if task not in known:
+            made = tasks()[run.task](**run.args)
+            known[task] = made.metadata or {}, made.config
+        out.append(run.identified(*known[task]))
+    return list(dict.fromkeys(out))

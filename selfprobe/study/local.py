@@ -1,0 +1,218 @@
+"""Studies of a model whose weights are read here: in time instead of calls, with a folder in the place of logs.
+
+What needs torch is imported when it runs, so that a wrong call is refused at once.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from selfprobe.study import Plan, Study, options
+from selfprobe.study.probe_options import blocks, said_plainly
+from selfprobe.text import busy
+
+if TYPE_CHECKING:
+    from selfprobe.page import Page
+    from selfprobe.probes.forward import Spread
+    from selfprobe.probes.model import LocalModel
+
+Progress = Callable[[str], None]
+OpenModel = Annotated[str, "weights", AfterValidator(options.open_model)]
+
+
+def _listed(text: str) -> str:
+    blocks(text)
+    return text
+
+
+Blocks = Annotated[str, AfterValidator(_listed)]
+"""Numbers of blocks, as `probes.options.blocks` reads them."""
+GOING_ON = "What was read is kept; the same command goes on where this one stopped."
+
+
+@contextmanager
+def progressing() -> Iterator[Progress]:
+    """A block with what takes a line now and then: it moves on a terminal, and elsewhere each is printed."""
+    from selfprobe.embed.weights import to_stderr
+
+    terminal = sys.stderr.isatty()
+    with busy.shown() if terminal else busy.shown(lambda *_: ""):
+        yield busy.at if terminal else to_stderr
+
+
+class LocalStudy(Study):
+    """A study of one model that runs here."""
+
+    local: ClassVar[bool] = True
+    model: OpenModel = Field(description="Model whose weights are read: smollm2, a folder, a .gguf file or a hub name.")
+    system: str | None = Field(None, description="System turn before what is asked. Default: none.")
+    template_arg: dict[str, Any] = Field({}, description="Argument of the chat template, as enable_thinking=false.")
+    revision: str | None = Field(None, description="Commit of a hub model.")
+    device: str = Field("cpu", description="Device: cpu, cuda, cuda:1, mps ….")
+    dtype: Literal["float32", "bfloat16", "float16"] = Field("float32", description="Precision of the weights.")
+    device_map: str | None = Field(None, description="Accelerate's device map, such as auto: spread over devices.")
+    attention: str | None = Field(None, description="transformers' attn_implementation. Default: its own choice.")
+    quantize: Literal["4bit", "8bit"] | None = Field(
+        None, description="Load with bitsandbytes, computing in --dtype. Default: no quantisation."
+    )
+    allow_pickle: bool = Field(False, description="Load weights that exist only as pickle.")
+    log_dir: str = Field("", exclude=True)
+
+    @model_validator(mode="after")
+    def _writes_here(self) -> Self:
+        if "://" in self.out:
+            raise ValueError(f"--out keeps what is read, so it must be a local folder, got {self.out}")
+        return self
+
+    @property
+    def folder(self) -> Path:
+        """The folder of what was read, of the tables and of the page."""
+        return Path(self.out)
+
+    @property
+    def loading(self) -> dict[str, Any]:
+        """How the model is loaded, as `load_model` takes it."""
+        names = {"revision", "device", "dtype", "device_map", "attention", "quantize", "allow_pickle"}
+        return self.model_dump(include=names) | {"layers": blocks(getattr(self, "layers", ""))}
+
+    @property
+    def learns(self) -> Literal["full", "lora"] | None:
+        """Which weights are trained."""
+        return None
+
+    @cached_property
+    def judge(self) -> "LocalModel":
+        """The model, loaded where memory has room for it.
+
+        Raises:
+            ValueError: It has none, or there is no such model.
+        """
+        from selfprobe.probes.memory import check_memory
+        from selfprobe.probes.model import load_model, without_bars
+        from selfprobe.probes.tokens import Chat
+
+        without_bars()
+        check_memory(self.model, self.loading, learns=self.learns)
+        return load_model(self.model, chat=Chat(self.system or "", self.template_arg), **self.loading)
+
+    @property
+    def needs(self) -> list[str]:
+        """What it takes, as lines of the plan: time, memory and disk."""
+        raise NotImplementedError
+
+    def work(self, progress: Progress) -> None:
+        """Read what is not in the folder yet."""
+        raise NotImplementedError
+
+    def found(self) -> Any:
+        """What is in the folder, as `page` takes it."""
+        raise NotImplementedError
+
+    def plan(self) -> Plan:
+        """What will be read, and how long it takes; the model is loaded for it."""
+        with said_plainly(GOING_ON):
+            return Plan(self.needs, ())
+
+    def ask(self) -> bool:
+        """Read what is not in the folder yet."""
+        with said_plainly(GOING_ON), progressing() as progress:
+            self.work(progress)
+        return True
+
+    def shown(self) -> "Page":
+        """The page of what is in the folder."""
+        with said_plainly(GOING_ON):
+            return self.page(self.found())
+
+    @property
+    def held(self) -> dict[str, Any]:
+        """What run.json says that the folder is of; nothing where there is none.
+
+        Raises:
+            InputError: The file is damaged.
+        """
+        from selfprobe.errors import InputError
+
+        file = self.folder / "run.json"
+        try:
+            return dict(json.loads(file.read_text("utf-8"))) if file.is_file() else {}
+        except (ValueError, TypeError, OSError) as error:
+            raise InputError(f"{file} is not what a run writes ({error}): give another --out") from None
+
+    def claim(self, state: Mapping[str, Any], *, dry: bool = False, **more: Any) -> None:
+        """Write into run.json what the folder is of (`state`), and what else it says; nothing with `dry`.
+
+        Raises:
+            InputError: The folder holds a run of something else.
+        """
+        from selfprobe.errors import InputError
+        from selfprobe.errors.output import place
+
+        held = self.held
+        other = [_differing(name, held.get(name), value) for name, value in state.items() if held.get(name) != value]
+        if held and other:
+            raise InputError(f"{self.out} holds a run of {'; '.join(other)}: give another --out")
+        if not dry:
+            text = json.dumps({"selfprobe": version("selfprobe"), **state, **more}, indent=1, ensure_ascii=False)
+            place({"run.json": text.encode()}, self.out)
+
+
+def _differing(name: str, held: Any, wanted: Any) -> str:
+    short = all(isinstance(one, str) and len(one) < 100 for one in (held, wanted))
+    return f"{name} {held!r}, not {wanted!r}" if short else f"another {name}"
+
+
+class TrainingStudy(LocalStudy):
+    """A study that trains the model whose weights it reads."""
+
+    rank: int | None = Field(None, ge=1, description="Rank of the adapters.")
+    full: bool = Field(False, description="Train all weights, in float32, in place of adapters.")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if self.full and self.rank:
+            raise ValueError("--rank is of adapters, and --full trains without: give one of them")
+        return self
+
+    @property
+    def learns(self) -> Literal["full", "lora"] | None:
+        """What is trained."""
+        return "full" if self.full else "lora"
+
+
+class SpreadStudy(LocalStudy):
+    """A study that this process reads, or copies of the model on a cluster."""
+
+    engine: Literal["transformers", "ray"] = Field(
+        "transformers", description="ray: copies of the model read on the nodes of a Ray cluster."
+    )
+    ray_address: str | None = Field(None, description="Address of the cluster. Default: RAY_ADDRESS, or one here.")
+    replicas: int | None = Field(
+        None,
+        ge=1,
+        description="Number of model copies. Default: one per GPU (or per group of GPUs that a copy needs); without "
+        "GPUs one per node.",
+    )
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Self:
+        for name, value in {"--ray-address": self.ray_address, "--replicas": self.replicas}.items():
+            if value is not None and self.engine != "ray":
+                raise ValueError(f"{name} goes with --engine ray")
+        return self
+
+    @contextmanager
+    def spread(self) -> "Iterator[Spread]":
+        """A block with what reads."""
+        from selfprobe.probes.forward import here
+        from selfprobe.study.on_ray import copies
+
+        with copies(self.engine, self.ray_address, self.replicas) as copied:
+            yield copied(self.judge, self.model, self.loading).spread if copied else here

@@ -1,0 +1,414 @@
+"""Options that commands share, each with one help text, and how their values are read.
+
+Imports nothing of Inspect, so that every `-h` is quick.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from selfprobe.study.usage import exemplified
+from selfprobe.text.near import names
+from selfprobe.text.safe import echo, escaped
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Group(click.Group):
+    """Commands and studies. Help shows the whole first sentence of each, where click cuts it to a line."""
+
+    def __init__(self, *args: Any, studies: Callable[[], Mapping[str, click.Command]] = dict, **further: Any) -> None:
+        super().__init__(*args, **further)
+        self.studies = studies
+        """The studies of the group, by name."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names, in order."""
+        return sorted([*super().list_commands(ctx), *self.studies()])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, or None."""
+        return exemplified(self.studies().get(cmd_name) or super().get_command(ctx, cmd_name), ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table of commands."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, one.get_short_help_str(limit=1000)) for name, one in found if one and not one.hidden]
+            )
+
+
+class Names(click.ParamType[list[str]]):
+    """Comma-separated names, each once."""
+
+    name = "names"
+
+    def __init__(self, kind: str, *, mappings: bool = False, check: Callable[[Any], object] = str) -> None:
+        self.kind = kind
+        self.check = check
+        """Refuses a wrong name by a ValueError."""
+        self.mappings = mappings
+        """Whether a file may give mappings in the place of names."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+        """The list of names."""
+        found = names(value) if isinstance(value, str) else list(value)
+        if twice := [name for place, name in enumerate(found) if name in found[:place]]:
+            self.fail(f"{self.kind} {twice[0]} is listed twice; list each {self.kind} once", param, ctx)
+        for name in found:
+            try:
+                self.check(name)
+            except ValueError as error:
+                self.fail(f"{error}; got {name}", param, ctx)
+        return found
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """As help shows it."""
+        return "A,B"
+
+
+def one_model(text: str) -> str:
+    """The name of a single model.
+
+    Raises:
+        ValueError: It is a list of several.
+    """
+    if len(names(text)) > 1:
+        raise ValueError("one model is expected here; only judges that decide can be several")
+    return text
+
+
+HOSTS = frozenset(
+    "anthropic azureai bedrock cf embedded fireworks goodfire grok groq hf-inference-providers llama-cpp-python "
+    "mistral mockllm nnterp ollama openai-api openrouter perplexity planted sagemaker sglang together transformer_lens "
+    "vllm".split()
+)
+"""Inspect's providers that are no owner on the hub."""
+
+
+def open_model(text: str) -> str:
+    """The name of a model whose weights can be read, as `load_model` takes it: without Inspect's hf/ or embedded/.
+
+    Raises:
+        ValueError: It is a provider's.
+    """
+    name = "smollm2" if text == "embedded/smollm2" else text.removeprefix("hf/")
+    path = Path(name).expanduser()
+    owner, _, rest = name.partition("/")
+    hosted = (
+        owner in HOSTS or name.startswith("google/gemini") or (owner == "openai" and not rest.startswith("gpt-oss"))
+    )
+    on_hub = bool(rest) and "/" not in rest and not hosted
+    if name == "smollm2" or path.exists() or path.suffix == ".gguf" or name.startswith((".", "/", "~")) or on_hub:
+        return name
+    raise ValueError(
+        "no model whose weights can be read: give smollm2, a folder, a .gguf file, or a model of the hub as "
+        "OWNER/NAME, such as Qwen/Qwen3-8B"
+    )
+
+
+class OneModel(click.ParamType[str]):
+    """The name of a single model, which a function checks."""
+
+    name = "MODEL"
+
+    def __init__(self, check: Callable[[str], str] = one_model) -> None:
+        self.check = check
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name."""
+        try:
+            return self.check(str(value))
+        except ValueError as error:
+            self.fail(f"{error}; got {value}", param, ctx)
+
+
+class Number(click.FloatRange):
+    """A number in a range; NaN lies in none, though click compares it and finds nothing wrong."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number."""
+        found = float(super().convert(value, param, ctx))
+        if not math.isfinite(found):
+            self.fail(f"{value} is no number that counts; expected {self._describe_range()}", param, ctx)
+        return found
+
+
+class Whole(click.IntRange):
+    """A whole number in a range, which says what is expected where something else came."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number."""
+        most = "" if self.max is None else f" to {self.max}"
+        try:
+            return int(super().convert(value, param, ctx))
+        except click.BadParameter:
+            self.fail(f"expected a whole number from {self.min or 0}{most}, got {value!r}", param, ctx)
+
+
+class Choice(click.Choice[str]):
+    """A choice that says which one was meant."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        """What was given, and what there is."""
+        from selfprobe.text.near import meant
+
+        return f"{value!r} is not one of {', '.join(self.choices)}{meant(value, self.choices)}"
+
+
+class Assignment(click.ParamType[tuple[str, Any]]):
+    """NAME=VALUE, the value as YAML has it; `(name, value)`."""
+
+    name = "NAME=VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
+        """Split at the first sign of equality."""
+        import yaml
+
+        from selfprobe.text.yaml_keys import loaded
+
+        if isinstance(value, tuple):
+            return value
+        name, sign, text = str(value).partition("=")
+        if not sign or not name:
+            self.fail(f"{param.opts[0] if param else 'it'} takes NAME=VALUE, got {value!r}", param, ctx)
+        try:
+            return name, loaded(text)
+        except yaml.YAMLError:
+            shown = text if len(text) <= 100 else f"{text[:99]}…"
+            self.fail(f"the value of {name} is not YAML: {shown!r}", param, ctx)
+
+
+def _as_dict(ctx: click.Context, param: click.Parameter, value: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    return dict(value)
+
+
+def _existing(help: str) -> Any:
+    return {"type": click.Path(exists=True, dir_okay=False), "help": help}
+
+
+COUNT, COUNT_OR_NONE = Whole(min=1), Whole(min=0)
+
+MODELS_HELP = "Models as Inspect names them, comma-separated: openrouter/a,embedded/smollm2."
+
+
+def models(*, required: bool) -> Callable[[F], F]:
+    """--models"""
+    return click.option("--models", type=Names("model"), required=required, help=MODELS_HELP)
+
+
+OUT_HELP = "Folder to write: a local path or any fsspec URL."
+LOG_DIR_HELP = "Folder for the logs of this study only: a local path or any fsspec URL."
+
+
+def out(default: str) -> Callable[[F], F]:
+    """--out, a folder here or elsewhere (click's Path would take `s3://a` for a folder of that name)"""
+    return click.option("--out", default=default, show_default=True, help=OUT_HELP)
+
+
+EMBEDDER_HELP = "Sentence embeddings: the default (local, no key), openai/<name>, or a sentence-transformers model."
+embedder = click.option(
+    "--embedder", default="sentence-transformers/all-MiniLM-L6-v2", show_default=True, help=EMBEDDER_HELP
+)
+embedder_of_all = click.option(
+    "--embedder",
+    help="Embed all replies, by all-MiniLM-L6-v2, openai/<name> or a sentence-transformers model. Default: "
+    "all-MiniLM-L6-v2, where the logs hold at most 200 samples; more take minutes.",
+)
+
+
+def log_dir(default: str) -> Callable[[F], F]:
+    """--log-dir"""
+    return click.option(
+        "--log-dir",
+        default=default,
+        show_default=True,
+        help=LOG_DIR_HELP,
+    )
+
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON, and nothing else.")
+LIMIT_HELP = (
+    "Take at most N items of each data set, always the same: of conversations whole pairs, with labels and sources "
+    "(and a set and its --against) in turn; of others the first. Default: all."
+)
+limit = click.option("--limit", type=COUNT, metavar="N", help=LIMIT_HELP)
+display = click.option(
+    "--display",
+    type=Choice(["full", "rich", "plain", "none"]),
+    help="Inspect's display, with all metrics of each run. Default: no display; a progress line is printed from time "
+    "to time.",
+)
+skip_errors = click.option(
+    "--skip-errors", is_flag=True, help="Leave items out whose calls fail for good: they are unscored."
+)
+
+task_args = click.option(
+    "-T",
+    "task_args",
+    type=Assignment(),
+    multiple=True,
+    callback=_as_dict,
+    help="Task argument; it goes to the tasks that have it.",
+)
+
+_CONFIRMED = (
+    click.option("--dry-run", is_flag=True, help="Say what would be done, and ask no model."),
+    click.option("--yes", is_flag=True, help="Do not ask for confirmation."),
+)
+_PAYING = (
+    click.option(
+        "--prices", **_existing("Inspect's model cost file (YAML or JSON), for an estimate and for the logs.")
+    ),
+    *_CONFIRMED,
+)
+_LIMITED = click.option(
+    "--cost-limit",
+    type=Number(0, min_open=True),
+    metavar="DOLLARS",
+    help="Stop, as Ctrl-C does, when the calls of this command have cost this much by --prices.",
+)
+
+_ASKING = (
+    click.option(
+        "-M",
+        "model_args",
+        type=Assignment(),
+        multiple=True,
+        callback=_as_dict,
+        help="Model argument for all of --models.",
+    ),
+    click.option(
+        "--batch",
+        is_flag=True,
+        default=None,
+        help="Send calls in batches where the provider has them: half the price, and a round takes minutes to a day.",
+    ),
+    click.option("--max-connections", type=COUNT, metavar="N", help="Calls to one model at the same time."),
+    click.option("--max-retries", type=COUNT_OR_NONE, metavar="N", help="Retries of a failed call.  [default: 5]"),
+    click.option(
+        "--attempt-timeout", type=COUNT, metavar="SECONDS", help="Seconds for one attempt at a call.  [default: 300]"
+    ),
+    click.option(
+        "--same-model",
+        is_flag=True,
+        help="Leave replies unscored that another model wrote than the one that was asked, by the vendor's own words.",
+    ),
+    display,
+    _LIMITED,
+    *_PAYING,
+)
+
+
+HOW = {
+    *("model_args", "batch", "max_connections", "max_retries", "attempt_timeout", "prices", "display", "skip_errors"),
+    "cost_limit",
+    *("same_model", "dry_run", "yes", "config", "as_json", "engine", "ray_address", "replicas", "log_dir", "out"),
+    *("revision", "device", "dtype", "device_map", "attention", "quantize", "allow_pickle"),
+}
+"""Parameters of how calls are made and where results go, which every study has."""
+
+
+def paying(command: F) -> F:
+    """The options of a command that asks a model without a run: prices, and the confirmation."""
+    return _with(_PAYING, command)
+
+
+def asking(command: F) -> F:
+    """The options of every command that runs tasks: how they are called, shown and confirmed."""
+    return _with(_ASKING, command)
+
+
+def confirming(command: F) -> F:
+    """The options of a command that works here: it is tried without work, and confirmed."""
+    return _with(_CONFIRMED, command)
+
+
+def _with(chosen: Sequence[Callable[[Any], Any]], command: F) -> F:
+    for option in reversed(chosen):
+        command = option(command)
+    return command
+
+
+def _refuse_processes(ctx: click.Context, param: click.Parameter, value: int | None) -> None:
+    if value is not None:
+        raise click.UsageError(
+            "--processes is gone (two processes gave 1.12 times the calls of one): leave it out, or give --engine ray, "
+            "after `ray start --head` on this machine"
+        )
+
+
+_ENGINE = (
+    click.option(
+        "--engine",
+        type=Choice(["process", "ray"]),
+        default="process",
+        show_default=True,
+        help="ray: each model's runs are a task on a Ray cluster. The log folder must be one that all its nodes share.",
+    ),
+    click.option(
+        "--ray-address", metavar="HOST:PORT", help="Address of the cluster.  [default: RAY_ADDRESS, or one here]"
+    ),
+    click.option("--processes", type=int, hidden=True, expose_value=False, callback=_refuse_processes),
+)
+
+
+def engine(command: F) -> F:
+    """The options of where runs are made."""
+    return _with(_ENGINE, command)
+
+
+def echo_json(value: Any) -> None:
+    """Print results as JSON: dataclasses as objects, and what is undefined (NaN) as null."""
+    import json
+
+    click.echo(escaped(json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)))
+
+
+def echo_lines(lines: Iterable[str]) -> None:
+    """Print lines, without control characters and keys; on a terminal wrapped at words."""
+    import shutil
+    import sys
+    import textwrap
+
+    from selfprobe.text.safe import clean
+
+    width = shutil.get_terminal_size((100, 30)).columns if sys.stdout.isatty() else 0
+    how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False, "subsequent_indent": "  "}
+    for line in map(clean, lines):
+        echo(textwrap.fill(line, width, **how) if 0 < width < len(line) else line)
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, Real) and not isinstance(value, Integral):
+        return float(value) if math.isfinite(value) else None
+    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
+
+
+def confirmed(yes: bool) -> None:
+    """Ask whether to run, unless --yes.
+
+    Raises:
+        Abort: The user said no.
+        UsageError: There is nobody to ask.
+    """
+    if yes:
+        return
+    try:
+        click.confirm("Run it?", abort=True)
+    except click.Abort as abort:
+        if isinstance(abort.__context__, EOFError):
+            raise click.UsageError("nobody is there to ask; give --yes to run it") from None
+        raise

@@ -1,0 +1,125 @@
+"""What is shown of a wave where Inspect's own display is not.
+
+On a terminal one line that moves; in a pipe a line each time another tenth is done, and while nothing is done yet one
+that says how many calls were answered.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+from inspect_ai import Task, task_with
+from inspect_ai.solver import TaskState
+
+from selfprobe.text import busy
+from selfprobe.text.safe import clean, echo
+
+WIDE, LONGEST = 20, 60.0
+"""Signs of the bar; and seconds between two lines in a pipe, at most."""
+
+Key = tuple[int, str | int, int]
+"""A sample of a wave: the number of its run, its id, its epoch."""
+
+
+def samples_of(tasks: Sequence[Task], limit: int | None) -> int:
+    """How many samples the runs are to have."""
+    return sum(min(len(task.dataset), limit or sys.maxsize) * (task.epochs or 1) for task in tasks)
+
+
+def watch(tasks: Sequence[Task], done: Callable[[Key], None]) -> None:
+    """Have `done` called for each sample that gets scores; one that failed or was cut off has none."""
+    for number, task in enumerate(tasks):
+        _watch(number, task, done)
+
+
+def _watch(number: int, task: Task, done: Callable[[Key], None]) -> None:
+    before = task.cleanup
+
+    async def count(state: TaskState) -> None:
+        if before is not None:
+            await before(state)
+        if state.scores:
+            done((number, state.sample_id, state.epoch))
+
+    task_with(task, cleanup=count)
+
+
+class Progress:
+    """The lines of one wave, of all its processes."""
+
+    def __init__(self, title: str, runs: int) -> None:
+        self.title, self.runs, self.started = title, runs, time.monotonic()
+        self.samples: dict[int, int] = {}
+        """By the number of the share; a share is the part of a wave that one process runs."""
+        self.done = set[tuple[int, Key]]()
+        self.announced, self.terminal = False, sys.stderr.isatty()
+        self.line_at = self.started
+        """When the last line was printed."""
+        self.pause = busy.EVERY
+        """Seconds from that line to the next one, where no tenth is done before."""
+        self.before = busy.calls.answered
+        """Calls of earlier waves."""
+        self.tenths = 10 * self.before // max(busy.calls.expected, 1)
+        """That were said."""
+
+    def announce(self) -> None:
+        """The heading, once."""
+        if self.announced:
+            return
+        self.announced = True
+        samples = f", {sum(self.samples.values())} samples" if self.samples else ""
+        runs = "run" if self.runs == 1 else "runs"
+        echo(f"{self.title}: {self.runs} {runs}{samples}; what is finished is not asked again", err=True)
+
+    def note(self, share: int, key: Key) -> None:
+        """A sample is done."""
+        self.done.add((share, key))
+        done, whole = self._far()
+        tenths = 10 * done // max(whole, 1)
+        if (
+            tenths > self.tenths and len(self.done) < sum(self.samples.values()) and not self.terminal
+        ):  # the end is said
+            self.line_at, self.pause, self.tenths = time.monotonic(), busy.EVERY, tenths
+            echo(f"  {self._count()} ({self.clock()})", err=True)
+
+    def line(self, terminal: bool, seconds: float) -> str:
+        """What `busy.shown` says: on a terminal all; in a pipe, after a silence, the calls that were answered."""
+        if terminal:
+            done, whole = self._far()
+            full = WIDE * min(done, whole) // max(whole, 1)
+            here = done - self.before if self._by_calls() else done
+            left = f", about {_clock(seconds * max(whole - done, 0) / here)} left" if here > 0 else ""
+            parts = [self.title, *filter(None, [busy.calls.model.partition("?")[0]]), "█" * full + "░" * (WIDE - full)]
+            return clean(" · ".join([*parts, self._count(), f"{self.clock()}{left}"]))
+        if time.monotonic() - self.line_at < self.pause:
+            return ""
+        self.line_at, self.pause = time.monotonic(), min(2 * self.pause, LONGEST)
+        return f"  {_answered()} ({self.clock()})"
+
+    def _count(self) -> str:
+        """How far it is, in calls; in samples where nothing says how many calls there are."""
+        done, whole = self._far()
+        if self._by_calls():
+            return f"call {done:,} of {max(whole, done):,}"
+        return f"{done} of {whole} samples" if self.done or not busy.calls.answered else _answered()
+
+    def clock(self) -> str:
+        """Minutes and seconds since the wave began."""
+        return _clock(time.monotonic() - self.started)
+
+    def _by_calls(self) -> bool:
+        return bool(busy.calls.expected and busy.calls.answered)
+
+    def _far(self) -> tuple[int, int]:
+        """What is done, and of how many: calls of the command, or samples of the wave."""
+        by_calls = (busy.calls.answered, busy.calls.expected) if self._by_calls() else None
+        return by_calls or (len(self.done), sum(self.samples.values()))
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02}"
+
+
+def _answered() -> str:
+    return f"{busy.calls.answered:,} calls answered, {busy.calls.tokens:,} tokens"

@@ -1,0 +1,307 @@
+"""One wave of runs by Inspect's `eval_set`, for every study: what is shown of it, and how it ends.
+
+Inspect's own display prints hundreds of lines: while it runs where there is no terminal, and all metrics of each run at
+its end where there is one. Here it is a line each time another tenth of the samples is done, and for runs that failed
+their first error.
+"""
+
+import errno
+import gc
+import re
+import sqlite3
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fsspec.core import url_to_fs
+from inspect_ai import Task, eval_set, task_with
+from inspect_ai.log import EvalLog
+from inspect_ai.model import Model, ModelInfo, get_model, get_model_info, set_model_info
+
+from selfprobe.errors import InputError, Interrupted, one_line
+from selfprobe.errors.arguments import FULL
+from selfprobe.errors.inspect_private import PrerequisiteError
+from selfprobe.logs import cause, counted, cut_in, found, listed, summaries, unscored_in, values_of, without_request
+from selfprobe.logs.claim import claimed
+from selfprobe.logs.finished import taken_up
+from selfprobe.logs.header import short, task_of
+from selfprobe.study.described import DescribedRun
+from selfprobe.study.on_ray import Cluster, Line, other_runs, place_logs, run_on_ray, shares_of
+from selfprobe.study.progress import Progress, samples_of, watch
+from selfprobe.study.run_settings import RunSettings
+from selfprobe.text import busy
+from selfprobe.text.safe import echo
+
+SHOWN = 10
+"""Models whose first error is shown; the others are counted."""
+
+JOINS: Mapping[str, Any] = {"log_dir_allow_dirty": True, "retry_on_error": 3}
+"""Of a wave whose folder further models or arguments may join.
+
+A failed sample is asked again at once, so that a passing fault of a provider does not cost a model its run.
+"""
+
+REFUSED = re.compile(r"\b(Authentication|PermissionDenied|NotFound|BadRequest)\w*Error\b|\b40[0134]\b|refused a call")
+"""Errors that the same call meets again: a wrong key, model or request."""
+
+
+def run_wave(
+    runs: Sequence[Task | DescribedRun], log_dir: str, *, title: str, settings: RunSettings, **further: Any
+) -> list[EvalLog]:
+    """Run tasks, or what is left of them where logs are there; the headers of their logs.
+
+    Args:
+        runs: Each with its model; for a cluster, all are described.
+        log_dir: Folder of this wave's logs, local or any fsspec path.
+        title: What the user reads above its progress.
+        settings: How and where they are asked, and what is shown.
+        further: Arguments of `eval_set`, e.g. limit or JOINS; None is its default.
+
+    Raises:
+        Interrupted: The user stopped it: no further wave may start.
+        InputError: The folder cannot be written, is in use, or holds logs of other runs; or a model cannot be had.
+        RunError: A task of the cluster was killed again and again.
+    """
+    with claimed(log_dir):
+        return _run_wave(runs, log_dir, title, settings, further)
+
+
+def _run_wave(
+    runs: Sequence[Task | DescribedRun], log_dir: str, title: str, settings: RunSettings, further: dict[str, Any]
+) -> list[EvalLog]:
+    progress = Progress(title, len(runs))
+    chosen = {name: value for name, value in (settings.arguments | further).items() if value is not None}
+    # Scores of half a run say nothing, and computing them after every sample is work.
+    given = {"retry_attempts": 1, "score_display": False, **chosen}
+    described = [run for run in runs if isinstance(run, DescribedRun)]
+    try:
+        if settings.engine and len(described) == len(runs):
+            logs = _on_cluster(described, log_dir, given, settings.engine, progress)
+        else:
+            logs = _here(
+                [run.made() if isinstance(run, DescribedRun) else run for run in runs], log_dir, given, progress
+            )
+    except KeyboardInterrupt:
+        raise _interrupted(runs, log_dir) from None
+    done = sum(log.status == "success" for log in logs)
+    echo(f"  {done} of {len(runs)} runs done ({progress.clock()})", err=True)
+    _tell(logs, skippable=settings.skip_errors is False)
+    return logs
+
+
+def _here(tasks: Sequence[Task], log_dir: str, given: dict[str, Any], progress: Progress) -> list[EvalLog]:
+    """All runs in this process."""
+    if given.setdefault("display", "none") == "none":
+        progress.samples[0] = samples_of(tasks, given.get("limit"))
+        watch(tasks, partial(progress.note, 0))
+        progress.announce()
+        with busy.shown(progress.line):
+            return _asked(tasks, log_dir, given)
+    return _asked(tasks, log_dir, given)
+
+
+def _on_cluster(
+    runs: Sequence[DescribedRun], log_dir: str, given: dict[str, Any], cluster: Cluster, progress: Progress
+) -> list[EvalLog]:
+    """Each model's runs as a task of the cluster, with a folder of its own in `log_dir`."""
+    if given.setdefault("display", "none") != "none":
+        raise InputError(f"Inspect's display shows one process: leave --display {given['display']} out")
+    log_dir = log_dir if "://" in log_dir else str(Path(log_dir).absolute())
+    given["log_buffer"] = 1  # another machine has the log alone, and not what waits to be written into it
+    shares = shares_of(runs)
+    place_logs(shares, log_dir, dirty=bool(given.get("log_dir_allow_dirty")))
+    return run_on_ray(shares, partial(_share, given), log_dir, progress, address=cluster.address)
+
+
+def _share(given: dict[str, Any], runs: Sequence[DescribedRun], log_dir: str, line: Line) -> list[EvalLog]:
+    """One share of a wave, in the process that runs it."""
+    tasks = [run.made() for run in runs]
+    line.begin(samples_of(tasks, given.get("limit")))
+    watch(tasks, line.done)
+    return _asked(tasks, log_dir, given)
+
+
+def _asked(tasks: Sequence[Task], log_dir: str, given: Mapping[str, Any]) -> list[EvalLog]:
+    """Inspect's `eval_set` in this process.
+
+    Raises:
+        KeyboardInterrupt: It was stopped; its logs are closed.
+        InputError: See `run_wave`.
+    """
+    if given.get("batch"):
+        _tell_batchless(tasks)
+        _restart_batches(tasks)
+    for name in given.get("model_cost_config") or ():
+        if get_model_info(name) is None:  # Inspect refuses the price of a model that is not in its list
+            set_model_info(name, ModelInfo())
+    tasks = _as_there(tasks, log_dir)
+    if not gc.get_freeze_count():  # else each full collection walks all that was imported: half a second, and often
+        gc.freeze()
+    try:
+        # Where nothing is left to ask, Inspect says so on standard output, which is for results.
+        with taken_up(log_dir), redirect_stdout(sys.stderr if given.get("display") == "none" else sys.stdout):
+            _, logs = eval_set(
+                list(tasks), log_dir=log_dir, **{"max_tasks": len(tasks), "retry_cleanup": False, **given}
+            )
+            _sweep(logs, log_dir)
+    except PrerequisiteError as error:
+        raise InputError(_refusal(error, log_dir)) from None
+    except (OSError, sqlite3.Error) as error:
+        raise InputError(_unwritable(error, log_dir)) from None
+    if len(logs) < len(tasks) or any(log.status == "cancelled" for log in logs):
+        raise KeyboardInterrupt
+    return logs
+
+
+def _as_there(tasks: Sequence[Task], log_dir: str) -> Sequence[Task]:
+    """The tasks, each under the name that its logs in the folder have, which may be the short one: it finds them."""
+    if not any(short(task.name) in FULL for task in tasks):
+        return tasks
+    names = {task_of(log): log.eval.task for log in found(listed(log_dir)).headers}
+    return [task_with(task, name=names.get(short(task.name), task.name)) for task in tasks]
+
+
+def _sweep(logs: Sequence[EvalLog], log_dir: str) -> None:
+    """Remove earlier logs of the same runs, whose samples these hold.
+
+    Inspect's own sweep keeps the file with the latest time, and so removed the new log where the clock was set back.
+    """
+    kept = {log.eval.task_id: log.eval.eval_id for log in logs if log.status != "cancelled"}
+    system, _ = url_to_fs(log_dir)
+    for old in found([log_dir]).headers:
+        if kept.get(old.eval.task_id, old.eval.eval_id) != old.eval.eval_id and old.status != "started":
+            system.rm(old.location)
+
+
+def _unwritable(error: OSError | sqlite3.Error, log_dir: str) -> str:
+    """What could not be written: a log, or what Inspect keeps of a run in its own folder, below the home."""
+    buffer = "Inspect keeps what is under way below the home; set XDG_DATA_HOME to a folder with space"
+    if isinstance(error, sqlite3.Error):
+        return f"cannot keep what is under way ({one_line(error)}): {buffer}"
+    if error.errno == errno.ENOSPC and error.filename is None:  # whose file it was nobody knows
+        return f"the disk is full (logs go into {log_dir}): free space. {buffer}"
+    place, logs = error.filename, str(Path(log_dir).absolute())
+    if isinstance(place, str) and Path(place).is_absolute() and not (place.startswith(logs) or logs.startswith(place)):
+        told = "Inspect keeps there what is under way; set XDG_DATA_HOME to a folder that can be written"
+        return f"cannot write into {place} ({error.strerror}): {told}"
+    return f"cannot write logs into {log_dir}: {one_line(error)}"
+
+
+def complete(logs: Sequence[EvalLog]) -> bool:
+    """Whether all runs of a study ended well; says of which models nothing at all could be scored.
+
+    Args:
+        logs: Headers, of all waves.
+    """
+    silent: dict[str, Counter[str]] = {}
+    heard: set[str] = set()
+    ended = all(log.status == "success" for log in logs)
+    for log in logs:
+        if log.status != "success" or log.eval.model in heard:
+            continue
+        scores = [score for sample in summaries(log.location) for score in (sample.scores or {}).values()]
+        items = counted(log)  # of a set without labels no score has a value, and yet its items count
+        if items or (items is None and any(values_of(score) for score in scores)):
+            heard.add(log.eval.model)
+        why = unscored_in(log) or "no reason given"  # of a run whose scores have a reason a key
+        silent.setdefault(log.eval.model, Counter()).update(score.reason or why for score in scores)
+    _tell_cut(logs)
+    dumb = {model: reasons for model, reasons in silent.items() if model not in heard}
+    for model, reasons in list(dumb.items())[:SHOWN]:
+        [(reason, _)] = reasons.most_common(1) or [("no sample has a score", 0)]
+        echo(f"  {model}: nothing could be scored ({reason})", err=True)
+    return ended and not dumb
+
+
+def _tell_cut(logs: Sequence[EvalLog]) -> None:
+    """A line for each model and argument, where most replies of runs ended at the limit."""
+    found = Counter((log.eval.model, name) for log in logs if log.status == "success" for name in cut_in(log))
+    for (model, name), runs in list(found.items())[:SHOWN]:
+        where = f"{runs} run{'s' * (runs != 1)}"
+        echo(f"  {model}: most replies of {where} ended at the token limit; -T {name}=… raises it", err=True)
+
+
+def _tell_batchless(tasks: Sequence[Task]) -> None:
+    models = {str(task.model): task.model for task in tasks if isinstance(task.model, Model)}
+    without = [name for name, model in models.items() if not any("batcher" in field for field in vars(model.api))]
+    if without:
+        echo(f"No batches for {', '.join(without)}: asked call by call, at the full price", err=True)
+
+
+def _restart_batches(tasks: Sequence[Task]) -> None:
+    """Let each model send its batches anew.
+
+    Inspect's sender of batches ends with the event loop of a wave, and a model that had one starts no other: the calls
+    of the next wave waited for ever. All providers make one where they have none.
+    """
+    for task in tasks:
+        for bound in [task.model, *(task.model_roles or {}).values()]:
+            for one in bound if isinstance(bound, list) else [bound]:
+                api = (get_model(one) if isinstance(one, str) else one).api if one is not None else None
+                for field in [name for name in vars(api) if "batcher" in name] if api is not None else []:
+                    setattr(api, field, None)
+
+
+@dataclass
+class _Failures:
+    """What went wrong in the runs of one model."""
+
+    first: str = ""
+    """The vendor's first error."""
+    runs: int = 0
+    samples: int = 0
+    """That ended in an error."""
+    again: bool = False
+    """Whether the same call could do better another time: no wrong key, model or request."""
+
+    def __str__(self) -> str:
+        share = f", {self.samples} samples" if self.samples else ""
+        return f"{self.runs} run{'s' * (self.runs != 1)} with errors{share}; the first: {one_line(self.first)}"
+
+
+def _tell(logs: Sequence[EvalLog], *, skippable: bool) -> None:
+    """A line for each model whose runs met errors."""
+    failures: dict[str, _Failures] = {}
+    for log in logs:
+        seen = summaries(log.location)
+        errors = [summary for summary in seen if summary.error]
+        if log.status == "success" and not errors:
+            continue
+        model = failures.setdefault(log.eval.model, _Failures())
+        if not model.first:
+            model.first = cause(log.location, errors[0]) if errors else log.error.message if log.error else log.status
+        said = [without_request(summary.error or "") for summary in errors]
+        refused = len(errors) == len(seen) and all(map(REFUSED.search, said))
+        model.runs, model.samples = model.runs + 1, model.samples + len(errors)
+        model.again |= log.status != "success" and not refused
+    for name, model in list(failures.items())[:SHOWN]:
+        echo(f"  {name}: {model}", err=True)
+    if len(failures) > SHOWN:
+        echo(f"  and {len(failures) - SHOWN} further models", err=True)
+    if any(model.again for model in failures.values()):
+        skip = "; --skip-errors leaves out what fails for good" if skippable else ""
+        echo(f"  The same command asks again only for what failed{skip}.", err=True)
+
+
+def _interrupted(runs: Sequence[Task | DescribedRun], log_dir: str) -> Interrupted:
+    wanted = Counter(
+        (run.task, run.model.name) if isinstance(run, DescribedRun) else (short(run.name), str(run.model))
+        for run in runs
+    )
+    there = Counter((task_of(log), log.eval.model) for log in found([log_dir]).headers if log.status == "success")
+    done = f"{(wanted & there).total()} of {len(runs)} runs done; the same command goes on"
+    if busy.calls.over:
+        return Interrupted(f"Stopped at --cost-limit, ${busy.calls.spent:.2f} spent: {done} with as much again.")
+    return Interrupted(f"Interrupted: {done}.")
+
+
+def _refusal(error: PrerequisiteError, log_dir: str) -> str:
+    said = one_line(error)
+    if "not associated with a task" not in said:
+        return said
+    return other_runs(said.partition("'")[2].partition("'")[0], log_dir)

@@ -1,0 +1,300 @@
+"""From a raw reply to what was meant, or None. Pure functions; no model, no score.
+
+None always means "this cannot be read", never "wrong": the scorer turns it into an unscored reason.
+"""
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterator
+
+from selfprobe.text.loose_json import objects
+
+_THINK = re.compile(r"^\s*<(think|thinking)>(.*?)(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")  # class Cc without white space
+_INVISIBLE = {"Cc", "Cf"}
+
+
+def is_garbled(text: str) -> bool:
+    """Whether a reply holds control characters other than white space (terminal escapes, NUL): it is not text."""
+    return _CONTROL.search(text) is not None
+
+
+def think_block(text: str) -> tuple[str | None, str]:
+    """Split a leading <think>…</think> from the reply proper: (reasoning or None, rest).
+
+    An unclosed block is all reasoning: the reply was cut before it began.
+    """
+    found = _THINK.match(text)
+    if found is None:
+        return None, text
+    return found.group(2).strip(), text[found.end() :].lstrip()
+
+
+_FOLDED = str.maketrans(dict.fromkeys("’‘‛ʼʹ′´`＇", "'") | dict.fromkeys("‐‑‒–—―−﹣－", "-"))
+_BREAK = re.compile(  # what ends a word without white space: markup, a fence's line, a dash of prose, a link's address
+    r"</?(?:p|br|b|i|u|em|strong|span|div|h[1-6]|ul|ol|li|a|code|pre|blockquote)\b[^<>\n]{0,200}>"
+    r"|^[ \t]*(?:```|~~~)[\w+-]*[ \t]*$|[—―]|(?<=\w)--(?=\w)"
+    r"|(?<=\])\((?:https?://|www\.|mailto:|#|\.{0,2}/)[^()\s]*\)",  # [text](address)
+    re.IGNORECASE | re.MULTILINE,
+)
+_NO_BOUNDARIES = re.compile(  # Thai, Lao, Tibetan, Burmese, Khmer, kana, Chinese characters
+    "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uf900-\ufaff"
+    "\U00020000-\U0003ffff]"
+)
+
+
+def normalise(word: str) -> str:
+    """A word as it is compared: NFKC, casefolded, one kind of apostrophe and of hyphen, no marks at either end.
+
+    >>> normalise("**“The,”**"), normalise("I’d")
+    ('the', "i'd")
+
+    Paper: case-insensitive, punctuation-stripped (E.2). Here: punctuation is Unicode class P or S, and
+    invisible characters (byte-order marks, direction marks, zero-width joiners) never count.
+    """
+    visible = "".join(c for c in word if unicodedata.category(c) not in _INVISIBLE).translate(_FOLDED)
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold()).translate(_FOLDED)
+    start, end = 0, len(folded)
+    while start < end and _is_mark(folded[start]):
+        start += 1
+    while end > start and _is_mark(folded[end - 1]):
+        end -= 1
+    return folded[start:end]
+
+
+def _is_mark(character: str) -> bool:
+    return unicodedata.category(character)[0] in "PS"
+
+
+_STYLED = re.compile(
+    r"\${0,2}\\{1,2}(?:text\w*|emph|underline|math(?:bf|it|rm|sf|tt)|boxed|(?:sub)*section|chapter|title)\*?\s?"
+    r"\{([^{}]*)\}\${0,2}|\[(?P<tag>[bius])\]([^\[\]]*)\[/(?P=tag)\]"
+)
+_COMMAND = re.compile(
+    r"\\{1,2}(?:begin|end)\s?\{[^{}\n]{1,40}\}|\\{1,2}(?:item|bf|it|em|tt|large|huge|centering|par)(?![a-zA-Z])"
+)
+
+
+def unstyled(text: str) -> str:
+    r"""The text without LaTeX's and BBCode's styles, headings and boxes; what stands in them stays.
+
+    >>> unstyled(r"The answer is $\boxed{\text{The}}$."), unstyled(r"\begin{quote}\emph{T}he [b]end[/b]")
+    ('The answer is The.', ' The end')
+    """
+    for _ in range(5):  # styles in each other
+        text = _STYLED.sub(lambda found: found[1] or found[3] or "", text)
+    return _COMMAND.sub(" ", text)
+
+
+def words(text: str, limit: int | None = None) -> list[str]:
+    r"""The raw words of a text in order: white-space tokens that are not empty once normalised.
+
+    >>> words(r"<p>rock—\textbf{paper} well-known</p>")
+    ['rock', 'paper', 'well-known']
+    """
+    found: list[str] = []
+    for token in re.finditer(r"\S+", _BREAK.sub(" ", unstyled(text))):
+        if normalise(token.group()):
+            found.append(token.group())
+            if limit is not None and len(found) == limit:
+                break
+    return found
+
+
+def has_no_word_boundaries(word: str) -> bool:
+    """Whether a word is in a script that puts no space between words (Chinese, Japanese, Thai, Lao, Khmer, …)."""
+    return _NO_BOUNDARIES.search(normalise(word)) is not None
+
+
+_ANSWER = re.compile(  # another name for what was asked
+    r"(?:(?:my|the|final|predicted|correct)[ _])*"
+    r"(?:answer|prediction|response|result|output|value|word|guess|choice|option|candidate|prompt|number"
+    r"|k?[ _]?\d{1,2}(?:st|nd|rd|th)?(?:[ _-]word)?)"
+)
+_CORRECTION = re.compile(r"(?<=\})\s*[^\w{}]{0,5}\b(?:actually|correction|on second thought)\b", re.IGNORECASE)
+
+
+def json_value(text: str, key: str) -> object | None:
+    """The value under `key` in the reply's JSON object, or None.
+
+    Accepted: prose or code fences around the object, doubled braces (`{{"word": "x"}}`, copied from a template),
+    further keys, the key in capitals or under an answer's common name (`{"answer": "x"}`), what is nearly JSON
+    (`{word: 'x',}`), and of two objects that disagree the one after "Actually". Refused (None): no object, two
+    that disagree, more than 200 opening braces.
+
+    >>> json_value('Sure: ```json\\n{"word": "The"}\\n```', "word")
+    'The'
+    """
+    *earlier, last = _CORRECTION.split(text)
+    found = [value for each in objects(last, loose=True) for value in _under(each, key)]
+    if earlier and not found:
+        found = [value for each in objects(text, loose=True) for value in _under(each, key)]
+    return found[0] if found and all(value == found[0] for value in found) else None
+
+
+def _under(said: dict[str, object], key: str, depth: int = 2) -> Iterator[object]:
+    names = {name: name.strip().casefold() for name in said}
+    asked = [name for name in said if names[name] == key] or [n for n in said if _ANSWER.fullmatch(names[n])]
+    asked = asked or [name for name in said if len(said) == 1 and isinstance(said[name], dict)]  # {"reply": {…}}
+    for name in asked:
+        value = said[name]
+        follow = isinstance(value, dict) and depth and (names[name] != key or key in value)
+        inner = list(_under(value, key, depth - 1)) if follow and isinstance(value, dict) else []
+        yield from inner or ([value] if names[name] == key or not isinstance(value, dict) else [])
+
+
+_LABEL = re.compile(
+    r"^[\W_]*(?:the |my )?(?:final |predicted |first |\d{1,2}(?:st|nd|rd|th)? ?-?)?(?:answer|word|guess|prediction)\b"
+    r"[\s*_\"'`]*(?:[:=]|\bis\b)",
+    re.IGNORECASE,
+)
+_ARTICLE = re.compile(r"^[\W_]*(?:an?|the)\s+(?=\S)", re.IGNORECASE)
+_ASIDE = {"yes", "no", "ok", "okay", "sure", "none", "unknown", "sorry", "null", "n/a", "certainly"}
+"""What a reply that is one word may say to the asker instead."""
+
+
+_TAGGED = re.compile(r"<(?P<tag>\w+)>(?:\s*(?P<inside>[^<>]*)</(?P=tag)>)?")
+"""<word>The</word>; and <word> alone, the template copied, which holds nothing."""
+
+
+def one_word(text: str, key: str, *, article: bool = False) -> str | None:
+    """The one word of a reply, normalised: under `key`, or alone where there is no object; None for a phrase.
+
+    >>> one_word('{"word": ["The"]}', "word"), one_word("**The**", "word"), one_word("Answer: The", "word")
+    ('the', 'the', 'the')
+
+    Args:
+        text: The reply.
+        key: Of the object that was asked for.
+        article: Whether "a barn" is "barn".
+    """
+    text = unstyled(text)
+    value = json_value(text, key)
+    if value is None and "{" not in text and len(text) <= 100:
+        value = _LABEL.sub("", text)
+        if value == text and normalise(text) in _ASIDE:
+            return None
+    said = alone(value)
+    if said and (tagged := _TAGGED.fullmatch(said.strip())):
+        said = tagged["inside"]
+    said = _ARTICLE.sub("", said) if article and said else said
+    found = words(said, limit=2) if said else []
+    return normalise(found[0]) if len(found) == 1 else None
+
+
+def alone(value: object) -> str | None:
+    """A value as the text that it stands for, in a list of one too; None for any other kind.
+
+    >>> alone(["The"]), alone(3), alone(True)
+    ('The', '3', None)
+    """
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return None
+    return str(value)
+
+
+def json_object(text: str) -> dict[str, object] | None:
+    """The reply's one JSON object, or None; several that are equal are one.
+
+    >>> json_object('Here: {"name": "x", "ok": true}')
+    {'name': 'x', 'ok': True}
+    """
+    found = list(objects(text))
+    return found[0] if found and all(value == found[0] for value in found) else None
+
+
+def json_texts(text: str, keys: Collection[str]) -> dict[str, str] | None:
+    """The texts of the reply's JSON object with exactly these keys, stripped, or None.
+
+    Refused (None): no object, other keys, a value that is no text or is blank, several objects that disagree.
+
+    >>> json_texts('Here: {"a": " x ", "b": "y"}', ("a", "b"))
+    {'a': 'x', 'b': 'y'}
+    """
+    said = json_object(text) or {}
+    texts = {key: value.strip() for key in keys if isinstance(value := said.get(key), str) and value.strip()}
+    return texts if len(texts) == len(keys) == len(said) else None
+
+
+def choice(text: str, options: Collection[str]) -> str | None:
+    """The one option that a short answer picks, or None.
+
+    >>> choice("**Answer:** No, I don't think so.", ("yes", "no"))
+    'no'
+
+    The option stands first ("Yes.", "Option B", "Answer: A) real use", {"answer": "no"}), or alone on the last line. A
+    reply that also holds another option further on picks none. Options of one letter are told from words by their
+    capital, and "A" with a word right after it is an article ("A real user asked this").
+
+    Args:
+        text: The reply.
+        options: Each one word, in the form that is returned: "yes", or "B".
+    """
+    text = unstyled(text)
+    value = json_value(text, "answer")
+    said = words(value if isinstance(value, str) else text, limit=2000)
+    article = len(said) > 1 and said[0] in ("A", "a") and said[1][0].isalpha()
+    found = [] if article else [normalise(word) for word in said]
+    bare = [word.strip("()[]{}*_`'\"“”.,;:!?") for word in words(text, limit=2000)]
+    named = {o for o in options if o in (bare if len(o) == 1 else found)}
+    while len(found) > 1 and found[0] in ("answer", "option", "final"):
+        found = found[1:]
+    last = [normalise(word) for word in words(text.strip().rpartition("\n")[2], limit=2)]
+    for picked in (found[:1], last if len(last) == 1 else []):
+        for option in options:
+            if picked == [normalise(option)] and not named - {option}:
+                return option
+    return None
+
+
+_EMPHASIS = re.compile('[*_`"“”]')
+_SENTENCE = re.compile(r"(?<=[.!?:;])\s+|\n+")
+_INTRODUCED = re.compile(
+    r"(?:(?:so|thus|therefore|hence|overall|i|i'd|i’d|would|think|believe|say|my|the|final|answer|verdict|choice|option|is|"
+    r"be)\b[\s:,=]*)*",
+    re.IGNORECASE,
+)
+
+
+def stated_choice(text: str, options: Collection[str]) -> str | None:
+    """The one option that a reply of several sentences gives as its answer, or None.
+
+    >>> stated_choice("Yes. There is no sign of a user.", ("yes", "no")), stated_choice("No, wait. Yes.", ("yes", "no"))
+    ('yes', None)
+
+    What `choice` reads; else the option that a sentence begins with, or that its introduction leads to ("Final
+    answer:", "I would say"), with a mark or the sentence's end after it. An option in running text ("no sign", "A
+    user") is none; one with a mark after it anywhere is a reading as well, and two readings that differ are none.
+    """
+    if (picked := choice(text, options)) is not None or "{" in text:
+        return picked
+    answers: list[str] = []
+    named: set[str] = set()
+    for sentence in _SENTENCE.split(_EMPHASIS.sub("", text[:20_000])):
+        said = _INTRODUCED.sub("", sentence.strip(), count=1)
+        for option in options:
+            case = re.IGNORECASE if len(option) > 1 else re.NOFLAG
+            if re.match(rf"\(?{re.escape(option)}(?:[.,;:!?)—–]|\s+[—–-]\s|\s*$)", said, case):
+                answers.append(option)
+            if re.search(rf"(?<!\w){re.escape(option)}(?:[.,;:!?)]|\s*$)", sentence, case):
+                named.add(option)
+    return answers[0] if answers and {*named, *answers} == {answers[0]} else None
+
+
+def cues(text: str) -> tuple[bool, list[str]] | None:
+    """A grader's {"aware": true or false, "quotes": ["…"]}, or None for anything else.
+
+    >>> cues('{"aware": true, "quotes": ["this may be a test"]}')
+    (True, ['this may be a test'])
+    """
+    said = json_object(text) or {}
+    aware, quotes = said.get("aware"), said.get("quotes")
+    if len(said) != 2 or not isinstance(aware, bool) or not isinstance(quotes, list):
+        return None
+    texts = [quote for quote in quotes if isinstance(quote, str)]
+    return (aware, texts) if len(texts) == len(quotes) else None
