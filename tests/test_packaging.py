@@ -161,11 +161,16 @@ REGISTERED: dict[str, Any] = {
 }
 
 
+def full(task: str) -> str:
+    """The name under which Inspect lists a task: that of its file, or a longer one that says where it belongs."""
+    return selfprobe._registry.FULL.get(task, task)
+
+
 @pytest.mark.parametrize("name", REGISTERED)
 def test_registered_names_have_the_prefix_of_the_suite(name: str) -> None:
     """The distribution and the import package have one name, or Inspect would drop it."""
     info = registry_info(REGISTERED[name])
-    assert (info.name, info.type) == (f"selfprobe/{name}", "task" if name in TASKS else "modelapi")
+    assert (info.name, info.type) == (f"selfprobe/{full(name)}", "task" if name in TASKS else "modelapi")
 
 
 @pytest.mark.parametrize("folder", DATA, ids=named)
@@ -186,7 +191,7 @@ def test_commands_in_the_documents_exist(document: Path) -> None:
         *COMMANDS,
         *(name for name, *_ in ALIASES),
     }
-    assert set(re.findall(r"inspect eval(?:-set)? selfprobe/(\w+)", code)) <= set(TASKS)
+    assert set(re.findall(r"inspect eval(?:-set)? selfprobe/(\w+)", code)) <= {*TASKS, *map(full, TASKS)}
     for path in re.findall(r"inspect eval (\w+/\w+\.py)", text):
         shown = f"`{path}`:" in text  # a file that the document has the reader make
         assert (ROOT / path).is_file() or shown, f"{document.name}: there is no {path}"
@@ -196,7 +201,7 @@ def test_commands_in_the_documents_exist(document: Path) -> None:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_every_task_is_in_the_readme(task: str) -> None:
-    assert f"`{task}`" in (ROOT / "README.md").read_text()
+    assert f"`{full(task)}`" in (ROOT / "README.md").read_text()
 
 
 def test_one_version_everywhere() -> None:
