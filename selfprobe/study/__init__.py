@@ -238,7 +238,7 @@ class Study(BaseModel):
         return self.shown()
 
     def refuse_others(self) -> None:
-        """Refuse a log folder with runs of another study, before the plan is shown.
+        """Refuse a log folder with runs of another study, before the plan is shown; a local study has no logs.
 
         Raises:
             InputError: It holds some, or it cannot be read.
@@ -248,6 +248,8 @@ class Study(BaseModel):
         from selfprobe.logs.header import task_of
         from selfprobe.study._registry import tasks
 
+        if self.local:
+            return
         mine = self.reads | self.also
         for header in found(listed(self.base)).headers if self.base else ():
             if (task := task_of(header)) in tasks() and task not in mine:
