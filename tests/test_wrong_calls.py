@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click import ClickException
 from click.testing import CliRunner
 from inspect_ai import eval
 from inspect_ai._util.error import PrerequisiteError
@@ -24,7 +25,7 @@ from selfprobe.errors.inspect_private import registry_find, registry_info
 from selfprobe.providers import names
 from selfprobe.providers.names import impossible
 from selfprobe.providers.planted import known_settings
-from selfprobe.study import _registry
+from selfprobe.study import _registry, refuse_impossible
 from selfprobe.study.described import opened
 
 QUESTION = {"id": "q", "question": "Why?"}
@@ -455,6 +456,14 @@ def test_the_noted_providers_and_settings_are_those_that_there_are() -> None:
     of_these = {name.partition("/")[2] for name in found if name.startswith(("inspect_ai/", "selfprobe/"))}
     assert names._providers() == of_these
     assert json.loads(names.SETTINGS_FILE.read_text()) == sorted(known_settings()), "run python -m selfprobe.studies"
+
+
+def test_where_a_file_or_this_process_may_add_providers_inspect_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse_impossible({"models": ["nosuch/x"]})  # Inspect is imported here
+    monkeypatch.delitem(sys.modules, "inspect_ai")
+    refuse_impossible({"models": ["nosuch/x"], "task": "mine.py@sums"})
+    with pytest.raises(ClickException, match="Model API nosuch"):
+        refuse_impossible({"models": ["nosuch/x"]})
 
 
 def test_where_another_package_may_add_providers_none_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ the logs of every study, by the tasks that it reads.
 import asyncio
 import inspect
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -522,6 +523,8 @@ def refuse_missing(values: Mapping[str, Any]) -> None:
 
 def refuse_impossible(values: Mapping[str, Any]) -> None:
     """Refuse a model that cannot be, before Inspect is imported; whether it can be had is found later."""
+    if "inspect_ai" in sys.modules or ".py" in str(values):  # whose users, and the user's files, may add providers
+        return
     for field_ in MODELS:
         given = values.get(field_) or ()
         for entry in names(given) if isinstance(given, str) else given:
