@@ -56,7 +56,7 @@ def test_a_matrix_asks_with_its_secrets_writes_none_of_them_and_is_found_again(
     server: Any, received: list[str], tmp_path: Path
 ) -> None:
     url = server.base_url.replace("http://", "http://me:pw-hunter2@")
-    config, logs, baseline = tmp_path / "c.yaml", tmp_path / "logs", tmp_path / "b.json"
+    config, logs, baseline, rows = (tmp_path / name for name in ("c.yaml", "logs", "b.json", "rows.csv"))
     config.write_text(MODELS.format(url=url))
     command = ("matrix", config, "-M", 'default_headers={"X-Team": "team-blue7"}', "--log-dir", logs, "--yes")
     command = (*command, "--out", tmp_path / "page")
@@ -64,9 +64,10 @@ def test_a_matrix_asks_with_its_secrets_writes_none_of_them_and_is_found_again(
     asked = len(received)
     assert outputs[0].exit_code == 0, outputs[0].output
     assert any("token=qry-secret55" in one for one in received) and any("team-blue7" in one for one in received)
-    outputs += [called(*command), called("check", logs, "--save", baseline, "--unscored", "1"), called("table", logs)]
+    outputs += [called(*command), called("check", logs, "--save", baseline, "--unscored", "1")]
+    outputs.append(called("report", logs, "--rows", rows))
     assert len(received) == asked and [done.exit_code for done in outputs] == [0] * 4
-    shown = files(logs) + baseline.read_text() + "".join(done.output for done in outputs)
+    shown = files(logs) + baseline.read_text() + rows.read_text() + "".join(done.output for done in outputs)
     assert [secret for secret in SECRETS if secret in shown] == []
     cell = next(log for log in map(read_eval_log, list_eval_logs(str(logs))) if log.eval.model_roles)
     assert json.loads(cell.model_dump_json())["eval"]["model_roles"]["target"]["base_url"].startswith("http://me:…@")
