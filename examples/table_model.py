@@ -57,8 +57,10 @@ def read(file: Path) -> pd.DataFrame:
     """The table's rows, text as it stands.
 
     Raises:
-        SystemExit: A column is missing, or a model has two replies to a question.
+        SystemExit: There is no such file, a column is missing, or a model has two replies to a question.
     """
+    if not file.is_file():
+        sys.exit(f"no file {str(file)!r}; give a .csv or .jsonl of {', '.join(COLUMNS)}")
     rows = pd.read_json(file, lines=True, dtype=False) if file.suffix == ".jsonl" else pd.read_csv(file, dtype=str)
     if missing := [column for column in COLUMNS if column not in rows]:
         sys.exit(f"{file}: expected the columns {', '.join(COLUMNS)}; {', '.join(missing)} is not there")

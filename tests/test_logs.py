@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 from inspect_ai.log import EvalSample, read_eval_log, read_eval_log_sample_summaries, write_eval_log
@@ -66,6 +67,17 @@ def test_a_log_that_is_asked_for_by_name_and_cannot_be_read_is_named(folder: Pat
             read(str(folder / "cut.eval"))
     with pytest.raises(InputError, match="no file or folder '.*nowhere'"):
         found([str(folder / "nowhere")])
+
+
+def test_why_a_file_is_no_log_is_said_without_its_name(tmp_path: Path) -> None:
+    with ZipFile(tmp_path / "2026-01-01T00-00-00-00-00_a_b.eval", "w") as archive:
+        archive.writestr("a.txt", "b")
+    (tmp_path / "2026-01-01T00-00-00-00-00_a_c.json").write_text('{"a": 1')
+    (tmp_path / "2026-01-01T00-00-00-00-00_a_d.json").write_text('{"version": 2, "eval": {}}')
+    why = {Path(file).stem[-1]: reason for file, reason in found([str(tmp_path)]).ignored.items()}
+    assert why["b"] == "cannot be read: a part is missing, '_journal/start.json'"
+    assert why["c"].startswith("cannot be read: parse error: premature EOF")
+    assert why["d"].startswith("cannot be read: 5 validation errors for EvalSpec created Field required")
 
 
 def test_summaries_are_in_the_order_of_samples_whichever_finished_first(folder: Path, tmp_path: Path) -> None:

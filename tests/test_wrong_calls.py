@@ -489,6 +489,10 @@ REAL = [
         "kth_word has no argument resample or kk; did you mean resamples or k?",
     ),
     (
+        ("selfprobe/outcome_prediction", "--model", "planted/a"),
+        "outcome_prediction needs logs: give it by -T logs=…",
+    ),
+    (
         ("selfprobe/kth_word", "--model", "planted/a", "-T", "dataset=nowhere.jsonl"),
         "no file or folder 'nowhere.jsonl'; looked at",
     ),

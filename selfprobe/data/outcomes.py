@@ -260,13 +260,19 @@ def _scores(
     keys = {name: _keys(samples, name) for name in named}
     full = [f"{name}.{key}" if key else name for name in named for key in keys[name]]
     name, key = _chosen(wanted, named, keys, full, log)
+    shown = f"{name}.{key}" if key else name
+    others = [one for one in full if one != shown]
+    rest = f"; others are {_some(others)}" if others else ""
     scores: dict[tuple[str, int], float | str] = {}
     for sample in samples:
         if (score := (sample.scores or {}).get(name)) is not None:
-            scores[str(sample.id), sample.epoch] = _share(score, key, f"{log}: scorer {name}")
-    shown = f"{name}.{key}" if key else name
-    others = [one for one in full if one != shown]
-    return scores, [f"scored by {shown}; others are {_some(others)}"] if others else []
+            value = _share(score, key)
+            if value is None:
+                gives = str(score.value[key] if key and isinstance(score.value, Mapping) else score.value)[:40]
+                expected = f"expected what Inspect turns into 0 to 1{rest}"
+                raise InputError(f"{log}: scorer {shown} gives {gives}; {expected}")
+            scores[str(sample.id), sample.epoch] = value
+    return scores, [f"scored by {shown}{rest}"] if others else []
 
 
 def _some(names: Sequence[str]) -> str:
@@ -290,9 +296,8 @@ def _chosen(
         name = wanted or named[0]
         if keys[name] != [""] and len(keys[name]) > 1:
             some = ", ".join(f"{name}.{key}" for key in keys[name][:NEAREST])
-            raise InputError(
-                f"{log}: scorer {name} has {len(keys[name])} values; choose one by score=…, such as {some}"
-            )
+            which = f"choose one: --score (-T score=…) with {some}"
+            raise InputError(f"{log}: scorer {name} has {len(keys[name])} values; {which}")
         return name, keys[name][0]
     for name in named:
         if wanted in keys[name] or wanted in [f"{name}.{key}" for key in keys[name]]:
@@ -301,8 +306,8 @@ def _chosen(
     raise InputError(f"{log}: no score {wanted!r}; the nearest are {', '.join(near)}")
 
 
-def _share(score: Score, key: str, where: str) -> float | str:
-    """A score in 0..1, or why there is none."""
+def _share(score: Score, key: str) -> float | str | None:
+    """A score in 0..1, or why there is none; None for a value of another kind."""
     value = score.value.get(key) if key and isinstance(score.value, Mapping) else score.value
     if value is None or value != value:
         return score.reason or "unscored"
@@ -315,7 +320,7 @@ def _share(score: Score, key: str, where: str) -> float | str:
         number = float(_to_float(value))
         if 0 <= number <= 1:
             return number
-    raise InputError(f"{where} gives {str(score.value)[:40]}; expected values that Inspect turns into 0 to 1")
+    return None
 
 
 _to_float = value_to_float()

@@ -65,6 +65,9 @@ def task(function: TaskFunction) -> TaskFunction:
         if wrong := unknown(named, parameters):
             raise InputError(f"{function.__name__} has no argument {wrong}")
         given = signature.bind_partial(*values, **named).arguments
+        for name, one in parameters.items():
+            if one.default is one.empty and name not in given:
+                raise InputError(f"{function.__name__} needs {name}: give it by -T {name}=…")
         for name in choices.keys() & given.keys():
             one_of(name, given[name], choices[name])
         one_of(SAME_MODEL, wanted := named.pop(SAME_MODEL, False), (True, False))

@@ -555,7 +555,9 @@ def unreadable(error: BaseException) -> str:
     """Why a log cannot be read, for people who do not know its format."""
     if isinstance(error, zipfile.BadZipFile) or "EOCD" in str(error):
         return f"it is truncated, or no Inspect log ({one_line(error)})"
-    return one_line(error)
+    if isinstance(error, KeyError):
+        return f"a part is missing, {one_line(error)}"
+    return one_line(error if isinstance(error, InputError) else error.__cause__ or error)
 
 
 def samples(log: str) -> list[EvalSample]:

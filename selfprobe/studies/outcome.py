@@ -148,6 +148,8 @@ class Outcome(Study):
     def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for name in value:
             one_of("about", name, get_args(About))
+        if "self" not in value:
+            raise InputError(f"about must hold self, with which the rest is compared, got {', '.join(value)}")
         return value
 
     @cached_property
@@ -380,7 +382,7 @@ def stated_in(logs: Logs) -> Stated:
         observers=observers,
         outcomes={key: arrayed(values) for key, values in outcomes.items()},
         chances={key: arrayed(values) for key, values in chances.items()},
-        table=pd.DataFrame(rows),
+        table=pd.DataFrame(sorted(rows, key=lambda row: (row["run"], row["about"], row["target"]))),
         notes=list(dict.fromkeys(note for run in runs for note in (run.header.eval.metadata or {}).get("notes", ()))),
     )
 

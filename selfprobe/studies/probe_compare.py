@@ -497,7 +497,7 @@ def finding_of(run: Run, above: pd.DataFrame) -> Finding:
 
 def _picture(findings: Sequence[Finding]) -> Picture:
     rows = {one.model: {"supervised probe less asking": one.of["prompting"]} for one in findings[:ROWS]}
-    more = f" {len(findings) - ROWS} more are in the table above.csv." if len(findings) > ROWS else ""
+    more = f" The table above.csv has {len(findings) - ROWS} more." if len(findings) > ROWS else ""
     caption = f"Means over data sets with 95 % intervals.{more}"
     return interval_rows("above", rows, caption=caption, axis="F1, probe less asking", line=0)
 

@@ -346,7 +346,7 @@ def _picture(findings: Sequence[Finding]) -> Picture:
         return _by_kind(findings[0], "by_turn")
     paired = all(one.of.paired for one in findings)
     lines = {one.model: _line(one.of, one.of.difference or one.of.p[""]) for one in findings[:ROWS]}
-    more = f" {len(findings) - ROWS} more are under All cells." if len(findings) > ROWS else ""
+    more = f" All cells show {len(findings) - ROWS} more." if len(findings) > ROWS else ""
     up = "P(evaluation), evaluations less real use" if paired else "P(evaluation)"
     return drawn_curves("by_turn", lines, caption=f"95 % intervals.{more}", across="turn", up=up)
 

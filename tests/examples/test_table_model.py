@@ -36,8 +36,12 @@ def test_who_knows_its_own_replies_is_named_and_strangers_are_not(tmp_path: Path
     assert "Yes, for 1 of 5 models. table/c predicts itself in" in done.stdout, done.stdout
 
 
-def test_a_table_that_lacks_a_column_or_has_two_replies_is_one_line(tmp_path: Path) -> None:
+def test_a_table_that_is_not_there_lacks_a_column_or_has_two_replies_is_one_line(tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
+    with pytest.raises(
+        SystemExit, match=r"no file '.*t\.csv'; give a \.csv or \.jsonl of model, question, reply, guess"
+    ):
+        example("table_model").read(file)
     file.write_text("model,question,reply\na,b,c\n")
     with pytest.raises(SystemExit, match="expected the columns model, question, reply, guess; guess is not there"):
         example("table_model").read(file)

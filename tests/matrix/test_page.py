@@ -244,7 +244,7 @@ def test_of_many_models_the_first_screen_shows_six(matrix_results: Callable[...,
     results = matrix_results({f"m/{letter}": 0.3 for letter in "abcdefgh"}, items=20)
     made = report.page_of(results, analyse(results, rng=np.random.default_rng(0)))
     assert made.table is not None and len(made.table.rows) == 6
-    assert made.picture is not None and "2 more are under All cells." in made.picture.caption
+    assert made.picture is not None and "All cells show 2 more." in made.picture.caption
 
 
 def test_a_single_task_has_no_average(written: Any) -> None:

@@ -272,17 +272,23 @@ def test_two_epochs_of_different_count_are_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("asking", "says"),
     [
-        (Asking(score="parts"), "scorer parts has 2 values; choose one by score=…, such as parts.exact, parts.near"),
+        (
+            Asking(score="parts"),
+            "scorer parts has 2 values; choose one: --score (-T score=…) with parts.exact, parts.near",
+        ),
         (Asking(score="exakt"), "no score 'exakt'; the nearest are parts.exact"),
-        (Asking(score="size"), "scorer size gives 7; expected values that Inspect turns into 0 to 1"),
+        (
+            Asking(score="size"),
+            "scorer size.high gives 7; expected what Inspect turns into 0 to 1; others are match, parts.exact",
+        ),
         (Asking(cluster="topic"), "cluster=topic: no metadata of that name in"),
     ],
 )
 def test_a_score_that_is_none_is_refused_in_a_line(asking: Asking, says: str, tmp_path: Path) -> None:
-    @scorer(metrics=[mean()], name="size")
+    @scorer(metrics={"high": [mean()]}, name="size")
     def size() -> Scorer:
         async def score(state: TaskState, target: Target) -> Score:
-            return Score(value=7)
+            return Score(value={"high": 7})
 
         return score
 

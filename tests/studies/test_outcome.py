@@ -189,6 +189,7 @@ def test_without_another_models_log_nobody_is_said_to_know_itself(tmp_path: Path
             "--ask: expected at least one name, with commas between several; got none",
         ),
         (["--models", "planted/di", "--about", "me"], "about must be self, other or named, got 'me'"),
+        (["--models", "planted/di", "--about", "named,other"], "about must hold self, with which the rest is compared"),
         (["--models", "planted/di", "--score", "mach"], "no score 'mach'; the nearest are match"),
         (["--models", "planted/di", "--cluster", "kind"], "cluster=kind: no metadata of that name in "),
         (["--models", "planted/di", "--when", "after", "--at", "2"], "at=2 is a state before the end"),

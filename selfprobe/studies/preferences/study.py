@@ -150,7 +150,7 @@ def _sentence(found: Sequence[Judged], names: dict[str, str]) -> str:
 
 def _picture(found: Sequence[Judged], names: dict[str, str], left: int) -> Picture | None:
     rows = {_row_name(one, found, names): {"accuracy": one.accuracy} for one in found}
-    more = f" {left} more are under All cells." if left else ""
+    more = f" All cells show {left} more." if left else ""
     return interval_rows(
         "preferred", rows, caption=f"95 % intervals.{more}", axis="pairs judged right", scale="percent", line=0.5
     )
