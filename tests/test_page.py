@@ -150,8 +150,8 @@ def test_parts_are_pages_of_their_own_below_one_title() -> None:
 def test_models_are_shown_without_their_settings_but_for_commands() -> None:
     models = ["planted/ada?access=.8", "planted/ada?access=.85", "planted/bo?x=1"]
     command = Markup("<code>selfprobe matrix --models planted/bo?x=1</code>")
-    html = render(replace(answered(models=models), top=[f"{models[0]}, {models[1]} and {models[2]}", command]), "out")
-    assert "<p>planted/ada?access=.8, planted/ada?access=.85 and planted/bo</p>" in html
+    html = render(replace(answered(models=models), sections=[Section("S", [", ".join(models), command])]), "out")
+    assert "<p>planted/ada?access=.8, planted/ada?access=.85, planted/bo</p>" in html
     assert "--models planted/bo?x=1" in html
 
 
