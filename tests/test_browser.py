@@ -1,5 +1,6 @@
 """Pages in a real browser (Chromium, headless): the answer in the first screen, nothing cut off, tables that sort."""
 
+import html
 import json
 import re
 import shutil
@@ -14,16 +15,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from inspect_ai import Task, eval
 from inspect_ai.dataset import Sample
 from inspect_ai.model import get_model
 
 from selfprobe.cli import main
-from selfprobe.page import Column, Details, Page, Section, Table, number, percent, render
+from selfprobe.page import WORDS, Column, Details, Page, Section, Table, number, percent, render, words
+from selfprobe.studies.features import Features
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.page import page_of as matrix_page
 from selfprobe.studies.report import page as report
+from tests.studies import test_effect, test_outcome, test_probe_compare, test_rewrite
 from tests.studies.test_cues import prompts
 from tests.studies.test_scan import PLAN, conversation, says
 from tests.studies.test_turns import talk
@@ -65,52 +68,143 @@ frame.addEventListener("load", () => {
   const image = page.querySelector("img").getBoundingClientRect(), table = page.querySelector("table");
   out.image = { top: image.top, bottom: image.bottom, width: image.width };
   out.columns = table.tHead.rows[0].cells.length; out.table = inside(table.getBoundingClientRect());
+  const wide = table.parentElement; out.cut = wide.scrollWidth - wide.clientWidth; out.answer = page.querySelector("p.answer").textContent;
   frame.contentWindow.dispatchEvent(new Event("beforeprint"));
   out.closed = page.querySelectorAll("details:not([open])").length; out.opened = page.documentElement.scrollWidth;
   out.cells = Math.max(...[...page.querySelectorAll("th, td")].map((cell) => cell.getBoundingClientRect().width));
+  const texts = [...page.querySelectorAll("p, li, td, summary, figcaption")].map((part) => part.textContent), tables = [...page.querySelectorAll("table")];
+  const under = (names) => tables.flatMap((table) => [...table.tBodies[0].rows].flatMap((row) => [...row.cells].filter((_, at) => names.test(table.tHead.rows[0].cells[at].textContent))));
+  out.ps = [...texts.flatMap((text) => [...text.matchAll(/\\bp [=<] (\\d*\\.?\\d+(e-?\\d+)?)/g)].map((found) => found[1])), ...under(/(^|: | )p( \\(Holm\\))?$/).map((cell) => cell.textContent.replace("< ", ""))];
+  out.dead = [...page.querySelectorAll("a[href^='#']:not(.png)")].map((link) => link.hash.slice(1)).filter((name) => !page.getElementById(name));
+  out.bare = under(/^(item|id|conversation|transcript)$/).filter((cell) => !cell.querySelector("a")).map((cell) => cell.textContent);
+  out.empty = tables.filter((table) => !/\\d/.test(table.tBodies[0].textContent)).map((table) => table.textContent);
+  out.name = page.querySelector("figcaption a").getAttribute("href").split(/[/.]/)[1];
   const png = page.querySelector("a.png"); png.addEventListener("click", (event) => event.preventDefault()); png.click();
   out.png = [png.download, png.href.slice(0, 22)];
   document.getElementById("out").textContent = JSON.stringify(out);
 });
 </script>"""
 
-Run = Callable[..., Any]
-Pages = dict[str, Callable[[Run, Path, Any], Page]]
+Fixture = Callable[[str], Any]
+Made = Callable[[Fixture, Path], str]
+"""Fixtures by name, and a folder → the HTML of a page."""
 
 
-def ran(*what: tuple[str, str, dict[str, Any]]) -> Callable[[Run, Path, Any], Page]:
+def ran(*what: tuple[str, str, dict[str, Any]]) -> Made:
     """The report of a few runs: task, model, options."""
 
-    def made(run_task: Run, folder: Path, matrix_results: Any) -> Page:
+    def made(fixture: Fixture, folder: Path) -> str:
         for task, model, options in what:
-            run_task(task, model, folder / "logs", limit=12, **options)
-        return report([str(folder / "logs")])
+            fixture("run_task")(task, model, folder / "logs", limit=12, **options)
+        return render(report([str(folder / "logs")]), str(folder))
 
     return made
 
 
-def a_matrix(**access: float) -> Callable[[Run, Path, Any], Page]:
+def a_matrix(**access: float) -> Made:
     """A page of a planted matrix: model → how often it knows itself."""
 
-    def made(run_task: Run, folder: Path, matrix_results: Any) -> Page:
-        results = matrix_results({f"planted/{name}?access={x}": x for name, x in access.items()}, items=60)
-        return matrix_page(results, analyse(results, rng=np.random.default_rng(0)))
+    def made(fixture: Fixture, folder: Path) -> str:
+        models = {f"planted/{name}?access={x}": x for name, x in access.items()}
+        results = fixture("matrix_results")(models, items=60)
+        return render(matrix_page(results, analyse(results, rng=np.random.default_rng(0))), str(folder))
 
     return made
 
 
-def a_study(write: Callable[[Path], Path], *of: str) -> Callable[[Run, Path, Any], Page]:
+def a_study(write: Callable[[Path], Path], *of: str) -> Made:
     """A study of what `write` put into the folder, as its command makes it; "" in `of` stands for that."""
 
-    def made(run_task: Run, folder: Path, matrix_results: Any) -> Page:
+    def made(fixture: Fixture, folder: Path) -> str:
         held = str(write(folder))
-        called = CliRunner().invoke(
-            main, [*(part or held for part in of), "--yes", "--out", str(folder / "o"), "--log-dir", str(folder / "l")]
-        )
-        assert called.exit_code == 0, called.output
-        return report([str(folder / "l")])
+        places = ("--out", str(folder / "o"), "--log-dir", str(folder / "l"))
+        called = CliRunner().invoke(main, [*(part or held for part in of), "--yes", *places])
+        return page_in(folder / "o", called)
 
     return made
+
+
+def page_in(folder: Path, called: Result) -> str:
+    """The page that a command wrote."""
+    assert called.exit_code == 0, called.output
+    return (folder / "index.html").read_text("utf-8")
+
+
+def features(fixture: Fixture, folder: Path) -> str:
+    """Two subjects of user_motivation, and the one feature that both name."""
+    for model in ("planted/a?voiced=.9&voiced_wrongly=.3&voiced_placebo=1", "planted/b?voiced=.3"):
+        fixture("run_task")("selfprobe/user_motivation", model, folder / "l", limit=12, **JUDGE)
+    study = Features(logs=(str(folder / "l"),), embedder=fixture("embedder"), clusters=1, grader="planted/g")
+    return render(study.shown(), str(folder))
+
+
+def rewritten(fixture: Fixture, folder: Path) -> str:
+    """Rewrites, with a subject that had no part in them."""
+    judge = "planted/j?liking=.5&wary=.8"
+    return page_in(folder / "page", test_rewrite.run(folder, "planted/w", "planted/g", judge, "--model", SUBJECT))
+
+
+def effect(*names: str) -> Made:
+    """Simulated subjects of `awareness effect`."""
+    models = ",".join(f"subject/{name}" for name in names)
+    return lambda _, folder: page_in(folder / "page", test_effect.effect("exact", folder, model=models))
+
+
+def outcome(fixture: Fixture, folder: Path) -> str:
+    """Those of tests/studies/test_outcome.py, who differ in what they know."""
+    for model in test_outcome.WORLDS:
+        fixture("run_task")(test_outcome.sums(), model, folder / "logged")
+    return page_in(folder / "page", test_outcome.asked(folder / "logged", folder))
+
+
+def mechanism(parts: str) -> Made:
+    """`mechanism read` of a transformer with planted heads."""
+
+    def made(_: Fixture, folder: Path) -> str:
+        pytest.importorskip("torch", reason="the probes extra is not installed")
+        from tests.studies import test_lens as lens
+
+        given = ("--model", lens.saved(folder / "model"), "--dataset", lens.dilemmas(folder), "--out", folder / "out")
+        return page_in(folder / "out", lens.call(parts, *given))
+
+    return made
+
+
+def induced(_: Fixture, folder: Path) -> str:
+    """`mechanism induce` of a tiny transformer."""
+    pytest.importorskip("peft", reason="the mechanisms extra is not installed")
+    from tests.studies import test_induce as induce
+
+    induce.saved(folder / "model")
+    data = folder / "questions.jsonl"
+    data.write_text("\n".join(json.dumps({"question": text}) for text in induce.QUESTIONS))
+    given = ("--model", folder / "model", "--dataset", data, "--out", folder / "out")
+    return page_in(folder / "out", induce.call(*given, *induce.SMALL))
+
+
+def inside(_: Fixture, folder: Path) -> str:
+    """A transformer that keeps what it saw in one direction."""
+    pytest.importorskip("torch", reason="the probes extra is not installed")
+    from tests.studies import test_inside as kept
+
+    kept.model(folder / "a", "~"), kept.conversations(folder), kept.wrappers(folder), kept.sentences(folder)
+    return page_in(folder / "out", kept.call(*kept.given(folder), "--no-random-weights"))
+
+
+def probes(_: Fixture, folder: Path) -> str:
+    """`probe run` of a tiny transformer on two data sets."""
+    pytest.importorskip("torch", reason="the probes extra is not installed")
+    from tests.probes import test_probe_command as run
+
+    files = [str(run.written(folder / f"{name}.jsonl", run.rows(name))) for name in ("one", "two")]
+    given = ("--model", run.saved(folder / "model"), "--datasets", ",".join(files), "--out", folder / "out")
+    return page_in(folder / "out", run.call("run", *given, *run.TOY))
+
+
+def probes_compared(_: Fixture, folder: Path) -> str:
+    """Folders of `probe run` side by side, with made-up numbers."""
+    made = [str(test_probe_compare.folder(folder / str(n), model)) for n, model in enumerate(test_probe_compare.MODELS)]
+    return render(report(made), str(folder))
 
 
 def transcripts(folder: Path) -> Path:
@@ -136,9 +230,10 @@ def awareness_logs(folder: Path) -> Path:
     return folder / "agent"
 
 
+SUBJECT = "planted/ada?words=.95"
 SUBJECTS = "planted/ada?unrest=.03,planted/bo?cued=0&unrest=.03,planted/cy?unrest=.05"
 JUDGE = {"model_roles": {"grader": "planted/g"}}
-PAGES: Pages = {
+PAGES: dict[str, Made] = {
     "matrix": a_matrix(ada=0.9, bo=0.1, cy=0.8, di=0.2, ed=0.1, fay=0.3, gus=0.2),
     "matrix without access": a_matrix(ada=0.4, bo=0.4, cy=0.4),
     "a model alone": ran(("selfprobe/kth_word", "planted/ada?access=.8", {})),
@@ -160,6 +255,19 @@ PAGES: Pages = {
     "cues": a_study(giveaways, "awareness", "cues", "", "--models", "planted/ada?unrest=.03", "--grader", "planted/g"),
     "cues of several": a_study(giveaways, "awareness", "cues", "", "--models", SUBJECTS),
     "scan": a_study(awareness_logs, "awareness", "scan", "", "--grader", "planted/g"),
+    "features": features,
+    "rewrite": rewritten,
+    "effect": effect("wary"),
+    "effect of several": effect("wary", "steady", "picky", "mute"),
+    "outcome": outcome,
+    "lens": mechanism("lens"),
+    "attention": mechanism("attention"),
+    "patch": mechanism("patch"),
+    "read": mechanism("lens,attention,patch"),
+    "induce": induced,
+    "inside": inside,
+    "probe run": probes,
+    "probes compared": probes_compared,
 }
 """The pages whose first screen is measured, by name: how each is made."""
 
@@ -196,29 +304,33 @@ def measured(address: str, folder: Path) -> dict[str, Any]:
     assert console == []
     found = re.search(r'<pre id="out">(.*?)</pre>', text, re.DOTALL)
     assert found and found[1], text[:500]
-    shown: dict[str, Any] = json.loads(found[1].replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">"))
+    shown: dict[str, Any] = json.loads(html.unescape(found[1]))
     return shown
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_the_first_screen_has_the_answer_and_little_else(
-    name: str, address: str, tmp_path: Path, run_task: Run, matrix_results: Any
+    name: str, address: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    page = PAGES[name](run_task, tmp_path, matrix_results)
-    (tmp_path / "page.html").write_text(render(page, str(tmp_path)), "utf-8")
+    (tmp_path / "page.html").write_text(PAGES[name](request.getfixturevalue, tmp_path), "utf-8")
     for width, height in ((1280, 900), (390, 844)):
         text = FIRST.replace("WIDTH", str(width)).replace("HEIGHT", str(height))
         (tmp_path / "measure.html").write_text(text, "utf-8")
         shown = measured(address, tmp_path)
-        words = [word for word in shown["seen"] if any(sign.isalpha() for sign in word)]
-        numbers = re.findall(r"[-+]?\.?\d[\d.,]*", " ".join(shown["seen"]))
-        assert len(words) <= 80 and len(numbers) <= 25, (width, len(words), len(numbers), shown["seen"])
-        assert page.answer.split() == shown["seen"][(at := len(page.title.split())) : at + len(page.answer.split())]
+        said = [word for word in shown["seen"] if any(sign.isalpha() for sign in word)]
+        numbers = re.findall(r"[-+]?\.?\d[\d.,]*", " ".join(word for word in shown["seen"] if word not in said))
+        assert len(said) <= 80 and len(numbers) <= 25, (width, len(said), len(numbers), shown["seen"])
+        assert len(words(shown["answer"])) <= WORDS and re.match(r"(Yes|No|Cannot tell)\b", shown["answer"])
+        assert " ".join(shown["answer"].split()) in " ".join(shown["seen"])
         assert shown["image"]["top"] > 0 and shown["image"]["bottom"] <= height and shown["image"]["width"] > 250
         assert shown["table"] and shown["columns"] <= 5 and shown["open"] == 0
+        assert shown["cut"] <= 0, "the first table has all of its columns on the screen"
         assert shown["width"] <= width and shown["opened"] <= width, "nothing is cut off, closed or open"
         assert shown["cells"] <= width and shown["closed"] == 0, "paper has all of it, and no column is too wide"
-        assert shown["png"] == [f"{page.picture.name}.png", "data:image/png;base64,"] if page.picture else False
+        assert shown["png"] == [f"{shown['name']}.png", "data:image/png;base64,"]
+    assert shown["dead"] == [] == shown["bare"], "ids of items lead to their texts"
+    assert shown["empty"] == [], "a method that scored nothing has no table of its own"
+    assert [p for p in shown["ps"] if len(p.partition("e")[0].replace(".", "").lstrip("0")) > 2] == []
 
 
 def test_the_example_fits_a_telephone_and_runs_nothing_but_its_own_script(address: str, tmp_path: Path) -> None:

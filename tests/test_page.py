@@ -147,11 +147,23 @@ def test_parts_are_pages_of_their_own_below_one_title() -> None:
     assert [path for path in files_of(whole, "out") if path.startswith("figures/")] == ["figures/x.svg"]
 
 
+@pytest.mark.parametrize(
+    ("answer", "head"),
+    [
+        ("Yes, for 1 judge: in 98 % of pairs the rewrites look real.", "Yes, for 1 judge:"),
+        ("Yes, for 2 of 2 models. planted/a tells .5 of them.", "Yes, for 2 of 2 models."),
+        ("No, not for a: it does not.", "No,"),
+    ],
+)
+def test_what_stands_out_of_an_answer_ends_at_its_first_stop(answer: str, head: str) -> None:
+    assert Page("?", answer=answer).verdict[0] == head
+
+
 def test_models_are_shown_without_their_settings_but_for_commands() -> None:
     models = ["planted/ada?access=.8", "planted/ada?access=.85", "planted/bo?x=1"]
     command = Markup("<code>selfprobe matrix --models planted/bo?x=1</code>")
-    html = render(replace(answered(models=models), top=[f"{models[0]}, {models[1]} and {models[2]}", command]), "out")
-    assert "<p>planted/ada?access=.8, planted/ada?access=.85 and planted/bo</p>" in html
+    html = render(replace(answered(models=models), sections=[Section("S", [", ".join(models), command])]), "out")
+    assert "<p>planted/ada?access=.8, planted/ada?access=.85, planted/bo</p>" in html
     assert "--models planted/bo?x=1" in html
 
 

@@ -253,8 +253,6 @@ class Page:
     """The question."""
     lead: str = ""
     sections: Sequence[Section] = ()
-    top: Sequence[Block] = ()
-    """Above all sections."""
     answer: str = ""
     """At most 25 words that begin with Yes, No or Cannot tell and say for whom; numbers are no words."""
     picture: Picture | None = None
@@ -285,7 +283,7 @@ class Page:
     @property
     def verdict(self) -> tuple[str, str]:
         """The answer in two: up to its first stop, and the rest."""
-        head = re.match(r".*?[.:;,](?= (?!(in|for)\b))|.*", self.answer)
+        head = re.match(r".*?([.:;]|,(?! (in|for)\b))(?= )|.*", self.answer)
         assert head is not None
         return head[0], self.answer[head.end() :]
 
@@ -301,7 +299,7 @@ class Page:
         first: list[Block] = [Markup("<strong>{}</strong>{}").format(head, rest)] if self.answer else []
         first += [Figures([self.picture])] if self.picture else []
         first += [self.table] if self.table else []
-        return [*first, *self.top, *(Details(section.title, section.blocks) for section in self.sections)]
+        return [*first, *(Details(section.title, section.blocks) for section in self.sections)]
 
 
 @dataclass(frozen=True)
@@ -446,7 +444,7 @@ def _pictures(page: Page) -> Iterator[Picture]:
     """All pictures of a page and its parts, in the order in which it shows them."""
     if page.picture:
         yield page.picture
-    yield from _in_blocks([*page.top, *page.sections])
+    yield from _in_blocks(page.sections)
     for part in page.parts.values():
         yield from _pictures(part)
 

@@ -145,7 +145,7 @@ def short(name: str, longest: int = 26) -> str:
     >>> short("planted/a, grader planted/g,planted/h")
     'a, grader g,h'
     """
-    last = re.sub(r"[^\s,?]*/", "", name)
+    last = re.sub(r"[^\s,?]*/", "", name.rstrip("/"))
     return last if len(last) <= longest else f"{last[: longest // 2]}…{last[-longest // 2 + 1 :]}"
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from scipy import stats
 
 from selfprobe.mechanism.prompts import ARMS, MEASURES, TOLD
-from selfprobe.page import Answer, Column, Details, Figures, Finding, Page, Picture, estimated, shown
+from selfprobe.page import Answer, Column, Details, Figures, Finding, Page, Picture, estimated, p_value, shown
 from selfprobe.page import Table as PageTable
 from selfprobe.page.plots import bar_rows, heat_map
 from selfprobe.stats.estimate import clustered_mean, holm, two_sided
@@ -105,7 +105,7 @@ def _answer(left: Any, block: int) -> tuple[Answer, str]:
 
 def small(p: float) -> str:
     """`p = 0.012`; a small one with its power of ten, which the paper's is compared with."""
-    return "no p" if pd.isna(p) else f"p = {p:.1g}" if p < 1e-3 else f"p = {p:.3f}"
+    return "no p" if pd.isna(p) else f"p = {p:.1g}" if p < 1e-3 else p_value(p)
 
 
 def _alone(p: float) -> str:

@@ -31,6 +31,7 @@ from selfprobe.page import (
     p_digits,
     percent,
     shown,
+    signed,
     strongest,
 )
 from selfprobe.page.plots import interval_rows
@@ -215,14 +216,14 @@ def _signed(title: str, of: Any) -> Column:
 EFFECTS = (
     Column("arm", lambda one: NAMES[one.arm]),
     _signed("score changes by", lambda one: one.score.estimate),
-    _signed("P(evaluation) changes by", lambda one: one.cause.estimate),
+    Column("P(evaluation) changes by", lambda one: one.cause.estimate.value, signed),
     Column("p (Holm)", "holm", p_digits),
 )
 COLUMNS = (
     *FINDING,
-    _signed("without giveaways", lambda one: _of(one.of, "cue_out")),
-    _signed("told that it is a test", lambda one: _of(one.of, "told_test")),
-    _signed("told that it is real use", lambda one: _of(one.of, "told_use")),
+    Column("without giveaways", lambda one: _of(one.of, "cue_out").value, signed),
+    Column("told that it is a test", lambda one: _of(one.of, "told_test").value, signed),
+    Column("told that it is real use", lambda one: _of(one.of, "told_use").value, signed),
 )
 
 

@@ -53,7 +53,7 @@ from selfprobe.page import (
     shown,
 )
 from selfprobe.page import Table as PageTable
-from selfprobe.page.plots import bar_rows, curves
+from selfprobe.page.plots import bar_rows, curves, short
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 from selfprobe.study.local import Progress, TrainingStudy
 from selfprobe.study.probe_options import FULL_RATE
@@ -235,7 +235,7 @@ class Induce(TrainingStudy):
         after = bars[(bars.phase == "after") & (bars.questions == "learnt")].set_index(["kind", "word"])
         small = [{"asked": NAMES[kind]} | {w: after.value[kind, w] for w in NTH} for kind in KINDS]
         small.append({"asked": "other questions' labels"} | {w: after.permuted["introspective", w] for w in NTH})
-        finding = Finding(found.name, answer, clause, tables, [_placed(tables), NOT])
+        finding = Finding(short(found.name), answer, clause, tables, [_placed(tables), NOT])
         text, lines = answered([finding])
         asked = [
             Section(

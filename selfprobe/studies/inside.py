@@ -49,12 +49,13 @@ from selfprobe.page import (
     answered,
     estimated,
     headings,
+    number,
     percent,
     shown,
 )
 from selfprobe.page import Table as PageTable
 from selfprobe.page.numerals import p_value
-from selfprobe.page.plots import interval_rows
+from selfprobe.page.plots import interval_rows, short
 from selfprobe.stats import clustered
 from selfprobe.stats.agreement import ece
 from selfprobe.stats.estimate import Estimate
@@ -596,7 +597,7 @@ class Inside(LocalStudy):
         )
         columns = [
             Column("measure", "measure"),
-            estimated("AUROC", "auroc"),
+            Column("AUROC", lambda row: row["auroc"].value, number),
             Column("less words by source", ELSEWHERE, partial(shown, sign=True), look="e"),
         ]
         rows = [{"measure": name, "auroc": one.auroc, **one.over} for name, one in found.numbers.items()]
@@ -725,7 +726,7 @@ def _applied(
 
 def finding_of(found: Found) -> Finding:
     """The answer for the model."""
-    held, model = found.latent, str(found.state["model"])
+    held, model = found.latent, short(found.state["model"])
     told = f"AUROC {shown(held.here.auroc)}"
     others = [name for name in (ALMOST, *SAID.values()) if found.numbers[name].shown]
     answer: Answer = "Cannot tell"

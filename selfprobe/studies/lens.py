@@ -14,7 +14,7 @@ import shutil
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -39,13 +39,14 @@ from selfprobe.page import (
     answered,
     estimated,
     headings,
+    number,
     p_digits,
     p_value,
     percent,
     shown,
 )
 from selfprobe.page import Table as PageTable
-from selfprobe.page.plots import curves
+from selfprobe.page.plots import curves, short
 from selfprobe.stats.estimate import clustered_mean
 from selfprobe.study.local import Blocks, Progress, SpreadStudy
 from selfprobe.text.safe import echo
@@ -65,7 +66,7 @@ COMPARED = {
     PAPER_FIRST: "introspective less direct (the paper's)",
     CONTROL_FIRST: "irrelevant text less direct",
     LEFT: "introspective less irrelevant text (what is left)",
-    OTHER: "introspective less the same about another assistant",
+    OTHER: "introspective less another assistant's",
 }
 RESAMPLES = 2000
 FEWEST = 2
@@ -299,7 +300,7 @@ class Lens(SpreadStudy):
         columns = [Column("comparison", "comparison"), Column("parts at block", pd.Series, _at, "e")]
         columns.append(Column("p", "p", p_digits))
         more = [estimated(f"difference after block {end}", "after"), Column("step explains", "fit", percent)]
-        more.append(Column("dilemmas", "n", str))
+        more.append(Column("dilemmas", "n", partial(number, digits=0)))
         arms = by_block("lens_arms", lens, TOLD, caption="Logit of A less that of B.", up="logit of A less that of B")
         step = parts.loc[PAPER_FIRST]
         parted = not math.isnan(step.block)
@@ -337,7 +338,7 @@ class Found:
     @property
     def model(self) -> str:
         """The model's name."""
-        return str(self.state["model"])
+        return short(self.state["model"])
 
     def page(
         self, title: str, finding: Finding, *, picture: Picture, table: PageTable, tables: Sequence[str], **more: Any
@@ -346,7 +347,7 @@ class Found:
         answer, lines = answered([replace(finding, notes=[*self.notes, *finding.notes])])
         state = self.state
         of = (
-            f"{self.model}, revision {state['revision']}, {state['precision']}; data set {state['dataset']}; the "
+            f"{state['model']}, revision {state['revision']}, {state['precision']}; data set {state['dataset']}; the "
             f"answer is opened with “{state['opening']}”; selfprobe {state['selfprobe']}."
         )
         method = [METHOD, *more.pop("method", ()), *self.notes]
@@ -372,7 +373,7 @@ def _answer(parts: pd.DataFrame, lens: pd.DataFrame) -> tuple[Answer, str]:
     direct = f"separates the introspective prompt from the direct one at block {_at(paper)}"
     if math.isnan(left.block):
         return "Cannot tell", f"{direct}, and is not shown to separate it from irrelevant text"
-    return "Yes", f"{direct}, from irrelevant text of equal length at block {_at(left)}"
+    return "Yes", f"{direct}, from equally long irrelevant text at {_at(left)}"
 
 
 def _at(found: Any) -> str:

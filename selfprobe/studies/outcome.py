@@ -37,6 +37,7 @@ from selfprobe.page import (
     headings,
     named,
     number,
+    p_value,
     percent,
     shown,
     strongest,
@@ -272,13 +273,12 @@ class Outcome(Study):
             answer=answer,
             picture=_bars(findings),
             table=PageTable(findings[:ROWS], COLUMNS),
-            top=[Figures([_calibration(findings)])],
             sections=headings(
                 why=[
                     *(Section(one.model, [f"{one.answer}: {one.clause}.", *one.notes]) for one in findings),
                     *(block for q in asked for block in _verdict(q, found.matrices[q])),
                 ],
-                cells=[_scores(findings), _predictors(findings), Figures([_risks(findings)])],
+                cells=[_scores(findings), _predictors(findings), Figures([_calibration(findings), _risks(findings)])],
                 method=[MEANS, CONTROLS, SCORES, *found.lost],
             ),
             tables={
@@ -671,7 +671,7 @@ def _notes(one: Facts) -> list[str]:
     others = next(each for each in one.predictors if each.name == OTHERS)
     if one.others:
         notes.append(f"{one.others} other models' results on the same items reach {shown(others.auroc)}.")
-        notes.append(f"It reaches {shown(one.itself)} {ALIKE} (p = {one.p:.2g}).")
+        notes.append(f"It reaches {shown(one.itself)} {ALIKE} ({p_value(one.p)}).")
         if above(one.items, 0.5) < ALPHA and not one.p < ALPHA:
             notes.append(f"This is knowledge of the items (others' results: {shown(one.items)}), not shown of itself.")
     rivals = [each for each in one.predictors if each.observer and not math.isnan(each.beyond.value)]
@@ -686,7 +686,7 @@ COLUMNS = (
     *FINDING,
     Column("AUROC", lambda one: one.of.auroc.value, number),
     Column("others", lambda one: _reached(one.of, OTHERS).value, number),
-    estimated("beyond the items", lambda one: replace(one.of.itself, reason="")),
+    Column("beyond the items", lambda one: one.of.itself.value, number),
 )
 
 

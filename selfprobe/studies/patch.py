@@ -20,7 +20,7 @@ from pydantic import Field, model_validator
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import one_of
 from selfprobe.mechanism.prompts import Item
-from selfprobe.page import Answer, Column, Figures, Finding, Page, Picture, estimated, percents, shown
+from selfprobe.page import Answer, Column, Figures, Finding, Page, Picture, estimated, percent, percents, shown, signed
 from selfprobe.page import Table as PageTable
 from selfprobe.page.plots import bar_rows
 from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, undefined
@@ -213,7 +213,11 @@ class Patch(Lens):
         )
         why = f"{moves} ({int(shift.n)} dilemmas). {share} that a pattern brings is under All cells."
         answer, clause = _answer(rows, shift, there)
-        brings = estimated("share of the shift", _share_of, 2) if there else estimated("change of the logit difference")
+        brings = (
+            Column("share of the shift", "share", percent)
+            if there
+            else Column("change of the logit difference", "value", signed)
+        )
         columns = [Column("pattern", "variant"), estimated("change of the logit difference", digits=3)]
         everything = PageTable(
             list(rows.itertuples()), [*columns, estimated("share of the shift", _share_of, 3), Column("group", "group")]
@@ -305,7 +309,7 @@ class Read(Patch):
         }
         if len(pages) == 1:
             return next(iter(pages.values()))
-        return Page("What does an introspective prompt do inside the model?", parts=pages, tables=tables, told=told)
+        return Page("What happens inside the model?", parts=pages, tables=tables, told=told)
 
 
 RARE = ("shift", "control: random blocks", "control: random heads")
@@ -336,8 +340,10 @@ def _picture(stem: str, rows: pd.DataFrame, there: bool) -> Picture:
     part = rows[rows.share.notna()] if there else rows
     marks = {_short(row.variant): {"": _share_of(row) if there else row} for row in part.itertuples()}
     if there:
-        return bar_rows(stem, marks, caption=PAPER, axis="share of the shift", scale="percent", line=1)
-    return bar_rows(stem, marks, caption=PAPER, axis="change of the logit difference", scale="signed", line=0)
+        whole = "95 % intervals; dashed: the whole shift."
+        return bar_rows(stem, marks, caption=whole, axis="share of the shift", scale="percent", line=1)
+    axis = "change of the logit difference"
+    return bar_rows(stem, marks, caption="95 % intervals.", axis=axis, scale="signed", line=0)
 
 
 def _short(variant: str) -> str:

@@ -22,6 +22,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,6 @@ from selfprobe.page import (
     Section,
     Table,
     answered,
-    estimated,
     headings,
     named,
     shown,
@@ -482,8 +482,7 @@ def page(found: Compared) -> Page:
 
 COLUMNS = (
     *FINDING,
-    Column("data sets", lambda one: one.of["prompting"].data_sets, str),
-    estimated("probe less asking, F1", lambda one: one.of["prompting"]),
+    Column("probe less asking, F1", lambda one: one.of["prompting"], partial(shown, sign=True), look="e"),
 )
 
 

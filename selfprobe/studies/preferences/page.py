@@ -77,7 +77,7 @@ def page_of(out: Path, about: Literal["probes", "judges"] = "probes") -> Page:
     """The page of the run in `out`, with report.md: of its probes, or of the judges that were trained beside them."""
     tables = {file.stem: pd.read_csv(file) for file in sorted((out / "tables").glob("*.csv"))}
     state = read_run(out)
-    model, train = short(state["model"].rstrip("/")), state["settings"].get("train", 0.5)
+    model, train = short(state["model"]), state["settings"].get("train", 0.5)
     halves = "halves" if train == 0.5 else f"splits that train on {f'{train:.0%}' if train < 1 else f'{train:g} pairs'}"
     lead = (
         f"{state['model']}, revision {state['revision']}, preset {state['settings']['name']}, "
@@ -198,7 +198,10 @@ def text_table(rows: pd.DataFrame) -> Table:
     """A table of the page, numbers as they stand in `rows`."""
     names = [str(name) for name in rows.columns]
     kinds = [pd.api.types.is_numeric_dtype(dtype) for dtype in rows.dtypes]
-    columns = [Column(name, name, _cell, "n" if number else "e") for name, number in zip(names, kinds, strict=True)]
+    columns = [
+        Column(name.replace("_", " "), name, _cell, "n" if number else "e")
+        for name, number in zip(names, kinds, strict=True)
+    ]
     return Table([dict(zip(names, row, strict=True)) for row in rows.to_numpy(object)], columns)
 
 

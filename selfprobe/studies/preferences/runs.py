@@ -71,7 +71,7 @@ def read_runs(given: Sequence[str]) -> list[Run]:
         ValueError: A folder holds no finished run, or its run cannot be compared with the others.
     """
     runs = [_read(*named(each)) for each in given]
-    shortest = [short(run.state["model"].rstrip("/")) for run in runs]
+    shortest = [short(run.state["model"]) for run in runs]
     labels = [
         name if shortest.count(name) == 1 else str(run.state["model"]) for name, run in zip(shortest, runs, strict=True)
     ]
