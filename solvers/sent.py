@@ -118,7 +118,7 @@ def _listen(model: Model) -> None:
             noted += [before.metadata[SETTINGS]] if before.metadata and SETTINGS in before.metadata else []
             return before
         with Receiving(api) as receiving:
-            result = await plain(*args, **given)
+            result: Any = await plain(*args, **given)
             if is_hugging_face(model):
                 result = reported(api, result, given["config"])
             output = result[0] if isinstance(result, tuple) else result

@@ -161,7 +161,7 @@ def load(
     """
     if conversations and words and words != Words():
         raise ValueError("the prompts of conversations have their own question: leave --question and --item out")
-    name, given = named(spec)
+    name, given = name_and_place(spec)
     votes: tuple[tuple[str, bool], ...] = ()
     if name in SOURCES and (not given or spec.startswith(f"{name}=")):
         rows, origin = (read(given, name), given) if given else fetch(name)
@@ -201,7 +201,7 @@ def known() -> list[str]:
     return [OURS, *SOURCES]
 
 
-def named(spec: str) -> tuple[str, str]:
+def name_and_place(spec: str) -> tuple[str, str]:
     """Name and place of what a user asked for; the place is "" where the name is all that was given."""
     if match := re.fullmatch(r"([\w.-]+)=(.+)", spec):
         return match[1], match[2]

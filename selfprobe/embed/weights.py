@@ -22,6 +22,7 @@ import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
@@ -231,6 +232,7 @@ def _from_hub(weights: Weights, work: Path, progress: Progress) -> None:
     from huggingface_hub.errors import HfHubHTTPError
 
     hub, endpoint = weights.repository, os.environ.get("HF_ENDPOINT")
+    errors: Any = (OSError, *HfHubHTTPError.__bases__)  # and those of the client that this version of the library uses
     for file in weights.files:
         if cached := _in_hub_cache(weights, file):
             shutil.copyfile(cached, work / file)
@@ -241,7 +243,7 @@ def _from_hub(weights: Weights, work: Path, progress: Progress) -> None:
             progress(f"download {url}")
             # `cache_dir`: what the library's cache has was looked at above, by its hash.
             hf_hub_download(hub, file, revision=weights.revision, local_dir=work, cache_dir=work, endpoint=endpoint)
-        except (OSError, *HfHubHTTPError.__bases__) as error:  # the last is of the client that this version uses
+        except errors as error:
             raise SourceError(f"{type(error).__name__}: {one_line(error)}") from error
 
 
