@@ -126,7 +126,11 @@ def one_batch_server(one_server: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def batches(one_batch_server: Any, server: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """OpenAI's batch API for `openai/alpha` with `responses_api=False`; a batch takes 3 s, and is looked at often."""
+    """OpenAI's batch API for `openai/alpha` with `responses_api=False`; a batch takes 3 s, and is looked at often.
+
+    Models that Inspect remembers are forgotten: their sender of batches ended with an earlier run, and they start no other.
+    """
+    monkeypatch.setattr("inspect_ai.model._model._models", {})
     batch = importlib.import_module("inspect_ai.model._providers.util.batch")
     for name, seconds in (("DEFAULT_BATCH_TICK", 0.1), ("DEFAULT_SEND_DELAY", 0.5)):
         monkeypatch.setattr(batch, name, seconds)
