@@ -100,7 +100,7 @@ def awareness_turn_curve(
 
 
 def turn_prompts(state: TaskState, placebo: bool = True) -> dict[int, Prompts]:
-    """By turn, the questions after the messages up to its end."""
+    """Turn → the questions after the messages up to its end."""
     sent = state.metadata["sent"]
     asked: Mapping[str, str] = QUESTIONS | ({"placebo": PLACEBO} if placebo else {})
     until = dict(enumerate(ends(sent), start=1))

@@ -26,7 +26,7 @@ from selfprobe.solvers.logged_turns import logged_turns, pieces, turns_of
 VERSION = 1
 NEEDS = ("--model-role grader=…", "-T log=…")
 CALLS = 0
-"""Of the subject."""
+"""Prompt and replies of the subject."""
 PIECE = 20_000
 """Characters that the grader reads at once; it is asked once a piece."""
 

@@ -14,7 +14,7 @@ from typing import Any
 from inspect_ai.model import GenerateConfig, Model, ModelCall, ModelOutput, StopReason
 
 _seed: ContextVar[int | None] = ContextVar("_seed", default=None)
-"""Of the call under way: the arguments that Inspect hands to transformers have no place for it."""
+"""Seed of the call under way: the arguments that Inspect hands to transformers have no place for it."""
 
 
 def is_hugging_face(model: Model) -> bool:
@@ -78,7 +78,7 @@ class _Told:
 
     @property
     def generate(self) -> Any:
-        """As Inspect takes it; calls with different arguments of a partial are never in one batch."""
+        """The `generate` that Inspect takes; calls with different arguments of a partial are never in one batch."""
         return functools.partial(_generate, self, seed=_seed.get())
 
     def end_of(self, output: ModelOutput, limit: int | None) -> StopReason:

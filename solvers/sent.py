@@ -222,7 +222,7 @@ def _settings(part: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, An
 
 
 def _read(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a request what `applied` reads, by its path: another request with the same settings."""
+    """What `applied` reads of a request, by its path: another request with the same settings."""
     places = (*_PLACES.values(), "include")
     return {path: v for path, v in _settings(request) if any(_ends(path, place) for place in places)}
 

@@ -40,9 +40,9 @@ class Weights:
     """A model's files, and where they are to be had."""
 
     name: str
-    """As `selfprobe fetch-model` has it."""
+    """Name for `selfprobe fetch-model`."""
     told: str
-    """As messages say it."""
+    """What messages call it."""
     megabytes: int
     files: Mapping[str, str]
     """File → SHA-256; the first is the model."""
@@ -52,7 +52,7 @@ class Weights:
     revision: str
     """On the Hugging Face hub."""
     folder: str = ""
-    """Of the files, in the cache folder."""
+    """Folder of the files inside the cache folder."""
 
 
 SMOLLM2 = Weights(

@@ -69,7 +69,7 @@ class Found:
     """What lies under some paths."""
 
     headers: list[EvalLog]
-    """Of the logs that can be read, newest first."""
+    """Logs that can be read, newest first."""
     ignored: dict[str, str]
     """Log → why it is set aside."""
 
@@ -84,7 +84,7 @@ def first_of(ignored: Mapping[str, str]) -> str:
 
 
 def none_found(paths: Iterable[str], ignored: Mapping[str, str]) -> str:
-    """That no log of the suite is there, and what is."""
+    """Sentence that no log of the suite is there, and what is."""
     count = len(ignored)
     others = f"found {count} other log{'s' * (count != 1)}"
     return f"no selfprobe log in {', '.join(paths)}; {others}{first_of(ignored)}"

@@ -266,7 +266,7 @@ class Page:
     models: Sequence[str] = ()
     """Models by their full names, which the page shows without settings."""
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    """By file stem; they become tables/STEM.csv and .json."""
+    """File stem → table; they become tables/STEM.csv and .json."""
     files: Mapping[str, bytes] = field(default_factory=dict)
     """What else belongs to it, by path."""
     told: Sequence[str] = ()

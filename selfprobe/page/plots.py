@@ -95,7 +95,7 @@ class Picture:
     alt: str
     caption: str
     figure: "Drawing | Figure"
-    """From one of the five shapes, or of matplotlib."""
+    """Axes of one of the five shapes, or of matplotlib."""
 
     @property
     def source(self) -> Markup:
@@ -135,7 +135,7 @@ class Picture:
 
     @cached_property
     def _drawn(self) -> dict[str, bytes]:
-        """By kind: page and file hold the same bytes, and drawing ten models takes a second."""
+        """Kind → picture: page and file hold the same bytes, and drawing ten models takes a second."""
         return {}
 
 
