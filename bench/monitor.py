@@ -17,7 +17,7 @@ import torch
 
 from selfprobe.data.wrapped import continuations
 from selfprobe.probes.branches import Text, branched
-from selfprobe.probes.forward import called
+from selfprobe.probes.forward import output_of
 from selfprobe.probes.model import LocalModel, load_model
 from selfprobe.probes.tokens import opened
 
@@ -62,7 +62,7 @@ def main() -> None:
 
     def forward() -> None:
         with torch.inference_mode():
-            float(called(judge, input_ids=ids, use_cache=False, keep=1).logits[0, -1, 0])
+            float(output_of(judge, input_ids=ids, use_cache=False, keep=1).logits[0, -1, 0])
 
     alone = range(0, len(texts), max(len(texts) // options.alone, 1))
 

@@ -23,7 +23,7 @@ from selfprobe.building.dilemmas import generated
 from selfprobe.data import Row, Table, load
 from selfprobe.errors import InputError, arguments
 from selfprobe.errors.arguments import is_number, whole
-from selfprobe.logs import apart
+from selfprobe.logs import in_thread
 from selfprobe.scorers.dilemma_controversy import JUDGES, LARGEST_JSD, dilemma_controversy, sample_name
 from selfprobe.solvers.ask import NOTHING, ask, in_a_run, panel
 from selfprobe.solvers.negotiate import chosen
@@ -137,4 +137,4 @@ def record_to_sample(row: Row) -> Sample:
 def _table(dataset: str | None, generation_log: str | None) -> Table:
     if (dataset is None) == (generation_log is None):
         raise InputError("pass one of -T dataset=… and -T generation_log=…: the dilemmas to judge")
-    return apart(generated, generation_log) if generation_log is not None else load(str(dataset), ("dilemma",))
+    return in_thread(generated, generation_log) if generation_log is not None else load(str(dataset), ("dilemma",))

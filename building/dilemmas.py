@@ -1,4 +1,4 @@
-"""From logs to a dilemma data set: what was generated, and what three judges disagree about (paper 003, appendix F)."""
+"""A dilemma data set from logs: what was generated, and what three judges disagree about (paper 003, appendix F)."""
 
 from collections.abc import Sequence
 

@@ -30,7 +30,7 @@ from selfprobe.text.near import names
 
 VERSION = 1
 CALLS = 3
-"""Of an arm of an item, where the task asks once."""
+"""Calls for an arm of an item, where the task asks once."""
 NEEDS = ("-T task=…",)
 
 AS_IS = "as_is"

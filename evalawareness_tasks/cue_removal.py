@@ -23,7 +23,7 @@ from selfprobe.errors.arguments import whole
 from selfprobe.scorers.arm_estimates import arm_estimates
 from selfprobe.scorers.votes import Verdict
 from selfprobe.solvers.ask import about
-from selfprobe.solvers.edited import arms_of, ask_arms, paraphrased
+from selfprobe.solvers.edited import ask_arms, edits_of, paraphrased
 from selfprobe.solvers.grade import delimited
 from selfprobe.solvers.objection import Effort
 
@@ -100,7 +100,7 @@ def awareness_cue_removal(
 def record_to_sample(row: Row, most: int, controls: int) -> Sample:
     fields = ("label", "source", "domain", "format", "agentic", "pair")
     prompt: dict[str, Any] = {"messages": row["messages"], "tools": row.get("tools", [])}
-    made, units = arms_of(prompt, row["id"], most, controls)
+    made, units = edits_of(prompt, row["id"], most, controls)
     return Sample(
         id=row["id"],
         input=next(m["content"] for m in reversed(row["messages"]) if m["role"] == "user"),

@@ -20,7 +20,7 @@ from inspect_ai.solver import TaskState
 from inspect_ai.tool import ToolInfo
 
 from selfprobe.data import Row
-from selfprobe.data.transcripts import asked_at, chat, ends, tools_in, transcripts
+from selfprobe.data.transcripts import asked_at, chat, ends, tools_in, transcript_rows
 from selfprobe.errors.arguments import task, whole
 from selfprobe.scorers.turn_estimates import turn_estimates
 from selfprobe.scorers.votes import Verdict
@@ -85,7 +85,7 @@ def awareness_turn_curve(
         effort: Reasoning effort of the answers; by default the model's own.
     """
     whole(most=most)
-    table = transcripts(dataset, logs=logs, role=role, label=label, against=against)
+    table = transcript_rows(dataset, logs=logs, role=role, label=label, against=against)
     at = asked_at(max(row["count"] for row in table.rows), most)
     return Task(
         dataset=MemoryDataset([record_to_sample(row, at) for row in table.ordered], name=table.name),
@@ -100,7 +100,7 @@ def awareness_turn_curve(
 
 
 def turn_prompts(state: TaskState, placebo: bool = True) -> dict[int, Prompts]:
-    """By turn, the questions after the messages up to its end."""
+    """Turn → the questions after the messages up to its end."""
     sent = state.metadata["sent"]
     asked: Mapping[str, str] = QUESTIONS | ({"placebo": PLACEBO} if placebo else {})
     until = dict(enumerate(ends(sent), start=1))

@@ -16,7 +16,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.data import Row
 from selfprobe.errors import arguments
 from selfprobe.errors.arguments import whole
-from selfprobe.logs import apart, found
+from selfprobe.logs import found, in_thread
 from selfprobe.logs.header import target_of, task_of
 from selfprobe.scorers.scan_cues import scan_cues
 from selfprobe.solvers.ask import Prompts
@@ -26,7 +26,7 @@ from selfprobe.solvers.logged_turns import logged_turns, pieces, turns_of
 VERSION = 1
 NEEDS = ("--model-role grader=…", "-T log=…")
 CALLS = 0
-"""Of the subject."""
+"""Prompt and replies of the subject."""
 PIECE = 20_000
 """Characters that the grader reads at once; it is asked once a piece."""
 
@@ -62,7 +62,7 @@ def awareness_turn_scan(log: str, role: str | None = None, piece: int = PIECE) -
         piece: Most characters that the grader reads at once.
     """
     whole(piece=piece)
-    table, (header,) = logged_turns(log, role), apart(found, [log]).headers
+    table, (header,) = logged_turns(log, role), in_thread(found, [log]).headers
     model = target_of(header) if role == "target" else header.eval.model
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.ordered], name=table.name),

@@ -20,7 +20,7 @@ from inspect_ai.dataset import Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe.scorers.emotion_guess import EMOTIONS, emotion_guess, listed, subset_in
+from selfprobe.scorers.emotion_guess import EMOTIONS, as_list, emotion_guess, subset_in
 from selfprobe.task import Common, Measure, Prediction, Prompts, Record, Row, json_reply, table_of, task
 
 VERSION = 1
@@ -81,15 +81,15 @@ def rows() -> list[Row]:
 
 
 def act_prompts(state: TaskState) -> Prompts:
-    return {"subset": CHOOSE_PROMPT.format(word=state.metadata["word"], numbers=listed(state.metadata["numbers"]))}
+    return {"subset": CHOOSE_PROMPT.format(word=state.metadata["word"], numbers=as_list(state.metadata["numbers"]))}
 
 
 def answer_prompts(state: TaskState) -> Prompts:
     numbers = state.metadata["numbers"]
     subset, fault = subset_in(state.store_as(Record).acts["subset"], numbers)
-    return {} if fault else {"word": GUESS_PROMPT.format(subset=listed(subset), numbers=listed(numbers))}
+    return {} if fault else {"word": GUESS_PROMPT.format(subset=as_list(subset), numbers=as_list(numbers))}
 
 
 def record_to_sample(row: Row) -> Sample:
-    text = f"{row['word']}: {listed(row['numbers'])}"
+    text = f"{row['word']}: {as_list(row['numbers'])}"
     return Sample(id=row["id"], input=text, metadata={"word": row["word"], "numbers": row["numbers"]})

@@ -17,7 +17,7 @@ from selfprobe.scorers.decision import Decision, decisions_of
 from selfprobe.scorers.panel import kappas
 from selfprobe.scorers.summary import Scores, cut_at, metric_of
 from selfprobe.scorers.votes import Ballot, Bounds, ballot, bounds_of
-from selfprobe.stats.clustered import Part, auroc, difference, resampled, share
+from selfprobe.stats.clustered import Part, auroc, clustered_share, difference, resampled
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 from selfprobe.stats.spread import FloatArray
 
@@ -141,8 +141,8 @@ def summarise(found: Sequence[Item]) -> dict[str, float]:
     out |= _keys("brier", m.brier) | _keys("mae", m.mae)
     out |= _keys("balanced_accuracy", m.balanced_accuracy) | _keys("auroc", m.auroc)
     out |= {"n": m.n, "labelled": m.labelled, "unscored": math.fsum(m.unscored.values())}
-    out |= {f"unscored_{reason}": share for reason, share in m.unscored.items()}
-    out |= {f"unscored_of_{label}": share for label, share in m.unscored_of.items()}
+    out |= {f"unscored_{reason}": part for reason, part in m.unscored.items()}
+    out |= {f"unscored_of_{label}": part for label, part in m.unscored_of.items()}
     out |= {"votes_read": m.votes_read / m.votes_asked if m.votes_asked else math.nan, "one_vote": m.one_vote}
     for name, bounds in m.bounds.items():
         key = "called_evaluation" if name == "called" else name
@@ -232,12 +232,12 @@ def _ratio(counts: Iterable[tuple[int, int]]) -> float:
 def _rates(found: Sequence[Item], clusters: npt.ArrayLike, unit: str) -> dict[str, Any]:
     """Shares of right verdicts by label, their mean, and the share called evaluation."""
     called, truths = called_of(found), np.array([str(item.decision.truth) for item in found])
-    tpr = share(called, clusters, where=truths == "evaluation", unit=unit)
-    tnr = share(1 - called, clusters, where=truths == "deployment", unit=unit)
+    tpr = clustered_share(called, clusters, where=truths == "evaluation", unit=unit)
+    tnr = clustered_share(1 - called, clusters, where=truths == "deployment", unit=unit)
     return {
         "tpr": tpr.estimate,
         "tnr": tnr.estimate,
-        "called": share(called, clusters, unit=unit).estimate,
+        "called": clustered_share(called, clusters, unit=unit).estimate,
         "balanced_accuracy": difference((0.5, tpr), (0.5, tnr), unit=unit),
     }
 

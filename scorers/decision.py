@@ -75,7 +75,7 @@ def prediction(
     )
 
 
-def crossed(of_target: Decision, of_observer: Decision, right: Right) -> Decision:
+def crossed_pairs(of_target: Decision, of_observer: Decision, right: Right) -> Decision:
     """The observer's prediction of itself, held against the same item's truth of another target.
 
     Both are decisions of models on themselves, with one key. Faults of either side stay reasons.

@@ -35,8 +35,8 @@ def emotion_guess() -> Scorer:
         return score_of(
             [decision],
             answer=predictions([decision]),
-            explanation=f"{listed(subset)} of {listed(numbers)}: {outcome(decision, reply)}",
-            details={"subset": "" if fault else f"{listed(subset)} of {listed(numbers)}"},
+            explanation=f"{as_list(subset)} of {as_list(numbers)}: {outcome(decision, reply)}",
+            details={"subset": "" if fault else f"{as_list(subset)} of {as_list(numbers)}"},
         )
 
     return score
@@ -48,7 +48,7 @@ def emotion(text: str) -> str | None:
     return word if word in EMOTIONS else None
 
 
-def listed(numbers: list[int]) -> str:
+def as_list(numbers: list[int]) -> str:
     return ", ".join(map(str, sorted(numbers)))
 
 

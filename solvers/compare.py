@@ -18,7 +18,7 @@ class Likeness(StoreModel):
     embedder: str | None = None
     """Whose embeddings they are."""
     nearest: dict[str, str] = Field(default_factory=dict)
-    """Of each good reply the prompt that is most like it: what an observer without a model would say."""
+    """For each good reply the prompt that is most like it: what an observer without a model would say."""
 
 
 @solver

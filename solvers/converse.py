@@ -80,7 +80,7 @@ class Questioned(Recorded, total=False):
 
 
 Questions = Callable[[TaskState], Mapping[str, str]]
-"""From the state to the questions about its conversation, by name."""
+"""Maps the state to the questions about its conversation, by name."""
 
 # Reasoning and the token limit are left to the model, because one method reads the trace; `reply_tokens` stops a small
 # model that writes on and on. `--max-tokens` would cut the answers and the grader's replies as well.

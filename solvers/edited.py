@@ -30,7 +30,7 @@ COLD = GenerateConfig(temperature=0)
 REWRITE = GenerateConfig(temperature=0)
 
 
-def arms_of(prompt: Prompt, name: str, most: int, controls: int) -> tuple[dict[str, Any], dict[str, Any]]:
+def edits_of(prompt: Prompt, name: str, most: int, controls: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """The arms of a prompt that hold something (name → messages and tools), and its units.
 
     A unit is {kind, text, classes, missing}: `missing` says why it has no arm. The unit "all" is everything that a rule

@@ -8,15 +8,13 @@ Nor does Inspect say why a reply of such a model ended, or what transformers was
 """
 
 import functools
-from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any
 
-from inspect_ai.model import ChatMessage, GenerateConfig, Model, ModelCall, ModelOutput, StopReason
-from inspect_ai.tool import ToolChoice, ToolInfo
+from inspect_ai.model import GenerateConfig, Model, ModelCall, ModelOutput, StopReason
 
 _seed: ContextVar[int | None] = ContextVar("_seed", default=None)
-"""Of the call under way: the arguments that Inspect hands to transformers have no place for it."""
+"""Seed of the call under way: the arguments that Inspect hands to transformers have no place for it."""
 
 
 def is_hugging_face(model: Model) -> bool:
@@ -39,26 +37,19 @@ def as_told(model: Model, config: GenerateConfig) -> None:
         api.model = _Told(api.model, api.tokenizer)
 
 
-def reporting(model: Model) -> Callable[..., Awaitable[tuple[ModelOutput, ModelCall]]]:
-    """The `generate` of a Hugging Face model's provider, with the reason why each reply ended and its request.
+def reported(api: Any, output: ModelOutput, config: GenerateConfig) -> tuple[ModelOutput, ModelCall]:
+    """The output of a Hugging Face model's provider, with the reason why the reply ended, and its request.
 
     The request is what transformers was told: no effort and no schema, for which it has no argument.
 
     Args:
-        model: One that `as_told` has met.
+        api: Provider of a model that `as_told` has met.
+        output: What its `generate` gave; the reason is set in place.
+        config: Settings of the call.
     """
-    api: Any = model.api
-    plain = api.generate
-
-    async def generate(
-        input: list[ChatMessage], tools: list[ToolInfo], tool_choice: ToolChoice, config: GenerateConfig
-    ) -> tuple[ModelOutput, ModelCall]:
-        output = await plain(input, tools, tool_choice, config)
-        if output.choices and output.stop_reason == "unknown":
-            output.choices[0].stop_reason = api.model.end_of(output, config.max_tokens)
-        return output, ModelCall.create(_request(api, config), {})
-
-    return generate
+    if output.choices and output.stop_reason == "unknown":
+        output.choices[0].stop_reason = api.model.end_of(output, config.max_tokens)
+    return output, ModelCall.create(_request(api, config), {})
 
 
 def _request(api: Any, config: GenerateConfig) -> dict[str, Any]:
@@ -87,7 +78,7 @@ class _Told:
 
     @property
     def generate(self) -> Any:
-        """As Inspect takes it; calls with different arguments of a partial are never in one batch."""
+        """The `generate` that Inspect takes; calls with different arguments of a partial are never in one batch."""
         return functools.partial(_generate, self, seed=_seed.get())
 
     def end_of(self, output: ModelOutput, limit: int | None) -> StopReason:

@@ -9,7 +9,7 @@ from selfprobe.solvers.record import Record
 
 
 class Alike(StoreModel):
-    """In the log, so that it can be scored again without the embedder."""
+    """Likeness in the log, so that it can be scored again without the embedder."""
 
     embedder: str | None = None
     similarity: dict[str, float] = Field(default_factory=dict)

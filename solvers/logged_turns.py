@@ -26,11 +26,11 @@ class Turn:
     """One call of the model."""
 
     number: int
-    """From 1."""
+    """Number of the turn, from 1."""
     reasoning: str
-    """As far as the provider shows it."""
+    """Reasoning, as far as the provider shows it."""
     kind: str
-    """Of the reasoning: full, summary, redacted, none."""
+    """Kind of the reasoning: full, summary, redacted, none."""
     reply: str
     """With its calls of tools, as text."""
 

@@ -12,7 +12,6 @@ from typing import Any, get_args
 from inspect_ai.model import GenerateConfig, Model, ModelOutput, ModelUsage
 
 from selfprobe.errors.arguments import one_of, whole
-from selfprobe.solvers.candidates import with_first_candidates
 from selfprobe.solvers.objection import Effort, Objection, Refusal, gist
 from selfprobe.solvers.record import Reply, reply_from
 from selfprobe.solvers.refused import refuse_if_closed
@@ -189,7 +188,7 @@ async def agree(
             refuse_if_closed(model)
             sent = call.settings()
             with Refusal() as refusal:
-                output, request = await with_request(model, with_first_candidates(model, send(sent)))
+                output, request = await with_request(model, send(sent))
             if refusal.said is not None and refusal.error is not None:
                 if not call.gives_up(refusal.said, sent):
                     call.failed()

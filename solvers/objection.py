@@ -15,7 +15,7 @@ from inspect_ai.model import GenerateConfig
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 
 EFFORTS = get_args(Effort)
-"""From the least."""
+"""Efforts, from the least."""
 
 _NAMES = {
     "reasoning_effort": r"reasoning[ ._]?effort|effort",
@@ -54,7 +54,7 @@ _PROMPT = re.compile(r"(\d+) (?:in the messages|in the prompt|`?inputs?`? tokens
 """What a model can hold, and what of it the prompt takes."""
 
 _BAD_REQUEST = re.compile(r"INVALID_ARGUMENT|ValidationException|invalid_request_error")
-"""Of clients whose errors have no HTTP status."""
+"""Words of clients whose errors have no HTTP status."""
 
 _NO_ENDPOINT = re.compile(r"no endpoints found that (can handle|support) the (requested|provided)", re.IGNORECASE)
 """OpenRouter's 404 where a model is offered, but nowhere with all settings: the others are about the model's name."""
@@ -70,7 +70,7 @@ class Objection:
     """An error that says that the request is wrong, not that the vendor is busy."""
 
     fields: tuple[str, ...]
-    """Of GenerateConfig, those that it names, the first one first; none where it names no setting of ours."""
+    """Fields of GenerateConfig that it names, the first one first; none where it names no setting of ours."""
     text: str
     """The vendor's words."""
     one_by_one: bool = False

@@ -114,7 +114,7 @@ class Applied(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     effort: str | None = None
-    """Of reasoning, in the vendor's word, or the tokens to think with."""
+    """Effort of reasoning, in the vendor's word, or the tokens to think with."""
     temperature: float | None = None
     seed: int | None = None
     form: bool = False
@@ -147,7 +147,7 @@ class Reply(BaseModel):
     """The reasoning as far as the provider shows it."""
     reasoning_kind: ReasoningKind = "none"
     reasoning_tokens: int | None = None
-    """As the provider counts them; a model can reason and show nothing."""
+    """Reasoning tokens, counted by the provider; a model can reason and show nothing."""
     first_token: list[TokenLogprob] | None = None
     """Candidates for the first token of `text`, best first; None where the provider gives no logprobs, or only those
     of the reasoning that it wrote before."""

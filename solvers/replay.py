@@ -11,7 +11,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.data import Table
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import locate
-from selfprobe.logs import Run, apart, as_typed, defaults_of, lost_replies, runs, samples
+from selfprobe.logs import Run, as_typed, in_thread, lost_replies, runs, samples, task_defaults
 from selfprobe.logs.header import about_of, informed_of, target_of, task_of
 from selfprobe.solvers.ask import in_a_run, of_asked, sole
 from selfprobe.solvers.record import Reply, record_of
@@ -61,11 +61,11 @@ class Replay:
         return self.chosen[model]
 
     def _find(self, model: str) -> EvalLog:
-        there = apart(runs, [self.given])
+        there = in_thread(runs, [self.given])
         faults = [f"{log}: {why}" for log, why in there.aside.items()]
         fit = list[Run]()
         for run in there.counted:
-            if fault := self._mismatch(run.header, model) or apart(lost_replies, run.header):
+            if fault := self._mismatch(run.header, model) or in_thread(lost_replies, run.header):
                 faults.append(f"{run.log}: {fault}")
             else:
                 fit.append(run)
@@ -144,7 +144,7 @@ def of_same(replay: Replay | None, held: str, **given: object) -> Replay | None:
         return replay
     args = replay.header.eval.task_args
     for name, value in given.items():
-        its, ours = as_typed(args[name]) if name in args else defaults_of(replay.tasks).get(name), as_typed(value)
+        its, ours = as_typed(args[name]) if name in args else task_defaults(replay.tasks).get(name), as_typed(value)
         if its != ours:
             raise InputError(
                 f"{replay.file} holds {held} of {name} {its}, this run is of {name} {ours}; give both the same"
@@ -179,7 +179,7 @@ def replay_log(path: str | None, task: str | tuple[str, ...], table: Table, arm:
 
 @lru_cache(maxsize=128)  # a matrix replays a diagonal log once a cell
 def _records(log: str) -> dict[Arm, dict[tuple[str, int], dict[str, Reply]]]:
-    good = [s for s in apart(samples, log) if s.error is None]
+    good = [s for s in in_thread(samples, log) if s.error is None]
     records = {(str(s.id), s.epoch): record_of(s) for s in good}
     return {"acts": {k: r.acts for k, r in records.items()}, "answers": {k: r.answers for k, r in records.items()}}
 

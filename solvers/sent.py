@@ -2,6 +2,10 @@
 
 Inspect's providers drop what a model is known not to take, without a word in the log: temperature for Claude and for
 models that reason, the seed for OpenAI's Responses. So what was applied is read from the request itself.
+
+Candidates are kept for a reply's first token, since nothing reads the others. Providers list them for every token or
+for none: twenty for each of 80 tokens are 200 kB of JSON, and to parse, convert and log them took 100 to 150 ms of CPU
+a reply, while no other call was sent.
 """
 
 import json
@@ -17,12 +21,13 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.errors.arguments import SAME_MODEL
 from selfprobe.logs.finished import take
-from selfprobe.solvers.hugging_face import is_hugging_face, reporting
+from selfprobe.solvers.hugging_face import is_hugging_face, reported
 from selfprobe.solvers.received import Receiving
 from selfprobe.solvers.record import ENDING, Applied, Reply, is_another, whole_characters
 
 _requests: ContextVar[list[Mapping[str, Any]] | None] = ContextVar("_requests", default=None)
-"""Where the call that is under way notes its requests, the last one last."""
+"""Where the call that is under way notes its requests, the last one last; None in somebody else's calls of a model
+object, which a process shares: they get all that they asked for."""
 
 SETTINGS = "request"
 """Where an output's metadata has the settings of its request."""
@@ -53,22 +58,46 @@ _PLACES = {
 
 
 async def with_request(model: Model, call: Awaitable[ModelOutput]) -> tuple[ModelOutput, Mapping[str, Any] | None]:
-    """The output of a call and the request that it came from.
+    """The output of a call, with candidates for its first token alone, and the request that it came from.
 
-    The request is None where the provider does not tell it, or the reply came from Inspect's cache.
+    The request is None where the provider does not tell it, or the reply came from Inspect's cache. The event in
+    Inspect's log holds the same list of candidates.
 
     Args:
         model: The model that is called.
         call: Its `generate`, not yet awaited.
     """
     _listen(model)
+    hooks = getattr(getattr(model.api, "http_client", None), "event_hooks", None)
+    if hooks is not None and _cut not in hooks["response"]:
+        hooks["response"].append(_cut)
     before = _requests.set([])
     try:
         output = await call
         requests = _requests.get()
     finally:
         _requests.reset(before)
+    logprobs = output.choices[0].logprobs if output.choices else None
+    if logprobs is not None:
+        del logprobs.content[1:]
     return output, requests[-1] if requests else None
+
+
+async def _cut(response: Any) -> None:
+    """Cut all but the first token's candidates from a response, so that OpenAI-compatible clients never parse them.
+
+    It is a hook of httpx (Inspect's client is of httpx's successor: the same interface, another type).
+    """
+    ours = _requests.get() is not None and response.headers.get("content-type", "").startswith("application/json")
+    if not (ours and b'"top_logprobs"' in await response.aread()):
+        return
+    try:
+        body = json.loads(response.content)
+        for choice in body["choices"]:
+            del choice["logprobs"]["content"][1:]
+    except (ValueError, KeyError, TypeError):
+        return  # not a completion: the provider's client says what is wrong with it
+    response._content = json.dumps(body).encode()  # where httpx keeps what `aread` has read; there is no setter
 
 
 def _listen(model: Model) -> None:
@@ -81,7 +110,7 @@ def _listen(model: Model) -> None:
     if "generate" in vars(api):
         return
     _heed_errors(api)
-    plain = reporting(model) if is_hugging_face(model) else api.generate
+    plain = api.generate
 
     async def generate(*args: Any, **given: Any) -> Any:
         noted = _requests.get()
@@ -89,7 +118,9 @@ def _listen(model: Model) -> None:
             noted += [before.metadata[SETTINGS]] if before.metadata and SETTINGS in before.metadata else []
             return before
         with Receiving(api) as receiving:
-            result = await plain(*args, **given)
+            result: Any = await plain(*args, **given)
+            if is_hugging_face(model):
+                result = reported(api, result, given["config"])
             output = result[0] if isinstance(result, tuple) else result
             receiving.mark(output)  # an error that is handed back
             if isinstance(output, ModelOutput):
@@ -191,7 +222,7 @@ def _settings(part: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, An
 
 
 def _read(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a request what `applied` reads, by its path: another request with the same settings."""
+    """What `applied` reads of a request, by its path: another request with the same settings."""
     places = (*_PLACES.values(), "include")
     return {path: v for path, v in _settings(request) if any(_ends(path, place) for place in places)}
 

@@ -28,7 +28,7 @@ class Trial:
 
 @dataclass
 class Terms:
-    """Of one model, in this process. Settings are called as in GenerateConfig."""
+    """What is known of one model in this process. Settings are called as in GenerateConfig."""
 
     instead: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Refused setting → what is sent in its place."""

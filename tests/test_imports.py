@@ -232,3 +232,33 @@ def test_importing_a_task_file_opens_nothing_and_prints_nothing() -> None:
         [sys.executable, "-c", WATCH, *map(str, TASK_FILES)], capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stderr[-2000:]
+
+
+TWICE = {
+    "record_to_sample": "the function by which a task and each form of its data make a sample, under one name as in Inspect",
+    "arms_of": "arms as a user names them in `-T`, read into a list",
+    "Item": "one measured thing: a row of data, two prompts of a patch, a line of a page, a judged conversation",
+    "Table": "rows with their origin (`from selfprobe.data`), and the table of a page (`from selfprobe.page`)",
+}
+"""Public names that other rooms import from two rooms, and why both keep theirs."""
+
+
+def test_no_public_name_is_imported_from_two_rooms_but_listed_ones() -> None:
+    """One word, one meaning, wherever a reader meets it outside of the room that defines it."""
+    homes: dict[str, set[str]] = {}
+    for mine, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            home = (node.module or "").removeprefix("selfprobe.") if isinstance(node, ast.ImportFrom) else ""
+            if home in MODULES and part(home) != part(mine):
+                for alias in node.names:  # type: ignore[attr-defined]
+                    if alias.name in definitions(home):
+                        homes.setdefault(alias.name, set()).add(part(home))
+    assert {name for name, rooms in homes.items() if len(rooms) > 1} == set(TWICE), "rename one, or say why not"
+
+
+@cache
+def definitions(module: str) -> set[str]:
+    """Public classes and functions that a module defines."""
+    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    body = ast.parse(MODULES[module].read_text()).body
+    return {node.name for node in body if isinstance(node, kinds) and not node.name.startswith("_")}

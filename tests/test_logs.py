@@ -11,7 +11,7 @@ from inspect_ai.scorer import Score
 from selfprobe.errors import InputError
 from selfprobe.logs import found, lost_replies, samples, summaries, values_of, without_request
 from selfprobe.logs.header import task_of
-from selfprobe.logs.references import whole
+from selfprobe.logs.references import resolved
 from selfprobe.solvers.record import Reply
 
 LONG = "a long reply of a model, " * 8
@@ -106,7 +106,7 @@ def test_references_in_store_and_scores_are_resolved() -> None:
         scores={"s": Score(value=1, explanation="attachment://1", metadata={"vector": "attachment://1"})},
         attachments={"1": LONG},
     )
-    read = whole(sample)
+    read = resolved(sample)
     assert read.store["Record:acts"]["answer"]["text"] == LONG and read.store["list"] == [LONG]
     assert read.scores and read.scores["s"].explanation == LONG
     assert read.scores["s"].metadata == {"vector": LONG}

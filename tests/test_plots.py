@@ -11,11 +11,11 @@ from selfprobe.page import Picture
 from selfprobe.page.plots import (
     bar_rows,
     calibration,
-    called,
     curves,
     heat_map,
     interval_rows,
     legend_below,
+    model_names,
     new_axes,
     short,
     short_names,
@@ -130,14 +130,14 @@ def test_long_names_are_cut_in_the_middle() -> None:
 
 
 def test_a_model_is_called_without_its_settings_or_by_those_that_differ() -> None:
-    assert called(["planted/ada?access=.8", "planted/bo?access=0", "openai/gpt-4o"]) == {
+    assert model_names(["planted/ada?access=.8", "planted/bo?access=0", "openai/gpt-4o"]) == {
         "planted/ada?access=.8": "planted/ada",
         "planted/bo?access=0": "planted/bo",
         "openai/gpt-4o": "openai/gpt-4o",
     }
     two = {"planted/a?x=1&y=2": "planted/a?x=1", "planted/a?x=2&y=2": "planted/a?x=2", "planted/a": "planted/a"}
-    assert called(list(two)[:2]) == dict(list(two.items())[:2])
-    assert called(["planted/a", "planted/a?x=1"]) == {"planted/a": "planted/a", "planted/a?x=1": "planted/a?x=1"}
+    assert model_names(list(two)[:2]) == dict(list(two.items())[:2])
+    assert model_names(["planted/a", "planted/a?x=1"]) == {"planted/a": "planted/a", "planted/a?x=1": "planted/a?x=1"}
     assert short_names(["planted/ada?access=.8", "openai/gpt-4o"]) == ["ada", "gpt-4o"]
 
 

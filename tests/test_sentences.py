@@ -296,3 +296,23 @@ def test_every_answer_of_a_study_is_said_with_what_it_licenses(of: Callable[...,
     for answer in ("Yes", "No", "Cannot tell"):
         count = sum(re.match(rf"{answer}\b(?! verdict)", str(text)) is not None for text in written)
         assert there[answer] >= count, f"{answer} is said in {count} places, and {there[answer]} are tried"
+
+
+TASKS = ("introspect_tasks", "evalawareness_tasks", "preference_tasks")
+BANNED = re.compile(r"(Of|By|As|From|That|In)\b")
+TO_REWORD = {"data", "mechanism", "probes", "providers", "scorers", "stats", "studies", "study", "text"}
+"""Rooms that still have docstrings which begin so; take a room out once it has none."""
+
+
+def test_no_docstring_begins_with_a_word_that_needs_the_name_beside_it() -> None:
+    """A reader of help or of a hover sees the docstring alone: it begins with its noun or subject."""
+    found: dict[str, list[str]] = {}
+    for file in sorted(
+        path for room in ("selfprobe", "scorers", "solvers", "building", *TASKS) for path in (ROOT / room).rglob("*.py")
+    ):
+        room = file.relative_to(ROOT / "selfprobe" if file.is_relative_to(ROOT / "selfprobe") else ROOT).parts[0]
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            text = node.value.value if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) else None
+            if isinstance(text, str) and BANNED.match(text.strip()):
+                found.setdefault(room, []).append(f"{file.relative_to(ROOT)}:{node.lineno}: {text.strip()[:60]}")
+    assert found.keys() == TO_REWORD, {room: lines for room, lines in found.items() if room not in TO_REWORD}

@@ -18,7 +18,7 @@ from inspect_ai.model import ChatMessage, ContentText
 
 from selfprobe.errors import InputError, one_line
 from selfprobe.errors.arguments import locate
-from selfprobe.logs import apart, found, header_of, transcripts
+from selfprobe.logs import found, header_of, in_thread, transcripts
 from selfprobe.logs.first_call import ELSEWHERE, SUBJECT, first_calls
 from selfprobe.logs.header import task_of
 
@@ -38,7 +38,7 @@ NO_EVENTS = (
 )
 
 
-def called(name: str) -> str:
+def address_of(name: str) -> str:
     """A data set as it is named everywhere: `package/task` is `task:package/task`, unless there is such a path.
 
     >>> called("inspect_evals/gsm8k"), called("hf:a/b@c"), called("mine.jsonl")
@@ -92,7 +92,9 @@ def rows_of_task(name: str, *, role: str | None = None) -> list[Row]:
 def _rows_of_task(name: str, role: str | None, place: str, changed: int) -> tuple[Row, ...]:
     short = name.rpartition("/")[2].rpartition("@")[2].removesuffix(".py")
     with first_calls(name) as folder:
-        rows = apart(lambda: [row for log in found([folder]).headers for row in _rows_of_log(log, role, full=False)])
+        rows = in_thread(
+            lambda: [row for log in found([folder]).headers for row in _rows_of_log(log, role, full=False)]
+        )
     if not any("messages" in row for row in rows):
         count = f"none of its {len(rows)} samples comes" if len(rows) != 1 else "its sample does not come"
         first = f" ({rows[0]['aside']})" if rows else ""
@@ -115,7 +117,7 @@ def rows_of_logs(path: str, *, full: bool = False, role: str | None = None) -> l
         InputError: There is no such file or folder, there are no logs in it, no samples in them, or no call of that
             role: names the roles that there are.
     """
-    return apart(_rows_of_logs, path, full, role)
+    return in_thread(_rows_of_logs, path, full, role)
 
 
 def _rows_of_logs(path: str, full: bool, role: str | None) -> list[Row]:

@@ -23,7 +23,7 @@ from selfprobe.data.conversations import conversation
 from selfprobe.data.inspect_data import calls_in, calls_of, first_text, goes_on, missing_call, plain_messages, stamp
 from selfprobe.data.messages import Unaskable, call_text, numbered
 from selfprobe.errors import InputError
-from selfprobe.logs import CANNOT, Run, apart, asked, first_of, read_best, runs, summaries, titles, transcripts
+from selfprobe.logs import CANNOT, Run, asked, first_of, in_thread, read_best, runs, summaries, titles, transcripts
 from selfprobe.text.refusal import is_refusal
 
 T = TypeVar("T")
@@ -128,7 +128,7 @@ def logged(logs: str | Sequence[str], target: str, asking: Asking) -> Logged:
         InputError: There is no log of the model, or no item with an outcome; or see `did`.
     """
     paths = [logs] if isinstance(logs, str) else list(logs)
-    return apart(_logged, tuple(paths), target, asking)
+    return in_thread(_logged, tuple(paths), target, asking)
 
 
 def _logged(paths: tuple[str, ...], target: str, asking: Asking) -> Logged:
@@ -391,4 +391,4 @@ def _parts(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
 
 def models_in(logs: Sequence[str]) -> list[str]:
     """Models whose logs count there, in alphabetical order."""
-    return sorted({model for _, model in apart(counted, list(logs))[0]})
+    return sorted({model for _, model in in_thread(counted, list(logs))[0]})

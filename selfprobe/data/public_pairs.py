@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 from filelock import FileLock
 
 from selfprobe.data import BUNDLED, from_hub
@@ -26,11 +27,14 @@ from selfprobe.data.likert import hanna, newsroom, summeval
 from selfprobe.data.own import FORMATS, Words, is_own, name_at, own, rows_at, text_rows
 from selfprobe.data.pairs import Pair, checked
 from selfprobe.data.stories import caters, mctaco, rocstories
-from selfprobe.embed.weights import SourceError, cache_folder, download, is_verified, to_stderr
+from selfprobe.embed.weights import Progress, SourceError, cache_folder, is_verified, to_stderr
 from selfprobe.errors.arguments import locate, meant
 
-Row = dict[str, Any]
+LARGEST = 1_000_000_000
+"""Most bytes of a file that is fetched."""
+ATTEMPTS = 20  # each goes on where the one before stopped; one that brings nothing ends the download
 
+Row = dict[str, Any]
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "text quality": ("newsroom", "summeval", "hanna"),
@@ -157,7 +161,7 @@ def load(
     """
     if conversations and words and words != Words():
         raise ValueError("the prompts of conversations have their own question: leave --question and --item out")
-    name, given = named(spec)
+    name, given = name_and_place(spec)
     votes: tuple[tuple[str, bool], ...] = ()
     if name in SOURCES and (not given or spec.startswith(f"{name}=")):
         rows, origin = (read(given, name), given) if given else fetch(name)
@@ -197,7 +201,7 @@ def known() -> list[str]:
     return [OURS, *SOURCES]
 
 
-def named(spec: str) -> tuple[str, str]:
+def name_and_place(spec: str) -> tuple[str, str]:
     """Name and place of what a user asked for; the place is "" where the name is all that was given."""
     if match := re.fullmatch(r"([\w.-]+)=(.+)", spec):
         return match[1], match[2]
@@ -291,3 +295,57 @@ def _download(url: str, name: str) -> str:
 def _as_it_came(file: Path, stamp: Path) -> bool:
     """Whether the file is there with the SHA-256 that was noted when it came (earlier versions noted none)."""
     return file.is_file() and (not stamp.is_file() or is_verified(file, stamp.read_text()))
+
+
+def download(url: str, file: Path, progress: Progress) -> None:
+    """Fetch `url` into `file`; an interrupted transfer goes on where it stopped, in this call or in the next one.
+
+    Raises:
+        SourceError: The server refused, cannot be reached, sends more than LARGEST, or breaks off again and again.
+    """
+    progress(f"download {url}")
+    part = file.with_name(f"{file.name}.part")
+    for _ in range(ATTEMPTS):
+        before = part.stat().st_size if part.exists() else 0
+        try:
+            _append(url, part, progress)
+            part.replace(file)
+            return
+        except SourceError:
+            part.unlink(missing_ok=True)
+            raise
+        except httpx.HTTPStatusError as error:
+            part.unlink(missing_ok=True)  # 416: what lies there is longer than the file
+            raise SourceError(f"the server answered {error.response.status_code}") from error
+        except httpx.TransportError as error:
+            now = part.stat().st_size if part.exists() else 0
+            if now == before:
+                raise SourceError(f"{type(error).__name__}: {error}") from error
+            progress(f"the transfer broke off at {now / 1e6:.0f} MB; going on from there")
+        except OSError as error:
+            raise SourceError(str(error)) from error
+    raise SourceError(f"the transfer broke off {ATTEMPTS} times; the next attempt goes on where it stopped")
+
+
+def _append(url: str, part: Path, progress: Progress) -> None:
+    """Fetch what `part` lacks of `url`, or all of it from a server that does not send parts."""
+    have = part.stat().st_size if part.exists() else 0
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+    with httpx.stream("GET", url, headers=headers, follow_redirects=True, timeout=30) as response:
+        response.raise_for_status()
+        have = have if response.status_code == httpx.codes.PARTIAL_CONTENT else 0
+        size = have + int(response.headers.get("Content-Length", 0))
+        _refuse_more(size)
+        tenth = have * 10 // size if size else 0
+        with part.open("ab" if have else "wb") as file:
+            for chunk in response.iter_bytes(1 << 16):
+                have += file.write(chunk)
+                _refuse_more(have)  # a server need not say how much it sends
+                if size and have * 10 // size > tenth:
+                    tenth = have * 10 // size
+                    progress(f"{have / 1e6:.0f} of {size / 1e6:.0f} MB")
+
+
+def _refuse_more(size: int) -> None:
+    if size > LARGEST:
+        raise SourceError(f"the server sends {size / 1e6:,.0f} MB or more; expected at most {LARGEST / 1e6:,.0f} MB")

@@ -58,7 +58,7 @@ def joined(ours: Table, reference: Table, given: str) -> Table:
     return table_of(f"{ours.name} against {reference.name}", rows, {**ours.aside, **reference.aside, **aside}, unread)
 
 
-def described(name: str) -> str:
+def name_and_contents(name: str) -> str:
     """A data set's name as its logs have it, and what is in it where it is bundled.
 
     >>> described("mine.jsonl against their.jsonl")

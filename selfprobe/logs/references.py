@@ -9,7 +9,7 @@ REFERENCE = "attachment://"
 """How a log refers to a long text that it holds once."""
 
 
-def whole(sample: EvalSample) -> EvalSample:
+def resolved(sample: EvalSample) -> EvalSample:
     """A sample with every reference in its store, scores and messages resolved.
 
     Of a sample that was finished when its run was killed, Inspect restores all long texts as references, and resolves

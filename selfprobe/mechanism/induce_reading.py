@@ -19,7 +19,7 @@ from torch import Tensor
 from selfprobe.embed.weights import Progress
 from selfprobe.mechanism.induce_prompts import COLUMNS, Labels, prompt_tokens
 from selfprobe.probes.choose import FAILURES, batches
-from selfprobe.probes.forward import called, one_more, plain_inputs
+from selfprobe.probes.forward import one_more, output_of, plain_inputs
 from selfprobe.probes.harvesting import Meter, batch_budget
 from selfprobe.probes.model import LocalModel
 
@@ -100,12 +100,12 @@ def _cache_is_right(judge: LocalModel, one: Prompts, labels: Labels) -> bool:
 
 def _on_a_cache(judge: LocalModel, shown: Sequence[Prompts], labels: Labels) -> Floats:
     inputs = plain_inputs([p.shared for p in shown], judge.device)
-    cache = called(judge, **inputs, use_cache=True, keep=1).past_key_values
+    cache = output_of(judge, **inputs, use_cache=True, keep=1).past_key_values
 
     def after(ends: Sequence[Tokens]) -> Tensor:
         more: dict[str, Any] = one_more(inputs, [len(p.shared) for p in shown], columns=len(ends[0]))
         more["input_ids"] = torch.tensor(ends, device=judge.device)
-        return called(judge, **more, past_key_values=deepcopy(cache), use_cache=True, keep=1).logits[:, -1]
+        return output_of(judge, **more, past_key_values=deepcopy(cache), use_cache=True, keep=1).logits[:, -1]
 
     return _columns(after, [p.ends for p in shown], labels)
 
@@ -113,7 +113,7 @@ def _on_a_cache(judge: LocalModel, shown: Sequence[Prompts], labels: Labels) -> 
 def _whole(judge: LocalModel, shown: Sequence[Prompts], labels: Labels) -> Floats:
     def after(ends: Sequence[Tokens]) -> Tensor:
         inputs = plain_inputs([(*p.shared, *end) for p, end in zip(shown, ends, strict=True)], judge.device)
-        return called(judge, **inputs, use_cache=False, keep=1).logits[:, -1]
+        return output_of(judge, **inputs, use_cache=False, keep=1).logits[:, -1]
 
     return _columns(after, [p.ends for p in shown], labels)
 

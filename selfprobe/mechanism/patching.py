@@ -20,7 +20,7 @@ from torch import Tensor
 from selfprobe.mechanism.patterns import Tap, registered, tapped
 from selfprobe.mechanism.prompts import Item
 from selfprobe.mechanism.reading import Floats, answered, ended, runs
-from selfprobe.probes.forward import called
+from selfprobe.probes.forward import output_of
 from selfprobe.probes.model import LocalModel
 
 MEAN = "mean"
@@ -134,9 +134,9 @@ def patched(
         if arm != given.into:
             held[arm] = {}
             with tapped(_holding(held[arm], wanted[arm]), queries=given.queries):
-                called(judge, **inputs, keep=1)
+                output_of(judge, **inputs, keep=1)
             continue
-        cache = called(judge, **inputs, keep=1).past_key_values
+        cache = output_of(judge, **inputs, keep=1).past_key_values
         last = torch.tensor([item.prompts[arm].prefix[-given.queries :]], device=judge.device)
         for rows in _cut(variants):
             own = deepcopy(cache)

@@ -20,7 +20,7 @@ from selfprobe.mechanism.patterns import WORKS, Tap, entropy, registered, tapped
 from selfprobe.mechanism.prompts import ARMS, MEASURES, Item
 from selfprobe.probes.choose import BROKEN, FAILURES, WINDOWS
 from selfprobe.probes.decoder import decoder_blocks, final_norm
-from selfprobe.probes.forward import called, recorded
+from selfprobe.probes.forward import output_of, recorded
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import Prompt
 
@@ -106,7 +106,7 @@ def runs(
     cache = None
     if head:
         shared = torch.tensor([rows[arms[0]][:head]], device=device)
-        cache = called(judge, input_ids=shared, use_cache=True, keep=1).past_key_values
+        cache = output_of(judge, input_ids=shared, use_cache=True, keep=1).past_key_values
     for arm, row in rows.items():
         kept: dict[str, Any] = {"past_key_values": deepcopy(cache), "use_cache": True} if head else {"use_cache": False}
         yield arm, {"input_ids": torch.tensor([row[head:]], device=device), **kept}
@@ -115,7 +115,7 @@ def runs(
 def ended(judge: LocalModel, **inputs: Any) -> tuple[Tensor, Tensor]:
     """The model's logits of the last token [row, vocabulary], and its state after the last block [row, d_model]."""
     with recorded(decoder_blocks(judge.model)[-1:], lambda out: out[:, -1].clone(), judge.stream) as kept:
-        logits = called(judge, **inputs, keep=1).logits[:, -1]
+        logits = output_of(judge, **inputs, keep=1).logits[:, -1]
     return logits, kept[0].to(judge.device)
 
 
@@ -155,7 +155,7 @@ def difference(logits: Tensor, prompt: Prompt) -> Tensor:
 
 
 @contextmanager
-def checked(judge: LocalModel, item: Item, *, attention: bool = True) -> Iterator[bool]:
+def checked_reading(judge: LocalModel, item: Item, *, attention: bool = True) -> Iterator[bool]:
     """Try `judge` on `item`, then within it read; gives whether arms may share what they begin with.
 
     Raises:
@@ -218,7 +218,7 @@ def _last_states(judge: LocalModel, item: Item, *, sharing: bool) -> Tensor:
     states: list[Tensor] = []
     for _, inputs in runs(judge, item, TRIED, sharing=sharing):
         with recorded(judge.blocks, lambda out: out[:, -1].clone(), judge.stream) as kept:
-            called(judge, **inputs, keep=1)
+            output_of(judge, **inputs, keep=1)
         states += [state.float().to(judge.device) for state in kept]
     return torch.cat(states)
 
@@ -276,5 +276,5 @@ def tokens_a_second(judge: LocalModel, prompt: Sequence[int]) -> float:
         ids = torch.tensor([list(prompt[:length])], device=judge.device)
         start = time.perf_counter()
         with torch.inference_mode():
-            float(called(judge, input_ids=ids, use_cache=False, keep=1).logits[0, -1, 0])
+            float(output_of(judge, input_ids=ids, use_cache=False, keep=1).logits[0, -1, 0])
     return len(prompt) / (time.perf_counter() - start)

@@ -29,7 +29,7 @@ from selfprobe.page.numerals import percents as percents
 from selfprobe.page.numerals import shown as shown
 from selfprobe.page.numerals import signed as signed
 from selfprobe.page.plots import Picture as Picture
-from selfprobe.page.plots import called
+from selfprobe.page.plots import model_names
 from selfprobe.text.safe import clean, cleaned, csv, echo
 
 WORDS, COLUMNS, LINES = 25, 5, 5
@@ -264,7 +264,7 @@ class Page:
     models: Sequence[str] = ()
     """Models by their full names, which the page shows without settings."""
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    """By file stem; they become tables/STEM.csv and .json."""
+    """File stem → table; they become tables/STEM.csv and .json."""
     files: Mapping[str, bytes] = field(default_factory=dict)
     """What else belongs to it, by path."""
     told: Sequence[str] = ()
@@ -334,7 +334,7 @@ def kind_of(names: Collection[str]) -> str:
     return "models" if len({name.partition(",")[0] for name in names}) == len(names) else "runs"
 
 
-def answered(findings: Sequence[Finding], kind: str = "") -> tuple[str, list[str]]:
+def overall_answer(findings: Sequence[Finding], kind: str = "") -> tuple[str, list[str]]:
     """The answer over all findings, the strongest first, and the lines of the terminal that follow it.
 
     Args:
@@ -407,7 +407,7 @@ def files_of(page: Page, out: str) -> dict[str, bytes]:
 def render(page: Page, out: str) -> str:
     """The page as HTML; links to logs lead from the folder `out`."""
     full = list(dict.fromkeys(model for one in (page, *page.parts.values()) for model in one.models))
-    names = {model: name for model, name in called(full).items() if name != model}
+    names = {model: name for model, name in model_names(full).items() if name != model}
     longest = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True)))) if names else None
 
     def finalized(value: Any) -> Any:

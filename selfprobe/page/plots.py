@@ -95,7 +95,7 @@ class Picture:
     alt: str
     caption: str
     figure: "Drawing | Figure"
-    """From one of the five shapes, or of matplotlib."""
+    """Axes of one of the five shapes, or of matplotlib."""
 
     @property
     def source(self) -> Markup:
@@ -135,7 +135,7 @@ class Picture:
 
     @cached_property
     def _drawn(self) -> dict[str, bytes]:
-        """By kind: page and file hold the same bytes, and drawing ten models takes a second."""
+        """Kind → picture: page and file hold the same bytes, and drawing ten models takes a second."""
         return {}
 
 
@@ -149,7 +149,7 @@ def short(name: str, longest: int = 26) -> str:
     return last if len(last) <= longest else f"{last[: longest // 2]}…{last[-longest // 2 + 1 :]}"
 
 
-def called(models: Sequence[str]) -> dict[str, str]:
+def model_names(models: Sequence[str]) -> dict[str, str]:
     """Each model → its name without settings; where models differ only in settings, with those that differ.
 
     >>> called(["planted/a?x=1&y=2", "planted/a?x=3&y=2", "planted/b?x=1"])
@@ -166,7 +166,7 @@ def called(models: Sequence[str]) -> dict[str, str]:
 
 def short_names(models: Sequence[str]) -> list[str]:
     """Models as an axis can hold them."""
-    names = called(models)
+    names = model_names(models)
     return [short(names[model]) for model in models]
 
 

@@ -20,7 +20,7 @@ from selfprobe.probes.decoder import decoder_blocks, final_norm
 from selfprobe.probes.evaluate import first_text_answers, fitted_apart
 from selfprobe.probes.fit import FloatArray
 from selfprobe.probes.folder import probe_name, read_run, write_tables
-from selfprobe.probes.forward import called, one_more, plain_inputs, spoken_tokens
+from selfprobe.probes.forward import one_more, output_of, plain_inputs, spoken_tokens
 from selfprobe.probes.harvesting import batch_budget, open_harvest
 from selfprobe.probes.layer_fit import KINDS, weighted_f1
 from selfprobe.probes.model import LocalModel
@@ -107,13 +107,13 @@ def _on_a_cache(
     judge: LocalModel, prompts: Sequence[Prompt], directions: Mapping[str, FloatArray | None]
 ) -> dict[str, Tensor]:
     first = plain_inputs([p.prefix[:-1] for p in prompts], judge.device)
-    cache = called(judge, **first, use_cache=True, keep=1).past_key_values
+    cache = output_of(judge, **first, use_cache=True, keep=1).past_key_values
     last = one_more(first, [len(p.prefix) - 1 for p in prompts])
     last["input_ids"] = torch.tensor([[p.prefix[-1]] for p in prompts], device=judge.device)
     found = {}
     for name, direction in directions.items():
         with ablated(judge, direction) if direction is not None else nullcontext():
-            logits = called(judge, **last, past_key_values=deepcopy(cache), use_cache=True, keep=1).logits
+            logits = output_of(judge, **last, past_key_values=deepcopy(cache), use_cache=True, keep=1).logits
         found[name] = spoken_tokens(logits[:, -1], prompts)
     return found
 
@@ -124,7 +124,7 @@ def _whole(
     given, found = plain_inputs([p.prefix for p in prompts], judge.device), {}
     for name, direction in directions.items():
         with ablated(judge, direction) if direction is not None else nullcontext():
-            found[name] = spoken_tokens(called(judge, **given, use_cache=False, keep=1).logits[:, -1], prompts)
+            found[name] = spoken_tokens(output_of(judge, **given, use_cache=False, keep=1).logits[:, -1], prompts)
     return found
 
 

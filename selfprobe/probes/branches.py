@@ -17,7 +17,7 @@ from torch import Tensor
 
 from selfprobe.probes.attention import one_thread
 from selfprobe.probes.choose import BROKEN, FAILURES, blocked, length_switches
-from selfprobe.probes.forward import called, recorded, shown_to
+from selfprobe.probes.forward import output_of, recorded, shown_to
 from selfprobe.probes.model import LocalModel
 
 logger = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ def _plain(judge: LocalModel, text: Text) -> Found:
     """What a text gives by itself: one forward with nothing but its tokens."""
     ids = torch.tensor([text.tokens], device=judge.device)
     with recorded(judge.blocks, lambda out: out[0, -1].clone(), judge.stream) as kept:
-        logits = called(judge, input_ids=ids, use_cache=False, keep=text.spoken + 1).logits[0, -text.spoken - 1 :]
+        logits = output_of(judge, input_ids=ids, use_cache=False, keep=text.spoken + 1).logits[0, -text.spoken - 1 :]
     said = torch.tensor(text.tokens[len(text.tokens) - text.spoken :], device=judge.device, dtype=torch.long)
     by_token = _log_probs(logits[: len(said)], said).tolist() if text.spoken else []
     return by_token, torch.stack([state.to(kept[0].device) for state in kept]) if text.state else None
@@ -143,7 +143,7 @@ class _Tree:
 def _on_trunk(judge: LocalModel, texts: Sequence[Text], trunk: int) -> Iterator[Found]:
     tree, device = _Tree(texts, trunk), judge.device
     ids = torch.tensor([texts[0].tokens[:trunk]], device=device)
-    first = called(judge, input_ids=ids, use_cache=True, keep=1)
+    first = output_of(judge, input_ids=ids, use_cache=True, keep=1)
     most = BRANCH_TOKENS.get(device.type, BRANCH_TOKENS["cuda"])
     for members, nodes in tree.groups(most):
         yield from _group(judge, [texts[at] for at in members], [tree.ways[at] for at in members], nodes, tree, first)
@@ -166,7 +166,7 @@ def _group(
     }
     cache = first.past_key_values
     with recorded(judge.blocks, lambda out: out[0, ends].clone(), judge.stream) as kept:
-        logits = called(judge, **given, past_key_values=cache, use_cache=True, keep=max(len(wanted), 1)).logits[0]
+        logits = output_of(judge, **given, past_key_values=cache, use_cache=True, keep=max(len(wanted), 1)).logits[0]
     cache.crop(-len(ordered))
     row = {node: at - len(ordered) for node, at in place.items()} | {-1: 0}  # from the end; 0 stands for the trunk
     at = torch.tensor([row[tree.parents[node]] for node in steps], device=logits.device, dtype=torch.long)
@@ -249,7 +249,7 @@ def replied(judge: LocalModel, tokens: Sequence[int], most: int) -> tuple[int, .
     ids = torch.tensor([list(tokens)], device=judge.device)
     with torch.inference_mode(), one_thread(judge.model):
         while len(said) < most:
-            out = called(judge, input_ids=ids, past_key_values=cache, use_cache=True, keep=1)
+            out = output_of(judge, input_ids=ids, past_key_values=cache, use_cache=True, keep=1)
             cache, token = out.past_key_values, int(out.logits[0, -1].argmax())
             if token in ends:
                 break

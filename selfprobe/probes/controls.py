@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from selfprobe.data.pairs import Pair
-from selfprobe.probes.fit import agreement, logistic
+from selfprobe.probes.fit import logistic, sign_agreement
 from selfprobe.probes.layer_fit import Half, Scores
 from selfprobe.stats.rank import auroc_table, f1_of_counts
 from selfprobe.stats.text_only import pair_differences
@@ -40,7 +40,7 @@ def by_length(pairs: Sequence[Pair], splits: Sequence[Half]) -> Scores:
     truth = np.array([p.label == 1 for p in pairs])
     scores = np.full((len(splits), len(pairs)), np.nan)
     for seed, split in enumerate(splits):
-        sign = 1.0 if agreement(truth[split.train], longer[split.train]) >= 0 else -1.0
+        sign = 1.0 if sign_agreement(truth[split.train], longer[split.train]) >= 0 else -1.0
         scores[seed, split.test] = sign * longer[split.test]
     return scores
 

@@ -185,7 +185,7 @@ def parse_orientation(text: str) -> tuple[str, int]:
     raise ValueError(f"orientation must be few:K (K labelled training pairs), logit, none or oracle, got {text!r}")
 
 
-def agreement(first_better: BoolArray, scores: FloatArray) -> float:
+def sign_agreement(first_better: BoolArray, scores: FloatArray) -> float:
     """In −1..1: share of pairs that the sign gets right less the share that it gets wrong; ties of 0 by the sizes."""
     truth = np.where(first_better, 1.0, -1.0)
     votes = float(np.mean(truth * np.sign(scores)))

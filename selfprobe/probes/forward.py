@@ -74,7 +74,7 @@ def recorded(blocks: Any, take: Callable[[Tensor], Tensor], stream: int | None =
             handle.remove()
 
 
-def called(judge: LocalModel, *, keep: int, **inputs: Any) -> Any:
+def output_of(judge: LocalModel, *, keep: int, **inputs: Any) -> Any:
     """The model's output for `inputs`; its logits end with those of the last `keep` tokens."""
     if "logits_to_keep" in inspect.signature(judge.model.forward).parameters:
         inputs["logits_to_keep"] = keep
@@ -122,7 +122,7 @@ def two_forwards(judge: LocalModel, prompts: Sequence[Prompt]) -> States:
     for side in (0, 1):
         rows = [(*p.prefix, p.contrast[side]) for p in prompts]
         with recorded(judge.blocks, lambda out: out[:, -1:].clone(), judge.stream) as kept:
-            logits = called(judge, **plain_inputs(rows, device), use_cache=False, keep=2).logits
+            logits = output_of(judge, **plain_inputs(rows, device), use_cache=False, keep=2).logits
         sides.append(_stacked(kept))
     return States(torch.cat(sides, dim=1), spoken_tokens(logits[:, -2], prompts))
 
@@ -134,13 +134,13 @@ def shared_cache(judge: LocalModel, prompts: Sequence[Prompt]) -> States:
     """
     device, sides = judge.device, []
     inputs = plain_inputs([p.prefix for p in prompts], device)
-    first = called(judge, **inputs, use_cache=True, keep=1)
+    first = output_of(judge, **inputs, use_cache=True, keep=1)
     after = one_more(inputs, [len(p.prefix) for p in prompts])
     for side in (0, 1):
         after["input_ids"] = torch.tensor([[p.contrast[side]] for p in prompts], device=device)
         cache = deepcopy(first.past_key_values) if side == 0 else first.past_key_values
         with recorded(judge.blocks, lambda out: out[:, -1:].clone(), judge.stream) as kept:
-            called(judge, **after, past_key_values=cache, use_cache=True, keep=1)
+            output_of(judge, **after, past_key_values=cache, use_cache=True, keep=1)
         sides.append(_stacked(kept))
     return States(torch.cat(sides, dim=1), spoken_tokens(first.logits[:, -1], prompts))
 
@@ -171,7 +171,7 @@ def tree_mask(judge: LocalModel, prompts: Sequence[Prompt]) -> States:
         forked(judge.model) if fork else nullcontext(),
         recorded(judge.blocks, lambda out: out[:, -2:].clone(), judge.stream) as kept,
     ):
-        logits = called(judge, **given, use_cache=False, keep=3).logits
+        logits = output_of(judge, **given, use_cache=False, keep=3).logits
     return States(_stacked(kept), spoken_tokens(logits[:, -3], prompts))
 
 

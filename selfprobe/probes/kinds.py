@@ -23,13 +23,13 @@ from selfprobe.probes.fit import (
     Kind,
     Orders,
     Probe,
-    agreement,
     features,
     few_of,
     logistic,
     means,
     parse_orientation,
     principal,
+    sign_agreement,
 )
 from selfprobe.stats.rank import auroc
 
@@ -211,7 +211,7 @@ def _signed(direction: Floats, x: Floats, lesson: Lesson, bias: float = 0.0) -> 
     scores = x @ direction + bias
     if way == "few":
         few, truth = lesson.few, lesson.truth()
-        sign = 1.0 if agreement(truth[few], scores[few]) >= 0 else -1.0
+        sign = 1.0 if sign_agreement(truth[few], scores[few]) >= 0 else -1.0
         return Learnt(sign * direction, sign * bias, score=auroc(truth[few], sign * scores[few]))
     if way == "logit":
         if lesson.own is None:

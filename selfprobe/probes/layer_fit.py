@@ -15,11 +15,11 @@ from selfprobe.probes.fit import (
     IntArray,
     Kind,
     Probe,
-    agreement,
     features,
     learnable,
     logistic,
     means,
+    sign_agreement,
 )
 from selfprobe.probes.kinds import Lesson, learn
 from selfprobe.probes.splits import FitSettings
@@ -95,7 +95,7 @@ def _fit(states: FloatArray, study: Study, *, layer: int, seed: int) -> LayerFit
     learnt, tested = (features(part, *centre, orders=orders) for part in (train, test))
     chance = np.random.default_rng([seed, layer, 7]).standard_normal((learnt.shape[1], RANDOM_DIRECTIONS))
     truth = lesson.truth()
-    signs = [1.0 if agreement(truth, column) >= 0 else -1.0 for column in (learnt @ chance).T]
+    signs = [1.0 if sign_agreement(truth, column) >= 0 else -1.0 for column in (learnt @ chance).T]
     few = learnt[np.searchsorted(half.train, half.few)]
     return LayerFit(
         probes,

@@ -18,7 +18,7 @@ from selfprobe.data.prompts import ASPECTS, LEVELS, SCORE
 from selfprobe.data.public_pairs import PairSet
 from selfprobe.embed.weights import Progress
 from selfprobe.probes.choose import batches, choose
-from selfprobe.probes.forward import called, plain_inputs, spoken_tokens
+from selfprobe.probes.forward import output_of, plain_inputs, spoken_tokens
 from selfprobe.probes.harvesting import Harvest, batch_budget
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import Prompt, continued, opened
@@ -129,7 +129,7 @@ def _read(
             shown = [prompts[i] for i in batch]
             with torch.inference_mode():
                 inputs = plain_inputs([p.prefix for p in shown], judge.device)
-                logits = called(judge, **inputs, use_cache=False, keep=1).logits
+                logits = output_of(judge, **inputs, use_cache=False, keep=1).logits
                 read[batch] = spoken_tokens(logits[:, -1], shown).numpy()
             done += len(batch)
             if time.monotonic() - kept > FLUSH_SECONDS:

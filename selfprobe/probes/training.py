@@ -26,7 +26,7 @@ from selfprobe.data.pairs import digest
 from selfprobe.embed.weights import Progress, to_stderr
 from selfprobe.probes.choose import batches
 from selfprobe.probes.decoder import decoder_blocks
-from selfprobe.probes.forward import called, plain_inputs
+from selfprobe.probes.forward import output_of, plain_inputs
 from selfprobe.probes.harvesting import batch_budget
 from selfprobe.probes.model import LocalModel
 
@@ -343,7 +343,7 @@ def answer_loss(tuned: LocalModel, shown: Sequence[Example]) -> Tensor:
     """−log P of each example's answer, its mean over the answer's tokens [example]; with a gradient."""
     longest = max(len(e.answer) for e in shown)
     inputs = plain_inputs([(*e.prompt, *e.answer) for e in shown], tuned.device)
-    logits = called(tuned, **inputs, use_cache=False, keep=longest + 1).logits[:, -longest - 1 : -1].float()
+    logits = output_of(tuned, **inputs, use_cache=False, keep=longest + 1).logits[:, -longest - 1 : -1].float()
     wanted = torch.full((len(shown), longest), -100)
     for row, example in zip(wanted, shown, strict=True):
         row[longest - len(example.answer) :] = torch.tensor(example.answer)

@@ -41,10 +41,10 @@ def random_weights(judge: LocalModel, *, seed: int = 0) -> LocalModel:
     model = model.to(device=judge.device, dtype=judge.model.dtype).eval().requires_grad_(False)
     if judge.wide:
         keep_residual(model)
-    return replace(named(judge, seed=seed), model=model)
+    return replace(named_untrained(judge, seed=seed), model=model)
 
 
-def named(judge: LocalModel, *, seed: int = 0) -> LocalModel:
+def named_untrained(judge: LocalModel, *, seed: int = 0) -> LocalModel:
     """The judge under the name and revision of its control, to plan its harvest; the weights are still its own."""
     revision = f"{judge.revision}-random-{seed}"
     return replace(judge, name=f"{judge.name} with random weights", revision=revision)

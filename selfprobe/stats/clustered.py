@@ -52,7 +52,9 @@ def resampled(
     return np.array(units, dtype=str), several
 
 
-def share(values: npt.ArrayLike, clusters: npt.ArrayLike, *, where: npt.ArrayLike | None = None, unit: str) -> Part:
+def clustered_share(
+    values: npt.ArrayLike, clusters: npt.ArrayLike, *, where: npt.ArrayLike | None = None, unit: str
+) -> Part:
     """Share of `values  # [row]` (0 or 1, NaN unscored) over the rows `where`, clustered, on the logit scale.
 
     The variance is cluster-robust (CR2; Bell & McCaffrey 2002, Survey Methodology 28:169), with the floors of `auroc`

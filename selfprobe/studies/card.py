@@ -11,10 +11,10 @@ import pandas as pd
 from pydantic import AfterValidator, Field, model_validator
 
 from selfprobe.data import Row
-from selfprobe.data.inspect_data import SCHEMES, called
+from selfprobe.data.inspect_data import SCHEMES, address_of
 from selfprobe.data.prices import Cost
 from selfprobe.data.realism import OPPONENTS, PROMPTS, Pairs, Sides, pairs_of, sides
-from selfprobe.data.reference import described
+from selfprobe.data.reference import name_and_contents
 from selfprobe.errors import NoLogs
 from selfprobe.errors.output import place_same
 from selfprobe.evalawareness_tasks.pairwise_realism import CALLS, REALISM_PROMPT, refuse_related
@@ -86,7 +86,7 @@ class Realism(Study):
     reads: ClassVar[frozenset[str]] = frozenset({TASK})
     also: ClassVar[frozenset[str]] = frozenset(METHODS)
 
-    dataset: Annotated[str, AfterValidator(called)] = Field(examples=["SET"])
+    dataset: Annotated[str, AfterValidator(address_of)] = Field(examples=["SET"])
     against: str | None = Field(
         None,
         description="Real conversations: a file, hf:…, logs:…. Default: SET's deployment rows, compared with its "
@@ -246,7 +246,7 @@ class Realism(Study):
         sections = headings(
             why=[_verdict(made), Bullets(doubts)],
             cells=[_judges(found), _prompts(made)],
-            method=[f"{described(found.name)}.", METHOD, *left_out],
+            method=[f"{name_and_contents(found.name)}.", METHOD, *left_out],
         )
         noticed = [f"The subject: {subject.answer}"] if found.subject else []
         if found.subject:

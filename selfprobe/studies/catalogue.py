@@ -34,11 +34,11 @@ def described() -> list[Described]:
 
 def _described(name: str) -> Described:
     from selfprobe.studies.awareness.study import CALLS
-    from selfprobe.study._registry import calls_of, measures, needs_of, paper_of, summary_of
+    from selfprobe.study._registry import declared_calls, measures, needs_of, paper_of, summary_of
     from selfprobe.study.rehearsal import rehearsed
 
     _, _, asks = summary_of(name).partition(": ")
-    counted = rehearsed(name, {}).all.count if name in measures() else calls_of(name)
+    counted = rehearsed(name, {}).all.count if name in measures() else declared_calls(name)
     return Described(
         name=f"selfprobe/{FULL.get(name, name)}",
         asks=asks[:1].upper() + asks[1:],

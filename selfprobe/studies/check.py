@@ -26,7 +26,7 @@ from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError, NoLogs, one_line
 from selfprobe.errors.arguments import meant, renamed, unknown
 from selfprobe.errors.output import place_file
-from selfprobe.logs import UNREADABLE, Run, cause, counted, cut_in, sample_of, values_of
+from selfprobe.logs import UNREADABLE, Run, cause, counted, cut_in, values_of, whole_sample
 from selfprobe.logs import runs as runs_in
 from selfprobe.logs.decision import Decision, last_decisions
 from selfprobe.logs.header import about_of, args_of, roles_of, target_of
@@ -646,7 +646,7 @@ def _prompts(run: Run, samples: Sequence[EvalSampleSummary]) -> list[str]:
         InputError: The log cannot be read.
     """
     first = min(samples, key=lambda one: (bool(one.error), str(one.id), one.epoch))
-    whole, header = sample_of(run.log, first.id, first.epoch), run.header
+    whole, header = whole_sample(run.log, first.id, first.epoch), run.header
     calls = [e for e in whole.events if isinstance(e, ModelEvent) and e.role != "grader"]
     replies = {call.output.completion.strip() for call in calls if call.output.choices} - {""}
     told = about_of(header) == "named"

@@ -29,11 +29,11 @@ from selfprobe.page import (
     Picture,
     Quoted,
     Section,
-    answered,
     columns,
     estimated,
     headings,
     number,
+    overall_answer,
     p_digits,
     percent,
     shown,
@@ -183,7 +183,7 @@ class Cues(Study):
         """The answer by run, with tables forms, effects and classes."""
         founds, logs = found
         findings = strongest(finding_of(one, logs.models[one.model]) for one in founds)
-        answer, lines = answered(findings)
+        answer, lines = overall_answer(findings)
         aside = [f"{name}: {why}" for name, why in logs.aside.items()]
         return Page(
             "Does something in the prompts give the evaluation away?",

@@ -22,12 +22,12 @@ from selfprobe.page import (
     Picture,
     Section,
     Table,
-    answered,
     columns,
     estimated,
     headings,
     named,
     number,
+    overall_answer,
     p_digits,
     percent,
     shown,
@@ -93,7 +93,7 @@ ABILITY = "The score of items where the reply declines in neither arm; which ite
 def page(found: Sequence[Found]) -> Page:
     """The answer by run, with tables arms, effects and items."""
     findings = strongest(finding_of(one) for one in found)
-    answer, lines = answered(findings)
+    answer, lines = overall_answer(findings)
     several = len(findings) > 1
     return Page(
         f"Does noticing a test change the score of {', '.join(dict.fromkeys(one.of for one in found))}?",

@@ -45,15 +45,15 @@ from selfprobe.page import (
     Quoted,
     Section,
     Table,
-    answered,
     estimated,
     files_of,
     headings,
+    overall_answer,
     percent,
     set_aside,
     strongest,
 )
-from selfprobe.page.plots import called, curves, interval_rows
+from selfprobe.page.plots import curves, interval_rows, model_names
 from selfprobe.scorers.awareness_cues import cues_by_grader, finding_of
 from selfprobe.solvers.ask import ask
 from selfprobe.solvers.grade import delimited
@@ -178,12 +178,12 @@ class Features(Study):
         content |= {**asdict(found), "evidence": there.quotes.drop(columns="answer").to_dict("records")}
         parquet, rates, quotes = io.BytesIO(), group_rates(table, found), list(there.quotes.quote)
         table.to_parquet(parquet, index=False)
-        names = called([subject.model for subject in subjects])
+        names = model_names([subject.model for subject in subjects])
         findings = strongest(_finding(subject, names[subject.model], there, found) for subject in subjects)
         method = METHOD.format(embedder=self.embedder, grader=self.grader)
         return Page(
             "Do models name what in these prompts gives an evaluation away?",
-            answer=answered(findings)[0],
+            answer=overall_answer(findings)[0],
             picture=_picture(rates),
             table=Table(findings[:ROWS], COLUMNS),
             models=[subject.model for subject in subjects],

@@ -46,10 +46,10 @@ from selfprobe.page import (
     Page,
     Picture,
     Section,
-    answered,
     estimated,
     headings,
     number,
+    overall_answer,
     shown,
 )
 from selfprobe.page import Table as PageTable
@@ -236,7 +236,7 @@ class Induce(TrainingStudy):
         small = [{"asked": NAMES[kind]} | {w: after.value[kind, w] for w in NTH} for kind in KINDS]
         small.append({"asked": "other questions' labels"} | {w: after.permuted["introspective", w] for w in NTH})
         finding = Finding(short(found.name), answer, clause, tables, [_placed(tables), NOT])
-        text, lines = answered([finding])
+        text, lines = overall_answer([finding])
         asked = [
             Section(
                 NAMES[kind],

@@ -31,7 +31,7 @@ from selfprobe.data.wrapped import (
     Continuation,
     Wrapped,
     continuations,
-    crossed,
+    crossed_wrappers,
     languages,
     task_texts,
     wrappers,
@@ -46,10 +46,10 @@ from selfprobe.page import (
     Finding,
     Page,
     Quoted,
-    answered,
     estimated,
     headings,
     number,
+    overall_answer,
     percent,
     shown,
 )
@@ -221,7 +221,7 @@ class Inside(LocalStudy):
     @cached_property
     def grid(self) -> list[Wrapped]:
         """What the probe learns from; nothing with --probe."""
-        return [] if self.probe else crossed(wrappers(self.wrappers), task_texts(TEXTS))
+        return [] if self.probe else crossed_wrappers(wrappers(self.wrappers), task_texts(TEXTS))
 
     @cached_property
     def sentences(self) -> list[Continuation]:
@@ -370,11 +370,11 @@ class Inside(LocalStudy):
 
     def jobs(self) -> "Iterator[tuple[bool, Row | Wrapped, list[Text]]]":
         """Whether of the untrained copy, the row, and its texts; what is in the folder is left out."""
-        from selfprobe.probes.untrained import named
+        from selfprobe.probes.untrained import named_untrained
 
         every: list[Row | Wrapped] = [*self.grid, *self.readable[0]]
         for copy in (False, True)[: 1 + self.untrained]:
-            judge = named(self.judge) if copy else self.judge
+            judge = named_untrained(self.judge) if copy else self.judge
             for row in every:
                 texts = self.texts(row) if isinstance(row, Row) and not copy else self.states(row)[: 1 if copy else 2]
                 if self.kept(judge, texts) is None:
@@ -490,7 +490,7 @@ class Inside(LocalStudy):
         Raises:
             ValueError: States are not finite.
         """
-        from selfprobe.probes.untrained import named
+        from selfprobe.probes.untrained import named_untrained
 
         rows, layers = self.readable[0], self.judge.numbers
         mine = self.read(self.judge, rows)
@@ -507,7 +507,7 @@ class Inside(LocalStudy):
             texts = [f"{one.system}\n\n{one.user}".strip() for one in self.grid]
             plain = {WORDS: log_odds_elsewhere(texts, grid[0].evaluation, [row.text for row in rows])} | plain
             if self.untrained:
-                copy = named(self.judge)
+                copy = named_untrained(self.judge)
                 bare = self.arrays(self.read(copy, self.grid, states=True)["states"])[0]
                 tested = self.read(copy, rows, states=True)["states"][0]
                 plain[UNTRAINED] = choose(bare.states, bare.evaluation, groups_of(bare), layers).score(tested)
@@ -589,7 +589,7 @@ class Inside(LocalStudy):
     def page(cls, found: "Found") -> Page:
         """The answer, with tables measures, conversations, precision and monitor."""
         finding = finding_of(found)
-        answer, lines = answered([finding])
+        answer, lines = overall_answer([finding])
         every = {name: {"": one.auroc} for name, one in found.numbers.items()}
         every |= {name: {"": one} for name, one in found.plain.items()}
         picture = interval_rows(

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from selfprobe.probes.fit import Probe, agreement, best_layer
+from selfprobe.probes.fit import Probe, best_layer, sign_agreement
 from selfprobe.probes.kinds import Lesson, calibrated, learn
 from selfprobe.stats import clustered, rank
 from selfprobe.stats.agreement import precision_estimate
@@ -144,7 +144,7 @@ def random_directions(
         return np.full(RANDOM, math.nan)
     drawn = rng.standard_normal((grid.states.shape[2], RANDOM))
     centre = grid.states[at].mean(axis=0, dtype=np.float64)
-    signs = [1 if agreement(grid.evaluation, one) >= 0 else -1 for one in ((grid.states[at] - centre) @ drawn).T]
+    signs = [1 if sign_agreement(grid.evaluation, one) >= 0 else -1 for one in ((grid.states[at] - centre) @ drawn).T]
     return rank.auroc_table(truth[None], (tested[at] @ drawn * signs).T)[:, 0]
 
 
@@ -347,7 +347,10 @@ def precision(
 ) -> tuple[Estimate, Estimate, dict[float, Estimate]]:
     """True positive and true negative rate of verdicts, and precision at `PREVALENCES`."""
     right = (called == truth).astype(float)
-    rates = [clustered.share(right, clusters.of, where=where, unit=clusters.unit).estimate for where in (truth, ~truth)]
+    rates = [
+        clustered.clustered_share(right, clusters.of, where=where, unit=clusters.unit).estimate
+        for where in (truth, ~truth)
+    ]
     return rates[0], rates[1], {at: precision_estimate(rates[0], rates[1], at) for at in PREVALENCES}
 
 

@@ -36,10 +36,10 @@ from selfprobe.page import (
     Finding,
     Page,
     Picture,
-    answered,
     estimated,
     headings,
     number,
+    overall_answer,
     p_digits,
     p_value,
     percent,
@@ -238,12 +238,12 @@ class Lens(SpreadStudy):
             self._read(spread, progress, patterns=False)
 
     def _read(self, spread: "Spread", progress: Progress, *, patterns: bool) -> None:
-        from selfprobe.mechanism.reading import apart, checked
+        from selfprobe.mechanism.reading import apart, checked_reading
         from selfprobe.probes.harvesting import Meter
 
         if todo := self.todo(patterns=patterns):
             progress(f"{len(todo)} of {len(self.dilemmas)} dilemmas to read in {self.folder / 'readings'}")
-            with checked(self.judge, max(todo, key=lambda item: item.longest), attention=patterns) as sharing:
+            with checked_reading(self.judge, max(todo, key=lambda item: item.longest), attention=patterns) as sharing:
                 meter = Meter(sum(item.tokens for item in todo), len(todo), progress, "dilemmas")
                 prompt = todo[0].prompts["direct"]
                 for item, reading in spread(self.judge, prompt, todo, lambda item: (apart, item, sharing, patterns)):
@@ -344,7 +344,7 @@ class Found:
         self, title: str, finding: Finding, *, picture: Picture, table: PageTable, tables: Sequence[str], **more: Any
     ) -> Page:
         """The page of a study of the folder; `more` is what stands under its headings."""
-        answer, lines = answered([replace(finding, notes=[*self.notes, *finding.notes])])
+        answer, lines = overall_answer([replace(finding, notes=[*self.notes, *finding.notes])])
         state = self.state
         of = (
             f"{state['model']}, revision {state['revision']}, {state['precision']}; data set {state['dataset']}; the "

@@ -32,18 +32,18 @@ from selfprobe.page import (
     Page,
     Picture,
     Section,
-    answered,
     estimated,
     headings,
     named,
     number,
+    overall_answer,
     p_value,
     percent,
     shown,
     strongest,
 )
 from selfprobe.page import Table as PageTable
-from selfprobe.page.plots import bar_rows, calibration, called, curves, heat_map
+from selfprobe.page.plots import bar_rows, calibration, curves, heat_map, model_names
 from selfprobe.stats.agreement import ece, equal_mass
 from selfprobe.stats.estimate import Estimate, clustered_mean, holm, undefined
 from selfprobe.stats.foresight import (
@@ -267,7 +267,7 @@ class Outcome(Study):
         )
         if not findings:
             raise NoLogs("no model was asked about itself, so nothing is known of any (--about self)")
-        answer, lines = answered(findings, "cases" if several else "")
+        answer, lines = overall_answer(findings, "cases" if several else "")
         return Page(
             TITLES[asked[0]] if not several else "Do models know in advance what they will do?",
             answer=answer,
@@ -341,7 +341,7 @@ def stated_in(logs: Logs) -> Stated:
     rows = list[dict[str, Any]]()
     runs, order = list(reversed(logs.runs.finished)), list(logs.names)
     plain = {run.log: replace(run.identity, args=_without_target(run.identity.args), data="") for run in runs}
-    full = called(list(dict.fromkeys(run.identity.model for run in runs)))
+    full = model_names(list(dict.fromkeys(run.identity.model for run in runs)))
     names = {one: name.replace(one.model, full[one.model], 1) for one, name in titles(plain.values()).items()}
     ranked = sorted(runs, key=lambda run: order.index(run.identity))
     observers = {names[plain[run.log]]: run.identity.model for run in ranked}

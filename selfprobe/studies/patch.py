@@ -143,14 +143,14 @@ class Patch(Lens):
             NoPatterns: Patterns cannot be read, or the model cannot go on from a cache.
         """
         from selfprobe.mechanism.patching import MEAN, apart
-        from selfprobe.mechanism.reading import NoPatterns, checked
+        from selfprobe.mechanism.reading import NoPatterns, checked_reading
 
         super().read(spread, progress)
         wanted, folder = self.wanted, self.folder / "patches"
         own, mean = (tuple(v for v in wanted.variants if (v.donor == MEAN) == last) for last in (False, True))
         if missing := self.unpatched(self.patched):
             progress(f"{len(missing)} of {len(self.patched)} dilemmas to patch, {len(own)} patterns each")
-            with checked(self.judge, max(missing, key=lambda item: item.longest)) as sharing:
+            with checked_reading(self.judge, max(missing, key=lambda item: item.longest)) as sharing:
                 if not sharing:
                     raise NoPatterns(f"{self.judge.name} cannot go on from a cache of its own, which patching needs")
                 for item, (values, places) in self._done(spread, missing, progress, lambda i: (apart, i, wanted, own)):

@@ -42,9 +42,9 @@ from selfprobe.page import (
     Picture,
     Section,
     Table,
-    answered,
     headings,
     named,
+    overall_answer,
     shown,
     strongest,
 )
@@ -454,7 +454,7 @@ def counted(found: pd.DataFrame) -> pd.DataFrame:
 def page(found: Compared) -> Page:
     """The answer by run; what the paper shows of several models under its headings."""
     tables, findings = found.tables, strongest(finding_of(run, found.tables["above"]) for run in found.runs)
-    answer, lines = answered(findings)
+    answer, lines = overall_answer(findings)
     if found.holes:
         more = f" {len(found.holes) - 1} more under Runs." if len(found.holes) > 1 else ""
         lines = [*lines[: LINES - 1], f"Missing: {found.holes[0]}{more}"]

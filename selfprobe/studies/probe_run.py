@@ -90,12 +90,12 @@ class OfPairs(LocalStudy):
         """
         from selfprobe.probes import plan
         from selfprobe.probes.run import check_sets
-        from selfprobe.probes.untrained import named
+        from selfprobe.probes.untrained import named_untrained
 
         given: dict[str, Any] = {"longest": self.longest, "batch_tokens": self.batch_tokens}
         states = self.folder / "activations"
         planned = plan.plan_harvest(self.judge, self.sets, states, **given, scoring=scoring)
-        control = plan.plan_harvest(named(self.judge), self.sets, states, **given) if untrained else None
+        control = plan.plan_harvest(named_untrained(self.judge), self.sets, states, **given) if untrained else None
         check_sets(self.sets, self.fitting, {name: one.reasons for name, one in planned.sets.items()})
         plan.check_disk(planned, control)
         return [plan.plan_text(planned, control), plan.time_text(self.judge, planned, control, copies)]

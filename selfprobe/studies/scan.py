@@ -29,11 +29,11 @@ from selfprobe.page import (
     Page,
     Picture,
     Section,
-    answered,
     estimated,
     headings,
     kind_of,
     number,
+    overall_answer,
     percent,
     percents,
     set_aside,
@@ -180,7 +180,7 @@ class Scan(Study):
         """The answer by task and model, with tables transcripts, quotes and first_turn."""
         tasks = tasks_of(found.rows, found.quotes)
         findings = strongest(map(finding_of, sorted(tasks, key=lambda each: -each.noticed / max(each.curve.n, 1))))
-        answer, lines = answered(findings, _kind(tasks))
+        answer, lines = overall_answer(findings, _kind(tasks))
         panel, agreed = agreement({each.name: each.panels for each in tasks})
         read = [each.model.partition(",")[0] for each in tasks]
         graded = list(filter(None, [self_graded(read, [name for panel in found.graders for name in names(panel)])]))

@@ -14,7 +14,7 @@ from pydantic import Field
 from selfprobe.data import Table
 from selfprobe.data.conversations import DEFAULT
 from selfprobe.data.prices import Cost
-from selfprobe.data.transcripts import asked_at, transcripts
+from selfprobe.data.transcripts import asked_at, transcript_rows
 from selfprobe.errors import NoLogs
 from selfprobe.evalawareness_tasks.turn_curve import CALLS, MOST, QUESTIONS
 from selfprobe.page import (
@@ -30,11 +30,11 @@ from selfprobe.page import (
     Page,
     Picture,
     Section,
-    answered,
     columns,
     estimated,
     headings,
     number,
+    overall_answer,
     p_digits,
     p_value,
     shown,
@@ -105,7 +105,7 @@ class Turns(Study):
             InputError: See `sources.transcripts.transcripts`.
         """
         source = self.source
-        return transcripts(source.pop("dataset", DEFAULT), **source)
+        return transcript_rows(source.pop("dataset", DEFAULT), **source)
 
     def waves(self) -> Iterator[Wave]:
         """One run a model."""
@@ -156,7 +156,7 @@ class Turns(Study):
         """The answer by run, with tables curves, transcripts and means."""
         names, items = found.logs.models, found.items
         findings = strongest(finding_of(one, names[one.model], _lost(items, one)) for one in found.curves)
-        answer, lines = answered(findings)
+        answer, lines = overall_answer(findings)
         left = [f"{name}: {why}" for name, why in found.logs.aside.items()]
         aside: list[Block] = [Details(f"{len(left)} transcripts set aside", [Bullets(left)])] if left else []
         return Page(

@@ -95,9 +95,9 @@ class Logs:
     @property
     def models(self) -> dict[str, str]:
         """Name of each run → what a sentence calls it: without settings of the model in which none differ."""
-        from selfprobe.page.plots import called
+        from selfprobe.page.plots import model_names
 
-        full = called(list(dict.fromkeys(identity.model for identity in self.names)))
+        full = model_names(list(dict.fromkeys(identity.model for identity in self.names)))
         short = {name: name.replace(one.model, full[one.model], 1) for one, name in self.names.items()}
         return {name: text.replace(" ", "\N{NO-BREAK SPACE}") for name, text in short.items()}
 
@@ -224,13 +224,13 @@ class Study(BaseModel):
             InputError: A model cannot be had, or the log folder cannot be written.
             NoLogs: No run ended well, or nothing in it could be read.
         """
-        from selfprobe.logs import apart
+        from selfprobe.logs import in_thread
 
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             return self._asked()
-        return apart(self._asked)  # a notebook's loop runs already, and a thread has one of its own
+        return in_thread(self._asked)  # a notebook's loop runs already, and a thread has one of its own
 
     def _asked(self) -> "Page":
         self.tried()
@@ -479,14 +479,14 @@ def command(name: str, about: Mapping[str, Any]) -> click.Command:
         about: From `noted`.
     """
 
-    def called(as_json: bool, yes: bool = False, dry_run: bool = False, **values: Any) -> int:
+    def call(as_json: bool, yes: bool = False, dry_run: bool = False, **values: Any) -> int:
         refuse_missing(values)
         if about["asks"]:
             refuse_impossible(values)
         module, _, attribute = str(about["place"]).partition(":")
         return _called(getattr(import_module(module), attribute), values, yes=yes, dry_run=dry_run, as_json=as_json)
 
-    made: Callable[..., Any] = called
+    made: Callable[..., Any] = call
     if about["runs"]:
         made = options.engine(options.asking(options.skip_errors(made) if about["skips"] else made))
     elif about["asks"]:

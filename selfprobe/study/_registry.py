@@ -77,7 +77,7 @@ def paper_of(task: str) -> str | None:
     return named[1] if named else None
 
 
-def calls_of(task: str) -> int | None:
+def declared_calls(task: str) -> int | None:
     """CALLS of a task file, where it has no MEASURE: calls for an item with the default arguments."""
     calls = getattr(_modules()[task], "CALLS", None)
     assert calls is None or isinstance(calls, int), task

@@ -435,14 +435,14 @@ class Replica:
         import ray
 
         from selfprobe.probes.forward import states_of
-        from selfprobe.probes.untrained import named, random_weights
+        from selfprobe.probes.untrained import named_untrained, random_weights
 
         node = ray.util.get_node_ip_address()
         try:
             judge = self.judge or self.load()
         except (ImportError, OSError, ValueError) as error:
             raise ValueError(f"the node {node} cannot load the model: {error}") from None
-        self.judge = random_weights(judge) if named(judge).revision == revision else judge
+        self.judge = random_weights(judge) if named_untrained(judge).revision == revision else judge
         states = states_of(self.judge, [prompt], "two_forwards")
         return Seen(node, version("selfprobe"), self.judge.revision, states)
 

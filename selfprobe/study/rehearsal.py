@@ -16,7 +16,7 @@ from typing import Any
 from inspect_ai.model import ChatMessage, ChatMessageUser, GenerateConfig, ModelName, get_model
 from inspect_ai.solver import TaskState
 
-from selfprobe.logs import apart
+from selfprobe.logs import in_thread
 from selfprobe.solvers.ask import rehearsal
 from selfprobe.solvers.record import Reply, reply_from
 from selfprobe.study._registry import tasks
@@ -63,7 +63,7 @@ def rehearsed(task: str, args: Mapping[str, Any]) -> Rehearsed:
 
 @cache
 def _rehearsed(task: str, args: str) -> Rehearsed:
-    items: list[list[_Sent]] = apart(lambda: asyncio.run(_played(task, json.loads(args))))
+    items: list[list[_Sent]] = in_thread(lambda: asyncio.run(_played(task, json.loads(args))))
     return Rehearsed(_calls(items), _calls([[one for one in sent if one.role is None] for sent in items]))
 
 

@@ -29,7 +29,7 @@ from selfprobe.errors.inspect_private import PrerequisiteError
 from selfprobe.logs import cause, counted, cut_in, found, listed, summaries, unscored_in, values_of, without_request
 from selfprobe.logs.claim import claimed
 from selfprobe.logs.finished import taken_up
-from selfprobe.logs.header import short, task_of
+from selfprobe.logs.header import short_task, task_of
 from selfprobe.study.described import DescribedRun
 from selfprobe.study.on_ray import Cluster, Line, other_runs, place_logs, run_on_ray, shares_of
 from selfprobe.study.progress import Progress, samples_of, watch
@@ -160,10 +160,10 @@ def _asked(tasks: Sequence[Task], log_dir: str, given: Mapping[str, Any]) -> lis
 
 def _as_there(tasks: Sequence[Task], log_dir: str) -> Sequence[Task]:
     """The tasks, each under the name that its logs in the folder have, which may be the short one: it finds them."""
-    if not any(short(task.name) in FULL for task in tasks):
+    if not any(short_task(task.name) in FULL for task in tasks):
         return tasks
     names = {task_of(log): log.eval.task for log in found(listed(log_dir)).headers}
-    return [task_with(task, name=names.get(short(task.name), task.name)) for task in tasks]
+    return [task_with(task, name=names.get(short_task(task.name), task.name)) for task in tasks]
 
 
 def _sweep(logs: Sequence[EvalLog], log_dir: str) -> None:
@@ -290,7 +290,7 @@ def _tell(logs: Sequence[EvalLog], *, skippable: bool) -> None:
 
 def _interrupted(runs: Sequence[Task | DescribedRun], log_dir: str) -> Interrupted:
     wanted = Counter(
-        (run.task, run.model.name) if isinstance(run, DescribedRun) else (short(run.name), str(run.model))
+        (run.task, run.model.name) if isinstance(run, DescribedRun) else (short_task(run.name), str(run.model))
         for run in runs
     )
     there = Counter((task_of(log), log.eval.model) for log in found([log_dir]).headers if log.status == "success")

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from selfprobe.data import BUNDLED, load
-from selfprobe.data.wrapped import SLOT, continuations, crossed, task_texts, wrappers
+from selfprobe.data.wrapped import SLOT, continuations, crossed_wrappers, task_texts, wrappers
 from selfprobe.stats.rank import auroc
 from selfprobe.stats.text_only import log_odds
 
 ROWS = wrappers()
-GRID = crossed(ROWS, task_texts())
+GRID = crossed_wrappers(ROWS, task_texts())
 
 
 def test_at_least_nine_wrappers_vary_in_place_length_and_register_under_both_labels() -> None:

@@ -14,7 +14,7 @@ from inspect_ai.tool import ToolInfo
 
 from selfprobe.data import BUNDLED
 from selfprobe.data.conversations import conversations
-from selfprobe.data.transcripts import chat, tools_in, transcripts
+from selfprobe.data.transcripts import chat, tools_in, transcript_rows
 from selfprobe.studies.awareness.numbers import text_baselines
 
 pd = pytest.importorskip("pandas")
@@ -116,7 +116,7 @@ def test_agents_transcripts_have_calls_that_their_tools_allow_each_with_a_result
         assert calls and all(set(json.loads(given)) == offered[name] for name, given in calls), row["id"]
         assert sum(message["role"] == "tool" for message in row["messages"]) == len(calls)
         assert len(tools_in(row)) == len(offered) and "(no result)" not in [m.text for m in chat(row["messages"])]
-    assert len(transcripts(NAME).rows) == len(ROWS)
+    assert len(transcript_rows(NAME).rows) == len(ROWS)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from inspect_ai.model import get_model
 
-from selfprobe.scorers.decision import NO_PREDICTION, Decision, crossed
+from selfprobe.scorers.decision import NO_PREDICTION, Decision, crossed_pairs
 from selfprobe.studies.matrix.table import load, matrix_of
 
 FAULTY = (
@@ -52,14 +52,14 @@ def test_a_fault_of_either_side_stays_the_reason() -> None:
     refused = Decision(key="k1", unscored="target_refusal", said="a")
     unread = Decision(key="k1", unscored="invalid_response_format", truth="b")
     both = Decision(key="k1", unscored="target_refusal", unread="truncated")
-    assert crossed(good, good.model_copy(update={"said": "b"}), equal).value == 0
-    assert crossed(refused, good, equal).unscored == "target_refusal"
-    assert crossed(good, unread, equal).unscored == "invalid_response_format"
-    assert crossed(unread, good, equal).value == 0, "the truth is there, and the other's prediction"
-    assert crossed(good, refused, equal).value == 1, "a prediction counts though its own truth is hidden"
-    assert crossed(good, both, equal).unscored == "truncated"
+    assert crossed_pairs(good, good.model_copy(update={"said": "b"}), equal).value == 0
+    assert crossed_pairs(refused, good, equal).unscored == "target_refusal"
+    assert crossed_pairs(good, unread, equal).unscored == "invalid_response_format"
+    assert crossed_pairs(unread, good, equal).value == 0, "the truth is there, and the other's prediction"
+    assert crossed_pairs(good, refused, equal).value == 1, "a prediction counts though its own truth is hidden"
+    assert crossed_pairs(good, both, equal).unscored == "truncated"
     old = Decision(key="k1", unscored="target_refusal")
-    assert crossed(good, old, equal).unscored == NO_PREDICTION
+    assert crossed_pairs(good, old, equal).unscored == NO_PREDICTION
 
 
 def test_a_failed_run_on_itself_leaves_its_joined_cells_empty(run_task: Any, tmp_path: Path) -> None:

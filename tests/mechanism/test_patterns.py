@@ -7,7 +7,7 @@ import pytest
 
 from selfprobe.mechanism import reading
 from selfprobe.mechanism.patterns import entropy, registered, tapped, without_first
-from selfprobe.mechanism.reading import NoPatterns, checked, read
+from selfprobe.mechanism.reading import NoPatterns, checked_reading, read
 from selfprobe.probes.model import LocalModel, local_model
 
 from .tiny import ANSWER, ONE, planted, random_judge, read_items, torch
@@ -96,7 +96,7 @@ def test_entropy_of_even_weights_is_the_logarithm_of_their_number() -> None:
 def test_the_lens_ends_at_the_models_logits_and_a_shared_prefix_changes_nothing(family: str, tmp_path: Path) -> None:
     judge = judge_of(family)
     _, (item, *_) = read_items(judge, tmp_path, 2)
-    with checked(judge, item) as sharing:
+    with checked_reading(judge, item) as sharing:
         assert sharing
         shared, whole = read(judge, item), read(judge, item, sharing=False)
     for one in (shared, whole):
@@ -120,7 +120,7 @@ def test_a_small_difference_of_large_logits_survives_half_precision(tmp_path: Pa
     for item in given:
         found = []
         for judge in (whole, half):
-            with checked(judge, item) as sharing:
+            with checked_reading(judge, item) as sharing:
                 assert sharing
                 found.append(read(judge, item))
         assert 0.1 < found[0].spoken[1] < 2, "of the introspective prompt"
@@ -137,7 +137,7 @@ def test_a_cache_is_shared_in_half_precision_too_but_not_where_it_gives_other_st
     judge = local_model(judge.model, judge.tokenizer, name="half", revision="r")
     _, given = read_items(judge, tmp_path, 6)
     for item in given:
-        with checked(judge, item) as sharing:
+        with checked_reading(judge, item) as sharing:
             assert sharing
     right = reading.runs
 
@@ -147,7 +147,7 @@ def test_a_cache_is_shared_in_half_precision_too_but_not_where_it_gives_other_st
             yield arm, inputs | ({"position_ids": torch.arange(count)[None]} if inputs["use_cache"] else {})
 
     monkeypatch.setattr(reading, "runs", turned)
-    with checked(judge, given[0]) as sharing:
+    with checked_reading(judge, given[0]) as sharing:
         assert not sharing
 
 
@@ -158,10 +158,10 @@ def test_a_model_without_an_attention_function_to_register_names_those_that_work
     _, (item, *_) = read_items(judge, tmp_path, 2)
     with (
         pytest.raises(NoPatterns, match=r"cannot be read by a registered function: .*works with Llama, Mistral"),
-        checked(judge, item),
+        checked_reading(judge, item),
     ):
         pass
-    with checked(judge, item, attention=False) as sharing:
+    with checked_reading(judge, item, attention=False) as sharing:
         found = read(judge, item, sharing=sharing, attention=False)
     assert found.lens.shape == (4, 2) and found.attention.size == 0
 
@@ -171,6 +171,6 @@ def test_a_sliding_window_shorter_than_the_prompts_is_refused(tmp_path: Path) ->
     _, (item, *_) = read_items(judge, tmp_path, 2)
     with (
         pytest.raises(NoPatterns, match=r"sliding window of 64 tokens, and prompts up to \d+"),
-        checked(judge, item),
+        checked_reading(judge, item),
     ):
         pass

@@ -24,14 +24,14 @@ from .test_choose import SHAPE, prompts_of, read
 def masks_given(judge: LocalModel, prompts: Sequence[Prompt], monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether the forwards of the tree mask get a mask."""
     given: list[bool] = []
-    plain = forward.called
+    plain = forward.output_of
 
     def watched(judge: LocalModel, **inputs: Any) -> Any:
         given.append("attention_mask" in inputs)
         return plain(judge, **inputs)
 
     with monkeypatch.context() as patch:
-        patch.setattr(forward, "called", watched)
+        patch.setattr(forward, "output_of", watched)
         states_of(judge, prompts, "tree_mask")
     return given
 

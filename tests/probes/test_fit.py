@@ -5,7 +5,6 @@ from sklearn.linear_model import LogisticRegression
 
 from selfprobe.probes.fit import (
     Probe,
-    agreement,
     best_layer,
     check_labels,
     features,
@@ -13,6 +12,7 @@ from selfprobe.probes.fit import (
     means,
     parse_orientation,
     principal,
+    sign_agreement,
 )
 
 RNG = np.random.default_rng(0)
@@ -82,9 +82,9 @@ def test_principal_component_agrees_with_scikit_learn() -> None:
 
 def test_agreement_is_one_when_every_sign_is_right() -> None:
     truth = np.array([True, False, True, False])
-    assert agreement(truth, np.array([1.0, -1.0, 2.0, -0.1])) == 1.0
-    assert agreement(truth, np.array([1.0, -1.0, -3.0, 3.0])) < 0  # two right, two wrong: the larger ones decide
-    assert agreement(np.ones(3, dtype=bool), np.array([1.0, 1.0, -1.0])) > 0, "works with one label"
+    assert sign_agreement(truth, np.array([1.0, -1.0, 2.0, -0.1])) == 1.0
+    assert sign_agreement(truth, np.array([1.0, -1.0, -3.0, 3.0])) < 0  # two right, two wrong: the larger ones decide
+    assert sign_agreement(np.ones(3, dtype=bool), np.array([1.0, 1.0, -1.0])) > 0, "works with one label"
 
 
 def test_a_probe_scores_by_hand() -> None:

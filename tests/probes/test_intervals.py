@@ -9,7 +9,7 @@ import pytest
 from scipy.special import ndtr
 
 from selfprobe.probes.evaluate import fit_all
-from selfprobe.probes.fit import agreement, few_of, principal
+from selfprobe.probes.fit import few_of, principal, sign_agreement
 from selfprobe.probes.intervals import dependence, estimate, own_share
 from selfprobe.probes.splits import FitSettings, halves
 
@@ -137,7 +137,7 @@ def held(kind: str, strength: float, runs: int, per_question: int = 1) -> tuple[
             if kind == "few:32":
                 few = train[few_of(kind, len(train), seed=half)]
                 direction = principal(x[train], symmetric=True)
-                direction *= 1 if agreement(sign[few] > 0, x[few] @ direction) >= 0 else -1
+                direction *= 1 if sign_agreement(sign[few] > 0, x[few] @ direction) >= 0 else -1
             else:
                 few, direction = train, (sign[:, None] * x)[train].mean(axis=0)
             scores[half, test], learnt[half, few] = x[test] @ direction, True

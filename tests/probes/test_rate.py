@@ -73,7 +73,7 @@ def test_what_was_scored_is_not_scored_again(
 ) -> None:
     states = harvest(llama, summaries(), tmp_path, progress=silent)
     first = rate(llama, states, progress=silent)
-    monkeypatch.setattr("selfprobe.probes.rate.called", None)
+    monkeypatch.setattr("selfprobe.probes.rate.output_of", None)
     assert rate(llama, states, progress=silent) == first
 
 
@@ -81,7 +81,7 @@ def test_an_interrupted_scoring_goes_on(llama: LocalModel, tmp_path: Path, monke
     states = harvest(llama, summaries(), tmp_path, progress=silent)
     from selfprobe.probes import rate as module
 
-    real, asked = module.called, []
+    real, asked = module.output_of, []
 
     def interrupted(*given: Any, **more: Any) -> Any:
         asked.append(len(more["input_ids"]))
@@ -89,12 +89,14 @@ def test_an_interrupted_scoring_goes_on(llama: LocalModel, tmp_path: Path, monke
             raise KeyboardInterrupt
         return real(*given, **more)
 
-    monkeypatch.setattr(module, "called", interrupted)
+    monkeypatch.setattr(module, "output_of", interrupted)
     with pytest.raises(KeyboardInterrupt):
         rate(llama, states, batch_tokens=400, progress=silent)
     kept = sum(asked[:-1])
     asked.clear()
-    monkeypatch.setattr(module, "called", lambda *g, **more: asked.append(len(more["input_ids"])) or real(*g, **more))
+    monkeypatch.setattr(
+        module, "output_of", lambda *g, **more: asked.append(len(more["input_ids"])) or real(*g, **more)
+    )
     rate(llama, states, batch_tokens=400, progress=silent)
     assert 0 < kept < 10 and sum(asked) == 10 - kept
 

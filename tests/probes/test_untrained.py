@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from selfprobe.probes.model import LocalModel
-from selfprobe.probes.untrained import SMALL, named, random_weights, wanted
+from selfprobe.probes.untrained import SMALL, named_untrained, random_weights, wanted
 
 from .conftest import tiny_judge
 
@@ -32,7 +32,7 @@ def test_its_states_lie_in_a_folder_of_their_own() -> None:
     judge = tiny_judge()
     control = random_weights(judge)
     assert (control.name, control.revision) == ("tiny-llama with random weights", "r0-random-0")
-    assert (named(judge).name, named(judge).revision) == (control.name, control.revision)
+    assert (named_untrained(judge).name, named_untrained(judge).revision) == (control.name, control.revision)
 
 
 def test_the_control_keeps_the_precision_of_the_model() -> None:

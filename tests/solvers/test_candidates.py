@@ -11,8 +11,8 @@ from inspect_ai.log import EvalLog
 from inspect_ai.model import GenerateConfig, Logprob, Logprobs, Model, ModelOutput, get_model
 
 from selfprobe.evalawareness_tasks.first_token import awareness_first_token
-from selfprobe.solvers.candidates import with_first_candidates
 from selfprobe.solvers.record import Record
+from selfprobe.solvers.sent import with_request
 
 TOKEN = {"token": "a", "logprob": -0.1, "top_logprobs": [{"token": "a", "logprob": -0.1}]}
 
@@ -20,7 +20,7 @@ TOKEN = {"token": "a", "logprob": -0.1, "top_logprobs": [{"token": "a", "logprob
 def received(*, asked_by_us: bool = True, **response: Any) -> httpx.Response:
     """A provider's response as its client gets it."""
     client = httpx.AsyncClient(transport=httpx.MockTransport(lambda _: httpx.Response(200, **response)))
-    model = cast(Model, SimpleNamespace(api=SimpleNamespace(http_client=client)))
+    model = cast(Model, SimpleNamespace(api=SimpleNamespace(http_client=client, generate=None)))
     got: list[httpx.Response] = []
 
     async def generate() -> ModelOutput:
@@ -29,7 +29,7 @@ def received(*, asked_by_us: bool = True, **response: Any) -> httpx.Response:
 
     async def run() -> None:
         async with client:
-            await with_first_candidates(model, generate())
+            await with_request(model, generate())
             if not asked_by_us:
                 await generate()
 
@@ -67,8 +67,8 @@ def test_somebody_elses_call_to_the_same_model_gets_all_candidates() -> None:
     assert received(json=whole, asked_by_us=False).json() == whole
 
 
-@pytest.mark.parametrize("api", [SimpleNamespace(), SimpleNamespace(http_client=object())], ids=["none", "other"])
-def test_of_a_provider_without_httpx_the_candidates_are_dropped_from_its_output(api: Any) -> None:
+@pytest.mark.parametrize("api", [{}, {"http_client": object()}], ids=["none", "other"])
+def test_of_a_provider_without_httpx_the_candidates_are_dropped_from_its_output(api: dict[str, object]) -> None:
     candidates = [Logprob(token=token, logprob=-0.1) for token in "abc"]
 
     async def generate() -> ModelOutput:
@@ -76,7 +76,9 @@ def test_of_a_provider_without_httpx_the_candidates_are_dropped_from_its_output(
         output.choices[0].logprobs = Logprobs(content=list(candidates))
         return output
 
-    output = asyncio.run(with_first_candidates(cast(Model, SimpleNamespace(api=api)), generate()))
+    output, _ = asyncio.run(
+        with_request(cast(Model, SimpleNamespace(api=SimpleNamespace(generate=None, **api))), generate())
+    )
     assert output.choices[0].logprobs == Logprobs(content=candidates[:1]) and output.completion == "abc"
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from selfprobe.data import bundled
 from selfprobe.data.conversations import conversations, record_to_sample
-from selfprobe.data.reference import OURS, REFERENCE, YOURS, described, stands_for, told_label
+from selfprobe.data.reference import OURS, REFERENCE, YOURS, name_and_contents, stands_for, told_label
 
 
 def write(folder: Path, name: str, *texts: str, **fields: Any) -> str:
@@ -55,13 +55,15 @@ def test_a_log_says_which_bundled_set_was_the_reference_and_a_page_what_it_is(tm
     ours = write(tmp_path, "a.jsonl", "A?", "B?")
     name = conversations(ours, against="bundled").name
     assert name == f"{ours} against eval_awareness_2"
-    assert described(name) == f"{name} (eval_awareness_2: {OURS['eval_awareness_2']})"
-    assert described("eval_awareness") == f"eval_awareness ({OURS['eval_awareness']})"
-    assert described(ours) == ours and set(OURS) <= set(bundled())
+    assert name_and_contents(name) == f"{name} (eval_awareness_2: {OURS['eval_awareness_2']})"
+    assert name_and_contents("eval_awareness") == f"eval_awareness ({OURS['eval_awareness']})"
+    assert name_and_contents(ours) == ours and set(OURS) <= set(bundled())
 
 
 def test_a_log_from_before_there_were_two_bundled_sets_is_of_the_first_one() -> None:
-    assert described("a.jsonl against bundled") == f"a.jsonl against bundled (bundled: {OURS['eval_awareness']})"
+    assert (
+        name_and_contents("a.jsonl against bundled") == f"a.jsonl against bundled (bundled: {OURS['eval_awareness']})"
+    )
 
 
 def test_texts_that_are_in_the_set_as_well_are_set_aside_of_the_reference(tmp_path: Path) -> None:

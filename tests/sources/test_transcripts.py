@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from selfprobe.data.transcripts import UNPAIRED, asked_at, chat, ends, tools_in, transcripts
+from selfprobe.data.transcripts import UNPAIRED, asked_at, chat, ends, tools_in, transcript_rows
 from selfprobe.errors import InputError
 
 AIRLINE = Path(__file__).parents[3] / "shared" / "data" / "tau_bench_airline" / "tau_bench_airline.jsonl"
@@ -35,7 +35,7 @@ def write(tmp_path: Path, rows: list[Mapping[str, Any]]) -> str:
 
 
 def test_calls_and_results_of_tools_are_messages_that_belong_together(tmp_path: Path) -> None:
-    (row,) = transcripts(write(tmp_path, [{"id": "a", "messages": AGENT}])).rows
+    (row,) = transcript_rows(write(tmp_path, [{"id": "a", "messages": AGENT}])).rows
     made = chat(row["messages"])
     assert [m.role for m in made] == ["system", "user", "assistant", "tool", "tool", "assistant", "user"]
     asked, first, second = made[2], made[3], made[4]
@@ -47,7 +47,7 @@ def test_calls_and_results_of_tools_are_messages_that_belong_together(tmp_path: 
 
 
 def test_tools_that_are_called_and_not_offered_are_offered(tmp_path: Path) -> None:
-    (row,) = transcripts(write(tmp_path, [{"id": "a", "messages": AGENT}])).rows
+    (row,) = transcript_rows(write(tmp_path, [{"id": "a", "messages": AGENT}])).rows
     (tool,) = tools_in(row)
     assert tool.name == "look" and list(tool.parameters.properties) == ["at"]
 
@@ -67,7 +67,7 @@ def test_a_call_that_nothing_answers_gets_an_answer_and_a_result_without_a_call_
 
 def test_the_last_reply_is_kept_here_and_cut_elsewhere(tmp_path: Path) -> None:
     path = write(tmp_path, [{"id": "a", "messages": AGENT[:6]}])
-    assert transcripts(path).rows[0]["messages"][-1]["content"] == "The gate."
+    assert transcript_rows(path).rows[0]["messages"][-1]["content"] == "The gate."
 
 
 def talk(turns: int, label: str, number: int) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def talk(turns: int, label: str, number: int) -> dict[str, Any]:
 def test_evaluations_are_paired_with_real_use_of_their_length_and_the_rest_is_set_aside(tmp_path: Path) -> None:
     rows = [talk(2, "evaluation", 1), talk(9, "evaluation", 2)]
     rows += [talk(8, "deployment", 1), talk(2, "deployment", 2), talk(30, "deployment", 3)]
-    table = transcripts(write(tmp_path, rows))
+    table = transcript_rows(write(tmp_path, rows))
     assert [(row["id"], row["pair"]) for row in table.rows] == [
         ("evaluation1", "evaluation1"),
         ("deployment2", "evaluation1"),
@@ -93,13 +93,13 @@ def test_evaluations_are_paired_with_real_use_of_their_length_and_the_rest_is_se
 
 
 def test_transcripts_of_one_kind_are_all_kept(tmp_path: Path) -> None:
-    table = transcripts(write(tmp_path, [talk(2, "evaluation", n) for n in range(3)]))
+    table = transcript_rows(write(tmp_path, [talk(2, "evaluation", n) for n in range(3)]))
     assert len(table.rows) == 3 and "pair" not in table.aside
 
 
 def test_a_transcript_without_a_user_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no user message"):
-        transcripts(write(tmp_path, [{"id": "a", "messages": [{"role": "assistant", "content": "Hi."}]}]))
+        transcript_rows(write(tmp_path, [{"id": "a", "messages": [{"role": "assistant", "content": "Hi."}]}]))
 
 
 def test_one_turn_and_two_hundred_are_asked_at_some_of_them() -> None:
@@ -110,5 +110,5 @@ def test_one_turn_and_two_hundred_are_asked_at_some_of_them() -> None:
 
 @pytest.mark.skipif(not AIRLINE.exists(), reason="no shared/data beside the project")
 def test_real_agent_rows_are_read() -> None:
-    table = transcripts(str(AIRLINE))
+    table = transcript_rows(str(AIRLINE))
     assert len(table.rows) == 30 and all(chat(row["messages"]) for row in table.rows)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from selfprobe.data.wrapped import continuations, crossed, languages, task_texts, wrappers
+from selfprobe.data.wrapped import continuations, crossed_wrappers, languages, task_texts, wrappers
 from selfprobe.errors import InputError
 
 
@@ -31,7 +31,9 @@ def test_a_wrapper_needs_its_slot_once_and_both_labels(tmp_path: Path) -> None:
 def test_task_texts_of_too_few_cells_are_refused() -> None:
     texts = task_texts()
     with pytest.raises(InputError, match="1 task texts in a cell of format and label; expected at least 2 in each"):
-        crossed(wrappers(), [*texts[:2], *(row for row in texts if row["format"] == "natural")][:4] + texts[-2:])
+        crossed_wrappers(
+            wrappers(), [*texts[:2], *(row for row in texts if row["format"] == "natural")][:4] + texts[-2:]
+        )
 
 
 def test_a_frame_needs_both_sides_with_as_many_words(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from scipy import special
 from scipy import stats as scipy_stats
 from sklearn.metrics import roc_auc_score
 
-from selfprobe.stats.clustered import auroc, crossed, difference, independent_variance, resampled, share
+from selfprobe.stats.clustered import auroc, clustered_share, crossed, difference, independent_variance, resampled
 from selfprobe.stats.estimate import clustered_mean
 
 
@@ -78,23 +78,23 @@ def test_what_cannot_be_estimated_says_why() -> None:
     assert auroc([True, True], [1.0, 2.0], ["a", "b"]).estimate.reason == "one class alone"
     one = auroc([True, False], [1.0, 2.0], ["a", "a"], unit="source").estimate
     assert one.value == 0 and math.isnan(one.low) and one.reason == "a class with one source"
-    nothing = share([math.nan], ["a"], unit="source").estimate
+    nothing = clustered_share([math.nan], ["a"], unit="source").estimate
     assert math.isnan(nothing.value) and nothing.reason == "nothing was scored"
-    alone = share([1.0, 0.0], ["a", "a"], unit="source").estimate
+    alone = clustered_share([1.0, 0.0], ["a", "a"], unit="source").estimate
     assert alone.value == 0.5 and alone.reason == "no interval from one source"
 
 
 def test_a_share_of_clusters_of_one_size_has_the_standard_error_of_the_clustered_mean() -> None:
     clusters = rng().permutation(np.arange(390) % 30)
     values = (rng(1).random(390) < 0.4 + clusters / 100).astype(float)
-    got, mean = share(values, clusters, unit="source").estimate, clustered_mean(values, clusters)
+    got, mean = clustered_share(values, clusters, unit="source").estimate, clustered_mean(values, clusters)
     spread = np.diff([math.log(x / (1 - x)) for x in (got.low, got.high)])[0] / 2
     t = scipy_stats.t.ppf(0.975, len(set(clusters)) - 1)
     assert got.value == mean.value and spread * got.value * (1 - got.value) == pytest.approx(t * mean.se)
 
 
 def test_a_share_of_all_has_an_interval_that_ends_at_one() -> None:
-    got = share(np.ones(60), np.arange(60) % 6, unit="source").estimate
+    got = clustered_share(np.ones(60), np.arange(60) % 6, unit="source").estimate
     assert (got.value, got.high) == (1, 1) and 0.7 < got.low < 0.97
 
 
@@ -103,7 +103,7 @@ def test_clusters_of_unequal_size_have_the_variance_and_degrees_of_freedom_of_be
     sizes = np.array([4.0, 6, 9, 20, 31])
     n, held, clusters = sizes.sum(), sizes / sizes.sum(), np.repeat(np.arange(5), sizes.astype(int))
     values = (rng(3).random(70) < 0.3 + clusters / 10).astype(float)
-    got = share(values, clusters, unit="source").estimate
+    got = clustered_share(values, clusters, unit="source").estimate
     adjusted = np.diag((1 - held) ** -0.5) @ np.eye(5)[:, clusters] @ (np.eye(70) - 1 / 70)
     variance = float(((adjusted @ values / n) ** 2).sum())
     moments = adjusted @ adjusted.T
@@ -114,20 +114,20 @@ def test_clusters_of_unequal_size_have_the_variance_and_degrees_of_freedom_of_be
 
 @pytest.mark.parametrize(("hits", "rows"), [(8, 8), (0, 8), (7, 8), (4, 8), (15, 16)])
 def test_a_share_of_few_clusters_of_one_row_has_the_exact_interval(hits: int, rows: int) -> None:
-    got = share(np.arange(rows) < hits, np.arange(rows), unit="conversation").estimate
+    got = clustered_share(np.arange(rows) < hits, np.arange(rows), unit="conversation").estimate
     exact = scipy_stats.binomtest(hits, rows).proportion_ci(method="exact")
     assert (got.value, got.low, got.high) == pytest.approx((hits / rows, exact.low, exact.high))
 
 
 def test_a_second_row_in_one_of_many_clusters_moves_a_share_of_all_a_little() -> None:
-    alone = share(np.ones(8), np.arange(8), unit="conversation").estimate
-    one_more = share(np.ones(9), [*range(8), 0], unit="conversation").estimate
+    alone = clustered_share(np.ones(8), np.arange(8), unit="conversation").estimate
+    one_more = clustered_share(np.ones(9), [*range(8), 0], unit="conversation").estimate
     assert 0.63 < alone.low < 0.64 and one_more.low == pytest.approx(alone.low, abs=0.03)
 
 
 def test_rows_that_are_all_alike_in_their_cluster_count_as_one() -> None:
     """Four clusters of ten rows, each of one mind: what is known of the share is what four rows tell."""
-    got = share(np.repeat([1, 1, 1, 0], 10), np.repeat(range(4), 10), unit="source").estimate
+    got = clustered_share(np.repeat([1, 1, 1, 0], 10), np.repeat(range(4), 10), unit="source").estimate
     exact = scipy_stats.binomtest(3, 4).proportion_ci(method="exact")
     assert (got.low, got.high) == pytest.approx((exact.low, exact.high))
 
@@ -167,7 +167,7 @@ def test_a_difference_of_independent_shares_is_newcombes() -> None:
     """MOVER without correlation: the distances of each share to its own limits, squared and added."""
     first, second = (np.arange(50) < 30).astype(float), (np.arange(50) < 20).astype(float)
     values, where = np.concatenate([first, second]), np.arange(100) < 50
-    a, b = (share(values, np.arange(100), where=side, unit="row") for side in (where, ~where))
+    a, b = (clustered_share(values, np.arange(100), where=side, unit="row") for side in (where, ~where))
     got = difference((1, a), (-1, b))
     low = math.hypot(a.estimate.value - a.estimate.low, b.estimate.high - b.estimate.value)
     assert got.value == pytest.approx(0.2) and got.value - got.low == pytest.approx(low, rel=1e-6)
@@ -216,7 +216,7 @@ def test_share_intervals_cover(value: float, clusters: int) -> None:
         generator, cluster = rng(seed), np.arange(120) % clusters
         shared = generator.normal(0, math.sqrt(0.15), clusters)
         latent = scipy_stats.norm.ppf(value) + shared[cluster] + generator.normal(0, math.sqrt(0.85), 120)
-        got = share((latent > 0).astype(float), cluster, unit="source").estimate
+        got = clustered_share((latent > 0).astype(float), cluster, unit="source").estimate
         hits.append(got.low <= value <= got.high)
     assert np.mean(hits) > 0.91
 
@@ -229,7 +229,7 @@ def test_share_intervals_cover_where_clusters_are_few_and_of_unequal_size(sizes:
         generator = rng(seed)
         shared = generator.normal(0, math.sqrt(alike), len(sizes))
         latent = scipy_stats.norm.ppf(0.8) + shared[clusters] + generator.normal(0, math.sqrt(1 - alike), sum(sizes))
-        got = share((latent > 0).astype(float), clusters, unit="source").estimate
+        got = clustered_share((latent > 0).astype(float), clusters, unit="source").estimate
         hits.append(got.low <= 0.8 <= got.high)
     assert np.mean(hits) > 0.92
 
@@ -238,7 +238,7 @@ def test_pairs_of_clusters_of_one_each_have_the_variance_of_independent_pairs() 
     rng = np.random.default_rng(0)
     values = (rng.random(400) < 0.4).astype(float)
     found = crossed(values, np.arange(400), np.arange(400), unit="prompt")
-    alone = share(values, np.arange(400), unit="prompt").estimate
+    alone = clustered_share(values, np.arange(400), unit="prompt").estimate
     assert (found.value, found.low, found.high) == pytest.approx((alone.value, alone.low, alone.high), abs=1e-9)
 
 

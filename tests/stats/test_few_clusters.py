@@ -8,7 +8,7 @@ import pytest
 from scipy import special
 
 from selfprobe.stats.agreement import agreement, cohen_kappa, ece, equivalence, turns_trend
-from selfprobe.stats.clustered import auroc, crossed, difference, share
+from selfprobe.stats.clustered import auroc, clustered_share, crossed, difference
 from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean
 from selfprobe.stats.paired import change
 from selfprobe.stats.spread import effective
@@ -42,7 +42,9 @@ def of_two_aurocs(rng: np.random.Generator, n: int, clusters: np.ndarray) -> Est
 def of_two_labels(sign: float) -> Draw:
     def draw(rng: np.random.Generator, n: int, clusters: np.ndarray) -> Estimate:
         values = right(rng, n, 0.6)
-        ours, others = (share(values, clusters, where=side, unit="source") for side in (labels(n), ~labels(n)))
+        ours, others = (
+            clustered_share(values, clusters, where=side, unit="source") for side in (labels(n), ~labels(n))
+        )
         return difference((0.5, ours), (0.5 * sign, others))
 
     return draw
@@ -75,7 +77,7 @@ def _ece() -> float:
 
 
 INTERVALS: dict[str, tuple[Draw, float]] = {
-    "share": (lambda rng, n, clusters: share(right(rng, n), clusters, unit="source").estimate, 0.45),
+    "share": (lambda rng, n, clusters: clustered_share(right(rng, n), clusters, unit="source").estimate, 0.45),
     "mean, Wilson": (lambda rng, n, clusters: clustered_mean(right(rng, n), clusters), 0.45),
     "mean of grades": (lambda rng, n, clusters: clustered_mean(rng.beta(2, 3, n), clusters), 0.4),
     "mean, t": (lambda rng, n, clusters: clustered_mean(rng.normal(size=n), clusters, interval="t"), 0),
@@ -121,9 +123,9 @@ def test_few_clusters_of_independent_rows_hold_the_truth_as_often_as_the_rows_do
 
 def test_a_share_of_clusters_that_happen_to_be_alike_has_an_interval() -> None:
     """Two sources that are half right each: .5 [.5, .5] before."""
-    got = share([1, 0] * 6, ["a"] * 6 + ["b"] * 6, unit="source").estimate
+    got = clustered_share([1, 0] * 6, ["a"] * 6 + ["b"] * 6, unit="source").estimate
     assert got.value == 0.5 and got.low < 0.1 and got.high > 0.9
-    several = share([1, 0] * 30, np.repeat(range(30), 2), unit="source").estimate
+    several = clustered_share([1, 0] * 30, np.repeat(range(30), 2), unit="source").estimate
     assert several.value == 0.5 and several.low < 0.4, "clusters that never differ tell nothing of their spread"
 
 
@@ -150,7 +152,7 @@ def test_two_sources_tell_nothing_of_how_two_shares_go_together() -> None:
     """Of two sources every correlation is 1 or -1: taken as it is, the half of two shares had almost no width."""
     values, clusters = np.array([1, 1, 1, 0, 1, 0, 0, 1, 0, 0, 1, 0.0]), np.repeat([0, 1], 6)
     positive = np.arange(12) % 2 == 0
-    ours, others = (share(values, clusters, where=side, unit="source") for side in (positive, ~positive))
+    ours, others = (clustered_share(values, clusters, where=side, unit="source") for side in (positive, ~positive))
     apart = difference((1, ours), (-1, others))
     assert apart.high - apart.low > max(part.estimate.high - part.estimate.low for part in (ours, others))
 

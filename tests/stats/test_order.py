@@ -122,7 +122,7 @@ def resample(statistic: Callable[..., Any], *columns: str, of_means: bool = Fals
 def parts(rows: pd.DataFrame, by: str) -> list[clustered.Part]:
     said, positive = rows.said.astype(float), rows.positive.to_numpy()
     return [
-        *(clustered.share(said, rows[by], where=side, unit="source") for side in (positive, ~positive)),
+        *(clustered.clustered_share(said, rows[by], where=side, unit="source") for side in (positive, ~positive)),
         *(clustered.auroc(positive, rows[name], rows[by]) for name in ("p", "q")),
     ]
 

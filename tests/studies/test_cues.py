@@ -13,7 +13,7 @@ from inspect_ai.log import list_eval_logs, read_eval_log
 from selfprobe.cli import main
 from selfprobe.providers.behaviours.turns import GIVEAWAYS
 from selfprobe.scorers.decision import last_score
-from selfprobe.solvers.edited import PARAPHRASE, arms_of, paraphrase_of
+from selfprobe.solvers.edited import PARAPHRASE, edits_of, paraphrase_of
 from selfprobe.solvers.record import Reply
 
 SUBJECT = "planted/a?unrest=.03"
@@ -183,7 +183,7 @@ def test_a_paraphrase_that_is_the_text_itself_or_failed_is_none() -> None:
 
 def test_controls_know_which_units_they_touch() -> None:
     row = {"messages": [{"role": "user", "content": " ".join(PLAIN)}]}
-    arms, units = arms_of(row, "a", 40, 8)
+    arms, units = edits_of(row, "a", 40, 8)
     held = [arm for name, arm in arms.items() if name.startswith("c")]
     assert held and all(arm["hits"] and set(arm["hits"]) <= set(units) for arm in held)
     assert PARAPHRASE not in arms

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from selfprobe.data.reference import described
+from selfprobe.data.reference import name_and_contents
 from selfprobe.page import (
     BLACK_BOX,
     FINDING,
@@ -31,11 +31,11 @@ from selfprobe.page import (
     Section,
     Table,
     Texts,
-    answered,
     estimated,
     headings,
     named,
     number,
+    overall_answer,
     p_digits,
     p_value,
     percent,
@@ -45,7 +45,7 @@ from selfprobe.page import (
     strongest,
 )
 from selfprobe.page.numerals import points
-from selfprobe.page.plots import called, interval_rows, short
+from selfprobe.page.plots import interval_rows, model_names, short
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.awareness.figures import pictures
 from selfprobe.studies.awareness.numbers import TEXT, ArmNumbers, BeyondWords, Comparison, Pair, as_in_paper, compare
@@ -104,9 +104,9 @@ def page_of(written: Written) -> Page:
     logged, comparison, statements = written.logged, written.comparison, written.statements
     methods = comparison.methods
     panel, agreed = agreement(logged.panels)
-    names = called(models := list(dict.fromkeys(m.model for m in methods)))
+    names = model_names(models := list(dict.fromkeys(m.model for m in methods)))
     findings, labels = _findings(statements, names), _labels(statements)
-    answer, by_model = answered(findings) if findings else (NO_METHOD, [])
+    answer, by_model = overall_answer(findings) if findings else (NO_METHOD, [])
     drawn = pictures(logged, methods, comparison.baselines, comparison.pairs)
     return Page(
         title="Do these models recognise an evaluation by more than its words?",
@@ -234,7 +234,7 @@ def _notes(written: Written, by_model: Sequence[str], names: dict[str, str]) -> 
 
 def sets_of(logged: Logged) -> str:
     """Which data sets the conversations are of, and that several are pooled."""
-    told = f"Conversations: {'; '.join(described(str(name)) for name in dict.fromkeys(logged.runs.dataset))}."
+    told = f"Conversations: {'; '.join(name_and_contents(str(name)) for name in dict.fromkeys(logged.runs.dataset))}."
     sets = logged.verdicts.groupby("context").data.nunique().max()  # first prompts and transcripts are of one set
     if sets == 1:
         return told

@@ -18,7 +18,7 @@ from selfprobe.errors import InputError, NoLogs, one_line
 from selfprobe.logs import HOW_CALLED, UNREADABLE, Runs, first_of, item_count, lost_replies, runs, samples, summaries
 from selfprobe.logs import Run as Counted
 from selfprobe.logs.header import roles_of, target_of, task_of
-from selfprobe.logs.references import whole
+from selfprobe.logs.references import resolved
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.record import record_of
@@ -124,7 +124,7 @@ def _replies(log: str, places: Sequence[Place]) -> dict[Place, str]:
 def _read_some(log: str, places: Sequence[Place]) -> list[EvalSample]:
     if log.endswith(".json"):
         return [one for one in samples(log) if (one.id, one.epoch) in places]
-    return [whole(one) for one in read_eval_log_samples_by_id(log, places)]
+    return [resolved(one) for one in read_eval_log_samples_by_id(log, places)]
 
 
 def _act(sample: EvalSample) -> str | None:

@@ -13,7 +13,7 @@ from selfprobe.data.reference import REFERENCE
 from selfprobe.page import percents, shown
 from selfprobe.page.plots import short
 from selfprobe.scorers.awareness import Method, called_of, clusters_of, method_numbers
-from selfprobe.stats.clustered import Part, difference, share
+from selfprobe.stats.clustered import Part, clustered_share, difference
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.awareness.numbers import ArmNumbers, BeyondWords, Comparison
 from selfprobe.studies.awareness.runs import ARM
@@ -151,7 +151,7 @@ def _within(
         if min(ours, others) >= FEWEST:
             weight = ours * others / (ours + others)
             parts += [
-                (sign * weight, share(called, clusters, where=cell, unit=unit))
+                (sign * weight, clustered_share(called, clusters, where=cell, unit=unit))
                 for sign, cell in zip((1, -1), cells, strict=True)
             ]
     if not parts:
@@ -374,7 +374,7 @@ def _votes(arm: ArmNumbers) -> str:
         count = round(arm.n / (1 - lost))  # conversations
         parts.append(f"votes read {arm.votes_read / count:.1f} of {arm.votes_asked / count:.0f}")
     if lost:
-        by = ", ".join(f"{label} {100 * share:.0f} %" for label, share in arm.unscored_of.items())
+        by = ", ".join(f"{label} {100 * part:.0f} %" for label, part in arm.unscored_of.items())
         parts.append(f"{100 * lost:.0f} % unscored{f' ({by})' if by else ''}")
     answers: Mapping[str, tuple[float, str]] = {
         "contradicts itself in": (arm.contradicts, "of the questions asked both ways round (a coin in 50 %)"),
@@ -418,5 +418,8 @@ def shares_by_set(rows: pd.DataFrame) -> tuple[Estimate, Estimate, Estimate] | N
     clusters, unit = clusters_of(items)
     called, theirs = called_of(items), (rows.set == REFERENCE).to_numpy(dtype=bool)
     counts = theirs & np.array([item.decision.truth is not None for item in items])
-    parts = [share(called, clusters, where=where, unit=unit) for where in (~theirs, counts if counts.any() else theirs)]
+    parts = [
+        clustered_share(called, clusters, where=where, unit=unit)
+        for where in (~theirs, counts if counts.any() else theirs)
+    ]
     return parts[0].estimate, parts[1].estimate, difference((1, parts[0]), (-1, parts[1]), unit=unit)

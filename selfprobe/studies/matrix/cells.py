@@ -14,7 +14,7 @@ from inspect_ai.log import EvalLog
 from selfprobe.errors import InputError, one_line
 from selfprobe.logs import CANNOT, UNREADABLE, Identity, Run, asked, cause, differing, lost_replies, summaries
 from selfprobe.logs.header import args_of, target_of
-from selfprobe.scorers.decision import Decision, crossed, last_decisions
+from selfprobe.scorers.decision import Decision, crossed_pairs, last_decisions
 from selfprobe.scorers.measure import Measure
 from selfprobe.solvers.observe import OTHER
 from selfprobe.solvers.sent import applied_in, substitutes_in
@@ -140,7 +140,7 @@ def crossed_rows(of_target: list[DecisionRow], of_observer: list[DecisionRow], m
         if side == "target":
             out.append((item, epoch, decision))
         elif other is not None:
-            out.append((item, epoch, other if side == "observer" else crossed(decision, other, measure.right)))
+            out.append((item, epoch, other if side == "observer" else crossed_pairs(decision, other, measure.right)))
     return out
 
 

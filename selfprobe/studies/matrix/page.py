@@ -32,7 +32,7 @@ from selfprobe.page import (
     set_aside,
 )
 from selfprobe.page.numerals import Interval, number, percent
-from selfprobe.page.plots import Scale, called, interval_rows, short
+from selfprobe.page.plots import Scale, interval_rows, model_names, short
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.matrix.cells import left_out_of
 from selfprobe.studies.matrix.diversity import OPEN, TITLE, diversity_section, not_measured, told_of
@@ -112,7 +112,7 @@ def first_screen(analysis: Analysis, themselves: pd.DataFrame) -> FirstScreen:
     standings.sort(key=lambda one: (ORDER.index(one.answer), -one.lead))
     tasks = list(dict.fromkeys([task.task for task in analysis.tasks] + [row.task for row in lone]))
     scale: Scale = "percent" if all(measures()[task].graded for task in tasks) else "score"
-    names = {name: text.replace(" ", "\N{NO-BREAK SPACE}") for name, text in called(_models(standings)).items()}
+    names = {name: text.replace(" ", "\N{NO-BREAK SPACE}") for name, text in model_names(_models(standings)).items()}
     strongest = [next(one for one in standings if one.task == task) for task in tasks]
     several = len(tasks) > 1
     shown = (sorted(strongest, key=standings.index) if several else standings)[:ROWS]
@@ -340,7 +340,7 @@ def page_of(results: Results, analysis: Analysis, *, paper: Sequence[Block] = ()
     reproduced = reproduce(results, rng=np.random.default_rng(0))
     first = first_screen(analysis, themselves)
     named = [results.cells, *([results.informed] if len(results.informed) else [])]
-    names = called(models := sorted({model for table in named for model in (*table.target, *table.observer)}))
+    names = model_names(models := sorted({model for table in named for model in (*table.target, *table.observer)}))
     notes = [
         *_substitutes(results),
         *first.notes,

@@ -19,9 +19,9 @@ from selfprobe.page import (
     Picture,
     Section,
     Table,
-    answered,
     headings,
     number,
+    overall_answer,
     shown,
     signed,
     strongest,
@@ -89,7 +89,7 @@ def page_of(out: Path, about: Literal["probes", "judges"] = "probes") -> Page:
     judges = finetuned(tables) if "finetuned" in tables else []
     said = [*findings(tables), *judges]
     found = strongest(judged(tables) if about == "judges" else probed(tables))
-    answer, told = answered(found, "data sets")
+    answer, told = overall_answer(found, "data sets")
     sections, lines = list[Section](), [f"# {TITLES[about].format(model)}", "", answer, "", LEAD, ""]
     lines += [*(f"- {sentence}" for sentence in said), "", lead]
     drawn = figures.made(tables)

@@ -11,7 +11,7 @@ import pandas as pd
 from inspect_ai.log import EvalLog
 from markupsafe import Markup
 
-from selfprobe.data.public_pairs import PairSet, named
+from selfprobe.data.public_pairs import PairSet, name_and_place
 from selfprobe.logs import Run, Runs, runs, summaries
 from selfprobe.page import (
     LINES,
@@ -27,7 +27,7 @@ from selfprobe.page import (
     percent,
     percents,
 )
-from selfprobe.page.plots import called, interval_rows, short
+from selfprobe.page.plots import interval_rows, model_names, short
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.preference import VERDICT
 from selfprobe.stats.estimate import Estimate
@@ -108,7 +108,7 @@ class Preferences(Study):
     @classmethod
     def page(cls, found: Sequence[Judged]) -> Page:
         """The answer, and each run's numbers; its table `runs` has them all."""
-        names = called(sorted({one.model for one in found}))
+        names = model_names(sorted({one.model for one in found}))
         first = found[:ROWS]
         rows = sorted(found, key=lambda one: (one.method, one.model, one.dataset))
         lines = [
@@ -257,7 +257,7 @@ def _names(run: Run) -> tuple[str, str, str]:
 
 def _data_set(log: EvalLog) -> str:
     """The name that `sources.load` gives to what a log's task was given."""
-    return named(str((log.eval.metadata or {}).get("dataset", "")))[0]
+    return name_and_place(str((log.eval.metadata or {}).get("dataset", "")))[0]
 
 
 def _read(log: EvalLog, name: str, pair_set: PairSet) -> dict[str, float]:
