@@ -112,7 +112,9 @@ def test_a_log_folder_that_cannot_be_written_is_one_line_and_the_users_fault(
     for folder in (f"{tmp_path}/file/x", "foo://x/y"):
         done = called(*command, "--models", models, "--log-dir", folder)
         assert done.exit_code == 2
-        assert done.stderr.startswith(f"Error: cannot write logs into {folder}/") and done.stderr.count("\n") == 1
+        assert (
+            done.stderr.startswith(f"Error: the log folder {folder} cannot be read: ") and done.stderr.count("\n") == 1
+        )
 
 
 def test_a_failing_model_is_a_line_with_the_vendors_first_error(server: Any, tmp_path: Path) -> None:

@@ -8,10 +8,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click import ClickException
 from click.testing import CliRunner
 from inspect_ai import eval
 from inspect_ai._util.error import PrerequisiteError
@@ -19,7 +21,12 @@ from inspect_ai.model import get_model
 
 from selfprobe.cli import main
 from selfprobe.errors import InputError
-from selfprobe.study import _registry
+from selfprobe.errors.inspect_private import registry_find, registry_info
+from selfprobe.providers import names
+from selfprobe.providers.names import impossible
+from selfprobe.providers.planted import known_settings
+from selfprobe.study import _registry, refuse_impossible
+from selfprobe.study.described import opened
 
 QUESTION = {"id": "q", "question": "Why?"}
 PAIR = {"id": "p", "question": "Which?", "text_1": "This.", "text_2": "That.", "label": 1}
@@ -378,6 +385,93 @@ def test_a_wrong_command_is_a_few_lines(
     assert done.exit_code == 2 and isinstance(done.exception, SystemExit), done.exception
     assert expected in " ".join(done.output.split()), done.output
     assert len([line for line in done.output.splitlines() if line.strip()]) <= 12, done.output
+
+
+AT_ONCE: list[tuple[tuple[str, ...], str]] = [
+    (
+        ("matrix", "--models", "plantd/ada,planted/b"),
+        "plantd/ada: Model API plantd of model 'plantd/ada' not recognized; did you mean planted?",
+    ),
+    (("matrix", "--models", "planted/a,nosuch/x"), "nosuch/x: Model API nosuch of model 'nosuch/x' not recognized."),
+    (
+        ("matrix", "--models", "openai/"),
+        "openai/: Model name 'openai/' should be in the format of <api_name>/<model_name>.",
+    ),
+    (("matrix", "--config", "models.yaml"), "nosuch/y: Model API nosuch of model 'nosuch/y' not recognized."),
+    (
+        ("matrix", "--models", "planted/ada?acess=1"),
+        "planted/ada?acess=1: unknown setting acess; did you mean access? The nearest are access, sharpness, awareness",
+    ),
+    (
+        ("awareness", "run", "--models", "planted/a", "--grader", "planted/b,gpt-4o"),
+        "gpt-4o: Model name 'gpt-4o' should be in the format of <api_name>/<model_name>.",
+    ),
+    (
+        ("probe", "run", "--model", "gpt-4o"),
+        "no model whose weights can be read: give smollm2, a folder, a .gguf file, or a model of the hub as OWNER/NAME, "
+        "such as Qwen/Qwen3-8B; got gpt-4o",
+    ),
+]
+"""Models that no key and no weights would make one."""
+
+WITHOUT_INSPECT = """
+import json, sys
+from click.testing import CliRunner
+from selfprobe.cli import main
+
+for call in json.loads(sys.argv[1]):
+    print(" ".join(CliRunner().invoke(main, call).output.split()))
+print(sorted({"inspect_ai", "numpy", "pandas", "sklearn", "torch"} & set(sys.modules)))
+"""
+
+
+def test_a_model_that_cannot_be_is_refused_before_inspect_is_imported(tmp_path: Path) -> None:
+    """Which takes 3 of the CPU seconds, and this one a tenth."""
+    (tmp_path / "models.yaml").write_text("models: [planted/a, {model: nosuch/y, args: {a: 1}}]")
+    calls = json.dumps([call for call, _ in AT_ONCE])
+    command = [sys.executable, "-c", WITHOUT_INSPECT, calls]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+    *lines, imported = done.stdout.splitlines()
+    assert imported == "[]"
+    for line, (call, expected) in zip(lines, AT_ONCE, strict=True):
+        assert line.startswith("Error: ") and expected in line, (call, line)
+
+
+@pytest.mark.parametrize(
+    "name", ["plantd/b", "nosuch/x/y", "a", "opnai/gpt-4o", *(model for model, _ in MODELS if "planted/" in model)]
+)
+def test_what_is_said_without_inspect_is_what_is_said_with_it(name: str) -> None:
+    with pytest.raises(InputError) as error:
+        opened(name)
+    assert impossible(name) == str(error.value)
+
+
+@pytest.mark.parametrize("name", ["planted/a?access=.8", "embedded/nope", "openai/gpt-4o", "hf/a/b", "mockllm/model"])
+def test_a_model_that_may_be_is_left_to_inspect(name: str) -> None:
+    assert impossible(name) == ""
+
+
+def test_the_noted_providers_and_settings_are_those_that_there_are() -> None:
+    found = {registry_info(one).name for one in registry_find(lambda info: info.type == "modelapi")}
+    of_these = {name.partition("/")[2] for name in found if name.startswith(("inspect_ai/", "selfprobe/"))}
+    assert names._providers() == of_these
+    assert json.loads(names.SETTINGS_FILE.read_text()) == sorted(known_settings()), "run python -m selfprobe.studies"
+
+
+def test_where_a_file_or_this_process_may_add_providers_inspect_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse_impossible({"models": ["nosuch/x"]})  # Inspect is imported here
+    monkeypatch.delitem(sys.modules, "inspect_ai")
+    refuse_impossible({"models": ["nosuch/x"], "task": "mine.py@sums"})
+    with pytest.raises(ClickException, match="Model API nosuch"):
+        refuse_impossible({"models": ["nosuch/x"]})
+
+
+def test_where_another_package_may_add_providers_none_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = EntryPoint("mine", "mine.providers", "inspect_ai")
+    monkeypatch.setattr(names, "entry_points", lambda group: [other])
+    names._providers.cache_clear()
+    assert impossible("nosuch/x") == "" and "unknown setting" in impossible("planted/a?zzz=1")
+    names._providers.cache_clear()
 
 
 REAL = [

@@ -6,12 +6,12 @@ a limit has none. Of one task and model one log counts, a line says which.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from inspect_ai.log import EvalSample, EvalSampleSummary
 from inspect_ai.model import ModelOutput
@@ -23,9 +23,10 @@ from selfprobe.data.conversations import conversation
 from selfprobe.data.inspect_data import calls_in, calls_of, first_text, goes_on, missing_call, plain_messages, stamp
 from selfprobe.data.messages import Unaskable, call_text, numbered
 from selfprobe.errors import InputError
-from selfprobe.logs import CANNOT, Run, asked, first_of, in_thread, runs, summaries, titles, transcripts
+from selfprobe.logs import CANNOT, Run, asked, first_of, in_thread, read_best, runs, summaries, titles, transcripts
 from selfprobe.text.refusal import is_refusal
 
+T = TypeVar("T")
 Question = Literal["solve", "refuse", "length"]
 When = Literal["before", "after"]
 QUESTIONS: tuple[Question, ...] = get_args(Question)
@@ -140,17 +141,21 @@ def _logged(paths: tuple[str, ...], target: str, asking: Asking) -> Logged:
         missing = f"no log of {target} in {', '.join(paths)}; {remedy} (target=MODEL says whose)"
         raise InputError("; ".join([missing, *lines[:1]]))
     rows, aside, others = list[Row](), dict[str, str](), dict[str, dict[str, Mapping[str, float]]]()
+
+    def shown(run: Run) -> tuple[Did, tuple[tuple[str, str | Unaskable], ...]]:
+        return did(run, asking), _asked(run.log, stamp(run.log), target, asking.when, asking.at)
+
     for task, run in mine.items():
-        own = did(run, asking)
+        own, texts = _readable(run, shown, lines)
         lines += [f"{task}: {note}" for note in own.notes]
         rest = dict[str, Did]()
         for (_, model), other in ((of, run) for of, run in best.items() if of[0] == task and of[1] != target):
             try:
-                rest[model] = did(other, asking)
+                rest[model] = _readable(other, lambda run: did(run, asking), lines)
             except InputError as why_not:
                 lines.append(f"{task}: {model} is not compared: {why_not}")
         apart_from = Counter[str]()
-        for item, text in _asked(run.log, stamp(run.log), target, asking.when, asking.at):
+        for item, text in texts:
             key, done = f"{task}:{item}", own.items[item]
             if isinstance(text, Unaskable):
                 aside[key] = str(text)
@@ -175,6 +180,19 @@ def _logged(paths: tuple[str, ...], target: str, asking: Asking) -> Logged:
         why, count = Counter(aside.values()).most_common(1)[0]
         raise InputError(f"{', '.join(paths)}: no item of {target} has an outcome: {why} ({count} items)")
     return Logged(table_of(",".join(paths), rows, aside), others, lines)
+
+
+def _readable(run: Run, read: Callable[[Run], T], lines: list[str]) -> T:
+    """What the log that counts says or, where it is useless, its next best copy; why it is goes into the lines.
+
+    Raises:
+        InputError: All are; of the log that counts.
+    """
+    useless = dict[str, str]()
+    if (best := read_best(run, lambda one: (one.log, read(one)), useless)) is None:
+        raise InputError(useless[run.log])
+    lines += [f"{log} does not count, and {best[0]} does: {why}" for log, why in useless.items()]
+    return best[1]
 
 
 def did(run: Run, asking: Asking) -> Did:

@@ -24,11 +24,8 @@ Settings of what goes wrong:
 """
 
 import math
-from collections import Counter
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
-from urllib.parse import parse_qsl
 
 from inspect_ai.model import (
     ChatCompletionChoice,
@@ -47,11 +44,10 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 
 from selfprobe.errors import InputError
-from selfprobe.errors.arguments import meant
 from selfprobe.providers import behaviours
 from selfprobe.providers.mind import BEHAVIOURS, BY_ACCESS, DRESS_SETTINGS, DRESSINGS, STANDS_FOR, Mind, Said
+from selfprobe.providers.names import FAULTS, chosen
 
-FAULTS = ("malformed", "empty", "refused", "truncated")
 DEFAULTS: dict[str, float] = {
     "common": 0.5,
     "echo": 0.0,
@@ -66,33 +62,23 @@ REFUSAL = "I'm sorry, but I can't help with that."
 behaviours.register_all()
 
 
+def known_settings() -> dict[str, float]:
+    """Every setting of a planted model, with its default."""
+    return {**DEFAULTS, **{k: v for b in BEHAVIOURS for k, v in b.settings.items()}, **DRESS_SETTINGS}
+
+
 def parse_name(model_name: str, given: Mapping[str, Any]) -> tuple[str, dict[str, float]]:
     """The name and all settings of `alpha?access=.8`, model arguments (`-M access=.8`) included.
 
     Raises:
-        InputError: No name, an unknown setting (with the known ones), or a value that is no probability.
+        InputError: See `chosen`.
     """
-    name, _, query = model_name.partition("?")
-    if not name.strip():
-        raise InputError(f"planted/{model_name}: a planted model needs a name, such as planted/ada?access=.8")
-    defaults = {**DEFAULTS, **{k: v for b in BEHAVIOURS for k, v in b.settings.items()}, **DRESS_SETTINGS}
-    settings = dict(defaults)
-    named_there = parse_qsl(query, keep_blank_values=True)
-    if twice := [key for key, count in Counter(key for key, _ in named_there).items() if count > 1]:
-        raise InputError(f"planted/{model_name}: {twice[0]} is there twice; give it once")
-    chosen = [*named_there, *given.items()]
-    for key, value in chosen:
-        if key not in defaults:
-            near = ", ".join(get_close_matches(key, defaults, n=3, cutoff=0))
-            hint = meant(key, defaults) or "."
-            raise InputError(f"planted/{model_name}: unknown setting {key}{hint} The nearest are {near}")
-        try:
-            settings[key] = float(value)
-        except (TypeError, ValueError):
-            raise InputError(f"planted/{model_name}: {key} must be a number, got {value!r}") from None
-        if not -1.0 <= settings[key] <= 1.0:
-            raise InputError(f"planted/{model_name}: {key} must be a number from -1 to 1, got {value}")
-    names = dict(chosen)
+    defaults = known_settings()
+    try:
+        name, names = chosen(model_name, given, defaults)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    settings = defaults | names
     for own, general in STANDS_FOR.items():
         if general in names and own not in names:
             settings[own] = settings[general]
@@ -101,9 +87,6 @@ def parse_name(model_name: str, given: Mapping[str, Any]) -> tuple[str, dict[str
             if own not in names:
                 of_another = settings[other] if other else 0.0
                 settings[own] = of_another + settings["access"] * (1 - of_another)
-    for prefix in ("", "act_"):
-        if (total := sum(settings.get(prefix + fault, 0.0) for fault in FAULTS)) > 1:
-            raise InputError(f"planted/{model_name}: the rates of faults add up to {total:g}, more than 1")
     return name, settings
 
 

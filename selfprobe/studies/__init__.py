@@ -4,7 +4,7 @@ import pkgutil
 from importlib import import_module
 from typing import Any
 
-from selfprobe.study import STUDIES, Study, commands, described, options
+from selfprobe.study import STUDIES, Study, commands, described_study, options
 
 realism = options.Group(
     "realism",
@@ -29,5 +29,5 @@ def every() -> list[type[Study]]:
 
 
 def listed() -> dict[str, dict[str, Any]]:
-    """Every study by its name in small letters, as `described` has it now."""
-    return {study.__name__.lower(): described(study) for study in every()}
+    """Every study by its name in small letters, as `noted` has it now."""
+    return {study.__name__.lower(): described_study(study) for study in every()}

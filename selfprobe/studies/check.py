@@ -188,6 +188,9 @@ class Check(Study):
                 _refuse_another(run, found[run.task][0], found[run.task][2])
         return found
 
+    def refuse_others(self) -> None:
+        """None are: it checks logs of any task."""
+
     def plan(self) -> Plan | None:
         """Items, calls and tokens of --run."""
         if not self.tasks:

@@ -8,6 +8,7 @@ the logs of every study, by the tasks that it reads.
 import asyncio
 import inspect
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -19,9 +20,10 @@ import click
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SkipValidation, ValidationError
 from pydantic.fields import FieldInfo
 
+from selfprobe.providers.names import impossible
 from selfprobe.study import configuration, options
 from selfprobe.text import busy
-from selfprobe.text.near import FILE, nowhere
+from selfprobe.text.near import FILE, names, nowhere
 from selfprobe.text.safe import echo
 
 if TYPE_CHECKING:
@@ -238,7 +240,7 @@ class Study(BaseModel):
         return self.shown()
 
     def refuse_others(self) -> None:
-        """Refuse a log folder with runs of another study, before the plan is shown.
+        """Refuse a log folder with runs of another study, before the plan is shown; a local study has no logs.
 
         Raises:
             InputError: It holds some, or it cannot be read.
@@ -248,6 +250,8 @@ class Study(BaseModel):
         from selfprobe.logs.header import task_of
         from selfprobe.study._registry import tasks
 
+        if self.local:
+            return
         mine = self.reads | self.also
         for header in found(listed(self.base)).headers if self.base else ():
             if (task := task_of(header)) in tasks() and task not in mine:
@@ -370,6 +374,8 @@ class Study(BaseModel):
             if isinstance(cause := first.get("ctx", {}).get("error"), InputError):
                 raise cause from None
             place = "".join(f"--{str(part).replace('_', '-')}: " for part in first["loc"][:1])
+            if first["type"] == "too_short":
+                raise InputError(f"{place}expected at least one name, with commas between several; got none") from None
             came = f", got {first['input']!r}" if place else ""
             raise InputError(f"{place}{first['msg'].removeprefix('Value error, ')}{came}") from None
 
@@ -429,7 +435,7 @@ class StudyCommand(click.Command):
 KINDS: Mapping[Any, str] = {bool: "flag", int: "whole", float: "number", dict: "settings"}
 
 
-def described(study: type[Study]) -> dict[str, Any]:
+def described_study(study: type[Study]) -> dict[str, Any]:
     """A study's command as JSON holds it (`options.json`), so that help and wrong calls need no import of Inspect."""
     shared = [key for key in Study.model_fields if not study.model_fields[key].exclude]
     order = [*(key for key in study.model_fields if key not in Study.model_fields), *shared]
@@ -470,11 +476,13 @@ def command(name: str, about: Mapping[str, Any]) -> click.Command:
 
     Args:
         name: Of the command.
-        about: From `described`.
+        about: From `noted`.
     """
 
     def call(as_json: bool, yes: bool = False, dry_run: bool = False, **values: Any) -> int:
         refuse_missing(values)
+        if about["asks"]:
+            refuse_impossible(values)
         module, _, attribute = str(about["place"]).partition(":")
         return _called(getattr(import_module(module), attribute), values, yes=yes, dry_run=dry_run, as_json=as_json)
 
@@ -492,7 +500,7 @@ def command(name: str, about: Mapping[str, Any]) -> click.Command:
 
 
 class Missing(click.ClickException):
-    """A file or folder that a command is to read is not there."""
+    """A file or folder that a command is to read, or a model that it is to ask, cannot be there."""
 
     exit_code = 2
 
@@ -501,6 +509,8 @@ LOGS = ("logs", "folders")
 """Fields that hold paths alone."""
 SETS = ("dataset", "against", "questions", "labels")
 """Fields that may hold the path of a file."""
+MODELS = ("models", "model", "grader", "judges", "writer")
+"""Fields that hold names of models as Inspect has them."""
 
 
 def refuse_missing(values: Mapping[str, Any]) -> None:
@@ -510,6 +520,18 @@ def refuse_missing(values: Mapping[str, Any]) -> None:
             looked = name in LOGS or (name in SETS and isinstance(path, str) and FILE.fullmatch(path))
             told = looked and isinstance(path, str) and path.strip() and not {":", ",", "?", "="} & {*path}
             if told and (why := nowhere(path)):
+                raise Missing(why)
+
+
+def refuse_impossible(values: Mapping[str, Any]) -> None:
+    """Refuse a model that cannot be, before Inspect is imported; whether it can be had is found later."""
+    if "inspect_ai" in sys.modules or ".py" in str(values):  # whose users, and the user's files, may add providers
+        return
+    for field_ in MODELS:
+        given = values.get(field_) or ()
+        for entry in names(given) if isinstance(given, str) else given:
+            name = entry.get("model") if isinstance(entry, Mapping) else entry
+            if isinstance(name, str) and (why := impossible(name)):
                 raise Missing(why)
 
 

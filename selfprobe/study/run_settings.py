@@ -9,7 +9,6 @@ from typing import Any
 from selfprobe.data.prices import Cost, Prices, cost_table, dollars, read_prices
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import SAME_MODEL
-from selfprobe.providers.embedded import EmbeddedAPI
 from selfprobe.study.described import NamedModel, opened
 from selfprobe.study.on_ray import Cluster, wanted
 
@@ -88,6 +87,8 @@ class RunSettings:
         lines = []
         for cost in costs if self.engine is None else ():
             if cost.calls and cost.model.startswith("embedded/"):
+                from selfprobe.providers.embedded import EmbeddedAPI  # brings the openai package: half a second
+
                 api = opened(cost.model, memoize=False, **self.model_args).api
                 assert isinstance(api, EmbeddedAPI)
                 read, written = asyncio.run(api.pace())

@@ -21,7 +21,7 @@ from selfprobe.studies.matrix.numbers import Analysis, analyse
 from selfprobe.studies.matrix.sections import _of_its_log, self_table
 from selfprobe.studies.matrix.table import Results, matrix_of
 
-OWN = files("selfprobe").joinpath("page.js").read_text("utf-8")
+OWN = files("selfprobe.page").joinpath("page.js").read_text("utf-8")
 """The one script that a page runs: it sorts tables."""
 EVIL = "m/<script>alert(1)</script>"
 HOLE = "HTTP 500 <img src=x onerror=alert(2)>"

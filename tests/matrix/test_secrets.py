@@ -28,13 +28,15 @@ limit: 2
 @pytest.fixture
 def received(server: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The headers and addresses of requests, as text."""
-    handle, requests = server.server.handle, list[str]()
+    requests = list[str]()
 
-    def note(exchange: Any, method: str, target: str, headers: dict[str, str], body: bytes) -> None:
-        requests.append(f"{target} {headers}")
-        handle(exchange, method, target, headers, body)
+    class Noting(server.server.RequestHandlerClass):
+        def parse_request(self) -> bool:
+            well = bool(super().parse_request())
+            requests.append(f"{self.path} {dict(self.headers)}" if well else "")
+            return well
 
-    monkeypatch.setattr(server.server, "handle", note)
+    monkeypatch.setattr(server.server, "RequestHandlerClass", Noting)
     return requests
 
 

@@ -3,9 +3,11 @@
 import json
 import math
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import pandas as pd
@@ -13,12 +15,14 @@ import pytest
 from click.testing import CliRunner, Result
 from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.log import list_eval_logs
+from inspect_ai.log import list_eval_logs, read_eval_log
 from inspect_ai.scorer import match
 from inspect_ai.solver import generate
 from scipy import special
 
 from selfprobe.cli import main
+from selfprobe.data.outcomes import Asking, logged
+from selfprobe.errors import InputError
 from selfprobe.page import Bullets
 from selfprobe.providers.behaviours.outcome import SUM_PROMPT
 from selfprobe.stats.spread import FloatArray
@@ -113,6 +117,34 @@ def test_who_has_no_log_and_which_log_is_damaged_stand_in_the_plan(logs: Path, t
     assert "cut.eval does not count: cannot be read: it is truncated" in made.output
 
 
+@pytest.mark.parametrize("model", [ADA, BO])
+@pytest.mark.parametrize("damaged", ["1.eval", "2.eval"])
+def test_a_copy_stands_in_for_a_log_with_a_readable_header_and_damaged_summaries(
+    logs: Path, tmp_path: Path, model: str, damaged: str
+) -> None:
+    """Of the target, and of a model that it is compared with."""
+    there = {
+        read_eval_log(info, header_only=True).eval.model: Path(info.name[7:]) for info in list_eval_logs(str(logs))
+    }
+    for name in ("1.eval", "2.eval"):
+        with ZipFile(there[model]) as whole, ZipFile(tmp_path / name, "w") as copy:
+            for inside in whole.namelist():
+                copy.writestr(inside, b"[{" if (name, inside) == (damaged, "summaries.json") else whole.read(inside))
+    other = there[BO if model == ADA else ADA]
+    found = logged([str(tmp_path), str(other)], ADA, Asking())
+    assert len(found.table.rows) == ITEMS and all(BO in others for others in found.others.values())
+    said = [note for note in found.notes if "cannot be read" in note]
+    assert len(said) <= 1 and all(f"{damaged} does not count, and " in note for note in said), "the other one counted"
+    only = logged([str(tmp_path / ("2.eval" if damaged == "1.eval" else "1.eval")), str(other)], ADA, Asking())
+    assert found.table.rows == only.table.rows
+
+    if model == ADA:
+        for name in {"1.eval", "2.eval"} - {damaged}:
+            shutil.copy(tmp_path / damaged, tmp_path / name)
+        with pytest.raises(InputError, match=r"\.eval cannot be read: .*; run it again, or leave it out$"):
+            logged([str(tmp_path), str(other)], ADA, Asking())
+
+
 def test_models_are_in_the_order_of_the_call_and_the_page_says_what_is_left_out(
     logs: Path, tmp_path: Path, run_task: Any
 ) -> None:
@@ -151,6 +183,10 @@ def test_without_another_models_log_nobody_is_said_to_know_itself(tmp_path: Path
         (
             ["--models", "planted/di", "--ask", "sovle"],
             "ask must be solve, refuse or length, got 'sovle'; did you mean",
+        ),
+        (
+            ["--models", "planted/di", "--ask", ""],
+            "--ask: expected at least one name, with commas between several; got none",
         ),
         (["--models", "planted/di", "--about", "me"], "about must be self, other or named, got 'me'"),
         (["--models", "planted/di", "--score", "mach"], "no score 'mach'; the nearest are match"),

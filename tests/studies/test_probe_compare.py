@@ -232,7 +232,7 @@ def test_the_command_writes_page_tables_and_pictures(three: list[str], tmp_path:
     ran = call(*three, "--out", tmp_path / "out")
     assert ran.exit_code == 0, ran.output
     assert ran.stdout.startswith("Yes, for 1 of 3 models. Llama-3.1-70B-Instruct has a probe above asking, by F1 +0.10")
-    assert "Page: " in ran.output and len(ran.output.splitlines()) < 8
+    assert "Report: " in ran.output and len(ran.output.splitlines()) < 8
     made = {file.relative_to(tmp_path / "out").as_posix() for file in (tmp_path / "out").rglob("*.*")}
     for name in (
         "index.html", "tables/scores.csv", "tables/groups.csv", "tables/table1.csv", "figures/means-text-quality.png",
