@@ -14,7 +14,7 @@ from pydantic import Field
 from selfprobe.cli import main
 from selfprobe.errors import InputError
 from selfprobe.studies import every, listed
-from selfprobe.study import STUDIES, STUDIES_FILE, Study, command, noted
+from selfprobe.study import STUDIES, STUDIES_FILE, Study, command, described_study
 from selfprobe.study.run_settings import RunSettings
 
 
@@ -81,9 +81,9 @@ STUDIES.remove(Toy)
 
 
 def test_a_field_is_an_option_with_its_type_bounds_and_default() -> None:
-    (most,) = [option for option in noted(Toy)["options"] if option["name"] == "most"]
+    (most,) = [option for option in described_study(Toy)["options"] if option["name"] == "most"]
     assert (most["kind"], most["least"], most["default"]) == ("whole", 1, 3)
-    refused = CliRunner().invoke(command("toy", noted(Toy)), ["--models", "a", "--most", "0"])
+    refused = CliRunner().invoke(command("toy", described_study(Toy)), ["--models", "a", "--most", "0"])
     assert refused.exit_code == 2 and "expected a whole number from 1, got '0'" in refused.output
 
 

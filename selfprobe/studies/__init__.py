@@ -4,7 +4,7 @@ import pkgutil
 from importlib import import_module
 from typing import Any
 
-from selfprobe.study import STUDIES, Study, commands, noted, options
+from selfprobe.study import STUDIES, Study, commands, described_study, options
 
 realism = options.Group(
     "realism",
@@ -30,4 +30,4 @@ def every() -> list[type[Study]]:
 
 def listed() -> dict[str, dict[str, Any]]:
     """Every study by its name in small letters, as `noted` has it now."""
-    return {study.__name__.lower(): noted(study) for study in every()}
+    return {study.__name__.lower(): described_study(study) for study in every()}

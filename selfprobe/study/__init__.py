@@ -435,7 +435,7 @@ class StudyCommand(click.Command):
 KINDS: Mapping[Any, str] = {bool: "flag", int: "whole", float: "number", dict: "settings"}
 
 
-def noted(study: type[Study]) -> dict[str, Any]:
+def described_study(study: type[Study]) -> dict[str, Any]:
     """A study's command as JSON holds it (`options.json`), so that help and wrong calls need no import of Inspect."""
     shared = [key for key in Study.model_fields if not study.model_fields[key].exclude]
     order = [*(key for key in study.model_fields if key not in Study.model_fields), *shared]
