@@ -21,7 +21,7 @@ from selfprobe.introspect_tasks.open_answers import SETS
 from selfprobe.page import Page
 from selfprobe.studies.matrix.diversity import OPEN
 from selfprobe.studies.matrix.page import page
-from selfprobe.study import Models, Plan, Study, Wave, command, described
+from selfprobe.study import Models, Plan, Study, Wave, command, described_study
 from selfprobe.study._registry import defaults_of, tasks
 from selfprobe.study.described import DescribedRun
 from selfprobe.study.options import EMBEDDER_HELP, LOG_DIR_HELP, MODELS_HELP, OUT_HELP
@@ -76,7 +76,7 @@ class OpenAnswers(Study):
         return page([self.log_dir], embedder=self.embedder)
 
 
-open_answers = command("open_answers", described(OpenAnswers))
+open_answers = command("open_answers", described_study(OpenAnswers))
 
 if __name__ == "__main__":
     try:

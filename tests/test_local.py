@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from selfprobe.errors import InputError
-from selfprobe.study import command, noted, options
+from selfprobe.study import command, described_study, options
 from selfprobe.study.local import Blocks, LocalStudy, SpreadStudy
 
 
@@ -22,7 +22,7 @@ class Toy(SpreadStudy):
 
 
 def call(*words: str) -> Any:
-    return CliRunner().invoke(command("toy", noted(Toy)), words)
+    return CliRunner().invoke(command("toy", described_study(Toy)), words)
 
 
 @pytest.mark.parametrize(
