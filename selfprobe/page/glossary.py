@@ -259,4 +259,5 @@ def explained(title: str) -> str:
     """
     if title in GLOSSARY:
         return GLOSSARY[title]
-    return GLOSSARY.get(re.split(r" [\[(]|[,:]", title)[0].strip(), "")
+    words = re.split(r" [\[(]|[,:]", title)[0].strip()
+    return GLOSSARY.get(words) or GLOSSARY.get(words.replace(" ", "_"), "")

@@ -90,7 +90,7 @@ def test_run_says_its_plan_then_what_was_found_and_where(done: tuple[Path, Resul
     report = (out / "report.md").read_text()
     assert "| one | supervised |" in report and "![By layer](figures/layers.png)" in report
     page = (out / "index.html").read_text()
-    names = {"dataset", "probe", "method", "metric", "less", "note", "origin", "reasons", "trained_on", "tested_on"}
+    names = {"dataset", "probe", "method", "metric", "less", "note", "origin", "reasons", "trained on", "tested on"}
     names |= {"answer", "data set"}
     untold = set(re.findall(r"<th(?![^>]*title)[^>]*>([^<]+)", page)) - names - {"one", "two"}
     assert untold <= {"a", "b"} and "layer 3 is the state after block 4" in page
