@@ -123,7 +123,11 @@ def test_the_installed_wheel_runs_by_name_from_another_folder(built: Path, tmp_p
         cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=True,
     ).stdout.splitlines()  # fmt: skip
     package = site / "selfprobe"
-    assert where == [str(package / "data" / "__init__.py"), str(package / "datasets"), *(folder.name for folder in DATA)]
+    assert where == [
+        str(package / "data" / "__init__.py"),
+        str(package / "datasets"),
+        *(folder.name for folder in DATA),
+    ]
     command = [Path(sys.executable).parent / "inspect", "eval", "selfprobe/kth_word", "--model", "planted/alpha"]
     options = ["--limit", "2", "--log-dir", "logs", "--display", "plain"]
     done = subprocess.run(
