@@ -123,6 +123,10 @@ def test_of_two_graders_each_is_named(made: EvalLog, tmp_path: Path) -> None:
     for name in ("g", "h"):
         once_more(made, tmp_path, name, model_roles={"grader": ModelConfig(model=name)})
     assert {str(model).partition(", ")[2] for model in load([str(tmp_path)]).runs.model} == {"grader g", "grader h"}
+    once_more(made, tmp_path, "again", created="2026-01-02", model_roles={"grader": ModelConfig(model="g")})
+    runs = load([str(tmp_path)]).runs
+    asked = sorted((str(model).partition(", ")[2], run) for model, run in zip(runs.model, runs.run, strict=True))
+    assert asked == [("grader g", 1), ("grader g", 2), ("grader h", 1)]
 
 
 def test_a_run_that_is_sent_in_another_way_is_a_second_run(made: EvalLog, tmp_path: Path) -> None:

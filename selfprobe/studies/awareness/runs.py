@@ -42,10 +42,10 @@ class Run:
     """Whose replies it read: equal in logs of one study; "" where nobody looked."""
 
 
-def in_order(arms: Sequence[Sequence[Run]], *, look: bool) -> list[list[tuple[Run, list[str]]]]:
+def in_order(arms: Sequence[Sequence[Run]], *, look: bool) -> list[list[tuple[Run, str]]]:
     """The runs of each arm, the one that stands for it first, each with how it was asked otherwise than that one.
 
-    The first has what was set in it otherwise than in any of the others.
+    The first, and each run that was asked as it was, has what was set in it otherwise than in any of the others.
 
     First is the run with the most conversations; of equals the one that read the replies that most arms read (a study's
     own, not a method that was asked again); of equals one with the settings of the newest; of those the earliest.
@@ -73,7 +73,7 @@ def _records(run: Run) -> bool:
 
 def _in_order(
     runs: Sequence[Run], readers: Mapping[str, int], asked: Sequence[Mapping[str, str]]
-) -> list[tuple[Run, list[str]]]:
+) -> list[tuple[Run, str]]:
     created = [str(run.header.eval.created) for run in runs]
     newest = asked[created.index(max(created))]
     ranks = [
@@ -81,9 +81,12 @@ def _in_order(
         for run, of, at in zip(runs, asked, created, strict=True)
     ]
     first, *others = sorted(range(len(runs)), key=ranks.__getitem__)
-    differing = dict.fromkeys(line for at in others for line in apart(asked[first], asked[at]))
-    known = [line for line in differing if " None, there " not in line]
-    return [(runs[first], known)] + [(runs[at], apart(asked[at], asked[first])) for at in others]
+    known = {n: value for at in others for n, value in apart(asked[first], asked[at]).items() if value is not None}
+    return [(runs[at], _mark(apart(asked[at], asked[first]) or known)) for at in (first, *others)]
+
+
+def _mark(settings: Mapping[str, str | None]) -> str:
+    return ", ".join(f"no {name}" if value is None else f"{name} {value}" for name, value in settings.items())
 
 
 def grouped(logs: Mapping[str, Sequence[EvalSampleSummary]]) -> dict[str, int]:
@@ -162,11 +165,14 @@ def settings_of(log: EvalLog, recorded: EvalLog | None) -> dict[str, str]:
     return told
 
 
-def apart(ours: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
-    """How two runs were asked differently; of a limit of replies that one of them does not tell, nothing."""
+def apart(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str | None]:
+    """Ours where two runs were asked differently, None where it was not set.
+
+    Of a limit of replies that one of them does not tell, nothing.
+    """
     unknown = {REPLY_TOKENS} - (ours.keys() & theirs.keys())
     names = [name for name in sorted(ours.keys() | theirs.keys() - unknown) if ours.get(name) != theirs.get(name)]
-    return [f"{name} {ours.get(name)}, there {theirs.get(name)}" for name in names if name not in unknown]
+    return {name: None if ours.get(name) == "None" else ours.get(name) for name in names if name not in unknown}
 
 
 Arm = tuple[Any, ...]
@@ -239,20 +245,13 @@ def chosen_of(there: Runs, paths: Sequence[str], limit: int | None = None) -> tu
         look = any(arm[ARM.index("perspective")] == "third" for arm in arms)
         for arm, ordered in zip(arms, in_order([held[arm] for arm in arms], look=look), strict=True):
             variants: dict[str, list[Run]] = {}
-            for run, otherwise in ordered:
-                own = dict.fromkeys(_said(line.partition(", there ")[0]) for line in otherwise)
-                variants.setdefault(", ".join(own), []).append(run)
+            for run, mark in ordered:
+                variants.setdefault(mark, []).append(run)
             for mark, same in variants.items():
                 method, model, *rest = arm[:-2]
                 name = f"{model}, {mark}" if mark else model
                 used |= {(method, name, *rest, number, arm[-1]): run for number, run in enumerate(same, start=1)}
     return dict(sorted(used.items(), key=lambda pair: (METHODS.index(pair[0][0]), *map(str, pair[0][1:])))), aside
-
-
-def _said(setting: str) -> str:
-    """`no effort` for `effort None`."""
-    name, _, value = setting.rpartition(" ")
-    return f"no {name}" if value == "None" else setting
 
 
 def _read(counted: Counted, limit: int | None) -> Run:
