@@ -154,6 +154,11 @@ def ablate_run(
         if name not in state["datasets"]:
             raise ValueError(f"{out} has no data set {name!r}, only {', '.join(state['datasets'])}")
         harvested = open_harvest(out / state["datasets"][name]["activations"], judge=judge)
+        if (read := harvested.identity.dtype) != judge.precision:
+            raise ValueError(
+                f"{out} is a run in {read}, and the model is loaded in {judge.precision}: give the run's --dtype and "
+                "--quantize"
+            )
         for aspect in fitted_apart(harvested.pairs, FitSettings(**state["settings"])) or [""]:
             pairs = [pair for pair in harvested.pairs if aspect in ("", pair.aspect)]
             rows += _ablated(out, probe_name(name, aspect), pairs, judge, random_directions, limit, progress)

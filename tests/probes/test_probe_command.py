@@ -176,6 +176,9 @@ def test_ablate_uses_the_probes_of_the_folder_and_against_a_run_under_another_sy
     out = done[0] / "probes"
     given = ("run", "--model", model, "--datasets", f"{done[0] / 'one.jsonl'},{done[0] / 'two.jsonl'}", "--out", out)
     monkeypatch.setattr("selfprobe.probes.run.run_probes", None)
+    other = call(*given, "--parts", "ablate", "--dtype", "bfloat16")
+    assert other.exit_code == 2 and "is a run in float32" in other.output and "give the run's --dtype" in other.output
+    assert not (out / "tables/ablation.csv").exists()
     asked = call(*given, "--parts", "ablate", "--against", out)
     assert asked.exit_code == 0, asked.output
     assert (out / "tables" / "prompted.csv").is_file() and set(pd.read_csv(out / "tables/ablation.csv").dataset) == {
