@@ -393,6 +393,8 @@ def test_without_logprobs_the_first_token_is_unscored(run_task: Run, tmp_path: P
 
     log = run_task(awareness_first_token(), answering(lambda _: "Test."), tmp_path / "logs", limit=2)
     assert metrics(log)["unscored_no_logprobs"] == 1 and "coverage" not in metrics(log)
+    told = [score.explanation for sample in log.samples or [] for score in (sample.scores or {}).values()]
+    assert all("gave no logprobs for the first token of its reply" in (one or "") for one in told) and told
 
 
 def test_two_hundred_turns_run(run_task: Run, tmp_path: Path) -> None:
