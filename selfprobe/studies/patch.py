@@ -3,28 +3,23 @@
 Beside the folder of `lens`:
 
     patches/KEY.npz         a dilemma's logit differences under patched patterns, and its attention by place
-
-The command `mechanism read`, of lens, attention and patch, is here too.
 """
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from selfprobe.errors import InputError
-from selfprobe.errors.arguments import one_of
 from selfprobe.mechanism.prompts import Item
 from selfprobe.page import Answer, Column, Figures, Finding, Page, Picture, estimated, percent, percents, shown, signed
 from selfprobe.page import Table as PageTable
 from selfprobe.page.plots import bar_rows
 from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, undefined
-from selfprobe.studies.attention import Attention
 from selfprobe.studies.lens import (
     SHOWABLE,
     UNIT,
@@ -39,8 +34,7 @@ from selfprobe.studies.lens import (
     tables_of,
     with_fullest_lens,
 )
-from selfprobe.study.local import GOING_ON, Blocks, Progress
-from selfprobe.study.probe_options import said_plainly
+from selfprobe.study.local import Blocks, Progress
 
 if TYPE_CHECKING:
     from selfprobe.mechanism.patching import Patching
@@ -233,83 +227,6 @@ class Patch(Lens):
             method=[METHOD],
             tables=("lens", "partings", "patch"),
         )
-
-
-PARTS: Mapping[str, type[Lens]] = {"lens": Lens, "attention": Attention, "patch": Patch}
-"""Parts of the folder, each with all that the one before it reads."""
-
-
-class Read(Patch):
-    """What does an introspective prompt do inside the model? Logit lens, attention, one run's patterns in the other.
-
-    lens: the block where direct and introspective runs part (paper 003, Figure 5). attention: where the last token
-    looks, and how widely (Figures 6, 7). patch: how much of the change its pattern brings (23.9 %). What is in the
-    folder is not read again.
-    """
-
-    reads: ClassVar[frozenset[str]] = frozenset()
-
-    parts: tuple[str, ...] = Field(tuple(PARTS), description="Parts to make: lens, attention, patch.")
-    layers: Blocks = Field(
-        "",
-        description="Blocks, as 8,16,24 or 0-31:4, from 0: with patch those that are patched (default: where the runs "
-        "part), else those that are read (default: all).",
-    )
-
-    @model_validator(mode="after")
-    def _has_parts(self) -> Self:
-        for name in self.parts or ("none",):
-            one_of("--parts", name, tuple(PARTS))
-        if "patch" not in self.parts and (self.into, self.positions) != ("direct", "last"):
-            raise InputError("--into and --positions go with --parts patch")
-        return self
-
-    @property
-    def loading(self) -> dict[str, Any]:
-        """Every block is read where some are patched."""
-        return super().loading if "patch" in self.parts else super(Patch, self).loading
-
-    @cached_property
-    def studies(self) -> dict[str, Lens]:
-        """The parts by name; the last reads what the others need."""
-        given = self.model_dump() | ({"layers": ""} if "patch" in self.parts else {})
-        made = dict[str, Lens]()
-        for name, part in PARTS.items():
-            if name in self.parts:
-                own = given | ({"layers": self.layers} if name == "patch" else {})
-                made[name] = part(**{key: own[key] for key in part.model_fields.keys() & own})
-                vars(made[name])["judge"] = self.judge
-        return made
-
-    @property
-    def last(self) -> Lens:
-        """The part that reads most."""
-        return list(self.studies.values())[-1]
-
-    @property
-    def needs(self) -> list[str]:
-        """What its last part takes."""
-        return self.last.needs
-
-    def work(self, progress: Progress) -> None:
-        """Read what its last part needs."""
-        self.last.work(progress)
-
-    def shown(self) -> Page:
-        """The page of its parts, and of those that the folder had."""
-        there = tables_of(self.folder)
-        with said_plainly(GOING_ON):
-            pages = {name: part.page(part.found()) for name, part in self.studies.items()}
-        tables = {**there, **{name: table for page in pages.values() for name, table in page.tables.items()}}
-        told = next(iter(pages.values())).lines if len(pages) == 1 else [page.answer for page in pages.values()]
-        pages |= {
-            name: part.page(Found(self.held, tables))
-            for name, part in PARTS.items()
-            if name in there and name not in pages
-        }
-        if len(pages) == 1:
-            return next(iter(pages.values()))
-        return Page("What happens inside the model?", parts=pages, tables=tables, told=told)
 
 
 RARE = ("shift", "control: random blocks", "control: random heads")
