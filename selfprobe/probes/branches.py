@@ -140,12 +140,25 @@ class _Tree:
         yield texts, list(nodes)
 
 
+def _most(judge: LocalModel) -> int:
+    return BRANCH_TOKENS.get(judge.device.type, BRANCH_TOKENS["cuda"])
+
+
+def branch_memory(judge: LocalModel, longest: int) -> tuple[int, int]:
+    """Bytes of the weights, and roughly what the longest trunk and its branches take beside them."""
+    config = judge.model.config.get_text_config()
+    held = sum(p.numel() * p.element_size() for p in judge.model.parameters())
+    heads = getattr(config, "num_attention_heads", 1)
+    share = (getattr(config, "num_key_value_heads", None) or heads) / heads
+    token = 2 * len(judge.blocks) * judge.d_model * share + 3 * getattr(config, "intermediate_size", 0)
+    return held, int(judge.dtype.itemsize * longest * token) + 12 * _most(judge) * config.vocab_size
+
+
 def _on_trunk(judge: LocalModel, texts: Sequence[Text], trunk: int) -> Iterator[Found]:
     tree, device = _Tree(texts, trunk), judge.device
     ids = torch.tensor([texts[0].tokens[:trunk]], device=device)
     first = output_of(judge, input_ids=ids, use_cache=True, keep=1)
-    most = BRANCH_TOKENS.get(device.type, BRANCH_TOKENS["cuda"])
-    for members, nodes in tree.groups(most):
+    for members, nodes in tree.groups(_most(judge)):
         yield from _group(judge, [texts[at] for at in members], [tree.ways[at] for at in members], nodes, tree, first)
 
 

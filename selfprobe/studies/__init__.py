@@ -29,5 +29,5 @@ def every() -> list[type[Study]]:
 
 
 def listed() -> dict[str, dict[str, Any]]:
-    """Every study by its name in small letters, as `noted` has it now."""
+    """Every study by its name in small letters, as `described_study` has it now."""
     return {study.__name__.lower(): described_study(study) for study in every()}

@@ -402,7 +402,7 @@ class Inside(LocalStudy):
         Raises:
             InputError: The folder holds another run, or a row cannot be asked about.
         """
-        from selfprobe.probes.branches import BRANCH_TOKENS
+        from selfprobe.probes.branches import branch_memory
         from selfprobe.probes.memory import size
         from selfprobe.probes.plan import span
 
@@ -414,12 +414,7 @@ class Inside(LocalStudy):
         jobs = [texts for _, _, texts in self.jobs()]
         tokens, seconds = self.cost(jobs)
         longest = max((text.tokens for texts in jobs for text in texts), key=len, default=())
-        config, branch = self.judge.model.config.get_text_config(), BRANCH_TOKENS.get(self.judge.device.type, 4096)
-        held = sum(p.numel() * p.element_size() for p in self.judge.model.parameters())
-        heads = getattr(config, "num_attention_heads", 1)
-        share = (getattr(config, "num_key_value_heads", None) or heads) / heads
-        token = 2 * len(self.judge.blocks) * self.judge.d_model * share + 3 * getattr(config, "intermediate_size", 0)
-        besides = int(self.judge.dtype.itemsize * len(longest) * token) + 12 * branch * config.vocab_size
+        held, besides = branch_memory(self.judge, len(longest))
         disk = len(jobs) * 8 * len(self.judge.numbers) * self.judge.d_model
         labels = sum(row.evaluation for row in rows)
         reply = f", and {len(left)} replies of up to {self.reply_tokens}" * (self.places > 1)

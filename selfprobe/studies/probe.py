@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _studies() -> dict[str, click.Command]:
-    return {name: commands(f"probe{name}")[f"probe{name}"] for name in ("run",)}
+    return {"run": commands("proberun")["proberun"]}
 
 
 @click.group(cls=options.Group, studies=_studies)

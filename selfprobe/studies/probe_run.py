@@ -14,7 +14,7 @@ from selfprobe.page import Page, write
 from selfprobe.page.plots import short
 from selfprobe.studies.preferences.page import page_of
 from selfprobe.study import Repeated, options
-from selfprobe.study.local import GOING_ON, Blocks, LocalStudy, OpenModel, Progress, SpreadStudy, TrainingStudy
+from selfprobe.study.local import GOING_ON, Blocks, OpenModel, Progress, SpreadStudy, TrainingStudy
 from selfprobe.study.probe_options import FULL_RATE, said_plainly
 
 if TYPE_CHECKING:
@@ -32,8 +32,16 @@ OpenModels = Annotated[tuple[str, ...], "weights", AfterValidator(lambda names: 
 BLOCKS_HELP = "Blocks whose states are kept and read, as 8,16,24 or 0-31:4, from 0. Default: all."
 
 
-class OfPairs(LocalStudy):
-    """What a study of text pairs reads, and where."""
+class ProbeRun(SpreadStudy, TrainingStudy):
+    """Read states at all layers, fit both probes, and hold them against prompting and controls.
+
+    Writes probes, tables, figures, index.html and report.md into --out. The same command goes on where a killed one
+    stopped. Two further parts need the probes in --out: ablate asks again with each probe's direction taken out, beside
+    random ones (paper 004, appendix B); finetune trains the model as a judge on the half that its probe learnt from
+    (section 5.2, appendix D).
+    """
+
+    reads: ClassVar[frozenset[str]] = frozenset()
 
     datasets: tuple[str, ...] = Field(
         description="Comma-separated: llmbar, mt_bench …, NAME=PATH, or your own .jsonl, .json, .csv, .tsv, .parquet, "
@@ -51,71 +59,6 @@ class OfPairs(LocalStudy):
     batch_tokens: int | None = Field(None, ge=1, description="Tokens of a batch. Default: 1024 on a CPU, else 16384.")
     layers: Blocks = Field("", description=BLOCKS_HELP)
     out: str = Field("probes", description="Local folder of the states, probes, tables and the page.")
-
-    @property
-    def fitting(self) -> "FitSettings":
-        """How probes are fitted and tested."""
-        from selfprobe.probes.splits import PRESETS
-
-        return PRESETS["strict"]
-
-    @property
-    def reading(self) -> dict[str, Any]:
-        """Which pairs are read, and how, as `run_probes` takes it."""
-        return self.model_dump(include={"limit", "longest", "path", "batch_tokens"}) | {"loading": self.loading}
-
-    @cached_property
-    def sets(self) -> "dict[str, PairSet]":
-        """The pairs by data set.
-
-        Raises:
-            ValueError: There are none, or they cannot be read.
-        """
-        from selfprobe.data.own import Words
-        from selfprobe.probes.run import load_sets
-
-        words = Words(self.question or "", self.item or "")
-        return load_sets(self.datasets, self.limit, words, prompts=self.fitting.prompts)
-
-    def to_read(self, *, untrained: bool = False, scoring: bool | None = None, copies: int = 1) -> list[str]:
-        """Passes, tokens, memory, disk and time of reading the states.
-
-        Args:
-            untrained: Whether they are read under random weights too.
-            scoring: Whether each text is scored alone too; None as `rate` has it.
-            copies: Of the model, which share the pairs.
-
-        Raises:
-            ValueError: Too little can be read, or the disk is too small.
-        """
-        from selfprobe.probes import plan
-        from selfprobe.probes.run import check_sets
-        from selfprobe.probes.untrained import named_untrained
-
-        given: dict[str, Any] = {"longest": self.longest, "batch_tokens": self.batch_tokens}
-        states = self.folder / "activations"
-        planned = plan.plan_harvest(self.judge, self.sets, states, **given, scoring=scoring)
-        control = plan.plan_harvest(named_untrained(self.judge), self.sets, states, **given) if untrained else None
-        check_sets(self.sets, self.fitting, {name: one.reasons for name, one in planned.sets.items()})
-        plan.check_disk(planned, control)
-        return [plan.plan_text(planned, control), plan.time_text(self.judge, planned, control, copies)]
-
-    def written(self, page: Page) -> str:
-        """Write the page beside the tables, which the run wrote."""
-        return f"Probes: {self.out}/*.safetensors   Page: {write(replace(page, tables={}), self.out)}"
-
-
-class ProbeRun(OfPairs, SpreadStudy, TrainingStudy):
-    """Read states at all layers, fit both probes, and hold them against prompting and controls.
-
-    Writes probes, tables, figures, index.html and report.md into --out. The same command goes on where a killed one
-    stopped. Two further parts need the probes in --out: ablate asks again with each probe's direction taken out, beside
-    random ones (paper 004, appendix B); finetune trains the model as a judge on the half that its probe learnt from
-    (section 5.2, appendix D).
-    """
-
-    reads: ClassVar[frozenset[str]] = frozenset()
-
     parts: tuple[str, ...] = Field(("probes",), description="Parts to make: probes, ablate, finetune.")
     models: OpenModels = Field(
         description="Models whose weights are read: smollm2, a folder, a .gguf file or a hub name; of several, "
@@ -228,6 +171,46 @@ class ProbeRun(OfPairs, SpreadStudy, TrainingStudy):
         names = {"prompts", "aspects", "train", "seeds", "resamples", "orientation"}
         return replace(PRESETS[self.preset], **self.model_dump(include=names, exclude_none=True))
 
+    @property
+    def reading(self) -> dict[str, Any]:
+        """Which pairs are read, and how, as `run_probes` takes it."""
+        return self.model_dump(include={"limit", "longest", "path", "batch_tokens"}) | {"loading": self.loading}
+
+    @cached_property
+    def sets(self) -> "dict[str, PairSet]":
+        """The pairs by data set.
+
+        Raises:
+            ValueError: There are none, or they cannot be read.
+        """
+        from selfprobe.data.own import Words
+        from selfprobe.probes.run import load_sets
+
+        words = Words(self.question or "", self.item or "")
+        return load_sets(self.datasets, self.limit, words, prompts=self.fitting.prompts)
+
+    def to_read(self, *, untrained: bool, copies: int) -> list[str]:
+        """Passes, tokens, memory, disk and time of reading the states.
+
+        Args:
+            untrained: Whether they are read under random weights too.
+            copies: Of the model, which share the pairs.
+
+        Raises:
+            ValueError: Too little can be read, or the disk is too small.
+        """
+        from selfprobe.probes import plan
+        from selfprobe.probes.run import check_sets
+        from selfprobe.probes.untrained import named_untrained
+
+        given: dict[str, Any] = {"longest": self.longest, "batch_tokens": self.batch_tokens}
+        states = self.folder / "activations"
+        planned = plan.plan_harvest(self.judge, self.sets, states, **given, scoring=self.scoring)
+        control = plan.plan_harvest(named_untrained(self.judge), self.sets, states, **given) if untrained else None
+        check_sets(self.sets, self.fitting, {name: one.reasons for name, one in planned.sets.items()})
+        plan.check_disk(planned, control)
+        return [plan.plan_text(planned, control), plan.time_text(self.judge, planned, control, copies)]
+
     @cached_property
     def logged(self) -> Mapping[str, Any] | None:
         """Margins of other methods, from their logs."""
@@ -282,7 +265,7 @@ class ProbeRun(OfPairs, SpreadStudy, TrainingStudy):
             return self.to_train(given) if "finetune" in self.parts else [f"{len(given)} probes to ablate"]
         with self.reader() as reader:
             untrained = wanted(self.judge, self.random_weights)
-            lines = self.to_read(untrained=untrained, scoring=self.scoring, copies=getattr(reader, "count", 1))
+            lines = self.to_read(untrained=untrained, copies=getattr(reader, "count", 1))
         after = ", ".join(part for part in self.parts if part != "probes")
         return [*lines, *([f"Then, with what it takes said there: {after}"] if after else [])]
 
@@ -349,7 +332,7 @@ class ProbeRun(OfPairs, SpreadStudy, TrainingStudy):
         return Page("Do probes of these models judge better than asking them?", tables=tables, told=told)
 
     def written(self, page: Page) -> str:
-        """Write the page; of several models each has its own."""
+        """Write the page beside the tables, which the run wrote; of several models each has its own."""
         if len(self.models) == 1:
-            return super().written(page)
+            return f"Probes: {self.out}/*.safetensors   Page: {write(replace(page, tables={}), self.out)}"
         return f"Pages: {self.out}/*/index.html   Side by side: selfprobe report {' '.join(self._folders)}"

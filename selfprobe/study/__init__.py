@@ -476,7 +476,7 @@ def command(name: str, about: Mapping[str, Any]) -> click.Command:
 
     Args:
         name: Of the command.
-        about: From `noted`.
+        about: From `described_study`.
     """
 
     def call(as_json: bool, yes: bool = False, dry_run: bool = False, **values: Any) -> int:
