@@ -29,5 +29,6 @@ def every() -> list[type[Study]]:
 
 
 def listed() -> dict[str, dict[str, Any]]:
-    """Every study by its name in small letters, as `described_study` has it now."""
-    return {study.__name__.lower(): described_study(study) for study in every()}
+    """Every study of this package by its name in small letters, as `described_study` has it now."""
+    ours = [study for study in every() if study.__module__.startswith(f"{__name__}.")]
+    return {study.__name__.lower(): described_study(study) for study in ours}

@@ -18,6 +18,12 @@ FAKES = "openai-api/fake/alpha,openai-api/fake/beta"
 PLANTED = "planted/a?access=.9,planted/b?access=.5,planted/c?access=.1"
 
 
+@pytest.fixture(autouse=True)
+def away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run where no logs/matrix of an earlier command is."""
+    monkeypatch.chdir(tmp_path)
+
+
 def test_names_without_commas_are_told_to_have_some() -> None:
     for names in ("planted/b", "planted/b planted/c"):
         done = called("--models", "planted/a", *names.split(), "--tasks", "kth_word")
