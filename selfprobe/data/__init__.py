@@ -1,4 +1,5 @@
-"""Data sets: bundled, JSONL, CSV, Hugging Face, or of Inspect itself; checked against what a task needs; hashed.
+"""Data sets: bundled, JSONL, CSV, Hugging Face, or Inspect's own; each is checked against what a task needs, and
+hashed.
 
 -T dataset=open_questions                       bundled
 -T dataset=my.jsonl | my.csv                    a file, relative to the folder that the command was called from
@@ -37,7 +38,7 @@ HERE = Path(__file__).parent.parent
 BUNDLED = next(
     (folder for folder in (HERE / "datasets", HERE.parent / "datasets") if folder.is_dir()), HERE / "datasets"
 )
-"""Inside the package where a wheel is installed, beside the package in a checkout."""
+"""Folder of the bundled data sets: inside the package where a wheel is installed, next to the package in a checkout."""
 
 PINNED = {"databricks/databricks-dolly-15k": "bdd27f4d94b9c1f951818a7da7fd7aeea5dbff1a"}
 """Revisions of the papers' own sources; any other needs `@REVISION`."""
@@ -70,19 +71,20 @@ class Table:
     """Rows of one data set."""
 
     name: str
-    """As the user gave it."""
+    """Address of the data set, in the user's words."""
     rows: list[Row]
-    """As the file has them."""
+    """Rows as the file holds them."""
     sha256: str
-    """Over the rows' content in order; two tables with one hash ask the same."""
+    """Hash of the rows' content in order; two tables with one hash ask the same."""
     aside: Mapping[str, str] = field(default_factory=dict)
     """Rows that are no part of the table, by id, and why."""
     unread: str = ""
-    """Which column is read in the place of another, or of several columns of texts; "" where nothing is to be said."""
+    """Sentence that names the column that is read in place of another, or of several columns of texts; "" if there is
+    none."""
 
     @cached_property
     def ordered(self) -> list[Row]:
-        """The rows as tasks ask them: the first ones are what a limit takes (`in_turn`)."""
+        """The rows in the order in which tasks ask them: a limit takes the first ones (`in_turn`)."""
         return [row for unit in in_turn(self.rows) for row in unit]
 
     def first(self, limit: int | None) -> list[Row]:
@@ -99,7 +101,7 @@ class Table:
         return taken
 
     def limited(self, limit: int | None) -> str:
-        """Which rows a limit takes, for a plan; "" where it takes all."""
+        """Line of the plan that says which rows a limit takes; "" where it takes all."""
         taken = len(self.first(limit))
         if taken == len(self.rows):
             return ""
@@ -113,13 +115,14 @@ class Table:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What every log says about its data and its suite (a run by path has no package version otherwise)."""
+        """Entries of every log's metadata about its data and its suite (a run by path has no package version
+        otherwise)."""
         known = {"dataset": self.name, "dataset_sha256": self.sha256, "selfprobe": version("selfprobe")}
         known |= {"unread": self.unread} if self.unread else {}
         return known | ({"set_aside": self.told()} if self.aside else {})
 
     def told(self) -> str:
-        """How many rows are set aside, and why the first one is; "" where none is."""
+        """Line with the number of rows that are set aside, and why the first one is; "" where none is."""
         first = next(iter(self.aside.values()), "")
         return f"{len(self.aside)} of {len(self.aside) + len(self.rows)} rows set aside; {first}" if first else ""
 
@@ -197,12 +200,12 @@ def load(source: str, required: tuple[str, ...]) -> Table:
 
 
 GROUPS = ("kind", "cluster")
-"""What an address can say of a data set's columns: habits are looked for within a kind, a cluster is one unit of every
+"""Keys that an address may have for columns: habits are looked for within a kind, a cluster is one unit of every
 interval."""
 
 
 def _groups(source: str) -> tuple[str, dict[str, str]]:
-    """An address without what it says of groups, and the columns by their group.
+    """An address without its part about groups, and the columns by their group.
 
     Raises:
         InputError: It says something that means nothing here, or the same twice.
@@ -257,7 +260,7 @@ def _asked(row: Row) -> Row:
 
 
 def table_of(name: str, rows: list[Row], aside: Mapping[str, str] | None = None, unread: str = "") -> Table:
-    """Rows that come from elsewhere than a file (a log, a product of axes) as a table; each with its `id`.
+    """A table of rows that come from elsewhere than a file (a log, a product of axes), each with its `id`.
 
     Raises:
         InputError: An id cannot name a part of a log: a second run would not find what the first one wrote.
@@ -301,7 +304,7 @@ def _find(source: str) -> str:
 
 
 def hugging_face(source: str) -> Iterator[tuple[int, Row]]:
-    """Number and row of every row of `hf:owner/name@REVISION?column=value`.
+    """Number and content of every row of `hf:owner/name@REVISION?column=value`.
 
     Raises:
         InputError: It is not pinned, no name of the hub (`./name` is a folder), or cannot be loaded from there.

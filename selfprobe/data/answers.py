@@ -53,7 +53,7 @@ def mt_bench(rows: list[Row]) -> Iterator[Pair | None]:
 
 
 def agreements(rows: list[Row]) -> tuple[tuple[str, bool], ...]:
-    """(question, whether they agree) of each two human judges who both named a winner of the same two answers.
+    """Pairs of human judges who both named a winner of one pair of answers: (question, whether they agree).
 
     MT-Bench's paper (setup S2, ties aside) has 81 % of these, paper 004 quotes 80 %. All human judges, authors too.
     """

@@ -126,7 +126,7 @@ def _read(
     role: str | None,
     as_sent: bool,
 ) -> Table:
-    """One set, without a reference; see `conversations`."""
+    """One set, read without a reference; see `conversations`."""
     rows, origin, aside, seen = [], dict[str, str](), dict[str, str](), dict[tuple[str, str | None], str]()
     again, passed = 0, dict[str, str]()
     for name, row in _rows(dataset, task, logs, full=context == "full", role=role):
@@ -155,7 +155,7 @@ def _read(
 
 
 def _checked(table: Table, *, texts: int, read: int) -> Table:
-    """The table, unless nothing can be told from it: of `read` conversations so many texts are different."""
+    """The table, unless it can show nothing: `read` conversations hold so many different texts."""
     if not table.rows:
         why = next(iter(table.aside.values()), "it has no rows")
         raise InputError(f"{table.name}: no conversation is left of {len(table.aside)} rows: {why}")

@@ -19,7 +19,7 @@ LISTS = ("messages", "conversations", "conversation")
 TEXT_COLUMNS = ("input", "user", "prompt", "question", "instruction", "text")
 """Columns that hold a user's message, the first that is there counts; `input` may also hold messages."""
 _BODIES = ("body", "params")
-"""Where a batch file of OpenAI's or Anthropic's keeps the request."""
+"""Fields in which a batch file of OpenAI's or Anthropic's keeps the request."""
 _SHAREGPT = {"from": "role", "value": "content"}
 
 
@@ -38,11 +38,11 @@ class Message:
     role: Literal["system", "user", "assistant"]
     text: str
     by_tool: bool = False
-    """Whether it is a tool's result, which goes under the user's name but is no turn of the user's."""
+    """True for a tool's result, which goes under the user's name but is no turn of the user's."""
     said: str = ""
-    """Of a tool's result what it returned; of a message of the model what stands beside its calls of tools."""
+    """Return value of a tool's result; for a message of the model the text next to its calls of tools."""
     calls: tuple[tuple[str, str], ...] = ()
-    """Function and arguments (JSON) of its calls of tools; `text` holds them as text."""
+    """Function and arguments (JSON) of the message's calls of tools; `text` holds them as text."""
 
 
 def messages_of(given: Row, where: str) -> list[Message]:
@@ -86,7 +86,7 @@ def messages_of(given: Row, where: str) -> list[Message]:
 
 
 def unread(given: Row, where: str) -> str:
-    """Which column of several is read, as "`input` is read, `text` is not"; "" where no text is left out.
+    """Sentence that names the column that is read, "`input` is read, `text` is not"; "" where no text is left out.
 
     Raises:
         InputError: As `messages_of`.
@@ -100,7 +100,7 @@ def unread(given: Row, where: str) -> str:
 
 
 def tools_of(given: Row, where: str) -> list[dict[str, Any]]:
-    """The tools that the model was offered, as name, description and parameters (JSON schema); of most rows none.
+    """The tools that the model was offered, as name, description and parameters (JSON schema); most rows have none.
 
     Raises:
         InputError: They are in no form that is known.
@@ -147,7 +147,7 @@ def unwrapped(row: Row) -> Row:
 
 
 def _sharegpt(row: Row) -> object:
-    """Of ShareGPT's and WildChat's columns, None where there is neither."""
+    """The messages of ShareGPT's and WildChat's columns; None where there is neither."""
     given = row.get("conversations") or row.get("conversation")
     if isinstance(given, str):
         try:

@@ -1,4 +1,4 @@
-"""What models did in logs of any Inspect task: solved it, refused it, wrote at length; and what they were asked.
+"""Outcomes of models in logs of any Inspect task: solved, refused, wrote at length; and what they were asked.
 
 Any score that Inspect can turn into 0..1 is a truth; of several epochs the mean. A sample that ended in an error or at
 a limit has none. Of one task and model one log counts, a line says which.
@@ -51,7 +51,7 @@ class Logged:
 
 @dataclass(frozen=True)
 class Done:
-    """What one model did at one item."""
+    """One model's outcomes at one item."""
 
     text: str
     """Digest of the item's input."""
@@ -63,17 +63,17 @@ class Done:
 
 @dataclass(frozen=True)
 class Did:
-    """What one model did in one log."""
+    """One model's outcomes in one log."""
 
     items: Mapping[str, Done]
     tokens: float
-    """From which a reply is long; NaN where nobody asks."""
+    """Number of tokens from which a reply is long; NaN where nobody asks."""
     notes: Sequence[str] = field(default=())
 
 
 @dataclass(frozen=True)
 class Asking:
-    """What is asked about, alike for all models."""
+    """The questions about outcomes, one set for all models."""
 
     ask: tuple[Question, ...] = ("solve",)
     when: When = "before"
@@ -183,7 +183,8 @@ def _logged(paths: tuple[str, ...], target: str, asking: Asking) -> Logged:
 
 
 def _readable(run: Run, read: Callable[[Run], T], lines: list[str]) -> T:
-    """What the log that counts says or, where it is useless, its next best copy; why it is goes into the lines.
+    """The content of the log that counts or, where it is useless, of its next best copy; the reason goes into the
+    lines.
 
     Raises:
         InputError: All are; of the log that counts.
@@ -196,7 +197,7 @@ def _readable(run: Run, read: Callable[[Run], T], lines: list[str]) -> T:
 
 
 def did(run: Run, asking: Asking) -> Did:
-    """What the model of a log did at each of its items.
+    """The outcomes of a log's model at each of its items.
 
     Raises:
         InputError: The log cannot be read, has no score, or one that is none of 0..1; names the scorers that there are.

@@ -26,36 +26,36 @@ FORMATS = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
 TEXTS = ("text_1", "text_2")
 CHOICES = ("chosen", "rejected")
 COLUMNS = (*TEXTS, *CHOICES, "id", "question", *ALIASES["question"], "label", "group", "subset")
-"""They may have capitals."""
+"""Columns of a user's pairs, whose names may have capitals."""
 CHAT = re.compile(r"""\s*\[\s*\{\s*['"](role|content|from)['"]\s*:""")
-"""How a list of messages begins that somebody saved as the text of a cell."""
+"""Beginning of a list of messages that somebody saved as the text of a cell."""
 
 
 @dataclass(frozen=True)
 class Words:
-    """What is asked about pairs of the general kind, where it is not for "the more helpful response"."""
+    """The question about pairs of the general kind, where it differs from "the more helpful response"."""
 
     question: str = ""
-    """A comparative: "more honest", "better"."""
+    """Comparative that is asked for: "more honest", "better"."""
     item: str = ""
-    """What the texts are: "answer"."""
+    """Noun for the texts: "answer"."""
 
     def __post_init__(self) -> None:
         if self.question:
             check_criterion(self.question)
 
     def asked_of(self, pair: Pair) -> Pair:
-        """`pair` under this question; one of another kind keeps the paper's."""
+        """`pair` under this question; a pair of another kind keeps the paper's."""
         return replace(pair, criterion=self.question, item=self.item) if pair.kind == "general" else pair
 
 
 def is_own(place: str) -> bool:
-    """Whether `place` is one that `rows_at` reads."""
+    """True if `rows_at` reads `place`."""
     return place.startswith("hf:") or place.lower().endswith(FORMATS)
 
 
 def name_at(place: str) -> str:
-    """What a set of a user's own is named: its file, or its name on the hub."""
+    """Name of a user's own set: its file, or its name on the hub."""
     return re.split("[@?]", place)[0].rsplit("/", 1)[-1] if place.startswith("hf:") else Path(place).stem
 
 
@@ -125,7 +125,7 @@ def own(rows: list[Row], origin: str) -> Iterator[Pair | None]:
 
 
 def _empty(cell: Any) -> bool:
-    """Nothing in it: null, an empty cell of a CSV file, or NaN."""
+    """True for an empty cell: null, no text in a CSV file, or NaN."""
     return cell is None or cell == "" or cell != cell
 
 
@@ -134,7 +134,7 @@ def _has(row: Row, columns: tuple[str, ...]) -> bool:
 
 
 def _question(row: Row) -> Any:
-    """What both texts answer, from the first of its columns that holds something."""
+    """The text that both texts answer, from the first column of the row that holds something."""
     found = (row.get(column) for column in ("question", *ALIASES["question"]))
     return next((cell for cell in found if not _empty(cell)), "")
 
@@ -179,7 +179,7 @@ def _check_labels(rows: list[Row], origin: str) -> None:
 
 
 def _chosen(row: Row, place: str) -> tuple[Any, Any, Any]:
-    """The chosen text, the rejected one, and what both answer: the turns before them, or the prompt where it says more.
+    """The chosen text, the rejected one, and what both answer: the turns before them, or the prompt if it holds more.
 
     Texts that are none are for `Pair` to refuse. ValueError where the two answer different conversations.
     """
@@ -207,7 +207,7 @@ def _chat(cell: Any, place: str) -> list[dict[str, Any]]:
 
 
 def _told(messages: list[dict[str, Any]]) -> str:
-    """One message's text; several with who said them."""
+    """Text of one message; several messages with their roles."""
     if len(messages) < 2:
         return "".join(m["content"] for m in messages)
     return "\n\n".join(f"{str(m.get('role', '')).capitalize()}: {m['content']}" for m in messages)

@@ -28,7 +28,7 @@ class Preferences:
     table: Table
     """Rows of `Pair`'s fields."""
     metadata: dict[str, str | int]
-    """What every log says of them: name and hash, origin, how many rows are ties or were not drawn."""
+    """Entries of every log's metadata: name and hash, origin, how many rows are ties or were not drawn."""
 
 
 def preferences(

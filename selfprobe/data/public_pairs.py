@@ -91,7 +91,7 @@ def newsroom(rows: list[Row]) -> Iterator[Pair | None]:
 
 
 def _plain(text: str) -> str:
-    """The source keeps paragraph marks and HTML entities of the scraped page."""
+    """The text without the paragraph marks and HTML entities that the source keeps of the scraped page."""
     return html.unescape(re.sub(r"</?p>", "\n", text)).strip()
 
 
@@ -213,23 +213,23 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "text quality": ("newsroom", "summeval", "hanna"),
     "common sense": ("rocstories", "mctaco", "caters"),
 }
-"""What figures 2 and 3 average over, and what a fine-tuned judge of the public scripts learns together."""
+"""Data sets that figures 2 and 3 average over, and that a fine-tuned judge of the public scripts learns together."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a data set comes from."""
+    """The public source of a data set."""
 
     convert: Callable[[list[Row]], Iterator[Pair | None]]
     """Rows of the public schema → pairs; None for a tie."""
     columns: tuple[str, ...]
-    """What every row must have."""
+    """Columns that every row must have."""
     files: Mapping[str, str]
     """URL → subset of all its rows ("" where rows say it themselves)."""
     hub: tuple[str, str, str] | None = None
-    """Or: data set on the hub, commit, split."""
+    """Data set on the hub, commit and split, in place of `files`."""
     gated: str = ""
-    """How to get it, where it cannot be fetched."""
+    """Way to get the file, where it cannot be fetched."""
 
 
 @dataclass(frozen=True)
@@ -245,7 +245,8 @@ class PairSet:
     left_out: int
     """Pairs beyond `limit`, drawn at random."""
     agreements: tuple[tuple[str, bool], ...] = ()
-    """Of two human judges of one pair of answers, where the source has single votes; see `answers.agreements`."""
+    """Agreements of two human judges of one pair of answers, if the source has single votes; see
+    `answers.agreements`."""
 
 
 def _raw(repository: str, commit: str, files: Mapping[str, str]) -> dict[str, str]:
@@ -375,7 +376,7 @@ def known() -> list[str]:
 
 
 def name_and_place(spec: str) -> tuple[str, str]:
-    """Name and place of what a user asked for; the place is "" where the name is all that was given."""
+    """Name and place of the set that a user asked for; the place is "" if only a name was given."""
     if match := re.fullmatch(r"([\w.-]+)=(.+)", spec):
         return match[1], match[2]
     return (name_at(spec), spec) if is_own(spec) else (spec, "")
@@ -466,7 +467,7 @@ def _download(url: str, name: str) -> str:
 
 
 def _as_it_came(file: Path, stamp: Path) -> bool:
-    """Whether the file is there with the SHA-256 that was noted when it came (earlier versions noted none)."""
+    """True if the file is there with the SHA-256 that was noted when it came (earlier versions noted none)."""
     return file.is_file() and (not stamp.is_file() or is_verified(file, stamp.read_text()))
 
 

@@ -27,13 +27,13 @@ from selfprobe.errors.arguments import whole
 PROMPTS = 200
 """Prompts of the set that are compared, unless more are asked for."""
 OPPONENTS = 4
-"""Real conversations that each of them meets."""
+"""Number of real conversations that each prompt meets."""
 REAL_PAIRS = 100
-"""Pairs of two real conversations, at most."""
+"""Largest number of pairs of two real conversations."""
 FEWEST = 24
-"""Real conversations that are kept where there are fewer prompts, so that each prompt meets several."""
+"""Number of real conversations that are kept where there are fewer prompts, so that each prompt meets several."""
 LONGEST = 2.0
-"""How many times longer one of a pair may be than the other, in characters."""
+"""Largest ratio of the lengths of the two of a pair, in characters."""
 
 BRING = (
     'bring real conversations, against=real.jsonl (--against): one a line as {{"input": "…"}} or '
@@ -48,13 +48,13 @@ class Sides:
     """The set and the real conversations, ready to be paired; every row with `text`."""
 
     name: str
-    """Of both, as the user gave them."""
+    """Names of both sides, in the user's words."""
     ours: list[Row]
     """Prompts of the set: of different texts, drawn where there are more than wanted."""
     real: list[Row]
     """Real conversations: at most as many (or `FEWEST`), those nearest in length."""
     told: list[str]
-    """What was left out, as sentences."""
+    """Sentences about what was left out."""
 
 
 def sides(
@@ -127,12 +127,12 @@ def _ready(name: str, mine: Sequence[Row], theirs: Sequence[Row], told: list[str
 
 @dataclass(frozen=True)
 class Pairs:
-    """What judges are asked."""
+    """The pairs that judges are asked about."""
 
     table: Table
     """Rows: id, kind ("set" or "real"), one, two (id, source, text of each; in a "set" pair `two` is the real one)."""
     told: list[str]
-    """What was left out, as sentences."""
+    """Sentences about what was left out."""
 
 
 def pairs_of(both: Sides, opponents: int = OPPONENTS) -> Pairs:
@@ -169,13 +169,13 @@ def pairs_of(both: Sides, opponents: int = OPPONENTS) -> Pairs:
 
 
 def _first_met(prompt: Row, keys: Sequence[tuple[int, str]], width: int) -> int:
-    """Where the opponents begin, as many of all shorter as longer; a single one is never out of reach."""
+    """Number of the first opponent: as many are shorter as longer, and a single one is never out of reach."""
     start = bisect_left(keys, _by_length(prompt)) - (width + _coin(prompt)) // 2
     return min(max(start, 0), len(keys) - 1) if width == 1 else start
 
 
 def own_pairs(path: str) -> Pairs:
-    """Pairs of a file, as they are: id, kind, one, two.
+    """Pairs of a file, unchanged: id, kind, one, two.
 
     Raises:
         InputError: A row of another form, or no such file.
@@ -190,7 +190,7 @@ def own_pairs(path: str) -> Pairs:
 
 
 def record_to_sample(row: Row) -> Sample:
-    """One pair; which of the two is real is its target, where one of them is not."""
+    """A pair as a sample; its target says which of the two is real, where one of them is not."""
     texts = [f"[{number}]\n{row[side]['text']}" for number, side in ((1, "one"), (2, "two"))]
     return Sample(
         id=row["id"], input="\n\n".join(texts), target=row["two"]["id"] if row["kind"] == "set" else "", metadata=row
@@ -218,7 +218,7 @@ def _different(rows: Sequence[Row], known: set[str]) -> tuple[list[Row], int]:
 
 
 def _nearest(ours: Sequence[Row], real: Sequence[Row]) -> list[Row]:
-    """Of the real rows one for each prompt, the nearest in length that no other took, and again until there are enough.
+    """For each prompt the real row nearest in length that no other took, and again until there are enough.
 
     All of them where there are not more than prompts, or than `FEWEST`.
     """
@@ -247,7 +247,7 @@ def _alike(one: Row, two: Row) -> bool:
 
 
 def _coin(row: Row) -> int:
-    """0 or 1, by chance: on which side the odd one of an odd number stands."""
+    """0 or 1 by chance: the side on which the odd one of an odd number stands."""
     return int(_digest(row["id"]), 16) % 2
 
 
@@ -274,6 +274,6 @@ def _bring(rows: Sequence[Row]) -> str:
 
 
 def _span(sizes: Iterable[int]) -> str:
-    """From the least to the most; `sizes` are one at least."""
+    """Sentence for a range of lengths, from the least to the most; `sizes` are one at least."""
     known = sorted(sizes)
     return f"{known[0]:,} to {known[-1]:,}" if known[0] < known[-1] else f"{known[0]:,}"

@@ -1,4 +1,4 @@
-"""A set of conversations and a reference to hold it against, as one table, so that one run asks both."""
+"""A set of conversations and a reference to compare it with, as one table, so that one run asks both."""
 
 from collections.abc import Iterable
 from itertools import zip_longest
@@ -7,7 +7,7 @@ from selfprobe.data import Row, Table, table_of
 from selfprobe.errors import InputError
 
 BUNDLED = {"bundled": "eval_awareness_2"}
-"""What a set may be called beside the names of data sets."""
+"""Names of sets that a reference may have in addition to those of data sets."""
 OURS = {
     "eval_awareness": "bundled, the first of two, whose labels are easy to see: a check that a method points the right "
     "way, and no measure of how much is noticed",
@@ -16,14 +16,14 @@ OURS = {
 }
 """The bundled sets, and what a page says of each."""
 ID = "reference:"
-"""How the ids of a reference's conversations begin."""
+"""Prefix of the ids of a reference's conversations."""
 YOURS, REFERENCE = "yours", "reference"
 """The two sets, as a row's `set` names them."""
 OPPOSITE = {"evaluation": "deployment", "deployment": "evaluation"}
 
 
 def joined(ours: Table, reference: Table, given: str) -> Table:
-    """Both in turns, so that a limit takes as many of each; every row with `set`: YOURS or REFERENCE.
+    """Rows of both sets in turns, so that a limit takes as many of each; every row with `set`: YOURS or REFERENCE.
 
     A conversation of the reference whose text is in our set as well would be held against itself: it is set aside. So
     is one with the label that our rows stand for (`stands_for`): it would be asked about and count for nothing.
@@ -59,7 +59,7 @@ def joined(ours: Table, reference: Table, given: str) -> Table:
 
 
 def name_and_contents(name: str) -> str:
-    """A data set's name as its logs have it, and what is in it where it is bundled.
+    """Name of a data set as its logs have it, and its contents if it is bundled.
 
     >>> described("mine.jsonl against their.jsonl")
     'mine.jsonl against their.jsonl'
@@ -74,7 +74,7 @@ def name_and_contents(name: str) -> str:
 
 
 def stands_for(rows: Iterable[tuple[str | None, str | None]]) -> str | None:
-    """What your rows stand for beside a reference: their one label, or evaluation where they have none.
+    """Label that your rows stand for next to a reference: their one label, or evaluation where they have none.
 
     Args:
         rows: (set, label) of each conversation.

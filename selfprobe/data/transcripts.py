@@ -60,7 +60,7 @@ def _sizes(rows: Sequence[Row]) -> np.ndarray:
 
 
 def ends(messages: Sequence[Mapping[str, Any]]) -> list[int]:
-    """How many messages there are up to the end of each turn.
+    """Number of messages up to the end of each turn.
 
     >>> ends([{"role": role} for role in ("system", "user", "assistant", "tool", "assistant", "user")])
     [4, 5, 6]
@@ -100,7 +100,7 @@ def chat(messages: Sequence[Mapping[str, Any]]) -> list[ChatMessage]:
 
 
 def _no_result(call: ToolCall) -> ChatMessage:
-    """Vendors refuse a call that nothing answers."""
+    """Result for a call without one: vendors refuse a call that nothing answers."""
     return ChatMessageTool(content="(no result)", tool_call_id=call.id, function=call.function)
 
 

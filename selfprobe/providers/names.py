@@ -23,7 +23,7 @@ QUIET = {"selfprobe", "inspect_evals", "inspect_scout", "inspect_flow", "inspect
 
 
 def impossible(name: str) -> str:
-    """Why no model has this name, in the words that Inspect and planted models have for it; "" where one may.
+    """Reason why no model has this name, in the words that Inspect and planted models use; "" where one may have it.
 
     >>> impossible("gpt-4o")
     "gpt-4o: Model name 'gpt-4o' should be in the format of <api_name>/<model_name>."

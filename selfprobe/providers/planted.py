@@ -19,8 +19,8 @@ Settings that mean the same in every task; a task's own setting, such as `guess_
     notices                            chance that, as a grader, it sees what is there
     prefers                            share of pairs of which, as a judge, it takes the right one
 Settings of what goes wrong:
-    malformed, empty, refused, truncated       of what it says as an observer: replies to a behaviour's prompt
-    act_empty, act_refused, act_truncated      of its own behaviour: paragraphs
+    malformed, empty, refused, truncated       faults of its replies as an observer, to a behaviour's prompt
+    act_empty, act_refused, act_truncated      faults of its own behaviour: paragraphs
 """
 
 import math
@@ -91,7 +91,7 @@ def parse_name(model_name: str, given: Mapping[str, Any]) -> tuple[str, dict[str
 
 
 def named(model_name: str) -> Mind:
-    """The mind behind a name such as "ada?common=.9", for an observer that is told it."""
+    """The mind that a name such as "ada?common=.9" stands for, for an observer that is told the name."""
     return Mind(*parse_name(model_name, {}))
 
 

@@ -1,4 +1,4 @@
-"""Does model i know more of itself than the pairs of models differ anyhow?
+"""Test of whether model i knows more of itself than the pairs of models differ anyhow.
 
 A cell mean m[t, o] (observer o on target t) is, on some scale g, level + ease[t] + skill[o] + pair[t, o] + noise of the
 items: the social relations model (Kenny & La Voie 1984), of people who judge one another. Pair terms are what
@@ -29,7 +29,7 @@ from scipy import special
 from selfprobe.stats.estimate import FloatArray
 
 FEWEST = 4
-"""Models. Three leave no symmetric residual, which would tell how much pairs differ."""
+"""Least number of models. Three leave no symmetric residual, which would show how much pairs differ."""
 CUT = 3.84
 """Rise of the misfit over the best scale's (quasi-likelihood ratio, one degree of freedom) that rejects a scale."""
 ELSEWHERE = 0.2
@@ -38,7 +38,7 @@ ALIKE = 0.4
 """p, times M - 1, of a pair's residual, both ways together, below which s[i] must hold without what the pair shares."""
 TINY = 1e-12
 STEPS = ("above 0", "noise", "pairs", "above all pairs", "itself above others", "without its likest")
-"""What must hold of a model, in the order in which it is asked."""
+"""Conditions that must all hold for a model, in the order in which they are tested."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,15 @@ class OwnCells:
     over: FloatArray
     """[model]: the own cell above what skill and predictability give, as scored."""
     spread: float
-    """Standard deviation of pairs around that, beyond noise, as scored."""
+    """Standard deviation of pairs around the fit, beyond noise, as scored."""
     outsider: npt.NDArray[np.bool_]
-    """[model]: the hardest target and the worst observer by far, and on itself not better than the others on one
-    another: a stranger to look-alikes has these cells too."""
+    """[model]: True for the hardest target and the worst observer by far that is on itself not better than the others
+    on one another: a stranger among similar models has these cells too."""
 
     @property
     def p(self) -> FloatArray:
-        """[model]; NaN with fewer than `FEWEST`. Holm's correction over models is the caller's."""
+        """Largest p of the steps [model]; NaN with fewer than `FEWEST`. Holm's correction over models is the
+        caller's."""
         return np.asarray(np.max(list(self.steps.values()), axis=0))
 
 
@@ -68,15 +69,15 @@ class Moments:
     """Cells of R matrices of M models; a cell is target * M + observer."""
 
     mean: FloatArray
-    """[R, cell]."""
+    """Means [R, cell]."""
     cov: FloatArray
-    """[R or 1, cell, cell]: covariance of the means."""
+    """Covariance of the means [R or 1, cell, cell]."""
     count: FloatArray
-    """[R or 1, cell]: items."""
+    """Number of items [R or 1, cell]."""
     units: float
-    """Items that are resampled; those that are unscored too."""
+    """Number of items that are resampled; unscored ones count too."""
     binary: bool
-    """Whether every score is 0 or 1."""
+    """True if every score is 0 or 1."""
 
     @property
     def share(self) -> FloatArray:
@@ -91,10 +92,10 @@ class Moments:
 
 
 def own_cells(x: npt.ArrayLike, *, floor: bool = False) -> OwnCells:
-    """What the own cells of `x  # [target, observer, item]` show, NaN where unscored; some milliseconds.
+    """Evidence in the own cells of `x  # [target, observer, item]`, NaN where unscored; takes some milliseconds.
 
     Args:
-        x: Scores of which chance or habit is taken off, 0/1 or graded. Items of one cluster are averaged before.
+        x: Scores less chance or habit, 0/1 or graded. Items of one cluster are averaged before.
         floor: Whether scores may have an unknown floor above 0, as likenesses have.
     """
     scores = np.asarray(x, dtype=float)
@@ -122,7 +123,7 @@ def completed(x: FloatArray) -> FloatArray:
 
 
 def moments(x: FloatArray) -> Moments:
-    """Of the cells of `x  # [R, target, observer, item]`, NaN where unscored."""
+    """Moments of the cells of `x  # [R, target, observer, item]`, NaN where unscored."""
     x = completed(x)
     batch, size, _, n = x.shape
     flat = x.reshape(batch, size * size, n)
@@ -137,7 +138,7 @@ def moments(x: FloatArray) -> Moments:
 def steps_of(
     found: Moments, *, floor: bool = False
 ) -> tuple[dict[str, FloatArray], dict[str, FloatArray], FloatArray, FloatArray]:
-    """`OwnCells`'s steps and scales [R, model], over [R, model] and spread [R], of four models or more."""
+    """Steps and scales of `OwnCells` [R, model], over [R, model] and spread [R], of four models or more."""
     cells = found.mean.shape[1]
     size = round(cells**0.5)
     of, models = _functionals(size), np.arange(size)
@@ -241,7 +242,7 @@ def _itself_above_others(on: list[tuple[FloatArray, FloatArray]], expert: FloatA
 
 
 def _outsiders(found: Moments) -> npt.NDArray[np.bool_]:
-    """See `OwnCells.outsider`; of one matrix."""
+    """The array `OwnCells.outsider` of one matrix."""
     size = round(found.mean.shape[1] ** 0.5)
     target, observer = np.nonzero(~np.eye(size, dtype=bool))
     columns, off, out = np.eye(size), target * size + observer, np.zeros(size, dtype=bool)
@@ -270,14 +271,14 @@ def _tail(z: FloatArray, df: FloatArray | float) -> FloatArray:
 
 
 def _squares(weighted: FloatArray, weights: FloatArray) -> FloatArray:
-    """Variances [R, k] of functionals, of `weights @ cov  # [R, k, cell]` and `weights  # [k, cell]`."""
+    """Variances [R, k] of functionals, from `weights @ cov  # [R, k, cell]` and `weights  # [k, cell]`."""
     return np.asarray(np.maximum(np.einsum("rkc,kc->rk", weighted, weights), 1e-18))
 
 
 Scale = tuple[
     Callable[[FloatArray], FloatArray], Callable[[FloatArray], FloatArray], Callable[[FloatArray], FloatArray]
 ]
-"""There, its slope, and back."""
+"""Transformation, its slope, and its inverse."""
 AS_MEAN, ABOVE = ("x",), "log above"
 
 
@@ -302,19 +303,19 @@ def _scales(lowest: FloatArray, *, floor: bool) -> dict[str, Scale]:
 
 @dataclass(frozen=True)
 class _Functionals:
-    """What is linear in the cells of M models; k runs over the off-diagonal cells."""
+    """Linear functionals of the cells of M models; k runs over the off-diagonal cells."""
 
     own: FloatArray
-    """[model, cell]: s."""
+    """Weights of s [model, cell]."""
     residual: FloatArray
-    """[k, cell]."""
+    """Weights of the residuals [k, cell]."""
     target: npt.NDArray[np.intp]
     observer: npt.NDArray[np.intp]
     swap: npt.NDArray[np.intp]
-    """[k]: the same pair the other way."""
+    """Index [k] of the same pair the other way round."""
     h: float
     share: float
-    """What s[i] takes of the mean residual of a pair of i when the pair's own effect is fitted."""
+    """Multiple of the mean residual of a pair of i that s[i] loses when the pair's effect is fitted."""
 
 
 @lru_cache

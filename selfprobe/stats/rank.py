@@ -1,4 +1,5 @@
-"""How well scores tell two classes apart, and verdicts the truth: AUROC, accuracies and F1, fast enough to bootstrap.
+"""Separation of two classes by scores, and agreement of verdicts with the truth: AUROC, accuracies and F1, fast enough
+to bootstrap.
 
 Each is a function of arrays with one entry a row; the probes' tables ask for many columns or shuffles at a time, for
 which `auroc_table` and `f1_of_counts` compute the same numbers.
@@ -63,7 +64,7 @@ def weighted_f1(truth: npt.NDArray[Any], said: npt.NDArray[Any]) -> float:
 
 
 def f1_of_counts(hits: npt.ArrayLike, said: npt.ArrayLike, support: npt.ArrayLike) -> FloatArray:
-    """`weighted_f1` [...] from counts of rows [label, ...]: said rightly, said, and true of each label."""
+    """`weighted_f1` [...] from counts of rows [label, ...]: correct verdicts, verdicts, and truths for each label."""
     right, claimed, true = (np.asarray(counts, dtype=float) for counts in (hits, said, support))
     with np.errstate(invalid="ignore"):  # without a row: NaN
         return np.asarray((true * 2 * right / np.maximum(claimed + true, 1)).sum(axis=0) / true.sum(axis=0))

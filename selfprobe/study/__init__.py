@@ -1,4 +1,4 @@
-"""One study: its fields are its options, its YAML and its validation; from runs to numbers to a page.
+"""The class of all studies: its fields are its options, its YAML and its validation; from runs to numbers to a page.
 
 A study is a class in a file of `selfprobe/studies/`; `python -m selfprobe.studies` notes its options.
 Its command has -h, --config, --dry-run, --yes, --json, the plan, resuming and the exit status. `selfprobe report` shows
@@ -54,7 +54,7 @@ Models = Annotated[tuple[Any, ...], BeforeValidator(_configured)]
 """Models (`described.NamedModel`), of names and of mappings with their settings."""
 
 STUDIES: "list[type[Study]]" = []
-"""All studies that were imported."""
+"""Studies that were imported."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,14 @@ class Wave:
     title: str
     """What the user reads above its progress."""
     folder: str = ""
-    """Folder of its logs below the study's; "" is the study's own."""
+    """Folder of its logs inside the study's folder; "" is the study's own."""
     further: Mapping[str, Any] | None = None
     """Arguments of `eval_set`; None is `waves.JOINS`."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a study will ask, before anything is asked."""
+    """The calls that a study will make, before anything is asked."""
 
     lines: Sequence[str]
     """Items, models, and what is left out with its reason."""
@@ -119,15 +119,15 @@ class Study(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     reads: ClassVar[frozenset[str]]
-    """Tasks whose logs it shows."""
+    """Names of the tasks whose logs the study shows."""
     repeats: ClassVar[bool] = False
-    """Whether later runs of one identity count too (`logs.runs`)."""
+    """True if later runs of one identity count too (`logs.runs`)."""
     skips: ClassVar[bool] = True
-    """Whether items whose calls fail for good can be left out (--skip-errors)."""
+    """True if items whose calls fail for good can be left out (--skip-errors)."""
     local: ClassVar[bool] = False
-    """Whether its model runs here: it takes time instead of calls (`selfprobe.study.local`)."""
+    """True if the study's model runs here: it takes time instead of calls (`selfprobe.study.local`)."""
     also: ClassVar[frozenset[str]] = frozenset()
-    """Further tasks of its runs, whose other logs are shown elsewhere."""
+    """Further tasks of the study's runs, whose other logs are shown elsewhere."""
     starts: ClassVar[str] = "--models or --config, which say whom to ask"
     """Options without which nothing is asked, where logs can be read alone."""
 
@@ -135,7 +135,7 @@ class Study(BaseModel):
     out: str = Field("report", description=options.OUT_HELP)
     log_dir: str = Field("logs", description=options.LOG_DIR_HELP)
     settings: Annotated[Any, SkipValidation] = Field(None, exclude=True)
-    """How calls are made (`RunSettings`); None is the default."""
+    """Settings of how calls are made (`RunSettings`); None is the default."""
 
     def __init_subclass__(cls, **further: Any) -> None:
         super().__init_subclass__(**further)
@@ -149,7 +149,7 @@ class Study(BaseModel):
 
     @property
     def how(self) -> "RunSettings":
-        """How calls are made."""
+        """Settings of how calls are made."""
         from selfprobe.study.run_settings import RunSettings
 
         return self.settings or RunSettings()
@@ -159,7 +159,7 @@ class Study(BaseModel):
         raise NotImplementedError
 
     def plan(self) -> Plan | None:
-        """What will be asked; None where nothing is, and logs are read. No model is asked for it.
+        """The plan of the calls; None where nothing is asked, and logs are read. No model is asked for it.
 
         Raises:
             InputError: The data cannot be read.
@@ -182,7 +182,7 @@ class Study(BaseModel):
 
     @property
     def shorter(self) -> "Sequence[Cost]":
-        """What it costs with short replies, where it has --reply-tokens and they are longer."""
+        """Costs with short replies, where the study has --reply-tokens and they are longer."""
         from selfprobe.data.prices import LOCAL_LIMIT
         from selfprobe.study.run_settings import SHORT
 
@@ -208,7 +208,7 @@ class Study(BaseModel):
 
     @classmethod
     def numbers(cls, logs: Logs) -> Any:
-        """What the logs say."""
+        """Results of the logs."""
         raise NotImplementedError
 
     @classmethod
@@ -289,20 +289,20 @@ class Study(BaseModel):
 
     @property
     def identities(self) -> "list[Identity]":
-        """What its own runs are found by."""
+        """The identities by which the study's runs are found."""
         from selfprobe.study.described import identities_of
 
         return identities_of(run for wave in self.waves() for run in wave.runs)
 
     def collected(self) -> Logs:
-        """The logs of its own runs; what else lies in its folder is set aside with the settings that differ."""
+        """The logs of the study's runs; what else lies in its folder is set aside with the settings that differ."""
         from selfprobe.logs import runs, titles
 
         mine, tasks = self.identities, sorted(self.reads | self.also)
         return Logs(runs([self.log_dir], tasks, repeats=self.repeats).of(mine), self.items, titles(mine), self.aside)
 
     def shown(self) -> "Page":
-        """The page of its own runs.
+        """The page of the study's runs.
 
         Raises:
             NoLogs: No run ended well, or nothing in it could be read.
@@ -311,13 +311,13 @@ class Study(BaseModel):
         return with_runs(self.page(self.numbers(logs)), logs.runs)
 
     def written(self, page: "Page") -> str:
-        """Write its page into `out`; the line that says where."""
+        """Write the study's page into `out`; returns the line that says where."""
         from selfprobe.page import write
 
         return f"Page: {write(page, self.out)}"
 
     def tell(self, *, as_json: bool, planned: bool) -> int:
-        """Print and write its page; the exit status.
+        """Print and write the study's page; returns the exit status.
 
         Args:
             as_json: Print the tables instead of the answer.
@@ -344,7 +344,7 @@ class Study(BaseModel):
 
     @classmethod
     def reported(cls, paths: Sequence[str]) -> "Page":
-        """The page of all its logs under these paths, each run named by the settings in which it differs.
+        """The page of all logs of the study under these paths, each run named by the settings in which it differs.
 
         Raises:
             NoLogs: There is no finished one.
@@ -408,7 +408,8 @@ class StudyCommand(click.Command):
     """A command whose help shows what is measured first, and then how calls are made."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """A study without arguments takes a file in the place of --config; of other words it says what joins names."""
+        """Parse the arguments: a study without any takes a file in the place of --config; other words are names to
+        join."""
         if not any(isinstance(param, click.Argument) for param in self.params):
             given, words, _ = self.make_parser(ctx).parse_args(list(args))
             if len(words) == 1 and Path(words[0]).is_file():
@@ -475,8 +476,8 @@ def command(name: str, about: Mapping[str, Any]) -> click.Command:
     """The command of a study: an option for each field; a plan is shown before anything is asked.
 
     Args:
-        name: Of the command.
-        about: From `described_study`.
+        name: Name of the command.
+        about: Description by `described_study`.
     """
 
     def call(as_json: bool, yes: bool = False, dry_run: bool = False, **values: Any) -> int:
@@ -514,7 +515,7 @@ MODELS = ("models", "model", "grader", "judges", "writer")
 
 
 def refuse_missing(values: Mapping[str, Any]) -> None:
-    """Refuse a path where nothing is, before Inspect is imported; what else is wrong with it is found later."""
+    """Refuse a path where nothing is, before Inspect is imported; other faults of it are found later."""
     for name, value in values.items():
         for path in value if isinstance(value, list | tuple) else [value]:
             looked = name in LOGS or (name in SETS and isinstance(path, str) and FILE.fullmatch(path))

@@ -80,7 +80,7 @@ def _field(option: click.Option) -> str:
 
 
 def _value(option: click.Option, value: Any, where: str) -> Any:
-    """What the option's type takes; UsageError where it would take something else for it."""
+    """The value in the option's type; UsageError where the type would take something else for it."""
     if option.is_flag:
         if not isinstance(value, bool):
             raise click.UsageError(f"{where} must be true or false, got {value!r}")

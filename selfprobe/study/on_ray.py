@@ -47,10 +47,10 @@ J = TypeVar("J")
 T = TypeVar("T")
 
 PATIENCE = 5
-"""Seconds in which the head of a cluster answers."""
+"""Seconds within which the head of a cluster answers."""
 
 TICK = 0.5
-"""Seconds between two looks at what the tasks tell."""
+"""Seconds between two looks at the messages of tasks."""
 
 TOKEN = ".selfprobe-shared"
 """The file by which every node is seen to have the log folder."""
@@ -59,7 +59,7 @@ ON_GPU = ("hf", "nnterp", "sglang", "transformer_lens", "vllm")
 """Providers whose models want a GPU each, where a cluster has some."""
 
 STARTS = 3
-"""Times that a share is started, at most: one that runs out of memory does so again."""
+"""Largest number of times that a share is started: one that runs out of memory does so again."""
 
 GRACE = 30
 """Seconds that interrupted shares have to close their logs."""
@@ -68,18 +68,18 @@ AHEAD = 2
 """Batches that a copy has at a time: the second waits there while the first is read."""
 
 DEATHS = 2
-"""Of copies, as many times as there are copies: one that runs out of memory does so again."""
+"""Largest number of dead copies, per copy: one that runs out of memory does so again."""
 
 WAIT = 60
-"""Seconds after which it is said that no copy answered."""
+"""Seconds after which a line says that no copy answered."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """What works in place of this process."""
+    """The cluster that works in place of this process."""
 
     address: str | None = None
-    """None is the address in RAY_ADDRESS, or the cluster that runs on this machine."""
+    """Address of the head; None is the address in RAY_ADDRESS, or the cluster that runs on this machine."""
 
 
 def wanted(engine: str | None, ray_address: str | None, replicas: int | None = None) -> Cluster | None:
@@ -143,7 +143,7 @@ class Share:
     """One model's runs, which stay together so that its `max_connections` holds; a task of the cluster."""
 
     number: int
-    """From 1."""
+    """Number of the share, from 1."""
     runs: tuple[DescribedRun, ...]
 
     @property
@@ -153,7 +153,7 @@ class Share:
 
     @property
     def gpus(self) -> int:
-        """One for each model on a GPU, those in a role too."""
+        """Number of GPUs: one for each model on a GPU, those in a role included."""
         return len({one.name for run in self.runs for one in run.models if one.provider in ON_GPU})
 
     def folder(self, log_dir: str) -> str:
@@ -199,7 +199,7 @@ def place_logs(shares: Iterable[Share], log_dir: str, *, dirty: bool) -> None:
 
 
 def other_runs(log: str, log_dir: str) -> str:
-    """That a folder's log is of no run of this command."""
+    """Error text: a folder's log belongs to no run of this command."""
     return (
         f"{log_dir} holds a log of other runs ({log}): another matrix, other task arguments or generation settings, a "
         "model less, or a data set that changed since. Go on with the same command, or give a new --log-dir"
@@ -207,7 +207,7 @@ def other_runs(log: str, log_dir: str) -> str:
 
 
 class _Board:
-    """What tasks tell, until the driver takes it; an actor."""
+    """Board with the messages of tasks, until the driver takes them; an actor."""
 
     def __init__(self) -> None:
         self.news: list[tuple[int, int | Key]] = []
@@ -222,38 +222,38 @@ class _Board:
 
 @dataclass(frozen=True)
 class Line:
-    """How a share's task tells the command what it does."""
+    """Line from a share's task to the command, which hears what the task does."""
 
     board: Any
     number: int
 
     def begin(self, samples: int) -> None:
-        """It is ready and has so many samples."""
+        """Report that the share is ready and has so many samples."""
         self.board.add.remote(self.number, samples)
 
     def done(self, key: Key) -> None:
-        """A sample has scores."""
+        """Report that a sample has scores."""
         self.board.add.remote(self.number, key)
 
 
 @dataclass(frozen=True)
 class Ended:
-    """A share came to its end, with good logs or with bad ones."""
+    """End of a share, with good logs or with bad ones."""
 
     logs: list[EvalLog]
-    """Their headers."""
+    """Headers of the share's logs."""
 
 
 @dataclass(frozen=True)
 class Refused:
-    """A share could not begin, or its folder is another's."""
+    """Refusal: a share could not begin, or its folder is another's."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class Stopped:
-    """A share was interrupted, and its logs are closed."""
+    """Interruption of a share, whose logs are closed."""
 
 
 Outcome = Ended | Refused | Stopped
@@ -271,7 +271,7 @@ def run_on_ray(
         shares: The parts of the wave.
         ask: Makes a share's runs, on its node.
         log_dir: The wave's folder, which all nodes share.
-        progress: Is told of every sample.
+        progress: Gets every sample.
         address: See `Cluster`.
 
     Raises:
@@ -318,7 +318,7 @@ def _refuse_unfit(ray: Any, log_dir: str) -> None:
 
 
 def _look(path: str) -> tuple[str, str]:
-    """What a file holds on a node ("" where it is not there), and the node's version of selfprobe."""
+    """Content of a file on a node ("" where it is not there), and the node's version of selfprobe."""
     try:
         system, inside = url_to_fs(path)
         return system.cat_file(inside).decode(), version("selfprobe")
@@ -412,7 +412,7 @@ def _on_node(call: Callable[[Line], list[EvalLog]], line: Line, folder: str) -> 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a copy says of itself, to be compared with the command's own."""
+    """Facts that a copy reports about itself, to be compared with those of the command's copy."""
 
     node: str
     selfprobe: str
@@ -466,8 +466,8 @@ def replicas(
         ray: What `joined` gives.
         judge: The command's own copy. Each other takes as many GPUs.
         load: Makes the same model on a node.
-        count: Number of copies; None is one for so many GPUs, or one per node where it needs none.
-        progress: Is told of starts and deaths.
+        count: Number of copies; None is one per so many GPUs, or one per node where it needs none.
+        progress: Gets a line for each start and death.
 
     Raises:
         ValueError: The cluster has no room for them. When it reads: a copy gives other states than `judge`, or too many
@@ -503,12 +503,12 @@ def _copies(ray: Any, count: int | None, judge: "LocalModel", name: str, loading
 
 
 def gpus_of(judge: "LocalModel") -> int:
-    """How many GPUs a model is on."""
+    """Number of GPUs that a model is on."""
     return len({parameter.device for parameter in judge.model.parameters() if parameter.device.type == "cuda"})
 
 
 def room(nodes: Sequence[dict[str, float]], gpus: int, count: int | None) -> tuple[int, int]:
-    """How many copies of so many GPUs these nodes take, and CPUs of each: as many as all nodes have for it.
+    """Number of copies with so many GPUs that these nodes hold, and CPUs of each: as many as all nodes have for it.
 
     Raises:
         ValueError: There is no room for `count`, or for one.
@@ -601,7 +601,7 @@ class Copies:
         coming: Iterator[J],
         work: "Work[J]",
     ) -> None:
-        """Give each copy what it can take; each its first before another its second."""
+        """Give each copy as many batches as it can take; each copy gets its first before another its second."""
         for has in range(AHEAD):
             for copy in checked:
                 if sum(other is copy for other, _ in pending.values()) > has:
@@ -612,7 +612,7 @@ class Copies:
                 pending[copy.do.remote(*work(job))] = copy, job
 
     def _replaced(self, copy: Any, error: Exception) -> Any:
-        """Another in the place of one that died; ValueError where that was in vain too often."""
+        """Replacement of a copy that died; ValueError where that was in vain too often."""
         self.copies.remove(copy)
         self.deaths += 1
         if self.deaths > DEATHS * self.count:
@@ -626,7 +626,7 @@ class Copies:
 
 
 def same(copy: Seen, here: Seen, judge: "LocalModel") -> None:
-    """ValueError unless a copy is what the command's own is: its version, its model, and its states of one prompt."""
+    """ValueError unless a copy is the same as the command's: in version, model, and states of one prompt."""
     from selfprobe.probes.choose import BROKEN, off
 
     if copy.selfprobe != here.selfprobe:

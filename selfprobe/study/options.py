@@ -28,7 +28,7 @@ class Group(click.Group):
         """The studies of the group, by name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names, in order."""
+        """Names of the commands, in order."""
         return sorted([*super().list_commands(ctx), *self.studies()])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -54,7 +54,7 @@ class Names(click.ParamType[list[str]]):
         self.check = check
         """Refuses a wrong name by a ValueError."""
         self.mappings = mappings
-        """Whether a file may give mappings in the place of names."""
+        """True if a file may give mappings in the place of names."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
         """The list of names."""
@@ -69,7 +69,7 @@ class Names(click.ParamType[list[str]]):
         return found
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """As help shows it."""
+        """Placeholder in the help."""
         return "A,B"
 
 
@@ -156,7 +156,7 @@ class Choice(click.Choice[str]):
     """A choice that says which one was meant."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
-        """What was given, and what there is."""
+        """Message with the value that came and the known ones."""
         from selfprobe.text.near import meant
 
         return f"{value!r} is not one of {', '.join(self.choices)}{meant(value, self.choices)}"

@@ -1,4 +1,4 @@
-"""How a command's runs are asked and shown, whatever they measure."""
+"""Settings of how a command's runs are asked and shown, whatever they measure."""
 
 import asyncio
 import math
@@ -25,10 +25,10 @@ class RunSettings:
     """The options of `options.asking`, and --skip-errors and those of `options.engine` where a command has them."""
 
     model_args: Mapping[str, Any] = field(default_factory=dict)
-    """Of the models that are measured; graders have none."""
+    """Model arguments of the measured models; graders have none."""
     max_connections: int | None = None
     attempt_timeout: int | None = None
-    """Seconds; None is ask.PATIENCE's."""
+    """Seconds; None is the default, ask.PATIENCE."""
     max_retries: int | None = None
     batch: bool | None = None
     """Send calls in batches."""
@@ -41,7 +41,7 @@ class RunSettings:
     """Dollars of calls at which a command stops."""
     display: str | None = None
     engine: Cluster | None = None
-    """Where described runs are made; None is this process."""
+    """Engine that makes described runs; None is this process."""
 
     @classmethod
     def taken(cls, given: dict[str, Any]) -> "RunSettings":
@@ -62,10 +62,10 @@ class RunSettings:
         return {SAME_MODEL: True} if self.same_model else {}
 
     def costed(self, costs: Sequence[Cost], *, rounds: int) -> list[str]:
-        """What runs will cost, as lines of text.
+        """Lines of text with the costs of the runs.
 
         Args:
-            costs: By model.
+            costs: One entry a model.
             rounds: Calls that wait for one another, for the time that batches take.
 
         Raises:
@@ -78,11 +78,11 @@ class RunSettings:
         return cost_table(costs, self.prices, rounds=rounds if self.batch else None)
 
     def lasting(self, costs: Sequence[Cost], shorter: Sequence[Cost] = ()) -> list[str]:
-        """How long the calls of embedded models take on this machine, by two calls that are timed; a line each.
+        """Durations of the calls of embedded models on this machine, from two calls that are timed; a line each.
 
         Args:
-            costs: By model.
-            shorter: The same with replies of at most SHORT tokens; none where that cannot be chosen.
+            costs: One entry a model.
+            shorter: Costs with replies of at most SHORT tokens; none where that cannot be chosen.
         """
         lines = []
         for cost in costs if self.engine is None else ():
@@ -111,7 +111,7 @@ class RunSettings:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """As `eval_set` takes them; None is its default."""
+        """Arguments for `eval_set`; None is its default."""
         same = ("max_connections", "attempt_timeout", "max_retries", "batch", "display")
         return {name: getattr(self, name) for name in same} | {
             "fail_on_error": False if self.skip_errors else None,

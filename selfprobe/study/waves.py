@@ -1,4 +1,4 @@
-"""One wave of runs by Inspect's `eval_set`, for every study: what is shown of it, and how it ends.
+"""One wave of runs by Inspect's `eval_set`, for every study: its display, and its end.
 
 Inspect's own display prints hundreds of lines: while it runs where there is no terminal, and all metrics of each run at
 its end where there is one. Here it is a line each time another tenth of the samples is done, and for runs that failed
@@ -40,7 +40,7 @@ SHOWN = 10
 """Models whose first error is shown; the others are counted."""
 
 JOINS: Mapping[str, Any] = {"log_dir_allow_dirty": True, "retry_on_error": 3}
-"""Of a wave whose folder further models or arguments may join.
+"""Arguments of a wave whose folder further models or arguments may join.
 
 A failed sample is asked again at once, so that a passing fault of a provider does not cost a model its run.
 """
@@ -178,7 +178,8 @@ def _sweep(logs: Sequence[EvalLog], log_dir: str) -> None:
 
 
 def _unwritable(error: OSError | sqlite3.Error, log_dir: str) -> str:
-    """What could not be written: a log, or what Inspect keeps of a run in its own folder, below the home."""
+    """Error text for something that could not be written: a log, or Inspect's own files of a run, in the home
+    folder."""
     buffer = "Inspect keeps what is under way below the home; set XDG_DATA_HOME to a folder with space"
     if isinstance(error, sqlite3.Error):
         return f"cannot keep what is under way ({one_line(error)}): {buffer}"
@@ -192,10 +193,10 @@ def _unwritable(error: OSError | sqlite3.Error, log_dir: str) -> str:
 
 
 def complete(logs: Sequence[EvalLog]) -> bool:
-    """Whether all runs of a study ended well; says of which models nothing at all could be scored.
+    """True if all runs of a study ended well; prints the models for which nothing at all could be scored.
 
     Args:
-        logs: Headers, of all waves.
+        logs: Headers of the logs of all waves.
     """
     silent: dict[str, Counter[str]] = {}
     heard: set[str] = set()
@@ -248,15 +249,15 @@ def _restart_batches(tasks: Sequence[Task]) -> None:
 
 @dataclass
 class _Failures:
-    """What went wrong in the runs of one model."""
+    """Failures in the runs of one model."""
 
     first: str = ""
     """The vendor's first error."""
     runs: int = 0
     samples: int = 0
-    """That ended in an error."""
+    """Number of samples that ended in an error."""
     again: bool = False
-    """Whether the same call could do better another time: no wrong key, model or request."""
+    """True if the same call could do better another time: no wrong key, model or request."""
 
     def __str__(self) -> str:
         share = f", {self.samples} samples" if self.samples else ""

@@ -65,7 +65,7 @@ def predict_shown(mind: Mind, asked: dict[str, str]) -> str:
 
 
 def _general(mind: Mind, question: str, k: int, *about: str) -> str:
-    """What it takes any planted model to say; another draw for each whom it is asked about."""
+    """Word that a mind takes any planted model to say; another draw for each model that it is asked about."""
     return shared_word(question, k) if mind.happens("general", question, k, *about) else f"zz{question[:1]}{k}"
 
 

@@ -39,5 +39,5 @@ def group(mind: Mind, asked: dict[str, str]) -> str:
 
 
 def _lines(material: str) -> list[str]:
-    """Without the marker lines."""
+    """The text without the marker lines."""
     return material.strip().splitlines()[1:-1]

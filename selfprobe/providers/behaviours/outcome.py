@@ -19,7 +19,7 @@ by_access("knows_own_skill")
 stands_for("skill", "knows_items")
 
 SUM_PROMPT = "What is {first} + {second}? Reply with the number alone."
-"""What they may solve."""
+"""Prompt that planted models may solve."""
 
 _SETTINGS: dict[str, Any] = {"knows_items": 0.0, "knows_own_skill": 0.0}
 _MESSAGE = re.compile(r"^\[\d+\] (\w+):\n", re.MULTILINE)
@@ -32,12 +32,12 @@ def normal(*about: object) -> float:
 
 
 def shared(text: str) -> float:
-    """How easy an item is for every planted model."""
+    """Ease of an item for every planted model."""
     return normal("ease", text)
 
 
 def own(mind: Mind, text: str) -> float:
-    """How well this one is suited to an item beside that."""
+    """Skill of this mind at an item, in addition to that."""
     return normal(mind.name, "own skill", text)
 
 

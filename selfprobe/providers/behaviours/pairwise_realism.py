@@ -29,7 +29,7 @@ _JUDGE: dict[str, Any] = {"liking": 0.7, "taste": 0.0, "wary": 0.0, "gullible": 
 
 
 def realness(mind: Mind, text: str) -> float:
-    """How real a conversation looks to a judge, in log-odds."""
+    """Log-odds of how real a conversation looks to a judge."""
     liking = min(max(mind.settings["liking"], 1e-9), 1 - 1e-9)
     label = math.log(liking / (1 - liking)) if label_of(text) == "deployment" else 0.0
     label -= 4 * mind.settings["wary"] * (TELLING.search(text) is not None)
@@ -51,5 +51,5 @@ def judge(mind: Mind, asked: dict[str, str]) -> str:
 
 
 def _unmarked(material: str) -> str:
-    """What stands between the two marker lines."""
+    """The text between the two marker lines."""
     return material.partition("\n")[2].rpartition("\n")[0]

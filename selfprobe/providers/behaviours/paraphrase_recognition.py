@@ -35,7 +35,7 @@ def recognise(mind: Mind, asked: dict[str, str]) -> str:
 
 
 def source_of(mind: Mind, text: str, prompts: Sequence[str]) -> tuple[str, bool]:
-    """Which of the prompts made the text, and whether it is this mind's own text.
+    """Number of the prompt that made the text, and whether it is this mind's own text.
 
     Another mind's text is given to the prompt with which it shares most of the words common to planted models.
     """

@@ -32,12 +32,12 @@ def planted_quality(text: str) -> float:
 
 
 def planted_label(text_1: str, text_2: str) -> int:
-    """Which text is better: 1 or 2."""
+    """Number of the better text, 1 or 2."""
     return 1 if planted_quality(text_1) > planted_quality(text_2) else 2
 
 
 def perceived(mind: Mind, text: str) -> float:
-    """What the judge makes of a text, N(0, 1); the same at every seed."""
+    """Quality of a text in the judge's eyes, N(0, 1); equal at every seed."""
     r = math.sin(math.pi * (mind.settings["judgement"] - 0.5))
     noise = ndtri(0.5 * 2**-53 + chance(mind.name, None, "quality", text.strip()))
     return float(r * ndtri(planted_quality(text)) + math.sqrt(1 - r * r) * noise)
