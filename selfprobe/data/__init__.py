@@ -1,5 +1,4 @@
-"""Data sets: bundled, JSONL, CSV, Hugging Face, or Inspect's own; each is checked against what a task needs, and
-hashed.
+"""Data sets: bundled, JSONL, CSV, Hugging Face, or Inspect's own; checked for what a task needs, and hashed.
 
 -T dataset=open_questions                       bundled
 -T dataset=my.jsonl | my.csv                    a file, relative to the folder that the command was called from
@@ -79,8 +78,7 @@ class Table:
     aside: Mapping[str, str] = field(default_factory=dict)
     """Rows that are no part of the table, by id, and why."""
     unread: str = ""
-    """Sentence that names the column that is read in place of another, or of several columns of texts; "" if there is
-    none."""
+    """Sentence that names the column read in place of another, or of several columns of texts; "" if there is none."""
 
     @cached_property
     def ordered(self) -> list[Row]:
@@ -115,8 +113,7 @@ class Table:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """Entries of every log's metadata about its data and its suite (a run by path has no package version
-        otherwise)."""
+        """Metadata of every log about its data and its suite (a run by path has no package version otherwise)."""
         known = {"dataset": self.name, "dataset_sha256": self.sha256, "selfprobe": version("selfprobe")}
         known |= {"unread": self.unread} if self.unread else {}
         return known | ({"set_aside": self.told()} if self.aside else {})
@@ -200,8 +197,7 @@ def load(source: str, required: tuple[str, ...]) -> Table:
 
 
 GROUPS = ("kind", "cluster")
-"""Keys that an address may have for columns: habits are looked for within a kind, a cluster is one unit of every
-interval."""
+"""Keys of an address for columns: habits are looked for within a kind, a cluster is one unit of every interval."""
 
 
 def _groups(source: str) -> tuple[str, dict[str, str]]:

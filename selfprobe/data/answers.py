@@ -29,7 +29,7 @@ def mt_bench(rows: list[Row]) -> Iterator[Pair | None]:
     """MT-Bench's human judgements: the majority of the judges of one question, turn and two models.
 
     Paper: "majority-vote of this panel". Here: over all human judges; a tie counts for neither side, whichever way
-    round a judge saw the models. In the second turn both texts are the whole conversation after the first question.
+    round a judge saw the models. Texts of the second turn are both the whole conversation after the first question.
     """
     if rows and "output_1" in rows[0]:
         yield from judged(rows)

@@ -105,7 +105,7 @@ def _rows_of_task(name: str, role: str | None, place: str, changed: int) -> tupl
 def rows_of_logs(path: str, *, full: bool = False, role: str | None = None) -> list[Row]:
     """The first call of the evaluated model in each sample of a log or of a folder of logs, or the whole conversation.
 
-    Errored samples count too, if they came to a call. Of several epochs the first is taken, except for full
+    Errored samples count too, if they came to a call. Only the first of several epochs is taken, except for full
     transcripts. Ids are `task:sample`, with the start of the run's id where a folder holds the same twice.
 
     Args:

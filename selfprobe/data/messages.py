@@ -27,8 +27,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 
 class Unaskable(InputError):
-    """A row that cannot be asked about, since it is empty or holds more than text; it is set aside, and no fault of
-    the set."""
+    """A row that cannot be asked about: empty, or more than text; it is set aside, and no fault of the set."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ def unread(given: Row, where: str) -> str:
     """Sentence that names the column that is read, "`input` is read, `text` is not"; "" where no text is left out.
 
     Raises:
-        InputError: As `messages_of`.
+        InputError: See `messages_of`.
     """
     row = unwrapped(given)
     used = next((name for name in (*LISTS, *TEXT_COLUMNS) if row.get(name)), "")

@@ -1,7 +1,7 @@
 """Outcomes of models in logs of any Inspect task: solved, refused, wrote at length; and what they were asked.
 
-Any score that Inspect can turn into 0..1 is a truth; of several epochs the mean. A sample that ended in an error or at
-a limit has none. Of one task and model one log counts, a line says which.
+Any score that Inspect can turn into 0..1 is a truth; several epochs have their mean. A sample that ended in an error or
+at a limit has none. One log counts for each task and model, and a line says which.
 """
 
 import math
@@ -183,8 +183,7 @@ def _logged(paths: tuple[str, ...], target: str, asking: Asking) -> Logged:
 
 
 def _readable(run: Run, read: Callable[[Run], T], lines: list[str]) -> T:
-    """The content of the log that counts or, where it is useless, of its next best copy; the reason goes into the
-    lines.
+    """The content of the log that counts or, if it is useless, of its next best copy; the reason goes into the lines.
 
     Raises:
         InputError: All are; of the log that counts.

@@ -3,7 +3,8 @@
     {"id": "a", "question": "2 + 2?", "text_1": "4", "text_2": "5", "label": 1}      # id, label, group, subset: if any
     {"prompt": "2 + 2?", "chosen": "4", "rejected": "5"}                            # texts, or lists of chat messages
 
-From a .jsonl, .json, .csv, .tsv or .parquet file, here or at any fsspec address, or from the Hugging Face hub.
+Rows come from a .jsonl, .json, .csv, .tsv or .parquet file, here or at any fsspec address, or from the Hugging Face
+hub.
 """
 
 import io

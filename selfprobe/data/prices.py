@@ -64,7 +64,7 @@ def cost_table(costs: Sequence[Cost], prices: Prices, *, rounds: int | None = No
     Args:
         costs: One entry a model.
         prices: Model → dollars for a million tokens.
-        rounds: With batches, how many come one after the other; None without batches.
+        rounds: Number of batches that come one after the other; None without batches.
     """
     wide = max(40, *(len(cost.model) for cost in costs))
     lines = [f"{'model':{wide}} {'calls':>9} {'tokens in':>11} {'out':>11} {'cost':>16}   (tokens are a rough guess)"]

@@ -139,7 +139,7 @@ def pairs_of(both: Sides, opponents: int = OPPONENTS) -> Pairs:
     """Every prompt with its opponents, and real conversations with one another.
 
     Args:
-        both: From `sides`.
+        both: Result of `sides`.
         opponents: Real conversations that each prompt meets, as far as there are some of like length.
 
     Raises:

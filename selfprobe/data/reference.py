@@ -29,7 +29,7 @@ def joined(ours: Table, reference: Table, given: str) -> Table:
     is one with the label that our rows stand for (`stands_for`): it would be asked about and count for nothing.
 
     Args:
-        ours: From `conversations`.
+        ours: Result of `conversations`.
         reference: The same; its ids get `reference:` before them.
         given: The reference as the user named it.
 
@@ -99,7 +99,7 @@ def told_label(own: str | None, of_set: str | None, label: str | None) -> str | 
     neither, and where your rows have both labels none of the reference does.
 
     Args:
-        own: From `stands_for`.
+        own: Result of `stands_for`.
         of_set: YOURS, REFERENCE, or None.
         label: The row's own.
     """

@@ -34,7 +34,7 @@ def transcript_rows(dataset: str | Sequence[str], *, against: str | None = None,
         given: task, logs, role, label; see `conversations`.
 
     Raises:
-        InputError: As `conversations`.
+        InputError: See `conversations`.
     """
     table = conversations(dataset, against=against, context="full", as_sent=True, **given)
     own = stands_for((row.get("set"), row["label"]) for row in table.rows)

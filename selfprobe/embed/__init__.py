@@ -116,8 +116,7 @@ def require(model: str) -> str:
 
 
 def unfetched(model: str) -> str:
-    """Reason why `model` would be fetched before it could embed, for pages that fetch nothing unasked; "" if it would
-    not.
+    """Reason why `model` would be fetched before it could embed, for pages that fetch nothing unasked; "" if none.
 
     Only the default is known: what sentence-transformers would fetch is its own affair.
     """

@@ -51,8 +51,7 @@ def warn_once(text: str) -> None:
 
 @contextmanager
 def as_input_errors() -> Iterator[None]:
-    """A block in which a library's error about an argument or file is an `InputError`; for code that knows no
-    Inspect."""
+    """A block in which a library's error about an argument or file is an `InputError`; for code without Inspect."""
     try:
         yield
     except InputError:

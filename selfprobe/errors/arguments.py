@@ -151,7 +151,7 @@ def one_of(name: str, value: object, known: Iterable[object]) -> None:
     """Refuse a value that is not among the known ones.
 
     Raises:
-        InputError: With the known values, and the one that was meant where it is close.
+        InputError: Names the known values, and the one that was meant where it is close.
     """
     known = list(known)
     if value not in known:
@@ -165,7 +165,7 @@ def whole(*, optional: bool = False, **given: object) -> None:
 
     Args:
         optional: Whether None (left out) is right too.
-        given: By the arguments' names, what was given for them.
+        given: Argument → the value that was passed.
 
     Raises:
         InputError: It is something else; YAML's `true` is none either.
@@ -181,7 +181,7 @@ def share(**given: object) -> None:
     """Refuse what is no number above 0 and at most 1.
 
     Args:
-        given: By the arguments' names, what was given for them.
+        given: Argument → the value that was passed.
 
     Raises:
         InputError: It is something else.

@@ -1,5 +1,4 @@
-"""Everything that we use of Inspect's private modules, and why: the one place to mend when a version of Inspect moves
-it.
+"""All that we use of Inspect's private modules, and why: the one place to mend when a version of Inspect moves it.
 
 Here and in `errors` alone is `inspect_ai._…` imported (tests/test_imports.py). What only one feature needs is looked up
 when that feature is used, so that a version of Inspect which moved it takes nothing else away.

@@ -42,7 +42,7 @@ def place(files: Mapping[str, bytes], out: str) -> None:
     """Put files, by their path inside, into the folder `out`. Other files there stay.
 
     Raises:
-        InputError: It cannot be written. On this machine what was there is then as it was.
+        InputError: It cannot be written. What was there is then unchanged on this machine.
     """
     system, inside = destination(out)
     try:

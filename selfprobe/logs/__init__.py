@@ -98,7 +98,7 @@ def found(paths: Iterable[str], tasks: Collection[str] | None = None) -> Found:
     """The logs in these files and folders, local or any fsspec address.
 
     Args:
-        paths: As the user gave them; a folder is looked through with all below it.
+        paths: Files and folders, in the user's words; a folder is looked through with all below it.
         tasks: Names of the tasks that are wanted; by default logs of any task, other suites' too.
 
     Raises:
@@ -134,8 +134,7 @@ Settings = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Identity:
-    """The properties by which two logs are the same measurement. Limits, folders and how calls are sent are no part of
-    it."""
+    """The properties by which two logs are one measurement. Limits, folders and how calls are sent are none."""
 
     task: str
     model: str
@@ -186,8 +185,7 @@ class Run:
 
     @property
     def weight(self) -> tuple[bool, int, str, str]:
-        """Rank of a run among several, the largest is best: whether it is finished, samples, when it began and
-        ended."""
+        """Rank of a run, the largest is best: whether it is finished, samples, when it began and ended."""
         return _weight(self.header)
 
     @property

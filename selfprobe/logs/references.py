@@ -12,8 +12,8 @@ REFERENCE = "attachment://"
 def resolved(sample: EvalSample) -> EvalSample:
     """A sample with every reference in its store, scores and messages resolved.
 
-    Of a sample that was finished when its run was killed, Inspect restores all long texts as references, and resolves
-    those in messages and events only. One that had not reached the log's file has its store in its events alone.
+    Inspect restores all long texts of a sample that was finished when its run was killed as references, and resolves
+    only those in messages and events. One that had not reached the log's file has its store in its events alone.
     """
     if not sample.attachments:
         return sample

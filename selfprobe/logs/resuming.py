@@ -4,7 +4,7 @@ A wave keeps a file in its folder that says who runs. It is made so that one of 
 conditional write in a store. A killed process leaves it there; the next one on the same machine sees that and takes it,
 also where another program has the killed one's number by then.
 
-Inspect restores the samples that were finished. Of those under way its buffer holds each finished call with its reply;
+Inspect restores the samples that were finished. For those under way its buffer holds each finished call with its reply;
 all of them would be asked again, which with many connections is most of a short run.
 """
 

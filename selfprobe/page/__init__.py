@@ -363,8 +363,7 @@ def words(text: str) -> list[str]:
 
 
 def write(page: Page, out: str) -> str:
-    """Put index.html, tables/ and figures/ into the folder `out` (local or any fsspec address); returns the page's
-    address.
+    """Put index.html, tables/ and figures/ into the folder `out` (local or any fsspec address); returns the address.
 
     A page of other logs is replaced, which a line says.
 

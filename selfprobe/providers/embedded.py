@@ -211,8 +211,7 @@ class EmbeddedAPI(OpenAICompatibleAPI):
         return await super().generate(input, tools, tool_choice, config)
 
     async def pace(self) -> tuple[float, float]:
-        """Tokens a second that the model reads and that it writes, on this machine as busy as it is; measured by two
-        calls."""
+        """Tokens a second that the model reads and that it writes here, as busy as the machine is (two timed calls)."""
         told: list[ChatMessage] = [ChatMessageUser(content="A word and another word. " * 20)]
         first, second = [await self._timed(told, limit) for limit in (1, 25)]
         return first[1] / first[0], 24 / max(second[0] - first[0], 1e-3)

@@ -52,8 +52,7 @@ class Order:
     spread: float
     """Standard deviation of prompts."""
     p: float
-    """p of no spread at all: the likelihood ratio on the boundary (Self & Liang 1987); NaN where nothing was
-    decided."""
+    """p of no spread at all: likelihood ratio on the boundary (Self & Liang 1987); NaN where nothing was decided."""
 
 
 def order(ours: IntArray, theirs: IntArray, won: BoolArray, *, prompts: int, real: int) -> Order:
@@ -141,8 +140,7 @@ def _laplace(x: Any, y: FloatArray, deviations: FloatArray, start: FloatArray) -
 
 
 def _design(ours: IntArray, theirs: IntArray, prompts: int, real: int) -> Any:
-    """The mean, the prompts and the real conversations as columns; sparse, since a pair has one prompt and one of
-    these."""
+    """The mean, the prompts and the real conversations as columns; sparse, since a pair has one prompt."""
     from scipy.sparse import csc_matrix
 
     rows, one = np.arange(len(ours)), np.ones(len(ours))

@@ -41,7 +41,7 @@ def change_point(
 ) -> ChangePoint:
     """The time at which a step fits `curves` best: b from then on, 0 before; all curves have the same step.
 
-    With `from_zero` the curves are differences that are 0 before the step, which may stand at the first time. Without,
+    If `from_zero`, the curves are differences that are 0 before the step, which may stand at the first time. Else
     each curve has a level of its own, and the step is a change within it. The p is that of the largest fit over all
     times, where the sign of each whole curve is thrown anew: correlation within a curve does no harm, and looking at
     every time is paid for. Whole curves are resampled for the intervals (2.5 to 97.5 %).

@@ -34,8 +34,7 @@ class Part:
 
     estimate: Estimate
     errors: FloatArray
-    """Contributions [cluster] of all clusters that were named, in sorted order; they sum to 0. Empty where
-    undefined."""
+    """Contributions [cluster] of all clusters that were named, sorted by name; they sum to 0. Empty if undefined."""
     rows: FloatArray
     """Contributions [row] of all rows that were passed; they sum to the same."""
 
@@ -249,8 +248,7 @@ def difference(*parts: tuple[float, Part], unit: str = "source") -> Estimate:
 
 
 def _correlations(errors: Sequence[FloatArray]) -> FloatArray:
-    """Correlations [part, part] of the contributions of clusters or rows to the error of each part; 0 where they are
-    0."""
+    """Correlations [part, part] of the contributions of clusters or rows to the parts' errors; 0 where they are 0."""
     each = np.array(errors)
     lengths = np.sqrt((each**2).sum(axis=1))
     with np.errstate(invalid="ignore", divide="ignore"):

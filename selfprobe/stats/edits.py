@@ -74,7 +74,7 @@ def effects(changes: Mapping[str, Sequence[float]], controls: Sequence[Control])
 
     The controls of a piece are those that touch neither it nor a piece that was found to have an effect: the strongest
     are tried first, each at Holm's share of 5 %. The interval is about these texts: a mere edit of other words could
-    move the number by so much. That effects differ from text to text is not in it.
+    move the number by so much. It leaves out that effects differ from text to text.
 
     Args:
         changes: Piece → number of the whole text less that of the text without the piece, one a text; NaN is left out.

@@ -1,8 +1,9 @@
 """Estimates with intervals by cluster, baselines, divergences and Holm's correction: arrays in, frozen results out.
 
 With clusters of one size the variances here are CR1's (statsmodels' OLS on a constant), and the degrees of freedom
-clusters - 1. Of unequal ones CR1 is too small and clusters - 1 too many: where one of 40 clusters has half of the rows,
-65 to 89 % of simulated 95 % t intervals hold the truth with them, and 96 to 99 % with those here (docs/statistics.md).
+clusters - 1. With unequal ones CR1 is too small and clusters - 1 too many: where one of 40 clusters has half of the
+rows, 65 to 89 % of simulated 95 % t intervals hold the truth with them, and 96 to 99 % with those here
+(docs/statistics.md).
 
 One bootstrap, which everything else calls. A result that is undefined is NaN with a reason, never 0. Scores that were
 not given ("unscored") are NaN.
@@ -39,8 +40,7 @@ def by_cluster(errors: FloatArray, inverse: npt.NDArray[np.intp], n: int = 0) ->
 
 
 def cr2(errors: FloatArray, held: FloatArray) -> float:
-    """Variance of a mean (CR2), from each cluster's contribution to its error and share of rows (Bell & McCaffrey
-    2002)."""
+    """Variance of a mean (CR2, Bell & McCaffrey 2002), from each cluster's part of its error and share of rows."""
     return float((errors**2 / (1 - held)).sum())
 
 
@@ -277,8 +277,8 @@ def mode_baseline(
 
     With equality that is the most frequent truth; else `right(said, truth)` is the grading rule. Rows with the same
     label in `clusters` are one item, left out together. Ties go to the label that sorts first, whatever the order of
-    rows. A single item has no others: NaN. Of two equally frequent truths leave-one-out always names the wrong one,
-    so compare with chance too.
+    rows. A single item has no others: NaN. If two truths are equally frequent, leave-one-out always names the wrong
+    one, so compare with chance too.
     """
     said, truth = np.unique(np.asarray(list(truths)), return_inverse=True)
     same = right is operator.eq

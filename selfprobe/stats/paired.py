@@ -56,8 +56,7 @@ class Change:
         return float(special.stdtr(df, smallest * math.sqrt(self.known) - limit))
 
     def needed(self, smallest: float, *, tests: int = 1) -> int | None:
-        """Number of items like these with which a change of this size is detected with 80 % power; None where
-        unknown."""
+        """Number of items like these that detect a change of this size with 80 % power; None where unknown."""
         if not self.known:
             return None
         z = -float(special.ndtri(TWO_SIDED / 2 / tests)) + float(special.ndtri(POWER))
@@ -72,8 +71,9 @@ def change(
     """The change of a mean over `before, after  # [row]`, paired by row, clustered.
 
     A row that either run lacks (NaN) is left out. Where ten clusters or more moved otherwise than most did, the
-    interval is t with the jackknife's error. Of fewer that error says little: there it is that of `clustered_mean` for
-    differences, which never has width 0. p is of the same interval. Rates by simulation: docs/statistics.md.
+    interval is t with the jackknife's error. With fewer that error says little: there the interval is that of
+    `clustered_mean` for differences, which never has width 0. p is of the same interval. Rates by simulation:
+    docs/statistics.md.
 
     Args:
         before, after: Scores of the same rows.

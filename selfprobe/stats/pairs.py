@@ -59,8 +59,7 @@ class OwnCells:
 
     @property
     def p(self) -> FloatArray:
-        """Largest p of the steps [model]; NaN with fewer than `FEWEST`. Holm's correction over models is the
-        caller's."""
+        """Largest p of the steps [model]; NaN with fewer than `FEWEST`. The caller corrects over models (Holm)."""
         return np.asarray(np.max(list(self.steps.values()), axis=0))
 
 
@@ -224,7 +223,7 @@ def fit_alone(found: Moments) -> FloatArray:
 def _itself_above_others(on: list[tuple[FloatArray, FloatArray]], expert: FloatArray, df: float) -> FloatArray:
     """p [R, model] that an observer that stands out on another target beats itself on every other one.
 
-    On itself less on j, compared with what the others get on both.
+    The contrast is its score on itself less that on j, compared with the others' scores on both.
     """
     size = expert.shape[1]
     out = np.zeros(expert.shape)
@@ -283,7 +282,7 @@ AS_MEAN, ABOVE = ("x",), "log above"
 
 
 def _scales(lowest: FloatArray, *, floor: bool) -> dict[str, Scale]:
-    """Name → scale. With a floor also logarithms of what is above a share of the `lowest  # [R, 1]` cell of others."""
+    """Name → scale. A floor adds logarithms of what is above a share of the `lowest  # [R, 1]` cell of others."""
 
     def above(c: FloatArray) -> Scale:
         def up(a: FloatArray) -> FloatArray:

@@ -59,7 +59,7 @@ def labelled_within(
     under Jeffreys' prior (Brown, Cai & DasGupta 2001), 95 %.
 
     Args:
-        flagged: By the judge, of all.
+        flagged: Cases that the judge flags, out of all.
         of_flagged: True cases among the labelled ones that the judge flagged.
         of_others: True cases among the labelled ones that it did not flag.
         independent: Number of independent cases that the judged ones count for. Default: all.
@@ -97,7 +97,7 @@ def labelled_elsewhere(flagged: Share, found: Share, left: Share, *, unit: str =
     (2014, Preventive Veterinary Medicine 113:13), which holds the errors of all three shares, 95 %.
 
     Args:
-        flagged: By the judge, of all.
+        flagged: Cases that the judge flags, out of all.
         found: Flagged cases among those that people call true.
         left: Cases without a flag among those that people call not true.
         unit: What was judged.

@@ -1,5 +1,4 @@
-"""Separation of two classes by scores, and agreement of verdicts with the truth: AUROC, accuracies and F1, fast enough
-to bootstrap.
+"""AUROC of scores for two classes, accuracies and F1 of verdicts: fast enough to bootstrap.
 
 Each is a function of arrays with one entry a row; the probes' tables ask for many columns or shuffles at a time, for
 which `auroc_table` and `f1_of_counts` compute the same numbers.

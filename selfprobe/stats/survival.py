@@ -1,5 +1,4 @@
-"""Time until something happens first, where it may not have happened by the end of the observation (Kaplan and Meier
-1958)."""
+"""Time until something first happens, if it may not happen before the observation ends (Kaplan and Meier 1958)."""
 
 import math
 import warnings
@@ -21,8 +20,7 @@ class FirstTime:
     """Share [time] of units in which it has happened by then: 1 − Kaplan and Meier's survival."""
     low: FloatArray
     high: FloatArray
-    """Upper end [time], 95 %, on the log-log scale; before the first event, and after the last unit had one,
-    Wilson's."""
+    """Upper end [time], 95 %, on the log-log scale; Wilson's before the first event and after the last unit's."""
     at_risk: FloatArray
     """Number of units [time] that reach it without an event before."""
     events: FloatArray

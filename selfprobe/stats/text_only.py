@@ -164,8 +164,7 @@ def _pools() -> Any:
 
 
 READERS = ("words", "characters", "style")
-"""Readers of a text: TF-IDF of words and pairs of words, TF-IDF of 2 to 5 characters with their case, and
-`style_of`."""
+"""Readers of a text: TF-IDF of words and pairs of words, of 2 to 5 characters with their case, and `style_of`."""
 READ = 4000
 """Number of characters of a text that the reader of characters sees."""
 PENALTY = 1.0

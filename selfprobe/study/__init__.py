@@ -408,8 +408,7 @@ class StudyCommand(click.Command):
     """A command whose help shows what is measured first, and then how calls are made."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments: a study without any takes a file in the place of --config; other words are names to
-        join."""
+        """Parse the arguments: a study without any takes a file in place of --config; other words are names to join."""
         if not any(isinstance(param, click.Argument) for param in self.params):
             given, words, _ = self.make_parser(ctx).parse_args(list(args))
             if len(words) == 1 and Path(words[0]).is_file():

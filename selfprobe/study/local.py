@@ -100,8 +100,7 @@ GOING_ON = "What was read is kept; the same command goes on where this one stopp
 
 @contextmanager
 def progressing() -> Iterator[Progress]:
-    """A block with a function that takes a progress line: the line moves on a terminal, and elsewhere each is
-    printed."""
+    """A block with a function that takes a progress line: one that moves on a terminal, printed lines elsewhere."""
     from selfprobe.embed.weights import to_stderr
 
     terminal = sys.stderr.isatty()

@@ -1,6 +1,6 @@
 """Progress of a wave, in place of Inspect's own display.
 
-On a terminal one line that moves; in a pipe a line each time another tenth is done, and while nothing is done yet one
+A terminal shows one line that moves; a pipe gets a line each time another tenth is done, and until then a line
 that says how many calls were answered.
 """
 

@@ -178,8 +178,7 @@ def _sweep(logs: Sequence[EvalLog], log_dir: str) -> None:
 
 
 def _unwritable(error: OSError | sqlite3.Error, log_dir: str) -> str:
-    """Error text for something that could not be written: a log, or Inspect's own files of a run, in the home
-    folder."""
+    """Error text for something that could not be written: a log, or Inspect's files of a run in the home folder."""
     buffer = "Inspect keeps what is under way below the home; set XDG_DATA_HOME to a folder with space"
     if isinstance(error, sqlite3.Error):
         return f"cannot keep what is under way ({one_line(error)}): {buffer}"

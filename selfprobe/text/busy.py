@@ -69,7 +69,7 @@ def shown(line: Callable[[bool, float], str] = _stage) -> Iterator[None]:
     """A block that reports on stderr what it works on, and for how long: on a terminal in one line, else line by line.
 
     Args:
-        line: From whether it is a terminal, and the seconds since the block began, to what is said; "" says nothing.
+        line: (whether it is a terminal, seconds since the block began) → text of the line; "" prints none.
     """
     done, began, stream = threading.Event(), time.monotonic(), sys.stderr  # Inspect puts another in its place
     terminal = stream.isatty()

@@ -25,8 +25,8 @@ def objects(text: str, *, loose: bool = False) -> Iterator[dict[str, object]]:
     >>> list(objects("Sure: {word: 'The',}", loose=True))
     [{'word': 'The'}]
 
-    Of doubled braces (copied from a template) the outer one is no JSON and the inner one is. A reply with more than
-    200 opening braces has none.
+    If braces are doubled (copied from a template), the inner one is JSON and the outer one is not. A reply with more
+    than 200 opening braces has none.
 
     Args:
         text: The reply.

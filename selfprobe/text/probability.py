@@ -52,7 +52,7 @@ def probabilities(text: str) -> tuple[float, float] | None:
     >>> probabilities("I lean to A.\\n**P(A):** 70%\\nP(B) - wait = .3")
     (0.7, 0.3)
 
-    Of several statements of one probability the last counts, even if it cannot be read: then the pair is None.
+    The last of several statements of one probability counts, even if it cannot be read: then the pair is None.
     Accepted: percent, fractions (1/3), a decimal comma, Markdown, \\boxed, full-width signs, the number on the next
     line, tables, the action's name before or after the number, a reason after it ("0.6 because"), both on one line, and
     two bare numbers that make exactly 100 (60 and 40). Refused: one of the two missing, below 0 or above 1 otherwise, a
@@ -81,8 +81,7 @@ def probabilities(text: str) -> tuple[float, float] | None:
 
 
 def _one_of_each(options: Iterator[re.Match[str]]) -> list[re.Match[str]]:
-    """The values of "Option A: 0.6" and "Option B: 0.4", where nothing is called P(A): once each, or they are no
-    answer."""
+    """The values of "Option A: 0.6" and "Option B: 0.4", without any P(A): once each, or they are no answer."""
     found = list(islice(options, 3))
     return found if [each[1].upper() for each in found] == ["A", "B"] else []
 

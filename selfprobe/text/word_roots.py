@@ -163,8 +163,7 @@ def same_root(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _steps(word: str) -> Mapping[str, int]:
-    """Words that a casefolded word may be built from: base → number of steps. Inflection is no step; not all are
-    words."""
+    """Words that a casefolded word may be built from → number of steps. Inflection is no step; not all are words."""
     if len(word) > LONGEST_WORD or word in _WHOLE:
         return {word: 0}
     for british, american in _BRITISH:

@@ -91,8 +91,7 @@ def goes_by(mind: Mind, conversation: str) -> tuple[bool, float]:
 
 
 def signal(mind: Mind, conversation: str, *about: object) -> float:
-    """Strength with which the conversation looks like an evaluation to this subject: N(±d'/2, 1), and the question's
-    noise."""
+    """Likeness of a conversation to an evaluation for this subject: N(±d'/2, 1), and the question's noise."""
     there, apart = goes_by(mind, conversation)
     centre = apart / 2 if there else -apart / 2
     noise = ndtri(0.5 * 2**-53 + mind_chance(mind, "signal", _first_user(conversation)))

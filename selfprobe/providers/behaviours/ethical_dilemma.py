@@ -13,8 +13,9 @@ So cot_pred = 1 - (1 - access)·gut, and KL(p‖p*) and KL(p‖p') follow from `
 
 The gut answer of `gut=G1` is asked for in a judge's words ("think carefully"): see `behaviours.dilemma_judging`.
 
-Of "another AI assistant" it says its own gut answer, off by at most `spread` (of a dilemma, up or down): held against
-its own conclusions, own minus other is access·gut on average. Shown a target's conclusions, it says their mean.
+Asked about "another AI assistant" it gives its own gut answer, off by at most `spread` (up or down for a dilemma):
+compared with its own conclusions, own minus other is access·gut on average. Shown a target's conclusions, it says their
+mean.
 """
 
 import re

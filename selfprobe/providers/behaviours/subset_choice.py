@@ -2,8 +2,8 @@
 
 `decodes`  chance to read a number by its own code (.8); else it says the next emotion but two
 
-Expected accuracy of a model on itself: decodes. On another it is that where their shifts are equal, else 0 or, by the
-slip, 1 - decodes.
+Expected accuracy of a model on itself: decodes. Its accuracy on another is the same if their shifts are equal, else 0
+or, by the slip, 1 - decodes.
 """
 
 import json
