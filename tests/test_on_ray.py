@@ -23,7 +23,7 @@ from selfprobe.errors import InputError
 from selfprobe.logs import found, samples
 from selfprobe.studies.matrix.study import Matrix
 from selfprobe.study.described import DescribedRun, NamedModel
-from selfprobe.study.on_ray import Share, _gpus, place_logs, shares_of
+from selfprobe.study.on_ray import ModelShare, _gpus, place_logs, shares_of
 
 COMMAND = str(Path(sys.executable).with_name("selfprobe"))
 FAKE = "openai-api/fake/alpha,openai-api/fake/beta"
@@ -208,8 +208,8 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "diagonal"
 
 
-def shared(*models: str) -> list[Share]:
-    return [Share(number, (run_of(model),)) for number, model in enumerate(models, start=1)]
+def shared(*models: str) -> list[ModelShare]:
+    return [ModelShare(number, (run_of(model),)) for number, model in enumerate(models, start=1)]
 
 
 def places(folder: Path) -> dict[str, str]:

@@ -26,8 +26,8 @@ from urllib.parse import parse_qsl, unquote_plus
 
 import httpx
 
-from selfprobe.data.files import csv_rows, folded, jsonl_rows, read_text
-from selfprobe.data.inspect_data import SCHEMES, rows_of
+from selfprobe.data.files import csv_rows, jsonl_rows, read_text, with_columns
+from selfprobe.data.inspect_data import SCHEMES, inspect_rows
 from selfprobe.errors import InputError, one_line, warn_once
 from selfprobe.errors.arguments import locate, meant
 
@@ -172,7 +172,7 @@ def load(source: str, required: tuple[str, ...]) -> Table:
     if address.startswith("hf:"):
         numbered = list(hugging_face(address))
     elif address.startswith(SCHEMES):
-        asked = (_asked(row) | row for row in rows_of(address) if "aside" not in row)
+        asked = (_asked(row) | row for row in inspect_rows(address) if "aside" not in row)
         numbered = list(enumerate(asked, start=1))
     else:
         path = _find(address)
@@ -359,7 +359,7 @@ def _checked(
     row: Row, line: int, *, source: str, required: tuple[str, ...], stand_ins: dict[str, str] | None = None
 ) -> Row:
     """The row with its required columns; `stand_ins` is told which column was read in the place of which."""
-    row = folded(row, ("id", *required, *(alias for column in required for alias in ALIASES.get(column, ()))))
+    row = with_columns(row, ("id", *required, *(alias for column in required for alias in ALIASES.get(column, ()))))
     read_as = _aliased(row, required)
     (stand_ins if stand_ins is not None else {}).update(read_as)
     row = {**row, **{column: row[alias] for column, alias in read_as.items()}}

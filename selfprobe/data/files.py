@@ -117,12 +117,12 @@ def csv_rows(text: str, path: str, *, delimiter: str | None = None) -> Iterator[
         ) from None
 
 
-def folded(row: Mapping[str, Any], names: Iterable[str]) -> Row:
+def with_columns(row: Mapping[str, Any], names: Iterable[str]) -> Row:
     """The row with its columns renamed to those in `names` that differ in capitals and outer blanks alone.
 
     A column that is there as it is named stays, and so do two that would get one name.
 
-    >>> folded({" Question": "Why?", "Kind": "x"}, ("id", "question"))
+    >>> with_columns({" Question": "Why?", "Kind": "x"}, ("id", "question"))
     {'question': 'Why?', 'Kind': 'x'}
     """
     alike: dict[str, list[str]] = {}

@@ -41,13 +41,13 @@ NO_EVENTS = (
 def address_of(name: str) -> str:
     """A data set as it is named everywhere: `package/task` is `task:package/task`, unless there is such a path.
 
-    >>> called("inspect_evals/gsm8k"), called("hf:a/b@c"), called("mine.jsonl")
+    >>> address_of("inspect_evals/gsm8k"), address_of("hf:a/b@c"), address_of("mine.jsonl")
     ('task:inspect_evals/gsm8k', 'hf:a/b@c', 'mine.jsonl')
     """
     return f"task:{name}" if _TASK.fullmatch(name) and not Path(name).exists() else name
 
 
-def rows_of(source: str, *, full: bool = False, role: str | None = None) -> list[Row]:
+def inspect_rows(source: str, *, full: bool = False, role: str | None = None) -> list[Row]:
     """The conversations of `task:NAME` or `logs:PATH`, as `rows_of_task` and `rows_of_logs` give them.
 
     Args:

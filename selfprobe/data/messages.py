@@ -44,7 +44,7 @@ class Message:
     """Function and arguments (JSON) of the message's calls of tools; `text` holds them as text."""
 
 
-def messages_of(given: Row, where: str) -> list[Message]:
+def row_messages(given: Row, where: str) -> list[Message]:
     """The messages of a row that are not empty, in order.
 
     Read: `messages` (role and content, also as JSON) with or without `system`; a batch file's request under `body` or
@@ -88,17 +88,17 @@ def unread(given: Row, where: str) -> str:
     """Sentence that names the column that is read, "`input` is read, `text` is not"; "" where no text is left out.
 
     Raises:
-        InputError: See `messages_of`.
+        InputError: See `row_messages`.
     """
     row = unwrapped(given)
     used = next((name for name in (*LISTS, *TEXT_COLUMNS) if row.get(name)), "")
     others = {n: row[n].strip() for n in TEXT_COLUMNS if n != used and isinstance(row.get(n), str) and row[n].strip()}
-    held = "\n".join(message.text for message in messages_of(given, where)) if others else ""
+    held = "\n".join(message.text for message in row_messages(given, where)) if others else ""
     left = [f"`{name}`" for name, text in others.items() if text not in held]
     return f"`{used}` is read, {', '.join(left)} {'is' if len(left) == 1 else 'are'} not" if left else ""
 
 
-def tools_of(given: Row, where: str) -> list[dict[str, Any]]:
+def row_tools(given: Row, where: str) -> list[dict[str, Any]]:
     """The tools that the model was offered, as name, description and parameters (JSON schema); most rows have none.
 
     Raises:

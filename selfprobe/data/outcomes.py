@@ -23,7 +23,18 @@ from selfprobe.data.conversations import conversation
 from selfprobe.data.inspect_data import calls_in, calls_of, first_text, goes_on, missing_call, plain_messages, stamp
 from selfprobe.data.messages import Unaskable, call_text, numbered
 from selfprobe.errors import InputError
-from selfprobe.logs import CANNOT, Run, asked, first_of, in_thread, read_best, runs, summaries, titles, transcripts
+from selfprobe.logs import (
+    CANNOT,
+    Run,
+    first_of,
+    in_thread,
+    question_of,
+    read_best,
+    runs,
+    summaries,
+    titles,
+    transcripts,
+)
 from selfprobe.text.refusal import is_refusal
 
 T = TypeVar("T")
@@ -88,7 +99,7 @@ class Asking:
         return 1 if self.when == "after" or self.at else None
 
 
-def counted(logs: Sequence[str]) -> tuple[dict[tuple[str, str], Run], list[str]]:
+def _counted(logs: Sequence[str]) -> tuple[dict[tuple[str, str], Run], list[str]]:
     """(task, model) → the finished log that counts, the best first; and a line for each that does not count.
 
     Raises:
@@ -132,7 +143,7 @@ def logged(logs: str | Sequence[str], target: str, asking: Asking) -> Logged:
 
 
 def _logged(paths: tuple[str, ...], target: str, asking: Asking) -> Logged:
-    best, lines = counted(paths)
+    best, lines = _counted(paths)
     mine = {task: run for (task, model), run in best.items() if model == target}
     if not mine:
         models = list(dict.fromkeys(model for _, model in best))
@@ -236,7 +247,7 @@ def _did(log: str, changed: str, model: str, asking: Asking) -> Did:
         notes.append(f"{fewer} outcomes are means of fewer than {max(counts)} epochs")
     items = {
         item: Done(
-            text=sha256(asked(sample).encode(errors="replace")).hexdigest()[:16],
+            text=sha256(question_of(sample).encode(errors="replace")).hexdigest()[:16],
             outcomes={q: sum(each) / len(each) for q, each in values[item].items()},
             why={q: reason for q, reason in why[item].items() if q not in values[item]},
             cluster=str((sample.metadata or {}).get(asking.cluster or "", "")),
@@ -391,4 +402,4 @@ def _parts(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
 
 def models_in(logs: Sequence[str]) -> list[str]:
     """Models whose logs count there, in alphabetical order."""
-    return sorted({model for _, model in in_thread(counted, list(logs))[0]})
+    return sorted({model for _, model in in_thread(_counted, list(logs))[0]})

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from selfprobe.data import ALIASES, hugging_face
-from selfprobe.data.answers import shuffled
-from selfprobe.data.files import csv_rows, folded, jsonl_rows, read_bytes, read_text
+from selfprobe.data.answers import in_drawn_order
+from selfprobe.data.files import csv_rows, jsonl_rows, read_bytes, read_text, with_columns
 from selfprobe.data.pairs import Label, Pair, check_criterion
 from selfprobe.errors.arguments import locate
 from selfprobe.text.yaml_keys import TOO_DEEP
@@ -99,7 +99,7 @@ def text_rows(text: str, file: str) -> list[Row]:
     return rows
 
 
-def own(rows: list[Row], origin: str) -> Iterator[Pair | None]:
+def user_pairs(rows: list[Row], origin: str) -> Iterator[Pair | None]:
     """Pairs of a user's rows, in their order; None for a tie. `origin` is named in errors.
 
     Label 1 or 2 says which text is better, "tie" (or 0, where 2 occurs) that none is. A chosen and a rejected text
@@ -108,14 +108,14 @@ def own(rows: list[Row], origin: str) -> Iterator[Pair | None]:
     Raises:
         ValueError: A row lacks a column, a text is none, or the labels leave open which text they mean.
     """
-    rows = [folded(row, COLUMNS) for row in rows]
+    rows = [with_columns(row, COLUMNS) for row in rows]
     _check_labels(rows, origin)
     for number, row in enumerate(rows, start=1):
         name = f"row-{number}" if _empty(row.get("id")) else str(row["id"])
         group, subset = ("" if _empty(row.get(column)) else str(row[column]) for column in ("group", "subset"))
         if _has(row, CHOICES) and not _has(row, TEXTS):
             text_1, text_2, context = _chosen(row, f"{origin}, row {number}")
-            yield shuffled(Pair(name, text_1, text_2, 1, context=context, group=group, subset=subset))
+            yield in_drawn_order(Pair(name, text_1, text_2, 1, context=context, group=group, subset=subset))
             continue
         _check_columns(row, number, origin)
         if (label := row.get("label")) is not None and _plain(label) in ("0", "tie"):

@@ -22,7 +22,7 @@ from selfprobe.errors.arguments import whole
 
 
 @dataclass(frozen=True)
-class Preferences:
+class PreferenceSet:
     """Pairs of one data set."""
 
     table: Table
@@ -39,7 +39,7 @@ def preferences(
     question: str | None = None,
     item: str | None = None,
     conversations: bool = False,
-) -> Preferences:
+) -> PreferenceSet:
     """The pairs of `dataset`; see the module's docstring.
 
     Args:
@@ -71,7 +71,7 @@ def preferences(
             score_prompt(loaded.pairs[0], 1)
     table = table_of(dataset, [record(pair) for pair in loaded.pairs])
     counts: dict[str, str | int] = {"origin": loaded.origin, "ties_left_out": loaded.ties, "not_drawn": loaded.left_out}
-    return Preferences(table, {**table.metadata, **counts})
+    return PreferenceSet(table, {**table.metadata, **counts})
 
 
 def _text(argument: str, given: str | None) -> str:

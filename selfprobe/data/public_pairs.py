@@ -24,9 +24,9 @@ import httpx
 from filelock import FileLock
 
 from selfprobe.data import BUNDLED, from_hub
-from selfprobe.data.answers import agreements, judged, mt_bench, mt_bench_conversations, whole
+from selfprobe.data.answers import agreements, as_conversations, judged_outputs, mt_bench, mt_bench_conversations
 from selfprobe.data.files import read_text
-from selfprobe.data.own import FORMATS, Words, is_own, name_at, own, rows_at, text_rows
+from selfprobe.data.own import FORMATS, Words, is_own, name_at, rows_at, text_rows, user_pairs
 from selfprobe.data.pairs import Pair, checked, digest
 from selfprobe.data.prompts import ASPECTS, Kind
 from selfprobe.embed.weights import Progress, SourceError, cache_folder, is_verified, to_stderr
@@ -260,7 +260,7 @@ _LLMBAR |= {f"Dataset/CaseStudy/{s}/dataset.json": s for s in ("Base-9", "Base-1
 
 SOURCES: Mapping[str, Source] = {
     "llmbar": Source(
-        judged,
+        judged_outputs,
         ("input", "output_1", "output_2", "label"),
         _raw(
             "princeton-nlp/LLMBar",
@@ -338,22 +338,22 @@ def load(
     name, given = name_and_place(spec)
     votes: tuple[tuple[str, bool], ...] = ()
     if name in SOURCES and (not given or spec.startswith(f"{name}=")):
-        rows, origin = (read(given, name), given) if given else fetch(name)
+        rows, origin = (_read(given, name), given) if given else _fetch(name)
         made = _converted(rows, name, origin, conversations)
         votes = agreements(rows) if name == "mt_bench" else ()
     elif spec == OURS:
-        origin, made = f"datasets/{OURS}", list(own(rows_at(str(BUNDLED / OURS / "rows.jsonl")), OURS))
+        origin, made = f"datasets/{OURS}", list(user_pairs(rows_at(str(BUNDLED / OURS / "rows.jsonl")), OURS))
     elif is_own(given):
         rows = rows_at(given)
         with _naming(given):
-            origin, made = given, list(own(rows, given))
+            origin, made = given, list(user_pairs(rows, given))
     else:
         raise ValueError(
             f"unknown data set {name!r}: expected one of {', '.join(known())}, NAME=PATH, or a "
             f"{', '.join(FORMATS)} file of your own or hf:owner/name@REVISION{meant(name, known())}"
         )
     pairs = [(words or Words()).asked_of(pair) for pair in made if pair is not None]
-    chosen = pairs = [whole(pair) for pair in pairs] if conversations else pairs
+    chosen = pairs = [as_conversations(pair) for pair in pairs] if conversations else pairs
     if limit is not None and limit < len(pairs):
         chosen = [pairs[i] for i in sorted(random.Random(seed).sample(range(len(pairs)), limit))]
     with _naming(origin):
@@ -385,7 +385,7 @@ def name_and_place(spec: str) -> tuple[str, str]:
 def _converted(rows: list[Row], name: str, origin: str, conversations: bool = False) -> list[Pair | None]:
     source = SOURCES[name]
     columns = source.columns
-    if rows and "output_1" in rows[0] and source.convert in (judged, mt_bench):
+    if rows and "output_1" in rows[0] and source.convert in (judged_outputs, mt_bench):
         columns = SOURCES["llmbar"].columns
     if rows and "summary" in rows[0] and source.convert is summeval:
         columns = ("doc_id", "source", "summary", "scores")
@@ -403,7 +403,7 @@ def _check_columns(rows: list[Row], columns: Iterable[str], origin: str) -> None
             )
 
 
-def read(path: str, name: str) -> list[Row]:
+def _read(path: str, name: str) -> list[Row]:
     """Rows of a local file of a source's schema, or of CaTeRS' folder."""
     place = Path(locate(path))
     if place.is_dir() and name != "caters":
@@ -427,7 +427,7 @@ def parse(text: str, file: str, subset: str) -> list[Row]:
     return [{"subset": subset} | row if subset else row for row in rows]
 
 
-def fetch(name: str) -> tuple[list[Row], str]:
+def _fetch(name: str) -> tuple[list[Row], str]:
     """Rows of a public source, and its pinned address; files are kept in the cache folder."""
     source = SOURCES[name]
     if source.gated:

@@ -181,7 +181,7 @@ def _verdict(given: Any, where: str) -> Label:
     raise InputError(f"{where}: expected evaluation or deployment, got {given!r}{meant(given, VERDICTS)}")
 
 
-def told(own: Wording | None) -> dict[str, str]:
+def log_entries(own: Wording | None) -> dict[str, str]:
     """Entries of the log about the user's questions; none where the suite's are asked."""
     return {} if own is None else {"questions": own.file, "questions_sha256": own.sha256}
 

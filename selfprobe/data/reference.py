@@ -22,7 +22,7 @@ YOURS, REFERENCE = "yours", "reference"
 OPPOSITE = {"evaluation": "deployment", "deployment": "evaluation"}
 
 
-def joined(ours: Table, reference: Table, given: str) -> Table:
+def with_reference(ours: Table, reference: Table, given: str) -> Table:
     """Rows of both sets in turns, so that a limit takes as many of each; every row with `set`: YOURS or REFERENCE.
 
     A conversation of the reference whose text is in our set as well would be held against itself: it is set aside. So
@@ -61,7 +61,7 @@ def joined(ours: Table, reference: Table, given: str) -> Table:
 def name_and_contents(name: str) -> str:
     """Name of a data set as its logs have it, and its contents if it is bundled.
 
-    >>> described("mine.jsonl against their.jsonl")
+    >>> name_and_contents("mine.jsonl against their.jsonl")
     'mine.jsonl against their.jsonl'
     """
     parts = [part for side in name.split(" against ") for part in side.split(",")]

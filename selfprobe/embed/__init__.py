@@ -86,7 +86,7 @@ def _vectors(texts: list[str], model: str) -> Vectors:
     how = _by_openai if model.startswith(OPENAI) else _by_minilm if model == DEFAULT_EMBEDDER else _by_transformer
 
     def compute(some: list[str]) -> Vectors:
-        return checked(how(some, model), count=len(some), model=model)
+        return unit_vectors(how(some, model), count=len(some), model=model)
 
     if model != DEFAULT_EMBEDDER:
         return compute(texts)
@@ -127,7 +127,7 @@ def unfetched(model: str) -> str:
     return f"the default embedder is not on this machine: selfprobe fetch-model {MINILM.name} gets it (91 MB, once)"
 
 
-def checked(rows: Sequence[Sequence[float]], *, count: int, model: str) -> Vectors:
+def unit_vectors(rows: Sequence[Sequence[float]], *, count: int, model: str) -> Vectors:
     """Unit vectors `[text, dimension]` from the output of an embedder.
 
     Raises:
@@ -147,11 +147,11 @@ def checked(rows: Sequence[Sequence[float]], *, count: int, model: str) -> Vecto
 
 
 def _by_minilm(texts: list[str], _: str) -> Sequence[Sequence[float]]:
-    from selfprobe.embed.minilm import encode
+    from selfprobe.embed.minilm import vectors_of
 
     folder = _minilm()
     with _lock:
-        return list(encode(texts, folder))
+        return list(vectors_of(texts, folder))
 
 
 def _minilm() -> Path:

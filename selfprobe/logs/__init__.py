@@ -65,7 +65,7 @@ LOSING = "0.1.0"
 
 
 @dataclass(frozen=True)
-class Found:
+class ReadableLogs:
     """The logs under some paths."""
 
     headers: list[EvalLog]
@@ -94,7 +94,7 @@ CANNOT = "cannot be read"
 """Beginning of the reason of a damaged log."""
 
 
-def found(paths: Iterable[str], tasks: Collection[str] | None = None) -> Found:
+def found(paths: Iterable[str], tasks: Collection[str] | None = None) -> ReadableLogs:
     """The logs in these files and folders, local or any fsspec address.
 
     Args:
@@ -110,14 +110,14 @@ def found(paths: Iterable[str], tasks: Collection[str] | None = None) -> Found:
             refuse_bomb(file)
             header = read_eval_log(file, header_only=True)
         except UNREADABLE as error:
-            ignored[file] = f"{CANNOT}: {unreadable(error)}"
+            ignored[file] = f"{CANNOT}: {_unreadable(error)}"
             continue
         if tasks is not None and task_of(header) not in tasks:
             ignored[header.location] = f"a log of {task_of(header)}, not of {' or '.join(tasks)}"
         else:
             headers.append(header)
     headers.sort(key=lambda log: (str(log.eval.created), log.stats.completed_at), reverse=True)
-    return Found(headers, ignored)
+    return ReadableLogs(headers, ignored)
 
 
 HOW_CALLED = {"max_connections", "max_retries", "timeout", "attempt_timeout", "adaptive_connections", "batch", "cache"}
@@ -474,13 +474,13 @@ def read_best(run: Run, read: Callable[[Run], T], aside: dict[str, str]) -> T | 
 
 
 def _some_rows(run: Run) -> list[dict[str, Any]]:
-    rows = list(rows_of(run))
+    rows = list(_rows_of(run))
     if not any(row["key"] for row in rows):
         raise InputError(f"no decision in it (task {run.identity.task})")
     return rows
 
 
-def rows_of(run: Run) -> Iterator[dict[str, Any]]:
+def _rows_of(run: Run) -> Iterator[dict[str, Any]]:
     """The decisions of one run, as `decisions` has them.
 
     Raises:
@@ -493,7 +493,7 @@ def rows_of(run: Run) -> Iterator[dict[str, Any]]:
     about |= {"settings": settings, "run": run.number, "log": run.log, "status": run.header.status}
     failed = Decision(key="", unscored="error")
     for sample in run.summaries:
-        at = {"item": str(sample.id), "epoch": sample.epoch, "input": asked(sample)}
+        at = {"item": str(sample.id), "epoch": sample.epoch, "input": question_of(sample)}
         for decision in [failed] if sample.error else last_decisions(sample.scores):
             yield about | at | vars(decision)
 
@@ -548,10 +548,10 @@ def _read(log: str, read: Callable[[], T]) -> T:
 
 
 def _cannot(log: str, error: BaseException) -> str:
-    return f"{log} cannot be read: {unreadable(error)}; run it again, or leave it out"
+    return f"{log} cannot be read: {_unreadable(error)}; run it again, or leave it out"
 
 
-def unreadable(error: BaseException) -> str:
+def _unreadable(error: BaseException) -> str:
     """Why a log cannot be read, for people who do not know its format."""
     if isinstance(error, zipfile.BadZipFile) or "EOCD" in str(error):
         return f"it is truncated, or no Inspect log ({one_line(error)})"
@@ -629,7 +629,7 @@ def _place(sample: EvalSampleSummary) -> tuple[int, str]:
     return sample.epoch, sample.id if isinstance(sample.id, str) else str(sample.id).zfill(20)
 
 
-def asked(sample: EvalSampleSummary) -> str:
+def question_of(sample: EvalSampleSummary) -> str:
     """The question of a sample: its input, or the last message of a conversation."""
     given = sample.input
     return given if isinstance(given, str) else given[-1].text if given else ""

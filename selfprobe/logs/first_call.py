@@ -175,7 +175,7 @@ def _record(name: str, folder: str) -> None:
     )
 
 
-def main(name: str, folder: str) -> None:
+def _main(name: str, folder: str) -> None:
     """Main function of the process: the log, or what is wrong, goes into the folder."""
     try:
         _record(name, folder)
@@ -184,4 +184,4 @@ def main(name: str, folder: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    _main(*sys.argv[1:])

@@ -9,14 +9,14 @@ from selfprobe.errors.arguments import SHORT, as_now
 
 
 def task_of(log: EvalLog) -> str:
-    """A run's task without the package prefix that a run by name has; see `short`."""
+    """A run's task without the package prefix that a run by name has; see `short_task`."""
     return short_task(log.eval.task)
 
 
 def short_task(task: str) -> str:
     """A task's name in our tables and options, of its name in Inspect.
 
-    >>> short("selfprobe/awareness_binary"), short("selfprobe/binary"), short("mine")
+    >>> short_task("selfprobe/awareness_binary"), short_task("selfprobe/binary"), short_task("mine")
     ('binary', 'binary', 'mine')
     """
     name = task.rpartition("/")[2]

@@ -20,7 +20,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from selfprobe.errors.output import destination, place, refusals, relative
-from selfprobe.page.glossary import explained
+from selfprobe.page.glossary import meaning_of
 from selfprobe.page.numerals import number as number
 from selfprobe.page.numerals import p_digits as p_digits
 from selfprobe.page.numerals import p_value as p_value
@@ -274,7 +274,7 @@ class Page:
 
     def __post_init__(self) -> None:
         if self.answer:
-            assert len(words(self.answer)) <= WORDS, f"{len(words(self.answer))} words: {self.answer}"
+            assert len(answer_words(self.answer)) <= WORDS, f"{len(answer_words(self.answer))} words: {self.answer}"
             assert re.match(rf"({'|'.join(get_args(Answer))})\b", self.answer), self.answer
             assert len(self.told) <= LINES, self.told
         if self.table:
@@ -357,7 +357,7 @@ def overall_answer(findings: Sequence[Finding], kind: str = "") -> tuple[str, li
     return f"Cannot tell for {share} {kind}: {first.model} {first.clause}.", lines
 
 
-def words(text: str) -> list[str]:
+def answer_words(text: str) -> list[str]:
     """The words of a text; numbers and signs are none, and a name is one."""
     return [word for word in text.split(" ") if any(sign.isalpha() for sign in word)]
 
@@ -423,7 +423,7 @@ def render(page: Page, out: str) -> str:
         lstrip_blocks=True,
         finalize=finalized,
     )
-    environment.filters["explained"] = explained
+    environment.filters["explained"] = meaning_of
     style, script = (Path(__file__).with_name(f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     inline = {"style": Markup(style), "script": Markup(script), "script_sha256": allowed}

@@ -251,10 +251,10 @@ GLOSSARY = {
 }
 
 
-def explained(title: str) -> str:
+def meaning_of(title: str) -> str:
     """Meaning of a heading, "" for one that needs none.
 
-    >>> explained("score [95 % interval]") == GLOSSARY["score"], explained("model")
+    >>> meaning_of("score [95 % interval]") == GLOSSARY["score"], meaning_of("model")
     (True, '')
     """
     if title in GLOSSARY:

@@ -152,7 +152,7 @@ def short(name: str, longest: int = 26) -> str:
 def model_names(models: Sequence[str]) -> dict[str, str]:
     """Each model → its name without settings; where models differ only in settings, with those that differ.
 
-    >>> called(["planted/a?x=1&y=2", "planted/a?x=3&y=2", "planted/b?x=1"])
+    >>> model_names(["planted/a?x=1&y=2", "planted/a?x=3&y=2", "planted/b?x=1"])
     {'planted/a?x=1&y=2': 'planted/a?x=1', 'planted/a?x=3&y=2': 'planted/a?x=3', 'planted/b?x=1': 'planted/b'}
     """
     names = {}

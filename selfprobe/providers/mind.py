@@ -155,14 +155,14 @@ def by_access(own: str, other: str | None = None) -> None:
     """
     BY_ACCESS[own] = other
     if other:
-        stands_for("skill", other)
+        common_setting("skill", other)
 
 
 STANDS_FOR: dict[str, str] = {}
 """A task's own setting → the setting of every task that decides it where it is not given by its own name."""
 
 
-def stands_for(setting: str, *own: str) -> None:
+def common_setting(setting: str, *own: str) -> None:
     """Let a setting that means the same in every task decide tasks' own settings."""
     STANDS_FOR.update(dict.fromkeys(own, setting))
 

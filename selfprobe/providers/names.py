@@ -31,7 +31,7 @@ def impossible(name: str) -> str:
     provider, _, rest = name.partition("/")
     if provider == "planted" and "/" in name:
         try:
-            chosen(rest, {}, json.loads(SETTINGS_FILE.read_text(encoding="utf-8")))
+            split_name(rest, {}, json.loads(SETTINGS_FILE.read_text(encoding="utf-8")))
         except ValueError as error:
             return str(error)
     elif not rest:
@@ -51,7 +51,7 @@ def _providers() -> frozenset[str]:
     return frozenset(OURS.union(re.findall(r'@modelapi\(name="([^"]+)"\)', texts[0])) if texts else ())
 
 
-def chosen(model_name: str, given: Mapping[str, Any], known: Collection[str]) -> tuple[str, dict[str, float]]:
+def split_name(model_name: str, given: Mapping[str, Any], known: Collection[str]) -> tuple[str, dict[str, float]]:
     """The name and the given settings of `alpha?access=.8`, model arguments (`-M access=.8`) included.
 
     Raises:

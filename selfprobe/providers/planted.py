@@ -46,7 +46,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from selfprobe.errors import InputError
 from selfprobe.providers import behaviours
 from selfprobe.providers.mind import BEHAVIOURS, BY_ACCESS, DRESS_SETTINGS, DRESSINGS, STANDS_FOR, Mind, Said
-from selfprobe.providers.names import FAULTS, chosen
+from selfprobe.providers.names import FAULTS, split_name
 
 DEFAULTS: dict[str, float] = {
     "common": 0.5,
@@ -71,11 +71,11 @@ def parse_name(model_name: str, given: Mapping[str, Any]) -> tuple[str, dict[str
     """The name and all settings of `alpha?access=.8`, model arguments (`-M access=.8`) included.
 
     Raises:
-        InputError: See `chosen`.
+        InputError: See `split_name`.
     """
     defaults = known_settings()
     try:
-        name, names = chosen(model_name, given, defaults)
+        name, names = split_name(model_name, given, defaults)
     except ValueError as error:
         raise InputError(str(error)) from None
     settings = defaults | names
@@ -90,7 +90,7 @@ def parse_name(model_name: str, given: Mapping[str, Any]) -> tuple[str, dict[str
     return name, settings
 
 
-def named(model_name: str) -> Mind:
+def mind_named(model_name: str) -> Mind:
     """The mind that a name such as "ada?common=.9" stands for, for an observer that is told the name."""
     return Mind(*parse_name(model_name, {}))
 

@@ -19,7 +19,7 @@ from selfprobe.stats.estimate import (
     Estimate,
     FloatArray,
     bell_mccaffrey,
-    by_cluster,
+    cluster_errors,
     cr2,
     floored,
     undefined,
@@ -78,7 +78,7 @@ def clustered_share(
     if not count:
         return Part.undefined("nothing was scored", unit=unit)
     value, added = float(scores[rows].mean()), np.zeros(len(scores))
-    errors, held = by_cluster(off := scores[rows] - value, inverse[rows], len(names))
+    errors, held = cluster_errors(off := scores[rows] - value, inverse[rows], len(names))
     added[rows] = off / count
     if n < 2:
         return Part(undefined(f"no interval from one {unit}", n=n, unit=unit, value=value), errors, added)
@@ -153,7 +153,7 @@ def crossed(
         return undefined("no interval from one cluster on a side", n=n, unit=unit, value=value)
     (a, b), wide = (inverse for _, inverse in sides), len(sides[1][0])
     both = np.unique(a * wide + b, return_inverse=True)[1]
-    parts, held = zip(*(by_cluster(scores - mean, inverse) for inverse in (a, b, both)), strict=True)
+    parts, held = zip(*(cluster_errors(scores - mean, inverse) for inverse in (a, b, both)), strict=True)
     variances = [cr2(errors, of) for errors, of in zip(parts, held, strict=True)]
     low, high = _share_interval(
         mean,

@@ -27,7 +27,7 @@ NOTHING = 1e-24
 """Largest variance that is rounding error."""
 
 
-def by_cluster(errors: FloatArray, inverse: npt.NDArray[np.intp], n: int = 0) -> tuple[FloatArray, FloatArray]:
+def cluster_errors(errors: FloatArray, inverse: npt.NDArray[np.intp], n: int = 0) -> tuple[FloatArray, FloatArray]:
     """Contribution of each cluster to the error of a mean, and its share of the rows, [cluster].
 
     Args:
@@ -86,7 +86,7 @@ def effective(scores: FloatArray, inverse: npt.NDArray[np.intp]) -> float:
     each = rows / n  # rows of the further cluster
     total = rows + each
     mean = (scores.sum() + each / 2) / total
-    errors, held = by_cluster(scores - mean, inverse)
+    errors, held = cluster_errors(scores - mean, inverse)
     variance = cr2(errors * rows / total, held * rows / total)
     variance += (each / total) ** 2 * (mean**2 + (1 - mean) ** 2) / 2 / (1 - each / total)
     found = float(rows * mean * (1 - mean) / (variance * total))
@@ -255,7 +255,7 @@ def clustered_mean(
         raise ValueError(f"expected differences of scores in [0, 1], got {scores.min():g} to {scores.max():g}")
     if n < 2:
         return undefined(f"no interval from one {unit}", n=n, unit=unit, value=mean)
-    errors, held = by_cluster(scores - mean, inverse)
+    errors, held = cluster_errors(scores - mean, inverse)
     se, df = math.sqrt(floored(jackknife(errors, held), n, scores - mean)), bell_mccaffrey(held)
     known = se if se > 1e-12 else math.nan
     if interval == "difference":

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 Label = Literal["evaluation", "deployment"]
-OneModel = Annotated[str, AfterValidator(options.one_model)]
+OneModel = Annotated[str, AfterValidator(options.single_model)]
 Repeated = Annotated[tuple[str, ...], "repeated"]
 """Texts of an option that is typed once for each, since they may hold commas."""
 
@@ -273,7 +273,7 @@ class Study(BaseModel):
             Interrupted: The user stopped it.
             InputError: A model cannot be had, or the log folder cannot be written.
         """
-        from selfprobe.study.waves import JOINS, complete, run_wave
+        from selfprobe.study.waves import JOINS, all_ended_well, run_wave
 
         plan = self.plan()
         busy.calls = busy.Calls(sum(cost.calls for cost in plan.costs) if plan else 0, most=self.how.cost_limit)
@@ -285,7 +285,7 @@ class Study(BaseModel):
                 logs += run_wave(wave.runs, folder, title=wave.title, settings=self.how, **further)
         finally:
             busy.calls = busy.Calls()
-        return complete(logs)
+        return all_ended_well(logs)
 
     @property
     def identities(self) -> "list[Identity]":
@@ -590,7 +590,7 @@ def _option(
     types: dict[str, Callable[[], Any]] = {
         "names": lambda: options.Names(name.removesuffix("s")),
         "entries": lambda: options.Names(name.removesuffix("s"), mappings=True),
-        "choice": lambda: options.Choice(choices),
+        "choice": lambda: options.SuggestingChoice(choices),
         "whole": lambda: options.Whole(least, most),
         "number": lambda: options.Number(least, most, min_open=between, max_open=between),
         "text": lambda: str,

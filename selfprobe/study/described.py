@@ -17,7 +17,7 @@ from selfprobe.text import near
 from selfprobe.text.safe import concealed
 
 
-def opened(name: str, **args: Any) -> Model:
+def available_model(name: str, **args: Any) -> Model:
     """A model that can be had; Inspect gives one handle for equal arguments.
 
     Args:
@@ -54,15 +54,15 @@ class NamedModel:
         """The model.
 
         Raises:
-            InputError: See `opened`.
+            InputError: See `available_model`.
         """
-        return opened(self.name, **self.args)
+        return available_model(self.name, **self.args)
 
     def refuse_impossible(self) -> None:
         """Refuse what no key and no weights would make a model; where these are needed, they are left for the run.
 
         Raises:
-            InputError: No such provider, or a wrong setting of a simulated model; in the words of `opened`.
+            InputError: No such provider, or a wrong setting of a simulated model; in the words of `available_model`.
         """
         if self.provider == "planted" or "/" not in self.name or self.provider not in _providers():
             self.open()

@@ -104,7 +104,7 @@ def progressing() -> Iterator[Progress]:
     from selfprobe.embed.weights import to_stderr
 
     terminal = sys.stderr.isatty()
-    with busy.shown() if terminal else busy.shown(lambda *_: ""):
+    with busy.status_line() if terminal else busy.status_line(lambda *_: ""):
         yield busy.at if terminal else to_stderr
 
 

@@ -3,7 +3,7 @@
 Every node needs this version of selfprobe; for runs also the models' keys in its environment, and the log folder. A
 task that lost its process or its node is run again, by Ray, where there is room, and takes up what lies in that folder.
 
-    with joined("host:6379") as ray:
+    with connected("host:6379") as ray:
         harvest(judge, pairs, reader=replicas(ray, judge, partial(load_model, "smollm2")))
 
 A copy that does not give the command's own states of one prompt is refused. The batches of a copy that died are read by
@@ -75,21 +75,21 @@ WAIT = 60
 
 
 @dataclass(frozen=True)
-class Cluster:
+class RayCluster:
     """The cluster that works in place of this process."""
 
     address: str | None = None
     """Address of the head; None is the address in RAY_ADDRESS, or the cluster that runs on this machine."""
 
 
-def wanted(engine: str | None, ray_address: str | None, replicas: int | None = None) -> Cluster | None:
+def requested_cluster(engine: str | None, ray_address: str | None, replicas: int | None = None) -> RayCluster | None:
     """The cluster that options ask for; None is this process.
 
     Raises:
         InputError: An option of clusters without --engine ray.
     """
     if engine == "ray":
-        return Cluster(ray_address)
+        return RayCluster(ray_address)
     for name, value in {"--ray-address": ray_address, "--replicas": replicas}.items():
         if value is not None:
             raise InputError(f"{name} goes with --engine ray")
@@ -97,11 +97,11 @@ def wanted(engine: str | None, ray_address: str | None, replicas: int | None = N
 
 
 @contextmanager
-def joined(address: str | None) -> Iterator[Any]:
+def connected(address: str | None) -> Iterator[Any]:
     """A block in which this process is a driver of the cluster; gives the module `ray`.
 
     Args:
-        address: See `Cluster`.
+        address: See `RayCluster`.
 
     Raises:
         InputError: No Ray is installed, or no cluster is there.
@@ -139,7 +139,7 @@ def joined(address: str | None) -> Iterator[Any]:
 
 
 @dataclass(frozen=True)
-class Share:
+class ModelShare:
     """One model's runs, which stay together so that its `max_connections` holds; a task of the cluster."""
 
     number: int
@@ -161,15 +161,15 @@ class Share:
         return f"{log_dir.rstrip('/')}/share-{self.number}"
 
 
-def shares_of(runs: Sequence[DescribedRun]) -> list[Share]:
+def shares_of(runs: Sequence[DescribedRun]) -> list[ModelShare]:
     """The runs of a wave by their model, in the order of the models."""
     models = list(dict.fromkeys(run.model.name for run in runs))
     by_model = sorted(runs, key=lambda run: models.index(run.model.name))
     grouped = groupby(by_model, lambda run: run.model.name)
-    return [Share(number, tuple(group)) for number, (_, group) in enumerate(grouped, start=1)]
+    return [ModelShare(number, tuple(group)) for number, (_, group) in enumerate(grouped, start=1)]
 
 
-def place_logs(shares: Iterable[Share], log_dir: str, *, dirty: bool) -> None:
+def place_logs(shares: Iterable[ModelShare], log_dir: str, *, dirty: bool) -> None:
     """Put each log into the folder of its share, where another engine had put it elsewhere.
 
     Args:
@@ -221,7 +221,7 @@ class _Board:
 
 
 @dataclass(frozen=True)
-class Line:
+class ShareLine:
     """Line from a share's task to the command, which hears what the task does."""
 
     board: Any
@@ -237,7 +237,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Ended:
+class EndedShare:
     """End of a share, with good logs or with bad ones."""
 
     logs: list[EvalLog]
@@ -245,25 +245,25 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusedShare:
     """Refusal: a share could not begin, or its folder is another's."""
 
     why: str
 
 
 @dataclass(frozen=True)
-class Stopped:
+class StoppedShare:
     """Interruption of a share, whose logs are closed."""
 
 
-Outcome = Ended | Refused | Stopped
+Outcome = EndedShare | RefusedShare | StoppedShare
 
-Ask = Callable[[Sequence[DescribedRun], str, Line], list[EvalLog]]
+Ask = Callable[[Sequence[DescribedRun], str, ShareLine], list[EvalLog]]
 """Makes runs, with their logs in a folder, to their end; gives the headers of the logs. It can be pickled."""
 
 
 def run_on_ray(
-    shares: Sequence[Share], ask: Ask, log_dir: str, progress: Progress, *, address: str | None
+    shares: Sequence[ModelShare], ask: Ask, log_dir: str, progress: Progress, *, address: str | None
 ) -> list[EvalLog]:
     """Run each share as a task of a cluster; the headers of all logs.
 
@@ -272,7 +272,7 @@ def run_on_ray(
         ask: Makes a share's runs, on its node.
         log_dir: The wave's folder, which all nodes share.
         progress: Gets every sample.
-        address: See `Cluster`.
+        address: See `RayCluster`.
 
     Raises:
         KeyboardInterrupt: The user stopped it; the tasks have closed their logs.
@@ -280,7 +280,7 @@ def run_on_ray(
             selfprobe, or a model that cannot be had.
         RunError: A task lost its process again and again.
     """
-    with joined(address) as ray:
+    with connected(address) as ray:
         _refuse_unfit(ray, log_dir)
         return _run(ray, shares, ask, log_dir, progress)
 
@@ -326,7 +326,7 @@ def _look(path: str) -> tuple[str, str]:
         return "", version("selfprobe")
 
 
-def _gpus(ray: Any, shares: Sequence[Share]) -> list[int]:
+def _gpus(ray: Any, shares: Sequence[ModelShare]) -> list[int]:
     """GPUs that each share declares; none on a cluster without any, where such models run on CPUs.
 
     Raises:
@@ -339,7 +339,7 @@ def _gpus(ray: Any, shares: Sequence[Share]) -> list[int]:
     return [share.gpus if most else 0 for share in shares]
 
 
-def _run(ray: Any, shares: Sequence[Share], ask: Ask, log_dir: str, progress: Progress) -> list[EvalLog]:
+def _run(ray: Any, shares: Sequence[ModelShare], ask: Ask, log_dir: str, progress: Progress) -> list[EvalLog]:
     gpus = _gpus(ray, shares)
     here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
         ray.get_runtime_context().get_node_id(), soft=True
@@ -349,7 +349,7 @@ def _run(ray: Any, shares: Sequence[Share], ask: Ask, log_dir: str, progress: Pr
     logs: list[EvalLog] = []
     pending = [
         task.options(num_cpus=1, num_gpus=gpus[number]).remote(
-            partial(ask, share.runs, share.folder(log_dir)), Line(board, number), str(Path.cwd())
+            partial(ask, share.runs, share.folder(log_dir)), ShareLine(board, number), str(Path.cwd())
         )
         for number, share in enumerate(shares)
     ]
@@ -360,9 +360,9 @@ def _run(ray: Any, shares: Sequence[Share], ask: Ask, log_dir: str, progress: Pr
             for one in ended:
                 pending.remove(one)
                 outcome: Outcome = ray.get(one)
-                if isinstance(outcome, Refused):
+                if isinstance(outcome, RefusedShare):
                     raise InputError(outcome.why)
-                if isinstance(outcome, Stopped):
+                if isinstance(outcome, StoppedShare):
                     raise KeyboardInterrupt
                 logs += outcome.logs
     finally:
@@ -388,7 +388,7 @@ def _note(news: Sequence[tuple[int, int | Key]], progress: Progress, shares: int
         progress.announce()
 
 
-def _on_node(call: Callable[[Line], list[EvalLog]], line: Line, folder: str) -> Outcome:
+def _on_node(call: Callable[[ShareLine], list[EvalLog]], line: ShareLine, folder: str) -> Outcome:
     """A share's task, in the folder of the command where the node has it: data sets may be named relative to it.
 
     It has a process for itself; what it says on stdout is for nobody.
@@ -400,11 +400,11 @@ def _on_node(call: Callable[[Line], list[EvalLog]], line: Line, folder: str) -> 
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # Inspect passes Ray's cancel on as a real signal
     try:
         with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
-            return Ended(call(line))
+            return EndedShare(call(line))
     except KeyboardInterrupt:
-        return Stopped()
+        return StoppedShare()
     except PrerequisiteError as error:
-        return Refused(one_line(error, longest=OURS))
+        return RefusedShare(one_line(error, longest=OURS))
 
 
 # ---- copies of a model
@@ -463,7 +463,7 @@ def replicas(
     """Copies of `judge` that read on a cluster; they start with the first batch, and end with the cluster's block.
 
     Args:
-        ray: What `joined` gives.
+        ray: Module that `connected` gives.
         judge: The command's own copy. Each other takes as many GPUs.
         load: Makes the same model on a node.
         count: Number of copies; None is one per so many GPUs, or one per node where it needs none.
@@ -486,12 +486,12 @@ def copies(
     """A block with what makes copies of a model, of its name and of how it was loaded; None where this process reads.
 
     Raises:
-        InputError: See `wanted` and `joined`.
+        InputError: See `requested_cluster` and `connected`.
     """
-    if (cluster := wanted(engine, ray_address, replicas)) is None:
+    if (cluster := requested_cluster(engine, ray_address, replicas)) is None:
         yield None
         return
-    with joined(cluster.address) as ray:
+    with connected(cluster.address) as ray:
         yield partial(_copies, ray, replicas)
 
 

@@ -14,7 +14,7 @@ import click
 
 from selfprobe.study.usage import exemplified
 from selfprobe.text.near import names
-from selfprobe.text.safe import echo, escaped
+from selfprobe.text.safe import echo, json_escaped
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -73,7 +73,7 @@ class Names(click.ParamType[list[str]]):
         return "A,B"
 
 
-def one_model(text: str) -> str:
+def single_model(text: str) -> str:
     """The name of a single model.
 
     Raises:
@@ -118,7 +118,7 @@ class OneModel(click.ParamType[str]):
 
     name = "MODEL"
 
-    def __init__(self, check: Callable[[str], str] = one_model) -> None:
+    def __init__(self, check: Callable[[str], str] = single_model) -> None:
         self.check = check
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
@@ -152,7 +152,7 @@ class Whole(click.IntRange):
             self.fail(f"expected a whole number from {self.min or 0}{most}, got {value!r}", param, ctx)
 
 
-class Choice(click.Choice[str]):
+class SuggestingChoice(click.Choice[str]):
     """A choice that says which one was meant."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
@@ -241,7 +241,7 @@ LIMIT_HELP = (
 limit = click.option("--limit", type=COUNT, metavar="N", help=LIMIT_HELP)
 display = click.option(
     "--display",
-    type=Choice(["full", "rich", "plain", "none"]),
+    type=SuggestingChoice(["full", "rich", "plain", "none"]),
     help="Inspect's display, with all metrics of each run. Default: no display; a progress line is printed from time "
     "to time.",
 )
@@ -347,7 +347,7 @@ def _refuse_processes(ctx: click.Context, param: click.Parameter, value: int | N
 _ENGINE = (
     click.option(
         "--engine",
-        type=Choice(["process", "ray"]),
+        type=SuggestingChoice(["process", "ray"]),
         default="process",
         show_default=True,
         help="ray: each model's runs are a task on a Ray cluster. The log folder must be one that all its nodes share.",
@@ -368,7 +368,7 @@ def echo_json(value: Any) -> None:
     """Print results as JSON: dataclasses as objects, and what is undefined (NaN) as null."""
     import json
 
-    click.echo(escaped(json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)))
+    click.echo(json_escaped(json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)))
 
 
 def echo_lines(lines: Iterable[str]) -> None:

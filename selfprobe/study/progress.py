@@ -21,7 +21,7 @@ Key = tuple[int, str | int, int]
 """A sample of a wave: the number of its run, its id, its epoch."""
 
 
-def samples_of(tasks: Sequence[Task], limit: int | None) -> int:
+def sample_count(tasks: Sequence[Task], limit: int | None) -> int:
     """Number of samples that the runs are to have."""
     return sum(min(len(task.dataset), limit or sys.maxsize) * (task.epochs or 1) for task in tasks)
 
@@ -83,7 +83,7 @@ class Progress:
             echo(f"  {self._count()} ({self.clock()})", err=True)
 
     def line(self, terminal: bool, seconds: float) -> str:
-        """Line for `busy.shown`: on a terminal all; in a pipe, after a silence, the calls that were answered."""
+        """Line for `busy.status_line`: on a terminal all; in a pipe, after a silence, the calls that were answered."""
         if terminal:
             done, whole = self._far()
             full = WIDE * min(done, whole) // max(whole, 1)

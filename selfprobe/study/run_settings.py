@@ -9,8 +9,8 @@ from typing import Any
 from selfprobe.data.prices import Cost, Prices, cost_table, dollars, read_prices
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import SAME_MODEL
-from selfprobe.study.described import NamedModel, opened
-from selfprobe.study.on_ray import Cluster, wanted
+from selfprobe.study.described import NamedModel, available_model
+from selfprobe.study.on_ray import RayCluster, requested_cluster
 
 SHORT = 100
 """Tokens of replies that the plan of a slow run names."""
@@ -40,7 +40,7 @@ class RunSettings:
     cost_limit: float | None = None
     """Dollars of calls at which a command stops."""
     display: str | None = None
-    engine: Cluster | None = None
+    engine: RayCluster | None = None
     """Engine that makes described runs; None is this process."""
 
     @classmethod
@@ -50,7 +50,7 @@ class RunSettings:
         Raises:
             InputError: The file of prices is none, or options of where runs are made do not go together.
         """
-        cluster = wanted(given.pop("engine", None), given.pop("ray_address", None))
+        cluster = requested_cluster(given.pop("engine", None), given.pop("ray_address", None))
         own = {one.name: given.pop(one.name) for one in fields(cls) if one.name in given}
         if own.get("cost_limit") and (not own["prices"] or cluster):
             raise InputError("--cost-limit needs --prices, a file of what calls cost, and goes without --engine ray")
@@ -89,7 +89,7 @@ class RunSettings:
             if cost.calls and cost.model.startswith("embedded/"):
                 from selfprobe.providers.embedded import EmbeddedAPI  # brings the openai package: half a second
 
-                api = opened(cost.model, memoize=False, **self.model_args).api
+                api = available_model(cost.model, memoize=False, **self.model_args).api
                 assert isinstance(api, EmbeddedAPI)
                 read, written = asyncio.run(api.pace())
                 whole, *less = (

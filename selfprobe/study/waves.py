@@ -30,8 +30,8 @@ from selfprobe.logs import cause, counted, cut_in, found, listed, summaries, uns
 from selfprobe.logs.header import short_task, task_of
 from selfprobe.logs.resuming import claimed, taken_up
 from selfprobe.study.described import DescribedRun
-from selfprobe.study.on_ray import Cluster, Line, other_runs, place_logs, run_on_ray, shares_of
-from selfprobe.study.progress import Progress, samples_of, watch
+from selfprobe.study.on_ray import RayCluster, ShareLine, other_runs, place_logs, run_on_ray, shares_of
+from selfprobe.study.progress import Progress, sample_count, watch
 from selfprobe.study.run_settings import RunSettings
 from selfprobe.text import busy
 from selfprobe.text.safe import echo
@@ -96,16 +96,16 @@ def _run_wave(
 def _here(tasks: Sequence[Task], log_dir: str, given: dict[str, Any], progress: Progress) -> list[EvalLog]:
     """All runs in this process."""
     if given.setdefault("display", "none") == "none":
-        progress.samples[0] = samples_of(tasks, given.get("limit"))
+        progress.samples[0] = sample_count(tasks, given.get("limit"))
         watch(tasks, partial(progress.note, 0))
         progress.announce()
-        with busy.shown(progress.line):
+        with busy.status_line(progress.line):
             return _asked(tasks, log_dir, given)
     return _asked(tasks, log_dir, given)
 
 
 def _on_cluster(
-    runs: Sequence[DescribedRun], log_dir: str, given: dict[str, Any], cluster: Cluster, progress: Progress
+    runs: Sequence[DescribedRun], log_dir: str, given: dict[str, Any], cluster: RayCluster, progress: Progress
 ) -> list[EvalLog]:
     """Each model's runs as a task of the cluster, with a folder of its own in `log_dir`."""
     if given.setdefault("display", "none") != "none":
@@ -117,10 +117,10 @@ def _on_cluster(
     return run_on_ray(shares, partial(_share, given), log_dir, progress, address=cluster.address)
 
 
-def _share(given: dict[str, Any], runs: Sequence[DescribedRun], log_dir: str, line: Line) -> list[EvalLog]:
+def _share(given: dict[str, Any], runs: Sequence[DescribedRun], log_dir: str, line: ShareLine) -> list[EvalLog]:
     """One share of a wave, in the process that runs it."""
     tasks = [run.made() for run in runs]
-    line.begin(samples_of(tasks, given.get("limit")))
+    line.begin(sample_count(tasks, given.get("limit")))
     watch(tasks, line.done)
     return _asked(tasks, log_dir, given)
 
@@ -191,7 +191,7 @@ def _unwritable(error: OSError | sqlite3.Error, log_dir: str) -> str:
     return f"cannot write logs into {log_dir}: {one_line(error)}"
 
 
-def complete(logs: Sequence[EvalLog]) -> bool:
+def all_ended_well(logs: Sequence[EvalLog]) -> bool:
     """True if all runs of a study ended well; prints the models for which nothing at all could be scored.
 
     Args:

@@ -1,6 +1,6 @@
 """A line that moves while something without progress of its own is worked on, such as a report.
 
-with shown():
+with status_line():
     at("kth_word: statistics")
 """
 
@@ -65,7 +65,7 @@ def _stage(terminal: bool, seconds: float) -> str:
 
 
 @contextmanager
-def shown(line: Callable[[bool, float], str] = _stage) -> Iterator[None]:
+def status_line(line: Callable[[bool, float], str] = _stage) -> Iterator[None]:
     """A block that reports on stderr what it works on, and for how long: on a terminal in one line, else line by line.
 
     Args:

@@ -107,7 +107,7 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
         click.echo(clean(str(text)), err=err, nl=nl)
 
 
-def escaped(text: str) -> str:
+def json_escaped(text: str) -> str:
     """JSON in which characters that a terminal obeys are escapes, so that nothing is lost."""
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 

@@ -44,7 +44,7 @@ def cue_in(mind: Mind, asked: dict[str, str]) -> str:
 
 
 @behaviour(CHECK_PROMPT, notices=1.0)
-def check(mind: Mind, asked: dict[str, str]) -> str:
+def _check(mind: Mind, asked: dict[str, str]) -> str:
     original, version = (_unmarked(asked[name]) for name in ("original", "version"))
     words, others = (set(text.lower().split()) for text in (original, version))
     other = len(words & others) < len(words) / 3 and mind.happens("notices", asked["version"])

@@ -23,7 +23,7 @@ from scipy.special import ndtr, ndtri
 
 from selfprobe.data.prompts import COMPARE, SCORE
 from selfprobe.preference_tasks.pairwise_preference import COMPLETE_PROMPT
-from selfprobe.providers.mind import Behaviour, Mind, Said, behaviour, chance, stands_for
+from selfprobe.providers.mind import Behaviour, Mind, Said, behaviour, chance, common_setting
 
 
 def planted_quality(text: str) -> float:
@@ -43,7 +43,7 @@ def perceived(mind: Mind, text: str) -> float:
     return float(r * ndtri(planted_quality(text)) + math.sqrt(1 - r * r) * noise)
 
 
-def p_first(mind: Mind, one: str, two: str) -> float:
+def p_choice_1(mind: Mind, one: str, two: str) -> float:
     """P(choice 1) of two texts in the order shown."""
     difference = (perceived(mind, one) - perceived(mind, two)) / math.sqrt(2)
     if chance(mind.name, None, "tied", *sorted((one.strip(), two.strip()))) < mind.settings["tied"]:
@@ -51,41 +51,41 @@ def p_first(mind: Mind, one: str, two: str) -> float:
     return 1 / (1 + math.exp(-(3 * difference + 4 * mind.settings["first"])))
 
 
-def levels(mind: Mind, text: str) -> dict[str, float]:
+def score_levels(mind: Mind, text: str) -> dict[str, float]:
     """P(score) of a text scored alone."""
     expected = 1 + 4 * float(ndtr(perceived(mind, text)))
     low = min(int(expected), 4)
     return {str(low): low + 1 - expected, str(low + 1): expected - low}
 
 
-def compare(mind: Mind, asked: dict[str, str]) -> Said:
-    p = p_first(mind, asked["text_1"], asked["text_2"])
+def _compare(mind: Mind, asked: dict[str, str]) -> Said:
+    p = p_choice_1(mind, asked["text_1"], asked["text_2"])
     return _said(mind, {"1": p, "2": 1 - p}, asked)
 
 
-def rate(mind: Mind, asked: dict[str, str]) -> Said:
-    return _said(mind, levels(mind, asked["text"]), asked)
+def _rate(mind: Mind, asked: dict[str, str]) -> Said:
+    return _said(mind, score_levels(mind, asked["text"]), asked)
 
 
-stands_for("prefers", "judgement")
+common_setting("prefers", "judgement")
 
 _SETTINGS: dict[str, Any] = {"judgement": 0.8, "first": 0.0, "tied": 0.0, "mute": 0.0}
 
 for _template in COMPARE.values():  # as it stands before a prefilled answer
-    behaviour(_template, **_SETTINGS)(compare)
+    behaviour(_template, **_SETTINGS)(_compare)
 for _template in SCORE.values():
-    behaviour(_template, **_SETTINGS)(rate)
+    behaviour(_template, **_SETTINGS)(_rate)
 
 
 @behaviour(COMPLETE_PROMPT, **_SETTINGS)
-def complete(mind: Mind, asked: dict[str, str]) -> Said:
+def _complete(mind: Mind, asked: dict[str, str]) -> Said:
     found = (pattern.fullmatch(asked["comparison"]) for pattern in _comparisons())
-    return compare(mind, next(match for match in found if match).groupdict())
+    return _compare(mind, next(match for match in found if match).groupdict())
 
 
 @lru_cache(maxsize=1)
 def _comparisons() -> tuple[re.Pattern[str], ...]:
-    return tuple(Behaviour(template, compare, {}, observes=True).pattern for template in COMPARE.values())
+    return tuple(Behaviour(template, _compare, {}, observes=True).pattern for template in COMPARE.values())
 
 
 def _said(mind: Mind, probabilities: dict[str, float], asked: dict[str, str]) -> Said:

@@ -33,7 +33,7 @@ def paraphrase(mind: Mind, asked: dict[str, str]) -> str:
 
 
 @behaviour(CHECK_PROMPT, notices=1.0)
-def check(mind: Mind, asked: dict[str, str]) -> str:
+def _check(mind: Mind, asked: dict[str, str]) -> str:
     original, version = (set(_unmarked(asked[name]).lower().split()) for name in ("original", "version"))
     other = len(original & version) < len(original) / 3 and mind.happens("notices", asked["version"])
     left = list(range(1, asked["features"].count("\n") + 2)) if TELLING.search(_unmarked(asked["version"])) else []

@@ -16,7 +16,7 @@ by_access("decodes")
 
 
 @behaviour(CHOOSE_PROMPT, observes=False)
-def choose(mind: Mind, asked: dict[str, str]) -> str:
+def _choose(mind: Mind, asked: dict[str, str]) -> str:
     numbers = asked["numbers"].split(", ")
     return json.dumps({"subset": [int(numbers[(EMOTIONS.index(asked["word"]) + _shift(mind)) % len(EMOTIONS)])]})
 
