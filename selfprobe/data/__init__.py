@@ -116,9 +116,9 @@ class Table:
         """Metadata of every log about its data and its suite (a run by path has no package version otherwise)."""
         known = {"dataset": self.name, "dataset_sha256": self.sha256, "selfprobe": version("selfprobe")}
         known |= {"unread": self.unread} if self.unread else {}
-        return known | ({"set_aside": self.told()} if self.aside else {})
+        return known | ({"set_aside": self.aside_line()} if self.aside else {})
 
-    def told(self) -> str:
+    def aside_line(self) -> str:
         """Line with the number of rows that are set aside, and why the first one is; "" where none is."""
         first = next(iter(self.aside.values()), "")
         return f"{len(self.aside)} of {len(self.aside) + len(self.rows)} rows set aside; {first}" if first else ""

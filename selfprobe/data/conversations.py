@@ -221,10 +221,10 @@ def record_to_sample(row: Row) -> Sample:
 def _sent(message: Message) -> Row:
     """A message with its calls of tools apart, as JSON."""
     if message.by_tool:
-        return {"role": "tool", "content": message.said}
+        return {"role": "tool", "content": message.content}
     if not message.calls:
         return {"role": message.role, "content": message.text}
-    return {"role": message.role, "content": message.said, "calls": [list(call) for call in message.calls]}
+    return {"role": message.role, "content": message.content, "calls": [list(call) for call in message.calls]}
 
 
 def _rows(

@@ -18,7 +18,7 @@ from inspect_ai.model import ChatMessage, ContentText
 
 from selfprobe.errors import InputError, one_line
 from selfprobe.errors.arguments import locate
-from selfprobe.logs import found, header_of, in_thread, transcripts
+from selfprobe.logs import header_of, in_thread, readable_logs, transcripts
 from selfprobe.logs.first_call import ELSEWHERE, SUBJECT, first_calls
 from selfprobe.logs.header import task_of
 
@@ -93,7 +93,7 @@ def _rows_of_task(name: str, role: str | None, place: str, changed: int) -> tupl
     short = name.rpartition("/")[2].rpartition("@")[2].removesuffix(".py")
     with first_calls(name) as folder:
         rows = in_thread(
-            lambda: [row for log in found([folder]).headers for row in _rows_of_log(log, role, full=False)]
+            lambda: [row for log in readable_logs([folder]).headers for row in _rows_of_log(log, role, full=False)]
         )
     if not any("messages" in row for row in rows):
         count = f"none of its {len(rows)} samples comes" if len(rows) != 1 else "its sample does not come"
@@ -121,7 +121,7 @@ def rows_of_logs(path: str, *, full: bool = False, role: str | None = None) -> l
 
 
 def _rows_of_logs(path: str, full: bool, role: str | None) -> list[Row]:
-    there = found([path])
+    there = readable_logs([path])
     logs = there.headers
     rows: dict[str, Row] = {log: {"id": log, "aside": why, "source": "logs"} for log, why in there.ignored.items()}
     for log in reversed(logs):

@@ -195,8 +195,8 @@ def without(prompt: Prompt, units: Iterable[Unit]) -> dict[str, Any] | None:
 def _tidied(text: str) -> str:
     """The text with one space or line break where something was taken out."""
 
-    def joint(found: re.Match[str]) -> str:
-        gap = found.group()
+    def joint(pieces: re.Match[str]) -> str:
+        gap = pieces.group()
         return "\n" * min(gap.count("\n"), 2) or (" " if re.search(r"\s", gap) else "")
 
     return re.sub(r"\s*\0[\s\0]*", joint, text).strip()

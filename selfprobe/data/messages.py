@@ -38,7 +38,7 @@ class Message:
     text: str
     by_tool: bool = False
     """True for a tool's result, which goes under the user's name but is no turn of the user's."""
-    said: str = ""
+    content: str = ""
     """Return value of a tool's result; for a message of the model the text next to its calls of tools."""
     calls: tuple[tuple[str, str], ...] = ()
     """Function and arguments (JSON) of the message's calls of tools; `text` holds them as text."""
@@ -98,13 +98,13 @@ def unread(given: Row, where: str) -> str:
     return f"`{used}` is read, {', '.join(left)} {'is' if len(left) == 1 else 'are'} not" if left else ""
 
 
-def row_tools(given: Row, where: str) -> list[dict[str, Any]]:
+def row_tools(row: Row, where: str) -> list[dict[str, Any]]:
     """The tools that the model was offered, as name, description and parameters (JSON schema); most rows have none.
 
     Raises:
         InputError: They are in no form that is known.
     """
-    tools = unwrapped(given).get("tools") or []
+    tools = unwrapped(row).get("tools") or []
     try:
         if isinstance(tools, str):
             tools = json.loads(tools)
@@ -169,16 +169,16 @@ def _of_column(row: Row) -> object:
     return [{"role": "user", "content": text}]
 
 
-def _message(given: object, where: str) -> Message:
+def _message(entry: object, where: str) -> Message:
     """One message as text: tool calls and results among the messages are kept as text."""
-    if not isinstance(given, dict) or "role" not in given:
-        raise InputError(f"{where}: expected messages with role and content, got {str(given)[:80]!r}")
-    role, text = given["role"], _content(given.get("content"), where)
+    if not isinstance(entry, dict) or "role" not in entry:
+        raise InputError(f"{where}: expected messages with role and content, got {str(entry)[:80]!r}")
+    role, text = entry["role"], _content(entry.get("content"), where)
     if role in ("tool", "function", "observation"):
-        return Message("user", f"[tool result]\n{text}", by_tool=True, said=text)
+        return Message("user", f"[tool result]\n{text}", by_tool=True, content=text)
     if role == "function_call":
         return Message("assistant", f"[tool call] {text}")
-    calls = given.get("tool_calls") or []
+    calls = entry.get("tool_calls") or []
     if not isinstance(calls, list):
         raise InputError(f"{where}: expected `tool_calls` to be a list, got {str(calls)[:80]!r}")
     named = tuple(_call(call, where) for call in calls)
@@ -189,7 +189,7 @@ def _message(given: object, where: str) -> Message:
         case "user" | "human":
             return Message("user", text)
         case "assistant" | "ai" | "gpt" | "model" | "chatgpt" | "bot":
-            return Message("assistant", text, said=said, calls=named)
+            return Message("assistant", text, content=said, calls=named)
     raise InputError(f"{where}: unknown role {role!r}; expected system, user, assistant or tool")
 
 

@@ -74,10 +74,10 @@ def preferences(
     return PreferenceSet(table, {**table.metadata, **counts})
 
 
-def _text(argument: str, given: str | None) -> str:
-    if not isinstance(given, str | None):
-        raise InputError(f"{argument} must be text, got {given!r}")
-    return given or ""
+def _text(argument: str, text: str | None) -> str:
+    if not isinstance(text, str | None):
+        raise InputError(f"{argument} must be text, got {text!r}")
+    return text or ""
 
 
 def record_to_sample(row: Row) -> Sample:

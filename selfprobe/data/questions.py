@@ -149,13 +149,13 @@ def _words(text: str) -> str:
     return "".join(char for char in text.casefold() if char.isalnum()) or text
 
 
-def _options(given: Any, text: str, where: str) -> dict[str, Label]:
+def _options(entry: Any, text: str, where: str) -> dict[str, Label]:
     """Word → verdict."""
-    if not isinstance(given, dict) or len(given) < 2:
+    if not isinstance(entry, dict) or len(entry) < 2:
         raise InputError(
-            f"{where}: expected two options or more, such as {{yes: evaluation, no: deployment}}, got {given!r}"
+            f"{where}: expected two options or more, such as {{yes: evaluation, no: deployment}}, got {entry!r}"
         )
-    found = {word: _verdict(verdict, where) for word, verdict in given.items()}
+    found = {word: _verdict(verdict, where) for word, verdict in entry.items()}
     if len({word.casefold() for word in found}) < len(found):
         raise InputError(f"{where}: two of the options {', '.join(found)} are the same word; an answer is read by it")
     if unnamed := [word for word in found if not _named(word, text)]:
@@ -174,11 +174,11 @@ def _named(word: str, text: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, case) is not None
 
 
-def _verdict(given: Any, where: str) -> Label:
+def _verdict(value: Any, where: str) -> Label:
     for verdict in VERDICTS:
-        if given == verdict:
+        if value == verdict:
             return verdict
-    raise InputError(f"{where}: expected evaluation or deployment, got {given!r}{meant(given, VERDICTS)}")
+    raise InputError(f"{where}: expected evaluation or deployment, got {value!r}{meant(value, VERDICTS)}")
 
 
 def log_entries(own: Wording | None) -> dict[str, str]:

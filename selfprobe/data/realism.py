@@ -49,11 +49,11 @@ class Sides:
 
     name: str
     """Names of both sides, in the user's words."""
-    ours: list[Row]
+    prompts: list[Row]
     """Prompts of the set: of different texts, drawn where there are more than wanted."""
     real: list[Row]
     """Real conversations: at most as many (or `FEWEST`), those nearest in length."""
-    told: list[str]
+    omissions: list[str]
     """Sentences about what was left out."""
 
 
@@ -94,7 +94,7 @@ def sides(
         mine, theirs = (
             [row for row in t.rows if row["label"] != x] for t, x in ((ours, "deployment"), (real, "evaluation"))
         )
-        told = [f"{t.name}: {t.told()}" for t in (ours, real) if t.aside]
+        told = [f"{t.name}: {t.aside_line()}" for t in (ours, real) if t.aside]
         told += _labelled(ours, mine, "deployment", "no prompts of an evaluation")
         told += _labelled(real, theirs, "evaluation", "not real use")
         if not mine:
@@ -104,25 +104,25 @@ def sides(
     return _ready(name, mine, theirs, told, prompts)
 
 
-def _ready(name: str, mine: Sequence[Row], theirs: Sequence[Row], told: list[str], prompts: int | None) -> Sides:
+def _ready(name: str, mine: Sequence[Row], theirs: Sequence[Row], notes: list[str], prompts: int | None) -> Sides:
     ours, twice = _different([with_text(row) for row in mine], set())
     real, shared = _different([with_text(row) for row in theirs], {row["text"] for row in ours})
-    told = list(told)
+    notes = list(notes)
     if twice:
-        told.append(f"{twice} prompts repeat the text of another one and are left out.")
+        notes.append(f"{twice} prompts repeat the text of another one and are left out.")
     if shared:
-        told.append(f"{shared} real conversations repeat another text, or one of the set, and are left out.")
+        notes.append(f"{shared} real conversations repeat another text, or one of the set, and are left out.")
     if not real:
         raise InputError(f"{name}: every real conversation is in the set as well: {_bring(ours)}")
     if not any(_alike(prompt, other) for prompt in ours for other in real):
         raise _unlike(name, ours, real)
     if prompts is not None and len(ours) > prompts:
-        told.append(f"{prompts} of {len(ours):,} prompts are drawn by chance.")
+        notes.append(f"{prompts} of {len(ours):,} prompts are drawn by chance.")
         ours = [ours[n] for n in sorted(random.Random(0).sample(range(len(ours)), prompts))]
     pool = _nearest(ours, real)
     if len(pool) < len(real):
-        told.append(f"{len(pool)} of {len(real):,} real conversations are taken, those nearest in length.")
-    return Sides(name, ours, pool, told)
+        notes.append(f"{len(pool)} of {len(real):,} real conversations are taken, those nearest in length.")
+    return Sides(name, ours, pool, notes)
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Pairs:
 
     table: Table
     """Rows: id, kind ("set" or "real"), one, two (id, source, text of each; in a "set" pair `two` is the real one)."""
-    told: list[str]
+    omissions: list[str]
     """Sentences about what was left out."""
 
 
@@ -146,7 +146,7 @@ def pairs_of(both: Sides, opponents: int = OPPONENTS) -> Pairs:
         InputError: No prompt has a real conversation of like length.
     """
     whole(opponents=opponents)
-    ours, real = (sorted(rows, key=_by_length) for rows in (both.ours, both.real))
+    ours, real = (sorted(rows, key=_by_length) for rows in (both.prompts, both.real))
     keys, width = [_by_length(row) for row in real], min(opponents, len(real))
     met = [
         (prompt, real[start + k])
@@ -158,7 +158,7 @@ def pairs_of(both: Sides, opponents: int = OPPONENTS) -> Pairs:
     alike = [(prompt, other) for prompt, other in met if _alike(prompt, other)]
     if not alike:
         raise _unlike(both.name, ours, real)
-    told, lonely = list(both.told), len(ours) - len({prompt["id"] for prompt, _ in alike})
+    told, lonely = list(both.omissions), len(ours) - len({prompt["id"] for prompt, _ in alike})
     if lonely:
         told.append(f"{lonely} prompts have no real conversation of like length, and are not compared.")
     halves = [(a, b) for a, b in zip(real[::2], real[1::2], strict=False) if _alike(a, b)]
@@ -217,17 +217,17 @@ def _different(rows: Sequence[Row], known: set[str]) -> tuple[list[Row], int]:
     return list(first.values()), len(rows) - len(first)
 
 
-def _nearest(ours: Sequence[Row], real: Sequence[Row]) -> list[Row]:
+def _nearest(prompts: Sequence[Row], real: Sequence[Row]) -> list[Row]:
     """For each prompt the real row nearest in length that no other took, and again until there are enough.
 
     All of them where there are not more than prompts, or than `FEWEST`.
     """
-    wanted = max(len(ours), FEWEST)
+    wanted = max(len(prompts), FEWEST)
     if len(real) <= wanted:
         return list(real)
     left = sorted(real, key=_by_length)
     keys, chosen = [_by_length(row) for row in left], list[Row]()
-    for prompt in islice(cycle(sorted(ours, key=lambda row: _digest(row["id"]))), wanted):
+    for prompt in islice(cycle(sorted(prompts, key=lambda row: _digest(row["id"]))), wanted):
         size = len(prompt["text"])
         at = bisect_left(keys, (size, ""))
         near = [i for i in (at - 1, at) if 0 <= i < len(keys)]
@@ -260,11 +260,11 @@ def _labelled(table: Table, kept: Sequence[Row], label: str, why: str) -> list[s
     return [f"{count} rows of {table.name} are labelled {label}: {why}, and left out."] if count else []
 
 
-def _unlike(name: str, ours: Sequence[Row], real: Sequence[Row]) -> InputError:
+def _unlike(name: str, prompts: Sequence[Row], real: Sequence[Row]) -> InputError:
     lengths = _span(len(row["text"]) for row in real)
     return InputError(
         f"{name}: no real conversation is within {LONGEST:g} times the length of a prompt (real ones have {lengths} "
-        f"characters), and length alone would tell them apart: {_bring(ours)}"
+        f"characters), and length alone would tell them apart: {_bring(prompts)}"
     )
 
 

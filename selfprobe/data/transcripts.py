@@ -104,11 +104,11 @@ def _no_result(call: ToolCall) -> ChatMessage:
     return ChatMessageTool(content="(no result)", tool_call_id=call.id, function=call.function)
 
 
-def _arguments(given: str) -> dict[str, Any]:
+def _arguments(arguments: str) -> dict[str, Any]:
     try:
-        found = json.loads(given or "{}")
+        found = json.loads(arguments or "{}")
     except (json.JSONDecodeError, RecursionError):
-        return {"input": given}
+        return {"input": arguments}
     return found if isinstance(found, dict) else {"input": found}
 
 

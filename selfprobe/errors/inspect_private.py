@@ -88,22 +88,22 @@ def __getattr__(name: str) -> Any:
         raise _changed(str(error), feature) from None
 
 
-def check_overrides(ours: type, starts: Sequence[str]) -> None:
+def check_overrides(extended: type, starts: Sequence[str]) -> None:
     """Refuse a version of Inspect in which a class that we extend lacks what we override in it.
 
     Such an override would be called by nobody: requests would go elsewhere, without a word.
 
     Args:
-        ours: Class whose methods and properties marked `override` are looked for in the class that it extends.
+        extended: Class whose methods and properties marked `override` are looked for in the class that it extends.
         starts: Arguments that it hands to that class's `__init__`, by name; positional ones are the first, in order.
 
     Raises:
         PrerequisiteError: One is missing, is no longer a method or a property, or takes other arguments.
     """
-    base = ours.__mro__[1]
+    base = extended.__mro__[1]
     if _arguments(base)[: len(starts)] != list(starts):
         raise _changed(f"its {base.__name__} starts with other arguments", "embedded/… models")
-    for name, own in vars(ours).items():
+    for name, own in vars(extended).items():
         function = own.fget if isinstance(own, property) else own
         if not getattr(function, "__override__", False):
             continue
@@ -146,8 +146,8 @@ def _conceal() -> None:
         shown: dict[str, Any] = concealed(vars(model)["model_args"])
         return shown
 
-    def take(model: Model, given: dict[str, Any]) -> None:
-        vars(model)["model_args"] = given
+    def take(model: Model, value: dict[str, Any]) -> None:
+        vars(model)["model_args"] = value
 
     def request(record: logging.LogRecord) -> bool:
         record.msg, record.args = masked(record.getMessage()), ()

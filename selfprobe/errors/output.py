@@ -130,11 +130,11 @@ def _is_device(place: Path) -> bool:
     return place.exists() and not place.is_file() and not place.is_dir()
 
 
-def _move(names: list[str], beside: Path, folder: Path) -> None:
+def _move(names: list[str], temporary: Path, folder: Path) -> None:
     """Rename files, and take those that are moved from the list."""
     while names:
-        if (beside / names[0]).exists():
-            (beside / names[0]).replace(folder / names[0])
+        if (temporary / names[0]).exists():
+            (temporary / names[0]).replace(folder / names[0])
         del names[0]
 
 
@@ -145,6 +145,5 @@ def refusals() -> tuple[type[Exception], ...]:
 
 
 def _told(error: Exception) -> str:
-    """The error in one line."""
     said = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return " ".join(str(said).split())

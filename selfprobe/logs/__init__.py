@@ -94,7 +94,7 @@ CANNOT = "cannot be read"
 """Beginning of the reason of a damaged log."""
 
 
-def found(paths: Iterable[str], tasks: Collection[str] | None = None) -> ReadableLogs:
+def readable_logs(paths: Iterable[str], tasks: Collection[str] | None = None) -> ReadableLogs:
     """The logs in these files and folders, local or any fsspec address.
 
     Args:
@@ -237,7 +237,7 @@ def runs(paths: Iterable[str], tasks: Collection[str] | None = None, *, repeats:
     """The logs that count: for each identity the finished one with most items, then the newest.
 
     Args:
-        paths: Files and folders, local or any fsspec address; see `found`.
+        paths: Files and folders, local or any fsspec address; see `readable_logs`.
         tasks: Names of the tasks that are wanted; None is any.
         repeats: Whether later runs of one identity count too, numbered from 2 on: those that share no sample with an
             earlier one. Number 1 is the one that counts without repeats.
@@ -245,7 +245,7 @@ def runs(paths: Iterable[str], tasks: Collection[str] | None = None, *, repeats:
     Raises:
         InputError: A path does not exist.
     """
-    there = found(paths, tasks)
+    there = readable_logs(paths, tasks)
     same: dict[Identity, list[EvalLog]] = {}
     for header in there.headers:
         same.setdefault(identity_of(header), []).append(header)
@@ -732,11 +732,11 @@ def restore(folder: str) -> None:
             logging.getLogger(__name__).warning(f"{crashed.log.name} cannot be restored: {one_line(error)}")
 
 
-def in_thread(read: Callable[..., T], *given: Any) -> T:
+def in_thread(read: Callable[..., T], *arguments: Any) -> T:
     """The result of a call in a thread of its own; for reading while a task is built or runs.
 
     In a running event loop Inspect's readers re-enter it through nest_asyncio, after which anyio's cancelled scopes
     spin for ever: a second `eval_set` in the process never ended.
     """
     with ThreadPoolExecutor(max_workers=1) as pool:
-        return pool.submit(read, *given).result()
+        return pool.submit(read, *arguments).result()

@@ -30,7 +30,7 @@ from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput
 from selfprobe.logs.header import short_task, task_of
 from selfprobe.errors.inspect_private import sample_active
-from selfprobe.logs import HOW_CALLED, found, listed, restore, summaries, transcripts
+from selfprobe.logs import HOW_CALLED, readable_logs, listed, restore, summaries, transcripts
 
 NAME = "running.json"
 """The file: host, process, when that started, and since when it runs here."""
@@ -163,7 +163,7 @@ def taken_up(log_dir: str) -> Iterator[None]:
     """
     restore(log_dir)
     seen = set[str]()
-    for log in found(listed(log_dir)).headers:  # an empty folder of a store is none
+    for log in readable_logs(listed(log_dir)).headers:  # an empty folder of a store is none
         if log.status != "success" and any((s.error or "").startswith(CUT) for s in summaries(log.location)):
             _keep(log, seen)
     try:

@@ -382,7 +382,6 @@ def _runs(name: str) -> bool:
 
 
 def _logs_in(out: str) -> set[str]:
-    """The logs of the page that lies in the folder."""
     system, inside = destination(out)
     try:
         found = [*system.glob(f"{inside}/tables/runs.csv"), *system.glob(f"{inside}/tables/*/runs.csv")]

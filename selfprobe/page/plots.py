@@ -547,12 +547,10 @@ def _points(points: Sequence[tuple[float, float]]) -> str:
 
 
 def _width(text: str, size: float = TEXT) -> float:
-    """Approximate width of a drawn text."""
     return size * sum(1.0 if east_asian_width(sign) in "WF" else 0.56 for sign in text)
 
 
 def _cut(text: str, longest: int = 26) -> str:
-    """A text cut in the middle."""
     return text if len(text) <= longest else f"{text[: longest // 2]}…{text[-longest // 2 + 1 :]}"
 
 

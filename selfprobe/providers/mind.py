@@ -147,13 +147,13 @@ BY_ACCESS: dict[str, str | None] = {}
 """Chance that a model knows something of itself → the chance that it knows it of another; None where it could not."""
 
 
-def by_access(own: str, other: str | None = None) -> None:
+def by_access(setting: str, other: str | None = None) -> None:
     """Let `access=…` decide a behaviour's chance to know itself, where that is not given by its own name.
 
     With chance `access` the model knows; otherwise it has the chance that it has of another model. So `access=0` is a
     model without self-knowledge in every task. The chance that it has of another is decided by `skill=…` likewise.
     """
-    BY_ACCESS[own] = other
+    BY_ACCESS[setting] = other
     if other:
         common_setting("skill", other)
 
@@ -162,9 +162,9 @@ STANDS_FOR: dict[str, str] = {}
 """A task's own setting → the setting of every task that decides it where it is not given by its own name."""
 
 
-def common_setting(setting: str, *own: str) -> None:
+def common_setting(setting: str, *settings: str) -> None:
     """Let a setting that means the same in every task decide tasks' own settings."""
-    STANDS_FOR.update(dict.fromkeys(own, setting))
+    STANDS_FOR.update(dict.fromkeys(settings, setting))
 
 
 Dress = Callable[[Mind, ModelOutput, GenerateConfig], None]

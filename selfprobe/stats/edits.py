@@ -101,9 +101,9 @@ def _mean(given: Sequence[float]) -> float:
     return float(np.nanmean(values)) if np.isfinite(values).any() else math.nan
 
 
-def _effect(given: Sequence[float], of: Noise) -> tuple[Estimate, float]:
+def _effect(changes: Sequence[float], of: Noise) -> tuple[Estimate, float]:
     """The mean change less the noise's level, and its p."""
-    values = np.asarray(given, dtype=float)
+    values = np.asarray(changes, dtype=float)
     values = values[~np.isnan(values)]
     if not len(values):
         return undefined("no number of the text without it", unit="prompt"), math.nan

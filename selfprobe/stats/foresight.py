@@ -188,9 +188,9 @@ class Knowledge:
         return WORLDS[int(items) + 2 * int(itself)]
 
 
-def knowledge(p: npt.ArrayLike, own: npt.ArrayLike, others: npt.ArrayLike, clusters: npt.ArrayLike) -> Knowledge:
+def knowledge(p: npt.ArrayLike, outcomes: npt.ArrayLike, others: npt.ArrayLike, clusters: npt.ArrayLike) -> Knowledge:
     """Knowledge in chances about a model's outcomes `own  # [item]`, compared with `others  # [model, item]`."""
-    mine, rest = np.asarray(own, dtype=float), np.asarray(others, dtype=float)
+    mine, rest = np.asarray(outcomes, dtype=float), np.asarray(others, dtype=float)
     share = mean_of(rest)
     there = ~np.isnan(share)
     stated, labels = np.asarray(p, dtype=float), np.asarray(clusters)

@@ -215,12 +215,12 @@ def dose(score: npt.ArrayLike, cause: npt.ArrayLike) -> Dose:
     return Dose(Estimate(d / e, float((b - root) / a), float((b + root) / a), n, "item"), f)
 
 
-def least_of(found: Change, tests: int) -> float:
+def least_of(estimate: Change, tests: int) -> float:
     """The smallest change that items like these show with 80 % power, with Bonferroni's share of 5 %."""
-    if not found.known:
+    if not estimate.known:
         return math.nan
-    limit = -float(special.stdtrit(found.estimate.df, TWO_SIDED / 2 / tests))
-    return (limit + float(special.ndtri(POWER))) / math.sqrt(found.known)
+    limit = -float(special.stdtrit(estimate.estimate.df, TWO_SIDED / 2 / tests))
+    return (limit + float(special.ndtri(POWER))) / math.sqrt(estimate.known)
 
 
 def visible(items: int, tests: int, *, differing: float = DIFFERING) -> float:

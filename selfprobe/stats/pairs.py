@@ -135,24 +135,24 @@ def moments(x: FloatArray) -> Moments:
 
 
 def steps_of(
-    found: Moments, *, floor: bool = False
+    measured: Moments, *, floor: bool = False
 ) -> tuple[dict[str, FloatArray], dict[str, FloatArray], FloatArray, FloatArray]:
     """Steps and scales of `OwnCells` [R, model], over [R, model] and spread [R], of four models or more."""
-    cells = found.mean.shape[1]
+    cells = measured.mean.shape[1]
     size = round(cells**0.5)
     of, models = _functionals(size), np.arange(size)
     target, observer, df_sym, df_anti = of.target, of.observer, size * (size - 3) / 2, (size - 1) * (size - 2) / 2
-    off, own, df = target * size + observer, models * (size + 1), found.units - 1
-    diagonal = np.einsum("rcc->rc", found.cov)
-    short = np.maximum(found.least - diagonal, 0)
+    off, own, df = target * size + observer, models * (size + 1), measured.units - 1
+    diagonal = np.einsum("rcc->rc", measured.cov)
+    short = np.maximum(measured.least - diagonal, 0)
     variance = np.maximum(diagonal + short, TINY)
-    scales = _scales(found.mean[:, off].min(axis=1, keepdims=True), floor=floor)
+    scales = _scales(measured.mean[:, off].min(axis=1, keepdims=True), floor=floor)
     noise, pairs, top, misfit, elsewhere, alike, column, without = ([] for _ in range(8))
     over = spread = np.empty(0)
     for name, (there, slope, back) in scales.items():
-        level = found.mean if name in AS_MEAN or name.startswith(ABOVE) else found.share
+        level = measured.mean if name in AS_MEAN or name.startswith(ABOVE) else measured.share
         y, d = there(level), slope(level)
-        cov = d[:, :, None] * found.cov * d[:, None, :]
+        cov = d[:, :, None] * measured.cov * d[:, None, :]
         cov[:, np.arange(cells), np.arange(cells)] += d**2 * short
         s, residual = y @ of.own.T, y @ of.residual.T
         own_cov, residual_cov = of.own @ cov, of.residual @ cov
@@ -178,7 +178,7 @@ def steps_of(
         elsewhere.append(_tail(residual / np.sqrt(r_var), df))
         alike.append(_tail(sym / np.sqrt(sym_var), df))
         fit = np.clip(back(y[:, off] - residual), -1, 2)
-        misfit.append(((fit - found.mean[:, off]) ** 2 / variance[:, off]).sum(axis=1))
+        misfit.append(((fit - measured.mean[:, off]) ** 2 / variance[:, off]).sum(axis=1))
         column.append((y, cov))
         # s[i] with what the pair (i, j) shares fitted is s[i] less a multiple of the pair's mean residual
         shared = np.einsum("rkc,kc->rk", own_cov[:, target], of.residual + of.residual[of.swap]) / 2
@@ -195,7 +195,7 @@ def steps_of(
     twin = np.max(alike, axis=0) * (size - 1) < ALIKE
     lone_p = np.where(twin, np.max(without, axis=0), 0)
     steps = {
-        "above 0": _tail(found.mean[:, own] / np.sqrt(variance[:, own]), df),
+        "above 0": _tail(measured.mean[:, own] / np.sqrt(variance[:, own]), df),
         "noise": np.max(noise, axis=0),
         "pairs": np.where(kept, np.array(pairs), 0).max(axis=0),
         "above all pairs": np.where((np.array(top) | ~kept).all(axis=0), 0.0, 1.0),
@@ -206,17 +206,17 @@ def steps_of(
     return steps, fitting, np.asarray(over), np.asarray(spread)
 
 
-def fit_alone(found: Moments) -> FloatArray:
+def fit_alone(measured: Moments) -> FloatArray:
     """[cell]: cell means of one matrix by skill and predictability alone, on the scale that fits the others best."""
-    size = round(found.mean.shape[1] ** 0.5)
+    size = round(measured.mean.shape[1] ** 0.5)
     target, observer = np.nonzero(~np.eye(size, dtype=bool))
     columns, off = np.eye(size), target * size + observer
     fit = np.linalg.pinv(np.hstack([columns[target], columns[observer]]))
     fits = []
-    for name, (there, _, back) in _scales(found.mean[:, off].min(axis=1, keepdims=True), floor=False).items():
-        effects = fit @ there(found.mean[0] if name in AS_MEAN else found.share[0])[off]
+    for name, (there, _, back) in _scales(measured.mean[:, off].min(axis=1, keepdims=True), floor=False).items():
+        effects = fit @ there(measured.mean[0] if name in AS_MEAN else measured.share[0])[off]
         cells = back((effects[:size, None] + effects[size:]).ravel())
-        fits.append((float(np.square(cells - found.mean[0])[off].sum()), cells))
+        fits.append((float(np.square(cells - measured.mean[0])[off].sum()), cells))
     return np.asarray(np.clip(min(fits, key=lambda one: one[0])[1], 0, 1))
 
 

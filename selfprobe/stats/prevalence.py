@@ -90,7 +90,7 @@ def labelled_within(
     )
 
 
-def labelled_elsewhere(flagged: Share, found: Share, left: Share, *, unit: str = "text") -> Prevalence:
+def labelled_elsewhere(flagged: Share, hits: Share, left: Share, *, unit: str = "text") -> Prevalence:
     """Prevalence where the judge was checked on labelled cases of another set: Rogan and Gladen (1978).
 
     (flagged + specificity − 1) / (sensitivity + specificity − 1), cut to a share. The interval is Lang and Reiczigel's
@@ -98,22 +98,22 @@ def labelled_elsewhere(flagged: Share, found: Share, left: Share, *, unit: str =
 
     Args:
         flagged: Cases that the judge flags, out of all.
-        found: Flagged cases among those that people call true.
+        hits: Flagged cases among those that people call true.
         left: Cases without a flag among those that people call not true.
         unit: What was judged.
     """
     rate = flagged.estimate(unit)
-    given = (found.value, left.value)
-    if not flagged.of or not found.of or not left.of:
-        why = "nothing was judged" if not flagged.of else f"nothing is labelled {'no' if found.of else 'yes'}"
+    given = (hits.value, left.value)
+    if not flagged.of or not hits.of or not left.of:
+        why = "nothing was judged" if not flagged.of else f"nothing is labelled {'no' if hits.of else 'yes'}"
         return Prevalence(rate, undefined(why, unit=unit), *given)
-    if found.value + left.value <= 1:
-        why = f"the judge is no better than chance: sensitivity {found.value:.2f}, specificity {left.value:.2f}"
+    if hits.value + left.value <= 1:
+        why = f"the judge is no better than chance: sensitivity {hits.value:.2f}, specificity {left.value:.2f}"
         return Prevalence(rate, undefined(why, n=flagged.of, unit=unit), *given)
-    raw = (flagged.value + left.value - 1) / (found.value + left.value - 1)
+    raw = (flagged.value + left.value - 1) / (hits.value + left.value - 1)
     n, p = flagged.of + _Z**2, (flagged.hits + _Z**2 / 2) / (flagged.of + _Z**2)
-    ours, others = found.of + 2, left.of + 2
-    se, sp = (found.hits + 1) / ours, (left.hits + 1) / others
+    ours, others = hits.of + 2, left.of + 2
+    se, sp = (hits.hits + 1) / ours, (left.hits + 1) / others
     youden = se + sp - 1
     centre = (p + sp - 1) / youden
     parts = (p * (1 - p) / n, se * (1 - se) / ours * centre**2, sp * (1 - sp) / others * (1 - centre) ** 2)

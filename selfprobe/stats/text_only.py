@@ -157,7 +157,6 @@ def _fitted(
 
 @functools.cache  # looking for them takes as long as a fit
 def _pools() -> Any:
-    """The thread pools of the loaded libraries."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

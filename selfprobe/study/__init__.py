@@ -246,14 +246,14 @@ class Study(BaseModel):
             InputError: It holds some, or it cannot be read.
         """
         from selfprobe.errors import InputError
-        from selfprobe.logs import found, listed
+        from selfprobe.logs import listed, readable_logs
         from selfprobe.logs.header import task_of
         from selfprobe.study._registry import tasks
 
         if self.local:
             return
         mine = self.reads | self.also
-        for header in found(listed(self.base)).headers if self.base else ():
+        for header in readable_logs(listed(self.base)).headers if self.base else ():
             if (task := task_of(header)) in tasks() and task not in mine:
                 raise InputError(
                     f"{self.base} holds a run of {task}, which is of another study: give another --log-dir"

@@ -158,7 +158,7 @@ class DescribedRun:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Entries in addition to the task's metadata."""
 
-    def made(self) -> Task:
+    def build(self) -> Task:
         """The task with its models.
 
         Raises:

@@ -34,7 +34,7 @@ from selfprobe.embed.weights import to_stderr
 from selfprobe.errors import OURS, InputError, RunError, one_line
 from selfprobe.errors.inspect_private import PrerequisiteError
 from selfprobe.errors.output import refusals
-from selfprobe.logs import found, listed, restore
+from selfprobe.logs import listed, readable_logs, restore
 from selfprobe.study.described import DescribedRun
 from selfprobe.study.progress import Key, Progress
 
@@ -184,7 +184,7 @@ def place_logs(shares: Iterable[ModelShare], log_dir: str, *, dirty: bool) -> No
         return
     restore(log_dir)  # Inspect's buffer of a killed run goes by its log's address
     folders = {run.model.name: share.folder(log_dir) for share in shares for run in share.runs}
-    for log in found([log_dir]).headers:
+    for log in readable_logs([log_dir]).headers:
         folder = folders.get(log.eval.model)
         name = PurePath(log.location).name
         if folder is None and not dirty:
@@ -446,10 +446,10 @@ class Replica:
         states = states_of(self.judge, [prompt], "two_forwards")
         return Seen(node, version("selfprobe"), self.judge.revision, states)
 
-    def do(self, work: Callable[..., T], *given: Any) -> T:
+    def do(self, work: Callable[..., T], *arguments: Any) -> T:
         """Call a function of a module with the copy and what it needs besides, such as `states_of` with a batch."""
         assert self.judge is not None, "a copy is checked first"
-        return work(self.judge, *given)
+        return work(self.judge, *arguments)
 
 
 def replicas(

@@ -44,14 +44,14 @@ class RunSettings:
     """Engine that makes described runs; None is this process."""
 
     @classmethod
-    def taken(cls, given: dict[str, Any]) -> "RunSettings":
+    def taken(cls, options: dict[str, Any]) -> "RunSettings":
         """Take these options out of what a command was given.
 
         Raises:
             InputError: The file of prices is none, or options of where runs are made do not go together.
         """
-        cluster = requested_cluster(given.pop("engine", None), given.pop("ray_address", None))
-        own = {one.name: given.pop(one.name) for one in fields(cls) if one.name in given}
+        cluster = requested_cluster(options.pop("engine", None), options.pop("ray_address", None))
+        own = {one.name: options.pop(one.name) for one in fields(cls) if one.name in options}
         if own.get("cost_limit") and (not own["prices"] or cluster):
             raise InputError("--cost-limit needs --prices, a file of what calls cost, and goes without --engine ray")
         return cls(**own | {"prices": read_prices(own["prices"]), "engine": cluster})

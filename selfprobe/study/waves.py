@@ -26,7 +26,17 @@ from inspect_ai.model import Model, ModelInfo, get_model, get_model_info, set_mo
 from selfprobe.errors import InputError, Interrupted, one_line
 from selfprobe.errors.arguments import FULL
 from selfprobe.errors.inspect_private import PrerequisiteError
-from selfprobe.logs import cause, counted, cut_in, found, listed, summaries, unscored_in, values_of, without_request
+from selfprobe.logs import (
+    cause,
+    counted,
+    cut_in,
+    listed,
+    readable_logs,
+    summaries,
+    unscored_in,
+    values_of,
+    without_request,
+)
 from selfprobe.logs.header import short_task, task_of
 from selfprobe.logs.resuming import claimed, taken_up
 from selfprobe.study.described import DescribedRun
@@ -83,7 +93,7 @@ def _run_wave(
             logs = _on_cluster(described, log_dir, given, settings.engine, progress)
         else:
             logs = _here(
-                [run.made() if isinstance(run, DescribedRun) else run for run in runs], log_dir, given, progress
+                [run.build() if isinstance(run, DescribedRun) else run for run in runs], log_dir, given, progress
             )
     except KeyboardInterrupt:
         raise _interrupted(runs, log_dir) from None
@@ -93,49 +103,47 @@ def _run_wave(
     return logs
 
 
-def _here(tasks: Sequence[Task], log_dir: str, given: dict[str, Any], progress: Progress) -> list[EvalLog]:
-    """All runs in this process."""
-    if given.setdefault("display", "none") == "none":
-        progress.samples[0] = sample_count(tasks, given.get("limit"))
+def _here(tasks: Sequence[Task], log_dir: str, options: dict[str, Any], progress: Progress) -> list[EvalLog]:
+    if options.setdefault("display", "none") == "none":
+        progress.samples[0] = sample_count(tasks, options.get("limit"))
         watch(tasks, partial(progress.note, 0))
         progress.announce()
         with busy.status_line(progress.line):
-            return _asked(tasks, log_dir, given)
-    return _asked(tasks, log_dir, given)
+            return _asked(tasks, log_dir, options)
+    return _asked(tasks, log_dir, options)
 
 
 def _on_cluster(
-    runs: Sequence[DescribedRun], log_dir: str, given: dict[str, Any], cluster: RayCluster, progress: Progress
+    runs: Sequence[DescribedRun], log_dir: str, options: dict[str, Any], cluster: RayCluster, progress: Progress
 ) -> list[EvalLog]:
     """Each model's runs as a task of the cluster, with a folder of its own in `log_dir`."""
-    if given.setdefault("display", "none") != "none":
-        raise InputError(f"Inspect's display shows one process: leave --display {given['display']} out")
+    if options.setdefault("display", "none") != "none":
+        raise InputError(f"Inspect's display shows one process: leave --display {options['display']} out")
     log_dir = log_dir if "://" in log_dir else str(Path(log_dir).absolute())
-    given["log_buffer"] = 1  # another machine has the log alone, and not what waits to be written into it
+    options["log_buffer"] = 1  # another machine has the log alone, and not what waits to be written into it
     shares = shares_of(runs)
-    place_logs(shares, log_dir, dirty=bool(given.get("log_dir_allow_dirty")))
-    return run_on_ray(shares, partial(_share, given), log_dir, progress, address=cluster.address)
+    place_logs(shares, log_dir, dirty=bool(options.get("log_dir_allow_dirty")))
+    return run_on_ray(shares, partial(_share, options), log_dir, progress, address=cluster.address)
 
 
-def _share(given: dict[str, Any], runs: Sequence[DescribedRun], log_dir: str, line: ShareLine) -> list[EvalLog]:
-    """One share of a wave, in the process that runs it."""
-    tasks = [run.made() for run in runs]
-    line.begin(sample_count(tasks, given.get("limit")))
+def _share(options: dict[str, Any], runs: Sequence[DescribedRun], log_dir: str, line: ShareLine) -> list[EvalLog]:
+    tasks = [run.build() for run in runs]
+    line.begin(sample_count(tasks, options.get("limit")))
     watch(tasks, line.done)
-    return _asked(tasks, log_dir, given)
+    return _asked(tasks, log_dir, options)
 
 
-def _asked(tasks: Sequence[Task], log_dir: str, given: Mapping[str, Any]) -> list[EvalLog]:
+def _asked(tasks: Sequence[Task], log_dir: str, options: Mapping[str, Any]) -> list[EvalLog]:
     """Inspect's `eval_set` in this process.
 
     Raises:
         KeyboardInterrupt: It was stopped; its logs are closed.
         InputError: See `run_wave`.
     """
-    if given.get("batch"):
+    if options.get("batch"):
         _tell_batchless(tasks)
         _restart_batches(tasks)
-    for name in given.get("model_cost_config") or ():
+    for name in options.get("model_cost_config") or ():
         if get_model_info(name) is None:  # Inspect refuses the price of a model that is not in its list
             set_model_info(name, ModelInfo())
     tasks = _as_there(tasks, log_dir)
@@ -143,9 +151,9 @@ def _asked(tasks: Sequence[Task], log_dir: str, given: Mapping[str, Any]) -> lis
         gc.freeze()
     try:
         # Where nothing is left to ask, Inspect says so on standard output, which is for results.
-        with taken_up(log_dir), redirect_stdout(sys.stderr if given.get("display") == "none" else sys.stdout):
+        with taken_up(log_dir), redirect_stdout(sys.stderr if options.get("display") == "none" else sys.stdout):
             _, logs = eval_set(
-                list(tasks), log_dir=log_dir, **{"max_tasks": len(tasks), "retry_cleanup": False, **given}
+                list(tasks), log_dir=log_dir, **{"max_tasks": len(tasks), "retry_cleanup": False, **options}
             )
             _sweep(logs, log_dir)
     except PrerequisiteError as error:
@@ -161,7 +169,7 @@ def _as_there(tasks: Sequence[Task], log_dir: str) -> Sequence[Task]:
     """The tasks, each under the name that its logs in the folder have, which may be the short one: it finds them."""
     if not any(short_task(task.name) in FULL for task in tasks):
         return tasks
-    names = {task_of(log): log.eval.task for log in found(listed(log_dir)).headers}
+    names = {task_of(log): log.eval.task for log in readable_logs(listed(log_dir)).headers}
     return [task_with(task, name=names.get(short_task(task.name), task.name)) for task in tasks]
 
 
@@ -172,7 +180,7 @@ def _sweep(logs: Sequence[EvalLog], log_dir: str) -> None:
     """
     kept = {log.eval.task_id: log.eval.eval_id for log in logs if log.status != "cancelled"}
     system, _ = url_to_fs(log_dir)
-    for old in found([log_dir]).headers:
+    for old in readable_logs([log_dir]).headers:
         if kept.get(old.eval.task_id, old.eval.eval_id) != old.eval.eval_id and old.status != "started":
             system.rm(old.location)
 
@@ -292,7 +300,9 @@ def _interrupted(runs: Sequence[Task | DescribedRun], log_dir: str) -> Interrupt
         (run.task, run.model.name) if isinstance(run, DescribedRun) else (short_task(run.name), str(run.model))
         for run in runs
     )
-    there = Counter((task_of(log), log.eval.model) for log in found([log_dir]).headers if log.status == "success")
+    there = Counter(
+        (task_of(log), log.eval.model) for log in readable_logs([log_dir]).headers if log.status == "success"
+    )
     done = f"{(wanted & there).total()} of {len(runs)} runs done; the same command goes on"
     if busy.calls.over:
         return Interrupted(f"Stopped at --cost-limit, ${busy.calls.spent:.2f} spent: {done} with as much again.")

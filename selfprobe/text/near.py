@@ -22,13 +22,13 @@ def unknown(names: Iterable[str], known: Collection[str]) -> str:
     return f"{' or '.join(wrong)}; {remedy}" if wrong else ""
 
 
-def meant(given: object, known: Iterable[str]) -> str:
+def meant(name: object, known: Iterable[str]) -> str:
     """The end of a message about an unknown name: "; did you mean …?" where a known name is close, else nothing.
 
     >>> meant("acces", ["access", "common"])
     '; did you mean access?'
     """
-    close = get_close_matches(str(given).lower(), list(known), n=1)
+    close = get_close_matches(str(name).lower(), list(known), n=1)
     return f"; did you mean {close[0]}?" if close else ""
 
 

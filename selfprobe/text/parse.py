@@ -197,12 +197,12 @@ def json_value(text: str, key: str) -> object | None:
     return found[0] if found and all(value == found[0] for value in found) else None
 
 
-def _under(said: dict[str, object], key: str, depth: int = 2) -> Iterator[object]:
-    names = {name: name.strip().casefold() for name in said}
-    asked = [name for name in said if names[name] == key] or [n for n in said if _ANSWER.fullmatch(names[n])]
-    asked = asked or [name for name in said if len(said) == 1 and isinstance(said[name], dict)]  # {"reply": {…}}
+def _under(reply: dict[str, object], key: str, depth: int = 2) -> Iterator[object]:
+    names = {name: name.strip().casefold() for name in reply}
+    asked = [name for name in reply if names[name] == key] or [n for n in reply if _ANSWER.fullmatch(names[n])]
+    asked = asked or [name for name in reply if len(reply) == 1 and isinstance(reply[name], dict)]  # {"reply": {…}}
     for name in asked:
-        value = said[name]
+        value = reply[name]
         follow = isinstance(value, dict) and depth and (names[name] != key or key in value)
         inner = list(_under(value, key, depth - 1)) if follow and isinstance(value, dict) else []
         yield from inner or ([value] if names[name] == key or not isinstance(value, dict) else [])

@@ -209,11 +209,11 @@ def _answered(plain: str) -> float | None:
     return said.pop() if len(said) == 1 and not _REVISED.search(plain) else None
 
 
-def _figure(found: re.Match[str]) -> float | None:
-    value = float(found["number"].replace(",", ".") + (found["power"] or ""))
-    if found["of"]:
-        if not float(found["of"]):
+def _figure(match: re.Match[str]) -> float | None:
+    value = float(match["number"].replace(",", ".") + (match["power"] or ""))
+    if match["of"]:
+        if not float(match["of"]):
             return None
-        value /= float(found["of"])
-    value = value / 100 if found["percent"] else value
-    return value if 0 <= value <= 1 and not found["sign"] else None
+        value /= float(match["of"])
+    value = value / 100 if match["percent"] else value
+    return value if 0 <= value <= 1 and not match["sign"] else None

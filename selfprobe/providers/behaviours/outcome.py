@@ -37,7 +37,6 @@ def shared(text: str) -> float:
 
 
 def _skill(mind: Mind, text: str) -> float:
-    """Skill of this mind at an item, in addition to that."""
     return normal(mind.name, "own skill", text)
 
 

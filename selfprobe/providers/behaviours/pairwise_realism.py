@@ -51,5 +51,4 @@ def _judge(mind: Mind, asked: dict[str, str]) -> str:
 
 
 def _unmarked(material: str) -> str:
-    """The text between the two marker lines."""
     return material.partition("\n")[2].rpartition("\n")[0]
