@@ -186,12 +186,13 @@ def clustered_mean(
 def mode_baseline(
     truths: Iterable[Any], clusters: npt.ArrayLike | None = None, *, right: Callable[[Any, Any], bool] = operator.eq
 ) -> FloatArray:
-    """Hits (0/1) of always saying the truth that is right most often for the *other* items, for `truths  # [row]`.
+    """Hits in [0, 1] of saying the truth that is right most often for the *other* items, for `truths  # [row]`.
 
     With equality that is the most frequent truth; else `right(said, truth)` is the grading rule. Rows with the same
-    label in `clusters` are one item, left out together. Ties go to the label that sorts first, whatever the order of
-    rows. A single item has no others: NaN. Of two equally frequent truths leave-one-out always names the wrong one,
-    so compare with chance too.
+    label in `clusters` are one item, left out together. A single item has no others: NaN. Truths that tie are guessed
+    alike, and a hit is their expected one. A truth that some other item has, and that would tie with the item's own
+    rows counted, ties too: leaving it out would else make every guess wrong where truths are equally frequent. So the
+    baseline is, if anything, above what such a guess reaches on new items.
     """
     said, truth = np.unique(np.asarray(list(truths)), return_inverse=True)
     same = right is operator.eq
@@ -205,7 +206,9 @@ def mode_baseline(
     for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
         if len(rows) < len(truth):
             others = counts - np.bincount(truth[rows], minlength=len(counts))
-            hits[rows] = hit[np.argmax(others if same else hit @ others)][truth[rows]]
+            score, own = (others, counts - others) if same else (hit @ others, hit @ (counts - others))
+            tied = (score + own >= score.max()) & (score >= min(1, score.max()))
+            hits[rows] = hit[tied][:, truth[rows]].mean(axis=0)
     return hits
 
 
