@@ -217,7 +217,7 @@ def skill(values: npt.ArrayLike, baseline: npt.ArrayLike, clusters: npt.ArrayLik
 
     `values` and `baseline  # [decision]` with the item of each in `clusters`. Undefined where the baseline is perfect.
     The interval is that of s, as wide as s and b together vary: of s - (1 - s)/(1 - b)·(b_i - mean b), linearised.
-    Simulated it covers .95 to 1.0 from five clusters; of fewer, a baseline that varies leaves it without one.
+    Of fewer than five clusters a baseline that varies leaves it without one.
     """
     scores, hits = np.asarray(values, dtype=float), np.asarray(baseline, dtype=float)
     n, b = len(np.unique(np.asarray(clusters))), float(hits.mean()) if hits.size else math.nan
@@ -230,7 +230,7 @@ def skill(values: npt.ArrayLike, baseline: npt.ArrayLike, clusters: npt.ArrayLik
     elif n < FEWEST:
         reason = f"the baseline varies too much for an interval from {n} {unit}{'s' * (n != 1)}"
         return undefined(reason, n=n, unit=unit, value=float((scores.mean() - b) / (1 - b)))
-    elif bounded:
+    elif bounded and scores.mean() >= b:  # below, what varies together leaves [0, 1] by far
         on = clustered_mean(2 * together - 1, clusters, unit=unit, interval="difference")
         s = Estimate((on.value + 1) / 2, (on.low + 1) / 2, (on.high + 1) / 2, on.n, unit)
     else:

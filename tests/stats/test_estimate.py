@@ -424,3 +424,15 @@ def test_the_interval_of_an_item_specific_score_covers_the_planted_one(items: in
         covered.append(found.low <= planted <= found.high)
         assert found.low >= -1 and found.high <= 1
     assert np.mean(covered) > 0.92
+
+
+@pytest.mark.parametrize("items", [10, 50])
+def test_the_interval_of_a_skill_far_below_the_baseline_covers_the_planted_one(items: int) -> None:
+    """Right in .05, and the commonest answer in .5: as if what varies together lay in [0, 1], it covers .65."""
+    random, covered = np.random.default_rng(0), []
+    for _ in range(300):
+        right, mode = random.random(items) < 0.05, (random.random(items) < 0.5) * 1.0
+        if 0 < mode.mean() < 1:
+            found = skill(right * 1.0, mode, range(items))
+            covered.append(found.low <= (0.05 - 0.5) / (1 - 0.5) <= found.high)
+    assert np.mean(covered) > 0.91
