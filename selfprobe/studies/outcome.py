@@ -643,7 +643,7 @@ def _answer(one: Facts, matrix: Matrix) -> tuple[Answer, str]:
         as_well = [each for each in one.predictors if each.name != OTHERS and not above(each.below, 0) < 0.05]
         if as_well:
             best = max(as_well, key=lambda each: -math.inf if math.isnan(each.beyond.value) else each.beyond.value)
-            verb: Answer = "No" if best.beyond.value >= one.itself.value else "Cannot tell"
+            verb: Answer = "No" if best.below.high < SMALL else "Cannot tell"
             return verb, f"ranks its {what} {beyond}; {_one_word(best.name)} reaches {number(best.beyond.value)}"
         if matrix.verdict is None:
             return "Cannot tell", f"ranks its {what} {beyond}; {FEWEST_MODELS} models with logs would tell"
@@ -656,8 +656,12 @@ def _answer(one: Facts, matrix: Matrix) -> tuple[Answer, str]:
         beyond = f"beyond the items {_backwards(one.itself)}{shown(one.itself)}"
         if _backwards(one.auroc):
             return "No", f"{ranks}, {beyond}"
-        knows = "items, not itself" if above(one.items, 0.5) < ALPHA else "neither items nor itself"
-        return "No", f"ranks {knows}: AUROC {number(one.auroc.value)}, {beyond}"
+        knows = "does not rank itself, nor is it shown to rank items"
+        if above(one.items, 0.5) < ALPHA:
+            knows = "ranks items, not itself"
+        elif one.items.high < 0.5 + SMALL:
+            knows = "ranks neither items nor itself"
+        return "No", f"{knows}: AUROC {number(one.auroc.value)}, {beyond}"
     return "Cannot tell", f"{ranks}; beyond the items {shown(one.itself)}, too wide to say"
 
 
