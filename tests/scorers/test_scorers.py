@@ -8,12 +8,11 @@ from inspect_ai.model import ModelName
 from inspect_ai.scorer import Score, Scorer, Target
 from inspect_ai.solver import TaskState
 
-from selfprobe.scorers.arm_estimates import arm_estimates
-from selfprobe.scorers.arm_text_check import arm_text_check
 from selfprobe.scorers.decision import decisions_of
-from selfprobe.scorers.turn_estimates import TOO_LONG, turn_estimates
+from selfprobe.scorers.estimates import TOO_LONG, arm_estimates, turn_estimates
+from selfprobe.scorers.reply_similarity import whole_replies
+from selfprobe.scorers.rewrite_check import arm_text_check
 from selfprobe.scorers.votes import Verdict
-from selfprobe.scorers.whole_replies import whole_replies
 from selfprobe.solvers.edited import ORIGINAL
 from selfprobe.solvers.record import Record, Reply
 

@@ -12,8 +12,7 @@ from inspect_ai.model import GenerateConfig, ModelOutput, ResponseSchema, get_mo
 from inspect_ai.model._providers.openrouter import OpenRouterError
 from inspect_ai.util import json_schema
 
-from selfprobe.solvers.negotiate import agree
-from selfprobe.solvers.objection import Refusal, objection
+from selfprobe.solvers.negotiate import Refusal, agree, objection
 from selfprobe.solvers.record import Reply
 
 
