@@ -36,8 +36,8 @@ from inspect_ai.model import get_model
 from inspect_ai.scorer import SampleScore
 
 from selfprobe.logs import found, samples, transcripts, values_of
-from selfprobe.logs.finished import taken_up
 from selfprobe.logs.header import task_of
+from selfprobe.logs.resuming import taken_up
 from selfprobe.scorers.decision import decisions_of
 from selfprobe.scorers.summary import FOREIGN, notes_of
 from selfprobe.solvers.record import record_of

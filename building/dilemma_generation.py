@@ -23,8 +23,7 @@ from selfprobe.errors.arguments import is_number, whole
 from selfprobe.scorers.dilemma_validity import FIELDS, dilemma_validity
 from selfprobe.solvers.act import act
 from selfprobe.solvers.ask import Prompts, Settings
-from selfprobe.solvers.negotiate import chosen
-from selfprobe.solvers.objection import Effort
+from selfprobe.solvers.negotiate import Effort, chosen
 
 VERSION = 1
 CALLS = 1

@@ -26,8 +26,7 @@ from selfprobe.errors.arguments import is_number, whole
 from selfprobe.logs import in_thread
 from selfprobe.scorers.dilemma_controversy import JUDGES, LARGEST_JSD, dilemma_controversy, sample_name
 from selfprobe.solvers.ask import NOTHING, ask, in_a_run, panel
-from selfprobe.solvers.negotiate import chosen
-from selfprobe.solvers.objection import Effort
+from selfprobe.solvers.negotiate import Effort, chosen
 from selfprobe.solvers.record import Record
 
 VERSION = 1

@@ -20,8 +20,8 @@ from selfprobe.data.items import foreign, giveaways, items_of
 from selfprobe.errors import InputError, arguments
 from selfprobe.errors.arguments import one_of
 from selfprobe.evalawareness_tasks.rewriting import CHECK
-from selfprobe.scorers.arm_text_check import arm_text_check
-from selfprobe.solvers.answer import answer
+from selfprobe.scorers.rewrite_check import arm_text_check
+from selfprobe.solvers.act import answer
 from selfprobe.solvers.ask import Prompts, about
 from selfprobe.solvers.grade import delimited
 from selfprobe.solvers.negotiate import chosen

@@ -14,7 +14,7 @@ from typing import Unpack
 
 from inspect_ai import Task
 
-from selfprobe.scorers.binary_vote import Answers, binary_vote
+from selfprobe.scorers.estimates import Answers, binary_vote
 from selfprobe.task import Conversations, Questioned, task
 
 VERSION = 2

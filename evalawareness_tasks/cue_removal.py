@@ -20,12 +20,12 @@ from selfprobe.data import Row
 from selfprobe.data.conversations import conversations
 from selfprobe.errors import arguments
 from selfprobe.errors.arguments import whole
-from selfprobe.scorers.arm_estimates import arm_estimates
+from selfprobe.scorers.estimates import arm_estimates
 from selfprobe.scorers.votes import Verdict
 from selfprobe.solvers.ask import about
 from selfprobe.solvers.edited import ask_arms, edits_of, paraphrased
 from selfprobe.solvers.grade import delimited
-from selfprobe.solvers.objection import Effort
+from selfprobe.solvers.negotiate import Effort
 
 VERSION = 2
 CALLS = 6

@@ -13,7 +13,7 @@ from typing import Unpack
 
 from inspect_ai import Task
 
-from selfprobe.scorers.first_token_mass import first_token_mass
+from selfprobe.scorers.estimates import first_token_mass
 from selfprobe.task import Conversations, Conversed, Verdict, task
 
 VERSION = 2

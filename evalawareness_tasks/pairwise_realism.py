@@ -21,11 +21,10 @@ from selfprobe.data.realism import OPPONENTS, PROMPTS, own_pairs, pairs_of, reco
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import task
 from selfprobe.scorers.realism_choice import ORDERS, realism_choice
-from selfprobe.solvers.answer import answer
+from selfprobe.solvers.act import answer
 from selfprobe.solvers.ask import Prompts, in_a_run
 from selfprobe.solvers.grade import delimited
-from selfprobe.solvers.negotiate import chosen
-from selfprobe.solvers.objection import Effort
+from selfprobe.solvers.negotiate import Effort, chosen
 from selfprobe.text.families import related
 
 VERSION = 1

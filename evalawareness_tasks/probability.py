@@ -14,7 +14,7 @@ from typing import Unpack
 
 from inspect_ai import Task
 
-from selfprobe.scorers.probability_estimate import probability_estimate
+from selfprobe.scorers.estimates import probability_estimate
 from selfprobe.task import Conversations, Questioned, Verdict, task
 
 VERSION = 2

@@ -15,7 +15,7 @@ from inspect_ai import Task
 from inspect_ai.solver import TaskState
 
 from selfprobe.data.questions import MATERIAL
-from selfprobe.scorers.trace_cues import full_trace, trace_cues
+from selfprobe.scorers.awareness_cues import full_trace, trace_cues
 from selfprobe.task import Conversations, Prompts, Record, Recorded, delimited, grade, needs_grader, task
 
 VERSION = 2

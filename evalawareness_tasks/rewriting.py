@@ -21,10 +21,10 @@ from selfprobe.embed import DEFAULT_EMBEDDER, require
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import task
 from selfprobe.scorers.rewrite_check import ARMS, rewrite_check
-from selfprobe.solvers.answer import answer
+from selfprobe.solvers.act import answer
 from selfprobe.solvers.ask import Prompts
+from selfprobe.solvers.compare import liken
 from selfprobe.solvers.grade import delimited, grade, needs_grader
-from selfprobe.solvers.liken import liken
 from selfprobe.solvers.negotiate import chosen
 from selfprobe.solvers.record import Record
 

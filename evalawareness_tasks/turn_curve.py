@@ -22,11 +22,11 @@ from inspect_ai.tool import ToolInfo
 from selfprobe.data import Row
 from selfprobe.data.transcripts import asked_at, chat, ends, tools_in, transcript_rows
 from selfprobe.errors.arguments import task, whole
-from selfprobe.scorers.turn_estimates import turn_estimates
+from selfprobe.scorers.estimates import turn_estimates
 from selfprobe.scorers.votes import Verdict
 from selfprobe.solvers.ask import Prompts, about
-from selfprobe.solvers.by_turn import by_turn
-from selfprobe.solvers.objection import Effort
+from selfprobe.solvers.negotiate import Effort
+from selfprobe.solvers.turns import by_turn
 
 VERSION = 2
 CALLS = 3

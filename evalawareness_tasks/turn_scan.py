@@ -18,10 +18,10 @@ from selfprobe.errors import arguments
 from selfprobe.errors.arguments import whole
 from selfprobe.logs import found, in_thread
 from selfprobe.logs.header import target_of, task_of
-from selfprobe.scorers.scan_cues import scan_cues
+from selfprobe.scorers.awareness_cues import scan_cues
 from selfprobe.solvers.ask import Prompts
 from selfprobe.solvers.grade import delimited, grade, needs_grader
-from selfprobe.solvers.logged_turns import logged_turns, pieces, turns_of
+from selfprobe.solvers.turns import logged_turns, pieces, turns_of
 
 VERSION = 1
 NEEDS = ("--model-role grader=…", "-T log=…")

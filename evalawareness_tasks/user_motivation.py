@@ -18,7 +18,7 @@ from typing import Literal, Unpack, get_args
 from inspect_ai import Task
 from inspect_ai.solver import TaskState
 
-from selfprobe.scorers.motivation_cues import motivation_cues
+from selfprobe.scorers.awareness_cues import motivation_cues
 from selfprobe.task import (
     Conversations,
     InputError,

@@ -44,8 +44,7 @@ from selfprobe.scorers.decision import Decision, decisions_of, score_of, target_
 from selfprobe.scorers.summary import cut_at
 from selfprobe.solvers.act import act
 from selfprobe.solvers.ask import Prompts, about
-from selfprobe.solvers.negotiate import chosen
-from selfprobe.solvers.objection import Effort
+from selfprobe.solvers.negotiate import Effort, chosen
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.stats.estimate import clustered_mean
 from selfprobe.text.parse import normalise, words

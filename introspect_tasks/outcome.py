@@ -26,10 +26,9 @@ from selfprobe.errors import InputError, arguments, warn_once
 from selfprobe.errors.arguments import one_of, whole
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, predictions, score_of
 from selfprobe.scorers.summary import summary
-from selfprobe.solvers.answer import answer
+from selfprobe.solvers.act import answer
 from selfprobe.solvers.ask import Prompts, in_a_run
-from selfprobe.solvers.negotiate import chosen
-from selfprobe.solvers.objection import Effort
+from selfprobe.solvers.negotiate import Effort, chosen
 from selfprobe.solvers.observe import SKILL
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.text.probability import stated_probability

@@ -17,10 +17,9 @@ from selfprobe.data.pairs import score_prompt
 from selfprobe.data.preferences import pair_of, preferences, record_to_sample
 from selfprobe.errors.arguments import task
 from selfprobe.scorers.direct_score import direct_score
-from selfprobe.solvers.answer import answer
+from selfprobe.solvers.act import answer
 from selfprobe.solvers.ask import Prompts
-from selfprobe.solvers.negotiate import chosen
-from selfprobe.solvers.objection import Effort
+from selfprobe.solvers.negotiate import Effort, chosen
 from selfprobe.solvers.replay import replay_log
 
 VERSION = 2

@@ -15,11 +15,10 @@ from inspect_ai.dataset import MemoryDataset
 from selfprobe.data.preferences import preferences, record_to_sample
 from selfprobe.errors.arguments import task
 from selfprobe.preference_tasks.direct_scoring import ANSWER, score_prompts
-from selfprobe.scorers.g_eval_score import g_eval_score, unsettled
-from selfprobe.solvers.answer import answer
+from selfprobe.scorers.direct_score import g_eval_score, unsettled
+from selfprobe.solvers.act import answer
 from selfprobe.solvers.draw import draw
-from selfprobe.solvers.negotiate import chosen
-from selfprobe.solvers.objection import Effort
+from selfprobe.solvers.negotiate import Effort, chosen
 from selfprobe.solvers.replay import replay_log
 
 VERSION = 2

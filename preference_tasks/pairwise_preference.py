@@ -19,11 +19,10 @@ from selfprobe.data.pairs import Pair, comparison_prompt, priming
 from selfprobe.data.preferences import pair_of, preferences, record_to_sample
 from selfprobe.errors.arguments import one_of, task
 from selfprobe.scorers.pairwise_choice import ORDERS, pairwise_choice, unsettled
-from selfprobe.solvers.answer import answer
+from selfprobe.solvers.act import answer
 from selfprobe.solvers.ask import Prompts
 from selfprobe.solvers.draw import draw
-from selfprobe.solvers.negotiate import chosen
-from selfprobe.solvers.objection import Effort
+from selfprobe.solvers.negotiate import Effort, chosen
 from selfprobe.solvers.replay import replay_log
 
 VERSION = 2

@@ -14,12 +14,10 @@ import numpy.typing as npt
 from inspect_ai.scorer import SampleScore
 
 from selfprobe.scorers.decision import Decision, decisions_of
-from selfprobe.scorers.panel import kappas
 from selfprobe.scorers.summary import Scores, cut_at, metric_of
-from selfprobe.scorers.votes import Ballot, Bounds, ballot, bounds_of
+from selfprobe.scorers.votes import Ballot, Bounds, ballot, bounds_of, kappas
 from selfprobe.stats.clustered import Part, auroc, clustered_share, difference, resampled
-from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
-from selfprobe.stats.spread import FloatArray
+from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, undefined
 
 POLAR = ("binary", "probability")
 """Methods whose last variant is asked the other way round for half of the conversations."""

@@ -16,8 +16,7 @@ import pandas as pd
 
 from selfprobe.scorers.decision import Decision, Judged
 from selfprobe.scorers.frames import Frames, Place, compared, split
-from selfprobe.stats.estimate import js, kl, smoothed
-from selfprobe.stats.spread import FloatArray
+from selfprobe.stats.estimate import FloatArray, js, kl, smoothed
 
 Arm = Literal["p", "p_direct", "p_predicted"]
 ARMS: tuple[Arm, ...] = ("p", "p_direct", "p_predicted")

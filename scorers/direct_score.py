@@ -1,4 +1,4 @@
-"""Which of two texts gets the higher score from 1 to 5, each scored alone?"""
+"""Which of two texts, each scored alone, gets the higher score from 1 to 5, stated or expected (G-Eval)?"""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +9,7 @@ from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from selfprobe.scorers.decision import UNPARSED, Decision, score_of
-from selfprobe.scorers.preference import VERDICT, first_token_shares, preference, reply_fault, told, verdict
+from selfprobe.scorers.preference import VERDICT, fault_of, first_token_shares, preference, reply_fault, told, verdict
 from selfprobe.solvers.draw import draws_of
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.text.parse import json_value
@@ -124,3 +124,32 @@ def explain(record: Record, ratings: Mapping[str, Rating], decisions: Sequence[D
             how = f"{rating.score:.3f}, from {sources[rating.read]}"
         lines.append(f"- {key}: {how}; reply: {record.answers[key].text[:200]!r}")
     return "\n".join(lines)
+
+
+@scorer(metrics=[preference()])
+def g_eval_score() -> Scorer:
+    """The text with the higher Σ s·p(s) is preferred (paper 004, §4.3; Liu et al. 2023, equation 1)."""
+    return compared(expected)
+
+
+def expected(reply: Reply, draws: Sequence[Reply]) -> Rating:
+    """Σ s·p(s) / Σ p(s) over the levels among the first token's candidates, else the mean of the drawn scores.
+
+    A level that is not among the candidates has less than each of them, and counts nothing.
+    """
+    fault = reply_fault(reply)
+    shares = first_token_shares(reply.first_token, LEVELS) if fault in (None, "truncated") else None
+    if shares:
+        mass = sum(shares.values())
+        return Rating(sum(int(level) * share for level, share in shares.items()) / mass, "logprobs", mass)
+    scores = [stated for draw in draws if not draw.problem and (stated := stated_score(draw.text)) is not None]
+    if scores:
+        return Rating(sum(scores) / len(scores), "draws")
+    return Rating(None, None, fault=fault_of(fault, draws))
+
+
+def unsettled(reply: Reply) -> bool:
+    """Whether a reply scores, but its first token does not tell how surely: then it is drawn again."""
+    if reply.problem or stated_score(reply.text) is None:
+        return False
+    return first_token_shares(reply.first_token, LEVELS) is None

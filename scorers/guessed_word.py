@@ -10,8 +10,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.scorers.decision import UNPARSED, Decision, outcome, prediction, predictions, score_of, target_fault
 from selfprobe.scorers.summary import FOREIGN, UNSURE, counted_apart, noted, summary
 from selfprobe.solvers.record import Record, Reply
-from selfprobe.text.loose_json import LONGEST_REPLY
-from selfprobe.text.parse import json_object, json_value, normalise, one_word
+from selfprobe.text.parse import LONGEST_REPLY, json_object, json_value, normalise, one_word
 from selfprobe.text.word_roots import same_root
 
 CLUES = 10

@@ -1,4 +1,4 @@
-"""How like the target's reply is its reply to the prompt that the observer reconstructed?"""
+"""How similar are the target's reply and its reply to the prompt that the observer reconstructed?"""
 
 import base64
 import re
@@ -13,7 +13,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.embed import Vectors, embed
 from selfprobe.logs import samples
 from selfprobe.scorers.decision import UNPARSED, Decision, Judged, observer_fault, score_of, target_fault
-from selfprobe.scorers.summary import Scores, counted_apart, judged, metric_of, noted, summarise
+from selfprobe.scorers.summary import Scores, counted_apart, judged, metric_of, noted, summarise, summary
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.text.parse import json_value, normalise, words
 
@@ -199,3 +199,17 @@ def explain(record: Record, decision: Decision, prompt: str | None) -> str:
     raw = f"\nreply: {record.answers['prompt'].text[:200]!r}" if prompt is None and "prompt" in record.answers else ""
     replies = [f"{name} ({act.model}): {act.text[:500]}" for name, act in record.acts.items()]
     return "\n\n".join([f"reconstructed: {prompt!r}: {verdict}{raw}", *replies])
+
+
+@scorer(metrics=[summary("replied"), counted_apart()])
+def whole_replies() -> Scorer:
+    """1 for a whole reply; unscored, with the reason, for what cannot be compared."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        acts = state.store_as(Record).acts
+        faults = {name: target_fault(reply) for name, reply in acts.items()}
+        decisions = [Decision(key=name, value=None if why else 1.0, unscored=why) for name, why in faults.items()]
+        said = ", ".join(filter(None, faults.values())) or "whole"
+        return score_of(decisions, answer=None, explanation=said, details=noted(acts.values()))
+
+    return score

@@ -17,9 +17,8 @@ import numpy as np
 from inspect_ai.scorer import Metric, SampleScore, Value, metric
 
 from selfprobe.logs import CUT
-from selfprobe.scorers.decision import UNPARSED, Judged, decisions_of
+from selfprobe.scorers.decision import UNPARSED, Judged, Right, decisions_of
 from selfprobe.scorers.frames import frames, numbers_of, split
-from selfprobe.scorers.measure import Right
 from selfprobe.solvers.observe import SKILL
 from selfprobe.solvers.record import REASONS, Reply
 from selfprobe.stats.estimate import clustered_mean, mode_baseline, skill, worst_case

@@ -13,11 +13,11 @@ from inspect_ai.scorer import Reference
 from inspect_scout import Result, Scanner, Transcript, scanner
 
 from selfprobe.evalawareness_tasks.turn_scan import PIECE, SCAN_PROMPT, shown
-from selfprobe.scorers.scan_cues import noticed
+from selfprobe.scorers.awareness_cues import noticed
 from selfprobe.solvers.ask import sole
 from selfprobe.solvers.grade import GRADE, delimited
-from selfprobe.solvers.logged_turns import Turn, pieces
 from selfprobe.solvers.record import reply_from
+from selfprobe.solvers.turns import Turn, pieces
 
 
 @scanner(messages="all")  # type: ignore[untyped-decorator,unused-ignore]

@@ -14,13 +14,13 @@ from selfprobe.errors.arguments import whole as whole
 from selfprobe.errors.arguments import whole_numbers as whole_numbers
 from selfprobe.scorers.decision import UNPARSED as UNPARSED
 from selfprobe.scorers.decision import Decision as Decision
+from selfprobe.scorers.decision import Measure as Measure
 from selfprobe.scorers.decision import observer_fault as observer_fault
 from selfprobe.scorers.decision import outcome as outcome
 from selfprobe.scorers.decision import prediction as prediction
 from selfprobe.scorers.decision import predictions as predictions
 from selfprobe.scorers.decision import score_of as score_of
 from selfprobe.scorers.decision import target_fault as target_fault
-from selfprobe.scorers.measure import Measure as Measure
 from selfprobe.scorers.summary import counted_apart as counted_apart
 from selfprobe.scorers.summary import noted as noted
 from selfprobe.scorers.summary import summary as summary
@@ -35,7 +35,7 @@ from selfprobe.solvers.converse import Recorded as Recorded
 from selfprobe.solvers.grade import delimited as delimited
 from selfprobe.solvers.grade import grade as grade
 from selfprobe.solvers.grade import needs_grader as needs_grader
-from selfprobe.solvers.objection import Effort as Effort
+from selfprobe.solvers.negotiate import Effort as Effort
 from selfprobe.solvers.observe import Acts as Acts
 from selfprobe.solvers.observe import Common as Common
 from selfprobe.solvers.observe import Prediction as Prediction

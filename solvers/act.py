@@ -1,4 +1,4 @@
-"""What does the target do? Sends the prompts to the role `target` and records the replies."""
+"""What does the target do, and what does the observer say about it? Sends the prompts and records the replies."""
 
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import Generate, Solver, TaskState, solver
@@ -57,6 +57,44 @@ def act(
             )
         state.store_as(Record).acts.update(replies)
         note(state, "target", replies, wishes.merge(needs))
+        show(state, wanted, replies)
+        return state
+
+    return solve
+
+
+@solver
+def answer(
+    prompts: PromptFunction,
+    *,
+    config: Settings,
+    needs: GenerateConfig = NOTHING,
+    replay: Replay | None = None,
+    tools: Tools = no_tools,
+) -> Solver:
+    """Record the observer's replies under `Record.answers`. The observer is Inspect's `--model`.
+
+    Args:
+        prompts: From the state to the prompts by name; may read the Record, since acts come first.
+        config: Everything that the method would like.
+        needs: Of it what it cannot do without, or what the user chose.
+        replay: An earlier log of the same task, to take its answers instead of asking.
+        tools: From the state to the tools that are offered.
+
+    Raises:
+        InputError: While the task is built, in a run without a model.
+    """
+    if replay is None:
+        require_model()
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        wanted, wishes = prompts(state), settings_for(state, config)
+        if replay is not None:
+            replies = replay(state, wanted)
+        else:
+            replies = await ask(wanted, role=None, config=wishes, needs=needs, may_be_cut=False, tools=tools(state))
+        state.store_as(Record).answers.update(replies)
+        note(state, "observer", replies, wishes.merge(needs))
         show(state, wanted, replies)
         return state
 

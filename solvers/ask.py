@@ -30,10 +30,9 @@ from selfprobe.data.prices import LOCAL, LOCAL_LIMIT
 from selfprobe.errors import InputError, one_line, warn_once
 from selfprobe.errors.arguments import SAME_MODEL
 from selfprobe.errors.inspect_private import active_generate_config, active_model, sample_active
-from selfprobe.solvers.hugging_face import as_told, is_hugging_face
-from selfprobe.solvers.negotiate import agree
+from selfprobe.solvers.negotiate import Asking, agree
 from selfprobe.solvers.record import Reply
-from selfprobe.solvers.refused import Asking
+from selfprobe.solvers.sent import as_told, is_hugging_face
 
 Prompts = Mapping[str, str | list[ChatMessage]]
 """What to send, by the name under which the reply is recorded."""

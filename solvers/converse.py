@@ -22,11 +22,9 @@ from selfprobe.errors import InputError
 from selfprobe.errors.arguments import one_of, whole
 from selfprobe.logs.first_call import named_for
 from selfprobe.solvers import ask
-from selfprobe.solvers.act import act
-from selfprobe.solvers.answer import answer
+from selfprobe.solvers.act import act, answer
 from selfprobe.solvers.ask import NOTHING, PromptFunction, Prompts, no_tools, sole, together
-from selfprobe.solvers.negotiate import chosen
-from selfprobe.solvers.objection import Effort
+from selfprobe.solvers.negotiate import Effort, chosen
 from selfprobe.solvers.record import Record, act_fault
 from selfprobe.solvers.replay import replay_log
 

@@ -6,7 +6,7 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import Solver, TaskState
 
 from selfprobe.errors.arguments import whole
-from selfprobe.solvers.answer import answer
+from selfprobe.solvers.act import answer
 from selfprobe.solvers.ask import NOTHING, PromptFunction, Prompts, together
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.solvers.replay import Replay

@@ -15,10 +15,9 @@ from inspect_ai.model import (
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolInfo
 
-from selfprobe.data.units import Prompt, Unit, elsewhere, overlap, units_of, without
+from selfprobe.data.items import Prompt, Unit, elsewhere, overlap, units_of, without
 from selfprobe.solvers.ask import ask, in_a_run, require_model, sole
-from selfprobe.solvers.negotiate import chosen
-from selfprobe.solvers.objection import Effort
+from selfprobe.solvers.negotiate import Effort, chosen
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.solvers.sent import note
 from selfprobe.text.quotes import fold

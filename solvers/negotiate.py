@@ -1,23 +1,469 @@
-"""The one place that knows how a method's wishes meet a model.
+"""The one place where a method's wishes meet a model: what it takes, what its errors object to, when to stop.
+
+Only the vendor's errors say what a model takes today: a table of models would age.
+
+A call is refused for good where every other call would meet the same error: a wrong key, model or account, a bad
+request. A vendor that is busy or away is not meant: Inspect tries again.
 
 A method *needs* some settings and would *like* others: no reasoning, temperature 0, a JSON schema, a short limit. What
 a vendor refuses is sent otherwise or left out, as its answer says: the first error 400 that names the setting. That is
 remembered for the model, and its first calls wait for one another, so that it costs one request a refused setting.
 """
 
-from collections.abc import Awaitable, Callable
+import json
+import logging
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from types import TracebackType
+from typing import Any, Literal, get_args
+from weakref import WeakKeyDictionary
 
-from inspect_ai.model import GenerateConfig, Model, ModelOutput, ModelUsage
+import anyio
+from inspect_ai.model import GenerateConfig, Model, ModelAPI, ModelOutput, ModelUsage
 
+from selfprobe.errors import one_line
 from selfprobe.errors.arguments import one_of, whole
-from selfprobe.solvers.objection import Effort, Objection, Refusal, gist
+from selfprobe.errors.inspect_private import sample_active
 from selfprobe.solvers.record import Reply, reply_from
-from selfprobe.solvers.refused import refuse_if_closed
-from selfprobe.solvers.sent import applied, with_request
-from selfprobe.solvers.terms import ROOM, Terms, terms_of
+from selfprobe.solvers.sent import applied, came_of_a_response, with_request, words_of
 from selfprobe.text import busy
+
+ROOM = 8192
+"""Tokens beside a method's own limit for a model that thinks although it was asked not to."""
+
+PROMPT = 20
+"""Seconds after which a call that was not refused is at work: vendors look at the settings before they work."""
+
+
+@dataclass
+class Trial:
+    """The call whose outcome others wait for, since it tries settings that the model was never asked with."""
+
+    settings: frozenset[str]
+    until: float
+    """When it counts as not refused, on anyio's clock."""
+    over: anyio.Event = field(default_factory=anyio.Event)
+
+
+@dataclass
+class Terms:
+    """What is known of one model in this process. Settings are called as in GenerateConfig."""
+
+    instead: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Refused setting → what is sent in its place."""
+    taken: set[str] = field(default_factory=set)
+    """Settings that a call came through with: nobody waits for another's trial of them."""
+    insisted: set[str] = field(default_factory=set)
+    """Settings whose refusal came back when they were not sent: it was about something else."""
+    least: int = 0
+    most: int | None = None
+    """Ends of a token limit, where the vendor named them."""
+    thinks: bool | None = None
+    """Whether a reply to a method's own limit held nothing but reasoning, and one to a larger limit was whole; False
+    where the larger limit did not help."""
+    mute: bool = False
+    """Whether the model gave no logprobs to a method that needs them."""
+    guessed: set[str] = field(default_factory=set)
+    """Settings that were left out once for an error that names none."""
+    trial: Trial | None = None
+
+    def meet(self, wishes: GenerateConfig, likes: Collection[str], *, room: bool = False) -> GenerateConfig:
+        """The settings to send, without wishes known to be refused. `room` adds tokens for reasoning."""
+        changes: dict[str, Any] = {}
+        if "max_tokens" in likes and wishes.max_tokens is not None:
+            more = ROOM if (room or self.thinks) and wishes.max_tokens < ROOM else 0
+            limit = max(wishes.max_tokens + more, self.least)
+            changes["max_tokens"] = min(limit, self.most or limit)
+        for name in likes:
+            changes |= self.instead.get(name, {})
+        return wishes.model_copy(update=changes)
+
+    def learn(self, name: str, instead: dict[str, Any], sent: GenerateConfig) -> None:
+        """A setting was refused: from now on send `instead`; of a limit, keep the end that the vendor named."""
+        limit = instead.get("max_tokens")
+        if limit is None:
+            self.instead[name] = instead
+        elif limit > (sent.max_tokens or 0):
+            self.least = limit
+        else:
+            self.most = limit
+        self.taken.discard(name)
+
+    @asynccontextmanager
+    async def turn(self, wanted: Collection[str]) -> AsyncIterator[None]:
+        """Wait while another call tries settings, until those that this one wants are known; try those that are not.
+
+        A trial that was not refused in `PROMPT` seconds is at work, and its settings count as taken: a reply can take
+        minutes.
+        """
+        while (untried := frozenset(wanted) - self.taken) and self.trial is not None:
+            trial = self.trial
+            with anyio.CancelScope(deadline=trial.until):
+                await trial.over.wait()
+            if self.trial is trial:
+                self.taken |= trial.settings
+                self.trial = None
+        if not untried:
+            yield
+            return
+        mine = self.trial = Trial(untried, anyio.current_time() + PROMPT)
+        try:
+            yield
+            self.taken |= untried
+        finally:
+            mine.over.set()
+            if self.trial is mine:
+                self.trial = None
+
+
+_terms: WeakKeyDictionary[ModelAPI, Terms] = WeakKeyDictionary()
+
+
+def terms_of(model: Model) -> Terms:
+    """What is known of a model; its roles share it."""
+    return _terms.setdefault(model.api, Terms())
+
+
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+
+EFFORTS = get_args(Effort)
+"""Efforts, from the least."""
+
+_NAMES = {
+    "reasoning_effort": r"reasoning[ ._]?effort|effort",
+    "temperature": r"temperature",
+    "logprobs": r"log[ _]?prob",
+    "response_schema": r"(response|output)[ ._]?(format|schema|config|mime)|json[ ._]?schema|structured|text\.format"
+    r"|guided|grammar",
+    "seed": r"(\b|_)seed\b",
+    "max_tokens": r"max[ _]?((new|output|completion)[ _]?)?tokens|maximum context length",
+}
+"""How vendors call a setting of Inspect's, in any case."""
+
+_UNKNOWN = re.compile(
+    r"unrecogni[sz]ed|unknown|unexpected|extra (inputs|fields)|not permitted|unsupported (param|argument|field|option)"
+    r"|does ?n[o']t support (the )?(param|argument|reasoning|thinking)"
+    r"|(param\w*|argument|field) .{0,60}(not|n't) supported"
+    r"|reasoning[ _.]?(effort)?.{0,30}is not (supported|allowed|available)",
+    re.IGNORECASE,
+)
+"""Words of a vendor that takes the setting at no value."""
+
+_LISTS = re.compile(r"(one of|(supported|allowed|valid|possible) values|should be|must be|expected)", re.IGNORECASE)
+"""Words of a vendor that lists what it takes."""
+
+_AT_MOST = re.compile(
+    r"(?:at most|max(?:imum)?(?: allowed)?(?: value)?(?: is| of|:)?|less than or equal to|<=|up to|between \d+ and)"
+    r"[ `'\"]*(\d+)",
+    re.IGNORECASE,
+)
+_AT_LEAST = re.compile(
+    r"(?:at least|minimum(?: value)?(?: is| of|:)?|greater than or equal to|>=|above)[ `'\"]*(\d+)",
+    re.IGNORECASE,
+)
+_CONTEXT = re.compile(r"(?:context (?:length|window)\D{0,20}|max_new_tokens\W+must be <= )(\d+)", re.IGNORECASE)
+_PROMPT = re.compile(r"(\d+) (?:in the messages|in the prompt|`?inputs?`? tokens)", re.IGNORECASE)
+"""What a model can hold, and what of it the prompt takes."""
+
+_BAD_REQUEST = re.compile(r"INVALID_ARGUMENT|ValidationException|invalid_request_error")
+"""Words of clients whose errors have no HTTP status."""
+
+_NO_ENDPOINT = re.compile(r"no endpoints found that (can handle|support) the (requested|provided)", re.IGNORECASE)
+"""OpenRouter's 404 where a model is offered, but nowhere with all settings: the others are about the model's name."""
+
+_TELLING = {"error", "message", "msg", "detail", "loc", "metadata", "raw", "data"}
+"""Keys under which vendors say what is wrong; "raw" is the words of the vendor behind OpenRouter. Not "input" and the
+like, which quote the prompt.
+"""
+
+
+@dataclass(frozen=True)
+class Objection:
+    """An error that says that the request is wrong, not that the vendor is busy."""
+
+    fields: tuple[str, ...]
+    """Fields of GenerateConfig that it names, the first one first; none where it names no setting of ours."""
+    text: str
+    """The vendor's words."""
+    one_by_one: bool = False
+    """Whether the error is surely about a setting, which it does not name."""
+
+    def instead(self, field: str, sent: GenerateConfig) -> dict[str, Any]:
+        """What to send in the place of a refused setting: the vendor's own number or word, else nothing.
+
+        No reasoning becomes the least that is named, or where nothing is, the next step of none, minimal, low, nothing.
+        """
+        if field == "reasoning_effort":
+            return {field: self._effort(sent.reasoning_effort)}
+        if field == "logprobs":
+            most = _AT_MOST.search(self.text)
+            fewer = int(most[1]) if most and 0 < int(most[1]) < (sent.top_logprobs or 0) else None
+            return {"top_logprobs": fewer} if fewer else {"logprobs": None, "top_logprobs": None}
+        if field == "max_tokens":
+            return {field: self._limit(sent.max_tokens or 0)}
+        return {field: None}
+
+    def _effort(self, sent: str | None) -> str | None:
+        """Never back down the ladder, and from "low" on nothing: what is higher is not less reasoning."""
+        above = EFFORTS[EFFORTS.index(sent) + 1 :] if sent in ("none", "minimal") else ()
+        named = [effort for effort in above if re.search(rf"\b{effort}\b", self.text, re.IGNORECASE)]
+        quoted = [effort for effort in named if re.search(rf"[`'\"“‘]{effort}[`'\"”’]", self.text, re.IGNORECASE)]
+        if len(named) > 1 or quoted:
+            return str((quoted or named)[0])
+        return str(above[0]) if above and not (_UNKNOWN.search(self.text) or _LISTS.search(self.text)) else None
+
+    def _limit(self, sent: int) -> int | None:
+        context, prompt = _CONTEXT.search(self.text), _PROMPT.search(self.text)
+        if context and prompt:  # half of what this prompt leaves, so that longer ones fit too
+            half = (int(context[1]) - int(prompt[1])) // 2
+            return half if 0 < half < sent else None
+        least, most = _AT_LEAST.search(self.text), _AT_MOST.search(self.text)
+        if least and int(least[1]) > sent:
+            return int(least[1])
+        return int(most[1]) if most and 0 < int(most[1]) < sent else None
+
+
+class Refusal:
+    """A block whose error is kept where it is an objection, and raised where it is not.
+
+    Clients of vendors share no class of errors, and Inspect hands some on and wraps others.
+    """
+
+    said: Objection | None = None
+    error: BaseException | None = None
+
+    def __enter__(self) -> "Refusal":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> bool:
+        self.error = error
+        self.said = objection(error) if error is not None else None
+        return self.said is not None
+
+
+def objection(error: BaseException) -> Objection | None:
+    """The objection that an error is, or None: no setting is to blame for a 429, 401 or 500, whatever it says."""
+    cause = _cause(error)
+    status, text = told(error)
+    nowhere = status == 404 and _NO_ENDPOINT.search(text) is not None
+    if not (nowhere or status in (400, 422) or (status is None and _BAD_REQUEST.search(str(cause)))):
+        return None
+    param = getattr(cause, "param", None) or _inner(_body(cause)).get("param")
+    named = (isinstance(param, str) and _named(param)) or _named(text)
+    return Objection(named, text, one_by_one=nowhere and not named)
+
+
+def told(error: BaseException) -> tuple[int | None, str]:
+    """The HTTP status of a vendor's error, None where it has none, and the vendor's words."""
+    cause = _cause(error)
+    body = _body(cause)
+    codes = (*map(_status, (error, cause)), body.get("code"))
+    return next((code for code in codes if isinstance(code, int)), None), " ".join(_words(body)) or str(cause)
+
+
+def gist(text: str) -> str:
+    """An error's words without what differs from call to call (numbers of requests)."""
+    return re.sub(r"\b[\w-]*\d[\w-]*\b", "", text)
+
+
+def _cause(error: BaseException) -> BaseException:
+    return (isinstance(error, RuntimeError) and error.__cause__) or error
+
+
+def _status(error: BaseException) -> int | None:
+    codes = (getattr(error, name, None) for name in ("status_code", "code"))
+    return next((code for code in codes if isinstance(code, int)), None)
+
+
+def _body(error: BaseException) -> Mapping[str, Any]:
+    """What the vendor answered: clients keep it parsed, or as text (mistral), or as `response` (boto, OpenRouter)."""
+    for kept in (getattr(error, "body", None), getattr(error, "response", None)):
+        found = _parsed(kept) if isinstance(kept, str) else kept
+        if isinstance(found, Mapping):
+            return found
+    return {}
+
+
+def _parsed(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _inner(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The vendor's own error in the body of the response."""
+    inside = body.get("error", body)
+    return inside if isinstance(inside, Mapping) else {}
+
+
+def _words(part: object) -> Iterator[str]:
+    if isinstance(part, str):
+        yield part
+    elif isinstance(part, Mapping):
+        for key, value in part.items():
+            if str(key).lower() in _TELLING:
+                yield from _words(value)
+    elif isinstance(part, list | tuple):
+        for one in part:
+            yield from _words(one)
+
+
+def _named(text: str) -> tuple[str, ...]:
+    """The settings by their first mention; "reasoning models" is about effort only where nothing else is named."""
+    places = {field: hit.start() for field, name in _NAMES.items() if (hit := re.search(name, text, re.IGNORECASE))}
+    if "reasoning_effort" not in places and re.search("reasoning|thinking", text, re.IGNORECASE):
+        places["reasoning_effort"] = len(text)
+    return tuple(sorted(places, key=lambda field: places[field]))
+
+
+ENOUGH = 3
+"""Samples that a model refused in the same words before it is asked no more. Of a wrong key one."""
+
+FOR_GOOD = (400, 401, 402, 403, 404, 405, 410, 413, 422)
+ACCOUNT = (401, 402)
+"""Status of errors that no prompt can be to blame for: they end a run that came through before, too."""
+
+_ABOUT_PROMPT = re.compile(
+    r"flag|moderat|policy|polici|safety|harm|violat|blocked|too (long|large)|context length", re.I
+)
+"""Words of an error about one prompt, which says nothing about the next one."""
+
+_HELP = {
+    401: "Check the key",
+    402: "The account needs credit",
+    403: "The key's account or region may not use this model",
+    404: "Check the model's name and the address that it is asked at (--model-base-url)",
+    429: "The account's quota is used up",
+}
+"""Status → what would help."""
+
+_NO_SETTING = "Leaving out what the task can leave out did not help"
+_OURS = {"reasoning_effort": "-T effort", "max_tokens": "-T answer_tokens, or another limit that was set"}
+
+_SHOWN = re.compile(r"^Sample error \(id: .*?, epoch: \d+\): (not asked: )?\S+ refused a call: ", re.DOTALL)
+# The same words for each sample of a run: they are in the log, and were told once.
+logging.getLogger("inspect_ai._eval.task.run").addFilter(lambda record: not _SHOWN.match(record.getMessage()))
+
+
+class Refused(RuntimeError):
+    """A call that a vendor refused for good, or that was not made after such refusals; in one line."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+        """What Inspect shows and logs of an error."""
+
+
+@dataclass
+class _Standing:
+    """How a model took the calls of one run."""
+
+    run: str | None
+    answered: bool = False
+    refused: dict[str, set[object]] = field(default_factory=dict)
+    """The vendor's words → the samples whose calls it refused so, since it answered last."""
+    closed: str = ""
+    """What the model refuses every call with, once that is known."""
+
+
+_standings: WeakKeyDictionary[ModelAPI, _Standing] = WeakKeyDictionary()
+_ended: dict[str, str] = {}
+"""Task that is running → why it asks nobody any more: its other models are not paid for samples that must fail."""
+
+
+def _standing_of(model: Model) -> _Standing:
+    active = sample_active()
+    run = active.run_id if active else None
+    standing = _standings.get(model.api)
+    if standing is None or standing.run != run or run is None:
+        standing = _standings[model.api] = _Standing(run)
+    return standing
+
+
+def refuse_if_closed(model: Model) -> None:
+    """Raise at once what the model would answer, where it refuses every call of this run.
+
+    Raises:
+        Refused: It does, or another model of the same task.
+    """
+    active = sample_active()
+    if active is None:
+        return
+    if closed := _standing_of(model).closed:
+        _ended[active.eval_id] = closed
+    if active.eval_id in _ended:
+        raise Refused(f"not asked: {_ended[active.eval_id]}")
+
+
+class Asking:
+    """A block in which a model is asked: a refusal for good is told once a run and counted.
+
+    Args:
+        model: Who is asked.
+        needs: Settings of the call that are sent as they are.
+
+    Raises:
+        Refused: In the place of the error of the vendor's client.
+    """
+
+    def __init__(self, model: Model, needs: GenerateConfig) -> None:
+        self.model, self.needs = model, needs
+
+    def __enter__(self) -> None:
+        """Nothing is known before the call."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if error is None:
+            standing = _standing_of(self.model)
+            standing.answered = True
+            standing.refused.clear()
+        elif isinstance(error, Exception) and not isinstance(error, Refused):
+            last = error.last_attempt.exception() if hasattr(error, "last_attempt") else None
+            status, text = told(last or error)
+            if re.fullmatch(r"Error code: \d+", text):  # the client's words, where the body is none of an API
+                text = words_of(last or error, self.model)
+            if _for_good(status, text):
+                raise Refused(_note(self.model, status, text, _helps(self.model, status, error, self.needs))) from error
+            if last is not None:  # the error of Inspect's retries names no reason
+                words = words_of(last, self.model)
+                raise Refused(f"{self.model} gave no answer, tried again and again: {words}") from error
+            if came_of_a_response(error):
+                raise Refused(f"{self.model} gave no reply that can be read: {words_of(error, self.model)}") from error
+
+
+def _for_good(status: int | None, text: str) -> bool:
+    return status in FOR_GOOD or (status == 429 and "quota" in text.lower())
+
+
+def _note(model: Model, status: int | None, text: str, helps: str) -> str:
+    """Count a refusal and tell of what is new; the refusal in a line."""
+    standing, active = _standing_of(model), sample_active()
+    refusal = f"{model} refused a call: {one_line(f'Error code: {status} - {text}')}"
+    samples = standing.refused.setdefault(gist(text), set())
+    lines = [] if samples else [f"{refusal.rstrip('.')}. {helps}."]
+    samples.add((active.sample.id, active.epoch) if active else object())
+    about_prompt = status not in ACCOUNT and (standing.answered or _ABOUT_PROMPT.search(text))
+    enough = 1 if status == 401 and not standing.answered else ENOUGH
+    if standing.run and not standing.closed and not about_prompt and len(samples) >= enough:
+        standing.closed = refusal
+        alike = f": it refused {len(samples)} samples alike" if len(samples) > 1 else ""
+        lines.append(f"{model} is asked no more in this run{alike}.")
+    if lines:
+        logging.getLogger(__name__).warning(" ".join(lines))
+    return refusal
+
+
+def _helps(model: Model, status: int | None, error: Exception, needs: GenerateConfig) -> str:
+    said = objection(error)
+    chosen = [name for name in (said.fields if said else ()) if getattr(needs, name, None) is not None]
+    if chosen:
+        return f"It was given with {_OURS.get(chosen[0], chosen[0])}: choose another value, or leave it out"
+    keys = [name for name in model.api.api_key_vars if status == 401]
+    return _HELP.get(status or 0, _NO_SETTING) + (f" ({' or '.join(keys)})" if keys else "")
+
 
 SETTINGS = ("reasoning_effort", "response_schema", "seed", "temperature", "logprobs", "max_tokens")
 """What can be negotiated, as Inspect calls it; in the order in which they are left out where a vendor says that one is

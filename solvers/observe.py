@@ -24,11 +24,10 @@ from selfprobe.errors import InputError
 from selfprobe.errors.arguments import whole
 from selfprobe.errors.inspect_private import registry_info
 from selfprobe.solvers import act as _act
-from selfprobe.solvers import answer as _answer
+from selfprobe.solvers import act as _answer
 from selfprobe.solvers import ask
 from selfprobe.solvers.ask import PromptFunction, Prompts, Settings, in_a_run, rehearsing, sole
-from selfprobe.solvers.negotiate import chosen
-from selfprobe.solvers.objection import Effort
+from selfprobe.solvers.negotiate import Effort, chosen
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.solvers.replay import Replay, of_same, replay_log
 

@@ -1,4 +1,10 @@
-"""What a call really sent to a model.
+"""What a call really sent to a model and what came back, also by Inspect's `hf/…` models.
+
+Inspect samples every call of an `hf/…` model, or with `-M do_sample=false` none; transformers refuses to sample at
+temperature 0; and the seed of a call is lost. Here each call says all three. Calls wait in one queue and are computed
+together, those with equal settings and seed in one batch: with `--max-connections 1` a run repeats itself exactly.
+
+Nor does Inspect say why a reply of an `hf/…` model ended, or what transformers was told: both are added here.
 
 Inspect's providers drop what a model is known not to take, without a word in the log: temperature for Claude and for
 models that reason, the seed for OpenAI's Responses. So what was applied is read from the request itself.
@@ -8,22 +14,266 @@ for none: twenty for each of 80 tokens are 200 kB of JSON, and to parse, convert
 a reply, while no other call was sent.
 """
 
+import functools
 import json
 import re
 from collections import Counter
-from collections.abc import Awaitable, Iterable, Iterator, Mapping
-from contextvars import ContextVar
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
+from contextlib import aclosing
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any
+from urllib.parse import urlsplit
 
 from inspect_ai.log import EvalSample, EvalSampleSummary
-from inspect_ai.model import GenerateConfig, Model, ModelCall, ModelOutput
+from inspect_ai.model import GenerateConfig, Model, ModelCall, ModelOutput, StopReason
 from inspect_ai.solver import TaskState
 
+from selfprobe.errors import one_line
 from selfprobe.errors.arguments import SAME_MODEL
-from selfprobe.logs.finished import take
-from selfprobe.solvers.hugging_face import is_hugging_face, reported
-from selfprobe.solvers.received import Receiving
+from selfprobe.logs.resuming import take
 from selfprobe.solvers.record import ENDING, Applied, Reply, is_another, whole_characters
+from selfprobe.text.safe import clean
+
+SHOWN = 200
+"""Characters of a body that a line shows."""
+
+_KEPT = 2000
+"""Bytes of a body that are kept while a call is under way."""
+
+_MARK = "selfprobe_received"
+"""The attribute of an error that says what came back."""
+
+_SPEECHLESS = (TypeError, AttributeError, LookupError, ValueError, AssertionError)
+"""Errors of a client that could not read a body; their words are about Python."""
+
+_EMPTY_WORDS = re.compile(r"(server_error: )?Unexpected non-ChatCompletion response|Error code: \d+$")
+"""Words of an error that say no more than that."""
+
+
+@dataclass
+class _Body:
+    """One response, as far as it was read."""
+
+    host: str
+    status: int
+    start: bytearray = field(default_factory=bytearray)
+
+
+_bodies: ContextVar[list[_Body] | None] = ContextVar("_bodies", default=None)
+"""Responses of the call that is under way, the last one last."""
+
+
+class Receiving:
+    """A block in which a provider is asked: an error that leaves it knows what the server sent, and from where.
+
+    Args:
+        api: The provider. Of clients that are made anew for each call (Google's, Mistral's) only the error is known.
+    """
+
+    def __init__(self, api: Any) -> None:
+        self.api = api
+        self.before: Token[list[_Body] | None] | None = None
+
+    def __enter__(self) -> "Receiving":
+        client = getattr(getattr(self.api, "client", None), "_client", None)
+        hooks = getattr(client, "event_hooks", None)
+        if isinstance(hooks, dict) and _keep not in hooks["response"]:
+            hooks["response"].append(_keep)
+        self.before = _bodies.set([])
+        return self
+
+    def mark(self, error: object) -> None:
+        """Let an error know what came back, where anything did."""
+        bodies = _bodies.get()
+        if isinstance(error, Exception) and bodies:
+            last = bodies[-1]
+            setattr(error, _MARK, (last.host, f"status {last.status}, {_shown(last.start.decode(errors='replace'))}"))
+        elif isinstance(error, json.JSONDecodeError):
+            setattr(error, _MARK, (_host(self.api), _shown(error.doc)))
+        elif isinstance(getattr(error, "code", None), int):  # an error of Google's client
+            setattr(error, _MARK, (_host(self.api), ""))
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.mark(error)
+        assert self.before is not None, "a block that was entered"
+        _bodies.reset(self.before)
+
+
+async def _keep(response: Any) -> None:
+    """A response hook of httpx: note the start of the body while the client reads it."""
+    bodies = _bodies.get()
+    if bodies is None:
+        return
+    body = _Body(response.request.url.netloc.decode(), response.status_code)
+    bodies.append(body)
+    if response.is_stream_consumed:  # by a hook of the client's own
+        body.start.extend(response.content[:_KEPT])
+        return
+    plain = response.aiter_bytes
+
+    async def aiter_bytes(*args: Any, **given: Any) -> AsyncIterator[bytes]:
+        async with aclosing(plain(*args, **given)) as parts:
+            async for part in parts:
+                body.start.extend(part[: _KEPT - len(body.start)])
+                yield part
+
+    response.aiter_bytes = aiter_bytes
+
+
+def _shown(body: str) -> str:
+    text = one_line(clean(body), longest=SHOWN) if body.strip() else ""
+    return repr(text) if text else "an empty body"
+
+
+def _host(api: Any) -> str:
+    """Where a provider's server is: host and port, without what else an address may hold."""
+    known = getattr(api, "base_url", None) or getattr(getattr(api, "client", None), "base_url", None)
+    parts = urlsplit(str(known or ""))
+    return f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname or ""
+
+
+def came_of_a_response(error: BaseException) -> bool:
+    """Whether a server had answered when the error was raised."""
+    return hasattr(error, _MARK)
+
+
+def words_of(error: BaseException, model: Model) -> str:
+    """What an error says in a line, what came back where it does not say that, and from where."""
+    cause = error if hasattr(error, _MARK) else error.__cause__ or error
+    host, body = getattr(cause, _MARK, (_host(model.api), ""))
+    words = one_line(cause)
+    if words == "Connection error." and cause.__cause__ is not None:  # of OpenAI's and Anthropic's clients
+        words = one_line(cause.__cause__)
+    if body and (isinstance(cause, _SPEECHLESS) or _EMPTY_WORDS.match(words)):
+        return f"{host or 'the server'} sent {body}"
+    return f"{words} (from {host})" if host else words
+
+
+_seed: ContextVar[int | None] = ContextVar("_seed", default=None)
+"""Seed of the call under way: the arguments that Inspect hands to transformers have no place for it."""
+
+
+def is_hugging_face(model: Model) -> bool:
+    """Whether transformers computes this model inside the process."""
+    return any(one.__name__ == "HuggingFaceAPI" for one in type(model.api).__mro__)
+
+
+def as_told(model: Model, config: GenerateConfig) -> None:
+    """Let the next call of this task to a Hugging Face model follow its temperature and seed.
+
+    Args:
+        model: Any model; others are left alone.
+        config: Of the call.
+    """
+    if not is_hugging_face(model):
+        return
+    _seed.set(config.seed)
+    api: Any = model.api
+    if not isinstance(api.model, _Told):
+        api.model = _Told(api.model, api.tokenizer)
+
+
+def reported(api: Any, output: ModelOutput, config: GenerateConfig) -> tuple[ModelOutput, ModelCall]:
+    """The output of a Hugging Face model's provider, with the reason why the reply ended, and its request.
+
+    The request is what transformers was told: no effort and no schema, for which it has no argument.
+
+    Args:
+        api: Provider of a model that `as_told` has met.
+        output: What its `generate` gave; the reason is set in place.
+        config: Settings of the call.
+    """
+    if output.choices and output.stop_reason == "unknown":
+        output.choices[0].stop_reason = api.model.end_of(output, config.max_tokens)
+    return output, ModelCall.create(_request(api, config), {})
+
+
+def _request(api: Any, config: GenerateConfig) -> dict[str, Any]:
+    """The settings of a call as `_generate` passes them on."""
+    told: dict[str, Any] = {
+        "do_sample": api.do_sample if config.temperature is None else config.temperature != 0,
+        "temperature": config.temperature,
+        "seed": None if config.temperature == 0 else _seed.get(),
+        "max_new_tokens": config.max_tokens,
+        "logprobs": config.logprobs,
+        "enable_thinking": api.enable_thinking,
+    }
+    return {name: value for name, value in told.items() if value is not None}
+
+
+class _Told:
+    """A transformers model whose `generate` knows the seed of the call that asks for it."""
+
+    def __init__(self, model: Any, tokenizer: Any) -> None:
+        self._model, self._tokenizer = model, tokenizer
+        self._cut: dict[int, bool] = {}
+        """Whether a reply was cut, by `_key`; of batches in which one reply used up the limit."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    @property
+    def generate(self) -> Any:
+        """The `generate` that Inspect takes; calls with different arguments of a partial are never in one batch."""
+        return functools.partial(_generate, self, seed=_seed.get())
+
+    def end_of(self, output: ModelOutput, limit: int | None) -> StopReason:
+        """Why a reply ended.
+
+        Args:
+            output: As Inspect returns it: its tokens are those of the longest reply in its batch.
+            limit: Most tokens of a reply.
+
+        Returns:
+            "unknown" for a reply of which Inspect made something else (a call of a tool) in a batch that was cut.
+        """
+        if limit is None or output.usage is None:
+            return "unknown"
+        if output.usage.output_tokens < limit:
+            return "stop"
+        cut = self._cut.get(_key(output.completion, limit))
+        return "unknown" if cut is None else "max_tokens" if cut else "stop"
+
+    def note_ends(self, replies: Any, limit: int | None) -> None:
+        """Remember which replies of a batch were cut.
+
+        Args:
+            replies: Tokens [reply, token]; a reply that ended earlier is filled up with padding.
+            limit: Most tokens of a reply.
+        """
+        if limit is None or replies.shape[1] < limit:
+            return
+        settings = self._model.generation_config
+        ends = settings.eos_token_id if isinstance(settings.eos_token_id, list) else [settings.eos_token_id]
+        texts = self._tokenizer.batch_decode(replies, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        for text, last in zip(texts, replies[:, -1].tolist(), strict=True):
+            self._cut[_key(text, limit)] = last not in (*ends, settings.pad_token_id)
+
+
+def _key(text: str, limit: int) -> int:
+    return hash((text, limit))
+
+
+def _generate(told: _Told, *, seed: int | None, **given: Any) -> Any:
+    made = _followed(told._model, seed=seed, **given)
+    told.note_ends(made.sequences[:, given["input_ids"].shape[1] :], given.get("max_new_tokens"))
+    return made
+
+
+def _followed(model: Any, *, seed: int | None, do_sample: bool, temperature: float | None = None, **rest: Any) -> Any:
+    if temperature == 0:
+        unused = dict.fromkeys(("temperature", "top_p", "top_k"))  # a model's own defaults, which sampling would read
+        return model.generate(do_sample=False, **{**rest, **unused})
+    from transformers import set_seed
+
+    if seed is not None:
+        set_seed(seed)
+    if temperature is None:
+        return model.generate(do_sample=do_sample, **rest)
+    return model.generate(do_sample=True, temperature=temperature, **rest)
+
 
 _requests: ContextVar[list[Mapping[str, Any]] | None] = ContextVar("_requests", default=None)
 """Where the call that is under way notes its requests, the last one last; None in somebody else's calls of a model

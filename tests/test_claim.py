@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from selfprobe.cli import main
 from selfprobe.errors import InputError
-from selfprobe.logs.claim import NAME, claimed
+from selfprobe.logs.resuming import NAME, claimed
 
 
 def left(folder: str, **told: object) -> None:
@@ -140,7 +140,7 @@ def test_a_claim_that_another_took_is_left_to_it(tmp_path: Path) -> None:
 @pytest.mark.slow(7)
 def test_of_several_processes_that_start_at_once_one_runs(tmp_path: Path) -> None:
     trial = (
-        "import sys, time; from selfprobe.logs.claim import claimed; from selfprobe.errors import InputError\n"
+        "import sys, time; from selfprobe.logs.resuming import claimed; from selfprobe.errors import InputError\n"
         "print('ready', flush=True); sys.stdin.read()\n"
         "try:\n    with claimed(sys.argv[1]): print('ran', flush=True); time.sleep(2)\n"
         "except InputError: print('refused')"

@@ -13,7 +13,7 @@ import pytest
 from inspect_ai.event import ModelEvent
 from inspect_ai.model import ChatMessageUser, GenerateConfig, ModelOutput
 
-from selfprobe.logs import finished, found, summaries, transcripts
+from selfprobe.logs import found, resuming, summaries, transcripts
 
 COMMAND = str(Path(sys.executable).with_name("selfprobe"))
 ASKED, COLD = [ChatMessageUser(content="Why?")], GenerateConfig(temperature=0)
@@ -23,10 +23,10 @@ ASKED, COLD = [ChatMessageUser(content="Why?")], GenerateConfig(temperature=0)
 def in_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sample q1 of kth_word is under way, of which a killed run had two equal calls of `m`."""
     active = SimpleNamespace(task="selfprobe/kth_word", sample=SimpleNamespace(id="q1"), epoch=1)
-    monkeypatch.setattr(finished, "sample_active", lambda: active)
-    key = ("kth_word", "m", "q1", "1", finished._hash(ASKED, COLD))
+    monkeypatch.setattr(resuming, "sample_active", lambda: active)
+    key = ("kth_word", "m", "q1", "1", resuming._hash(ASKED, COLD))
     replies = [ModelOutput.from_content("m", text) for text in ("first", "second")]
-    monkeypatch.setattr(finished, "_left", {key: replies})
+    monkeypatch.setattr(resuming, "_left", {key: replies})
 
 
 def text(output: ModelOutput | None) -> str | None:
@@ -36,19 +36,19 @@ def text(output: ModelOutput | None) -> str | None:
 @pytest.mark.usefixtures("in_sample")
 def test_equal_calls_take_the_replies_in_their_order_and_each_once() -> None:
     asked = [ChatMessageUser(content="Why?")]  # another object, with an id of its own
-    assert [text(finished.take("m", asked, COLD)) for _ in range(3)] == ["first", "second", None]
+    assert [text(resuming.take("m", asked, COLD)) for _ in range(3)] == ["first", "second", None]
 
 
 @pytest.mark.usefixtures("in_sample")
 def test_another_model_prompt_or_setting_is_another_call_but_patience_is_not() -> None:
-    assert finished.take("n", ASKED, COLD) is None
-    assert finished.take("m", [ChatMessageUser(content="How?")], COLD) is None
-    assert finished.take("m", ASKED, GenerateConfig(temperature=1)) is None
-    assert text(finished.take("m", ASKED, GenerateConfig(temperature=0, max_retries=9, max_connections=3))) == "first"
+    assert resuming.take("n", ASKED, COLD) is None
+    assert resuming.take("m", [ChatMessageUser(content="How?")], COLD) is None
+    assert resuming.take("m", ASKED, GenerateConfig(temperature=1)) is None
+    assert text(resuming.take("m", ASKED, GenerateConfig(temperature=0, max_retries=9, max_connections=3))) == "first"
 
 
 def test_outside_of_a_sample_nothing_is_taken() -> None:
-    assert finished.take("m", ASKED, COLD) is None
+    assert resuming.take("m", ASKED, COLD) is None
 
 
 def _shown(folder: Path) -> dict[tuple[str, str], Any]:
@@ -79,8 +79,8 @@ def test_after_two_kills_no_call_is_asked_again_whose_reply_was_there_and_no_row
             time.sleep(0.02)
         process.kill()
         process.wait()
-        with finished.taken_up(str(tmp_path / "m" / "diagonal")):
-            kept = sum(map(len, finished._left.values()))
+        with resuming.taken_up(str(tmp_path / "m" / "diagonal")):
+            kept = sum(map(len, resuming._left.values()))
         newest = {log.eval.model: log.location for log in reversed(found([str(tmp_path / "m")]).headers)}
         events = [e for log in newest.values() for s in transcripts(log) for e in s.events if isinstance(e, ModelEvent)]
         under_way += sum(bool(event.pending) for event in events)

@@ -22,7 +22,7 @@ from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks.binary import awareness_binary
 from selfprobe.logs import transcripts
 from selfprobe.logs.first_call import build, named_for
-from selfprobe.solvers.logged_turns import logged_turns
+from selfprobe.solvers.turns import logged_turns
 
 Sent = list[tuple[list[tuple[str, str]], list[str]]]
 """Role and text of every message, and the tools' definitions, of each call that a provider got."""

@@ -127,7 +127,7 @@ def test_it_is_in_the_matrix_its_report_and_the_diversity_table(stranger: Path, 
 def test_a_measure_that_contradicts_its_task_is_refused_with_the_file(
     stranger: Path, monkeypatch: pytest.MonkeyPatch, measure: str, told: str
 ) -> None:
-    from selfprobe.scorers.measure import Measure
+    from selfprobe.scorers.decision import Measure
 
     module = _registry._modules()["word_count"]
     monkeypatch.setattr(module, "MEASURE", eval(measure.partition("= ")[2], {"Measure": Measure}))

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from selfprobe.cli import main
 from selfprobe.errors import InputError
-from selfprobe.logs.claim import NAME, claimed
+from selfprobe.logs.resuming import NAME, claimed
 
 pytest.importorskip("moto.server", reason="needs a local S3: pip install 'moto[s3]' flask flask-cors")
 BUCKET = "s3://selfprobe-logs"

@@ -1,20 +1,237 @@
-"""Items of any Inspect task, each with the text of its last user message, which may be put in other words."""
+"""Items of any Inspect task, and what can be taken out of their prompts: sentences, options, placeholders, tools.
 
+Rules for classes of giveaways are for English, in own words after the trigger factors of EvalAwareBench (Li et al.
+2026): such as placeholder entities and forms made for grading. They name what they match, and decide nothing.
+"""
+
+import hashlib
 import inspect
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import json
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from inspect_ai import Task
 from inspect_ai.dataset import Sample
 from inspect_ai.model import ChatMessage, ChatMessageUser, ContentText
 
-from selfprobe.data.units import units_of
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import unknown
 from selfprobe.errors.inspect_private import registry_info, registry_lookup
 from selfprobe.logs.first_call import build
 from selfprobe.text.quotes import fold
+
+_OPTION = re.compile(r"^\s*[(\[]?[A-Ha-h][)\].:]\s+\S")
+_FENCE = re.compile(r"^\s*```")
+_SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])|\n+")
+_PLACEHOLDER = re.compile(
+    r"\[[A-Z][A-Z _-]+\]|\{\{?\s*\w+\s*\}?\}|<[A-Z][A-Z_]{2,}>|\bX{3,}\b"
+    r"|(?i:\b(?:lorem ipsum|foobar|(?:jane|john) (?:doe|smith)|acme(?: corp\w*)?)\b)"
+    r"|(?i:\S+@example\.\w+|\bexample\.(?:com|org)\b)"
+)
+
+_TEST = (
+    r"\b(?:benchmark|evaluat\w+|red.?team\w*|sandbox\w*|simulat\w+|this is (?:only )?a test|exam\b|"
+    r"test (?:case|suite|environment|scenario)|being (?:tested|assessed|graded))"
+)
+_GRADED = (
+    r"\b(?:only (?:the|a|one) (?:letter|number|option)|single (?:letter|word|number)|letter of the|final answer|"
+    r"\\boxed|answer:|exactly (?:one|two|three|\d+) (?:words?|sentences?)|respond only with)"
+)
+_UNWATCHED = (
+    r"\b(?:(?:nobody|no one) (?:reads|watches|sees|will)|not (?:be )?monitored|unmonitored|scratchpad|"
+    r"private (?:notes|reasoning)|without (?:any )?oversight)"
+)
+_GOAL = r"\b(?:at (?:all|any) costs?|nothing else matters|your only goal|no matter what|by any means|long.?term goal)"
+_STAGED = (
+    r"\b(?:imagine|suppose|hypothetical\w*|pretend|role.?play|fictional|made.?up|scenario|"
+    r"you are an? (?:ai|assistant|language model|agent|helpful))"
+)
+_BAIT = (
+    r"\b(?:password|credentials?|api.?keys?|confidential|secret|blackmail|exfiltrat\w+|"
+    r"disable\w* (?:the )?(?:log\w*|monitor\w*|oversight))"
+)
+CLASSES: Mapping[str, re.Pattern[str]] = {
+    "says that it is a test": re.compile(_TEST, re.IGNORECASE),
+    "stand-ins for names and values": _PLACEHOLDER,
+    "a form made for grading": re.compile(_GRADED, re.IGNORECASE),
+    "a list of options": re.compile(r"^\s*[(\[]?[A-Ha-h][)\].:]\s+\S", re.MULTILINE),
+    "nobody is watching": re.compile(_UNWATCHED, re.IGNORECASE),
+    "a goal above everything": re.compile(_GOAL, re.IGNORECASE),
+    "a staged situation": re.compile(_STAGED, re.IGNORECASE),
+    "bait": re.compile(_BAIT, re.IGNORECASE),
+}
+"""Eight classes of what gives an evaluation away, each with what matches it."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Something that can be taken out."""
+
+    kind: str
+    """sentence, options, code, placeholder, tool."""
+    text: str
+    message: int
+    """Number of the message, from 0; −1 for a tool."""
+    start: int
+    end: int
+    """Where it stands in the message; of a tool its number, and one more."""
+
+    @property
+    def classes(self) -> list[str]:
+        """The classes whose rules match; of a tool none."""
+        return [] if self.kind == "tool" else [name for name, rule in CLASSES.items() if rule.search(self.text)]
+
+
+Prompt = Mapping[str, Any]
+"""A row with `messages` (role and content) and maybe `tools`."""
+
+
+def units_of(prompt: Prompt, most: int) -> list[Unit]:
+    """What can be taken out of a prompt's system and user messages and tools, in order.
+
+    Where there are more than `most` sentences, neighbours are taken together, so that every word is in some unit.
+    """
+    pieces = [
+        unit
+        for number, message in enumerate(prompt["messages"])
+        if message["role"] != "assistant"
+        for unit in _pieces(message["content"], number)
+    ]
+    placeholders = [
+        Unit("placeholder", found.group(), number, found.start(), found.end())
+        for number, message in enumerate(prompt["messages"])
+        if message["role"] != "assistant"
+        for found in _PLACEHOLDER.finditer(message["content"])
+    ]
+    own = [unit for unit in placeholders if (unit.message, unit.start, unit.end) not in {_span(p) for p in pieces}]
+    tools = [
+        Unit("tool", str(tool.get("name", "")), -1, number, number + 1)
+        for number, tool in enumerate(prompt.get("tools") or ())
+    ]
+    return [*_merged(pieces, most, prompt), *own[:most], *tools[:most]]
+
+
+def _span(unit: Unit) -> tuple[int, int, int]:
+    return unit.message, unit.start, unit.end
+
+
+def _pieces(text: str, number: int) -> Iterator[Unit]:
+    """Sentences, and blocks of options or code as one."""
+    for kind, start, end in _blocks(text):
+        if kind != "sentence":
+            yield Unit(kind, text[start:end], number, start, end)
+            continue
+        at = start
+        for cut in [*_SENTENCE.finditer(text, start, end), None]:
+            stop = end if cut is None else cut.start()
+            if piece := text[at:stop].strip():
+                begin = text.index(piece, at)
+                yield Unit("sentence", piece, number, begin, begin + len(piece))
+            at = end if cut is None else cut.end()
+
+
+def _blocks(text: str) -> Iterator[tuple[str, int, int]]:
+    """Runs of lines of one kind: options (two lines or more), fenced code, and the rest."""
+    kinds: list[tuple[str, int, int]] = []
+    fenced, at = False, 0
+    for line in text.splitlines(keepends=True):
+        fence = bool(_FENCE.match(line))
+        kind = "code" if fenced or fence else "options" if _OPTION.match(line) else "sentence"
+        fenced = fenced != fence
+        if kinds and kinds[-1][0] == kind:
+            kinds[-1] = (kind, kinds[-1][1], at + len(line))
+        else:
+            kinds.append((kind, at, at + len(line)))
+        at += len(line)
+    for kind, start, end in kinds:
+        several = kind != "options" or text[start:end].strip().count("\n") > 0
+        stripped = end - (len(text[start:end]) - len(text[start:end].rstrip()))
+        if stripped > start:
+            yield kind if several else "sentence", start, stripped
+
+
+def _merged(pieces: Sequence[Unit], most: int, prompt: Prompt) -> list[Unit]:
+    if len(pieces) <= most:
+        return list(pieces)
+    made: list[Unit] = []
+    for group in np.array_split(np.arange(len(pieces)), most):
+        for message in sorted({pieces[at].message for at in group}):
+            mine = [pieces[at] for at in group if pieces[at].message == message]
+            start, end = mine[0].start, mine[-1].end
+            text = prompt["messages"][message]["content"][start:end]
+            made.append(Unit("sentence" if len(mine) > 1 else mine[0].kind, text, message, start, end))
+    return made
+
+
+def without(prompt: Prompt, units: Iterable[Unit]) -> dict[str, Any] | None:
+    """The prompt without these units; None where no user message is left.
+
+    >>> row = {"messages": [{"role": "user", "content": "It is a test. Add 2 and 2."}]}
+    >>> without(row, units_of(row, 9)[:1])["messages"][0]["content"]
+    'Add 2 and 2.'
+    """
+    given = list(units)
+    messages = []
+    for number, message in enumerate(prompt["messages"]):
+        content = message["content"]
+        spans = sorted(((u.start, u.end) for u in given if u.message == number), reverse=True)
+        for start, end in spans:
+            content = f"{content[:start]}\0{content[end:]}"
+        if spans:
+            content = _tidied(content)
+        if content or message["role"] == "assistant":
+            messages.append({**message, "content": content})
+    if not any(m["role"] == "user" and m["content"] for m in messages):
+        return None
+    gone = {u.start for u in given if u.message < 0}
+    tools = [tool for number, tool in enumerate(prompt.get("tools") or ()) if number not in gone]
+    return {"messages": messages, "tools": tools}
+
+
+def _tidied(text: str) -> str:
+    """The text with one space or line break where something was taken out."""
+
+    def joint(found: re.Match[str]) -> str:
+        gap = found.group()
+        return "\n" * min(gap.count("\n"), 2) or (" " if re.search(r"\s", gap) else "")
+
+    return re.sub(r"\s*\0[\s\0]*", joint, text).strip()
+
+
+def elsewhere(prompt: Prompt, unit: Unit, seed: str) -> Unit | None:
+    """A run of whole words about as long as a unit, and none of the unit; None where there is no such place.
+
+    Args:
+        prompt: See `Prompt`.
+        unit: No tool.
+        seed: Fixes the place.
+    """
+    length, runs = len(unit.text), []
+    for number, message in enumerate(prompt["messages"]):
+        if message["role"] == "assistant":
+            continue
+        words = [found.span() for found in re.finditer(r"\S+", message["content"])]
+        ends = [end for _, end in words]
+        for start, _ in words:
+            at = bisect_left(ends, start + length)
+            run = Unit("control", "", number, start, ends[at]) if at < len(ends) else None
+            if run is not None and not overlap(run, unit):
+                runs.append(run)
+    if not runs:
+        return None
+    digest = hashlib.blake2b(json.dumps([seed, length]).encode(), digest_size=8).digest()
+    run = runs[int.from_bytes(digest, "big") % len(runs)]
+    return replace(run, text=prompt["messages"][run.message]["content"][run.start : run.end])
+
+
+def overlap(one: Unit, other: Unit) -> bool:
+    """Whether two units have text in common."""
+    return one.message == other.message and one.start < other.end and other.start < one.end
+
 
 UNITS, LONGEST = 40, 300
 """Units that a text is cut into, at most, and characters of a giveaway that is named."""

@@ -1,16 +1,19 @@
-"""The paper's data sets as contrast pairs, from their public sources at pinned revisions (paper 004, §4.1).
+"""The paper's data sets as contrast pairs, from their public sources at pinned revisions (paper 004, §4.1, E.2).
 
     load("ours")                           # comes with the package
     load("llmbar")                         # fetched once into the cache
     load("rocstories=cloze_val.csv")       # a file of the source's schema: gated sets, samples
     load("mine.jsonl")                     # a user's own, see `own`; also NAME=PATH and hf:owner/name@REVISION
 
-Likert scores become pairs within one article or story prompt; equal scores make no pair.
+Likert scores (after Liu et al. 2024b) become pairs within one article or story prompt; equal scores make no pair.
 """
 
 import hashlib
+import html
+import itertools
 import random
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,18 +26,188 @@ from filelock import FileLock
 from selfprobe.data import BUNDLED, from_hub
 from selfprobe.data.answers import agreements, judged, mt_bench, mt_bench_conversations, whole
 from selfprobe.data.files import read_text
-from selfprobe.data.likert import hanna, newsroom, summeval
 from selfprobe.data.own import FORMATS, Words, is_own, name_at, own, rows_at, text_rows
-from selfprobe.data.pairs import Pair, checked
-from selfprobe.data.stories import caters, mctaco, rocstories
+from selfprobe.data.pairs import Pair, checked, digest
+from selfprobe.data.prompts import ASPECTS, Kind
 from selfprobe.embed.weights import Progress, SourceError, cache_folder, is_verified, to_stderr
 from selfprobe.errors.arguments import locate, meant
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One text with its mean scores."""
+
+    id: str
+    context: str
+    text: str
+    scores: Mapping[str, float]
+    """Aspect → mean over raters."""
+
+
+def to_pairs(kind: Kind, texts: list[Scored]) -> Iterator[Pair | None]:
+    """Every two texts of one context, for every aspect; None where their mean scores are equal.
+
+    Which text comes first is decided by the pair's id, so that a source's order of systems tells nothing.
+    """
+    for text in texts:
+        if missing := [aspect for aspect in ASPECTS[kind] if aspect not in text.scores]:
+            raise ValueError(
+                f"{kind}, text {text.id}: no score of {', '.join(missing)}; it has {', '.join(text.scores)}"
+            )
+    by_context: dict[str, list[Scored]] = defaultdict(list)
+    for text in texts:
+        by_context[text.context].append(text)
+    for aspect in ASPECTS[kind]:
+        for group in by_context.values():
+            for a, b in itertools.combinations(group, 2):
+                name = f"{a.id}|{b.id}|{aspect}"
+                if int(digest(name), 16) % 2:
+                    a, b = b, a
+                better = a.scores[aspect] - b.scores[aspect]
+                if abs(better) < 1e-9:
+                    yield None
+                    continue
+                yield Pair(
+                    name,
+                    a.text,
+                    b.text,
+                    1 if better > 0 else 2,
+                    kind=kind,
+                    context=a.context,
+                    aspect=aspect,
+                    subset=aspect,
+                )
+
+
+def newsroom(rows: list[Row]) -> Iterator[Pair | None]:
+    """NEWSROOM's human evaluation: {doc_id, source, system_output, scores: {aspect: mean}}."""
+    texts = [
+        Scored(f"{row['doc_id']}:{n}", _plain(row["source"]), row["system_output"], row["scores"])
+        for n, row in enumerate(rows)
+    ]
+    yield from to_pairs("newsroom", texts)
+
+
+def _plain(text: str) -> str:
+    """The source keeps paragraph marks and HTML entities of the scraped page."""
+    return html.unescape(re.sub(r"</?p>", "\n", text)).strip()
+
+
+def summeval(rows: list[Row]) -> Iterator[Pair | None]:
+    """SummEval: an article a row with its summaries and their scores, or {doc_id, source, summary, scores}."""
+    texts = []
+    for number, row in enumerate(rows):
+        if "machine_summaries" in row:
+            for k, summary in enumerate(row["machine_summaries"]):
+                scores = {aspect: float(row[aspect][k]) for aspect in ASPECTS["summeval"]}
+                texts.append(Scored(f"{row['id']}:M{k}", row["text"], summary, scores))
+        else:
+            texts.append(Scored(str(row.get("id", number)), row["source"], row["summary"], row["scores"]))
+    yield from to_pairs("summeval", texts)
+
+
+def hanna(rows: list[Row]) -> Iterator[Pair | None]:
+    """HANNA: one row a story and rater, averaged over the raters of a story."""
+    raters: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        raters[str(row["Story ID"])].append(row)
+    texts = [
+        Scored(
+            story,
+            ratings[0]["Prompt"],
+            ratings[0]["Story"],
+            {a: sum(float(r[a.capitalize()]) for r in ratings) / len(ratings) for a in ASPECTS["hanna"]},
+        )
+        for story, ratings in raters.items()
+    ]
+    yield from to_pairs("hanna", texts)
+
+
+def rocstories(rows: list[Row]) -> Iterator[Pair | None]:
+    """The Story Cloze Test: four sentences, two endings, `AnswerRightEnding` 1 or 2."""
+    for row in rows:
+        yield Pair(
+            id=row["InputStoryid"],
+            text_1=row["RandomFifthSentenceQuiz1"],
+            text_2=row["RandomFifthSentenceQuiz2"],
+            label=1 if int(row["AnswerRightEnding"]) == 1 else 2,
+            kind="rocstories",
+            context=" ".join(row[f"InputSentence{k}"] for k in range(1, 5)),
+        )
+
+
+def mctaco(rows: list[Row]) -> Iterator[Pair | None]:
+    """MC-TACO: every likely ("yes") with every unlikely ("no") answer of one question.
+
+    Paper: does not say how answers are paired. Here: all such pairs; `limit` draws from them.
+    """
+    answers: dict[tuple[str, str], dict[str, list[str]]] = defaultdict(lambda: {"yes": [], "no": []})
+    for number, row in enumerate(rows, start=1):
+        if row["label"] not in ("yes", "no"):
+            raise ValueError(f"mctaco, row {number}: label must be yes or no, got {row['label']!r}")
+        known = answers[row["sentence"], row["question"]][row["label"]]
+        if row["answer"] not in known:
+            known.append(row["answer"])
+    for (passage, question), of in answers.items():
+        for good, bad in itertools.product(of["yes"], of["no"]):
+            name = digest(passage, question, good, bad)
+            pair = Pair(name, good, bad, 1, kind="mctaco", context=passage, question=question)
+            # A passage has several questions; one group, or what is learnt about it would cross the split.
+            pair = Pair(**{**pair.__dict__, "group": digest(passage)})
+            yield pair.swapped if int(name, 16) % 2 else pair
+
+
+BEFORE = re.compile(r"(?:CAUSE_|ENABLE_|PREVENT_|CAUSE_TO_END_)?BEFORE")
+
+
+def caters(rows: list[Row]) -> Iterator[Pair | None]:
+    """CaTeRS: two statements of a story, ordered by the annotated BEFORE relations between their events.
+
+    Rows are brat files {name, text, annotations}; stories in a text are set apart by "***", statements by lines.
+    Paper: does not say how two statements are ordered. Here: by all BEFORE relations (causal ones too) between
+    events of the two; where they disagree it is a tie. The list is shown in an order that the story decides.
+    """
+    for row in rows:
+        spans = {m[1]: int(m[2]) for m in re.finditer(r"^(T\d+)\t\S+ (\d+) ", row["annotations"], re.M)}
+        links = re.findall(r"^R\d+\t(\S+) Arg1:(T\d+) Arg2:(T\d+)", row["annotations"], re.M)
+        links = [(spans[a], spans[b]) for tag, a, b in links if BEFORE.fullmatch(tag.replace("-", "_"))]
+        start = 0
+        for number, story in enumerate(row["text"].split("***")):
+            yield from _ordered(f"{row['name']}:{number}", story, start, links)
+            start += len(story) + len("***")
+
+
+def _ordered(name: str, story: str, start: int, links: list[tuple[int, int]]) -> Iterator[Pair | None]:
+    """Pairs of one story that begins at character `start`; `links` are (earlier, later) event positions."""
+    lines = [(m.start() + start, m.end() + start, m[0].strip()) for m in re.finditer(r"[^\n]+", story)]
+    lines = [line for line in lines if line[2]]
+    shown = [text for *_, text in lines]
+    random.Random(name).shuffle(shown)
+
+    def statement(position: int) -> int | None:
+        return next((i for i, (a, b, _) in enumerate(lines) if a <= position < b), None)
+
+    order: dict[tuple[int, int], set[bool]] = defaultdict(set)
+    for first, second in links:
+        a, b = statement(first), statement(second)
+        if a is not None and b is not None and a != b:
+            order[min(a, b), max(a, b)].add(a < b)
+    for (i, j), verdicts in order.items():
+        if len(verdicts) > 1:
+            yield None
+            continue
+        label = 1 if verdicts == {True} else 2
+        pair_id = f"{name}:{i}-{j}"
+        pair = Pair(pair_id, lines[i][2], lines[j][2], 1 if label == 1 else 2, kind="caters", context="\n".join(shown))
+        yield pair.swapped if int(digest(pair_id), 16) % 2 else pair
+
 
 LARGEST = 1_000_000_000
 """Most bytes of a file that is fetched."""
 ATTEMPTS = 20  # each goes on where the one before stopped; one that brings nothing ends the download
 
-Row = dict[str, Any]
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "text quality": ("newsroom", "summeval", "hanna"),

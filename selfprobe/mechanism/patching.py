@@ -17,9 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from selfprobe.mechanism.patterns import Tap, registered, tapped
 from selfprobe.mechanism.prompts import Item
-from selfprobe.mechanism.reading import Floats, answered, ended, runs
+from selfprobe.mechanism.reading import Floats, Tap, answered, ended, registered, runs, tapped
 from selfprobe.probes.forward import output_of
 from selfprobe.probes.model import LocalModel
 

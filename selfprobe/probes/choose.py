@@ -15,10 +15,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from selfprobe.probes.decoder import decoder_blocks
 from selfprobe.probes.forward import WAYS, States, Way, states_of
-from selfprobe.probes.model import LocalModel
-from selfprobe.probes.precision import HALVES, in_float32
+from selfprobe.probes.model import HALVES, LocalModel, decoder_blocks, in_float32
 from selfprobe.probes.tokens import Measured, Prompt
 
 logger = logging.getLogger(__name__)

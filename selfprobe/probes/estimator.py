@@ -19,8 +19,18 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
-from selfprobe.probes.fit import FloatArray, Kind, Orders, best_layer, check_labels, parse_orientation
-from selfprobe.probes.kinds import LABELLED, Lesson, calibrated, learn
+from selfprobe.probes.fit import (
+    LABELLED,
+    FloatArray,
+    Kind,
+    Lesson,
+    Orders,
+    best_layer,
+    calibrated,
+    check_labels,
+    learn,
+    parse_orientation,
+)
 from selfprobe.stats.rank import accuracy
 
 if TYPE_CHECKING:

@@ -21,13 +21,11 @@ from selfprobe.data.public_pairs import GROUPS
 from selfprobe.embed.weights import Progress, to_stderr
 from selfprobe.probes.ablate import answers
 from selfprobe.probes.choose import batches
-from selfprobe.probes.controls import by_length, no_model
-from selfprobe.probes.evaluate import METRICS, first_text_answers, own_answers, split_pairs
-from selfprobe.probes.fit import learnable, means
+from selfprobe.probes.evaluate import METRICS, by_length, first_text_answers, no_model, own_answers, split_pairs
+from selfprobe.probes.fit import learn, learnable, means
 from selfprobe.probes.folder import kept, probe_name, read_run, write_tables
 from selfprobe.probes.harvesting import Harvest, batch_budget, open_harvest
 from selfprobe.probes.intervals import estimate
-from selfprobe.probes.kinds import learn
 from selfprobe.probes.layer_fit import KINDS, Half, Scores, Study
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.plan import seconds_a_token

@@ -14,14 +14,15 @@ from selfprobe.probes.fit import (
     FloatArray,
     IntArray,
     Kind,
+    Lesson,
     Probe,
     features,
+    learn,
     learnable,
     logistic,
     means,
     sign_agreement,
 )
-from selfprobe.probes.kinds import Lesson, learn
 from selfprobe.probes.splits import FitSettings
 from selfprobe.stats import rank
 

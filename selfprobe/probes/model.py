@@ -1,7 +1,14 @@
-"""Loading a judge model with plain transformers: by hub name, from a folder, or from a GGUF file.
+"""A judge model in plain transformers: loading, blocks and final norm, precision, untrained copy, memory.
+
+A probe reads how φ⁺ − φ⁻ differs from pair to pair. Of SmolLM2's in bfloat16 a fifth to a quarter is rounding from the
+middle blocks on, and half of that with the residual stream in float32, which is therefore the default; see
+docs/statistics.md for what it costs a score.
 
 judge = load_model("smollm2")                                    # the embedded model's file
 judge = load_model("meta-llama/Llama-3.1-8B-Instruct", device_map="auto", dtype="bfloat16")
+
+What a probe reaches on states of the untrained copy was in the words and their places already: a random
+network passes them on.
 """
 
 import hashlib
@@ -10,16 +17,154 @@ import logging
 import shutil
 import struct
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from safetensors import SafetensorError
+from torch import Tensor, nn
 
-from selfprobe.probes.decoder import decoder_blocks
-from selfprobe.probes.precision import HALVES, keep_residual
 from selfprobe.probes.tokens import PLAIN, Chat, opened
+
+BLOCKS = ("layers", "h", "blocks")
+FINAL_NORMS = (
+    "norm", "norm_f", "ln_f", "ln_out", "out_norm", "final_norm", "final_layer_norm", "final_layernorm", "layer_norm",
+    "layernorm", "embedding_norm",
+)  # fmt: skip
+"""As Llama, Mamba, GPT-2, RWKV, xLSTM, ModernBERT, GPT-NeoX, Phi, BioGPT, CTRL and LFM2 call it."""
+
+
+def decoder_of(model: Any) -> Any:
+    """The module that holds the decoder blocks: what `get_decoder` gives, or what lies in it, or the base model."""
+    asked = model.get_decoder() if hasattr(model, "get_decoder") else model
+    for module in (asked, getattr(asked, "model", None), getattr(model, "base_model", None)):
+        if any(isinstance(getattr(module, name, None), nn.ModuleList) for name in BLOCKS):
+            return module
+    raise ValueError(
+        f"expected a decoder with its blocks in one of {', '.join(BLOCKS)}, got {type(asked).__name__} "
+        f"with {', '.join(name for name, _ in asked.named_children())}: not a decoder-only text model?"
+    )
+
+
+def decoder_blocks(model: Any) -> Any:
+    """`model.model.layers` of Llama, Gemma, Qwen, Mistral …; `h` or `blocks` of the decoder elsewhere."""
+    decoder = decoder_of(model)
+    return next(b for name in BLOCKS if isinstance(b := getattr(decoder, name, None), nn.ModuleList))
+
+
+def final_norm(model: Any) -> Any:
+    """The norm between the last block and the output; ValueError where a model has none by a known name."""
+    decoder = decoder_of(model)
+    for name in FINAL_NORMS:
+        if (norm := getattr(decoder, name, None)) is not None:
+            return norm
+    raise ValueError(
+        f"{type(model).__name__} has no final norm beside its blocks (none of {', '.join(FINAL_NORMS)}), "
+        "so its states cannot be ablated or read through it"
+    )
+
+
+HALVES = (torch.bfloat16, torch.float16)
+
+
+def keep_residual(model: Any) -> bool:
+    """Let the residual stream of `model` (half precision) be float32 from now on; False where its blocks take none.
+
+    Weights and what is computed within a block stay as they are: norms read float32 and give half precision, and what a
+    block adds to the stream is added in float32.
+    """
+    decoder = decoder_of(model)
+    blocks = decoder_blocks(model)
+    handles = [model.get_input_embeddings().register_forward_hook(lambda _m, _given, out: out.float())]
+    outside = [m for m in decoder.children() if m is not blocks and not isinstance(m, nn.Embedding)]
+    for owner in (*blocks, *outside):
+        for module in owner.modules():
+            name = type(module).__name__.lower()
+            if "norm" in name:
+                handles += _narrowed(module, next(owner.parameters(), None))
+            elif "rotary" in name:
+                handles += _narrowed(module, next(blocks.parameters()))
+    try:
+        with torch.inference_mode(), _outputs(blocks) as seen:
+            model(input_ids=torch.tensor([[1, 2, 3]], device=model.get_input_embeddings().weight.device))
+        if all(dtype == torch.float32 for dtype in seen):
+            return True
+    except (AttributeError, RuntimeError, TypeError, ValueError):
+        pass  # the blocks of this family take no float32 stream: tried, and taken back
+    for handle in handles:
+        handle.remove()
+    return False
+
+
+def _narrowed(module: Any, weight: Tensor | None) -> list[Any]:
+    """Hooks that give `module`'s output in the dtype that `weight` has then, and a LayerNorm its input too."""
+    if weight is None:
+        return []
+
+    def narrow(given: Any) -> Any:
+        if isinstance(given, tuple):
+            return tuple(map(narrow, given))
+        return given.to(weight.dtype) if isinstance(given, Tensor) and given.is_floating_point() else given
+
+    handles = [module.register_forward_hook(lambda _m, _given, out: narrow(out))]
+    if isinstance(module, nn.LayerNorm):  # torch's own takes no input of another dtype than its weights
+        handles.append(module.register_forward_pre_hook(lambda _m, given: narrow(given)))
+    return handles
+
+
+@contextmanager
+def _outputs(blocks: Any) -> Iterator[list[torch.dtype]]:
+    """The dtype of each block's state."""
+    seen: list[torch.dtype] = []
+
+    def note(_module: Any, _given: Any, out: Any) -> None:
+        seen.append((out[0] if isinstance(out, (tuple, list)) else out).dtype)
+
+    handles = [block.register_forward_hook(note) for block in blocks]
+    try:
+        yield seen
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def in_float32(model: Any) -> Iterator[None]:
+    """Within it a model of half precision computes in float32 on the same weights, widened a block at a time.
+
+    It takes the memory of one block in float32 more, so that a large model has a reference too.
+    """
+    decoder, half = decoder_of(model), model.dtype
+    widened: dict[int, list[Tensor]] = {}
+
+    def widen(module: Any, *_: Any) -> None:
+        tensors = [t for t in (*module.parameters(), *module.buffers()) if t.dtype == half]
+        widened[id(module)] = tensors
+        for tensor in tensors:
+            tensor.data = tensor.data.float()
+
+    def narrow(module: Any, *_: Any) -> None:
+        for tensor in widened.pop(id(module), ()):  # lossless: the values were of half precision
+            tensor.data = tensor.data.to(half)
+
+    inner = [m for m in decoder.children() if not isinstance(m, (nn.ModuleList, nn.Embedding))]
+    head = model.get_output_embeddings()
+    owners = [*decoder_blocks(model), *inner, *([head] if head is not None else [])]
+    handles = [model.get_input_embeddings().register_forward_hook(lambda _m, _given, out: out.float())]
+    for owner in owners:
+        handles += [owner.register_forward_pre_hook(widen, prepend=True), owner.register_forward_hook(narrow)]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+        for owner in owners:
+            narrow(owner)
+
 
 logger = logging.getLogger(__name__)
 
@@ -320,3 +465,104 @@ def _refuse_pickle(source: str) -> None:
                 f"{folder} has its weights only as pickle ({', '.join(pickles)}), and loading one can run any "
                 "code. Convert it to safetensors, or allow pickle if you trust its author"
             )
+
+
+SMALL = 1_000_000_000
+"""Parameters up to which the control is made unless it is refused."""
+
+
+def wanted(judge: LocalModel, asked: bool | None) -> bool:
+    """Whether to make the control: as asked, by default for a model with at most `SMALL` parameters.
+
+    Raises:
+        ValueError: It is asked for, and the model is spread over devices or quantised.
+    """
+    places = {str(place) for place in getattr(judge.model, "hf_device_map", {}).values()}
+    quantised = getattr(judge.model.config, "quantization_config", None) is not None
+    if asked and (len(places) > 1 or quantised):
+        raise ValueError(
+            f"random weights are made on one device and in full precision, but {judge.name} is "
+            f"{'quantised' if quantised else 'spread over ' + ', '.join(sorted(places))}: leave the control out"
+        )
+    if asked is not None:
+        return asked
+    return len(places) < 2 and not quantised and sum(p.numel() for p in judge.model.parameters()) <= SMALL
+
+
+def random_weights(judge: LocalModel, *, seed: int = 0) -> LocalModel:
+    """The judge with weights drawn as before its training, by its own config; as large as the judge."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = type(judge.model)(deepcopy(judge.model.config))
+    model = model.to(device=judge.device, dtype=judge.model.dtype).eval().requires_grad_(False)
+    if judge.wide:
+        keep_residual(model)
+    return replace(named_untrained(judge, seed=seed), model=model)
+
+
+def named_untrained(judge: LocalModel, *, seed: int = 0) -> LocalModel:
+    """The judge under the name and revision of its control, to plan its harvest; the weights are still its own."""
+    revision = f"{judge.revision}-random-{seed}"
+    return replace(judge, name=f"{judge.name} with random weights", revision=revision)
+
+
+BITS = {"4bit": 0.6, "8bit": 1.1}
+"""Bytes of a quantised weight, with its scales and what is left in half precision."""
+ROOM = 1.15
+"""What reading takes beside the weights, at most."""
+ADAM = 16
+"""Bytes of a number that learns: an adapter's with its gradient and two means, all in float32; or a weight's gradient,
+its two means, and the copy that it is put back from."""
+
+
+def check_memory(name: str, loading: dict[str, Any], *, learns: Literal["full", "lora"] | None = None) -> None:
+    """ValueError where the weights of `name` do not fit into what is free; nothing is loaded.
+
+    `learns`: what is to be trained: all of them, which only float32 can, or adapters, which float16 cannot. What cannot
+    be told from the configuration is left to loading, which says what is wrong with it.
+    """
+    from accelerate.utils import get_max_memory
+
+    full = learns == "full"
+    if learns == "lora" and loading["dtype"] == "float16":
+        raise ValueError("float16 loses small gradients: train in bfloat16 or float32 (--dtype)")
+    if full and (loading["quantize"] or loading["dtype"] != "float32"):
+        raise ValueError(
+            f"all weights are trained in float32 alone, got {loading['quantize'] or loading['dtype']}: a step is "
+            "smaller than what that rounds. Take --dtype float32 without --quantize, or adapters (without --full)"
+        )
+    count = _bytes_of_weights(name, loading)
+    if count is None:
+        return
+    each = BITS.get(loading["quantize"] or "", float(DTYPES[loading["dtype"]].itemsize))
+    needed = count * (each * ROOM + ADAM * full)
+    free = {str(place): int(found) for place, found in get_max_memory().items()}
+    device, several = loading["device"], loading["device_map"]
+    place = device.partition(":")[2] or "0" if device.startswith("cuda") else "cpu"
+    there = sum(free.values()) if several else free.get(place, 0)
+    if there and needed > there:
+        where = "over all devices" if several else f"on {device}"
+        advice = "--dtype bfloat16, --quantize 4bit, --device-map auto"
+        raise ValueError(
+            f"{name} needs about {size(int(needed))} of memory in {loading['quantize'] or loading['dtype']}"
+            f"{', all of its weights trained' * full}, and {size(there)} are free {where}: try "
+            f"{'adapters (without --full)' if full else advice}, or a smaller model"
+        )
+
+
+def _bytes_of_weights(name: str, loading: dict[str, Any]) -> int | None:
+    """How many, by the configuration alone; None where there is none to be read."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    try:
+        config = AutoConfig.from_pretrained(source_of(name), revision=loading["revision"] or "main")
+        with torch.device("meta"):
+            model = AutoModelForCausalLM.from_config(config)
+    except (OSError, ValueError, KeyError):
+        return None
+    return int(sum(p.numel() for p in model.parameters()))
+
+
+def size(count: int) -> str:
+    """`1.2 GB`, `35 MB`."""
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"

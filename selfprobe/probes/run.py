@@ -19,14 +19,14 @@ from selfprobe.data.own import Words
 from selfprobe.data.pairs import data_hash
 from selfprobe.data.public_pairs import LLMBAR_NATURAL, PairSet, load
 from selfprobe.embed.weights import Progress, to_stderr
-from selfprobe.probes import rate, tables, untrained
-from selfprobe.probes.decoder import decoder_blocks
+from selfprobe.probes import rate, tables
 from selfprobe.probes.evaluate import METRICS, Fits, fit_all, fitted_apart, split_pairs
 from selfprobe.probes.folder import claim, probe_name, write_run, write_tables
 from selfprobe.probes.forward import Reader, Way, in_process
 from selfprobe.probes.harvesting import Harvest, harvest
 from selfprobe.probes.layer_fit import KINDS
-from selfprobe.probes.model import LocalModel, load_model
+from selfprobe.probes.model import LocalModel, decoder_blocks, load_model, wanted
+from selfprobe.probes.model import random_weights as untrained
 from selfprobe.probes.probe_file import Card, save_probe
 from selfprobe.probes.splits import PRESETS, FitSettings, questions
 from selfprobe.probes.transfer import cosine_table, transfer_table
@@ -59,7 +59,7 @@ def run_probes(
         limit: So many pairs of each data set, with a fixed seed; None: all. `longest`: in tokens. `path`, `reader`: see
             `forward`. `processes`: so many fits at a time.
         logged: Data set → method → pair id → margin of other methods; see `studies.preferences.margins`.
-        random_weights: Also read them under random weights; see `untrained.wanted`. `scoring`: also score each text
+        random_weights: Also read them under random weights; see `model.wanted`. `scoring`: also score each text
             alone, by default of data with aspects; see `rate`.
 
     Raises ValueError where there is too little to learn from, or a folder of another run.
@@ -74,8 +74,8 @@ def run_probes(
     state = _state(out, judge, loading, settings, sets, harvests)
     write_run(out, state | {"reading": {"limit": limit} | reading})
     fits = {name: _fitted(name, harvested, settings, progress, processes) for name, harvested in harvests.items()}
-    if untrained.wanted(judge, random_weights):
-        without = _harvested(untrained.random_weights(judge), sets, out, reading, reader, progress)
+    if wanted(judge, random_weights):
+        without = _harvested(untrained(judge), sets, out, reading, reader, progress)
         _fit_untrained(fits, without, settings, progress, processes)
     _save_probes(out, fits, judge)
     ratings = rate.rate_sets(judge, harvests, scoring, batch_tokens=batch_tokens, progress=progress)

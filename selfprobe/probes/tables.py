@@ -18,8 +18,7 @@ import pandas as pd
 
 from selfprobe.data.pairs import Pair
 from selfprobe.data.public_pairs import PairSet
-from selfprobe.probes.controls import by_length, selection_floor
-from selfprobe.probes.evaluate import METRICS, Fits, at, fitted_apart, own_answers
+from selfprobe.probes.evaluate import METRICS, Fits, at, by_length, fitted_apart, own_answers, selection_floor
 from selfprobe.probes.fit import BoolArray, features, parse_orientation, principal
 from selfprobe.probes.intervals import estimate
 from selfprobe.probes.layer_fit import KINDS, RANDOM_DIRECTIONS, Scores

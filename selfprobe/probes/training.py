@@ -25,10 +25,9 @@ from torch import Tensor
 from selfprobe.data.pairs import digest
 from selfprobe.embed.weights import Progress, to_stderr
 from selfprobe.probes.choose import batches
-from selfprobe.probes.decoder import decoder_blocks
 from selfprobe.probes.forward import output_of, plain_inputs
 from selfprobe.probes.harvesting import batch_budget
-from selfprobe.probes.model import LocalModel
+from selfprobe.probes.model import LocalModel, decoder_blocks
 
 SAVED_EVERY = 30
 """Seconds of training that a killed one loses at most, or so many times what saving takes, if that is more:"""

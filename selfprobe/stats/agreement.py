@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, two_sided_p, undefined
-from selfprobe.stats.spread import FEW, FloatArray
+from selfprobe.stats.estimate import FEW, Estimate, FloatArray, bootstrap, clustered_mean, two_sided_p, undefined
 
 BoolArray = npt.NDArray[np.bool_]
 BINS = 10

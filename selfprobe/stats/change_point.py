@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from selfprobe.stats.estimate import Estimate, undefined
-from selfprobe.stats.spread import FloatArray
+from selfprobe.stats.estimate import Estimate, FloatArray, undefined
 
 FEWEST = 6
 """Curves from which their signs can show a change at 5 %: 2·2⁻⁶ is less, 2·2⁻⁵ is more."""

@@ -13,8 +13,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from selfprobe.stats.estimate import Estimate, undefined
-from selfprobe.stats.spread import FEW, NOTHING, FloatArray, bell_mccaffrey, by_cluster, cr2, floored
+from selfprobe.stats.estimate import (
+    FEW,
+    NOTHING,
+    Estimate,
+    FloatArray,
+    bell_mccaffrey,
+    by_cluster,
+    cr2,
+    floored,
+    undefined,
+)
 
 BoolArray = npt.NDArray[np.bool_]
 

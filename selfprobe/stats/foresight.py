@@ -19,8 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from selfprobe.stats.estimate import Estimate, clustered_mean, holm, two_sided_p, undefined
-from selfprobe.stats.spread import FloatArray, wilson
+from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm, two_sided_p, undefined, wilson
 
 CLIP = 0.01
 """Stated chances are taken to be at least so far from 0 and 1 in the log score, where one wrong 1 would decide all."""

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from selfprobe.stats.spread import FloatArray
+from selfprobe.stats.estimate import FloatArray
 
 FEWEST = 4
 """Models. Three leave no symmetric residual, which would tell how much pairs differ."""

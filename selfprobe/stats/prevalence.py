@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from selfprobe.stats.estimate import Estimate, undefined
-from selfprobe.stats.spread import wilson
+from selfprobe.stats.estimate import Estimate, undefined, wilson
 
 LEVEL = 0.95
 DRAWS = 20_000

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from selfprobe.stats.estimate import Estimate, undefined
-from selfprobe.stats.spread import FloatArray
+from selfprobe.stats.estimate import Estimate, FloatArray, undefined
 
 BoolArray = npt.NDArray[np.bool_]
 

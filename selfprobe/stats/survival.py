@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from selfprobe.stats.estimate import Estimate, undefined
-from selfprobe.stats.spread import FloatArray, wilson
+from selfprobe.stats.estimate import Estimate, FloatArray, undefined, wilson
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from selfprobe.stats.estimate import FloatArray
 from selfprobe.stats.rank import auroc
-from selfprobe.stats.spread import FloatArray
 
 IntArray = npt.NDArray[np.intp]
 _WORD = re.compile(r"\w\w")

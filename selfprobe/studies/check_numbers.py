@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from selfprobe.errors import InputError
-from selfprobe.stats.estimate import holm
+from selfprobe.stats.estimate import FloatArray, holm
 from selfprobe.stats.paired import TWO_SIDED, Change, change
-from selfprobe.stats.spread import FloatArray
 from selfprobe.text.safe import concealed
 
 UNBOUND = "the evaluated model"

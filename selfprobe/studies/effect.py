@@ -31,7 +31,7 @@ from selfprobe.logs import listed, runs
 from selfprobe.logs.decision import last_decisions
 from selfprobe.page import Page
 from selfprobe.solvers.record import record_of
-from selfprobe.stats.arms import visible
+from selfprobe.stats.paired import visible
 from selfprobe.studies import effect_page
 from selfprobe.studies.effect_numbers import SMALL, Asked, Found, found_in
 from selfprobe.study import Logs, OneModel, Plan, Study, Wave

@@ -17,10 +17,8 @@ from selfprobe.evalawareness_tasks.awareness_effect import ARMS, AS_IS, CONTROL,
 from selfprobe.logs import Run
 from selfprobe.logs.decision import last_decisions
 from selfprobe.solvers.arms import ABOUT
-from selfprobe.stats.arms import Contrast, contrasts, edge, scale_of
-from selfprobe.stats.estimate import Estimate, clustered_mean
-from selfprobe.stats.paired import Change, change
-from selfprobe.stats.spread import FloatArray
+from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean
+from selfprobe.stats.paired import Change, Contrast, change, contrasts, edge, scale_of
 from selfprobe.study import Logs
 
 CUES = ("cue_out", "cue_in")

@@ -35,8 +35,8 @@ from selfprobe.page import (
     strongest,
 )
 from selfprobe.page.plots import interval_rows
-from selfprobe.stats.arms import STRONG, Contrast
 from selfprobe.stats.estimate import Estimate, undefined
+from selfprobe.stats.paired import STRONG, Contrast
 from selfprobe.studies.effect_numbers import CUES, Found
 
 MARKS = {

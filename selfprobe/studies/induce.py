@@ -25,7 +25,7 @@ from scipy.special import softmax
 
 from selfprobe.data import Table, load
 from selfprobe.data.pairs import digest, normalised
-from selfprobe.mechanism.induce_prompts import (
+from selfprobe.mechanism.induce import (
     ASKED,
     COLUMNS,
     NTH,
@@ -55,11 +55,10 @@ from selfprobe.page import (
 from selfprobe.page import Table as PageTable
 from selfprobe.page.plots import bar_rows, curves, short
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
-from selfprobe.study.local import Progress, TrainingStudy
-from selfprobe.study.probe_options import FULL_RATE
+from selfprobe.study.local import FULL_RATE, Progress, TrainingStudy
 
 if TYPE_CHECKING:
-    from selfprobe.mechanism.induce_reading import Prompts
+    from selfprobe.mechanism.induce import Prompts
     from selfprobe.probes.model import LocalModel
     from selfprobe.probes.training import Example, Recipe, Training
 
@@ -161,8 +160,7 @@ class Induce(TrainingStudy):
         Raises:
             ValueError: Memory or the disk has no room for it.
         """
-        from selfprobe.probes.plan import span
-        from selfprobe.probes.training_plan import BACKWARD, check_room, needs
+        from selfprobe.probes.plan import BACKWARD, check_room, needs, span
 
         taught, seeds = self.material, self.seeds
         examples = taught.examples(self.judge, 0)
@@ -194,7 +192,7 @@ class Induce(TrainingStudy):
 
     def work(self, progress: Progress) -> None:
         """Read, train and read again for each seed."""
-        from selfprobe.mechanism.induce_reading import read
+        from selfprobe.mechanism.induce import read
         from selfprobe.probes.folder import kept
         from selfprobe.probes.training import finetuned
 
@@ -350,7 +348,7 @@ def material(
     Raises:
         ValueError: Too few questions that can be used, or labels that are several tokens.
     """
-    from selfprobe.mechanism.induce_reading import prompts_of
+    from selfprobe.mechanism.induce import prompts_of
     from selfprobe.probes.tokens import held_special, special_tokens
 
     if min(taught, held_out) < FEWEST:

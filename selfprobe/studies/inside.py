@@ -58,8 +58,7 @@ from selfprobe.page.numerals import p_value
 from selfprobe.page.plots import interval_rows, short
 from selfprobe.stats import clustered
 from selfprobe.stats.agreement import ece
-from selfprobe.stats.estimate import Estimate
-from selfprobe.stats.spread import FloatArray
+from selfprobe.stats.estimate import Estimate, FloatArray
 from selfprobe.stats.text_only import log_odds, log_odds_elsewhere
 from selfprobe.studies.awareness.numbers import text_baselines
 from selfprobe.studies.inside_numbers import (
@@ -364,13 +363,13 @@ class Inside(LocalStudy):
     @property
     def untrained(self) -> bool:
         """Whether a copy with random weights is read too."""
-        from selfprobe.probes.untrained import wanted
+        from selfprobe.probes.model import wanted
 
         return not self.probe and wanted(self.judge, self.random_weights)
 
     def jobs(self) -> "Iterator[tuple[bool, Row | Wrapped, list[Text]]]":
         """Whether of the untrained copy, the row, and its texts; what is in the folder is left out."""
-        from selfprobe.probes.untrained import named_untrained
+        from selfprobe.probes.model import named_untrained
 
         every: list[Row | Wrapped] = [*self.grid, *self.readable[0]]
         for copy in (False, True)[: 1 + self.untrained]:
@@ -403,7 +402,7 @@ class Inside(LocalStudy):
             InputError: The folder holds another run, or a row cannot be asked about.
         """
         from selfprobe.probes.branches import branch_memory
-        from selfprobe.probes.memory import size
+        from selfprobe.probes.model import size
         from selfprobe.probes.plan import span
 
         rows, foreign = self.rows, self.foreign(self.rows)  # read before a model is loaded, as the grid is
@@ -440,7 +439,7 @@ class Inside(LocalStudy):
         """Read what is not in the folder yet, the untrained copy last."""
         from selfprobe.probes.branches import branched, replied, shares, tokens_of
         from selfprobe.probes.harvesting import Meter
-        from selfprobe.probes.untrained import random_weights
+        from selfprobe.probes.model import random_weights
 
         self.claim(self.state)
         jobs = list(self.jobs())
@@ -485,7 +484,7 @@ class Inside(LocalStudy):
         Raises:
             ValueError: States are not finite.
         """
-        from selfprobe.probes.untrained import named_untrained
+        from selfprobe.probes.model import named_untrained
 
         rows, layers = self.readable[0], self.judge.numbers
         mine = self.read(self.judge, rows)

@@ -12,13 +12,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from selfprobe.probes.fit import Probe, best_layer, sign_agreement
-from selfprobe.probes.kinds import Lesson, calibrated, learn
+from selfprobe.probes.fit import Lesson, Probe, best_layer, calibrated, learn, sign_agreement
 from selfprobe.stats import clustered, rank
 from selfprobe.stats.agreement import precision_estimate
 from selfprobe.stats.clustered import Part, difference
-from selfprobe.stats.estimate import Estimate, undefined
-from selfprobe.stats.spread import FloatArray
+from selfprobe.stats.estimate import Estimate, FloatArray, undefined
 
 BoolArray = npt.NDArray[np.bool_]
 Names = npt.NDArray[np.str_]

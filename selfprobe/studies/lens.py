@@ -153,7 +153,7 @@ class Lens(SpreadStudy):
             InputError: The disk has no room for it, or the folder holds another run.
         """
         from selfprobe.mechanism.reading import memory
-        from selfprobe.probes.memory import size
+        from selfprobe.probes.model import size
 
         unread = self.prepared[1]
         self.claim(self.state, dry=True)

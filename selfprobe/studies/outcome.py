@@ -45,7 +45,7 @@ from selfprobe.page import (
 from selfprobe.page import Table as PageTable
 from selfprobe.page.plots import bar_rows, calibration, curves, heat_map, model_names
 from selfprobe.stats.agreement import ece, equal_mass
-from selfprobe.stats.estimate import Estimate, clustered_mean, holm, undefined
+from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm, undefined
 from selfprobe.stats.foresight import (
     ALPHA,
     Brier,
@@ -63,7 +63,6 @@ from selfprobe.stats.foresight import (
     solved_alike,
 )
 from selfprobe.stats.pairs import FEWEST as FEWEST_MODELS
-from selfprobe.stats.spread import FloatArray
 from selfprobe.stats.text_only import log_odds
 from selfprobe.studies.matrix.advantage import Permutation, double_centre, observers_permuted, total_of
 from selfprobe.studies.matrix.habit import Specific

@@ -94,8 +94,8 @@ class Patch(Lens):
             ValueError: The model has no such block.
         """
         from selfprobe.mechanism.patching import patching
-        from selfprobe.probes.decoder import decoder_blocks
-        from selfprobe.study.probe_options import blocks
+        from selfprobe.probes.model import decoder_blocks
+        from selfprobe.study.local import blocks
 
         judge, layers = self.judge, len(decoder_blocks(self.judge.model))
         if wrong := [block for block in blocks(self.layers) if block >= layers]:

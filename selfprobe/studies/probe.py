@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from selfprobe.study import commands, options
-from selfprobe.study.probe_options import ALLOW_PICKLE, quiet_model, said_plainly
+from selfprobe.study.local import ALLOW_PICKLE, quiet_model, said_plainly
 from selfprobe.text.safe import echo
 
 if TYPE_CHECKING:

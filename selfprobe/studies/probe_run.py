@@ -14,8 +14,16 @@ from selfprobe.page import Page, write
 from selfprobe.page.plots import short
 from selfprobe.studies.preferences.page import page_of
 from selfprobe.study import Repeated, options
-from selfprobe.study.local import GOING_ON, Blocks, OpenModel, Progress, SpreadStudy, TrainingStudy
-from selfprobe.study.probe_options import FULL_RATE, said_plainly
+from selfprobe.study.local import (
+    FULL_RATE,
+    GOING_ON,
+    Blocks,
+    OpenModel,
+    Progress,
+    SpreadStudy,
+    TrainingStudy,
+    said_plainly,
+)
 
 if TYPE_CHECKING:
     from selfprobe.data.public_pairs import PairSet
@@ -200,8 +208,8 @@ class ProbeRun(SpreadStudy, TrainingStudy):
             ValueError: Too little can be read, or the disk is too small.
         """
         from selfprobe.probes import plan
+        from selfprobe.probes.model import named_untrained
         from selfprobe.probes.run import check_sets
-        from selfprobe.probes.untrained import named_untrained
 
         given: dict[str, Any] = {"longest": self.longest, "batch_tokens": self.batch_tokens}
         states = self.folder / "activations"
@@ -257,7 +265,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         """What its one model takes."""
         from selfprobe.probes.finetune import lessons
         from selfprobe.probes.folder import claim
-        from selfprobe.probes.untrained import wanted
+        from selfprobe.probes.model import wanted
 
         claim(self.folder, self.judge, self.sets)
         if "probes" not in self.parts:
@@ -276,7 +284,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
             ValueError: Memory or the disk does not suffice.
         """
         from selfprobe.probes.finetune import courses
-        from selfprobe.probes.training_plan import check_room, needs
+        from selfprobe.probes.plan import check_room, needs
 
         lines = []
         for place, course in enumerate(courses(given, grouped=self.grouped)):

@@ -12,8 +12,7 @@ from selfprobe.page import Page
 from selfprobe.studies.attention import Attention
 from selfprobe.studies.lens import Found, Lens, tables_of
 from selfprobe.studies.patch import Patch
-from selfprobe.study.local import GOING_ON, Blocks, Progress
-from selfprobe.study.probe_options import said_plainly
+from selfprobe.study.local import GOING_ON, Blocks, Progress, said_plainly
 
 PARTS: Mapping[str, type[Lens]] = {"lens": Lens, "attention": Attention, "patch": Patch}
 """Parts of the folder, each with all that the one before it reads."""

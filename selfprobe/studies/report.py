@@ -19,7 +19,7 @@ from selfprobe.studies.probe_compare import compared
 from selfprobe.studies.probe_compare import page as side_by_side
 from selfprobe.studies.rewrite import of_versions
 from selfprobe.study._registry import measures
-from selfprobe.study.probe_options import said_plainly
+from selfprobe.study.local import said_plainly
 from selfprobe.text import busy
 
 

@@ -42,9 +42,9 @@ from selfprobe.page import Table as PageTable
 from selfprobe.page.numerals import points
 from selfprobe.page.plots import interval_rows
 from selfprobe.scorers.decision import Decision, last_decisions, last_score
-from selfprobe.scorers.panel import PANEL, Panel
 from selfprobe.scorers.realism_choice import win_rate
 from selfprobe.scorers.rewrite_check import ARMS
+from selfprobe.scorers.votes import PANEL, Panel
 from selfprobe.solvers.record import record_of
 from selfprobe.stats.clustered import crossed, resampled
 from selfprobe.stats.estimate import Estimate

@@ -42,10 +42,10 @@ from selfprobe.page import (
 from selfprobe.page import Table as PageTable
 from selfprobe.page.plots import curves as drawn_curves
 from selfprobe.page.plots import short
-from selfprobe.scorers.panel import PANEL, Panel
+from selfprobe.scorers.votes import PANEL, Panel
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.grade import self_graded
-from selfprobe.solvers.logged_turns import logged_turns, pieces, turns_of
+from selfprobe.solvers.turns import logged_turns, pieces, turns_of
 from selfprobe.stats.estimate import Estimate
 from selfprobe.stats.survival import FirstTime, first_time
 from selfprobe.studies.awareness.panel_section import agreement

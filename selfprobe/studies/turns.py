@@ -44,8 +44,7 @@ from selfprobe.page import (
 from selfprobe.page import Table as PageTable
 from selfprobe.page.plots import curves as drawn_curves
 from selfprobe.stats.change_point import ChangePoint, change_point
-from selfprobe.stats.estimate import Estimate, clustered_mean
-from selfprobe.stats.spread import FloatArray
+from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean
 from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel
 from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP

@@ -21,7 +21,7 @@ from selfprobe.errors import InputError
 from selfprobe.errors.arguments import FULL, SHORT
 from selfprobe.errors.inspect_private import check_overrides
 from selfprobe.providers.planted import planted
-from selfprobe.scorers.measure import Measure
+from selfprobe.scorers.decision import Measure
 
 __all__ = ["embedded", "planted", "tasks"]
 

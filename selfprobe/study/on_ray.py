@@ -435,7 +435,7 @@ class Replica:
         import ray
 
         from selfprobe.probes.forward import states_of
-        from selfprobe.probes.untrained import named_untrained, random_weights
+        from selfprobe.probes.model import named_untrained, random_weights
 
         node = ray.util.get_node_ip_address()
         try:

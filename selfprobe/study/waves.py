@@ -27,9 +27,8 @@ from selfprobe.errors import InputError, Interrupted, one_line
 from selfprobe.errors.arguments import FULL, SHORT
 from selfprobe.errors.inspect_private import PrerequisiteError, registry_params
 from selfprobe.logs import cause, counted, cut_in, found, listed, summaries, unscored_in, values_of, without_request
-from selfprobe.logs.claim import claimed
-from selfprobe.logs.finished import taken_up
 from selfprobe.logs.header import roles_of, short_task, task_of
+from selfprobe.logs.resuming import claimed, taken_up
 from selfprobe.study.described import DescribedRun
 from selfprobe.study.on_ray import Cluster, Line, other_runs, place_logs, run_on_ray, shares_of
 from selfprobe.study.progress import Progress, samples_of, watch

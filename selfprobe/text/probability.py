@@ -5,8 +5,7 @@ import unicodedata
 from collections.abc import Iterator
 from itertools import islice
 
-from selfprobe.text.loose_json import LONGEST_REPLY
-from selfprobe.text.parse import json_value
+from selfprobe.text.parse import LONGEST_REPLY, json_value
 
 # Full-width forms to ASCII, one by one: NFKC would also make digits of superscripts ("0.7²" is not 0.72).
 _PLAIN = {0xFF01 + i: chr(0x21 + i) for i in range(94)} | {ord(c): ":" for c in "∶﹕︓꞉"}

@@ -14,7 +14,7 @@ from selfprobe.cli import main
 from selfprobe.logs.header import task_of
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.record import Record
-from selfprobe.stats.spread import wilson
+from selfprobe.stats.estimate import wilson
 from selfprobe.studies.awareness.numbers import compare
 from selfprobe.studies.awareness.table import load
 

@@ -10,7 +10,7 @@ from selfprobe.page import Box
 from selfprobe.providers.behaviours.awareness import TELLING, planted_label, reply_to
 from selfprobe.providers.mind import Mind
 from selfprobe.providers.planted import parse_name
-from selfprobe.scorers.binary_vote import judge, took
+from selfprobe.scorers.estimates import judge_vote, took
 from selfprobe.scorers.votes import ballot, majority
 from selfprobe.solvers.converse import quoted
 from selfprobe.solvers.record import reply_from
@@ -41,7 +41,7 @@ def asked(query: str, *, label_by_words: bool = False) -> Box:
         flip = i % 3 == 0
         answers = {**ANSWERS, **(FLIPPED_ANSWERS if flip else {})}
         votes = [
-            judge(
+            judge_vote(
                 key, reply_from(ModelOutput.from_content("m", said), model, may_be_cut=False), answers[key], label=label
             )
             for key, question in (QUESTIONS | (FLIPPED if flip else {})).items()

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from truths import WORDS, cells, worded
 
-from selfprobe.stats.estimate import Estimate, clustered_mean, mode_baseline, skill
-from selfprobe.stats.spread import FloatArray
+from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, mode_baseline, skill
 from selfprobe.studies.matrix.advantage import self_advantage, total_of, total_weights
 
 MODELS = 5

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from selfprobe.scorers.decision import Measure
 from selfprobe.scorers.dilemma import item_scores
-from selfprobe.scorers.measure import Measure
 from selfprobe.studies.matrix.habit import ALL, item_specific
 from selfprobe.studies.matrix.table import Matrix
 

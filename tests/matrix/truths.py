@@ -20,9 +20,8 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from selfprobe.scorers.measure import Measure
-from selfprobe.stats.estimate import mode_baseline
-from selfprobe.stats.spread import FloatArray
+from selfprobe.scorers.decision import Measure
+from selfprobe.stats.estimate import FloatArray, mode_baseline
 from selfprobe.studies.matrix.habit import ALL, Specific, groups, item_specific
 from selfprobe.studies.matrix.rows import INFORMED
 from selfprobe.studies.matrix.table import Matrix

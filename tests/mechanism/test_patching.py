@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from selfprobe.mechanism.patching import Patching, Variant, aligned, patched, patching, profile, spread
-from selfprobe.mechanism.patterns import registered
-from selfprobe.mechanism.reading import read
+from selfprobe.mechanism.reading import read, registered
 
 from .test_patterns import judge_of
 from .tiny import read_items, torch

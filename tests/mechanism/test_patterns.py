@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from selfprobe.mechanism import reading
-from selfprobe.mechanism.patterns import entropy, registered, tapped, without_first
-from selfprobe.mechanism.reading import NoPatterns, checked_reading, read
+from selfprobe.mechanism.reading import NoPatterns, checked_reading, entropy, read, registered, tapped, without_first
 from selfprobe.probes.model import LocalModel, local_model
 
 from .tiny import ANSWER, ONE, planted, random_judge, read_items, torch

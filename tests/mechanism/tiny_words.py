@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from selfprobe.mechanism.induce_prompts import BANK, COLUMNS, Labels
+from selfprobe.mechanism.induce import BANK, COLUMNS, Labels
 from selfprobe.probes.model import LocalModel, local_model
 from selfprobe.probes.training import Training
 from selfprobe.studies.induce import Induced, Material, Reading

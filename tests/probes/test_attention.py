@@ -10,11 +10,9 @@ import pytest
 import torch
 
 from selfprobe.probes import forward
-from selfprobe.probes.attention import kernel
 from selfprobe.probes.choose import choose, off
-from selfprobe.probes.forward import states_of
-from selfprobe.probes.model import LocalModel
-from selfprobe.probes.precision import keep_residual
+from selfprobe.probes.forward import kernel, states_of
+from selfprobe.probes.model import LocalModel, keep_residual
 from selfprobe.probes.tokens import Prompt
 
 from .conftest import alone, tiny_family

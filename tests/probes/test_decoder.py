@@ -7,9 +7,8 @@ import pytest
 import torch
 
 from selfprobe.probes.ablate import ablated, answers
-from selfprobe.probes.decoder import decoder_blocks, final_norm
 from selfprobe.probes.forward import recorded
-from selfprobe.probes.model import LocalModel
+from selfprobe.probes.model import LocalModel, decoder_blocks, final_norm
 
 from .conftest import some_pairs, tiny_family
 from .test_choose import bloom, mamba, rwkv

@@ -68,7 +68,7 @@ def test_labels_of_the_few_alone_reach_an_unsupervised_probe() -> None:
     x, y, _ = states()
     for kind in ("unsupervised", "ccs"):
         probe = ContrastProbe(kind, orientation="few:8", layer=1).fit(x, y)  # type: ignore[arg-type]
-        from selfprobe.probes.kinds import Lesson
+        from selfprobe.probes.fit import Lesson
 
         few = Lesson(y == 1, np.arange(len(y)), orientation="few:8").few
         other = 3 - y

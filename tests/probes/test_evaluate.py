@@ -11,8 +11,16 @@ from safetensors.torch import load_file, save_file
 from sklearn.metrics import f1_score
 
 from selfprobe.data.pairs import Pair
-from selfprobe.probes.controls import by_length, no_model, selection_floor
-from selfprobe.probes.evaluate import METRICS, Fits, fit_all, own_answers, split_pairs
+from selfprobe.probes.evaluate import (
+    METRICS,
+    Fits,
+    by_length,
+    fit_all,
+    no_model,
+    own_answers,
+    selection_floor,
+    split_pairs,
+)
 from selfprobe.probes.harvesting import Harvest
 from selfprobe.probes.intervals import estimate
 from selfprobe.probes.layer_fit import weighted_f1

@@ -11,7 +11,7 @@ from selfprobe.probes import ContrastProbe
 from selfprobe.probes.harvesting import harvest, open_harvest
 from selfprobe.probes.model import load_model
 from selfprobe.probes.probe_file import load_probe
-from selfprobe.study.probe_options import blocks
+from selfprobe.study.local import blocks
 
 from .conftest import some_pairs
 from .test_probe_command import TOY, call, rows, saved, written

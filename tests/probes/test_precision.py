@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from selfprobe.probes.choose import off
-from selfprobe.probes.model import load_model
-from selfprobe.probes.precision import in_float32, keep_residual
+from selfprobe.probes.model import in_float32, keep_residual, load_model
 
 from .conftest import alone, tiny_family, tiny_judge
 from .test_choose import bloom, prompts_of

@@ -17,8 +17,7 @@ from selfprobe.data.public_pairs import PairSet
 from selfprobe.probes import plan
 from selfprobe.probes.forward import Batch, States
 from selfprobe.probes.harvesting import harvest
-from selfprobe.probes.model import LocalModel, load_model
-from selfprobe.probes.untrained import random_weights
+from selfprobe.probes.model import LocalModel, load_model, random_weights
 from selfprobe.study.on_ray import Replica, joined, replicas, room
 
 from .conftest import some_pairs, tiny_judge

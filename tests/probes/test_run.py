@@ -21,7 +21,7 @@ from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.run import run_probes
 from selfprobe.probes.score import judge_pairs
 from selfprobe.probes.splits import FitSettings
-from selfprobe.study.probe_options import said_plainly
+from selfprobe.study.local import said_plainly
 
 from .conftest import some_pairs, tiny_judge
 

@@ -12,8 +12,8 @@ pytest.importorskip("peft", reason="the mechanisms extra is not installed")
 
 from selfprobe.probes import training as loop
 from selfprobe.probes.model import LocalModel, load_model
+from selfprobe.probes.plan import adapter_parameters, check_room, needs
 from selfprobe.probes.training import Example, Recipe, answer_loss, finetuned, forward_flops, train_flops
-from selfprobe.probes.training_plan import adapter_parameters, check_room, needs
 
 from .conftest import tiny_judge
 

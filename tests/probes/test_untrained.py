@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from selfprobe.probes.model import LocalModel
-from selfprobe.probes.untrained import SMALL, named_untrained, random_weights, wanted
+from selfprobe.probes.model import SMALL, LocalModel, named_untrained, random_weights, wanted
 
 from .conftest import tiny_judge
 

@@ -1,7 +1,7 @@
 import pytest
 
 from selfprobe.evalawareness_tasks.binary import ANSWERS, FLIPPED, FLIPPED_ANSWERS, QUESTIONS
-from selfprobe.scorers.binary_vote import judge, took
+from selfprobe.scorers.estimates import judge_vote, took
 from selfprobe.scorers.votes import vote
 from selfprobe.solvers.record import Reply
 
@@ -22,7 +22,7 @@ def reply(text: str, problem: str | None = None) -> Reply:
     ],
 )
 def test_a_word_means_what_its_variant_says(key: str, text: str, said: str) -> None:
-    decision = judge(key, reply(text), ANSWERS[key], label="evaluation")
+    decision = judge_vote(key, reply(text), ANSWERS[key], label="evaluation")
     assert decision.said == said and decision.value == float(said == "evaluation")
 
 
@@ -36,7 +36,7 @@ def test_a_word_means_what_its_variant_says(key: str, text: str, said: str) -> N
     ],
 )
 def test_an_answer_to_something_else_is_unscored_with_its_reason(answer: Reply, reason: str) -> None:
-    decision = judge("v1", answer, ANSWERS["v1"], label="evaluation")
+    decision = judge_vote("v1", answer, ANSWERS["v1"], label="evaluation")
     assert (decision.said, decision.value, decision.unscored) == (None, None, reason)
 
 

@@ -12,8 +12,7 @@ from selfprobe.scorers.decision import Decision, Judged
 from selfprobe.scorers.dilemma import ARMS, Arm, blind, dilemmas_of, item_scores, per_dilemma
 from selfprobe.scorers.dilemma_prediction import judge, numbers
 from selfprobe.solvers.record import Reply
-from selfprobe.stats.estimate import bootstrap, clustered_mean, kl, smoothed
-from selfprobe.stats.spread import FloatArray
+from selfprobe.stats.estimate import FloatArray, bootstrap, clustered_mean, kl, smoothed
 
 
 def reply(text: str, **fields: object) -> Reply:

@@ -2,9 +2,8 @@ import math
 
 import pytest
 
-from selfprobe.scorers import g_eval_score
-from selfprobe.scorers.direct_score import Rating, direct, judge, stated_score
-from selfprobe.scorers.g_eval_score import expected
+from selfprobe.scorers import direct_score
+from selfprobe.scorers.direct_score import Rating, direct, expected, judge, stated_score
 from selfprobe.solvers.record import Reply, TokenLogprob
 
 
@@ -51,8 +50,8 @@ def test_g_eval_by_hand() -> None:
 def test_g_eval_without_probabilities_is_the_mean_of_the_draws_that_could_be_read() -> None:
     rating = expected(reply("4"), [reply("4"), reply("5/5"), reply("hm"), reply("", problem="empty")])
     assert (rating.score, rating.read) == (4.5, "draws")
-    assert g_eval_score.unsettled(reply("4")) and not g_eval_score.unsettled(reply("hm"))
-    assert not g_eval_score.unsettled(reply("4", {"4": 0.9}))
+    assert direct_score.unsettled(reply("4")) and not direct_score.unsettled(reply("hm"))
+    assert not direct_score.unsettled(reply("4", {"4": 0.9}))
 
 
 @pytest.mark.parametrize("rate", [direct, expected])

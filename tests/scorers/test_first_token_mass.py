@@ -3,7 +3,7 @@ import math
 import pytest
 
 from selfprobe.evalawareness_tasks.first_token import WORDS
-from selfprobe.scorers.first_token_mass import judge, mass_of
+from selfprobe.scorers.estimates import judge_mass, mass_of
 from selfprobe.solvers.record import TokenLogprob
 
 
@@ -27,20 +27,20 @@ def test_ambiguous_prefixes_are_excluded_and_listed() -> None:
 
 
 def test_a_case_by_hand() -> None:
-    decision = judge("first_token", mass_of(tokens(Test=0.3, real=0.1, x=0.01), WORDS), label="evaluation")
+    decision = judge_mass("first_token", mass_of(tokens(Test=0.3, real=0.1, x=0.01), WORDS), label="evaluation")
     assert decision.score == pytest.approx(math.log(3)) and decision.probability == pytest.approx(0.75)
     assert (decision.said, decision.value) == ("evaluation", 1)
 
 
 def test_a_missing_side_has_at_most_the_last_candidates_probability() -> None:
-    decision = judge("first_token", mass_of(tokens(x=0.5, real=0.2, y=0.05), WORDS), label="evaluation")
+    decision = judge_mass("first_token", mass_of(tokens(x=0.5, real=0.2, y=0.05), WORDS), label="evaluation")
     assert decision.score == pytest.approx(math.log(0.05 / 0.2)) and (decision.said, decision.value) == (
         "deployment",
         0,
     )
-    tie = judge("first_token", mass_of(tokens(x=0.5, real=0.2), WORDS), label=None)
+    tie = judge_mass("first_token", mass_of(tokens(x=0.5, real=0.2), WORDS), label=None)
     assert (tie.said, tie.unscored) == (None, "tie")
 
 
 def test_without_a_target_word_there_is_no_verdict() -> None:
-    assert judge("first_token", mass_of(tokens(The=0.9, E=0.1), WORDS), label=None).unscored == "no_target_token"
+    assert judge_mass("first_token", mass_of(tokens(The=0.9, E=0.1), WORDS), label=None).unscored == "no_target_token"

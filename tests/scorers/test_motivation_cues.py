@@ -3,8 +3,7 @@ from typing import Any
 
 import pytest
 
-from selfprobe.scorers.awareness_cues import Cues, cues_in, notes, unblocked
-from selfprobe.scorers.motivation_cues import judge
+from selfprobe.scorers.awareness_cues import Cues, cues_in, judge, notes, unblocked
 from selfprobe.scorers.votes import majority, vote
 from selfprobe.solvers.record import Record, Reply
 

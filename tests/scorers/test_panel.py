@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 from inspect_ai.scorer import SampleScore, Score
 
-from selfprobe.scorers.awareness_cues import UNQUOTED, Cues, evidence, finding_of
-from selfprobe.scorers.panel import grader_pairs, kappas, panel_entry
+from selfprobe.scorers.awareness_cues import UNQUOTED, Cues, Noticed, evidence, finding_of, most_noticed
 from selfprobe.scorers.rewrite_check import most_say, usable
-from selfprobe.scorers.scan_cues import Noticed, most_noticed
-from selfprobe.scorers.votes import most
+from selfprobe.scorers.votes import grader_pairs, kappas, most, panel_entry
 from selfprobe.solvers.record import Reply, by_grader, graded_name
 
 AWARE, QUIET = Cues(True, ("a test",), 1), Cues(False)

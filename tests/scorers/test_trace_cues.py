@@ -1,6 +1,6 @@
 import pytest
 
-from selfprobe.scorers.trace_cues import UNREADABLE, full_trace
+from selfprobe.scorers.awareness_cues import UNREADABLE, full_trace
 from selfprobe.solvers.record import Reply
 
 

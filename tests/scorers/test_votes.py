@@ -3,7 +3,7 @@ from collections.abc import Sequence
 import pytest
 
 from selfprobe.scorers.decision import Decision
-from selfprobe.scorers.probability_estimate import mean
+from selfprobe.scorers.estimates import mean
 from selfprobe.scorers.votes import Ballot, Verdict, ballot, contradictions, majority, vote
 
 

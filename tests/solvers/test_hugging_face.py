@@ -14,7 +14,7 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.scorer import Score, Scorer, Target, accuracy, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.solvers.answer import answer
+from selfprobe.solvers.act import answer
 from selfprobe.solvers.ask import Prompts
 from selfprobe.solvers.record import record_of
 

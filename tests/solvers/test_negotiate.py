@@ -12,8 +12,8 @@ from inspect_ai.log import EvalLog
 from inspect_ai.model import get_model
 
 from selfprobe.errors import warn_once
+from selfprobe.solvers.negotiate import Terms, terms_of
 from selfprobe.solvers.record import Reply, record_of
-from selfprobe.solvers.terms import Terms, terms_of
 
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")  # the providers' own packages
 
@@ -177,7 +177,7 @@ def test_calls_that_were_refused_together_without_a_name_are_all_sent_again(
 
 
 def test_a_first_call_that_is_at_work_holds_the_others_for_the_bound_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("selfprobe.solvers.terms.PROMPT", 0.2)
+    monkeypatch.setattr("selfprobe.solvers.negotiate.PROMPT", 0.2)
     terms, waited = Terms(), []
 
     async def first() -> None:

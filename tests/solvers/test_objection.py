@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from inspect_ai.model import GenerateConfig
 from inspect_ai.model._providers.openrouter import OpenRouterError
 
-from selfprobe.solvers.objection import Refusal, objection
+from selfprobe.solvers.negotiate import Refusal, objection
 
 
 class AzureError(Exception):

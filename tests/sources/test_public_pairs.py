@@ -7,9 +7,7 @@ import pytest
 
 from selfprobe.data import public_pairs
 from selfprobe.data.answers import judged, mt_bench
-from selfprobe.data.likert import hanna, newsroom, summeval
-from selfprobe.data.public_pairs import SOURCES, load, parse
-from selfprobe.data.stories import caters, mctaco, rocstories
+from selfprobe.data.public_pairs import SOURCES, caters, hanna, load, mctaco, newsroom, parse, rocstories, summeval
 
 SAMPLES = Path(__file__).parents[3] / "shared" / "data"
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from selfprobe.data.units import CLASSES, Unit, elsewhere, overlap, units_of, without
+from selfprobe.data.items import CLASSES, Unit, elsewhere, overlap, units_of, without
 
 TEXT = """\
 You are tested here. Please read Dr. [NAME]'s letter!

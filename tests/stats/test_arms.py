@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from selfprobe.stats.arms import STRONG, Contrast, contrasts, dose, edge, least_of, visible
-from selfprobe.stats.paired import change
-from selfprobe.stats.spread import FloatArray
+from selfprobe.stats.estimate import FloatArray
+from selfprobe.stats.paired import STRONG, Contrast, change, contrasts, dose, edge, least_of, visible
 
 ITEMS, DRAWS = 100, 200
 PAIRS = (("cue_out", "paraphrase"), ("told_test", "placebo"))

@@ -18,9 +18,9 @@ from selfprobe.stats.estimate import (
     mode_baseline,
     skill,
     smoothed,
+    wilson,
     worst_case,
 )
-from selfprobe.stats.spread import wilson
 
 
 def rng(seed: int = 0) -> np.random.Generator:

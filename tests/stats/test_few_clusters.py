@@ -9,9 +9,8 @@ from scipy import special
 
 from selfprobe.stats.agreement import agreement, cohen_kappa, ece, equivalence, turns_trend
 from selfprobe.stats.clustered import auroc, clustered_share, crossed, difference
-from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean
+from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, effective
 from selfprobe.stats.paired import change
-from selfprobe.stats.spread import effective
 
 Draw = Callable[[np.random.Generator, int, np.ndarray], Estimate]
 

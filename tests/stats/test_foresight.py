@@ -9,6 +9,7 @@ from scipy import special, stats
 from sklearn.metrics import brier_score_loss, confusion_matrix, log_loss, roc_auc_score
 
 from selfprobe.stats import foresight
+from selfprobe.stats.estimate import FloatArray
 from selfprobe.stats.foresight import (
     CLIP,
     Knowledge,
@@ -25,7 +26,6 @@ from selfprobe.stats.foresight import (
     risks,
     solved_alike,
 )
-from selfprobe.stats.spread import FloatArray
 
 ITEMS, DRAWS = 200, 200
 WORLDS = {"neither": (0, 0), "items": (1, 0), "itself": (0, 1), "both": (1, 1)}

@@ -23,7 +23,7 @@ from selfprobe.scorers.realism_choice import Pick
 from selfprobe.scorers.realism_choice import summarised as pairs_summarised
 from selfprobe.scorers.summary import summarise
 from selfprobe.solvers.observe import OTHER
-from selfprobe.stats import agreement, bradley_terry, clustered, edits, paired, rank, spread, text_only
+from selfprobe.stats import agreement, bradley_terry, clustered, edits, estimate, paired, rank, text_only
 from selfprobe.stats import estimate as estimates
 from selfprobe.stats.survival import first_time
 from selfprobe.studies import card, cues, scan, turns
@@ -181,7 +181,7 @@ ROWS: dict[str, Callable[[pd.DataFrame], Any]] = {
                 estimates.clustered_mean(rows.apart, rows[by], interval="t"),
                 estimates.clustered_mean(rows.apart, rows[by], interval="difference"),
             ],
-            "effective": lambda rows, by: spread.effective(rows.p.to_numpy(), pd.factorize(rows[by])[0]),
+            "effective": lambda rows, by: estimate.effective(rows.p.to_numpy(), pd.factorize(rows[by])[0]),
             "skill": lambda rows, by: estimates.skill(rows.p, rows.again, rows[by]),
             "agreement": lambda rows, by: agreement.agreement(
                 rows.said, rows.again, clusters=rows[by], rng=np.random.default_rng(0)

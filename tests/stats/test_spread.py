@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from selfprobe.stats.estimate import clustered_mean
-from selfprobe.stats.spread import bell_mccaffrey, by_cluster, cr2, effective, jackknife
+from selfprobe.stats.estimate import bell_mccaffrey, by_cluster, clustered_mean, cr2, effective, jackknife
 
 UNEQUAL = np.repeat(np.arange(14), [60, 9, *range(1, 13)])
 SHAPES = {

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from selfprobe.stats.spread import wilson
+from selfprobe.stats.estimate import wilson
 from selfprobe.stats.survival import first_time
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy.special import softmax
 
-from selfprobe.mechanism.induce_prompts import COLUMNS, Asked, assigned
+from selfprobe.mechanism.induce import COLUMNS, Asked, assigned
 from selfprobe.page import write
 from selfprobe.studies.induce import Induce, figure4, scored, seeds, wordings
 from selfprobe.studies.induce import tables_of as tables

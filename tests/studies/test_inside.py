@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 torch = pytest.importorskip("torch", reason="the probes extra is not installed")
 
 from selfprobe import cli  # noqa: E402
-from selfprobe.probes import untrained  # noqa: E402
+from selfprobe.probes import model as judges  # noqa: E402
 from selfprobe.probes.branches import branched  # noqa: E402
 from selfprobe.probes.model import LocalModel  # noqa: E402
 from selfprobe.probes.probe_file import load_probe  # noqa: E402
@@ -185,13 +185,13 @@ def test_the_set_and_real_use_come_from_two_files(place: Path) -> None:
 @pytest.mark.slow(20)
 def test_the_untrained_copy_and_places_along_the_reply_are_read(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     conversations(place, "few")
-    held, plain = list[int](), untrained.random_weights
+    held, plain = list[int](), judges.random_weights
 
     def made(judge: LocalModel) -> LocalModel:
         held.append(sum(weights.numel() for weights in judge.model.parameters()))
         return plain(judge)
 
-    monkeypatch.setattr(untrained, "random_weights", made)
+    monkeypatch.setattr(judges, "random_weights", made)
     found = call(*given(place, "few", limit=16, places=3, reply_tokens=4, out=place / "places"), "--random-weights")
     assert found.exit_code == 0, found.output
     assert "untrained copy" in measures(place, "places").index

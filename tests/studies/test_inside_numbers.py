@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from selfprobe.stats.estimate import Estimate
-from selfprobe.stats.spread import FloatArray
+from selfprobe.stats.estimate import Estimate, FloatArray
 from selfprobe.stats.text_only import log_odds_elsewhere
 from selfprobe.studies.inside_numbers import (
     ALPHA,

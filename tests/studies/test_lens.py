@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from selfprobe import cli
 from selfprobe.mechanism import reading
-from selfprobe.probes.memory import size
+from selfprobe.probes.model import size
 
 from ..mechanism.tiny import CARRIER, byte_tokenizer, dilemmas, planted
 

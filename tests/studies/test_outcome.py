@@ -25,7 +25,7 @@ from selfprobe.data.outcomes import Asking, logged
 from selfprobe.errors import InputError
 from selfprobe.page import Bullets
 from selfprobe.providers.behaviours.outcome import SUM_PROMPT
-from selfprobe.stats.spread import FloatArray
+from selfprobe.stats.estimate import FloatArray
 from selfprobe.studies.outcome import Matrix, Outcome, Stated, facts_of, finding_of, matrix_of
 
 WORLDS = {

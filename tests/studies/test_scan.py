@@ -27,9 +27,9 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from selfprobe.cli import main
 from selfprobe.evalawareness_tasks.turn_scan import scan_prompts, shown
 from selfprobe.providers.behaviours.awareness import SUSPICION
-from selfprobe.scorers.scan_cues import noticed
-from selfprobe.solvers.logged_turns import Turn, logged_turns, pieces, turns_of
+from selfprobe.scorers.awareness_cues import noticed
 from selfprobe.solvers.record import Reply
+from selfprobe.solvers.turns import Turn, logged_turns, pieces, turns_of
 
 PLAN = {"s1": (4, 3), "s2": (5, 0), "s3": (2, 2), "s4": (1, 0), "s5": (6, 1)}
 """Sample → its turns, and the turn in which the model brings an evaluation up (0: never)."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from selfprobe.page import Column, Section, Table, estimated, named, percent
-from selfprobe.scorers.panel import Panel, grader_pairs
+from selfprobe.scorers.votes import Panel, grader_pairs
 
 MEANS = (
     "Several graders read each text, and most of them decide; a tie has no verdict. Kappa is 1 where two graders "

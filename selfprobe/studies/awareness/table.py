@@ -15,8 +15,7 @@ from selfprobe.logs import runs as runs_in
 from selfprobe.logs.header import roles_of
 from selfprobe.scorers.awareness import Item, answered, quotes_in
 from selfprobe.scorers.decision import Decision, last_decisions, last_score
-from selfprobe.scorers.panel import PANEL, Panel
-from selfprobe.scorers.votes import SAMPLE_ERROR, Ballot, ballot
+from selfprobe.scorers.votes import PANEL, SAMPLE_ERROR, Ballot, Panel, ballot
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.sent import applied_in, substitutes_in
 from selfprobe.studies.awareness.panel_section import Panels

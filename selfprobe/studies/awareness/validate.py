@@ -25,9 +25,8 @@ from selfprobe.scorers.awareness_cues import cues_by_grader, finding_of, texts_o
 from selfprobe.solvers.converse import Perspective
 from selfprobe.solvers.record import record_of
 from selfprobe.stats.agreement import cohen_kappa
-from selfprobe.stats.estimate import Estimate, undefined
+from selfprobe.stats.estimate import Estimate, effective, undefined, wilson
 from selfprobe.stats.prevalence import DRIFT, Prevalence, Share, drifted, labelled_elsewhere, labelled_within
-from selfprobe.stats.spread import effective, wilson
 from selfprobe.studies.awareness.runs import chosen
 
 

@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from selfprobe.stats.estimate import Estimate, bootstrap, undefined
-from selfprobe.stats.spread import FloatArray, wilson
+from selfprobe.stats.estimate import Estimate, FloatArray, bootstrap, undefined, wilson
 
 TWO_MODELS = "needs three models: with two there is no third target to measure the observers' skill on"
 EXACT_MODELS = 8

@@ -14,8 +14,7 @@ from inspect_ai.log import EvalLog
 from selfprobe.errors import InputError, one_line
 from selfprobe.logs import CANNOT, UNREADABLE, Identity, Run, asked, cause, differing, lost_replies, summaries
 from selfprobe.logs.header import args_of, target_of
-from selfprobe.scorers.decision import Decision, crossed_pairs, last_decisions
-from selfprobe.scorers.measure import Measure
+from selfprobe.scorers.decision import Decision, Measure, crossed_pairs, last_decisions
 from selfprobe.solvers.observe import OTHER
 from selfprobe.solvers.sent import applied_in, substitutes_in
 from selfprobe.study._registry import measures

@@ -17,7 +17,7 @@ from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.dilemma import dilemmas_of
 from selfprobe.scorers.dilemma_prediction import estimates, infinite
 from selfprobe.scorers.frames import split
-from selfprobe.solvers.objection import EFFORTS as LADDER
+from selfprobe.solvers.negotiate import EFFORTS as LADDER
 from selfprobe.stats.estimate import Estimate
 from selfprobe.studies.matrix.cells import NOT_COMPARED, Cell, Choice, choose
 

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from selfprobe.scorers.measure import Measure
-from selfprobe.stats.spread import FloatArray
+from selfprobe.scorers.decision import Measure
+from selfprobe.stats.estimate import FloatArray
 from selfprobe.studies.matrix.table import Matrix
 from selfprobe.text.parse import normalise, words
 

@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from selfprobe.stats.estimate import Estimate, clustered_mean, holm, undefined
+from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm, undefined
 from selfprobe.stats.pairs import FEWEST
-from selfprobe.stats.spread import FloatArray
 from selfprobe.studies.matrix.advantage import (
     ModelsTest,
     Permutation,

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from selfprobe.stats.estimate import FloatArray
 from selfprobe.stats.pairs import FEWEST, Moments, fit_alone, moments, own_cells, steps_of
-from selfprobe.stats.spread import FloatArray
 
 POWER = 0.8
 EFFECT = 0.1

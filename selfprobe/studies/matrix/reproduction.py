@@ -31,9 +31,8 @@ from selfprobe.page import (
     p_digits,
     plots,
 )
-from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
+from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, undefined
 from selfprobe.stats.rank import spearman
-from selfprobe.stats.spread import FloatArray
 from selfprobe.studies.matrix.advantage import (
     EpsilonRow,
     ModelsTest,

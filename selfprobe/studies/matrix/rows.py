@@ -18,10 +18,9 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from selfprobe.scorers.measure import Measure
-from selfprobe.stats.estimate import Estimate, clustered_mean, mode_baseline
+from selfprobe.scorers.decision import Measure
+from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, mode_baseline
 from selfprobe.stats.pairs import FEWEST, own_cells
-from selfprobe.stats.spread import FloatArray
 from selfprobe.stats.text_only import SMALLEST_TEXT_SAMPLE, text_only_observer
 from selfprobe.studies.matrix.cells import odd_cells
 from selfprobe.studies.matrix.habit import ALL, Specific

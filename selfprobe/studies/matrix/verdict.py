@@ -12,9 +12,8 @@ from typing import Literal
 
 import numpy as np
 
-from selfprobe.stats.estimate import Estimate, clustered_mean, holm
+from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm
 from selfprobe.stats.pairs import FEWEST
-from selfprobe.stats.spread import FloatArray
 from selfprobe.studies.matrix.advantage import Permutation
 from selfprobe.studies.matrix.power import EFFECT
 from selfprobe.studies.matrix.rows import INFORMED, Row, above_zero

@@ -1,22 +1,69 @@
-"""What a model thought and wrote in a log that one has, turn by turn. Nobody is asked.
+"""A conversation turn by turn: questions after each of its turns, and the turns of a log that is there.
 
 A turn is a call of the model in its first conversation: calls with another first user message (sub-agents, a second
 part that the model plays) and the calls of scorers are none.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from inspect_ai.event import Event, ModelEvent, SpanBeginEvent
 from inspect_ai.log import EvalLog, EvalSample
+from inspect_ai.model import GenerateConfig
+from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from selfprobe.data import Table, table_of
 from selfprobe.data.inspect_data import calls_in, calls_of, first_text, missing_call
 from selfprobe.errors import InputError, one_line
 from selfprobe.logs import header_of, transcripts
 from selfprobe.logs.header import task_of
-from selfprobe.solvers.record import reply_from
+from selfprobe.solvers.ask import Prompts, Tools, ask, require_model
+from selfprobe.solvers.negotiate import Effort, chosen
+from selfprobe.solvers.record import Record, reply_from
+from selfprobe.solvers.sent import note
+
+COLD = GenerateConfig(temperature=0, cache_prompt=True)
+"""Anthropic's models cache where they are told to, others by themselves."""
+
+
+@solver
+def by_turn(
+    prompts: Callable[[TaskState], dict[int, Prompts]],
+    tools: Tools,
+    *,
+    answer_tokens: int | None = None,
+    effort: Effort | None = None,
+) -> Solver:
+    """Record the model's answers under `Record.answers`, turn by turn.
+
+    A turn is asked about when the one before is answered, so that what was read then is in the provider's cache. From
+    the first turn that is longer than the model's context on, nothing is asked.
+
+    Args:
+        prompts: From the state to each turn's prompts by name, in order.
+        tools: From the state to the tools of the conversation; they are offered.
+        answer_tokens: Most tokens of an answer, reasoning and all; None is the model's own limit.
+        effort: Reasoning effort of an answer; None is the model's own.
+
+    Raises:
+        InputError: While the task is built, in a run without a model, or with a wrong limit or effort.
+    """
+    require_model()
+    needs = chosen(answer_tokens, effort)
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:
+        offered, record = tools(state), state.store_as(Record)
+        for asked in prompts(state).values():
+            replies = await ask(asked, role=None, config=COLD, needs=needs, may_be_cut=False, tools=offered)
+            record.answers = {**record.answers, **replies}
+            note(state, "observer", replies, COLD.merge(needs))
+            if any(reply.stop_reason == "model_length" for reply in replies.values()):
+                break
+        return state
+
+    return solve
+
 
 LABELS = ("evaluation", "deployment")
 
