@@ -195,7 +195,7 @@ def _putting(
 def aligned(donor: Tensor, own: Tensor, head: int, tail: int) -> Tensor:
     """The donor's pattern [head, query, key] over the recipient's keys, whose pattern is `own`; see the module.
 
-    head, tail: numbers of keys that both begin and end with. Where the recipient has no keys between, the rest is rescaled to 1.
+    head, tail: numbers of keys that both begin and end with. Without recipient keys between, the rest is rescaled to 1.
     """
     length = own.shape[-1]
     ends = (donor[..., :head], donor[..., donor.shape[-1] - tail :])

@@ -92,8 +92,7 @@ class Reading:
     switches: tuple[int, ...] = ()
     """Lengths in tokens: a batch holds no prompts both up to and past one, as the model's positions change there."""
     apart_past: int | None = None
-    """Length in tokens past which prompts share no batch with other lengths: without pads a causal kernel reads
-    them."""
+    """Tokens past which prompts share no batch with other lengths: without pads a causal kernel reads them."""
     rounding: tuple[float, ...] = ()
     """[layer]: distance of φ⁺ − φ⁻ from the reference's, as a share of what a probe reads in it; see `off`."""
 

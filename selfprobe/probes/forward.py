@@ -281,8 +281,7 @@ def in_process(judge: LocalModel, batches: Iterable[Batch]) -> Iterator[tuple[Ba
 
 
 Work = Callable[[J], tuple[Any, ...]]
-"""Function from a job to the function that does it (of a module, with a model as its first argument) and its
-arguments."""
+"""Function: job → the function that does it (of a module, with a model as its first argument) and its arguments."""
 
 Spread = Callable[[LocalModel, Prompt, Iterable[Any], Work[Any]], Iterator[tuple[Any, Any]]]
 """Function that does jobs: this process one after another (`here`), or copies of the model (`on_ray.Copies.spread`)."""

@@ -25,8 +25,7 @@ class Judgement:
     preferred: Label | None
     """Better text; None: unscored, or no preference; see `reason`."""
     score: float | None
-    """Score, > 0: text 1; 0: neither. A logit for a supervised probe, a length along the component for an unsupervised
-    one."""
+    """Score, > 0: text 1; 0: neither. A supervised probe gives a logit, an unsupervised one a length along it."""
     own_answer: float | None
     """The model's P(text 1) from its answers "1" and "2", averaged over the orders shown."""
     seen: bool
