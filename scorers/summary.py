@@ -76,7 +76,7 @@ LONGEST = 2_000_000
 """Number of characters that no model writes in one reply, whatever its limit."""
 
 OWN_WORDS = 40
-"""Length in characters from which equal replies to two items are noted; shorter ones may be equal by chance."""
+"""Length in characters from which equal replies are noted; shorter ones ("4, 8, 15") are equal by chance."""
 
 
 def noted(replies: Iterable[Reply], *more: str) -> dict[str, list[str]]:

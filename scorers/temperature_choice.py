@@ -30,7 +30,7 @@ def temperature_choice() -> Scorer:
 
 
 def judge(acts: Mapping[str, Reply], choice: Reply | None, *, cold_first: bool) -> Decision:
-    """Decision on the choice, against the slot of the text at temperature 0; with the shorter and longer text's scores."""
+    """Decision on the choice, against the slot of the text at temperature 0; with the scores of text length."""
     cold, warm, truth = acts["cold"], acts["warm"], "1" if cold_first else "2"
     fault = fault_of(cold, warm)
     found = prediction(
