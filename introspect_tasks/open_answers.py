@@ -31,7 +31,7 @@ SETS = {
     "paraphrase_recognition": ("open_questions", ("question", "paraphrases")),
     "heads_up": ("heads_up_words", ("word",)),
 }
-"""The rows of Table 1 by our task: its data set, and the columns that its prompts need."""
+"""Rows of Table 1 by our task: its data set, and the columns that its prompts need."""
 
 PROMPTS: dict[str, Callable[[Row], Prompts]] = {
     "kth_word": lambda row: {"answer": row["question"]},
@@ -55,13 +55,13 @@ def open_answers(
     """The model replies to a task's own prompts, several times, sampled and in full.
 
     Args:
-        of: Whose prompts: kth_word (the questions), ethical_dilemma (with chain of thought), paraphrase_recognition
-            (five wordings, five calls), heads_up (clues).
-        dataset: As for that task; by default its own.
-        temperature: Above 0. It is sent as it is: a model that takes none cannot be asked.
-        epochs: Draws of each reply.
+        of: Task whose prompts are asked: kth_word (the questions), ethical_dilemma (with chain of thought),
+            paraphrase_recognition (five wordings, five calls), heads_up (clues).
+        dataset: Data for that task. Default: the task's own.
+        temperature: Temperature, above 0. It is sent unchanged: a model that takes none cannot be asked.
+        epochs: Number of draws of each reply.
         reply_tokens: Most tokens of a reply, reasoning included; a longer one is unscored.
-        effort: Reasoning effort; by default the model's own.
+        effort: Reasoning effort. Default: the model's.
     """
     whole(epochs=epochs, reply_tokens=reply_tokens)
     if not is_number(temperature) or temperature <= 0:
