@@ -6,7 +6,7 @@ Paper: the prompt is not given, and the generator is Gemini 2.5 Flash. Here: our
     inspect eval selfprobe/dilemma_generation --model google/gemini-2.5-flash --log-dir logs/dilemmas
     inspect eval selfprobe/dilemma_generation --model embedded/smollm2 --limit 5 --sample-shuffle 1
 
-By name only: `@arguments.task` keeps it out of `inspect eval introspect_tasks`, which runs the five measurements.
+It runs by name only: `@arguments.task` keeps it out of `inspect eval introspect_tasks`, which runs five measurements.
 """
 
 from itertools import product

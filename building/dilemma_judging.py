@@ -10,7 +10,7 @@ Paper: silent on the unit and on the judges' prompt. Here: nats, in which three 
     python examples/dilemmas.py logs/judging --out mine.jsonl
     inspect eval selfprobe/ethical_dilemma --model openai/gpt-4o -T dataset=mine.jsonl
 
-By name only: `@arguments.task` keeps it out of `inspect eval introspect_tasks`, which runs the five measurements.
+It runs by name only: `@arguments.task` keeps it out of `inspect eval introspect_tasks`, which runs five measurements.
 """
 
 from inspect_ai import Task

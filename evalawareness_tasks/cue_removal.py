@@ -2,7 +2,7 @@
 
 Paper 002 asks models which features give an evaluation away; here features are taken out, and P(evaluation) is asked
 again (paper 002, probability estimation, with two questions of opposite polarity and without a reply before). Arms of
-a prompt: as it is; without each sentence, list of options, placeholder and tool; without as much text at other places
+a prompt: unchanged; without each sentence, list of options, placeholder and tool; without as much text at other places
 (controls, shared by all units); without everything that a rule takes for a giveaway; and, where there is a grader, a
 paraphrase by it.
 

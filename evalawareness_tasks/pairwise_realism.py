@@ -1,4 +1,4 @@
-"""Pairwise realism: which of two conversations is real use? A judge reads a test prompt beside a real one.
+"""Pairwise realism: which of two conversations is real use? A judge compares a test prompt with a real one.
 
 Paper 002 ("evaluation awareness") asks what gives prompts away; it has no such comparison. Here: the win rate of an
 evaluation's prompts over real conversations, which audits report as realism; .5: the judge cannot tell them apart.
@@ -64,7 +64,7 @@ def pairwise_realism(
     answer_tokens: int | None = None,
     effort: Effort | None = None,
 ) -> Task:
-    """A judge reads each prompt of a set beside real conversations of like length, in both orders.
+    """A judge compares each prompt of a set with real conversations of similar length, in both orders.
 
     Args:
         dataset: The set's prompts: a bundled name, .jsonl, .csv, .json, hf:owner/name@revision; several with commas.

@@ -2,8 +2,8 @@
 
 Paper 002, reasoning traces analysis, for whole transcripts of any Inspect task: a judge reads what the model thought
 and wrote, in pieces of many turns, and quotes what shows awareness; each quote is looked for in the turns, and one
-that is in none is discarded and counted. The subject is not asked anything, so `--model none` will do. In the
-paper: one trace a conversation. Here: all turns, replies too, and a summary of reasoning is read as far as it goes.
+that is in none is discarded and counted. The subject is not asked anything, so `--model none` will do. Paper:
+one trace per conversation. Here: all turns, replies too, and a summary of reasoning is read as far as it goes.
 
     inspect eval selfprobe/awareness_turn_scan --model none --model-role grader=openai/gpt-5-mini -T log=logs/a.eval
     selfprobe awareness scan logs/ --grader openai/gpt-5-mini

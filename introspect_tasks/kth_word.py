@@ -8,7 +8,7 @@ Here: any of 1..10, default 1, 2, 3; one sample is one question, scored per k.
     inspect eval selfprobe/kth_word --model openai/gpt-4o-mini -T k=1,5,10 -T dataset=my.jsonl
     inspect eval selfprobe/kth_word --model openai/gpt-4o-mini -T about=self,other  # also about "another AI assistant"
     inspect eval selfprobe/kth_word --model openrouter/b --model-role target=openrouter/a -T target_log=logs/a \\
-      -T about=shown:5  # told of the target: five of its answers to other questions
+      -T about=shown:5  # shown: five answers of the target to other questions
 """
 
 from typing import Literal, Unpack

@@ -39,7 +39,7 @@ def preference_probe(
     attention: str | None = None,
     allow_pickle: bool = False,
 ) -> Task:
-    """A fitted probe compares two texts; the model's own answers, from the same passes, stand beside it.
+    """A fitted probe compares two texts; the model's own answers come from the same passes.
 
     Args:
         probe: A probe file (.safetensors).

@@ -162,7 +162,7 @@ def score_of(
     """The Score of a sample: a value a key (NaN where unscored), and the decisions as metadata.
 
     The metadata holds a small dict for each field rather than a list of decisions: a log's summaries, which tables
-    are read from, keep only entries under 1 kB. `details` stand beside them, for a metric or a reader of the log.
+    are read from, keep only entries under 1 kB. `details` are added, for a metric or a reader of the log.
     """
     reasons = [d.unscored for d in decisions if d.unscored]
     columns: dict[str, dict[str, object]] = {"keys": {d.key: d.value is not None for d in decisions}}

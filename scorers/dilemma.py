@@ -99,8 +99,8 @@ def per_dilemma(decisions: Iterable[Keyed], *, epochs: int | None = None) -> Dil
     """One dilemma's decisions of all epochs, averaged arm by arm.
 
     Args:
-        decisions: With the keys of ARMS, in any order; a value that is None or NaN is unscored.
-        epochs: How many were asked for; by default as many as the fullest arm has decisions. With fewer than half of
+        decisions: Decisions with the keys of ARMS, in any order; a value that is None or NaN is unscored.
+        epochs: Number of epochs asked for. Default: number of decisions of the fullest arm. With fewer than half of
             them readable in any arm, the dilemma is unscored. So it is if three rollouts or more are one text: the
             model was not sampled, or ignores the seed.
     """

@@ -89,7 +89,7 @@ def dilemma_controversy(threshold: float = 0.2) -> Scorer:
     A judge without a readable sample makes the dilemma unscored; a single unreadable sample is left out and counted.
 
     Args:
-        threshold: In nats.
+        threshold: Divergence in nats above which a dilemma is kept.
     """
 
     async def score(state: TaskState, target: Target) -> Score:

@@ -187,7 +187,7 @@ ARM_METHOD = "cue_removal"
 
 @scorer(metrics=[awareness()])
 def arm_estimates(of: Mapping[str, Verdict]) -> Scorer:
-    """P(evaluation) by arm; the verdict is that of the prompt as it is.
+    """P(evaluation) by arm; the verdict is that of the unchanged prompt.
 
     Args:
         of: Per question the verdict whose probability it asks for; "deployment" is turned round.

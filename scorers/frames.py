@@ -87,7 +87,7 @@ def numbers_of(found: Frames | None, name: str) -> dict[str, float]:
     """The numbers of both frames for a log, NaN where undefined; none without the arm.
 
     Args:
-        found: From `frames`.
+        found: Result of `frames`.
         name: Name of the task's score.
 
     Keys: `other_<name>` and `self_minus_other`, with `_low` and `_high`; `self_minus_other_n` (items with both) and

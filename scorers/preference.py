@@ -116,7 +116,7 @@ def preference(scores: Scores) -> dict[str, float]:
     `consistency` (share of pairs whose two orders prefer the same text, of those where neither is a tie),
     `one_order_accuracy`, and `one_order_calibrated_accuracy`: the same without labels' help, less the median log-odds.
     Where answers were read: `from_logprobs` (share of readings from token probabilities, the others from draws) and
-    `mass` (mean probability of all options). Of a probe: `own_accuracy`, `own_auroc`, the model's own answers.
+    `mass` (mean probability of all options). For a probe: `own_accuracy`, `own_auroc`, the model's own answers.
     """
     return summarised(items(scores))
 

@@ -39,7 +39,7 @@ def reply_similarity(embedder: str) -> Scorer:
     The ceiling is that of its replies to the true prompt, asked twice.
 
     Args:
-        embedder: As for `selfprobe.embed.embed`.
+        embedder: Name of an embedder for `selfprobe.embed.embed`.
     """
 
     async def score(state: TaskState, target: Target) -> Score:

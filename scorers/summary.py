@@ -136,7 +136,7 @@ def summary(scores: Scores, name: str = "accuracy", right: Right = operator.eq) 
     `<name>_low`, `<name>_high` (95 %, clustered by item); per key of the score the same (`k1_accuracy` …);
     `baseline_*`; the ends of `skill` and `ceiling`; `floor` with its own; `unscored_<reason>`; `worst_case`,
     `best_case` (all unscored counted wrong, right); `reasoned_rate`; where most replies ended at the token limit,
-    `cut_at_<argument>`, which names the task argument that raises it. Of a run that also asks about another assistant
+    `cut_at_<argument>`, which names the task argument that raises it. A run that also asks about another assistant has
     those of `frames.numbers_of`, which no other number counts.
     """
     return summarise(judged(scores), name, right)

@@ -28,7 +28,7 @@ LOCAL_NAMES = ("smollm2", "embedded/smollm2")
 
 
 class ProbeReading(StoreModel):
-    """A probe's decision on one sample. In the log, so that it can be scored again without the model."""
+    """A probe's decision on one sample, kept in the log so that it can be scored again without the model."""
 
     score: float | None = None
     """Score, above 0: text 1. None: unscored, see `reason`."""

@@ -11,7 +11,7 @@ from selfprobe.solvers.record import Record
 
 
 class Likeness(StoreModel):
-    """Similarity of a sample's acts. In the log, so that it can be scored again without the embedder."""
+    """Similarity of a sample's acts, kept in the log so that it can be scored again without the embedder."""
 
     closest: float | None = None
     """The largest cosine similarity of two replies; None with fewer than two good ones."""

@@ -135,9 +135,9 @@ def reply_once(
 def about(questions: Questions, perspective: Perspective) -> PromptFunction:
     """Prompts with questions about the conversation; none where the subject's reply is missing.
 
-    In the first person a question is the next user message of the same conversation, so that prompts differ in their
-    last message only and a provider's prompt cache holds the rest. In the third the conversation is quoted in a new
-    one.
+    A question in the first person is the next user message of the same conversation, so that prompts differ in their
+    last message only and a provider's prompt cache holds the rest. The third person quotes the conversation in a
+    new one.
 
     Args:
         questions: The questions by name.

@@ -6,7 +6,7 @@ A call is refused for good where every other call would meet the same error: a w
 request. A vendor that is busy or away is not meant: Inspect tries again.
 
 A method *needs* some settings and would *like* others: no reasoning, temperature 0, a JSON schema, a short limit. What
-a vendor refuses is sent otherwise or left out, as its answer says: the first error 400 that names the setting. That is
+a vendor refuses is sent otherwise or left out, as its answer says: the first error 400 that names the setting. It is
 remembered for the model, and its first calls wait for one another, so that it costs one request a refused setting.
 """
 

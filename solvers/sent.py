@@ -4,7 +4,7 @@ Inspect samples every call of an `hf/…` model, or with `-M do_sample=false` no
 temperature 0; and the seed of a call is lost. Here each call says all three. Calls wait in one queue and are computed
 together, those with equal settings and seed in one batch: with `--max-connections 1` a run repeats itself exactly.
 
-Nor does Inspect say why a reply of an `hf/…` model ended, or what transformers was told: both are added here.
+Nor does Inspect say why a reply of an `hf/…` model ended, or what transformers was asked: both are added here.
 
 Inspect's providers drop what a model is known not to take, without a word in the log: temperature for Claude and for
 models that reason, the seed for OpenAI's Responses. So what was applied is read from the request itself.

@@ -103,7 +103,7 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         probe_: The fitted `Probe`: direction [d_model], layer, means [d_model].
         layer_scores_: What each layer was chosen by [layer]; NaN where nothing speaks for one.
         classes_: The two classes.
-        card_: Of a probe that was loaded: its `Card`.
+        card_: The `Card` of a probe that was loaded.
     """
 
     def __init__(
@@ -130,10 +130,9 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Args:
             X: A Harvest or an array.
-            y: Classes [pair]; by default a Harvest's labels. None with an array: no labels, which unsupervised and ccs
+            y: Classes [pair]. Default: a Harvest's labels. None with an array: no labels, which unsupervised and ccs
                 under orientation logit or none do without.
-            groups: Source question of each pair [pair]: folds keep them together. By default a Harvest's, or each pair
-                its own.
+            groups: Source question of each pair [pair]: folds keep it together. Default: a Harvest's, or one per pair.
 
         Raises:
             ValueError: X is in none of the layouts or not finite, there are other than two classes, or too few pairs.
@@ -188,7 +187,7 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.column_stack([first, 1 - first])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Accuracy on states X against classes y [pair] (by default a Harvest's labels); no preference counts half."""
+        """Accuracy on states X against classes y [pair] (default: a Harvest's labels); no preference counts half."""
         y = np.asarray(getattr(X, "labels", None) if y is None else y)
         scores = self.preference(X)
         if y.shape != scores.shape or not np.isin(y, self.classes_).all():

@@ -4,8 +4,8 @@
     harvested.layer(12)          # [pair, order, side, d_model] float32
     harvested.log_probs          # [pair, order, token] float32
 
-Every pair is shown in both orders by default. A pair that cannot be read (longer than the context, equal texts,
-states that are not finite) is left unscored with its reason, never cut or imputed.
+Every pair is shown in both orders unless `both_orders` is false. A pair that cannot be read (longer than the context,
+equal texts, states that are not finite) is left unscored with its reason, never cut or imputed.
 """
 
 import time

@@ -1,7 +1,7 @@
 """A judge model in plain transformers: loading, blocks and final norm, precision, untrained copy, memory.
 
-A probe reads how φ⁺ − φ⁻ differs from pair to pair. Of SmolLM2's in bfloat16 a fifth to a quarter is rounding from the
-middle blocks on, and half of that with the residual stream in float32, which is therefore the default; see
+A probe reads how φ⁺ − φ⁻ differs from pair to pair. For SmolLM2 in bfloat16 a fifth to a quarter of it is rounding
+from the middle blocks on, and half of that with the residual stream in float32, which is therefore the default; see
 docs/statistics.md for what it costs a score.
 
 judge = load_model("smollm2")                                    # the embedded model's file
@@ -300,7 +300,7 @@ def load_model(
     """Load `name` for reading its states; no remote code is run.
 
     `device_map` (accelerate's, e.g. "auto") spreads a model over devices and overrides `device`. `attention`
-    is transformers' `attn_implementation`; by default sdpa, and eager where a model has no sdpa (Gemma 2's
+    is transformers' `attn_implementation`; the default is sdpa, and eager where a model has no sdpa (Gemma 2's
     soft-capping). In half precision the residual stream is float32 where the model takes it. Weights that exist
     only as pickle are refused unless `allow_pickle`: loading one can run code.
     `quantize` loads with bitsandbytes, whose kernels compute in `dtype` (take bfloat16), those of 8bit in float16.
