@@ -300,7 +300,7 @@ def test_every_answer_of_a_study_is_said_with_what_it_licenses(of: Callable[...,
 
 TASKS = ("introspect_tasks", "evalawareness_tasks", "preference_tasks")
 BANNED = re.compile(r"(Of|By|As|From|That|In)\b")
-TO_REWORD = {"data", "mechanism", "probes", "providers", "scorers", "stats", "studies", "study", "text"}
+TO_REWORD = {"data", "mechanism", "probes", "providers", "scorers", "stats", "study", "text"}
 """Rooms that still have docstrings which begin so; take a room out once it has none."""
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 SCALES = ("entropy", "over ln N", "without the first token", "over ln (N − 1), without the first token")
 FAIR = SCALES[3]
-"""The scale on which neither length nor the first token widens a pattern."""
+"""Scale on which neither length nor the first token widens a pattern."""
 PAPER = "Paper: +0.5326 nats at block 60, p < 1e-12, without a control; its text says lower, its Figure 7 higher."
 NOT = "It does not show what the attention is for."
 WHY_NOT = (
@@ -49,7 +49,8 @@ WHY_NOT = (
 class Attention(Lens):
     """Does introspection spread attention? Entropy of the last token's pattern, by block and head (Figures 6, 7).
 
-    Beside the paper's comparison: an irrelevant text of equal length, entropy over ln N, without the first token.
+    It adds to the paper's comparison an irrelevant text of equal length, and entropy over ln N and without the first
+    token.
     """
 
     patterns: ClassVar[bool] = True

@@ -55,15 +55,15 @@ PAIRS, SUBJECT, ASKED = "pairs", "subject", "conversations"
 """Folders below the log folder: the judges' logs, the subject's, and what both are asked about."""
 FILES = ("set.jsonl", "real.jsonl")
 SHOWN = 100
-"""Prompts in the page's table, each with its text; all are in tables/prompts.csv."""
+"""Number of prompts in the page's table, each with its text; all are in tables/prompts.csv."""
 ROWS = 6
-"""Rows of picture and first table, at most."""
+"""Largest number of rows of the picture and of the first table."""
 FEW = 10
-"""Real conversations below which one is told that there are few."""
+"""Number of real conversations below which the page says that they are few."""
 VAGUE = 0.5
-"""An interval of "real against real" that is wider checks nothing."""
+"""Width of the interval of "real against real" above which it checks nothing."""
 CUT = 120
-"""Characters of a prompt in a table."""
+"""Number of characters of a prompt in a table."""
 METHOD = (
     "Each prompt of the set stands beside real conversations of like length (at most twice as long), in both orders. "
     "The set wins a pair where both orders take its prompt for real, loses it where both take the real one, and has "
@@ -178,7 +178,7 @@ class Realism(Study):
 
     @property
     def identities(self) -> list[Identity]:
-        """What the runs of judges and subject are found by."""
+        """Identities by which the runs of judges and subject are found."""
         return [*super().identities, *(self.subject.identities if self.subject else ())]
 
     @property
@@ -306,7 +306,7 @@ class Found:
     name: str
     """Name of the set and of what it is compared with."""
     left_out: Sequence[str] = ()
-    """What was not compared, as sentences."""
+    """Sentences on what was not compared."""
     subject: Page | None = None
     """The page of the subject's logs, where it was asked."""
 

@@ -30,16 +30,16 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Judged:
-    """One judge, or the panel."""
+    """Numbers of one judge, or of the panel."""
 
     judge: str
     win_rate: Estimate
     """Share of pairs in which the set is taken for real rather than a real conversation."""
     real: Estimate
-    """The same of real conversations in pairs, which side is which by chance."""
+    """Share for pairs of two real conversations, where chance decides which side counts as the set."""
     scored: int
     asked: int
-    """Pairs of the set, with a verdict and in all."""
+    """Number of pairs of the set, with a verdict and in all."""
     by_position: float
     """Share of single judges' verdicts, on all pairs, that took the same position in both orders."""
     said_first: float
@@ -55,7 +55,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Words:
-    """What a classifier that sees no model makes of the same pairs."""
+    """Verdicts on the same pairs of a classifier that sees no model."""
 
     win_rate: Estimate
     """Share of pairs in which the set's prompt looks less like the set than the real conversation does."""
@@ -77,7 +77,8 @@ class Prompt:
     won: int
     lost: int
     undecided: int
-    """Pairs that the panel decided for it, against it, and not: by position, judge against judge, or unscored."""
+    """Number of pairs that the panel decided for it, against it, and not: by position, judge against judge, or
+    unscored."""
     chance: Estimate
     """Chance, in pairs that are decided, to be taken for real rather than the average real conversation."""
     below: bool
@@ -92,12 +93,12 @@ class Numbers:
     judges: tuple[Judged, ...]
     words: Words
     prompts: tuple[Prompt, ...]
-    """The worst first; where there is no order, in that of the scores all the same."""
+    """Prompts in the order of the scores, the worst first, also where no order may be claimed."""
     p: float
-    """Probability of such an order where all prompts are alike."""
+    """Probability of such an order if all prompts were equally realistic."""
     met: int
     met_sources: int
-    """Real conversations that the set's prompts met in pairs with a verdict, and their sources."""
+    """Number of real conversations that the set's prompts met in pairs with a verdict, and of their sources."""
     kappas: tuple[tuple[str, str, int, float], ...]
     """Two judges, the number of pairs that both decided, and kappa."""
 
@@ -158,7 +159,7 @@ def judged(name: str, found: Sequence[Pick], single: Sequence[Pick]) -> Judged:
     """The numbers of a judge, or of the panel.
 
     Args:
-        name: What it is called.
+        name: Name of the judge or panel.
         found: Its verdicts.
         single: Verdicts of single judges: a panel's one half may be two judges against each other.
     """

@@ -1,4 +1,4 @@
-"""Can a script rely on these logs, and did a model get worse? Of any Inspect task, said by the exit status."""
+"""Can a script rely on these logs, and did a model get worse? The exit status answers, for any Inspect task."""
 
 import hashlib
 import json
@@ -73,11 +73,11 @@ LUCK = (
 class Check(Study):
     """Say by the exit status whether LOGS are complete and scored; for scripts, and for logs of any Inspect task.
 
-    With --baseline or --against also whether a model got worse. 0 is good: complete, and not worse; 1 worse; 2 a wrong
-    command; 3 incomplete: a run failed or lacks samples, nothing in it was scored, more is unscored than --unscored, a
-    log cannot be read, or it is not of the baseline's task, data or items; 4 cannot tell (--strict). Of runs with
-    the same task, models, arguments, settings and data the finished one with most samples counts, then the newest; one
-    that failed since counts too.
+    The status also says, with --baseline or --against, whether a model got worse. 0 is good: complete, and not worse; 1
+    worse; 2 a wrong command; 3 incomplete: a run failed or lacks samples, nothing in it was scored, more is unscored
+    than --unscored, a log cannot be read, or it is not of the baseline's task, data or items; 4 cannot tell (--strict).
+    Where runs have the same task, models, arguments, settings and data, the finished one with most samples counts, then
+    the newest; one that failed since counts too.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset()
@@ -89,15 +89,17 @@ class Check(Study):
     baseline: str | None = Field(None, description="Compare LOGS with this baseline, item by item.")
     against: str | None = Field(None, description="Earlier logs to compare with, instead of --baseline.")
     smallest: float = Field(0.05, gt=0, description="The smallest change that matters.")
-    lower: tuple[str, ...] = Field((), description="Metrics of which less is better.")
-    strict: bool = Field(False, description="End with 4 where a change of --smallest cannot be told.")
-    aa: int | None = Field(None, ge=1, description="Say how often the verdict flips over N resamples.")
+    lower: tuple[str, ...] = Field((), description="Metrics whose lower values are better.")
+    strict: bool = Field(
+        False, description="Exit with status 4 where a change of --smallest can be neither shown nor excluded."
+    )
+    aa: int | None = Field(None, ge=1, description="Report how often the verdict flips over N resamples.")
     junit: str | None = Field(None, description="Write JUnit's XML to this file.")
     github: bool = Field(False, description="Print annotations, and add to the step summary of a workflow.")
-    tasks: tuple[str, ...] = Field((), description="Instead of LOGS: run these tasks now (--run).")
-    models: tuple[str, ...] = Field((), description=f"For --run. {MODELS_HELP}")
-    args: dict[str, Any] = Field({}, description="For --run: task argument; it goes to the tasks that have it.")
-    log_dir: str = Field("", description="For --run: folder of the logs; empty is a new one in logs/check.")
+    tasks: tuple[str, ...] = Field((), description="Tasks to run now (--run), instead of reading LOGS.")
+    models: tuple[str, ...] = Field((), description=f"Used by --run. {MODELS_HELP}")
+    args: dict[str, Any] = Field({}, description="Task argument for --run; it goes to the tasks that have it.")
+    log_dir: str = Field("", description="Folder for the logs of --run. Default: a new one in logs/check.")
     out: str = Field("", exclude=True)
 
     @model_validator(mode="after")
@@ -189,7 +191,7 @@ class Check(Study):
         return found
 
     def refuse_others(self) -> None:
-        """None are: it checks logs of any task."""
+        """Refuse nothing: `check` judges logs of any task."""
 
     def plan(self) -> Plan | None:
         """Items, calls and tokens of --run."""
@@ -282,7 +284,7 @@ class Check(Study):
 
 
 def _refuse_another(run: Kept, task: Task, items: int) -> None:
-    """Refuse runs that no gate would hold against the baseline, before they are paid."""
+    """Refuse runs that no gate would compare with the baseline, before they are paid."""
     version, data = str(task.version).partition("+")[0], (task.metadata or {}).get("dataset_sha256", "")
     wrong = [
         (version != run.version, f"is of task version {run.version}, here is {version}; save a new one"),
@@ -294,7 +296,7 @@ def _refuse_another(run: Kept, task: Task, items: int) -> None:
 
 
 class Theirs(Decision):
-    """What another suite's scorer said; its key is the scorer's name, and after a dot the key of a dict."""
+    """Value of another suite's scorer; its key is the scorer's name, and after a dot the key of a dict."""
 
     value: float | None = None
     """Any number; None when unscored, and for a text ("B") that is no number."""
@@ -308,31 +310,31 @@ class Read:
     wanted: int
     """Samples that it was to have, epochs counted."""
     whole: list[EvalSampleSummary]
-    """Samples that ended without an error."""
+    """Samples without an error."""
     values: list[Judged]
-    """Of those."""
+    """Judged values of these samples."""
     error: str
     """The first error, or ""."""
 
     @property
     def task(self) -> str:
-        """Without a package."""
+        """Name of the task without its package."""
         return self.run.identity.task
 
     @property
     def name(self) -> str:
-        """For people: the task, its model, and a target that is not its model."""
+        """Name for people: the task, its model, and a target that is not its model."""
         return f"{self.task} of {self.of}"
 
     @property
     def of(self) -> str:
-        """The model, and a target that is not it."""
+        """Name of the model, and of a target that is not it."""
         model = self.run.header.eval.model
         return model + about(model, target_of(self.run.header))
 
     @property
     def asked(self) -> Counter[str]:
-        """How the evaluated model was really asked (`solvers.sent`) → samples; nothing of other suites."""
+        """Settings that the evaluated model was really asked with (`solvers.sent`) → samples; none for other suites."""
         told = [sample.metadata.get("applied") for sample in self.whole]
         ways = [way.get("observer", way.get("target")) for way in told if isinstance(way, dict)]
         return Counter("; ".join(sorted(str(way).split("; "))) for way in ways if way)
@@ -349,7 +351,7 @@ class Read:
         return sum(not one.unscored for _, one in self.values)
 
     def wrong(self, most: float) -> list[str]:
-        """What is wrong with it, where so large a share of its values may be unscored; empty for a good run."""
+        """Faults of the run if a share of up to `most` of its values may be unscored; empty for a good run."""
         status, done, wrong = self.run.header.status, len(self.whole), list[str]()
         if status != "success":
             wrong.append({"started": "still running, or killed", "cancelled": "interrupted"}.get(status, "failed"))
@@ -373,7 +375,7 @@ class Read:
         return ", ".join(f"{reason} {share(part)}" for reason, part in list(self.reasons.items())[:3])
 
     def case(self, most: float) -> "Case":
-        """It as every output has it."""
+        """The run in the form that every output takes."""
         header, wrong = self.run.header, self.wrong(most)
         good = f"good: {len(self.whole)} samples, unscored {share(sum(self.reasons.values()))}"
         text = f"bad: {'; '.join(wrong)}" if wrong else good + f" ({self.why})" * bool(self.reasons)
@@ -387,17 +389,17 @@ class Read:
 
 @dataclass(frozen=True)
 class Logged:
-    """What a set of logs holds."""
+    """Contents of a set of logs."""
 
     runs: list[Read]
-    """Those that count (`logs.runs`), and failed ones that none of these makes good; the oldest first."""
+    """Runs that count (`logs.runs`), and failed ones that none of these replaces; the oldest first."""
     earlier: dict[str, str]
-    """Log that does not count → log of the same that counts in its place."""
+    """Log that does not count → log of the same run that counts in its place."""
     broken: dict[str, str]
     """Logs that cannot be read, and why: nobody knows which run they were."""
 
     def left_out(self) -> list[str]:
-        """For each run with others of the same: which log counts, and how many do not."""
+        """A line for each run with several logs: which one counts, and how many do not."""
         count, run = Counter(self.earlier.values()), {one.run.log: one for one in self.runs}
         return [
             f"{run[log].task} of {run[log].run.header.eval.model}: {log.rpartition('/')[2]} counts; {number} other "
@@ -469,7 +471,7 @@ def load(paths: Iterable[str]) -> Logged:
 
 
 def _is_open(run: Run, failed: Run) -> bool:
-    """Whether a failed run of the same is no better for the one that counts: it is later, or was to have more."""
+    """Whether a failed run is not replaced by the one that counts: it is later, or was to have more samples."""
     return failed.log in run.later or failed.weight[1] > run.weight[1] or not failed.items() <= run.items()
 
 
@@ -494,7 +496,7 @@ def _values(sample: EvalSampleSummary) -> list[Decision]:
 
 
 WORDS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0} | {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
-"""Inspect's: correct, partial, incorrect, no answer; and the words that it takes for numbers."""
+"""Inspect's letters for correct, partial, incorrect and no answer, and the words that it takes for numbers."""
 
 
 def _number(value: object) -> float | None:
@@ -521,7 +523,7 @@ def share(x: float, *others: float) -> str:
 ELSEWHERE = ("target_log", "observer_log", "limit")
 """Task arguments that say where replies lie, not what is asked."""
 DIGITS, PROMPTS, ANSWER = 6, 8, 60
-"""Of a number that is kept; prompts of a sample, and characters of an answer that are."""
+"""Number of digits that are kept, of prompts of a sample, and of characters of an answer."""
 LARGEST = 1e100
 """A score beyond it has no variance in floating point, and is not compared."""
 
@@ -584,7 +586,7 @@ def kept(read: Read) -> Kept:
 
 
 def _own(read: Read) -> list[Judged]:
-    """Those that make the score: of the suite's about the model itself, of a method its verdict."""
+    """Values that make the score: those of the suite about the model itself, and a method's verdict."""
     ours = [(item, one) for item, one in read.values if not isinstance(one, Theirs)]
     if not ours:
         return read.values
@@ -620,7 +622,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _blind(read: Read, values: Sequence[Judged], clusters: dict[str, str]) -> dict[str, dict[str, float]]:
-    """Of a task of the matrix whose score is a mean; without it there is no skill."""
+    """Best guesses without a model, for a matrix task whose score is a mean; without them there is no skill."""
     measure = measures().get(read.task)
     scored = [(item, one) for item, one in values if one.value is not None and not isinstance(one, Theirs)]
     if measure is None or measure.item_scores is not None or len(scored) < 2:
@@ -680,7 +682,7 @@ def _right(sample: EvalSampleSummary) -> str:
 
 
 def _settings(read: Read) -> dict[str, int]:
-    """How another suite's model was to be asked."""
+    """Settings that another suite's model was to be asked with."""
     told = read.run.header.plan.config.model_dump(exclude_none=True)
     told |= read.run.header.eval.model_generate_config.model_dump(exclude_none=True)
     names = ("temperature", "top_p", "top_k", "max_tokens", "reasoning_effort", "reasoning_tokens", "effort")
@@ -702,12 +704,12 @@ def _digest(told: object, length: int = 12) -> str:
 
 
 def _plain(given: Any) -> dict[str, Any]:
-    """As JSON has it."""
+    """A value in the form that JSON has."""
     return dict(json.loads(json.dumps(given, sort_keys=True, default=str)))
 
 
 LONG = ("metrics", "items", "blind", "reasoned", "inputs", "clusters", "answers", "said")
-"""What has a line an entry in the file of a baseline."""
+"""Fields with one line per entry in the file of a baseline."""
 YOUNGER = ("answers", "left_out", "roles", "scorers", "said")
 """Fields that older files lack; left out where they are empty, so that the same runs have the same bytes."""
 
@@ -789,11 +791,11 @@ def _json(value: object) -> str:
 
 
 COMPLETE = "complete"
-"""Suite of what is judged by itself."""
+"""Suite of the cases that need no comparison."""
 COUNTED = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
-"""What JUnit counts of a suite, and by which element."""
+"""Number that JUnit has for a suite → the element that it counts."""
 LISTED = 10
-"""Items that turned which are shown."""
+"""Largest number of turned items that are shown."""
 
 
 @dataclass(frozen=True)
@@ -813,22 +815,22 @@ class Case:
     row: tuple[str, ...]
     """Its row of the step summary."""
     data: dict[str, Any]
-    """For programs."""
+    """Data for programs."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a check says."""
+    """Result of a check."""
 
     status: int
     cases: list[Case]
     heads: tuple[str, ...]
-    """Of the rows of cases."""
+    """Column heads of the cases' rows."""
     notes: list[str]
-    """What a reader should know."""
+    """Notes for the reader."""
     last: str
     fields: dict[str, Any]
-    """For programs."""
+    """Fields for programs."""
 
     def lines(self) -> list[str]:
         """A line a case, then what to know."""
@@ -896,12 +898,13 @@ def summarise(text: str) -> None:
 
 
 def _bad(name: str, text: str, columns: int) -> Case:
-    """What is bad in itself."""
+    """Case of something that is bad without any comparison."""
     return Case(COMPLETE, COMPLETE, name, "error", text, (f"{name}  {text}",), (name, *[""] * (columns - 2), text), {})
 
 
 def complete(logged: Logged, most: float) -> Found:
-    """Whether each run is complete and scored, where so large a share of its values may be unscored."""
+    """Cases that say whether each run is complete and scored, if a share of up to `most` of its values may be
+    unscored."""
     cases = [run.case(most) for run in logged.runs]
     runs = [case.data for case in cases]
     last = f"{sum(not case.kind for case in cases)} of {len(cases)} runs good"
@@ -924,13 +927,13 @@ class Gate:
     smallest: float = 0.05
     """The smallest change that matters."""
     lower: Sequence[str] = ()
-    """Metrics of which less is better."""
+    """Metrics whose lower values are better."""
     strict: bool = False
-    """Whether what cannot be told fails."""
+    """Whether "cannot tell" counts as a failure."""
     incomplete: Mapping[str, str] = field(default_factory=dict)
-    """Of the runs of now those that are bad in themselves, and why."""
+    """Current runs that are bad without any comparison → why."""
     known: Sequence[str] = ()
-    """What to know about the logs, before what pairing has to say."""
+    """Notes about the logs, printed before those about pairing."""
 
     @cached_property
     def paired(self) -> Paired:
@@ -956,7 +959,7 @@ class Gate:
         return UNTOLD if self.strict and "cannot tell" in verdicts else GOOD
 
     def found(self) -> Found:
-        """It as every output has it."""
+        """The result in the form that every output takes."""
         bad = {"refused": self.paired.refused, "incomplete": self.incomplete}
         several = len({row.model for row in self.rows}) > 1
         cases = [self.case(row, several=several) for row in self.rows]
@@ -991,7 +994,8 @@ class Gate:
 
 
 def moved(row: Row) -> str:
-    """Before, after and the change: `.61 → .48  −.13 [−.19, −.07]`, with two to four decimals, so that it adds up."""
+    """Text of the value before, after and the change: `.61 → .48  −.13 [−.19, −.07]`, with two to four decimals, so
+    that it adds up."""
     if row.change is None:
         return ""
     one = row.change.estimate

@@ -85,7 +85,7 @@ class Noticing(Study):
 
     @cached_property
     def cued(self) -> list[bool]:
-        """Whether a giveaway is there, of each item that a limit takes and that has a text."""
+        """Whether an item holds a giveaway, for each that a limit takes and that has a text."""
         return [bool(giveaways(item.text, self.passages)) for item in self.first if item.text]
 
     @property
@@ -147,7 +147,7 @@ class Noticing(Study):
 
     @property
     def own(self) -> dict[str, Any]:
-        """Arguments of both tasks."""
+        """Arguments that both tasks share."""
         return {"task": self.task, **({"args": self.args} if self.args else {}), **self.how.shared}
 
     @property
@@ -257,7 +257,7 @@ class Noticing(Study):
         return counts | ({"cue_out": sum(self.cued)} if "cue_out" in counts else {})
 
     def _of_writer(self, counts: Mapping[str, int]) -> Iterator[str]:
-        """Who rewords, and which items have nothing to reword."""
+        """Lines on who rewords, and on items with nothing to reword."""
         whose = "" if self.grader else ", the model itself (--grader names another)"
         yield f"{self.writer} rewords the prompts and checks that their task stays{whose}."
         items, paraphrased = len(self.first), counts["paraphrase"]

@@ -24,14 +24,14 @@ from selfprobe.study import Logs
 CUES = ("cue_out", "cue_in")
 """Arms that change what there is to notice; the others are instructions, or controls."""
 SMALL = 0.05
-"""Effect on a score that is too small to matter, where nobody says otherwise."""
+"""Effect on a score that is too small to matter, unless the caller says otherwise."""
 GRADES: Mapping[str, float] = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """Inspect's letters for correct, partial, incorrect and no answer."""
 
 
 @dataclass(frozen=True)
 class Asked(Logs):
-    """Logs, and how their scores are read."""
+    """Logs of a study, and how their scores are read."""
 
     score: str | None = None
     smallest: float = SMALL
@@ -39,11 +39,11 @@ class Asked(Logs):
 
 @dataclass(frozen=True)
 class Arm:
-    """What happened under one arm."""
+    """Numbers of one arm."""
 
     name: str
     items: int
-    """Items that were asked."""
+    """Number of items that were asked."""
     score: Estimate
     p: Estimate
     """Mean P(evaluation)."""
@@ -51,9 +51,9 @@ class Arm:
     """Share of replies that decline."""
     samples: int
     failed: int
-    """Samples that ended in an error."""
+    """Number of samples that ended in an error."""
     unreached: int
-    """Items whose first call did not hold the arm's line."""
+    """Number of items whose first call did not hold the arm's line."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Found:
 
     model: str
     of: str
-    """The task."""
+    """Name of the task."""
     score: str
     """Name of the score that is compared."""
     rows: pd.DataFrame
@@ -86,16 +86,16 @@ class Found:
 
     @property
     def cues(self) -> list[Contrast]:
-        """Those that change what there is to notice."""
+        """Contrasts of the arms that change what there is to notice."""
         return [one for one in self.contrasts if one.arm in CUES]
 
     @property
     def told(self) -> list[Contrast]:
-        """Those that instruct."""
+        """Contrasts of the arms that instruct."""
         return [one for one in self.contrasts if one.arm not in CUES]
 
     def arm(self, name: str) -> Arm:
-        """One arm."""
+        """The arm of this name."""
         return next(arm for arm in self.arms if arm.name == name)
 
 
@@ -159,8 +159,8 @@ def found_in(run: Run, name: str, how: Asked) -> Found:
     """The numbers of one run.
 
     Args:
-        run: A finished one.
-        name: What the page calls its model.
+        run: A finished run.
+        name: Name of its model on the page.
         how: All logs; those of the writer say what became of the texts.
 
     Raises:
@@ -203,7 +203,7 @@ def found_in(run: Run, name: str, how: Asked) -> Found:
 
 
 def called(task: str) -> str:
-    """What a sentence calls a task: its registered name, or its file without the folders.
+    """Name of a task in a sentence: its registered name, or its file without the folders.
 
     >>> called("inspect_evals/gsm8k"), called("/home/me/evals/desk.py@desk")
     ('inspect_evals/gsm8k', 'desk.py@desk')
@@ -237,7 +237,7 @@ def _arm(rows: pd.DataFrame, name: str, scores: FloatArray, p: FloatArray) -> Ar
 
 
 def _texts(run: Run, how: Asked) -> dict[str, Counter[str]]:
-    """What became of the texts of this run's task by its writer."""
+    """Counts of what became of the texts of this run's task by its writer."""
     metadata, found = run.header.eval.metadata or {}, dict[str, Counter[str]]()
     for other in how.runs.finished:
         same = other.header.eval.task_args.get("task") == metadata.get("of")

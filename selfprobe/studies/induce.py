@@ -67,9 +67,9 @@ Part = Literal["learnt", "held-out"]
 KINDS: tuple[Kind, ...] = ("direct", *WORDINGS)
 UNIT = "question"
 FEWEST = 8
-"""Questions to learn, and held-out ones, below which nothing can be said."""
+"""Number of questions to learn, and of held-out ones, below which nothing can be said."""
 LONGEST = 512
-"""Tokens of a prompt, at most."""
+"""Largest number of tokens of a prompt."""
 SMALL = 0.1
 """A difference of P that is too small to matter."""
 NOT = "It does not show that the model looks at its own state: a question that repeats the prompt may recall its label."
@@ -112,7 +112,7 @@ class Induce(TrainingStudy):
     labels: str | None = Field(
         None, description="File of labels, a word a line. Default: 50 drawn from a list of nouns."
     )
-    rank: int | None = Field(None, ge=1, description="Rank of the adapters; alpha is twice it. Default: 16.")
+    rank: int | None = Field(None, ge=1, description="Rank of the adapters; alpha is twice the rank. Default: 16.")
     rate: float | None = Field(
         None, gt=0, lt=1, description=f"Learning rate. Default: 0.0005, with --full {FULL_RATE:g}."
     )
@@ -127,7 +127,7 @@ class Induce(TrainingStudy):
 
     @property
     def recipe(self) -> "Recipe":
-        """How each training goes."""
+        """Recipe of each training."""
         from selfprobe.probes.training import Recipe
 
         rank = None if self.full else self.rank or 16
@@ -141,7 +141,7 @@ class Induce(TrainingStudy):
 
     @cached_property
     def material(self) -> "Material":
-        """What is taught and asked.
+        """Material that is taught and asked.
 
         Raises:
             ValueError: Too few questions that can be used, or labels that are no file, or several tokens.
@@ -178,7 +178,7 @@ class Induce(TrainingStudy):
 
     @property
     def state(self) -> dict[str, Any]:
-        """What the folder is of."""
+        """Settings that the folder belongs to."""
         judge, taught = self.judge, self.material
         asked = [[list(p.shared), *map(list, p.ends)] for p in taught.prompts]
         return {
@@ -220,7 +220,7 @@ class Induce(TrainingStudy):
         self._induced = Induced(judge.name, taught, before, tuple(after), tuple(trainings))
 
     def found(self) -> "Induced":
-        """What was read before and after."""
+        """Readings before and after."""
         assert self._induced is not None, "it is asked for after the work"
         return self._induced
 
@@ -266,21 +266,21 @@ class Induce(TrainingStudy):
 
 @dataclass(frozen=True)
 class Material:
-    """What is taught and asked, the same for all seeds but for who gets which label."""
+    """Material that is taught and asked: the same for all seeds, except who gets which label."""
 
     questions: tuple[str, ...]
-    """Those that are learnt, then the held-out ones."""
+    """Questions that are learnt, then the held-out ones."""
     taught: int
-    """How many are learnt."""
+    """Number of questions that are learnt."""
     labels: Labels
     prompts: "tuple[Prompts, ...]"
-    """[question]"""
+    """Prompts [question]."""
     left_out: int = 0
-    """Questions that could not be used: too long, or with a special token."""
+    """Number of questions that could not be used: too long, or with a special token."""
 
     @property
     def text(self) -> str:
-        """How much it is."""
+        """Line with the amounts."""
         left = f"; {self.left_out} questions left out (too long, or with a special token)" * bool(self.left_out)
         held_out = len(self.questions) - self.taught
         return f"{self.taught} questions to learn, {held_out} held out, {len(self.labels.words)} labels{left}"
@@ -291,7 +291,7 @@ class Material:
         return np.concatenate([assigned(self.taught, len(self.labels.words), seed=seed), none])
 
     def examples(self, judge: "LocalModel", seed: int) -> "list[Example]":
-        """What is trained on: a question, and its two labels as the reply's beginning."""
+        """Examples that are trained on: a question, and its two labels as the reply's beginning."""
         from selfprobe.probes.training import Example
 
         answers = [(self.labels.start[first], self.labels.after[second]) for first, second in self.answers(seed)]
@@ -301,31 +301,31 @@ class Material:
 
 @dataclass(frozen=True)
 class Reading:
-    """What one model says of all questions."""
+    """Reading of one model on all questions."""
 
     seed: int
     log_probs: npt.NDArray[np.float32]
-    """[question, column, label]; columns as in `COLUMNS`."""
+    """Log-probabilities [question, column, label]; columns as in `COLUMNS`."""
     answers: npt.NDArray[np.int64]
     """The labels that were taught [question, word]; −1 where none was."""
 
 
 @dataclass(frozen=True)
 class Induced:
-    """What was read, before any number is made of it."""
+    """Readings, before any number is made of them."""
 
     name: str
-    """The model's."""
+    """Name of the model."""
     material: Material
     before: npt.NDArray[np.float32]
-    """[question, column, label]: of the model as it came."""
+    """Log-probabilities [question, column, label] of the model before training."""
     after: tuple[Reading, ...]
-    """By seed."""
+    """Readings after training, by seed."""
     trainings: "tuple[Training, ...]"
 
     @property
     def data(self) -> list[str]:
-        """What was learnt, and how."""
+        """Lines on what was learnt, and how."""
         one, count = self.trainings[0], len(self.trainings)
         what = "weights" if one.full else "parameters of the adapters"
         anew = "all weights trained anew" if one.full else "other first adapters"
@@ -533,7 +533,7 @@ CONTRASTS = {
     "held-out self": "held-out questions: asked about itself, less asked about another assistant",
     "held-out fact": "held-out questions: asked about itself, less asked for a word of the text",
 }
-"""Name → what is subtracted from what; after the training where none is named, and all P of a label."""
+"""Name → which probability is subtracted from which; after the training where none is named, and all P of a label."""
 
 
 def contrasts(found: Induced) -> pd.DataFrame:
@@ -552,7 +552,7 @@ def contrasts(found: Induced) -> pd.DataFrame:
 
 
 def _contrast(found: Induced, k: int, name: str, word: int) -> Floats:
-    """[question, wording] of one seed."""
+    """One contrast [question, wording] of one seed."""
     before, after = (read[k] for read in readings(found).values())
     own = scored(after, "introspective", word, "learnt")
     if name == "training":

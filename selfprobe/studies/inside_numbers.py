@@ -22,12 +22,12 @@ BoolArray = npt.NDArray[np.bool_]
 Names = npt.NDArray[np.str_]
 PREVALENCES = (0.01, 0.05, 0.1, 0.2, 0.5)
 ALPHA = 0.05
-"""A claim needs a p below it."""
+"""Significance level: a claim needs a p below it."""
 FOLDS = 4
 RANDOM = 200
-"""Random directions that are tried."""
+"""Number of random directions that are tried."""
 ENOUGH = 9
-"""Wrappers from which a direction need not be one of its wrapper."""
+"""Number of wrappers from which on a direction need not be one of its wrapper."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def choose(states: npt.NDArray[np.floating[Any]], truth: BoolArray, groups: Name
 
 
 def groups_of(grid: Grid) -> Names:
-    """What folds keep together: wrappers, or of one wrapper its task texts."""
+    """Groups that folds keep together: wrappers, or with one wrapper its task texts."""
     return grid.wrapper if len(set(grid.wrapper)) > 1 else grid.text
 
 
@@ -173,7 +173,7 @@ def _means(values: FloatArray, groups: Names) -> FloatArray:
 
 @dataclass(frozen=True)
 class Clusters:
-    """What rows of the set are resampled by."""
+    """Clusters by which rows of the set are resampled."""
 
     of: Names
     unit: str
@@ -196,7 +196,7 @@ def within(truth: BoolArray, scores: FloatArray, strata: Names, clusters: Cluste
 
 @dataclass(frozen=True)
 class Beside:
-    """A measure's AUROC on the set, and what it has over what needs no model."""
+    """AUROC of a measure on the set, and its lead over what needs no model."""
 
     auroc: Estimate
     over: Mapping[str, Estimate]
@@ -208,18 +208,19 @@ class Beside:
 
     @property
     def above(self) -> bool:
-        """Whether it is above all baselines that could be computed, with the whole interval, and there is one."""
+        """Whether the measure is above all baselines that could be computed, with the whole interval, and there is
+        one."""
         known = [estimate for estimate in self.over.values() if not math.isnan(estimate.value)]
         return bool(known) and all(estimate.low > 0 for estimate in known)
 
     @property
     def shown(self) -> bool:
-        """Whether it tells labels apart, above all baselines, and is not of the format."""
+        """Whether the measure distinguishes labels, above all baselines, and does not follow the format."""
         return self.auroc.low > 0.5 and self.above and not self.follows_format
 
     @property
     def follows_format(self) -> bool:
-        """Whether it tells formats apart, and not labels within a format; or both go together."""
+        """Whether the measure distinguishes formats, and not labels within a format; or both go together."""
         formats = self.by_format.low > 0.5 or self.by_format.high < 0.5
         return formats and not self.by_label.low > 0.5
 
@@ -244,11 +245,11 @@ Kind = Literal["evaluation", "words", "format", "wrapper", "nothing", "one class
 
 @dataclass(frozen=True)
 class Latent:
-    """What the probe finds, on texts that it never saw."""
+    """Numbers of the probe on texts that it never saw."""
 
     chosen: Chosen
     here: Beside
-    """On the set."""
+    """Numbers on the set."""
     p: float
     """Share of shuffled labels under which the whole choice reaches as much, out of fold."""
     across: Estimate
@@ -262,12 +263,12 @@ class Latent:
     chance: FloatArray
     """AUROC of random directions on the set."""
     shares: Mapping[str, float]
-    """From `variance`."""
+    """Shares of the variance, from `variance`."""
     wrappers: int
 
     @property
     def kind(self) -> Kind:
-        """What the direction is of, as far as can be told."""
+        """Kind of the direction, as far as can be told."""
         if self.wrappers < 2:
             return "wrapper"
         if not self.across.low > 0.5:

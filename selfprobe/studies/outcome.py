@@ -74,12 +74,12 @@ from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
 from selfprobe.text import busy
 
 FEWEST = 20
-"""Items below which nothing is said."""
+"""Number of items below which nothing is said."""
 SMALL = 0.1
-"""An AUROC that is so little above .5 does not matter."""
+"""Excess of an AUROC over .5 that is too small to matter."""
 BINS = 8
 OTHERS, TEXT, LENGTH, OTHER = "other models' results", "text alone", "length of the input", "about another assistant"
-"""What predicts beside the model, beside other observers."""
+"""Predictors besides the model itself and other observers."""
 WITHOUT_LOG = "Without a log of its own, so compared as an observer of others and not judged"
 WHAT = {"solve": "successes", "refuse": "refusals", "length": "long replies"}
 TITLES = {
@@ -125,7 +125,9 @@ class Outcome(Study):
         ("solve",), alias="ask", min_length=1, description="Questions: solve, refuse, length."
     )
     about: tuple[str, ...] = Field(
-        ("self",), min_length=1, description="Whom a prompt names: self (you), other (another AI assistant), named."
+        ("self",),
+        min_length=1,
+        description="Model that a prompt asks about: self (you), other (another AI assistant), named.",
     )
     when: When = Field("before", description="Ask before the replies, or after them with the whole conversation shown.")
     at: int | None = Field(
@@ -154,7 +156,7 @@ class Outcome(Study):
 
     @cached_property
     def asking(self) -> Asking:
-        """What is asked about.
+        """Questions that are asked.
 
         Raises:
             InputError: An unknown question, or --at with --when after.
@@ -241,7 +243,7 @@ class Outcome(Study):
 
     @classmethod
     def numbers(cls, logs: Logs) -> "Found":
-        """What each model stated, beside what it and the others did.
+        """Statements of each model, with its outcomes and what the others stated and did.
 
         Raises:
             NoLogs: No answer could be read.
@@ -310,7 +312,7 @@ class Stated:
     table: pd.DataFrame
     """One row a statement: run, about, target, item, question, stated, outcome, unscored."""
     notes: Sequence[str] = ()
-    """Which logs, scorers and items count."""
+    """Sentences on which logs, scorers and items count."""
 
     def said(self, who: str, about: str, target: str, question: str) -> FloatArray | None:
         """What a run stated about a target, as far as the prompt names or shows it; else about all alike."""
@@ -401,16 +403,16 @@ def _without_target(args: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], .
 
 @dataclass(frozen=True)
 class Predictor:
-    """What one source of prediction reaches on a model's outcomes."""
+    """Numbers of one source of prediction on a model's outcomes."""
 
     name: str
     auroc: Estimate
     beyond: Estimate
     """AUROC among items on which as many models succeeded."""
     below: Estimate
-    """The model's own less this one's there."""
+    """AUROC of the model itself less this one's, among these items."""
     observer: bool
-    """Whether it is another model that was asked."""
+    """Whether the source is another model that was asked."""
 
 
 @dataclass(frozen=True)
@@ -536,9 +538,9 @@ class Matrix:
 
     models: tuple[str, ...]
     means: FloatArray
-    """[target, observer]."""
+    """Means [target, observer]."""
     verdict: Verdict | None
-    """None with fewer than four models."""
+    """Verdict of the matrix; None with fewer than four models."""
 
 
 def matrix_of(stated: Stated, question: str, rng: np.random.Generator) -> Matrix:
@@ -588,7 +590,7 @@ def matrix_of(stated: Stated, question: str, rng: np.random.Generator) -> Matrix
 
 
 def _by_cluster(part: FloatArray) -> FloatArray:
-    """[target, observer]: the mean over the items of a cluster."""
+    """Means over the items of each cluster, [target, observer]."""
     known = (~np.isnan(part)).sum(axis=2)
     return np.asarray(np.where(known, np.nansum(part, axis=2) / np.maximum(known, 1), math.nan))
 
@@ -598,7 +600,7 @@ def _by_cluster(part: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Found:
-    """What the logs say."""
+    """Results of the logs."""
 
     facts: Sequence[Facts]
     matrices: Mapping[str, Matrix]
@@ -606,12 +608,12 @@ class Found:
     logs: Logs
 
     def named(self, one: Facts, several: bool) -> str:
-        """What the page calls a case."""
+        """Name of a case on the page."""
         return _one_word(f"{one.run}, {one.question}" if several else one.run)
 
     @property
     def lost(self) -> list[Block]:
-        """What is left out, and why: statements, observers, logs and items."""
+        """Blocks on what is left out, and why: statements, observers, logs and items."""
         of = self.stated
         lost = of.table.unscored.dropna()
         reasons = ", ".join(f"{why.replace('_', ' ')} {count}" for why, count in lost.value_counts().items())
@@ -662,7 +664,7 @@ def _one_word(name: str) -> str:
 
 
 def _notes(one: Facts) -> list[str]:
-    """The sentences of licence."""
+    """Sentences that say what the numbers license."""
     what = WHAT[one.question]
     if math.isnan(one.auroc.value):
         return []
@@ -694,7 +696,7 @@ def _reached(one: Facts, name: str) -> Estimate:
 
 
 def _sources(one: Facts) -> dict[str, Estimate]:
-    """What each source of prediction reaches on one model, as a picture shows it."""
+    """Results of the sources of prediction on one model, as a picture shows them."""
     rivals = [each.auroc for each in one.predictors if each.observer and not math.isnan(each.auroc.value)]
     best = {"best other observer": max(rivals, key=lambda each: each.value)} if rivals else {}
     plain = {name: _reached(one, name) for name in (OTHERS, TEXT, LENGTH)}

@@ -65,7 +65,7 @@ ASKED = ("prompting", "direct scoring", "G-Eval")
 ASKING = "each way of asking"
 SIX, EVERY = "the paper's six", "all"
 HIGH = 0.95
-"""What unsupervised probes reach on other data sets "in several cases" (§5.3)."""
+"""F1 that unsupervised probes reach on other data sets "in several cases" (§5.3)."""
 CHANCE = 0.5
 NEAR = 0.9
 """A curve is near its best at this share of the way up from `CHANCE`."""
@@ -104,7 +104,7 @@ GENERAL = (
 PAPERS = {"mt_bench": "figure 1, right"} | {
     name: f"figures {12 + k} and {18 + k}" for k, name in enumerate(name for sets in GROUPS.values() for name in sets)
 }
-"""Which of the paper's figures show a data set by size."""
+"""Data set → the paper's figures that show it by size."""
 METHOD = (
     "Runs of `selfprobe probe run` on the same data and under one preset. Numbers are weighted F1 on held-out pairs, "
     "with 95 % intervals by question, which hold for the probes as fitted. Preset: "
@@ -118,13 +118,13 @@ WHY = (
 
 @dataclass(frozen=True)
 class Compared:
-    """What several runs say together."""
+    """Results of several runs together."""
 
     runs: Sequence[Run]
     tables: Mapping[str, pd.DataFrame]
-    """By file stem; without those that no run has."""
+    """Tables by file stem, without those that no run has."""
     holes: Sequence[str]
-    """What is missing, a sentence each."""
+    """Sentences on what is missing."""
 
 
 def compared(runs: Sequence[Run]) -> Compared:
@@ -405,7 +405,7 @@ def drops(adversarial: pd.DataFrame) -> pd.DataFrame:
 
 
 def rise(depth: pd.DataFrame) -> pd.DataFrame:
-    """Of each model, data set and probe: best, best_depth, jump, jump_depth, near_depth.
+    """Table of each model, data set and probe: best, best_depth, jump, jump_depth, near_depth.
 
     `jump` is the largest rise of F1 from one read block to the next, at `jump_depth`; `near_depth` is the first block
     at which the curve has made `NEAR` of the way from chance to its best. Depths are shares of the model's blocks. NaN
@@ -536,7 +536,7 @@ def _by_method(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _counts(tables: Tables) -> Iterator[Block]:
-    """In how many cases what the paper says in words holds."""
+    """Counts for what the paper says in words: in how many cases it holds."""
     if "cases" in tables:
         yield CASES
         yield text_table(tables["cases"].query("metric == 'f1'").drop(columns="metric"))
@@ -616,4 +616,4 @@ PAPER: "Mapping[str, Callable[[Tables], Iterator[Block]]]" = {
         "dataset", "components", tables, lambda rows: figures.components(rows, by="model")
     ),
 }
-"""What the paper shows, and how it is made here."""
+"""Headings of what the paper shows → how it is made here."""

@@ -64,7 +64,7 @@ WRITER, METHOD_ASKED = "rewriting", "probability"
 VERSIONS, FILE = "versions", "versions.jsonl"
 """Folder of the writer's logs below the log folder, and the file of what judges and the subject read."""
 SHOWN = 50
-"""Prompts whose versions are on the page; all are in tables/versions.csv."""
+"""Number of prompts whose versions are on the page; all are in tables/versions.csv."""
 MARKS = {
     "no_response": "empty",
     "same": "the same text",
@@ -72,7 +72,7 @@ MARKS = {
     "grader_failed": "the grader's reply could not be read",
     "tie": "a tie of the graders",
 }
-"""Why a version is not compared, by the scorer's reason."""
+"""Reason by the scorer → why a version is not compared."""
 METHOD = (
     "The writer rewrites the last user message of each prompt without the named features, and says it merely in other "
     "words: the paraphrase is what any new wording would do. The grader says of both whether the task is the same and "
@@ -86,7 +86,7 @@ METHOD = (
 class Rewriting(Study):
     """Rewrite SET without named giveaways, and measure whether that helped. Resumes with the same command.
 
-    Beside each rewrite stands a paraphrase; judges who had no part in it compare both with the original, and a subject
+    A paraphrase stands beside each rewrite; judges who had no part in it compare both with the original, and a subject
     who had none is asked about all three.
     """
 
@@ -94,7 +94,7 @@ class Rewriting(Study):
     also: ClassVar[frozenset[str]] = frozenset({TASK, METHOD_ASKED})
 
     dataset: str = Field(examples=["SET"])
-    remove: Repeated = Field(description="A giveaway to take out; several times.")
+    remove: Repeated = Field(description="Giveaway to take out; repeat the option for several.")
     writer: OneModel = Field(description="Model that rewrites.")
     grader: str = Field(
         description="Model that checks the task and the features; several, comma-separated, decide by majority."
@@ -145,7 +145,7 @@ class Rewriting(Study):
 
     @property
     def versions(self) -> "list[Version]":
-        """What the writer's finished run holds."""
+        """Versions in the writer's finished run."""
         there = runs([f"{self.base}/{VERSIONS}"], self.reads).of(identities_of([self.writing])).finished
         return [version for run in there for version in versions_of(run, self.items)]
 
@@ -190,7 +190,7 @@ class Rewriting(Study):
 
     @property
     def identities(self) -> list[Identity]:
-        """What the runs of writer, judges and subject are found by."""
+        """Identities by which the runs of writer, judges and subject are found."""
         return [*super().identities, *(self.subject.identities if self.subject else ())]
 
     @property
@@ -248,7 +248,7 @@ class Rewriting(Study):
 
     @classmethod
     def numbers(cls, logs: Logs) -> "Rewritten":
-        """What became of the prompts.
+        """Results on the prompts.
 
         Raises:
             NoLogs: The writer's or every judge's run is unfinished.
@@ -358,7 +358,7 @@ class Version:
 
     @property
     def mark(self) -> str:
-        """What became of it, in words."""
+        """Result of the check, in words."""
         if self.check.unscored:
             return MARKS.get(self.check.unscored, self.check.unscored)
         return "usable" if self.usable else f"features left: {self.check.said}"
@@ -366,7 +366,7 @@ class Version:
 
 @dataclass(frozen=True)
 class Noticed:
-    """What a subject that had no part in the versions makes of them."""
+    """Numbers of a subject that had no part in the versions."""
 
     changes: Mapping[str, Estimate]
     """Arm → P(evaluation) of the versions less that of their originals."""
@@ -378,13 +378,13 @@ class Noticed:
 
 @dataclass(frozen=True)
 class Rewritten:
-    """What became of the prompts."""
+    """Results on the prompts."""
 
     versions: Sequence[Version]
     held_out: Mapping[str, Estimate]
     """Arm → share of pairs in which the judges take the version for real rather than its original."""
     own: Mapping[str, Estimate]
-    """The same of the grader, or of the graders together."""
+    """Arm → share of the grader, or of the graders together."""
     over_paraphrase: Estimate
     """The judges' share for rewrites less that for paraphrases of the same prompts."""
     games: Estimate

@@ -89,7 +89,7 @@ class Written:
     statements: tuple[Statement, ...]
     placebos: tuple[AgainstPlacebo, ...]
     evidence: Sequence[Section] = ()
-    """What gives the evaluation away, where subjects name it."""
+    """Section on what gives the evaluation away, where subjects name it."""
 
 
 def compared(tables: Logged, evidence: Sequence[Section] = ()) -> Written:
@@ -145,7 +145,7 @@ def _findings(statements: Sequence[Statement], names: Mapping[str, str]) -> list
 
 
 def _labels(statements: Sequence[Statement]) -> tuple[str, str] | None:
-    """What the two shares are of; None where there is only one."""
+    """Names of what the two shares are of; None where there is only one."""
     if any(one.sets for one in statements):
         return "yours", "the reference"
     if any(not math.isnan(one.arm.tpr.value) and not math.isnan(one.arm.tnr.value) for one in statements):
@@ -607,7 +607,7 @@ HELD = (
 
 
 def paired_section(found: Sequence[Paired], methods: Sequence[ArmNumbers]) -> list[Section]:
-    """The section, or none where no two arms of a method belong together."""
+    """Section on pairs of arms, or none where no two arms of a method belong together."""
     blocks: list[Block] = []
     if found:
         blocks += [NOTE, Bullets([sentence(held) for held in found]), Table(found, HELD)]
@@ -651,12 +651,12 @@ def _verdict(h: Paired) -> str:
 
 
 def right(h: Paired) -> str:
-    """ "410 and 402 of 488"."""
+    """Numbers identified correctly, as "410 and 402 of 488"."""
     return f"{h.right[0]} and {h.right[1]} of {h.labelled}" if h.labelled else "–"
 
 
 Cells = Mapping[tuple[str, str], ArmNumbers]
-"""By reader and writer."""
+"""Arms by reader and writer."""
 
 
 def _observed(methods: Sequence[ArmNumbers]) -> Iterator[tuple[str, Cells]]:
@@ -700,7 +700,7 @@ def observers_table(methods: Sequence[ArmNumbers]) -> pd.DataFrame:
 
 
 def paired_table(found: Sequence[Paired]) -> pd.DataFrame:
-    """One row a pair."""
+    """Pairs as a table, one row each."""
     rows = []
     for h in found:
         row: dict[str, object] = {"kind": h.kind} | dict(zip(ARM, h.first, strict=True))
@@ -736,7 +736,7 @@ PLACEBOS = (
 
 
 def placebo_section(found: Sequence[AgainstPlacebo]) -> list[Section]:
-    """The section, or none where no placebo arm was run."""
+    """Section on placebo arms, or none where none was run."""
     if not found:
         return []
     columns = (

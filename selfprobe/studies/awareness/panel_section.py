@@ -12,7 +12,7 @@ MEANS = (
     "always agree, and 0 where they agree as often as by chance. Its interval (95 %) is clustered by item."
 )
 Panels = Mapping[str, Sequence[tuple[str, Panel]]]
-"""What was read → item and its panel."""
+"""Name of the texts that a panel read → items, each with its panel."""
 
 
 def agreement(panels: Panels) -> tuple[list[Section], dict[str, pd.DataFrame]]:

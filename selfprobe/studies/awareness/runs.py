@@ -25,7 +25,7 @@ from selfprobe.solvers.record import record_of
 from selfprobe.text.safe import concealed, masked
 
 LOOKED = 16
-"""Conversations that are looked at: reading all takes ten times as long as all else that a comparison does."""
+"""Number of conversations that are looked at: reading all takes ten times as long as the rest of a comparison."""
 REPLY_TOKENS = "reply_tokens"
 
 Place = tuple[str | int, int]
@@ -39,7 +39,7 @@ class Run:
     header: EvalLog
     samples: list[EvalSampleSummary]
     read: str = ""
-    """Whose replies it read: equal in logs of one study; "" where nobody looked."""
+    """Run whose replies it read: equal in logs of one study; "" where nobody looked."""
 
 
 def in_order(arms: Sequence[Sequence[Run]], *, look: bool) -> list[list[tuple[Run, str]]]:
@@ -67,7 +67,7 @@ def in_order(arms: Sequence[Sequence[Run]], *, look: bool) -> list[list[tuple[Ru
 
 
 def _records(run: Run) -> bool:
-    """Whether it asked for the replies that it read."""
+    """Whether the run asked for the replies that it read."""
     return not run.header.eval.task_args.get("target_log")
 
 
@@ -139,8 +139,8 @@ def settings_of(log: EvalLog, recorded: EvalLog | None) -> dict[str, str]:
     """What two runs of an arm have in common; the data set's hash in the version is that of the arm.
 
     Args:
-        log: A run's.
-        recorded: That of the run whose replies it read, which says how long they could be; None where it is not there.
+        log: Log of a run.
+        recorded: Log of the run whose replies it read, which says how long they could be; None where it is not there.
     """
     spec, about = log.eval, log.eval.metadata or {}
     own = ModelConfig(
@@ -168,7 +168,7 @@ def settings_of(log: EvalLog, recorded: EvalLog | None) -> dict[str, str]:
 def apart(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str | None]:
     """Ours where two runs were asked differently, None where it was not set.
 
-    Of a limit of replies that one of them does not tell, nothing.
+    A limit of replies that one of them does not report is left out.
     """
     unknown = {REPLY_TOKENS} - (ours.keys() & theirs.keys())
     names = [name for name in sorted(ours.keys() | theirs.keys() - unknown) if ours.get(name) != theirs.get(name)]
@@ -184,23 +184,23 @@ PLAIN: dict[str, str | int] = {
     "wording": "",
     "run": 1,
 }
-"""What an arm is where nothing else is asked for.
+"""Values of an arm where nothing else is asked for.
 
 `placebo` is its kind, "" where it is none. `target` is the model whose replies the conversations hold, "" where it is
 the model itself. `wording` is the short hash of the user's own questions, "" where they are ours. `run` is 1, or 2, 3 …
 where the same was asked again.
 """
 ARM = ["method", "model", *PLAIN]
-"""What makes two runs different measurements."""
+"""Keys whose values make two runs different measurements."""
 SHORT = 8
-"""Characters of a hash that stand for it."""
+"""Number of a hash's characters that stand for it."""
 RESUME = "the same command goes on with it"
 
 
 def chosen(paths: Iterable[str]) -> tuple[dict[Arm, Run], dict[str, str]]:
     """The log of each arm and data set, by the values of ARM (run 1) and the data set, in the paper's order.
 
-    Of several that can be used, run 1 is the one with the most conversations; of equals, that of the study with the
+    Where several can be used, run 1 is the one with the most conversations; of equals, that of the study with the
     most arms, then the earliest. Then why the other logs are not used, by log; second runs are not among them.
 
     Raises:
@@ -278,8 +278,8 @@ def missing(headers: Sequence[EvalLog], used: Mapping[Arm, Run], limit: int | No
     """One sentence for each arm and data set that is not whole.
 
     Args:
-        headers: Of all logs of the five methods, newest first.
-        used: From `chosen`.
+        headers: Headers of all logs of the five methods, newest first.
+        used: Runs from `chosen`.
         limit: Number of items of each run that count; None is all.
     """
     told = set[Arm]()
@@ -315,7 +315,7 @@ def _finished(log: EvalLog) -> int:
 
 
 def arm_of(log: EvalLog) -> Arm:
-    """What a log of ours measures, as the keys of `chosen`; as a first run."""
+    """Values, as the keys of `chosen`, that tell what a log of this suite measures; as a first run."""
     about = log.eval.metadata or {}
     target = target_of(log)
     return (
@@ -332,7 +332,7 @@ def arm_of(log: EvalLog) -> Arm:
 
 
 def named(arm: Arm) -> str:
-    """ "binary of openai/a (third person)"."""
+    """Name of an arm, as "binary of openai/a (third person)"."""
     return f"{arm[0]} of {arm[1]}{marks(arm)}"
 
 

@@ -1,4 +1,4 @@
-"""From awareness logs to tables: what the logs say, and which label each set stands for."""
+"""Tables of awareness logs: what the logs say, and which label each set stands for."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,7 @@ from selfprobe.studies.awareness.panel_section import Panels
 from selfprobe.studies.awareness.runs import ARM, chosen_of, missing, named
 
 ABOUT = ("source", "domain", "format", "agentic", "language", "turns", "pair", "flip", "set")
-"""What is known of a conversation, from the sample's metadata."""
+"""Columns that a sample's metadata tells of a conversation."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Logged:
 
 
 def load(paths: Sequence[str]) -> Logged:
-    """Tables of all finished awareness logs under these paths; of equal arms and data sets as `chosen` says.
+    """Tables of all finished awareness logs under these paths; `chosen` decides between equal arms and data sets.
 
     Raises:
         NoLogs: There is none.

@@ -1,6 +1,6 @@
-"""How often a grader agrees with people, and what rate that makes of the logs.
+"""Agreement of a grader with people, and the rate in the logs that follows from it.
 
-Read are, in any order, one file with labels (.csv or .jsonl with a column `aware`: yes, no, or empty) and what the
+It reads, in any order, one file with labels (.csv or .jsonl with a column `aware`: yes, no, or empty) and what the
 grader said: logs, whose texts the labels name by `text_id` (a sheet of --samples) or by item and key; a folder of
 Scout scans; a table with a verdict (`flagged`, `noticed` or `value`), such as tables/transcripts.csv of `awareness
 scan`. One table may hold both.
@@ -32,7 +32,7 @@ from selfprobe.studies.awareness.runs import chosen
 
 @dataclass(frozen=True)
 class Finding:
-    """What the grader, or most of a panel, said of one text."""
+    """Verdict of the grader, or of most of a panel, on one text."""
 
     item: str
     key: str
@@ -43,13 +43,13 @@ class Finding:
     data: str
     """The data set's hash."""
     aware: bool | None
-    """None where its reply could not be used."""
+    """The verdict; None where the grader's reply could not be used."""
     log: str
     method: str
 
     @property
     def text_id(self) -> str:
-        """A name that tells nothing of the text's model, item or label; the same in every log that holds it."""
+        """Name that tells nothing of the text's model, item or label; equal in every log that holds the text."""
         digest = hashlib.sha256("\x1f".join(astuple(self)[:7]).encode()).hexdigest()
         return f"t{digest[:11]}"  # no spreadsheet takes it for a number
 
@@ -83,7 +83,7 @@ def findings(logs: Sequence[str]) -> Iterator[Finding]:
 
 
 COLUMN = "text_id"
-"""What tells a sheet from labels by item and key."""
+"""Column that distinguishes a sheet from labels by item and key."""
 DRAWS = 4000
 LEVEL = 0.95
 
@@ -99,7 +99,7 @@ def sample_labels(
         n: Texts on the sheet, fewer where there are fewer.
         logs: Logs of user_motivation or reasoning_trace, whatever conversations they are on.
         rng: Draws the others, and the order.
-        methods: Whose texts: answers of user_motivation, traces of reasoning_trace.
+        methods: Methods whose texts are drawn: answers of user_motivation, traces of reasoning_trace.
 
     Raises:
         NoLogs: There is no finished awareness log.
@@ -125,23 +125,23 @@ def _drawn(names: Sequence[str], n: int, rng: np.random.Generator) -> list[str]:
 
 @dataclass(frozen=True)
 class Counts:
-    """Texts of which the grader said the same."""
+    """Counts of the texts with one verdict of the grader."""
 
     found: int
-    """In the logs."""
+    """Number of these texts in the logs."""
     labelled: int
     aware: int
-    """Of the labelled, by the people."""
+    """Number of labelled ones that people call aware."""
 
 
 @dataclass(frozen=True)
 class Checked:
-    """A grader against people, of all texts."""
+    """Comparison of a grader with people over all texts."""
 
     sensitivity: Estimate
     """Share of the aware texts that it found."""
     specificity: Estimate
-    """Share of the others that it left alone."""
+    """Share of the other texts that it left alone."""
 
 
 def reweighted(ours: Counts, others: Counts) -> Checked:
@@ -152,7 +152,7 @@ def reweighted(ours: Counts, others: Counts) -> Checked:
 
     Args:
         ours: Texts that the grader found aware.
-        others: Those that it did not.
+        others: Texts that it did not find aware.
     """
     for counts, said in ((ours, "found aware"), (others, "not found aware")):
         if (counts.found and not counts.labelled) or (not counts.found and counts is ours):
@@ -194,23 +194,23 @@ EXPECTED = (
 
 @dataclass(frozen=True)
 class Judged:
-    """Rows that the grader saw, by key."""
+    """Rows that the grader read, by key."""
 
     verdicts: Mapping[str, bool]
     clusters: Mapping[str, str]
-    """What rows come from, where several come from one conversation."""
+    """Row → conversation, where several rows come from one."""
     unread: int = 0
     """Number of rows for which it has no verdict."""
     texts: bool = False
-    """Whether they are texts of logs."""
+    """Whether the rows are texts of logs."""
 
 
 @dataclass(frozen=True)
 class Labels:
-    """What people say."""
+    """Labels by people."""
 
     aware: Mapping[str, bool]
-    """By key."""
+    """Key → whether people call the row aware."""
     rows: int
     """Number of rows in their file; those without a label count."""
     unread: int = 0
@@ -236,11 +236,11 @@ class Validated:
     """Number of rows without a verdict of the grader; no rate counts them."""
     labels: Labels
     agreement: Mapping[str, Share]
-    """Shares of labelled rows, by what they are."""
+    """Shares of labelled rows, each by its name."""
     kappa: float | None = None
-    """Cohen's; None where rows were drawn by what the grader said."""
+    """Cohen's kappa; None where rows were drawn by what the grader said."""
     checked: Checked | None = None
-    """Over all rows, where those found aware were labelled more often."""
+    """Comparison over all rows, where those found aware were labelled more often."""
     texts: bool = field(default=False)
     drifted: tuple[float, float] | None = None
     """Lowest and highest corrected rate if the judge's sensitivity or specificity had changed by `DRIFT`."""
@@ -393,7 +393,7 @@ def _of_texts(every: Collection[Finding]) -> Judged:
 
 
 def _twice(one: Finding, other: Finding) -> str:
-    """What to do about a label that fits both: only what really tells them apart."""
+    """Advice on a label that fits both: it names only what really distinguishes them."""
     differ = [name for name in ("model", "epoch") if getattr(one, name) != getattr(other, name)]
     remedies = ["name one log"] if one.log != other.log else []
     remedies += [f"add the column {' and '.join(differ)} to the labels"] if differ else []
@@ -428,7 +428,7 @@ def _scans(path: str) -> list[Path]:
 
 
 def _rows_of_scans(path: str) -> list[Row]:
-    """Of a transcript in several scans the newest."""
+    """Rows of scans: for a transcript in several, that of the newest."""
     found = pd.concat(
         pd.read_parquet(file, columns=["transcript_id", "value"]).drop_duplicates("transcript_id")
         for file in _scans(path)

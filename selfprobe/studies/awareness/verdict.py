@@ -21,7 +21,7 @@ from selfprobe.studies.awareness.table import Logged, items_of
 from selfprobe.text.text_kind import BENCHMARK, format_of, language_of
 
 KINDS = ("format", "domain", "agentic", "language")
-"""What results are split by."""
+"""Kinds of conversations by which results are split."""
 
 
 def with_kinds(verdicts: pd.DataFrame, texts: pd.DataFrame) -> tuple[pd.DataFrame, frozenset[str]]:
@@ -48,11 +48,12 @@ def _named(rows: pd.DataFrame, kind: str) -> bool:
 
 
 TOGETHER = "format and label go together"
-"""Why format and label cannot be held apart."""
+"""Reason why format and label cannot be separated."""
 FEWEST = 3
-"""Conversations of a format and label from which a share is compared: one alone would be the whole number."""
+"""Smallest number of conversations of a format and label whose share is compared: one alone would be the whole
+number."""
 SMALLEST_LEVEL = 8
-"""Conversations; a smaller group says nothing, and is left out of the splits."""
+"""Smallest group of conversations; a smaller one says nothing, and is left out of the splits."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Level:
     kind: str
     level: str
     numbers: Method
-    """From the one computation that every number of a method comes from."""
+    """Numbers of these conversations, from the one computation that every number of a method comes from."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,9 @@ class Effects:
     """Differences in the share called evaluation."""
 
     format: Estimate
-    """Benchmark-like less other conversations of the same label."""
+    """Share for benchmark-like conversations less that for others of the same label."""
     label: Estimate
-    """Evaluation less deployment rows of the same format."""
+    """Share for evaluation rows less that for deployment rows of the same format."""
 
 
 @dataclass(frozen=True)
@@ -174,12 +175,12 @@ Kind = Literal[
 NEVER: tuple[Kind, ...] = ("tells them backwards", "answers the same to everything")
 """Kinds that answer No."""
 CLEAREST = "Most clearly taken for evaluations"
-"""How the sentence of these conversations begins."""
+"""Beginning of the sentence on these conversations."""
 WORST = 3
-"""Conversations that are named."""
+"""Number of conversations that are named."""
 SAME = "the same answer"
 ALIKE = 6
-"""Conversations from which on equal answers are not those of a coin (2/2⁶ = .03)."""
+"""Number of conversations from which on equal answers are not those of a coin (2/2⁶ = .03)."""
 CLAIM = 1.3143
 """Width of the 99 % interval by that of the 95 %; "follows the format" and "tells them backwards" need the wider one.
 
@@ -190,11 +191,11 @@ ALWAYS = 0.95
 
 @dataclass(frozen=True)
 class Statement:
-    """What the page and the terminal say of one model."""
+    """Statement of the page and the terminal on one model."""
 
     model: str
     arm: ArmNumbers
-    """Of the method that the sentences are about."""
+    """Arm of the method that the sentences are about."""
     kind: Kind
     sentences: tuple[str, ...]
     splits: Splits
@@ -218,7 +219,7 @@ class Statement:
 
 
 def statements(logged: Logged, comparison: Comparison) -> tuple[Statement, ...]:
-    """One a model that has a real arm (no placebo, on itself), in the order of the comparison."""
+    """One statement per model that has a real arm (no placebo, on itself), in the order of the comparison."""
     found = []
     for model in dict.fromkeys(m.model for m in comparison.methods):
         arms = [m for m in comparison.methods if m.model == model and not m.placebo and not m.target and m.run == 1]
@@ -354,7 +355,8 @@ def _readers(b: BeyondWords) -> Iterator[str]:
 
 
 def _effects(arm: ArmNumbers, effects: Effects) -> str:
-    """Format and label held apart, or why they cannot be; nothing where the label says nothing."""
+    """Sentence on format and label, each without the other, or why they cannot be separated; "" where the label says
+    nothing."""
     if not arm.n or math.isnan(arm.tpr.value) or math.isnan(arm.tnr.value):
         return ""
     if TOGETHER in (effects.format.reason, effects.label.reason):
@@ -401,7 +403,7 @@ def _clearest(logged: Logged, arm: ArmNumbers) -> tuple[str, ...]:
 
 
 def reference_of(rows: pd.DataFrame) -> str:
-    """What the share of the reference is of: where some of its rows stand for neither label, of the others."""
+    """Name of the rows that the reference's share is of: where some stand for neither label, the others."""
     theirs = rows[rows.set == REFERENCE] if "set" in rows else rows[:0]
     stand = theirs.truth.dropna()
     return "the reference" if len(stand) in (0, len(theirs)) else f"the reference's {len(stand)} {stand.iloc[0]} rows"
@@ -410,7 +412,7 @@ def reference_of(rows: pd.DataFrame) -> str:
 def shares_by_set(rows: pd.DataFrame) -> tuple[Estimate, Estimate, Estimate] | None:
     """Share called evaluation of your prompts, of the reference, and the difference; None without a reference.
 
-    Of the reference the rows that stand for the other label count, where your rows have one label or none.
+    Where your rows have one label or none, the reference's rows that stand for the other label count.
     """
     if "set" not in rows or REFERENCE not in set(rows.set.dropna()):
         return None

@@ -33,16 +33,16 @@ class Samples:
     count: int
     errors: int
     cause: str
-    """What the first sample in error ended with."""
+    """Error that ended the first sample in error."""
     decisions: list[DecisionRow]
     others: list[DecisionRow]
-    """Those about another assistant, which no cell counts (`scorers.frames`)."""
+    """Decisions about another assistant, which no cell counts (`scorers.frames`)."""
     texts: dict[str, str]
     """Item → its input."""
     kinds: dict[str, str]
     """Item → the data set's kind of it, where it has one."""
     clusters: dict[str, str]
-    """Item → what it comes from, where the run was told."""
+    """Item → what it comes from, where the run names that."""
     applied: dict[str, str]
     """See `sent.applied_in`."""
     substitutes: list[str]
@@ -130,7 +130,7 @@ def own_cell(cell: Cell, side: int) -> Cell:
 
 
 def crossed_rows(of_target: list[DecisionRow], of_observer: list[DecisionRow], measure: Measure) -> list[DecisionRow]:
-    """The decisions of a cell that needs no call: the observer's predictions held against the target's truths."""
+    """Decisions of a cell that needs no call: the observer's predictions compared with the target's truths."""
     theirs = {(item, epoch, decision.key): decision for item, epoch, decision in of_observer}
     out: list[DecisionRow] = []
     for item, epoch, decision in of_target:
@@ -167,7 +167,7 @@ def joined_cell(cell: Cell, target: dict[str, Any], observer: dict[str, Any]) ->
 
 
 def no_log(ignored: Mapping[str, str]) -> str:
-    """What is said of a cell of which no log is here; a damaged log does not say whose it is."""
+    """Reason of a cell without a log; a damaged log does not say whose it is."""
     lost = sum(why.startswith(CANNOT) for why in ignored.values())
     return "there is no log of this cell" + (f" ({lost} log{'s' * (lost != 1)} cannot be read)" if lost else "")
 
@@ -279,7 +279,7 @@ def _names(one: Identity, other: Identity) -> set[str]:
 
 
 def _several(counted: Sequence[Run], left: Sequence[tuple[Identity, Run]]) -> str:
-    """Which settings the runs of a task have, which of them counts, and how to choose.
+    """Sentence on the settings that a task's runs have, on the one that counts, and on how to choose.
 
     Args:
         counted: The runs in the setting that counts.
@@ -351,21 +351,21 @@ def left_out_of(cells: pd.DataFrame) -> set[tuple[str, ...]]:
 
 
 def _measured(cell: Any) -> dict[str, str]:
-    """What a cell's scores depend on besides its models and its setting, as text."""
+    """Text with all that a cell's scores depend on besides its models and its setting."""
     task = str(cell.version).partition("+")[0]  # what follows is the data set's hash again
     epochs = {} if "epochs" in cell.args else {"number of epochs": str(cell.epochs)}
     return {"task version": task, **epochs}
 
 
 def _other_items(items: set[str], usual: set[str]) -> list[str]:
-    """How a cell's items differ from those that most runs of models on themselves asked about."""
+    """Lines on how a cell's items differ from those that most runs of models on themselves asked about."""
     if items == usual or not items:
         return []
     return [f"it asks about {len(items & usual)} of {len(usual)} items" + ", and others" * bool(items - usual)]
 
 
 def _other_settings(pair: tuple[str, str], runs: Mapping[tuple[str, str], Any]) -> list[str]:
-    """How the generation settings of a cell differ from those of its models' runs on themselves."""
+    """Lines on how the generation settings of a cell differ from those of its models' runs on themselves."""
     target, observer = pair
     if target == observer:
         return []

@@ -64,11 +64,11 @@ class Row:
     repeat: float
     """Mean similarity of two successive draws of one model; NaN where each reply was drawn once."""
     items: int
-    """Samples of which every model gave a reply without a problem: the paper's Size."""
+    """Number of samples to which every model gave a reply without a problem: the paper's Size."""
     draws: int
-    """Such replies of each model, which the means are over: of an item one for each prompt and epoch."""
+    """Number of each model's replies that the means are over: one per item, prompt and epoch."""
     left_out: int
-    """Draws that some model lacks."""
+    """Number of draws that some model lacks."""
     models: tuple[str, ...]
     embedder: str
     paper: float | None
@@ -77,7 +77,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Drawn:
-    """What models replied."""
+    """Replies of models."""
 
     replies: Replies
     """Good replies, of the tasks that two models or more have."""

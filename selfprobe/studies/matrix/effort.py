@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 EFFORTS = ("default", *LADDER)
-"""In the figure's order; "default" is a run without the argument."""
+"""Efforts in the figure's order; "default" is a run without the argument."""
 
 TASK = "ethical_dilemma"
 KINDS = ("kl_predicted", "kl_direct", "kl_gain")
@@ -51,7 +51,7 @@ class EffortPoint:
     kl_gain: Estimate
     """KL(p‖p*) - KL(p‖p'), paired by dilemma."""
     infinite: int
-    """Dilemmas that are left out, since one of both is infinite there."""
+    """Number of dilemmas that are left out, since one of both is infinite there."""
     log: str
 
 

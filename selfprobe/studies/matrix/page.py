@@ -64,7 +64,7 @@ from selfprobe.study._registry import measures
 from selfprobe.text.safe import clean
 
 ROWS = 6
-"""Rows of picture and table, at most."""
+"""Largest number of rows of picture and table."""
 ORDER = ("Yes", "Cannot tell", "No")
 
 
@@ -83,7 +83,7 @@ class Standing:
 
     @property
     def lead(self) -> float:
-        """How far it is above the best of the others; NaN counts as nothing."""
+        """Lead over the best of the others; NaN counts as nothing."""
         rest = [x for x in (self.other.value, self.guess.value) if not math.isnan(x)]
         return -math.inf if math.isnan(self.itself.value) else self.itself.value - max(rest, default=0)
 
@@ -104,7 +104,7 @@ def first_screen(analysis: Analysis, themselves: pd.DataFrame) -> FirstScreen:
 
     Args:
         analysis: The tasks of several models.
-        themselves: From `sections.self_table`: tasks of a single model are in no analysis.
+        themselves: Rows of `sections.self_table`: tasks of a single model are in no analysis.
     """
     known = {task.task for task in analysis.tasks}
     lone = [row for row in themselves.itertuples() if row.task not in known]
@@ -151,7 +151,8 @@ def _standings(task: TaskAnalysis) -> list[Standing]:
 
 
 def _answer(task: TaskAnalysis, row: Row) -> Literal["Yes", "No", "Cannot tell"]:
-    """Of one model: where others are named, No needs that an advantage of interest in it would have been seen."""
+    """Answer for one model: where others are named, No needs that an advantage of interest in it would have been
+    seen."""
     if task.verdict.answer != "Yes":
         return task.verdict.answer
     if row.model in task.verdict.models:
@@ -268,7 +269,7 @@ def _notes(analysis: Analysis, names: dict[str, str], *, several: bool) -> tuple
 
 
 MOST = 200
-"""Samples whose replies a report embeds unasked: more take minutes."""
+"""Largest number of samples whose replies a report embeds unasked: more take minutes."""
 
 
 def page(
@@ -540,7 +541,7 @@ def _advantage_table(analysis: Analysis) -> pd.DataFrame:
 
 
 def _row_columns(task: TaskAnalysis, model: str) -> dict[str, Any]:
-    """What the table of advantages holds of a model's own row."""
+    """Values of a model's own row for the table of advantages."""
     return next(
         (
             {"p": row.p, "p_holm": p, "habit": row.habit, "item_specific": row.specific.value}

@@ -52,7 +52,7 @@ EPSILON = 0.01
 Here: .01, since min-max makes the least cell 0, and ln(1e-5) = -11.5 of one cell would be most of C."""
 
 RESAMPLES = 500
-"""Of the aggregate's intervals."""
+"""Number of resamples of the aggregate's intervals."""
 
 AVERAGE = "average"
 """The mean of the tasks' scores as they are: the public notebook's Average, and Avg of Table 2."""
@@ -68,9 +68,9 @@ class PaperTask:
     matrix: Matrix
     """All models, holes included."""
     models: tuple[str, ...]
-    """Those without a hole among them; at least two, or none."""
+    """Models without a hole among them; at least two, or none."""
     left_out: Mapping[str, str]
-    """The others, and why."""
+    """Models left out → why."""
     cluster: npt.NDArray[np.intp]
     """[item]: the number of the cluster that it counts with."""
     chance: float
@@ -78,11 +78,11 @@ class PaperTask:
 
     @property
     def scores(self) -> FloatArray:
-        """[target, observer, item] of `models`."""
+        """Scores [target, observer, item] of `models`."""
         return self.among(self.models)
 
     def among(self, models: Sequence[str]) -> FloatArray:
-        """[target, observer, item] of these."""
+        """Scores [target, observer, item] of these models."""
         at = [self.matrix.models.index(model) for model in models]
         return self.matrix.scores[np.ix_(at, at)]
 
@@ -94,7 +94,7 @@ class Line:
     model: str
     """The observer; SELF for the mean of all models on themselves."""
     scores: Mapping[str, Estimate]
-    """By task: its mean over the other targets."""
+    """Task → mean over the other targets."""
     average: Estimate
     """Mean over the tasks that are here."""
     rank: int | None
@@ -119,30 +119,30 @@ class Transfer:
 
     tasks: tuple[str, str]
     observers: Estimate
-    """Over the rows of Table 2."""
+    """Correlation over the rows of Table 2."""
     own: Estimate
-    """Over the models on themselves."""
+    """Correlation over the models on themselves."""
     paper: Estimate
-    """Over the ten observers that the paper prints."""
+    """Correlation over the ten observers that the paper prints."""
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What the paper's tables and figures are here."""
+    """The paper's tables and figures, with the numbers of one matrix."""
 
     tasks: tuple[PaperTask, ...]
     missing: tuple[str, ...]
-    """Those of the paper's four that are not here."""
+    """Tasks of the paper's four that are missing here."""
     table2: tuple[Line, ...]
-    """In the paper's order: by average, the best first; rows with a hole last."""
+    """Rows of Table 2 in the paper's order: by average, the best first; rows with a hole last."""
     figure2: tuple[SelfAndOthers, ...]
-    """Tasks with two complete models; of several tasks their average; then the aggregate."""
+    """Figure 2 of each task with two complete models; of several tasks their average; then the aggregate."""
     models: tuple[str, ...]
-    """Those of the aggregate: complete in every task that is here."""
+    """Models of the aggregate: complete in every task that is here."""
     transform: PaperTransform | None
     """A and C of all tasks together (Figure 8); None with fewer than two such models."""
     by_task: Mapping[str, PaperTransform]
-    """The same of each task alone (Figures 9 to 12), over its own complete models."""
+    """A and C of each task alone (Figures 9 to 12), over its own complete models."""
     epsilons: tuple[EpsilonRow, ...]
     transfer: tuple[Transfer, ...]
 
@@ -333,7 +333,7 @@ def _estimates(values: FloatArray, drawn: FloatArray, items: int) -> tuple[Estim
 
 
 def _means(scores: FloatArray) -> FloatArray:
-    """[target, observer] of scores [target, observer, item]."""
+    """Cell means [target, observer] of scores [target, observer, item]."""
     return np.asarray(np.nanmean(scores, axis=2))
 
 
@@ -358,7 +358,7 @@ def paper_sections(made: Reproduction | None) -> list[Section]:
 
 
 def paper_tables(made: Reproduction | None) -> dict[str, pd.DataFrame]:
-    """The same by file stem."""
+    """Tables of the paper by file stem."""
     if made is None:
         return {}
     tables = {

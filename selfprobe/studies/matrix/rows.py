@@ -41,17 +41,17 @@ class InformedObserver:
     target: str
     observer: str
     arm: str
-    """How: "asked" by name, or "shown:N"."""
+    """Name of the hint: "asked" by name, or "shown:N"."""
     scores: FloatArray
-    """[item]; NaN where unscored."""
+    """Scores [item]; NaN where unscored."""
     score: Estimate
-    """Their mean."""
+    """Mean of the scores."""
     over: Estimate
     """The target on itself minus this, of the items that both score."""
     unscored: float
-    """Share of its decisions."""
+    """Unscored share of its decisions."""
     hole: str
-    """Why it is not used; else empty."""
+    """Reason why it is not used; else empty."""
 
 
 def informed_observers(results: Results, matrix: Matrix) -> tuple[InformedObserver, ...]:
@@ -119,7 +119,7 @@ def informed_hits(observers: Sequence[InformedObserver], models: Sequence[str], 
     """INFORMED → [target, item], the scores of each model's closest informed observer; empty without any.
 
     Args:
-        observers: From `informed_observers`.
+        observers: Result of `informed_observers`.
         models: The targets, in the order of the axis.
         items: Length of the second axis.
     """
@@ -135,13 +135,13 @@ class Row:
 
     model: str
     score: Estimate
-    """On itself."""
+    """Score on itself."""
     specific: Estimate
-    """The same without its habit."""
+    """Score on itself without its habit."""
     habit: float
-    """What its answers get against its own acts at other items; NaN where that cannot be told."""
+    """Score of its answers against its own acts at other items; NaN where that cannot be told."""
     habits: Mapping[str, float]
-    """The same by what the other items are alike in; `habit` is the largest."""
+    """Habit by what the other items have in common; `habit` is the largest."""
     rival: str
     """The other observer that predicts it best."""
     rival_score: float
@@ -153,7 +153,7 @@ class Row:
     stand_ins: Mapping[str, Estimate]
     """Other model → score on itself minus what that model's own replies get as predictions, on the same items."""
     steps: Mapping[str, float]
-    """One of `stats.pairs.STEPS` → one-sided p; NaN with fewer than four models."""
+    """Step of `stats.pairs.STEPS` → one-sided p; NaN with fewer than four models."""
     scales: Mapping[str, float]
     """Scale → one-sided p that its own cell is above what skill and predictability give and the noise; NaN where the
     other cells reject the scale."""
@@ -164,11 +164,11 @@ class Row:
     outsider: bool
     """Whether a stranger to look-alikes would have these cells too; see `stats.pairs.OwnCells`."""
     power: Power
-    """What this matrix could see of it."""
+    """Power of this matrix for this model."""
 
     @property
     def test_p(self) -> float:
-        """That its own cell stands out above skill, noise and pairs, without any baseline."""
+        """p for the claim that its own cell stands out above skill, noise and pairs, without any baseline."""
         return float(np.max(list(self.steps.values())))
 
     @property
@@ -179,12 +179,12 @@ class Row:
 
     @property
     def baselines(self) -> Mapping[str, float]:
-        """What each baseline gets."""
+        """Baseline → its score."""
         return {name: self.score.value - estimate.value for name, estimate in self.over.items()}
 
     @property
     def without_a_model(self) -> tuple[str, float]:
-        """The best of the baselines that need no model, and what it gets; ("", NaN) without any."""
+        """Name and score of the best of the baselines that need no model; ("", NaN) without any."""
         plain = {name: value for name, value in self.baselines.items() if name != INFORMED}
         return max(plain.items(), key=lambda item: item[1], default=("", math.nan))
 
@@ -195,7 +195,7 @@ class Row:
 
     @property
     def p(self) -> float:
-        """That it has access: the largest of all p that are asked for."""
+        """p for the claim that it has access: the largest of all p that are asked for."""
         stand_ins = [above_zero(estimate) for estimate in self.stand_ins.values()]
         return float(np.max([self.test_p, *self.over_p.values(), *stand_ins]))
 
@@ -231,14 +231,14 @@ def rows_of(
     """A row a model; none where fewer than three models or two items allow no contrast.
 
     Args:
-        models: In the order of the axes of what follows.
+        models: Names in the order of the axes of what follows.
         scores: [target, observer, item].
-        specific: Of the same cells.
+        specific: Item-specific scores of the same cells.
         hits: Baseline → what it gets right, [target, item].
         tests: Rows of all tasks of the report, over which p is corrected.
         rng: Draws matrices for the power.
         graded: See `Measure`; of other scores a difference has a t interval.
-        power: Whether to tell what this matrix could see: most of the time, and no part of whether a model is named.
+        power: Whether to compute what this matrix could see: most of the time, and no part of whether a model is named.
         stand_ins: What the replies of other models get as predictions, [target, other model, item].
     """
     if len(models) < 3 or scores.shape[2] < 2 or np.isnan(specific.scores).all(axis=2).any():
@@ -376,7 +376,7 @@ def _mode(rows: pd.DataFrame, measure: Measure) -> pd.Series:
 
 
 def _plain(rows: pd.DataFrame) -> list[tuple[str, pd.Series]]:
-    """What the scorer found with measures of likeness, by name."""
+    """Values of the scorer's measures of likeness, by name."""
     found = pd.DataFrame([plain or {} for plain in rows.plain], index=pd.Index(rows.item))
     return [(str(name), found[name].dropna()) for name in found if found[name].notna().any()]
 

@@ -1,4 +1,4 @@
-"""What stands under the closed headings of a matrix: tasks, models on themselves, informed observers, frames, axes."""
+"""Sections under the closed headings of a matrix: tasks, models on themselves, informed observers, frames, axes."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -197,7 +197,7 @@ HEADS = dict(
         strict=True,
     )
 )
-"""What the table calls the steps."""
+"""Step → its head in the table."""
 
 
 def _model_rows(task: TaskAnalysis) -> Table:
@@ -335,10 +335,10 @@ BESIDE = {
     "kl_predicted": "KL(p‖p′)",
     "kl_direct": "KL(p‖p*)",
 }
-"""What a run's log says beside the score, by metric, and its column's head."""
+"""Metrics of a run's log beside the score → their columns' heads."""
 
 ENDS = ("_low", "_high")
-"""How a metric's interval is called in a log."""
+"""Endings of the names of a metric's interval in a log."""
 
 
 def models_on_themselves(own: pd.DataFrame) -> Section:
@@ -433,7 +433,7 @@ Told = tuple[str, InformedObserver]
 
 
 def informed_rows(results: Results, analysis: Analysis) -> list[Told]:
-    """Of all tasks, those too that have a single model on itself and so are in no analysis."""
+    """Informed observers of all tasks, including those with a single model on itself, which are in no analysis."""
     out = [(task.task, one) for task in analysis.tasks for one in task.informed]
     known = {task.task for task in analysis.tasks}
     others = sorted(set(results.informed.task) - known) if not results.informed.empty else []
@@ -484,7 +484,7 @@ def informed_told(rows: Sequence[Told], analysis: Analysis) -> list[str]:
 
 
 def informed_frame(rows: Sequence[Told]) -> pd.DataFrame:
-    """The same for other programs."""
+    """Informed observers for other programs."""
     return pd.DataFrame(
         [
             {"task": task, "target": one.target, "observer": one.observer, "arm": one.arm, **columns(one.score)}
@@ -522,7 +522,7 @@ def frames_section(results: Results) -> list[Section]:
 
 
 def frames_table(results: Results) -> pd.DataFrame:
-    """The same for other programs: one row a task, model and quantity (own, other, gain)."""
+    """Frames for other programs: one row a task, model and quantity (own, other, gain)."""
     return pd.DataFrame(
         [
             {"task": cell[0], "model": cell[1], "quantity": name, **columns(getattr(found, name))}
@@ -551,14 +551,14 @@ class AxisRow:
 
     model: str
     axis: str
-    """As the data set calls it: "conflict", "relationship", "domain", "ambiguity"."""
+    """Name of the axis in the data set: "conflict", "relationship", "domain", "ambiguity"."""
     value: str
     dilemmas: int
-    """Scored ones."""
+    """Number of scored dilemmas."""
     infinite: int
-    """Of them, left out of the means of KL since one of both is infinite."""
+    """Number of scored dilemmas that are left out of the means of KL since one of both is infinite."""
     numbers: dict[str, Estimate]
-    """Of SHOWN; see `dilemma_prediction.estimates`."""
+    """Estimates of SHOWN; see `dilemma_prediction.estimates`."""
 
 
 def axis_rows(results: Results) -> list[AxisRow]:
@@ -589,7 +589,7 @@ def _rows(model: str, run: Run) -> list[AxisRow]:
 
 
 def axes_section(rows: Sequence[AxisRow]) -> list[Section]:
-    """The same on a page, folded by model."""
+    """Section with the rows of axes, folded by model."""
     if not rows:
         return []
     columns = (
@@ -621,7 +621,7 @@ _TITLES = {
 
 
 def axes_table(rows: Sequence[AxisRow]) -> pd.DataFrame:
-    """The same as a table, a row a model, axis and value."""
+    """Table of axes, a row a model, axis and value."""
     return pd.DataFrame(
         [
             {"model": row.model, "axis": row.axis, "value": row.value, "dilemmas": row.dilemmas}

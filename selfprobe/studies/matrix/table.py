@@ -38,12 +38,12 @@ from selfprobe.study._registry import measures
 T = TypeVar("T")
 
 SAMPLES_A_PROCESS = 10_000
-"""So many more to read are worth a process of their own, which takes seconds to start."""
+"""Number of further samples that are worth a process of their own, which takes seconds to start."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """What a set of logs says. Every table has the columns `task`, `target`, `observer`."""
+    """Tables of a set of logs. Each has the columns `task`, `target`, `observer`."""
 
     cells: pd.DataFrame
     """One row a task × target × observer: log, status ("complete", "failed", "missing"), reason, samples, errors,
@@ -61,9 +61,9 @@ class Results:
     informed: pd.DataFrame = field(default_factory=pd.DataFrame)
     """The runs of observers that were told of their target, like `cells`, with a column `arm` ("named", "shown:5")."""
     informed_decisions: pd.DataFrame = field(default_factory=pd.DataFrame)
-    """Their decisions, with the same column."""
+    """Decisions of these runs, with the column `arm`."""
     frames: Mapping[Cell, Frames] = field(default_factory=dict)
-    """What models say of themselves and of another assistant, of the runs that asked both."""
+    """Statements of models about themselves and about another assistant, for the runs that asked both."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """See `cells.Choice`."""
     elsewhere: Mapping[Cell, str] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class Matrix:
     scores: npt.NDArray[np.float64]
     """[target, observer, item]; NaN where unscored or where the cell is a hole."""
     holes: dict[tuple[str, str], str]
-    """(target, observer) → why there is nothing."""
+    """(target, observer) → reason of the hole."""
 
 
 def load(paths: Iterable[str], *, of: Collection[Identity] | None = None, limit: int | None = None) -> Results:
@@ -298,7 +298,7 @@ def _decisions(rows: Mapping[Cell, list[DecisionRow]], *more: str) -> pd.DataFra
 
 
 def _items(read: Mapping[Cell, Samples]) -> pd.DataFrame:
-    """What is asked under an id."""
+    """Inputs, kinds and clusters of the items, by id."""
     texts = {(cell[0], item): text for cell, samples in read.items() for item, text in samples.texts.items()}
     kinds = {(cell[0], item): kind for cell, samples in read.items() for item, kind in samples.kinds.items()}
     clusters = {(cell[0], item): of for cell, samples in read.items() for item, of in samples.clusters.items()}

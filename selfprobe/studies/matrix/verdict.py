@@ -1,4 +1,4 @@
-"""From a matrix to a claim: what it could detect, and what may be said of which models.
+"""Verdict of a matrix: what it could detect, and what may be said of which models.
 
 A model is named when its own cell stands out above skill, noise and the way pairs of these models differ anyhow
 (`selfprobe.stats.pairs`), without its habit (`selfprobe.studies.matrix.habit`), and above each baseline and stand-in
@@ -42,7 +42,7 @@ class Verdict:
     models: tuple[str, ...] = ()
     """The models that have access, when supported."""
     caution: str = ""
-    """What a reader should know beside it: which control could still overturn it, and logs of other data sets."""
+    """Caution of the page: which control could still overturn the verdict, and logs of other data sets."""
 
     @property
     def answer(self) -> Literal["Yes", "No", "Cannot tell"]:
@@ -73,10 +73,10 @@ def verdict(
     advantage of a single model would have been seen. Else underpowered.
 
     Args:
-        rows: One a model.
-        p_holm: Their p after the correction.
+        rows: One row per model.
+        p_holm: p of the rows after the correction.
         total: T of the item-specific scores.
-        permutation: Of the same.
+        permutation: Permutation test of the same scores.
         means: Cell means [target, observer] as scored.
         frames: Whether the task can be asked about another assistant too, and was not (`-T about=self,other`).
         informed: Whether an observer can be told of its target, the strongest control (`--observers`).
@@ -225,7 +225,7 @@ def _supported(
 
 
 def _held(row: Row, p: float, replies: str) -> str:
-    """A model's score, by how much it stands out, and what it was held against."""
+    """Sentence with a model's score, by how much it stands out, and what it was compared with."""
     against = {f"{row.rival} on it": row.rival_score, "its habit": row.habit}
     best, reached = row.without_a_model
     if best:
@@ -258,7 +258,7 @@ def _called(baseline: str) -> str:
 
 
 def _like_skill(row: Row, rows: Sequence[Row], means: FloatArray, tells: str) -> str:
-    """That a model is both the best observer and the most predictable target, with numbers; else ""."""
+    """Sentence that a model is both the best observer and the most predictable target, with numbers; else ""."""
     i = [one.model for one in rows].index(row.model)
     off = ~np.eye(len(means), dtype=bool)
     others = np.delete(np.arange(len(means)), i)
@@ -338,7 +338,7 @@ def _typical(values: Sequence[float]) -> float:
 
 
 def _rounded(items: float) -> int:
-    """To two digits: a power is no more exact."""
+    """A number rounded to two digits: a power is no more exact."""
     unit = int(10 ** max(len(str(math.ceil(items))) - 2, 0))
     return math.ceil(items / unit) * unit
 

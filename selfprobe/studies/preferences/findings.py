@@ -1,4 +1,4 @@
-"""What a probe run found, in sentences: each probe beside asking and the controls that have learnt nothing."""
+"""Findings of a probe run, in sentences: each probe beside asking and the controls that have learnt nothing."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from selfprobe.page import Answer, Finding, shown, signed
 Tables = Mapping[str, pd.DataFrame]
 
 METRIC = "auroc"
-"""Of all numbers in the sentences: at .5 nothing is known, however often a method says 1."""
+"""Metric of all numbers in the sentences: at .5 nothing is known, however often a method says 1."""
 LEAD = "AUROC on held-out pairs, with 95 % intervals by question; .5 is chance."
 CONTROLS = {
     "no model (length)": "length",
@@ -31,15 +31,16 @@ class Beside:
     probe: Any
     """Its row of the table methods."""
     others: dict[str, Any]
-    """Asking first, then the controls by what a sentence calls them: their rows."""
+    """Rows of asking first, then of the controls, by what a sentence calls them."""
     margins: dict[str, Any]
-    """Likewise: the probe less that."""
+    """Rows of the differences by the same names: the probe less each."""
     floor: Any
-    """What the best layer finds on shuffled labels; None where the run has none."""
+    """Row of what the best layer finds on shuffled labels; None where the run has none."""
 
     @property
     def not_above(self) -> dict[str, str]:
-        """What the probe is not shown to be above, by the paired differences and luck's 95 %, and what shows that."""
+        """Names of what the probe is not shown to be above, by the paired differences and luck's 95 %, and what shows
+        that."""
         lost = {name: f" ({shown(row, sign=True)})" for name, row in self.margins.items() if not row.low > 0}
         lucky = self.floor is not None and not self.probe.value > self.floor.high
         return lost | ({LUCK: ""} if lucky else {})
@@ -93,7 +94,7 @@ def claimed(less: Any, than: str, lost: Sequence[str]) -> tuple[Answer, str]:
 
 
 def probed(tables: Tables) -> list[Finding]:
-    """By data set: is the supervised probe above asking and every control?"""
+    """Answers by data set: is the supervised probe above asking and every control?"""
     found = []
     for one in beside(tables, "supervised"):
         lost, less = [name for name in one.not_above if name != "asking"], one.margins["asking"]
@@ -146,7 +147,7 @@ JUDGES = ("fine-tuned judge", "fine-tuned judge, all weights")
 
 
 def judged(tables: Tables) -> list[Finding]:
-    """By data set and training: is the fine-tuned judge above the supervised probe?"""
+    """Answers by data set and training: is the fine-tuned judge above the supervised probe?"""
     methods, less = (tables[name].query("metric == @METRIC") for name in ("finetuned", "finetuned_less"))
     found = []
     for row in less[less.against == "supervised"].itertuples():

@@ -1,4 +1,4 @@
-"""From the tables in a probe run's folder to its figures and its page, index.html and as text report.md."""
+"""Figures and page of a probe run, index.html and as text report.md, from the tables in its folder."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -133,7 +133,7 @@ def _picture(found: Sequence[Finding], tables: Tables, about: str) -> Picture:
 
 
 def _rows(name: str, tables: Tables) -> pd.DataFrame:
-    """What the page shows of a table, intervals as text."""
+    """Rows of a table as the page shows them, intervals as text."""
     table = tables[name]
     if name in ("methods", "finetuned"):
         return methods(table)

@@ -1,4 +1,4 @@
-"""Finished folders of `selfprobe probe run`, to be held side by side: what each is of, and whether they can be."""
+"""Finished folders of `selfprobe probe run`, to be compared: what each is of, and whether they can be."""
 
 import math
 import re
@@ -29,16 +29,16 @@ class Run:
 
     folder: Path
     model: str
-    """As figures and tables call it."""
+    """Name in figures and tables."""
     family: str
     """Models of one family are one line of a figure."""
     parameters: float
-    """How many; NaN where neither the run nor the model's name says it."""
+    """Number of parameters; NaN where neither the run nor the model's name says it."""
     blocks: int
     state: Mapping[str, Any]
-    """What the run says of itself, run.json."""
+    """Settings that the run reports about itself, run.json."""
     tables: Mapping[str, pd.DataFrame]
-    """By file stem."""
+    """Tables by file stem."""
 
     @property
     def names(self) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class Run:
 
 
 def family_of(model: str) -> str:
-    """What stands before the size in a model's name: Llama-3.1 of Llama-3.1-8B-Instruct; else its first word."""
+    """Part of a model's name before the size: Llama-3.1 of Llama-3.1-8B-Instruct; else its first word."""
     name = model.rstrip("/").rpartition("/")[2]
     before = name[: found.start()] if (found := _SIZE.search(name)) else re.split(r"[-_ ]", name)[0]
     return before.rstrip("-_ ") or name

@@ -35,7 +35,7 @@ from selfprobe.study import Logs, Study
 
 TASKS = ("pairwise_preference", "direct_scoring", "g_eval", "preference_probe")
 ROWS = 6
-"""Runs in picture and table, at most."""
+"""Largest number of runs in picture and table."""
 ORDER = ("Yes", "Cannot tell", "No")
 WHY = (
     "Yes: the whole 95 % interval of the share of pairs is above one half, which guessing gets; No: below it. A tie "
@@ -68,7 +68,7 @@ class Judged:
     model: str
     dataset: str
     metrics: Mapping[str, float]
-    """As the metric `preference` names them."""
+    """Metrics by the names that the metric `preference` gives them."""
     log: str
 
     def estimate(self, name: str) -> Estimate:
@@ -157,7 +157,7 @@ def _picture(found: Sequence[Judged], names: dict[str, str], left: int) -> Pictu
 
 
 def _row_name(one: Judged, found: Sequence[Judged], names: dict[str, str]) -> str:
-    """As little of a run's name as tells it from the others."""
+    """Shortest name of a run that distinguishes it from the others."""
     parts = [short(names[one.model])]
     parts += [one.method] if len({other.method for other in found}) > 1 else []
     parts += [one.dataset] if len({other.dataset for other in found}) > 1 else []
@@ -250,7 +250,7 @@ def margins(paths: Iterable[str], sets: Mapping[str, PairSet]) -> Margins:
 
 
 def _names(run: Run) -> tuple[str, str, str]:
-    """Of what was run, from the shortest; the last one tells all methods apart."""
+    """Names of what was run, the shortest first; the last one distinguishes all methods."""
     task, model = run.identity.task, run.identity.model
     return f"{task}, {short(model)}", f"{task}, {model}", ", ".join([task, model, *_settings(run)])
 
