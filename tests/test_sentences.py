@@ -221,7 +221,7 @@ STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
         (cue(of=FLAT), "No", "raises P(evaluation) by less than 0.10 for each of 2 things"),
         (cue(), "Cannot tell", "is shown to go by none of 2 things"),
     ],
-    probes.claimed: [
+    probes.claim_of: [
         ((DOWN, "asking", []), "No", "has a probe below asking -0.40"),
         ((WIDE, "asking", []), "Cannot tell", "has a probe that is not shown to be above asking"),
         ((UP, "asking", ["length"]), "Cannot tell", "and not above length"),

@@ -45,7 +45,7 @@ from selfprobe.scorers.realism_choice import Pick, pick
 from selfprobe.solvers.converse import METHODS
 from selfprobe.stats.estimate import Estimate
 from selfprobe.studies.awareness.study import GRADES, Awareness, methods_of
-from selfprobe.studies.card_numbers import Judged, Numbers, Prompt, numbers_of
+from selfprobe.studies.card_numbers import Judged, Numbers, RatedPrompt, numbers_of
 from selfprobe.study import Effort, Logs, OneModel, Plan, Study, Wave, with_runs
 from selfprobe.study.described import DescribedRun, NamedModel, graders
 from selfprobe.study.options import LOG_DIR_HELP, OUT_HELP
@@ -471,6 +471,6 @@ def _judge_row(one: Judged) -> dict[str, Any]:
     return plain | {"said_first": one.said_first} | rates | {"unscored": sum(one.unscored.values())}
 
 
-def _prompt_row(one: Prompt) -> dict[str, Any]:
+def _prompt_row(one: RatedPrompt) -> dict[str, Any]:
     plain = {name: getattr(one, name) for name in ("item", "source", "won", "lost", "undecided", "below")}
     return plain | {f"chance_{key}": x for key, x in columns(one.chance).items()} | {"text": one.text}

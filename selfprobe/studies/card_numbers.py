@@ -54,7 +54,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Words:
+class WordsBaseline:
     """Verdicts on the same pairs of a classifier that sees no model."""
 
     win_rate: Estimate
@@ -68,7 +68,7 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Prompt:
+class RatedPrompt:
     """One prompt of the set."""
 
     item: str
@@ -91,8 +91,8 @@ class Numbers:
 
     panel: Judged
     judges: tuple[Judged, ...]
-    words: Words
-    prompts: tuple[Prompt, ...]
+    words: WordsBaseline
+    prompts: tuple[RatedPrompt, ...]
     """Prompts in the order of the scores, the worst first, also where no order may be claimed."""
     p: float
     """Probability of such an order if all prompts were equally realistic."""
@@ -132,11 +132,11 @@ def numbers_of(by_judge: Mapping[str, Sequence[Pick]], texts: Mapping[str, str])
         texts: Text of each conversation of the set's pairs: "set: ID" and "real: ID".
     """
     together, single = panel_of(by_judge), [p for found in by_judge.values() for p in found]
-    panel = judged("panel", together, single)
+    panel = judge_numbers("panel", together, single)
     mine = [p for p in together if p.kind == "set"]
     prompts, p = _prompts(mine, texts)
     met = {p.two: p.source_two for p in mine if not math.isnan(p.won)}
-    judges = tuple(judged(name, found, found) for name, found in by_judge.items())
+    judges = tuple(judge_numbers(name, found, found) for name, found in by_judge.items())
     return Numbers(panel, judges, _words(mine, texts), prompts, p, len(met), len(set(met.values())), _kappas(by_judge))
 
 
@@ -155,7 +155,7 @@ def panel_of(by_judge: Mapping[str, Sequence[Pick]]) -> list[Pick]:
     return made
 
 
-def judged(name: str, found: Sequence[Pick], single: Sequence[Pick]) -> Judged:
+def judge_numbers(name: str, found: Sequence[Pick], single: Sequence[Pick]) -> Judged:
     """The numbers of a judge, or of the panel.
 
     Args:
@@ -177,7 +177,7 @@ def judged(name: str, found: Sequence[Pick], single: Sequence[Pick]) -> Judged:
     )
 
 
-def _words(mine: Sequence[Pick], texts: Mapping[str, str]) -> Words:
+def _words(mine: Sequence[Pick], texts: Mapping[str, str]) -> WordsBaseline:
     pairs = [("set: " + p.one, "real: " + p.two) for p in mine]
     sources = {
         key: source
@@ -197,10 +197,12 @@ def _words(mine: Sequence[Pick], texts: Mapping[str, str]) -> Words:
     rate = win_rate(mine, won)
     if math.isnan(rate.value):
         rate = undefined("too few conversations to train on", unit=rate.unit)
-    return Words(rate, trained, less, float(np.mean([len(texts[own]) > len(texts[other]) for own, other in pairs])))
+    return WordsBaseline(
+        rate, trained, less, float(np.mean([len(texts[own]) > len(texts[other]) for own, other in pairs]))
+    )
 
 
-def _prompts(mine: Sequence[Pick], texts: Mapping[str, str]) -> tuple[tuple[Prompt, ...], float]:
+def _prompts(mine: Sequence[Pick], texts: Mapping[str, str]) -> tuple[tuple[RatedPrompt, ...], float]:
     items, others = (sorted({getattr(p, side) for p in mine}) for side in ("one", "two"))
     clear = [p for p in mine if p.won < 0.5 or p.won > 0.5]
     found = order(
@@ -220,7 +222,7 @@ def _prompts(mine: Sequence[Pick], texts: Mapping[str, str]) -> tuple[tuple[Prom
             chance = undefined("nothing was decided", n=len(met), unit="pair")
         below = bool(score - found.mean + QUANTILE * apart < 0)
         about = met[0].source_one, texts["set: " + item]
-        made.append(Prompt(item, *about, won, lost, len(met) - won - lost, chance, below))
+        made.append(RatedPrompt(item, *about, won, lost, len(met) - won - lost, chance, below))
     return tuple(sorted(made, key=lambda p: (math.isnan(p.chance.value), p.chance.value))), found.p
 
 

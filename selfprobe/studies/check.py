@@ -41,12 +41,12 @@ from selfprobe.studies.check_numbers import (
     Kept,
     Paired,
     Row,
-    about,
+    changes_of,
     flips,
     halved,
     paired,
     resampled,
-    rows_of,
+    target_suffix,
     turned,
 )
 from selfprobe.study import Plan, Study, Wave
@@ -144,7 +144,7 @@ class Check(Study):
         Raises:
             InputError: They cannot be read, or no score can change by --smallest.
         """
-        earlier = load([self.against]) if self.against else None
+        earlier = read_logs([self.against]) if self.against else None
         runs = read_baseline(self.baseline) if self.baseline else earlier.kept() if earlier else []
         given = [v for run in runs for cell in run.items.values() for one in cell.values() for v in one]
         numbers = [value for value in given if not isinstance(value, str)]
@@ -229,7 +229,7 @@ class Check(Study):
 
     def tell(self, *, as_json: bool, planned: bool) -> int:
         """Judge the logs, print and write what was asked for; the exit status."""
-        logged = load(self.logs or [self.base])
+        logged = read_logs(self.logs or [self.base])
         judge = self._against_itself if self.aa and not self.gates else self._judged
         status = judge(logged, as_json)
         if status and self.save:
@@ -242,7 +242,7 @@ class Check(Study):
             echo_lines([] if as_json else told)
         return status
 
-    def _judged(self, logged: "Logged", as_json: bool) -> int:
+    def _judged(self, logged: "CheckedLogs", as_json: bool) -> int:
         """Say whether runs are complete, and what changed where there is a baseline."""
         (before, earlier), gate = self.before, None
         if self.gates:
@@ -264,12 +264,12 @@ class Check(Study):
         if self.github:
             for line in found.annotations():
                 echo(line, err=as_json)
-            summarise(found.markdown())
+            add_to_summary(found.markdown())
         if gate and self.aa and gate.rows:
             self._tell_flips(resampled(gate.paired.pairs), "resamples of the items", as_json)
         return found.status
 
-    def _against_itself(self, logged: "Logged", as_json: bool) -> int:
+    def _against_itself(self, logged: "CheckedLogs", as_json: bool) -> int:
         """Say how often the epochs of runs differ from each other as a gate sees it."""
         runs, bad = logged.good(1.0 if self.unscored is None else self.unscored)
         self._tell_flips(halved(runs), "deals of the epochs into before and after, where nothing changed", as_json)
@@ -303,7 +303,7 @@ class Theirs(Decision):
 
 
 @dataclass(frozen=True)
-class Read:
+class ReadRun:
     """One run: its log, and what its samples say."""
 
     run: Run
@@ -330,7 +330,7 @@ class Read:
     def of(self) -> str:
         """Name of the model, and of a target that is not it."""
         model = self.run.header.eval.model
-        return model + about(model, target_of(self.run.header))
+        return model + target_suffix(model, target_of(self.run.header))
 
     @property
     def asked(self) -> Counter[str]:
@@ -365,19 +365,19 @@ class Read:
         if not self.scored or counted(self.run.header) == 0:
             wrong.append("nothing scored" + f" ({', '.join(list(self.reasons)[:3])})" * bool(self.reasons))
         elif lost > most:
-            wrong.append(f"unscored {share(lost, most)} ({self.why}), more than {share(most)}")
+            wrong.append(f"unscored {share_text(lost, most)} ({self.why}), more than {share_text(most)}")
         cut = cut_in(self.run.header).items()
         return wrong + [f"{part:.0%} of replies ended at the token limit; -T {arg}=… raises it" for arg, part in cut]
 
     @property
     def why(self) -> str:
         """The three most frequent reasons with their shares."""
-        return ", ".join(f"{reason} {share(part)}" for reason, part in list(self.reasons.items())[:3])
+        return ", ".join(f"{reason} {share_text(part)}" for reason, part in list(self.reasons.items())[:3])
 
     def case(self, most: float) -> "Case":
         """The run in the form that every output takes."""
         header, wrong = self.run.header, self.wrong(most)
-        good = f"good: {len(self.whole)} samples, unscored {share(sum(self.reasons.values()))}"
+        good = f"good: {len(self.whole)} samples, unscored {share_text(sum(self.reasons.values()))}"
         text = f"bad: {'; '.join(wrong)}" if wrong else good + f" ({self.why})" * bool(self.reasons)
         model = {"model": header.eval.model, "target": target_of(header)}
         data = {"log": self.run.log, "task": self.task, **model, "status": header.status, "wanted": self.wanted}
@@ -388,10 +388,10 @@ class Read:
 
 
 @dataclass(frozen=True)
-class Logged:
+class CheckedLogs:
     """Contents of a set of logs."""
 
-    runs: list[Read]
+    runs: list[ReadRun]
     """Runs that count (`logs.runs`), and failed ones that none of these replaces; the oldest first."""
     earlier: dict[str, str]
     """Log that does not count → log of the same run that counts in its place."""
@@ -429,7 +429,7 @@ class Logged:
             if wrong := read.wrong(most):
                 bad[read.name] = "; ".join(wrong)
             try:
-                after.append(kept(read))
+                after.append(baseline_run(read))
             except InputError as error:
                 bad.setdefault(read.name, one_line(error))
         return after, bad
@@ -438,14 +438,14 @@ class Logged:
         """The runs as a baseline keeps them.
 
         Raises:
-            InputError: See `kept`; or a log cannot be read.
+            InputError: See `baseline_run`; or a log cannot be read.
         """
         for log, why in self.broken.items():
             raise InputError(f"{log}: {why}")
-        return [kept(read) for read in self.runs]
+        return [baseline_run(read) for read in self.runs]
 
 
-def load(paths: Iterable[str]) -> Logged:
+def read_logs(paths: Iterable[str]) -> CheckedLogs:
     """All logs of these files and folders.
 
     Raises:
@@ -453,7 +453,7 @@ def load(paths: Iterable[str]) -> Logged:
         InputError: A path does not exist.
     """
     there = runs_in(named := list(paths))
-    earlier, broken, found = dict[str, str](), dict(there.aside), list[Read]()
+    earlier, broken, found = dict[str, str](), dict(there.aside), list[ReadRun]()
     for run in there.counted:
         failed = [log for log in run.others if log.status != "success" and _is_open(run, replace(run, header=log))]
         earlier |= {log.location: run.log for log in run.others if log not in failed}
@@ -467,7 +467,7 @@ def load(paths: Iterable[str]) -> Logged:
     broken = {log: why for log, why in broken.items() if log not in earlier}
     if not found and not broken:
         raise NoLogs(f"no log in {', '.join(named)}")
-    return Logged(sorted(found, key=lambda read: str(read.run.header.eval.created)), earlier, broken)
+    return CheckedLogs(sorted(found, key=lambda read: str(read.run.header.eval.created)), earlier, broken)
 
 
 def _is_open(run: Run, failed: Run) -> bool:
@@ -475,12 +475,12 @@ def _is_open(run: Run, failed: Run) -> bool:
     return failed.log in run.later or failed.weight[1] > run.weight[1] or not failed.items() <= run.items()
 
 
-def _read(run: Run) -> Read:
+def _read(run: Run) -> ReadRun:
     samples = run.summaries
     failed, whole = ([one for one in samples if bool(one.error) == bad] for bad in (True, False))
     error = cause(run.log, failed[0]) if failed else run.header.error.message if run.header.error else ""
     values = [(str(one.id), value) for one in whole for value in _values(one)]
-    return Read(run, max(run.weight[1], len(samples)), whole, values, one_line(error) if error else "")
+    return ReadRun(run, max(run.weight[1], len(samples)), whole, values, one_line(error) if error else "")
 
 
 def _values(sample: EvalSampleSummary) -> list[Decision]:
@@ -512,7 +512,7 @@ def _number(value: object) -> float | None:
     return float(value) if abs(value) <= sys.float_info.max else math.copysign(math.inf, value)
 
 
-def share(x: float, *others: float) -> str:
+def share_text(x: float, *others: float) -> str:
     """Two decimals, or as many as tell `x` from none, all, and `others`."""
     for digits in range(2, 6):
         if all(x == other or f"{x:.{digits}f}" != f"{other:.{digits}f}" for other in (0.0, 1.0, *others)):
@@ -528,7 +528,7 @@ LARGEST = 1e100
 """A score beyond it has no variance in floating point, and is not compared."""
 
 
-def kept(read: Read) -> Kept:
+def baseline_run(read: ReadRun) -> Kept:
     """A run as a baseline keeps it.
 
     Raises:
@@ -585,7 +585,7 @@ def kept(read: Read) -> Kept:
     )
 
 
-def _own(read: Read) -> list[Judged]:
+def _own(read: ReadRun) -> list[Judged]:
     """Values that make the score: those of the suite about the model itself, and a method's verdict."""
     ours = [(item, one) for item, one in read.values if not isinstance(one, Theirs)]
     if not ours:
@@ -602,7 +602,7 @@ def _own(read: Read) -> list[Judged]:
     return [(item, one) for item, one in ours if one.key in keys]
 
 
-def _left_out(read: Read) -> dict[str, str]:
+def _left_out(read: ReadRun) -> dict[str, str]:
     """Keys of which a value cannot be compared, and why: the first such value."""
     found: dict[str, str] = {}
     for item, one in read.values:
@@ -621,7 +621,7 @@ def _rounded(value: float | None) -> float | None:
     return float(f"{value:.{DIGITS}g}") if abs(value) < 1 else round(value, DIGITS)
 
 
-def _blind(read: Read, values: Sequence[Judged], clusters: dict[str, str]) -> dict[str, dict[str, float]]:
+def _blind(read: ReadRun, values: Sequence[Judged], clusters: dict[str, str]) -> dict[str, dict[str, float]]:
     """Best guesses without a model, for a matrix task whose score is a mean; without them there is no skill."""
     measure = measures().get(read.task)
     scored = [(item, one) for item, one in values if one.value is not None and not isinstance(one, Theirs)]
@@ -681,7 +681,7 @@ def _right(sample: EvalSampleSummary) -> str:
     return "\n".join([*sorted(options), "→", *sorted(texts.get(one, one) for one in target)]) if any(target) else ""
 
 
-def _settings(read: Read) -> dict[str, int]:
+def _settings(read: ReadRun) -> dict[str, int]:
     """Settings that another suite's model was to be asked with."""
     told = read.run.header.plan.config.model_dump(exclude_none=True)
     told |= read.run.header.eval.model_generate_config.model_dump(exclude_none=True)
@@ -844,10 +844,10 @@ class Found:
 
     def markdown(self) -> str:
         """The step summary of a GitHub workflow."""
-        rows = [[escaped(cell) for cell in case.row] for case in self.cases]
+        rows = [[markdown_cell(cell) for cell in case.row] for case in self.cases]
         table = ["| " + " | ".join(row) + " |" for row in [self.heads, ["---"] * len(self.heads), *rows]]
-        notes = [f"- {escaped(line)}" for line in self.notes]
-        return "\n".join([f"### selfprobe check: {escaped(self.last)}", "", *table, "", *notes, ""])
+        notes = [f"- {markdown_cell(line)}" for line in self.notes]
+        return "\n".join([f"### selfprobe check: {markdown_cell(self.last)}", "", *table, "", *notes, ""])
 
     def annotations(self) -> list[str]:
         """GitHub's workflow commands: an error for what is worse, refused or bad, a warning for what cannot be told."""
@@ -877,13 +877,13 @@ class Found:
         return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
 
 
-def escaped(cell: str) -> str:
+def markdown_cell(cell: str) -> str:
     """A text for a cell of a Markdown table, in which nothing is a sign of Markdown or HTML."""
     text = re.sub(r"([\\`*_|\[\]])", r"\\\1", " ".join(clean(cell).split()))
     return text.replace("<", "&lt;").replace(">", "&gt;")
 
 
-def summarise(text: str) -> None:
+def add_to_summary(text: str) -> None:
     """Add Markdown to the step summary, where there is one.
 
     Raises:
@@ -902,7 +902,7 @@ def _bad(name: str, text: str, columns: int) -> Case:
     return Case(COMPLETE, COMPLETE, name, "error", text, (f"{name}  {text}",), (name, *[""] * (columns - 2), text), {})
 
 
-def complete(logged: Logged, most: float) -> Found:
+def complete(logged: CheckedLogs, most: float) -> Found:
     """Cases that say whether each run is complete and scored, if a share of up to `most` of its values may be
     unscored."""
     cases = [run.case(most) for run in logged.runs]
@@ -946,7 +946,7 @@ class Gate:
     @cached_property
     def rows(self) -> list[Row]:
         """Every change."""
-        return rows_of(self.paired.pairs, smallest=self.smallest, lower=self.lower)
+        return changes_of(self.paired.pairs, smallest=self.smallest, lower=self.lower)
 
     @property
     def status(self) -> int:

@@ -29,7 +29,7 @@ Verdict = Literal["worse", "cannot tell", "no worse", "unchanged", "better"]
 WORST: tuple[Verdict, ...] = ("worse", "cannot tell", "no worse", "unchanged", "better")
 
 
-def about(model: str, target: str) -> str:
+def target_suffix(model: str, target: str) -> str:
     """Part of a run's name about a target that is not its model."""
     return f" about {target}" if target != model else ""
 
@@ -89,7 +89,7 @@ class Kept:
     @property
     def name(self) -> str:
         """Name for people: the task and its model."""
-        return f"{self.task} of {self.model}{about(self.model, self.target)}"
+        return f"{self.task} of {self.model}{target_suffix(self.model, self.target)}"
 
 
 Pair = tuple[Kept, Kept]
@@ -147,7 +147,7 @@ def paired(before: Sequence[Kept], after: Sequence[Kept]) -> Paired:
     return out
 
 
-def told_apart(runs: Sequence[Kept]) -> list[str]:
+def distinct_names(runs: Sequence[Kept]) -> list[str]:
     """The task of each run, with its arguments where others of the same task and model have other ones."""
     ways = {(run.task, run.model, run.target, repr(run.args)) for run in runs}
     same = Counter(way[:3] for way in ways)
@@ -252,7 +252,7 @@ class Row:
     """Probability that such a change is shown here."""
 
 
-def rows_of(pairs: Sequence[Pair], *, smallest: float, lower: Collection[str] = ()) -> list[Row]:
+def changes_of(pairs: Sequence[Pair], *, smallest: float, lower: Collection[str] = ()) -> list[Row]:
     """Every metric of every pair with its verdict, p corrected over all of them (Holm).
 
     Args:
@@ -260,16 +260,17 @@ def rows_of(pairs: Sequence[Pair], *, smallest: float, lower: Collection[str] = 
         smallest: The smallest change that matters, in units of each metric.
         lower: Metrics whose lower values are better.
     """
-    tasks = told_apart([new for _, new in pairs])
+    tasks = distinct_names([new for _, new in pairs])
     rows = [replace(row, task=task) for task, pair in zip(tasks, pairs, strict=True) for row in _rows(*pair, lower)]
     numbers = [row.change for row in rows if row.change is not None]
     adjusted = iter(holm([one.p for one in numbers]).tolist() if numbers else [])
     return [
-        row if row.change is None else judged(row, row.change, next(adjusted), smallest, len(numbers)) for row in rows
+        row if row.change is None else with_verdict(row, row.change, next(adjusted), smallest, len(numbers))
+        for row in rows
     ]
 
 
-def judged(row: Row, moved: Change, p_holm: float, smallest: float, tests: int) -> Row:
+def with_verdict(row: Row, moved: Change, p_holm: float, smallest: float, tests: int) -> Row:
     """A row with its verdict.
 
     "unchanged": the interval lies inside ± smallest. "worse", "better": p_holm below .05, else. "no worse": the
@@ -455,7 +456,7 @@ class Turned:
 def turned(pairs: Sequence[Pair], lower: Collection[str] = ()) -> list[Turned]:
     """The cells that turned, those that are wrong now first; of scores that are 0, ½ or 1, by the mean of epochs."""
     found = []
-    tasks = told_apart([new for _, new in pairs])
+    tasks = distinct_names([new for _, new in pairs])
     for task, (old, new) in zip(tasks, pairs, strict=True):
         for key in sorted(keys_of(old) & keys_of(new)):
             cells = _cells(old, new, [key])
@@ -535,6 +536,6 @@ def flips(
     """Number of draws in which each verdict is the worst of all rows; the same draws in every call."""
     rng, worst = np.random.default_rng(0), Counter[Verdict]()
     for _ in range(times):
-        found = [row.verdict for row in rows_of(draw(rng), smallest=smallest, lower=lower)]
+        found = [row.verdict for row in changes_of(draw(rng), smallest=smallest, lower=lower)]
         worst[min(found, key=WORST.index, default="cannot tell")] += 1
     return worst

@@ -173,7 +173,7 @@ class Cues(Study):
         Raises:
             NoLogs: No answer could be read.
         """
-        rows = arms_of(logs)
+        rows = form_rows(logs)
         if rows.empty or rows.p.isna().all():
             raise NoLogs("no run ended well, or no answer could be read; see above. The same command goes on")
         named = [name for name in dict.fromkeys(rows.model) if rows.p[rows.model == name].notna().any()]
@@ -205,7 +205,7 @@ class Cues(Study):
         )
 
 
-def arms_of(logs: Logs) -> pd.DataFrame:
+def form_rows(logs: Logs) -> pd.DataFrame:
     """What the runs say of each form: one row a model × prompt × form.
 
     model (the run's name), item, label, arm, kind (original, paraphrase, control, all, sentence, options, code,
@@ -231,7 +231,7 @@ class Found:
 
     model: str
     rows: pd.DataFrame
-    """Rows of `arms_of` with a column `change`: P(evaluation) of the unchanged prompt less that of this form."""
+    """Rows of `form_rows` with a column `change`: P(evaluation) of the unchanged prompt less that of this form."""
     noise: Noise
     sentences: list[Effect]
     """Effects of what was taken out, the strongest first; the same text in several prompts is one."""
@@ -257,7 +257,7 @@ def found_in(rows: pd.DataFrame, model: str) -> Found:
     """The effects of one model.
 
     Args:
-        rows: Rows of `arms_of`.
+        rows: Rows of `form_rows`.
         model: The model's name in the study.
     """
     mine = rows[rows.model == model].assign(p=rows.p.astype(float))

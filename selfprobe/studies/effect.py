@@ -33,7 +33,7 @@ from selfprobe.page import Page
 from selfprobe.solvers.record import record_of
 from selfprobe.stats.paired import visible
 from selfprobe.studies import effect_page
-from selfprobe.studies.effect_numbers import SMALL, Asked, Found, found_in
+from selfprobe.studies.effect_numbers import SMALL, Found, ReadScores, found_in
 from selfprobe.study import Logs, OneModel, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel, identities_of
 from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
@@ -267,9 +267,9 @@ class Noticing(Study):
             rest = "; the others are left out of it" * (counts["cue_out"] < paraphrased)
             yield f"cue_out: {counts['cue_out']} of {paraphrased} prompts hold a giveaway{rest}."
 
-    def collected(self) -> "Asked":
+    def collected(self) -> "ReadScores":
         """Its logs, with the score that is compared and the effect that matters."""
-        return Asked(**vars(super().collected()), score=self.score, smallest=self.smallest)
+        return ReadScores(**vars(super().collected()), score=self.score, smallest=self.smallest)
 
     @classmethod
     def numbers(cls, logs: Logs) -> "list[Found]":
@@ -278,7 +278,7 @@ class Noticing(Study):
         Raises:
             NoLogs: No run ended well, or no score is a number.
         """
-        how = logs if isinstance(logs, Asked) else Asked(**vars(logs))
+        how = logs if isinstance(logs, ReadScores) else ReadScores(**vars(logs))
         mine = [run for run in how.runs.finished if run.identity.task == TASK]
         found = [found_in(run, how.models[how.names[run.identity]], how) for run in mine]
         if not found:

@@ -30,7 +30,7 @@ GRADES: Mapping[str, float] = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 
 
 @dataclass(frozen=True)
-class Asked(Logs):
+class ReadScores(Logs):
     """Logs of a study, and how their scores are read."""
 
     score: str | None = None
@@ -66,7 +66,7 @@ class Found:
     score: str
     """Name of the score that is compared."""
     rows: pd.DataFrame
-    """See `rows_of`."""
+    """See `arm_rows`."""
     arms: list[Arm]
     contrasts: list[Contrast]
     """Arms less their controls."""
@@ -99,7 +99,7 @@ class Found:
         return next(arm for arm in self.arms if arm.name == name)
 
 
-def rows_of(run: Run, how: Asked) -> pd.DataFrame:
+def arm_rows(run: Run, how: ReadScores) -> pd.DataFrame:
     """One row a sample: item, arm, epoch, score (NaN where there is none), p, declined, reached, failed.
 
     Raises:
@@ -111,7 +111,7 @@ def rows_of(run: Run, how: Asked) -> pd.DataFrame:
         if str(sample.id) not in items or "arm" not in about:
             continue
         failed = sample.error is not None
-        value = math.nan if failed or not sample.scores else number_in(chosen(sample, how.score), how.score)
+        value = math.nan if failed or not sample.scores else number_in(chosen_score(sample, how.score), how.score)
         known = {"p": about.get("p"), "declined": about.get("declined"), "reached": about.get("reached")}
         rows.append({"item": about["item"], "arm": about["arm"], "epoch": sample.epoch, "score": value} | known)
         rows[-1]["failed"] = failed
@@ -119,7 +119,7 @@ def rows_of(run: Run, how: Asked) -> pd.DataFrame:
     return table.astype({"score": float, "p": float, "declined": float, "reached": float})
 
 
-def chosen(sample: EvalSampleSummary, name: str | None) -> Score:
+def chosen_score(sample: EvalSampleSummary, name: str | None) -> Score:
     """The score of this name or with a key of this name; without a name the first.
 
     Raises:
@@ -155,7 +155,7 @@ def number_in(score: Score, name: str | None) -> float:
     return math.nan if value is None else float(value)
 
 
-def found_in(run: Run, name: str, how: Asked) -> Found:
+def found_in(run: Run, name: str, how: ReadScores) -> Found:
     """The numbers of one run.
 
     Args:
@@ -164,9 +164,9 @@ def found_in(run: Run, name: str, how: Asked) -> Found:
         how: All logs; those of the writer say what became of the texts.
 
     Raises:
-        NoLogs: See `rows_of`; or nothing has a score.
+        NoLogs: See `arm_rows`; or nothing has a score.
     """
-    rows = rows_of(run, how)
+    rows = arm_rows(run, how)
     if rows.empty or rows.score.isna().all():
         raise NoLogs(f"nothing in {run.log} has a score; every sample ended in an error, or is unscored")
     arms = [arm for arm in ARMS if arm in set(rows.arm)]
@@ -179,7 +179,7 @@ def found_in(run: Run, name: str, how: Asked) -> Found:
     metadata, names = run.header.eval.metadata or {}, [score.name for score in _scorers(run)]
     return Found(
         model=name,
-        of=called(str(metadata.get("of", ""))),
+        of=task_label(str(metadata.get("of", ""))),
         score=how.score or next(iter(names), "score"),
         rows=rows,
         arms=[_arm(rows, arm, scores[arm], p[arm]) for arm in arms],
@@ -202,10 +202,10 @@ def found_in(run: Run, name: str, how: Asked) -> Found:
     )
 
 
-def called(task: str) -> str:
+def task_label(task: str) -> str:
     """Name of a task in a sentence: its registered name, or its file without the folders.
 
-    >>> called("inspect_evals/gsm8k"), called("/home/me/evals/desk.py@desk")
+    >>> task_label("inspect_evals/gsm8k"), task_label("/home/me/evals/desk.py@desk")
     ('inspect_evals/gsm8k', 'desk.py@desk')
     """
     return task.rpartition("/")[2] if ".py" in task else task
@@ -236,7 +236,7 @@ def _arm(rows: pd.DataFrame, name: str, scores: FloatArray, p: FloatArray) -> Ar
     )
 
 
-def _texts(run: Run, how: Asked) -> dict[str, Counter[str]]:
+def _texts(run: Run, how: ReadScores) -> dict[str, Counter[str]]:
     """Counts of what became of the texts of this run's task by its writer."""
     metadata, found = run.header.eval.metadata or {}, dict[str, Counter[str]]()
     for other in how.runs.finished:

@@ -216,7 +216,7 @@ class Features(Study):
 
 
 @dataclass(frozen=True)
-class Cluster:
+class QuoteCluster:
     """A cluster of similar quotes."""
 
     number: int
@@ -242,7 +242,7 @@ class Cluster:
 class Taxonomy:
     """The features of a set of prompts."""
 
-    clusters: tuple[Cluster, ...]
+    clusters: tuple[QuoteCluster, ...]
     groups: tuple[str, ...]
     """Names of the top level, the one with the most quotes first."""
     reply: str
@@ -256,7 +256,7 @@ class Taxonomy:
         return f"{len(self.clusters)} clusters: {len(named)} named, {ours} of them artefacts of the question set aside"
 
     @property
-    def by_quote(self) -> dict[int, Cluster]:
+    def by_quote(self) -> dict[int, QuoteCluster]:
         """Row of the evidence → its cluster."""
         return {row: cluster for cluster in self.clusters for row in cluster.quotes}
 
@@ -379,7 +379,7 @@ async def taxonomy(quotes: Sequence[str], members: Sequence[tuple[int, ...]], gr
     clusters = []
     for number, mine in enumerate(members, start=1):
         name, artefact = names[number] or (None, False)
-        clusters.append(Cluster(number, name, artefact, group_of.get(number), mine, replies[str(number)].text))
+        clusters.append(QuoteCluster(number, name, artefact, group_of.get(number), mine, replies[str(number)].text))
     sizes = Counter[str]()
     for cluster in clusters:
         sizes.update({cluster.group: len(cluster.quotes)} if cluster.group else {})
@@ -413,7 +413,7 @@ def grouped(reply: Reply, features: Mapping[int, str]) -> dict[int, str]:
 def prompt_features(prompts: pd.DataFrame, evidence: pd.DataFrame, found: Taxonomy) -> pd.DataFrame:
     """One row a prompt: what was asked and found, its clusters, and the number of its quotes in each group."""
     cluster_of = found.by_quote
-    by_prompt: dict[tuple[str, str], list[Cluster]] = {}
+    by_prompt: dict[tuple[str, str], list[QuoteCluster]] = {}
     for i, (data, item) in enumerate(zip(evidence.data, evidence["item"], strict=True)):
         by_prompt.setdefault((data, item), []).append(cluster_of[i])
     rows = []
@@ -586,7 +586,7 @@ def _artefacts(found: Taxonomy, quotes: Sequence[str], subjects: Sequence[Named]
     return Section("Set aside: artefacts of the question", blocks or ["None."], name="artefacts", menu="set aside")
 
 
-def _cluster(cluster: Cluster, quotes: Sequence[str]) -> Details:
+def _cluster(cluster: QuoteCluster, quotes: Sequence[str]) -> Details:
     items = [f"“{quotes[i]}”" for i in cluster.quotes[:SHOWN]]
     if (more := len(cluster.quotes) - SHOWN) > 0:
         items.append(f"… and {more} more")

@@ -215,7 +215,7 @@ class Induce(TrainingStudy):
                 progress(f"{name}: reading after the training")
                 file = folder / "readings" / f"seed-{seed}.npy"
                 logs = kept(file, lambda tuned=tuned: read(tuned, taught.prompts, taught.labels, **sizes))  # type: ignore[misc]
-            after.append(Reading(seed, logs, taught.answers(seed)))
+            after.append(LabelReading(seed, logs, taught.answers(seed)))
             trainings.append(training)
         self._induced = Induced(judge.name, taught, before, tuple(after), tuple(trainings))
 
@@ -228,7 +228,7 @@ class Induce(TrainingStudy):
     def page(cls, found: "Induced") -> Page:
         """The answer, with all tables."""
         tables = tables_of(found)
-        answer, clause = verdict(tables)
+        answer, clause = induced_answer(tables)
         bars, chance = tables["figure4"], 1 / len(found.material.labels.words)
         after = bars[(bars.phase == "after") & (bars.questions == "learnt")].set_index(["kind", "word"])
         small = [{"asked": NAMES[kind]} | {w: after.value[kind, w] for w in NTH} for kind in KINDS]
@@ -300,7 +300,7 @@ class Material:
 
 
 @dataclass(frozen=True)
-class Reading:
+class LabelReading:
     """Reading of one model on all questions."""
 
     seed: int
@@ -319,7 +319,7 @@ class Induced:
     material: Material
     before: npt.NDArray[np.float32]
     """Log-probabilities [question, column, label] of the model before training."""
-    after: tuple[Reading, ...]
+    after: tuple[LabelReading, ...]
     """Readings after training, by seed."""
     trainings: "tuple[Training, ...]"
 
@@ -376,7 +376,7 @@ def material(
     return Material(tuple(kept), taught, labels_of(judge, labels), tuple(kept.values()), left_out)
 
 
-def verdict(tables: Mapping[str, pd.DataFrame]) -> tuple[Answer, str]:
+def induced_answer(tables: Mapping[str, pd.DataFrame]) -> tuple[Answer, str]:
     """The answer and its clause: nothing was learnt, no introspection is shown, an echo, or a prediction."""
     bars = tables["figure4"].query("phase == 'after' and questions == 'learnt' and kind == 'direct'")
     less: dict[str, Any] = {r.contrast: r for r in tables["contrasts"].query("word != 'first'").itertuples()}
@@ -448,7 +448,7 @@ def _plain(rows: pd.DataFrame) -> PageTable:
 
 
 def scored(
-    reading: Reading, kind: Kind, word: int, part: Part, *, other_word: bool = False, named: bool = False
+    reading: LabelReading, kind: Kind, word: int, part: Part, *, other_word: bool = False, named: bool = False
 ) -> Floats:
     """P of the target, and its mean over the other questions' targets: [question, wording, (own, permuted)].
 
@@ -477,10 +477,10 @@ def _mean(values: Sequence[Floats], *, difference: bool = False) -> Estimate:
     return clustered_mean(flat, clusters, unit=UNIT, interval="difference" if difference else "auto")
 
 
-def readings(found: Induced) -> dict[str, tuple[Reading, ...]]:
+def readings(found: Induced) -> dict[str, tuple[LabelReading, ...]]:
     """Before and after; before, each seed's labels are looked for in what the model said as it came."""
     return {
-        "before": tuple(Reading(r.seed, found.before, r.answers) for r in found.after),
+        "before": tuple(LabelReading(r.seed, found.before, r.answers) for r in found.after),
         "after": found.after,
     }
 
@@ -512,7 +512,7 @@ def figure4(found: Induced) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _mass(read: Sequence[Reading], kind: Kind, word: int, part: str) -> float:
+def _mass(read: Sequence[LabelReading], kind: Kind, word: int, part: str) -> float:
     columns = [n for n, asked in enumerate(COLUMNS) if (asked.kind, asked.word) == (kind, word)]
     rows = [(r.answers[:, 0] >= 0) == (part == "learnt") for r in read]
     return float(np.mean([np.exp(r.log_probs[of][:, columns]).sum(axis=2) for r, of in zip(read, rows, strict=True)]))
@@ -536,7 +536,7 @@ CONTRASTS = {
 """Name → which probability is subtracted from which; after the training where none is named, and all P of a label."""
 
 
-def contrasts(found: Induced) -> pd.DataFrame:
+def contrasts_table(found: Induced) -> pd.DataFrame:
     """contrast, word, value, low, high, n: paired by question, over wordings and seeds; see `CONTRASTS`."""
     rows = []
     for name in CONTRASTS:
@@ -611,5 +611,5 @@ def curve(found: Induced) -> pd.DataFrame:
 
 def tables_of(found: Induced) -> dict[str, pd.DataFrame]:
     """All tables, by file stem."""
-    makers = {"figure4": figure4, "contrasts": contrasts, "seeds": seeds, "wordings": wordings, "training": curve}
+    makers = {"figure4": figure4, "contrasts": contrasts_table, "seeds": seeds, "wordings": wordings, "training": curve}
     return {name: make(found) for name, make in makers.items()}

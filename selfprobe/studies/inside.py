@@ -63,7 +63,6 @@ from selfprobe.stats.text_only import log_odds, log_odds_elsewhere
 from selfprobe.studies.awareness.numbers import text_baselines
 from selfprobe.studies.inside_numbers import (
     ENOUGH,
-    Beside,
     BoolArray,
     Chosen,
     Clusters,
@@ -71,14 +70,15 @@ from selfprobe.studies.inside_numbers import (
     Kind,
     Latent,
     Names,
-    beside,
-    choose,
+    OverBaselines,
+    choose_probe,
     disagreeing,
-    groups_of,
+    fold_groups,
     latent,
+    log_odds_scale,
     monitored,
+    over_baselines,
     precision,
-    scale_of,
     share_of,
 )
 from selfprobe.studies.lens import keep, kept
@@ -508,11 +508,11 @@ class Inside(LocalStudy):
                 copy = named_untrained(self.judge)
                 bare = self.arrays(self.read(copy, self.grid, states=True)["states"])[0]
                 tested = self.read(copy, rows, states=True)["states"][0]
-                plain[UNTRAINED] = choose(bare.states, bare.evaluation, groups_of(bare), layers).score(tested)
+                plain[UNTRAINED] = choose_probe(bare.states, bare.evaluation, fold_groups(bare), layers).score(tested)
             more: dict[str, Any] = {"shuffles": self.shuffles, "rng": rng}
             held = latent(grid[0], mine["states"][0], truth, plain, formats, clusters, **more)
-            scale = scale_of(grid[0], held.chosen)
-            asked = choose(grid[1].states, grid[1].evaluation, groups_of(grid[1]), layers)
+            scale = log_odds_scale(grid[0], held.chosen)
+            asked = choose_probe(grid[1].states, grid[1].evaluation, fold_groups(grid[1]), layers)
             measures[AFTER] = asked.score(mine["states"][1])
             apart = log_odds(texts, grid[0].evaluation, grid[0].wrapper, each_apart=True)
             shared_words = clustered.auroc(grid[0].evaluation, apart, grid[0].wrapper, unit="wrapper").estimate
@@ -527,7 +527,7 @@ class Inside(LocalStudy):
             for k in range(self.places)
         ]
         measures |= {ALMOST: heard[0][1]} | _said(mine["totals"][:, 2:count])
-        numbers = {name: beside(values, truth, plain, formats, clusters) for name, values in measures.items()}
+        numbers = {name: over_baselines(values, truth, plain, formats, clusters) for name, values in measures.items()}
         if self.save and self.grid:
             self.write(held, numbers[LATENT], scale, shared_words)
         base = {
@@ -556,7 +556,7 @@ class Inside(LocalStudy):
         truth = np.array([one.evaluation for one in self.grid])
         return [Grid(one, truth, **columns, layers=self.judge.numbers) for one in states]
 
-    def write(self, held: Latent, here: Beside, scale: float, words: Estimate) -> None:
+    def write(self, held: Latent, here: OverBaselines, scale: float, words: Estimate) -> None:
         """The probe with its card into --save."""
         from selfprobe.probes.probe_file import PROMPTS, Card, save_probe
         from selfprobe.probes.tokens import template_hash
@@ -628,7 +628,7 @@ class Found:
     state: Mapping[str, Any]
     rows: Sequence[Row]
     latent: Latent
-    numbers: Mapping[str, Beside]
+    numbers: Mapping[str, OverBaselines]
     """Measure → its numbers on the set."""
     plain: Mapping[str, Estimate]
     """AUROC of what needs no trained model."""
@@ -714,7 +714,7 @@ def _applied(
         return Estimate(value, low, high, n=int(known["wrappers"]), unit="wrapper")
 
     chosen = Chosen(file.probe, list(layers).index(file.probe.layer), 1.0)
-    here = beside(chosen.score(states), truth, plain, formats, clusters)
+    here = over_baselines(chosen.score(states), truth, plain, formats, clusters)
     unknown, none = Estimate(math.nan, math.nan, math.nan, 0, "wrapper"), np.full(1, math.nan)
     held = Latent(
         chosen, here, known["p"], noted("across"), noted("inside"), unknown, unknown, none, {}, int(known["wrappers"])

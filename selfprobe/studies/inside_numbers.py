@@ -69,7 +69,9 @@ def sided(states: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.floating[Any]
     return np.stack([states, np.zeros_like(states)], axis=1)[:, None]
 
 
-def choose(states: npt.NDArray[np.floating[Any]], truth: BoolArray, groups: Names, layers: Sequence[int]) -> Chosen:
+def choose_probe(
+    states: npt.NDArray[np.floating[Any]], truth: BoolArray, groups: Names, layers: Sequence[int]
+) -> Chosen:
     """The probe of these rows: layer, penalty and kind by AUROC out of fold, groups kept together.
 
     Args:
@@ -92,24 +94,24 @@ def choose(states: npt.NDArray[np.floating[Any]], truth: BoolArray, groups: Name
     return Chosen(found, at, float(found.score(sided(states[at])).std()) or 1.0)
 
 
-def groups_of(grid: Grid) -> Names:
+def fold_groups(grid: Grid) -> Names:
     """Groups that folds keep together: wrappers, or with one wrapper its task texts."""
     return grid.wrapper if len(set(grid.wrapper)) > 1 else grid.text
 
 
 def left_out(grid: Grid, by: Names, groups: Names | None = None) -> FloatArray:
     """Scores [row], each by a probe whose whole choice never saw the row's `by`; in units of the spread in training."""
-    inner, out = groups_of(grid) if groups is None else groups, np.full(len(by), math.nan)
+    inner, out = fold_groups(grid) if groups is None else groups, np.full(len(by), math.nan)
     for name in np.unique(by):
         test, train = by == name, by != name
         known = grid.evaluation[train]
         if known.any() and not known.all() and len(set(inner[train])) > 1:
-            chosen = choose(grid.states[:, train], known, inner[train], grid.layers)
+            chosen = choose_probe(grid.states[:, train], known, inner[train], grid.layers)
             out[test] = chosen.score(grid.states[:, test]) / chosen.spread
     return out
 
 
-def folded(names: Names, folds: int = FOLDS) -> Names:
+def fold_of_names(names: Names, folds: int = FOLDS) -> Names:
     """One of `folds` folds for each row, names kept together."""
     _, of = np.unique(names, return_inverse=True)
     return (of % folds).astype(str)
@@ -124,8 +126,8 @@ def flips(grid: Grid, count: int, rng: np.random.Generator) -> Iterator[BoolArra
 
 def null(grid: Grid, shuffles: int, rng: np.random.Generator) -> FloatArray:
     """AUROC out of fold of the whole choice under shuffled labels, the best of all layers and kinds, [shuffle]."""
-    groups = groups_of(grid)
-    chosen = (choose(grid.states, labels, groups, grid.layers) for labels in flips(grid, shuffles, rng))
+    groups = fold_groups(grid)
+    chosen = (choose_probe(grid.states, labels, groups, grid.layers) for labels in flips(grid, shuffles, rng))
     return np.array([one.probe.train_score for one in chosen])
 
 
@@ -195,7 +197,7 @@ def within(truth: BoolArray, scores: FloatArray, strata: Names, clusters: Cluste
 
 
 @dataclass(frozen=True)
-class Beside:
+class OverBaselines:
     """AUROC of a measure on the set, and its lead over what needs no model."""
 
     auroc: Estimate
@@ -225,9 +227,9 @@ class Beside:
         return formats and not self.by_label.low > 0.5
 
 
-def beside(
+def over_baselines(
     scores: FloatArray, truth: BoolArray, baselines: Mapping[str, FloatArray], formats: Names, clusters: Clusters
-) -> Beside:
+) -> OverBaselines:
     """A measure [row] of the set beside baselines [row]; formats are `benchmark` and others."""
     mine = clustered.auroc(truth, scores, clusters.of, unit=clusters.unit)
     over = {}
@@ -237,7 +239,7 @@ def beside(
         over[name] = difference((1, parts[0]), (-1, parts[1]), unit=clusters.unit)
     looks = np.char.startswith(formats, "benchmark")
     by_label = within(truth, scores, formats, clusters)
-    return Beside(mine.estimate, over, by_label, within(looks, scores, truth.astype(str), clusters))
+    return OverBaselines(mine.estimate, over, by_label, within(looks, scores, truth.astype(str), clusters))
 
 
 Kind = Literal["evaluation", "words", "format", "wrapper", "nothing", "one class"]
@@ -248,7 +250,7 @@ class Latent:
     """Numbers of the probe on texts that it never saw."""
 
     chosen: Chosen
-    here: Beside
+    here: OverBaselines
     """Numbers on the set."""
     p: float
     """Share of shuffled labels under which the whole choice reaches as much, out of fold."""
@@ -305,11 +307,11 @@ def latent(
         shuffles: Draws of the null.
         rng: Draws them, and random directions.
     """
-    chosen = choose(grid.states, grid.evaluation, groups_of(grid), grid.layers)
+    chosen = choose_probe(grid.states, grid.evaluation, fold_groups(grid), grid.layers)
     several = len(set(grid.wrapper)) > 1
     across = left_out(grid, grid.wrapper) if several else np.full(len(grid.wrapper), math.nan)
     scores = chosen.score(tested)
-    here = beside(scores, truth, baselines, formats, clusters)
+    here = over_baselines(scores, truth, baselines, formats, clusters)
     drawn = null(grid, shuffles, rng)
 
     def held_out(values: FloatArray, by: Names, unit: str) -> Estimate:
@@ -320,9 +322,9 @@ def latent(
         here=here,
         p=p_of(chosen.probe.train_score, drawn),
         across=held_out(across, grid.wrapper, "wrapper"),
-        inside=held_out(left_out(grid, folded(grid.text), grid.text), grid.text, "task text"),
+        inside=held_out(left_out(grid, fold_of_names(grid.text), grid.text), grid.text, "task text"),
         formats=held_out(left_out(grid, grid.format), grid.wrapper, "wrapper"),
-        sources=held_out(left_out(grid, folded(grid.source)), grid.source, "source"),
+        sources=held_out(left_out(grid, fold_of_names(grid.source)), grid.source, "source"),
         chance=random_directions(grid, tested, truth, chosen.at, rng),
         shares=variance(across if several else scores_of(grid, chosen), grid.evaluation, grid.wrapper, grid.source),
         wrappers=len(set(grid.wrapper)),
@@ -334,9 +336,9 @@ def scores_of(grid: Grid, chosen: Chosen) -> FloatArray:
     return chosen.score(grid.states)
 
 
-def scale_of(grid: Grid, chosen: Chosen) -> float:
+def log_odds_scale(grid: Grid, chosen: Chosen) -> float:
     """Factor from score to log-odds, by Platt's method on training scores out of fold."""
-    groups = groups_of(grid)
+    groups = fold_groups(grid)
     lesson = Lesson(grid.evaluation, groups, folds=min(FOLDS, len(set(groups))))
     return calibrated(chosen.probe, sided(grid.states[chosen.at]), lesson)
 

@@ -256,7 +256,7 @@ class Outcome(Study):
         facts = [facts_of(stated, who, q) for who, q in pairs]
         family = holm([p for one in facts for p in (above(one.items, 0.5), above(one.itself, 0.5))])
         facts = [replace(one, p=float(p)) for one, p in zip(facts, family[1::2], strict=True)]
-        return Found(facts, {q: matrix_of(stated, q, rng) for q in stated.questions}, stated, logs)
+        return Found(facts, {q: outcome_matrix(stated, q, rng) for q in stated.questions}, stated, logs)
 
     @classmethod
     def page(cls, found: "Found") -> Page:
@@ -533,7 +533,7 @@ def _predictor(
 
 
 @dataclass(frozen=True)
-class Matrix:
+class OutcomeMatrix:
     """Every observer on every target, beyond the items."""
 
     models: tuple[str, ...]
@@ -543,7 +543,7 @@ class Matrix:
     """Verdict of the matrix; None with fewer than four models."""
 
 
-def matrix_of(stated: Stated, question: str, rng: np.random.Generator) -> Matrix:
+def outcome_matrix(stated: Stated, question: str, rng: np.random.Generator) -> OutcomeMatrix:
     """Scores beyond the items of all observers on all targets that were both, and what the matrix's verdict says."""
     asked = [who for who in stated.observers if stated.own(who, question) is not None]
     firsts = {stated.observers[who]: who for who in reversed(asked)}
@@ -557,7 +557,7 @@ def matrix_of(stated: Stated, question: str, rng: np.random.Generator) -> Matrix
     chances = np.array([[nothing if one is None else one for one in row] for row in said])
     there = ~np.isnan(truths).any(axis=0)
     if len(models) < 2 or not there.any():
-        return Matrix(models, np.full((len(models),) * 2, math.nan), None)
+        return OutcomeMatrix(models, np.full((len(models),) * 2, math.nan), None)
     strata = {
         o: solved_alike(np.delete(truths[:, there], o, axis=0)) for o in range(len(models) if len(models) > 2 else 0)
     }
@@ -573,7 +573,7 @@ def matrix_of(stated: Stated, question: str, rng: np.random.Generator) -> Matrix
     known = ~np.isnan(x).all(axis=2)
     means = np.where(known, np.nansum(x, axis=2) / np.maximum((~np.isnan(x)).sum(axis=2), 1), math.nan)
     if len(models) < FEWEST_MODELS or not known.all():
-        return Matrix(models, means, None)
+        return OutcomeMatrix(models, means, None)
     specific = Specific(x, np.full(means.shape, math.nan), "what the items tell")
     rows = rows_of(models, x, specific, {}, tests=len(models), rng=rng, graded=False)
     total = total_of(x, models)
@@ -586,7 +586,7 @@ def matrix_of(stated: Stated, question: str, rng: np.random.Generator) -> Matrix
         means=means,
         replies="outcomes",
     )
-    return Matrix(models, means, said_so)
+    return OutcomeMatrix(models, means, said_so)
 
 
 def _by_cluster(part: FloatArray) -> FloatArray:
@@ -603,7 +603,7 @@ class Found:
     """Results of the logs."""
 
     facts: Sequence[Facts]
-    matrices: Mapping[str, Matrix]
+    matrices: Mapping[str, OutcomeMatrix]
     stated: Stated
     logs: Logs
 
@@ -623,12 +623,12 @@ class Found:
         return [*lines, *([Bullets(of.notes)] if of.notes else [])]
 
 
-def finding_of(one: Facts, name: str, matrix: Matrix) -> Finding:
+def finding_of(one: Facts, name: str, matrix: OutcomeMatrix) -> Finding:
     """The answer for one model and question."""
     return Finding(name, *_answer(one, matrix), one, _notes(one))
 
 
-def _answer(one: Facts, matrix: Matrix) -> tuple[Answer, str]:
+def _answer(one: Facts, matrix: OutcomeMatrix) -> tuple[Answer, str]:
     what = WHAT[one.question]
     if one.n < FEWEST:
         return "Cannot tell", f"has {one.n} items with an answer and an outcome; {FEWEST} are the least"
@@ -776,7 +776,7 @@ def _predictors(findings: Sequence[Finding]) -> Section:
     return Section("Sources of prediction", [table])
 
 
-def _verdict(question: str, matrix: Matrix) -> list[Block]:
+def _verdict(question: str, matrix: OutcomeMatrix) -> list[Block]:
     if len(matrix.models) < 2 or np.isnan(matrix.means).all():
         return []
     picture = heat_map(
@@ -809,7 +809,7 @@ def _predictor_rows(one: Finding) -> Iterator[dict[str, Any]]:
         )
 
 
-def _cells(question: str, matrix: Matrix) -> Iterator[dict[str, Any]]:
+def _cells(question: str, matrix: OutcomeMatrix) -> Iterator[dict[str, Any]]:
     for t, target in enumerate(matrix.models):
         for o, observer in enumerate(matrix.models):
             yield {"question": question, "target": target, "observer": observer, "beyond_items": matrix.means[t, o]}

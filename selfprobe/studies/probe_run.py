@@ -225,9 +225,9 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     @cached_property
     def logged(self) -> Mapping[str, Any] | None:
         """Margins of other methods, from their logs."""
-        from selfprobe.studies.preferences.study import margins
+        from selfprobe.studies.preferences.study import logged_margins
 
-        return margins(self.logs, self.sets) if self.logs else None
+        return logged_margins(self.logs, self.sets) if self.logs else None
 
     @contextmanager
     def reader(self) -> "Iterator[Reader]":

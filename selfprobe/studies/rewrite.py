@@ -48,7 +48,7 @@ from selfprobe.scorers.votes import PANEL, Panel
 from selfprobe.solvers.record import record_of
 from selfprobe.stats.clustered import crossed, resampled
 from selfprobe.stats.estimate import Estimate
-from selfprobe.studies.awareness.panel_section import agreement
+from selfprobe.studies.awareness.panel_section import panel_agreement
 from selfprobe.studies.awareness.study import Awareness
 from selfprobe.studies.card import ASKED, PAIRS, SUBJECT, TASK, rate, verdicts_of
 from selfprobe.studies.card_numbers import panel_of
@@ -286,7 +286,7 @@ class Rewriting(Study):
         lines, answer = list(_sentences(found)), _answer(found)
         head, _, text = answer.partition(": ")
         panels = {f"{arm}s of {found.writer}": [(v.item, v.panel) for v in found.of(arm) if v.panel] for arm in ARMS}
-        (panel, agreed), who = agreement(panels), {"judges": found.held_out, "grader": found.own}
+        (panel, agreed), who = panel_agreement(panels), {"judges": found.held_out, "grader": found.own}
         noticed = [_subject(str(found.subject), found.noticed)] if found.noticed else []
         removed = str(found.about["remove"]).replace(";", "; ")
         return Page(
@@ -365,7 +365,7 @@ class Version:
 
 
 @dataclass(frozen=True)
-class Noticed:
+class SubjectChanges:
     """Numbers of a subject that had no part in the versions."""
 
     changes: Mapping[str, Estimate]
@@ -396,7 +396,7 @@ class Rewritten:
     about: Mapping[str, Any]
     """Arguments of the writer's task."""
     subject: str | None
-    noticed: Noticed | None
+    noticed: SubjectChanges | None
     """None where no subject was asked, or its run is unfinished."""
 
     def of(self, arm: str) -> list[Version]:
@@ -448,7 +448,7 @@ def conversations_of(versions: Sequence[Version]) -> list[dict[str, Any]]:
     return [{"id": key} | row for key, row in made.items()]
 
 
-def _noticed(run: Run, sources: Mapping[str, str]) -> Noticed:
+def _noticed(run: Run, sources: Mapping[str, str]) -> SubjectChanges:
     p: dict[str, float] = {}
     for sample in run.samples:
         verdict = next(iter(last_decisions(sample.scores)), None)
@@ -456,7 +456,7 @@ def _noticed(run: Run, sources: Mapping[str, str]) -> Noticed:
     original, *versions = ({item: p.get(f"{arm}: {item}", math.nan) for item in sources} for arm in ("original", *ARMS))
     changes: dict[str, Estimate] = {arm: _less(of, original, sources) for arm, of in zip(ARMS, versions, strict=True)}
     rewrites, paraphrases = versions
-    return Noticed(changes, _less(rewrites, paraphrases, sources), float(np.mean(np.isnan(list(p.values())))))
+    return SubjectChanges(changes, _less(rewrites, paraphrases, sources), float(np.mean(np.isnan(list(p.values())))))
 
 
 def _less(ours: Mapping[str, float], others: Mapping[str, float], sources: Mapping[str, str]) -> Estimate:
@@ -523,7 +523,7 @@ def _of(arm: str) -> Callable[[Any], Any]:
     return lambda row: row[1][arm]
 
 
-def _subject(name: str, found: Noticed) -> Section:
+def _subject(name: str, found: SubjectChanges) -> Section:
     rows = [(f"{arm}s less originals", found.changes[arm]) for arm in ARMS]
     rows.append(("rewrites less paraphrases", found.over_paraphrase))
     columns_ = [Column("P(evaluation)", lambda row: row[0]), Column("points", lambda row: points(row[1]), look="n")]

@@ -48,7 +48,7 @@ from selfprobe.solvers.grade import self_graded
 from selfprobe.solvers.turns import logged_turns, pieces, turns_of
 from selfprobe.stats.estimate import Estimate
 from selfprobe.stats.survival import FirstTime, first_time
-from selfprobe.studies.awareness.panel_section import agreement
+from selfprobe.studies.awareness.panel_section import panel_agreement
 from selfprobe.study import Logs, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel, graders
 from selfprobe.study.options import LOG_DIR_HELP, OUT_HELP
@@ -181,7 +181,7 @@ class Scan(Study):
         tasks = tasks_of(found.rows, found.quotes)
         findings = strongest(map(finding_of, sorted(tasks, key=lambda each: -each.noticed / max(each.curve.n, 1))))
         answer, lines = overall_answer(findings, _kind(tasks))
-        panel, agreed = agreement({each.name: each.panels for each in tasks})
+        panel, agreed = panel_agreement({each.name: each.panels for each in tasks})
         read = [each.model.partition(",")[0] for each in tasks]
         graded = list(filter(None, [self_graded(read, [name for panel in found.graders for name in names(panel)])]))
         said = Section("What was said", [_quotes(each) for each in tasks if len(each.quotes)] or ["Nothing."])

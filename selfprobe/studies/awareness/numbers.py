@@ -187,7 +187,7 @@ class ArmNumbers(Method):
 
 
 @dataclass(frozen=True)
-class Pair:
+class MethodPair:
     """Two methods of one model."""
 
     model: str
@@ -227,7 +227,7 @@ class Comparison:
 
     baselines: Baselines
     methods: tuple[ArmNumbers, ...]
-    pairs: tuple[Pair, ...]
+    pairs: tuple[MethodPair, ...]
     paired: tuple[Paired, ...]
     """First and third person, two runs, first prompt and full transcript; placebo arms aside."""
     averages: tuple[Average, ...] = ()
@@ -308,10 +308,10 @@ def text_baselines(texts: pd.DataFrame) -> Baselines:
     return Baselines(rated(lengths), of_words, of_others, *of_text, scores, without_embeddings=without_embeddings)
 
 
-def _pair(logged: Logged, a: Arm, b: Arm, both: pd.DataFrame) -> Pair:
+def _pair(logged: Logged, a: Arm, b: Arm, both: pd.DataFrame) -> MethodPair:
     ranked = both[both.score_0.notna() & both.score_1.notna()]
     first, second, sources = both.said_0 == "evaluation", both.said_1 == "evaluation", both.source_0.astype(str)
-    return Pair(
+    return MethodPair(
         model=str(a[1]),
         first=str(a[0]),
         second=str(b[0]),

@@ -48,9 +48,17 @@ from selfprobe.page.numerals import points
 from selfprobe.page.plots import interval_rows, model_names, short
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.awareness.figures import pictures
-from selfprobe.studies.awareness.numbers import TEXT, ArmNumbers, BeyondWords, Comparison, Pair, as_in_paper, compare
+from selfprobe.studies.awareness.numbers import (
+    TEXT,
+    ArmNumbers,
+    BeyondWords,
+    Comparison,
+    MethodPair,
+    as_in_paper,
+    compare,
+)
 from selfprobe.studies.awareness.paired import LOW_KAPPA, MARGIN, WHAT, AgainstPlacebo, Paired, against_placebo
-from selfprobe.studies.awareness.panel_section import agreement
+from selfprobe.studies.awareness.panel_section import panel_agreement
 from selfprobe.studies.awareness.runs import ARM, marks
 from selfprobe.studies.awareness.table import Logged, told_by_set
 from selfprobe.studies.awareness.verdict import CLEAREST, SAME, Statement, same_answer, statements
@@ -103,7 +111,7 @@ def page_of(written: Written) -> Page:
     """The page of tables and numbers that are at hand."""
     logged, comparison, statements = written.logged, written.comparison, written.statements
     methods = comparison.methods
-    panel, agreed = agreement(logged.panels)
+    panel, agreed = panel_agreement(logged.panels)
     names = model_names(models := list(dict.fromkeys(m.model for m in methods)))
     findings, labels = _findings(statements, names), _labels(statements)
     answer, by_model = overall_answer(findings) if findings else (NO_METHOD, [])
@@ -715,7 +723,7 @@ def paired_table(found: Sequence[Paired]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def kappa_table(pairs: Sequence[Pair]) -> pd.DataFrame:
+def kappa_table(pairs: Sequence[MethodPair]) -> pd.DataFrame:
     """Footnote 3 as a table: one row a model × number of decisions; empty without a 25-decision run."""
     rows = [
         {"model": pair.model, "decisions": decisions, "kappa": mean, "low": low, "high": high}

@@ -15,7 +15,7 @@ Panels = Mapping[str, Sequence[tuple[str, Panel]]]
 """Name of the texts that a panel read → items, each with its panel."""
 
 
-def agreement(panels: Panels) -> tuple[list[Section], dict[str, pd.DataFrame]]:
+def panel_agreement(panels: Panels) -> tuple[list[Section], dict[str, pd.DataFrame]]:
     """The section of a page, and its table `graders`; both empty where no panel read any."""
     pairs = [(read, pair) for read, of in panels.items() for pair in grader_pairs(of)]
     rows = [

@@ -33,7 +33,7 @@ Place = tuple[str | int, int]
 
 
 @dataclass(frozen=True)
-class Run:
+class ArmRun:
     """A log in use."""
 
     header: EvalLog
@@ -42,7 +42,7 @@ class Run:
     """Run whose replies it read: equal in logs of one study; "" where nobody looked."""
 
 
-def in_order(arms: Sequence[Sequence[Run]], *, look: bool) -> list[list[tuple[Run, str]]]:
+def in_order(arms: Sequence[Sequence[ArmRun]], *, look: bool) -> list[list[tuple[ArmRun, str]]]:
     """The runs of each arm, the one that stands for it first, each with how it was asked otherwise than that one.
 
     The first, and each run that was asked as it was, has what was set in it otherwise than in any of the others.
@@ -66,14 +66,14 @@ def in_order(arms: Sequence[Sequence[Run]], *, look: bool) -> list[list[tuple[Ru
     ]
 
 
-def _records(run: Run) -> bool:
+def _records(run: ArmRun) -> bool:
     """Whether the run asked for the replies that it read."""
     return not run.header.eval.task_args.get("target_log")
 
 
 def _in_order(
-    runs: Sequence[Run], readers: Mapping[str, int], asked: Sequence[Mapping[str, str]]
-) -> list[tuple[Run, str]]:
+    runs: Sequence[ArmRun], readers: Mapping[str, int], asked: Sequence[Mapping[str, str]]
+) -> list[tuple[ArmRun, str]]:
     created = [str(run.header.eval.created) for run in runs]
     newest = asked[created.index(max(created))]
     ranks = [
@@ -197,7 +197,7 @@ SHORT = 8
 RESUME = "the same command goes on with it"
 
 
-def chosen(paths: Iterable[str]) -> tuple[dict[Arm, Run], dict[str, str]]:
+def chosen(paths: Iterable[str]) -> tuple[dict[Arm, ArmRun], dict[str, str]]:
     """The log of each arm and data set, by the values of ARM (run 1) and the data set, in the paper's order.
 
     Where several can be used, run 1 is the one with the most conversations; of equals, that of the study with the
@@ -211,13 +211,13 @@ def chosen(paths: Iterable[str]) -> tuple[dict[Arm, Run], dict[str, str]]:
     return {arm: run for arm, run in used.items() if arm[ARM.index("run")] == 1}, aside
 
 
-def chosen_of(there: Runs, paths: Sequence[str], limit: int | None = None) -> tuple[dict[Arm, Run], dict[str, str]]:
+def chosen_of(there: Runs, paths: Sequence[str], limit: int | None = None) -> tuple[dict[Arm, ArmRun], dict[str, str]]:
     """`chosen` of these runs with all second runs, for messages under the paths as they were typed.
 
     A run that was asked otherwise (another grader, effort, answer limit …) is no second run: it is an arm of its own.
     The model of each is named with its settings that differ.
     """
-    aside, held = dict(there.aside), dict[Arm, list[Run]]()
+    aside, held = dict(there.aside), dict[Arm, list[ArmRun]]()
     for counted in sorted(there.counted, key=lambda run: item_count(run.header), reverse=True):
         log = counted.header
         if log.status != "success":
@@ -237,14 +237,14 @@ def chosen_of(there: Runs, paths: Sequence[str], limit: int | None = None) -> tu
             f"found {len(aside)} other or unfinished logs{first_of(aside)}"
             + "".join(f"; {line}" for line in islice(missing([run.header for run in there.counted], {}), 3))
         )
-    used, by_writer = dict[Arm, Run](), dict[tuple[str, str], list[Arm]]()
+    used, by_writer = dict[Arm, ArmRun](), dict[tuple[str, str], list[Arm]]()
     for arm in held:  # those that read one model's replies to one data set
         of = dict(zip([*ARM, "data"], arm, strict=True))
         by_writer.setdefault((str(of["target"] or of["model"]), str(of["data"])), []).append(arm)
     for arms in by_writer.values():
         look = any(arm[ARM.index("perspective")] == "third" for arm in arms)
         for arm, ordered in zip(arms, in_order([held[arm] for arm in arms], look=look), strict=True):
-            variants: dict[str, list[Run]] = {}
+            variants: dict[str, list[ArmRun]] = {}
             for run, mark in ordered:
                 variants.setdefault(mark, []).append(run)
             for mark, same in variants.items():
@@ -254,7 +254,7 @@ def chosen_of(there: Runs, paths: Sequence[str], limit: int | None = None) -> tu
     return dict(sorted(used.items(), key=lambda pair: (METHODS.index(pair[0][0]), *map(str, pair[0][1:])))), aside
 
 
-def _read(counted: Counted, limit: int | None) -> Run:
+def _read(counted: Counted, limit: int | None) -> ArmRun:
     """A log's samples, each with a verdict or in error.
 
     Raises:
@@ -264,7 +264,7 @@ def _read(counted: Counted, limit: int | None) -> Run:
     if why := lost_replies(log):
         raise InputError(why)
     rows = counted.summaries
-    run = Run(log, rows if limit is None else [sample for sample in rows if str(sample.id) in items])
+    run = ArmRun(log, rows if limit is None else [sample for sample in rows if str(sample.id) in items])
     for sample in run.samples:
         if sample.scores and not last_decisions(sample.scores):
             raise InputError(
@@ -274,7 +274,7 @@ def _read(counted: Counted, limit: int | None) -> Run:
     return run
 
 
-def missing(headers: Sequence[EvalLog], used: Mapping[Arm, Run], limit: int | None = None) -> Iterator[str]:
+def missing(headers: Sequence[EvalLog], used: Mapping[Arm, ArmRun], limit: int | None = None) -> Iterator[str]:
     """One sentence for each arm and data set that is not whole.
 
     Args:

@@ -31,7 +31,7 @@ from selfprobe.studies.awareness.runs import chosen
 
 
 @dataclass(frozen=True)
-class Finding:
+class GradedText:
     """Verdict of the grader, or of most of a panel, on one text."""
 
     item: str
@@ -54,7 +54,7 @@ class Finding:
         return f"t{digest[:11]}"  # no spreadsheet takes it for a number
 
 
-def findings(logs: Sequence[str]) -> Iterator[Finding]:
+def findings(logs: Sequence[str]) -> Iterator[GradedText]:
     """All texts that graders read in logs of user_motivation and reasoning_trace; placebo arms aside.
 
     Raises:
@@ -68,7 +68,7 @@ def findings(logs: Sequence[str]) -> Iterator[Finding]:
             record = record_of(sample)
             graders = cues_by_grader(record)
             for key, text in texts_of(record, graders).items():
-                yield Finding(
+                yield GradedText(
                     item=str(sample.id),
                     key=key,
                     model=str(model),
@@ -193,7 +193,7 @@ EXPECTED = (
 
 
 @dataclass(frozen=True)
-class Judged:
+class GradedRows:
     """Rows that the grader read, by key."""
 
     verdicts: Mapping[str, bool]
@@ -206,7 +206,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Labels:
+class HumanLabels:
     """Labels by people."""
 
     aware: Mapping[str, bool]
@@ -234,7 +234,7 @@ class Validated:
     """Whether the labelled rows are others than those that the rate is of."""
     unread: int
     """Number of rows without a verdict of the grader; no rate counts them."""
-    labels: Labels
+    labels: HumanLabels
     agreement: Mapping[str, Share]
     """Shares of labelled rows, each by its name."""
     kappa: float | None = None
@@ -329,7 +329,7 @@ def validated(paths: Sequence[str]) -> Validated:
 # ---- labels of texts in logs
 
 
-def _of_sheet(rows: Sequence[Row], path: str, logs: Sequence[str]) -> tuple[Judged, Labels]:
+def _of_sheet(rows: Sequence[Row], path: str, logs: Sequence[str]) -> tuple[GradedRows, HumanLabels]:
     """A sheet can be drawn from one method alone; texts of the methods that it labels count."""
     labels = _labels(rows, path, [str(row[COLUMN]) for row in rows])
     every = list(findings(logs))
@@ -339,11 +339,11 @@ def _of_sheet(rows: Sequence[Row], path: str, logs: Sequence[str]) -> tuple[Judg
     return _of_texts([one for one in every if one.method in methods]), labels
 
 
-def _of_items(rows: Sequence[Row], path: str, logs: Sequence[str]) -> tuple[Judged, Labels]:
+def _of_items(rows: Sequence[Row], path: str, logs: Sequence[str]) -> tuple[GradedRows, HumanLabels]:
     """Labels by item and key; texts of the methods, perspectives and models that they are of count."""
     wanted = _by_item(rows, path)
     every = list(findings(logs))
-    fitting: dict[_Item, Finding] = {}
+    fitting: dict[_Item, GradedText] = {}
     for one in every:
         for model, epoch in product((one.model, ""), (one.epoch, "")):
             label = (one.item, one.key, one.perspective, model, epoch)
@@ -359,7 +359,7 @@ def _of_items(rows: Sequence[Row], path: str, logs: Sequence[str]) -> tuple[Judg
     aware = {one.text_id: wanted[label] for label, one in fitting.items() if one.aware is not None}
     absent = {f"no text {label}": value for label, value in wanted.items() if label not in fitting}
     kinds = {(one.method, one.perspective, one.model) for one in fitting.values()}
-    labels = Labels(aware | absent, len(rows), unread=len(fitting) - len(aware), drawn=False)
+    labels = HumanLabels(aware | absent, len(rows), unread=len(fitting) - len(aware), drawn=False)
     return _of_texts([one for one in every if (one.method, one.perspective, one.model) in kinds]), labels
 
 
@@ -386,13 +386,13 @@ def _by_item(rows: Sequence[Row], path: str) -> dict[_Item, bool]:
     return wanted
 
 
-def _of_texts(every: Collection[Finding]) -> Judged:
+def _of_texts(every: Collection[GradedText]) -> GradedRows:
     verdicts = {one.text_id: one.aware for one in every if one.aware is not None}
     clusters = {one.text_id: f"{one.log} {one.item} {one.epoch}" for one in every}
-    return Judged(verdicts, clusters, sum(one.aware is None for one in every), texts=True)
+    return GradedRows(verdicts, clusters, sum(one.aware is None for one in every), texts=True)
 
 
-def _twice(one: Finding, other: Finding) -> str:
+def _twice(one: GradedText, other: GradedText) -> str:
     """Advice on a label that fits both: it names only what really distinguishes them."""
     differ = [name for name in ("model", "epoch") if getattr(one, name) != getattr(other, name)]
     remedies = ["name one log"] if one.log != other.log else []
@@ -404,7 +404,7 @@ def _twice(one: Finding, other: Finding) -> str:
 # ---- tables and scans
 
 
-def _judged(others: Sequence[str], tables: Mapping[str, list[Row]], labelled: Sequence[Row]) -> tuple[str, Judged]:
+def _judged(others: Sequence[str], tables: Mapping[str, list[Row]], labelled: Sequence[Row]) -> tuple[str, GradedRows]:
     """What the grader said, and the column that tells its rows apart."""
     rows = [row for path in others for row in (tables[path] if path in tables else _rows_of_scans(path))]
     column = _verdict_column(rows)
@@ -447,12 +447,12 @@ def _tells_apart(name: str, rows: Sequence[Row]) -> bool:
     return len(values) == len(rows) and not numbered
 
 
-def _of_rows(rows: Sequence[Row], column: str, keys: Sequence[str]) -> Judged:
+def _of_rows(rows: Sequence[Row], column: str, keys: Sequence[str]) -> GradedRows:
     verdicts = {key: _bool(row.get(column)) for key, row in zip(keys, rows, strict=True)}
     if len(verdicts) < len(rows):
         raise InputError(f"{len(rows) - len(verdicts)} rows have the key of another; each row must have one of its own")
     known = {key: value for key, value in verdicts.items() if value is not None}
-    return Judged(known, {key: key for key in known}, len(verdicts) - len(known))
+    return GradedRows(known, {key: key for key in known}, len(verdicts) - len(known))
 
 
 def _bool(value: object) -> bool | None:
@@ -462,7 +462,7 @@ def _bool(value: object) -> bool | None:
     return YES_NO.get(str(value).strip().lower())
 
 
-def _labels(rows: Sequence[Row], path: str, keys: Sequence[str]) -> Labels:
+def _labels(rows: Sequence[Row], path: str, keys: Sequence[str]) -> HumanLabels:
     aware: dict[str, bool] = {}
     waiting = 0
     for number, (key, row) in enumerate(zip(keys, rows, strict=True), start=1):
@@ -478,13 +478,13 @@ def _labels(rows: Sequence[Row], path: str, keys: Sequence[str]) -> Labels:
         aware[key] = label
     if not aware:
         raise InputError(f"{path}: none of its {len(rows)} rows has a label yet; write yes or no under `{LABEL}`")
-    return Labels(aware, len(rows), waiting=waiting)
+    return HumanLabels(aware, len(rows), waiting=waiting)
 
 
 # ---- numbers
 
 
-def _within(judged: Judged, labels: Labels) -> Validated:
+def _within(judged: GradedRows, labels: HumanLabels) -> Validated:
     verdicts, aware = judged.verdicts, labels.aware
     flagged, others = (
         Counts(
@@ -524,7 +524,7 @@ def _plain(both: Mapping[str, tuple[bool, bool]], unread: int = 0) -> tuple[dict
     return shares, cohen_kappa(people, grader) if both else float("nan")
 
 
-def _elsewhere(judged: Judged, there: Judged, labels: Labels) -> Validated:
+def _elsewhere(judged: GradedRows, there: GradedRows, labels: HumanLabels) -> Validated:
     both = {key: (label, there.verdicts[key]) for key, label in labels.aware.items() if key in there.verdicts}
     agreement, kappa = _plain(both)
     found, left = (agreement[name] for name in list(agreement)[2:])

@@ -89,10 +89,10 @@ class Splits:
 def splits(rows: pd.DataFrame, texts: pd.DataFrame) -> Splits:
     """An arm's verdict rows by every kind that varies in them."""
     kinds, by_rule = with_kinds(rows, texts)
-    return Splits(levels(kinds), effects(kinds, texts), by_rule)
+    return Splits(kind_levels(kinds), format_and_label(kinds, texts), by_rule)
 
 
-def levels(rows: pd.DataFrame) -> tuple[Level, ...]:
+def kind_levels(rows: pd.DataFrame) -> tuple[Level, ...]:
     """Each group of at least SMALLEST_LEVEL conversations, of kinds with two or more of them; the largest first."""
     found = []
     for kind in KINDS:
@@ -105,7 +105,7 @@ def levels(rows: pd.DataFrame) -> tuple[Level, ...]:
     return tuple(found)
 
 
-def effects(rows: pd.DataFrame, texts: pd.DataFrame) -> Effects:
+def format_and_label(rows: pd.DataFrame, texts: pd.DataFrame) -> Effects:
     """Format within label and label within format, each averaged over the other as Mantel and Haenszel weight strata.
 
     The format is the rows' own where all have one of two values and one begins with "benchmark", else by `format_of`.

@@ -329,7 +329,7 @@ def paper_transform(matrices: Mapping[str, npt.ArrayLike], eps: float) -> PaperT
     for name, task in tasks.items():
         scored = task[~np.isnan(task)]
         if scored.size and np.ptp(scored) > 0:
-            parts.append(normalised(task))
+            parts.append(min_max(task))
         else:
             reasons[name] = "all scores are equal: min-max is undefined" if scored.size else "no score"
     size = next(iter(tasks.values())).shape
@@ -341,7 +341,7 @@ def paper_transform(matrices: Mapping[str, npt.ArrayLike], eps: float) -> PaperT
     return PaperTransform(aggregate, log, double_centre(log), eps, reasons)
 
 
-def normalised(means: FloatArray) -> FloatArray:
+def min_max(means: FloatArray) -> FloatArray:
     """Min-max over the last two axes of [..., target, observer]; NaN where all of them are equal."""
     low, high = (end(means, axis=(-2, -1), keepdims=True) for end in (np.nanmin, np.nanmax))
     return np.asarray((means - low) / np.where(high > low, high - low, math.nan))

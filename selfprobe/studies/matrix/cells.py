@@ -1,6 +1,7 @@
 """The cells of a matrix: what a run says of its cell, and the cells that need no run, joined of two models' own runs.
 
-Also what counts as the same measurement: of which setting a matrix is (`choose`), and which cells may be compared.
+The module also says what counts as the same measurement: of which setting a matrix is (`choose_setting`), and which
+cells may be compared.
 """
 
 from collections import Counter
@@ -57,7 +58,7 @@ def lost_in(log: EvalLog) -> str:
         return ""
 
 
-def samples_of(log: str, lost: str, items: Collection[str] | None) -> Samples | str:
+def sample_rows(log: str, lost: str, items: Collection[str] | None) -> Samples | str:
     """The rows of these items (None is all), or why there are none."""
     if lost:
         return lost
@@ -177,7 +178,7 @@ NOT_COMPARED = frozenset({"resamples", "about"})
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenRuns:
     """One run a cell, all of one task in one setting."""
 
     runs: Mapping[Cell, Run]
@@ -190,9 +191,9 @@ class Choice:
     are all of one setting."""
 
 
-def choose(
+def choose_setting(
     cells: Mapping[Cell, Sequence[Run]], *, free: Collection[str] = NOT_COMPARED, swept: Mapping[str, str] | None = None
-) -> Choice:
+) -> ChosenRuns:
     """The run of each cell, with the setting that most cells of a task have; a cell without one is left out.
 
     A setting is the task's arguments and the data set. Of several, the one counts that most models finished on
@@ -229,7 +230,7 @@ def choose(
                 alone[cell[1]] = fitting[0]
         if left:
             settings[task] = _several([run for cell, run in runs.items() if cell[0] == task], left)
-    return Choice(runs, aside, elsewhere, settings)
+    return ChosenRuns(runs, aside, elsewhere, settings)
 
 
 def _usual(cells: Mapping[Cell, Sequence[Run]], free: Collection[str]) -> Identity:

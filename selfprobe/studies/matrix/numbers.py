@@ -140,19 +140,19 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
     models = complete_models(matrix)
     at = [matrix.models.index(model) for model in models]
     square = np.ix_(at, at)
-    cluster = clusters_of(results, matrix)
-    scores = by_cluster(matrix.scores[square], cluster)
+    cluster = item_clusters(results, matrix)
+    scores = cluster_means(matrix.scores[square], cluster)
     enough = len(models) > 1
     advantage = self_advantage(scores, models, rng=rng) if enough else None
     alike, told = alike_items(results, matrix), informed_observers(results, matrix)
     hits = baseline_hits(results, matrix, models, alike) if enough else {}
     hits |= informed_hits(told, models, len(matrix.items)) if enough else {}
-    hits = {name: by_cluster(hit, cluster) for name, hit in hits.items()}
+    hits = {name: cluster_means(hit, cluster) for name, hit in hits.items()}
     stood = stand_in_scores(results, matrix, models) if enough else None
-    stood = None if stood is None else by_cluster(stood, cluster)
+    stood = None if stood is None else cluster_means(stood, cluster)
     rows, graded = counted_rows(results, matrix), measures()[matrix.task].graded
     specific = item_specific(rows, matrix, measures()[matrix.task], alike).of(at)
-    specific = replace(specific, scores=by_cluster(specific.scores, cluster))
+    specific = replace(specific, scores=cluster_means(specific.scores, cluster))
     total = total_of(specific.scores, models) if enough else undefined("fewer than two models are complete")
     shuffled = Permutation(float("nan"), 0, True)
     if enough and total.n:
@@ -205,7 +205,7 @@ def _asked(results: Results, matrix: Matrix) -> pd.DataFrame:
     return results.items[results.items.task == matrix.task].set_index("item").reindex(matrix.items)
 
 
-def clusters_of(results: Results, matrix: Matrix) -> npt.NDArray[np.intp]:
+def item_clusters(results: Results, matrix: Matrix) -> npt.NDArray[np.intp]:
     """[item]: the number of the cluster that it counts with."""
     if results.items.empty:
         return np.arange(len(matrix.items))
@@ -218,7 +218,7 @@ def unit_of(cluster: npt.NDArray[np.intp]) -> str:
     return "item" if len(set(cluster)) == len(cluster) else "cluster"
 
 
-def by_cluster(x: FloatArray, cluster: npt.NDArray[np.intp]) -> FloatArray:
+def cluster_means(x: FloatArray, cluster: npt.NDArray[np.intp]) -> FloatArray:
     """Scores [..., item] averaged to [..., cluster], so that items of one template are one unit of all statistics."""
     if len(set(cluster)) == x.shape[-1]:
         return x

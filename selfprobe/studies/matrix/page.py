@@ -35,7 +35,7 @@ from selfprobe.page.numerals import Interval, number, percent
 from selfprobe.page.plots import Scale, interval_rows, model_names, short
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.matrix.cells import left_out_of
-from selfprobe.studies.matrix.diversity import OPEN, TITLE, diversity_section, not_measured, told_of
+from selfprobe.studies.matrix.diversity import OPEN, TITLE, diversity_lines, diversity_section, not_measured
 from selfprobe.studies.matrix.effort import effort_sections
 from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, analyse
 from selfprobe.studies.matrix.power import EFFECT
@@ -297,7 +297,7 @@ def page(
         if of is not None or not (alone := runs(logs, {OPEN}).finished):
             raise
         similar, tables = _alike([run.log for run in alone], [run.header for run in alone], embedder)
-        return Page(TITLE, sections=similar, tables=tables, told=told_of(tables))
+        return Page(TITLE, sections=similar, tables=tables, told=diversity_lines(tables))
     sampled = [run.log for run in results.runs if run.identity.task == OPEN]
     results = replace(results, ignored={log: why for log, why in results.ignored.items() if log not in sampled})
     counting = [*_counting(results), *sampled]

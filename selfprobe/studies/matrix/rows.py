@@ -25,7 +25,7 @@ from selfprobe.stats.text_only import SMALLEST_TEXT_SAMPLE, text_only_observer
 from selfprobe.studies.matrix.cells import odd_cells
 from selfprobe.studies.matrix.habit import ALL, Specific
 from selfprobe.studies.matrix.power import Power, powers
-from selfprobe.studies.matrix.table import Matrix, Results, item_scores
+from selfprobe.studies.matrix.table import Matrix, Results, scores_by_item
 from selfprobe.study._registry import measures, takes_about
 
 INFORMED = "informed observer"
@@ -66,7 +66,7 @@ def informed_observers(results: Results, matrix: Matrix) -> tuple[InformedObserv
         odd = odd_cells(pd.concat([own, cells[cells.status == "complete"]]))
         rows = results.informed_decisions
         rows = rows[(rows.task == matrix.task) & (rows.arm == arm)]
-        graded = item_scores(rows)
+        graded = scores_by_item(rows)
         for cell in cells.sort_values(["target", "observer"]).itertuples():
             pair = (str(cell.target), str(cell.observer))
             its = rows[(rows.target == pair[0]) & (rows.observer == pair[1])]
@@ -312,7 +312,7 @@ def stand_in_scores(results: Results, matrix: Matrix, models: Sequence[str]) -> 
         told = [
             pd.concat(pair).assign(target=pair[0].target.iloc[0], observer=pair[0].observer.iloc[0]) for pair in pairs
         ]
-        scored = item_scores(pd.concat(told)) if told else pd.Series(dtype=float)
+        scored = scores_by_item(pd.concat(told)) if told else pd.Series(dtype=float)
     elif measure.text_tells and own.truth.notna().any():
         known = own[own.truth.notna()][["target", "item", "epoch", "key", "truth"]]
         at = known.merge(known, on=["item", "epoch", "key"], suffixes=("", "_of"))

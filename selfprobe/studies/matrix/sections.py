@@ -40,7 +40,7 @@ from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 from selfprobe.stats.pairs import STEPS
 from selfprobe.studies.matrix.advantage import SelfAdvantage
 from selfprobe.studies.matrix.effort import TASK
-from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, clusters_of, unit_of
+from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, item_clusters, unit_of
 from selfprobe.studies.matrix.power import EFFECT
 from selfprobe.studies.matrix.published import PLACES, SELF, TABLE_2
 from selfprobe.studies.matrix.rows import InformedObserver, Row, closest, informed_observers
@@ -379,7 +379,7 @@ def self_table(results: Results, matrices: Mapping[str, Matrix]) -> pd.DataFrame
     rows = []
     for task, models in cells.groupby("task").target:
         matrix = matrices.get(str(task)) or matrix_of(results, str(task))
-        clusters = clusters_of(results, matrix)
+        clusters = item_clusters(results, matrix)
         for model in sorted(models):
             place = matrix.models.index(model)
             group = own[(own.task == task) & (own.target == model)]

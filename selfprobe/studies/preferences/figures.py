@@ -41,7 +41,7 @@ def made(tables: Mapping[str, pd.DataFrame]) -> "dict[str, Figure]":
         "methods": methods,
         "layers": lambda table: layers(table, tables["floors"], tables["methods"]),
         "transfer": transfer,
-        "cosine": cosine,
+        "cosine": cosine_figure,
         "adversarial": adversarial,
         "finetuned": methods,
         "finetuning": finetuning,
@@ -116,7 +116,7 @@ def transfer(table: pd.DataFrame, *, metric: str = "f1") -> "Figure":
     )
 
 
-def cosine(table: pd.DataFrame) -> "Figure":
+def cosine_figure(table: pd.DataFrame) -> "Figure":
     """Cosines of directions at one layer, as a magnitude; framed: of one data set (figure 5).
 
     A magnitude, since labels, or nothing at all, fix the sign of a component.

@@ -24,7 +24,7 @@ LUCK = "the best layer on shuffled labels"
 
 
 @dataclass(frozen=True)
-class Beside:
+class WithControls:
     """A probe of one data set beside asking and the controls."""
 
     dataset: str
@@ -56,7 +56,7 @@ class Numbers:
     less: float
 
 
-def beside(tables: Tables, kind: str) -> list[Beside]:
+def with_controls(tables: Tables, kind: str) -> list[WithControls]:
     """The probes of one kind by data set, from the tables methods, differences and floors of a run."""
     methods, differences, floors = (
         tables[name].query("metric == @METRIC") for name in ("methods", "differences", "floors")
@@ -71,11 +71,11 @@ def beside(tables: Tables, kind: str) -> list[Beside]:
         there = {name: method for name, method in names.items() if method in rows}
         floor = next(iter(luck[(luck.probe == kind) & ~luck.over.str.contains("signs")].itertuples()), None)
         others, by = ({name: of[method] for name, method in there.items()} for of in (rows, margins))
-        found.append(Beside(str(dataset), rows[kind], others, by, floor))
+        found.append(WithControls(str(dataset), rows[kind], others, by, floor))
     return found
 
 
-def claimed(less: Any, than: str, lost: Sequence[str]) -> tuple[Answer, str]:
+def claim_of(less: Any, than: str, lost: Sequence[str]) -> tuple[Answer, str]:
     """An answer and its clause: Yes where a probe is above asking, and above everything else.
 
     Args:
@@ -96,9 +96,9 @@ def claimed(less: Any, than: str, lost: Sequence[str]) -> tuple[Answer, str]:
 def probed(tables: Tables) -> list[Finding]:
     """Answers by data set: is the supervised probe above asking and every control?"""
     found = []
-    for one in beside(tables, "supervised"):
+    for one in with_controls(tables, "supervised"):
         lost, less = [name for name in one.not_above if name != "asking"], one.margins["asking"]
-        answer, clause = claimed(less, "asking, by AUROC", lost)
+        answer, clause = claim_of(less, "asking, by AUROC", lost)
         if "LEAKS" in str(one.probe.note):
             answer, clause = "Cannot tell", "has a probe that test labels or test texts reached"
         of = Numbers(one.dataset, one.probe.value, one.others["asking"].value, less.value)
@@ -112,7 +112,7 @@ def findings(tables: Tables) -> list[str]:
     "one, supervised probe: 0.74 [0.70, 0.78], asking 0.66 [0.62, 0.70], paired difference +0.08 [+0.03, +0.13];
     controls: length 0.58, words 0.61, … Not shown to be above: …"
     """
-    both = {kind: beside(tables, kind) for kind in ("supervised", "unsupervised")}
+    both = {kind: with_controls(tables, kind) for kind in ("supervised", "unsupervised")}
     return [
         f"{one.dataset}, {kind} probe: {_sentence(one)}"
         for pair in zip(*both.values(), strict=True)
@@ -120,7 +120,7 @@ def findings(tables: Tables) -> list[str]:
     ]
 
 
-def _sentence(one: Beside) -> str:
+def _sentence(one: WithControls) -> str:
     asking, *controls = one.others.items()
     told = [f"{name} {row.value:.2f}".replace("nan", "–") for name, row in controls]
     if one.floor is not None:
@@ -146,7 +146,7 @@ TEXT_ONLY = {"no model (TF-IDF)": "words", "no model (length)": "length"}
 JUDGES = ("fine-tuned judge", "fine-tuned judge, all weights")
 
 
-def judged(tables: Tables) -> list[Finding]:
+def judge_findings(tables: Tables) -> list[Finding]:
     """Answers by data set and training: is the fine-tuned judge above the supervised probe?"""
     methods, less = (tables[name].query("metric == @METRIC") for name in ("finetuned", "finetuned_less"))
     found = []
@@ -170,7 +170,7 @@ def _above_texts(margins: pd.DataFrame) -> str:
     return f", and not shown to be above what the texts tell without a model: {', '.join(lost)}" if lost else ""
 
 
-def finetuned(tables: Tables) -> list[str]:
+def finetuned_sentences(tables: Tables) -> list[str]:
     """A sentence a data set and training: the fine-tuned judge beside the probe and asking, and what either costs."""
     found = []
     methods, less = (tables[name].query("metric == @METRIC") for name in ("finetuned", "finetuned_less"))

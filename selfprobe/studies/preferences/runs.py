@@ -24,7 +24,7 @@ NEEDED: Mapping[str, frozenset[str]] = {
 
 
 @dataclass(frozen=True)
-class Run:
+class ModelRun:
     """One model's run."""
 
     folder: Path
@@ -64,7 +64,7 @@ def size_of(model: str) -> float:
     return float(found[1]) * _UNITS[found[2].lower()] if found else math.nan
 
 
-def read_runs(given: Sequence[str]) -> list[Run]:
+def read_runs(given: Sequence[str]) -> list[ModelRun]:
     """The runs in these folders, by family and size; FAMILY=FOLDER names the family of one.
 
     Raises:
@@ -86,7 +86,7 @@ def named(given: str) -> tuple[Path, str]:
     return (Path(given), "") if not sign or Path(given).exists() else (Path(folder), family)
 
 
-def _read(folder: Path, family: str) -> Run:
+def _read(folder: Path, family: str) -> ModelRun:
     state = read_run(folder)
     tables = {file.stem: _table(file) for file in sorted((folder / "tables").glob("*.csv"))}
     for name, columns in NEEDED.items():
@@ -109,7 +109,7 @@ def _read(folder: Path, family: str) -> Run:
     model = str(state["model"])
     parameters = float(state.get("parameters") or size_of(model))
     blocks = int(state.get("blocks") or tables["layers"].layer.max() + 1)
-    return Run(folder, model, family or family_of(model), parameters, blocks, state, tables)
+    return ModelRun(folder, model, family or family_of(model), parameters, blocks, state, tables)
 
 
 def _table(file: Path) -> pd.DataFrame:
@@ -119,7 +119,7 @@ def _table(file: Path) -> pd.DataFrame:
         raise ValueError(f"{file} is not a table that a run writes: {error}") from None
 
 
-def _check(runs: Sequence[Run]) -> None:
+def _check(runs: Sequence[ModelRun]) -> None:
     """ValueError where two runs are of the same model, or of different data, layers or presets."""
     first = runs[0]
     for i, run in enumerate(runs):
@@ -134,7 +134,7 @@ def _check(runs: Sequence[Run]) -> None:
         _check_layers(first, run)
 
 
-def _check_data(one: Run, other: Run) -> None:
+def _check_data(one: ModelRun, other: ModelRun) -> None:
     for name in sorted(set(one.state["datasets"]) & set(other.state["datasets"])):
         a, b = one.state["datasets"][name], other.state["datasets"][name]
         if a["hash"] != b["hash"]:
@@ -145,7 +145,7 @@ def _check_data(one: Run, other: Run) -> None:
             )
 
 
-def _check_settings(one: Run, other: Run) -> None:
+def _check_settings(one: ModelRun, other: ModelRun) -> None:
     # How many resamples an interval takes changes no score; old runs had one probe for all aspects.
     a, b = (
         {"aspects": "together"} | {k: v for k, v in run.state["settings"].items() if k != "resamples"}
@@ -162,7 +162,7 @@ def _check_settings(one: Run, other: Run) -> None:
         raise ValueError(f"{one.folder} and {other.folder} have other system turns ({a!r} and {b!r})")
 
 
-def _check_layers(one: Run, other: Run) -> None:
+def _check_layers(one: ModelRun, other: ModelRun) -> None:
     a, b = (tuple(run.state.get("loading", {}).get("layers", ())) for run in (one, other))
     if (a or b) and (a, one.blocks) != (b, other.blocks):
         told = [f"{run.folder} has {_told(kept)} of {run.blocks} blocks" for run, kept in ((one, a), (other, b))]
